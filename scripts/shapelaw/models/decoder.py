@@ -1,0 +1,136 @@
+"""The decoder that every language study trains: GPT-2's pre-norm block, with the shape left free.
+
+Beyond GPT-2: the heads' dimension is free of width / heads, the token and positional embeddings can have a
+lower rank (factored, vocabulary paper section 5.1), and the classifier is a full-rank matrix of its own.
+Dimensions in names: B sequences, T tokens, D width, H heads, K attention_dim, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from shapelaw.models.cross_entropy import linear_cross_entropy
+from shapelaw.shapes import MLP_RATIO, Shape
+
+INIT_STD = 0.02  # GPT-2's
+FULL_RANK_NAMES = ("tokens.weight", "positions.weight")
+
+
+class FactoredEmbedding(nn.Module):
+    """An embedding table of `entries` x `width` whose rank is at most `rank`: lookup (entries x rank), then up."""
+
+    def __init__(self, entries: int, rank: int, width: int) -> None:
+        super().__init__()
+        self.down = nn.Embedding(entries, rank)
+        self.up = nn.Linear(rank, width, bias=False)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        out: Tensor = self.up(self.down(ids))
+        return out
+
+
+def _embedding(entries: int, width: int, rank: int | None) -> nn.Module:
+    return nn.Embedding(entries, width) if rank is None else FactoredEmbedding(entries, rank, width)
+
+
+class Attention(nn.Module):
+    """Causal self-attention with H heads of dimension K."""
+
+    def __init__(self, shape: Shape, dropout: float) -> None:
+        super().__init__()
+        self.heads, self.dropout = shape.heads, dropout
+        self.qkv = nn.Linear(shape.width, 3 * shape.attention_width)
+        self.out = nn.Linear(shape.attention_width, shape.width)
+
+    def forward(self, x_BTD: Tensor) -> Tensor:
+        B, T, _ = x_BTD.shape
+        qkv_3BHTK = self.qkv(x_BTD).view(B, T, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        q_BHTK, k_BHTK, v_BHTK = qkv_3BHTK.unbind(0)
+        y_BHTK = F.scaled_dot_product_attention(
+            q_BHTK, k_BHTK, v_BHTK, is_causal=True, dropout_p=self.dropout if self.training else 0.0
+        )
+        out: Tensor = self.out(y_BHTK.transpose(1, 2).reshape(B, T, -1))
+        return out
+
+
+class Block(nn.Module):
+    """x + attention(norm(x)), then x + mlp(norm(x))."""
+
+    def __init__(self, shape: Shape, dropout: float) -> None:
+        super().__init__()
+        d = shape.width
+        self.norm1, self.norm2 = nn.LayerNorm(d), nn.LayerNorm(d)
+        self.attention = Attention(shape, dropout)
+        self.up, self.down = nn.Linear(d, MLP_RATIO * d), nn.Linear(MLP_RATIO * d, d)
+        self.dropout = dropout
+
+    def forward(self, x_BTD: Tensor) -> Tensor:
+        x_BTD = x_BTD + F.dropout(self.attention(self.norm1(x_BTD)), self.dropout, self.training)
+        hidden = F.gelu(self.up(self.norm2(x_BTD)), approximate="tanh")
+        return x_BTD + F.dropout(self.down(hidden), self.dropout, self.training)
+
+
+class Decoder(nn.Module):
+    """Tokens to logits, or to the summed loss of the next tokens."""
+
+    def __init__(self, shape: Shape, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.shape, self.dropout = shape, dropout
+        self.tokens = _embedding(shape.vocab_size, shape.width, shape.embedding_rank)
+        self.positions = _embedding(shape.context_length, shape.width, shape.positional_rank)
+        self.blocks = nn.ModuleList(Block(shape, dropout) for _ in range(shape.depth))
+        self.norm = nn.LayerNorm(shape.width)
+        self.classifier = nn.Linear(shape.width, shape.vocab_size, bias=False)
+
+    def features(self, ids_BT: Tensor) -> Tensor:
+        """The final hidden states, [B, T, D]."""
+        positions = torch.arange(ids_BT.shape[1], device=ids_BT.device)
+        x_BTD = F.dropout(self.tokens(ids_BT) + self.positions(positions), self.dropout, self.training)
+        for block in self.blocks:
+            x_BTD = block(x_BTD)
+        out: Tensor = self.norm(x_BTD)
+        return out
+
+    def logits(self, ids_BT: Tensor) -> Tensor:
+        """Scores of every next token, [B, T, V]."""
+        out: Tensor = self.classifier(self.features(ids_BT))
+        return out
+
+    def forward(self, ids_BT: Tensor, targets_BT: Tensor) -> Tensor:
+        """Mean cross-entropy of the targets in nats per token, a scalar in float32."""
+        x_BTD = self.features(ids_BT)
+        return linear_cross_entropy(x_BTD.flatten(0, 1), self.classifier.weight, targets_BT.flatten())
+
+
+def initialise(model: Decoder, seed: int) -> None:
+    """GPT-2's initialisation, a pure function of (shape, seed): N(0, 0.02), residual outputs by 1/sqrt(2L).
+
+    A factored embedding's two factors are scaled so that the product's entries have the same 0.02.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    residual_std = INIT_STD / math.sqrt(2 * model.shape.depth)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "norm" in name:
+                parameter.fill_(0.0 if name.endswith("bias") else 1.0)
+            elif name.endswith("bias"):
+                parameter.zero_()
+            elif name.startswith(("tokens.", "positions.")) and not name.startswith(FULL_RANK_NAMES):
+                rank = min(parameter.shape)  # of either factor: entries x rank, width x rank
+                parameter.normal_(0.0, math.sqrt(INIT_STD / math.sqrt(rank)), generator=generator)
+            else:
+                std = residual_std if name.endswith(("attention.out.weight", "down.weight")) else INIT_STD
+                parameter.normal_(0.0, std, generator=generator)
+
+
+def parameter_groups(model: Decoder, weight_decay: float) -> list[dict[str, object]]:
+    """Optimizer groups: matrices and embeddings decay, biases and norms do not."""
+    parameters = list(model.parameters())
+    return [
+        {"params": [p for p in parameters if p.ndim >= 2], "weight_decay": weight_decay},
+        {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},
+    ]

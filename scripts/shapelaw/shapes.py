@@ -1,0 +1,163 @@
+"""The shape of a decoder: what it is, and what it costs, from the numbers alone (no torch)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MLP_RATIO = 4  # hidden width of the feed-forward network over the residual width, as in GPT-2
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A pre-norm, GPT-2-style decoder with an untied, full-rank classifier.
+
+    Attributes:
+        depth: number of blocks, L.
+        width: residual dimension, d.
+        heads: attention heads of a block, H.
+        vocab_size: V.
+        context_length: N, tokens a window.
+        attention_dim: dimension of one head, d_a; width / heads unless given.
+        embedding_rank: r of a token embedding factored as (V x r)(r x d); full rank when None.
+        positional_rank: the same for the positional embedding, (N x r_e)(r_e x d).
+    """
+
+    depth: int
+    width: int
+    heads: int
+    vocab_size: int
+    context_length: int
+    attention_dim: int
+    embedding_rank: int | None = None
+    positional_rank: int | None = None
+
+    @property
+    def attention_width(self) -> int:
+        """H d_a, the width of all heads together."""
+        return self.heads * self.attention_dim
+
+    @property
+    def block_params(self) -> int:
+        """Weights of the blocks' matrices: 12 L d^2 where H d_a = d (the papers' network size)."""
+        return self.depth * (4 * self.width * self.attention_width + 2 * MLP_RATIO * self.width**2)
+
+    @property
+    def embedding_params(self) -> int:
+        """Token and positional embedding together."""
+        return _embedding_params(self.vocab_size, self.width, self.embedding_rank) + _embedding_params(
+            self.context_length, self.width, self.positional_rank
+        )
+
+    @property
+    def params(self) -> int:
+        """Every trained number: embeddings, blocks with biases and norms, final norm, classifier."""
+        d, a = self.width, self.attention_width
+        biases_and_norms = 3 * a + d + MLP_RATIO * d + d + 2 * 2 * d
+        return (
+            self.embedding_params
+            + self.block_params
+            + self.depth * biases_and_norms
+            + 2 * d
+            + d * self.vocab_size
+        )
+
+    def forward_flops(self, batch_size: int) -> int:
+        """Floating-point operations of the matrix products of one forward pass over `batch_size` windows.
+
+        A product of (m x k) and (k x n) counts 2mkn; attention counts all N x N scores although half
+        are masked (the convention of PyTorch's flop counter and of nanoGPT's MFU).
+        """
+        d, n = self.width, self.context_length
+        per_token = 2 * self.block_params + 2 * d * self.vocab_size
+        per_token += self.depth * 2 * 2 * n * self.attention_width
+        if self.embedding_rank is not None:
+            per_token += 2 * self.embedding_rank * d
+        positions = 2 * n * self.positional_rank * d if self.positional_rank is not None else 0
+        return batch_size * n * per_token + positions
+
+    def step_flops(self, batch_size: int) -> int:
+        """Operations of one training step: the backward pass counts twice the forward pass."""
+        return 3 * self.forward_flops(batch_size)
+
+
+def _embedding_params(entries: int, width: int, rank: int | None) -> int:
+    return entries * width if rank is None else (entries + width) * rank
+
+
+def shape_problems(
+    depth: int,
+    width: int,
+    heads: int,
+    vocab_size: int,
+    context_length: int,
+    attention_dim: int | None = None,
+    embedding_rank: int | None = None,
+    positional_rank: int | None = None,
+) -> list[str]:
+    """Everything that keeps these numbers from being a shape, a sentence each; empty if they are one."""
+    numbers = {
+        "depth": depth,
+        "width": width,
+        "heads": heads,
+        "vocab_size": vocab_size,
+        "context_length": context_length,
+        "attention_dim": attention_dim,
+        "embedding_rank": embedding_rank,
+        "positional_rank": positional_rank,
+    }
+    problems = [
+        f"{name} is {n}; it must be at least 1" for name, n in numbers.items() if n is not None and n < 1
+    ]
+    if problems:
+        return problems
+    if attention_dim is None and width % heads:
+        below, above = width // heads * heads, (width // heads + 1) * heads
+        near = f"{below} or {above}" if below else f"{above}"
+        problems.append(
+            f"width {width} is not divisible by {heads} heads; use width {near}, or set attention_dim"
+        )
+    full_rank = min(width, vocab_size)
+    if embedding_rank is not None and embedding_rank > full_rank:
+        problems.append(
+            f"embedding_rank {embedding_rank} is above min(width, vocab_size) = {full_rank}, the rank of a full "
+            f"embedding; leave it out or use at most {full_rank}"
+        )
+    full_rank = min(width, context_length)
+    if positional_rank is not None and positional_rank > full_rank:
+        problems.append(
+            f"positional_rank {positional_rank} is above min(width, context_length) = {full_rank}, the rank of a "
+            f"full positional embedding; leave it out or use at most {full_rank}"
+        )
+    return problems
+
+
+def make_shape(
+    depth: int,
+    width: int,
+    heads: int,
+    vocab_size: int,
+    context_length: int,
+    attention_dim: int | None = None,
+    embedding_rank: int | None = None,
+    positional_rank: int | None = None,
+) -> Shape:
+    """A checked shape, `attention_dim` filled in.
+
+    Raises:
+        ValueError: a sentence for every problem (see `shape_problems`).
+    """
+    problems = shape_problems(
+        depth, width, heads, vocab_size, context_length, attention_dim, embedding_rank, positional_rank
+    )
+    if problems:
+        raise ValueError("; ".join(problems))
+    return Shape(
+        depth,
+        width,
+        heads,
+        vocab_size,
+        context_length,
+        width // heads if attention_dim is None else attention_dim,
+        embedding_rank,
+        positional_rank,
+    )

@@ -1,0 +1,78 @@
+"""What the machine is and what it can do: device, peak arithmetic, peak memory."""
+
+from __future__ import annotations
+
+import resource
+import statistics
+import time
+
+import torch
+
+from shapelaw.errors import UserError
+from shapelaw.shapes import Shape
+
+
+def choose_device(name: str, precision: str) -> torch.device:
+    """The device of a `--device` option ("auto", "cpu", "cuda", "cuda:1").
+
+    Raises:
+        UserError: no such device here, or bfloat16 on a CPU.
+    """
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise UserError(f"There is no device {name!r}; --device takes auto, cpu or cuda.") from error
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise UserError("The device is cuda, but PyTorch finds no GPU here; use --device cpu or a GPU node.")
+    if device.type == "cpu" and precision == "bfloat16":
+        raise UserError(
+            "training.precision is bfloat16, which is several times slower than float32 on a CPU; "
+            "set it to float32, or train on a GPU."
+        )
+    return device
+
+
+def peak_flops(device: torch.device, precision: str) -> float:
+    """Operations a second of a large square matrix product here, the median of 5; the base of utilisation."""
+    n = 1024 if device.type == "cpu" else 8192
+    dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
+    a = torch.ones(n, n, dtype=dtype, device=device)
+    seconds = []
+    for _ in range(6):
+        start = time.perf_counter()
+        a @ a
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        seconds.append(time.perf_counter() - start)
+    return 2 * n**3 / statistics.median(seconds[1:])
+
+
+def peak_memory_bytes(device: torch.device) -> int:
+    """Most memory held so far: the device's allocations on a GPU, the resident set on a CPU."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def device_name(device: torch.device) -> str:
+    """The card's name, or "cpu"."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
+
+
+def micro_batch_size(shape: Shape, batch_size: int, device: torch.device, precision: str) -> int:
+    """Sequences that go through the network at once, so that their activations fit the device's free memory.
+
+    The largest of batch_size, batch_size / 2, ... whose estimated activations take at most 60% of a GPU's free
+    memory, or 4 GiB on a CPU. The estimate: per token and block about 20 D + 2 H N numbers are kept for the
+    backward pass.
+    """
+    number = 2 if precision == "bfloat16" else 4
+    per_token = shape.depth * (20 * shape.width + 2 * shape.heads * shape.context_length) * number
+    per_sequence = per_token * shape.context_length
+    limit = 0.6 * torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else 4 * 2**30
+    size = batch_size
+    while size > 1 and size % 2 == 0 and size * per_sequence > limit:
+        size //= 2
+    return size

@@ -1,0 +1,131 @@
+"""What a run writes down while it trains and when it ends (see `shapelaw.records` for the files)."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from shapelaw import records
+from shapelaw.corpora.token_store import TokenStore
+from shapelaw.errors import UserError
+from shapelaw.runs import Run
+
+
+@dataclass
+class Journal:
+    """The record of one run, in its checkpoint directory until it is finished, then in `out`.
+
+    A finished record is also left in the checkpoint directory: if Snakemake dies between the end of training
+    and the end of the job, it deletes `out` and starts the job again, and the run must not be trained twice.
+    """
+
+    run: Run
+    identity: str
+    stores: tuple[TokenStore, TokenStore]  # train, test
+    out: Path
+    checkpoints: Path
+    tags: dict[str, str]
+    started_at: str = field(default_factory=lambda: _now())
+    attempts: int = 1
+
+    def restore_finished(self) -> bool:
+        """Copy the finished record of the same spec and data to `out`, if the checkpoint directory has one."""
+        if not (self.checkpoints / "summary.json").exists():
+            return False
+        record = records.read_record(self.checkpoints)
+        if record.summary.get("identity") != self.identity:
+            (self.checkpoints / "summary.json").unlink()
+            return False
+        self._write_record(self.out, (self.checkpoints / "history.parquet").read_bytes(), record.summary)
+        return True
+
+    def start(self, step: int) -> None:
+        """Note that an attempt begins; the first attempt's start is kept if it is resumed."""
+        if step:
+            try:
+                before = records.read_record(self.checkpoints).live
+            except UserError:  # the note is for people; a checkpoint without it resumes all the same
+                before = {}
+            self.started_at = before.get("started_at", self.started_at)
+            self.attempts = before.get("attempts", 0) + 1
+        records.write_spec(self.checkpoints, self.run)
+        self.update(records.RUNNING, step, [])
+
+    def update(
+        self, status: str, step: int, rows: Sequence[Sequence[float]], message: str | None = None
+    ) -> None:
+        """Write where the run stands: `live.json`, and the history if there is any."""
+        if rows:
+            records.write_history(self.checkpoints, rows)
+        live = {
+            **self._common(status),
+            "step": step,
+            "steps": self.run.training.steps,
+            "message": message,
+            "updated_at": _now(),
+            "pid": os.getpid(),
+        }
+        records.write_live(self.checkpoints, live)
+
+    def finish(self, rows: Sequence[Sequence[float]], numbers: Mapping[str, Any]) -> None:
+        """Write the finished record."""
+        store_names = ("train_store", "test_store")
+        summary = {
+            **self._common(records.FINISHED),
+            **numbers,
+            "finished_at": _now(),
+            "git_commit": _git_commit(),
+            **{name: _store(store, self.run) for name, store in zip(store_names, self.stores, strict=True)},
+        }
+        records.write_history(self.checkpoints, rows)
+        history = (self.checkpoints / "history.parquet").read_bytes()
+        self._write_record(self.checkpoints, history, summary)
+        (self.checkpoints / "live.json").unlink(missing_ok=True)
+        self._write_record(self.out, history, summary)
+
+    def _write_record(self, directory: Path, history: bytes, summary: Mapping[str, Any]) -> None:
+        records.write_spec(directory, self.run)
+        records.write_bytes(directory / "history.parquet", history)
+        records.write_summary(directory, summary)
+
+    def _common(self, status: str) -> dict[str, Any]:
+        return {
+            "key": self.run.key,
+            "study": self.run.study,
+            "spec_digest": self.run.digest,
+            "identity": self.identity,
+            "status": status,
+            "host": socket.gethostname(),
+            "started_at": self.started_at,
+            "attempts": self.attempts,
+            "tags": self.tags,
+        }
+
+
+def _store(store: TokenStore, run: Run) -> dict[str, Any]:
+    return {
+        "path": str(store.path),
+        "corpus": run.corpus,
+        "tokens": len(store.tokens),
+        "vocab_size": store.vocab_size,
+        "sha256": store.sha256,
+    }
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def _git_commit() -> str | None:
+    """The checkout's commit; None outside one or without git."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None

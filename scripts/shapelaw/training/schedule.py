@@ -1,0 +1,34 @@
+"""The learning rate and the data order, as pure functions of the step."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shapelaw.runs import Training
+
+
+def learning_rate(training: Training, step: int) -> float:
+    """Rate of the step-th update (from 1): linear warm-up to the peak, then a cosine to zero at the last step."""
+    if step <= training.warmup_steps:
+        return training.learning_rate * step / training.warmup_steps
+    progress = (step - training.warmup_steps) / max(1, training.steps - training.warmup_steps)
+    return training.learning_rate * 0.5 * (1 + math.cos(math.pi * progress))
+
+
+def window_starts(seed: int, step: int, windows: int, batch_size: int) -> NDArray[np.int64]:
+    """Where the windows of a step's batch start, uniform over [0, windows), [batch_size].
+
+    A pure function of its arguments (a counter-based generator), so a resumed run draws what an undisturbed
+    one would; every shape trained with one seed on one corpus sees the same batches.
+    """
+    bits = np.random.Philox(key=seed, counter=[0, 0, 0, step])
+    return np.random.Generator(bits).integers(0, windows, batch_size)
+
+
+def dropout_seed(seed: int, step: int, part: int) -> int:
+    """Seed of the dropout masks of one part (rank, micro-batch) of a step, below 2^63."""
+    state = np.random.SeedSequence([seed, step, part]).generate_state(1, np.uint64)[0]
+    return int(state) >> 1

@@ -1,0 +1,314 @@
+"""A model, its optimizer and where they stand: one step, one checkpoint, one summary.
+
+Data order, dropout and learning rate are pure functions of (seed, step); a checkpoint holds everything else.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.parallel import DistributedDataParallel
+
+from shapelaw.corpora.token_store import TokenStore, gather_windows
+from shapelaw.errors import UserError
+from shapelaw.models.decoder import Decoder, initialise, parameter_groups
+from shapelaw.runs import Run, Training
+from shapelaw.training import checkpoint, schedule
+from shapelaw.training.distributed import Ranks
+from shapelaw.training.evaluation import EvaluationSet, bits_per_byte, evaluate, load_test_set
+from shapelaw.training.hardware import micro_batch_size, peak_flops, peak_memory_bytes
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How a run is executed; none of it is meant to change the result beyond rounding.
+
+    Attributes:
+        device: "auto", "cpu", "cuda" or "cuda:N".
+        threads: CPU threads of PyTorch; its own default when None.
+        micro_batch: sequences at once on one device; from the memory there is when None.
+        compile: compile the step with torch.compile; on a GPU when None (it does not pay on a CPU).
+        checkpoint_seconds: time between two checkpoints.
+        live_seconds: time between two updates of live.json and the live history.
+        tags: free text that goes into the record (git commit, config hash, job id, ...).
+    """
+
+    device: str = "auto"
+    threads: int | None = None
+    micro_batch: int | None = None
+    compile: bool | None = None
+    checkpoint_seconds: float = 600.0
+    live_seconds: float = 15.0
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+class TrainingFailed(Exception):
+    """The run can't go on (a loss that is not finite, a disk that is full); the message is a sentence."""
+
+
+@dataclass
+class Progress:
+    """What a checkpoint holds beside the model and the optimizer."""
+
+    step: int = 0
+    rows: list[tuple[float, ...]] = field(default_factory=list)
+    loss_sum: float = 0.0  # of the steps since the last row
+    train_seconds: float = 0.0  # in steps, without evaluations and checkpoints
+    data_seconds: float = 0.0  # of those, waiting for batches
+    wall_seconds: float = 0.0  # of earlier attempts, up to their last checkpoint
+
+
+class Trainer:
+    """A model, its optimizer and where they stand."""
+
+    def __init__(
+        self,
+        run: Run,
+        train_store: TokenStore,
+        test_store: TokenStore,
+        checkpoints: Path,
+        execution: Execution,
+        ranks: Ranks,
+    ) -> None:
+        training = run.training
+        if training.batch_size % ranks.world:
+            raise UserError(
+                f"training.batch_size is {training.batch_size}, which {ranks.world} processes don't divide; "
+                f"use a multiple of {ranks.world}."
+            )
+        self.run, self.ranks, self.store = run, ranks, train_store
+        self.checkpoints, self.identity = checkpoints, identity(run, train_store, test_store)
+        self.test_set: EvaluationSet = load_test_set(
+            test_store, run.shape.context_length, training.test_sequences
+        )
+        self.model = Decoder(run.shape, training.dropout)
+        initialise(self.model, run.seed)
+        self.model.to(ranks.device)
+        self.optimizer = make_optimizer(self.model, training)
+        self.micro_batch = execution.micro_batch or micro_batch_size(
+            run.shape, training.batch_size // ranks.world, ranks.device, training.precision
+        )
+        self.started = time.monotonic()
+        self.progress = Progress()
+        self._resume()
+        wrapped: Any = self.model
+        if ranks.world > 1:
+            wrapped = DistributedDataParallel(wrapped)
+        compiled = ranks.device.type == "cuda" if execution.compile is None else execution.compile
+        self._forward: Any = torch.compile(wrapped) if compiled else wrapped
+        self._wrapped = wrapped
+
+    def _resume(self) -> None:
+        state = checkpoint.load_newest(self.checkpoints, self.identity, self.ranks.device, _say)
+        if state is None:
+            return
+        if state["setting"] != (now := self._setting()):
+            _say(
+                f"resumed under another setting ({now}, before {state['setting']}): equal up to rounding only"
+            )
+        else:
+            self.micro_batch = state["micro_batch"]
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.progress = Progress(
+            state["step"],
+            [tuple(row) for row in state["rows"].tolist()],
+            state["loss_sum"],
+            state["train_seconds"],
+            state["data_seconds"],
+            state["wall_seconds"],
+        )
+        _say(f"resumed {self.run.key} at step {self.progress.step} of {self.run.training.steps}")
+
+    def _setting(self) -> str:
+        """What must be the same for a resumed run to be bit-identical."""
+        device = self.ranks.device.type
+        return f"{device}, {self.ranks.world} processes, {torch.get_num_threads()} threads, torch {torch.__version__}"
+
+    def save(self) -> None:
+        """Write a checkpoint; only rank 0 has anything to do.
+
+        Raises:
+            TrainingFailed: the disk is full; the checkpoints before are untouched.
+        """
+        if not self.ranks.first:
+            return
+        progress = self.progress
+        state = {
+            "identity": self.identity,
+            "setting": self._setting(),
+            "micro_batch": self.micro_batch,
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "step": progress.step,
+            "rows": torch.tensor(progress.rows, dtype=torch.float64),
+            "loss_sum": progress.loss_sum,
+            "train_seconds": progress.train_seconds,
+            "data_seconds": progress.data_seconds,
+            "wall_seconds": self._wall_seconds(),
+        }
+        try:
+            checkpoint.save_checkpoint(self.checkpoints, progress.step, state)
+        except OSError as error:
+            raise TrainingFailed(
+                f"The checkpoint of step {progress.step} can't be written to {self.checkpoints} ({error}); "
+                "free some space and start again: the run resumes from the checkpoint before."
+            ) from error
+
+    def step(self) -> float:
+        """One optimizer step.
+
+        Returns:
+            The batch's mean loss in nats per token.
+
+        Raises:
+            TrainingFailed: the loss is not finite.
+        """
+        started = time.perf_counter()
+        training, ranks, device = self.run.training, self.ranks, self.ranks.device
+        step = self.progress.step + 1
+        rate = schedule.learning_rate(training, step)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        length = self.run.shape.context_length
+        starts = schedule.window_starts(
+            self.run.seed, step, len(self.store.tokens) - length, training.batch_size
+        )
+        local = training.batch_size // ranks.world
+        batch = gather_windows(self.store, starts[ranks.rank * local : (ranks.rank + 1) * local], length)
+        ids = torch.from_numpy(batch).to(device, non_blocking=True)
+        self.progress.data_seconds += time.perf_counter() - started
+        self.optimizer.zero_grad(set_to_none=True)
+        losses: list[Tensor] = []
+        parts = torch.split(ids, self.micro_batch)
+        for index, part in enumerate(parts):
+            if training.dropout:
+                torch.manual_seed(schedule.dropout_seed(self.run.seed, step, ranks.rank * len(parts) + index))
+            with self._no_sync(index < len(parts) - 1), self._autocast():
+                loss = self._forward(part[:, :-1], part[:, 1:]) * (len(part) / local)
+                loss.backward()
+            losses.append(loss.detach())
+        total = ranks.sum(float(torch.stack(losses).sum())) / ranks.world
+        if not math.isfinite(total):
+            raise TrainingFailed(
+                f"The loss of {self.run.key} is {total} at step {step}; lower training.learning_rate "
+                f"({training.learning_rate:g}), lengthen training.warmup_steps or set training.gradient_clip."
+            )
+        norm = self._gradient_norm(step)
+        self.optimizer.step()
+        progress = self.progress
+        progress.step, progress.loss_sum = step, progress.loss_sum + total
+        progress.train_seconds += time.perf_counter() - started
+        if norm is not None:
+            self._log(rate, norm)
+        return total
+
+    def _gradient_norm(self, step: int) -> float | None:
+        """The gradient's norm where the history wants it or clipping needs it; clips."""
+        training = self.run.training
+        logged = self._is_logged(step)
+        if training.gradient_clip is not None:
+            norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), training.gradient_clip)
+        elif logged:
+            norm = torch.nn.utils.get_total_norm(
+                [p.grad for p in self.model.parameters() if p.grad is not None]
+            )
+        return float(norm) if logged else None
+
+    def _is_logged(self, step: int) -> bool:
+        training = self.run.training
+        return step % training.log_every == 0 or self._is_evaluated(step)
+
+    def _is_evaluated(self, step: int) -> bool:
+        return step % self.run.training.evaluate_every == 0 or step == self.run.training.steps
+
+    def _log(self, rate: float, norm: float) -> None:
+        progress = self.progress
+        steps = progress.step - int(progress.rows[-1][0] if progress.rows else 0)
+        loss = math.nan
+        if self._is_evaluated(progress.step):
+            with self._autocast():
+                loss = evaluate(
+                    self.model,
+                    self.test_set,
+                    self.micro_batch,
+                    self.ranks.device,
+                    self.ranks.rank,
+                    self.ranks.world,
+                )
+        progress.rows.append((progress.step, progress.loss_sum / steps, rate, norm, loss))
+        progress.loss_sum = 0.0
+
+    def _autocast(self) -> Any:
+        if self.run.training.precision == "bfloat16":
+            return torch.autocast(self.ranks.device.type, torch.bfloat16)
+        return nullcontext()
+
+    def _no_sync(self, accumulating: bool) -> Any:
+        return self._wrapped.no_sync() if accumulating and self.ranks.world > 1 else nullcontext()
+
+    def _wall_seconds(self) -> float:
+        return self.progress.wall_seconds + time.monotonic() - self.started
+
+    def summary(self) -> dict[str, Any]:
+        """The numbers of the finished run."""
+        progress, training, shape = self.progress, self.run.training, self.run.shape
+        flops = shape.step_flops(training.batch_size)
+        peak = self.ranks.world * peak_flops(self.ranks.device, training.precision)
+        final = progress.rows[-1]
+        tokens = training.steps * training.batch_size * shape.context_length
+        return {
+            "test_loss": final[4],
+            "bits_per_byte": bits_per_byte(final[4], self.test_set),
+            "train_loss": final[1],
+            "steps": training.steps,
+            "tokens_trained": tokens,
+            "params": shape.params,
+            "block_params": shape.block_params,
+            "step_flops": flops,
+            "wall_seconds": self._wall_seconds(),
+            "train_seconds": progress.train_seconds,
+            "model_flops_utilisation": flops * training.steps / progress.train_seconds / peak,
+            "peak_flops": peak,
+            "data_wait": progress.data_seconds / progress.train_seconds,
+            "tokens_per_second": tokens / progress.train_seconds,
+            "peak_memory_bytes": peak_memory_bytes(self.ranks.device),
+            "micro_batch": self.micro_batch,
+            "processes": self.ranks.world,
+            "threads": torch.get_num_threads(),
+            "torch_version": torch.__version__,
+            "test_sequences": training.test_sequences,
+            "test_tokens": self.test_set.tokens,
+            "test_bytes": self.test_set.bytes,
+        }
+
+
+def identity(run: Run, train_store: TokenStore, test_store: TokenStore) -> str:
+    """What a checkpoint or a finished record must agree with to be this run's: spec and data."""
+    return f"{run.digest}-{train_store.sha256[:16]}-{test_store.sha256[:16]}"
+
+
+def make_optimizer(model: Decoder, training: Training) -> torch.optim.Optimizer:
+    """Adam (weight decay as L2) or AdamW (decoupled), in one fused kernel."""
+    kind: Callable[..., torch.optim.Optimizer] = (
+        torch.optim.Adam if training.optimizer == "adam" else torch.optim.AdamW
+    )
+    return kind(
+        parameter_groups(model, training.weight_decay),
+        lr=training.learning_rate,
+        betas=(training.beta1, training.beta2),
+        fused=True,
+    )
+
+
+def _say(sentence: str) -> None:
+    print(f"shapelaw: {sentence}", file=sys.stderr, flush=True)
