@@ -24,7 +24,7 @@ def _run(text: str) -> Run:
         return run_from_dict({k: v for k, v in values.items() if k not in ("schema_version", "key")})
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(
-            f"--spec is not the spec of a run ({error!r}); give JSON, or @ and the path of a spec.json."
+            f"--spec {text[:80]} is not the spec of a run ({error!r}); give JSON, or @ and the path of a spec.json."
         ) from error
 
 

@@ -45,14 +45,13 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         grad_weight = torch.zeros_like(weight_VD, dtype=torch.float32) if needs_weight else None
         for start in range(0, N, rows):
             x, targets = x_ND[start : start + rows], targets_N[start : start + rows]
-            logits = F.linear(x, weight_VD).float()
-            log_z = torch.logsumexp(logits, dim=1)
-            total += (log_z - logits.gather(1, targets[:, None])[:, 0]).sum()
+            log_p = F.log_softmax(F.linear(x, weight_VD).float(), dim=1)
+            total -= log_p.gather(1, targets[:, None]).sum()
             if grad_x is None and grad_weight is None:
                 continue
-            grad = logits.sub_(log_z[:, None]).exp_()  # softmax, in the logits' own memory
-            grad.scatter_add_(1, targets[:, None], grad.new_full((len(x), 1), -1.0))
-            grad = grad.div_(N).to(x.dtype)
+            grad = log_p.exp_()  # N times the gradient of the mean: softmax minus one at the target
+            grad[torch.arange(len(x), device=x.device), targets] -= 1.0
+            grad = grad.to(x.dtype)
             if grad_x is not None:
                 torch.mm(grad, weight_VD, out=grad_x[start : start + rows])
             if grad_weight is not None:
@@ -61,15 +60,15 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
                 else:
                     grad_weight += grad.T @ x
         ctx.save_for_backward(grad_x, grad_weight)
-        ctx.weight_dtype = weight_VD.dtype
+        ctx.weight_dtype, ctx.tokens = weight_VD.dtype, N
         return total / N
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
-        (grad_loss,) = grad_outputs
+        scale = grad_outputs[0] / ctx.tokens
         grad_x, grad_weight = ctx.saved_tensors
         if grad_x is not None:
-            grad_x = grad_x * grad_loss.to(grad_x.dtype)
+            grad_x = grad_x * scale.to(grad_x.dtype)
         if grad_weight is not None:
-            grad_weight = (grad_weight * grad_loss).to(ctx.weight_dtype)
+            grad_weight = (grad_weight * scale).to(ctx.weight_dtype)
         return grad_x, grad_weight, None, None

@@ -1,0 +1,39 @@
+# make demo   environment in .venv, then the whole workflow at scale `demo`, ending in results/report.html
+# make test   the same environment, then every test that needs no cluster and no GPU
+# make ui     the MLflow UI over results/mlflow.db, live while jobs run
+# make lint   the static checks
+PYTHON ?= python3
+CORES ?= $(shell nproc)
+PORT ?= 5000
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/installed-$(shell cksum < envs/requirements.lock | cut -d' ' -f1)
+
+.PHONY: demo test ui lint report
+.DELETE_ON_ERROR:
+
+$(READY):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "shapelaw needs Python 3.11 or newer; name one with: make PYTHON=python3.12" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --requirement envs/requirements.lock
+	rm -f $(VENV)/installed-*
+	touch $@
+
+demo: $(READY)
+	$(BIN)/snakemake --cores $(CORES) --config scale=demo --quiet rules reason host --show-failed-logs
+	@$(MAKE) --no-print-directory report
+	@echo "Done: open results/report.html; browse the runs with: make ui"
+
+report: $(READY)
+	$(BIN)/snakemake --cores 1 --config scale=demo --quiet all --report results/report.html
+
+test: $(READY)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slurm"
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/snakefmt --check Snakefile workflow
+	$(BIN)/snakemake --lint

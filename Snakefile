@@ -1,0 +1,62 @@
+# shapelaw: the shape of a Transformer that fits your data and budget.
+#
+#   snakemake                                            everything that config.yaml asks for
+#   snakemake plan                                       what that would cost, before anything runs
+#   snakemake results/depth_width/transitions.csv        one target and what it needs
+#
+# This file is read again at the start of every job: it imports nothing heavy (no torch, no mlflow, no pandas).
+import sys
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
+from snakemake.utils import min_version
+
+min_version("9.0")
+
+BASE = Path(workflow.basedir)
+sys.path.insert(0, str(BASE / "scripts"))
+
+from shapelaw.config import load_config
+from shapelaw.errors import UserError
+from shapelaw.plan import runs_of
+
+
+configfile: str(BASE / "config.yaml")
+
+
+try:
+    CONFIG = load_config(config, BASE / "workflow" / "scales")
+    RUNS = {study: runs_of(CONFIG, study, BASE) for study in CONFIG.studies}
+except UserError as error:
+    raise WorkflowError(str(error)) from None
+
+SCRIPTS = BASE / "scripts"
+PYTHON = sys.executable
+
+
+report: "workflow/report/workflow.rst"
+
+
+wildcard_constraints:
+    corpus=r"[a-z0-9_]+",
+    vocab_size=r"\d+",
+    split="train|test",
+    study=r"[a-z_]+",
+    key=r"[^/]+",
+
+
+localrules:
+    all,
+
+
+rule all:
+    input:
+        expand("results/{study}/done.json", study=CONFIG.studies),
+    default_target: True
+
+
+include: "workflow/rules/corpus.smk"
+include: "workflow/rules/train.smk"
+include: "workflow/rules/track.smk"
+include: "workflow/rules/depth_width.smk"
+include: "workflow/rules/plan.smk"

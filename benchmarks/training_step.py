@@ -1,0 +1,160 @@
+"""One training step of ours against transformers' GPT2LMHeadModel, eager, float32, on the CPU.
+
+    python benchmarks/training_step.py [--rounds 9] [--threads 2]
+
+A step is: gradients to zero, forward, backward, AdamW. Both models have the same shape, the same random batch of
+32 x 128 tokens and their own optimizer as a user would make it (ours fused; the peer's torch.optim.AdamW as it
+comes, and fused as well, for what the model alone gives). Also measured: how much of a real step is waiting for
+data and writing the record, and the loss at V = 50,257 with and without chunks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from machine import alternate, machine, ratio
+from transformers import GPT2Config, GPT2LMHeadModel
+
+from shapelaw.models.cross_entropy import linear_cross_entropy
+from shapelaw.models.decoder import Decoder, initialise
+from shapelaw.runs import Training
+from shapelaw.shapes import Shape, make_shape
+from shapelaw.training.trainer import make_optimizer
+
+SHAPES = [(6, 128, 2000), (12, 88, 257), (12, 264, 2000)]
+BATCH, CONTEXT = 32, 128
+
+
+def our_step(shape: Shape, ids: torch.Tensor) -> Callable[[], object]:
+    """Our model's step on `ids` [B, T + 1]."""
+    model = Decoder(shape)
+    initialise(model, 0)
+    optimizer = make_optimizer(model, Training(steps=1, batch_size=BATCH))
+
+    def step() -> None:
+        optimizer.zero_grad(set_to_none=True)
+        model(ids[:, :-1], ids[:, 1:]).backward()
+        optimizer.step()
+
+    return step
+
+
+def peer_step(shape: Shape, ids: torch.Tensor, fused: bool) -> Callable[[], object]:
+    """The peer's step: GPT-2 shifts the labels itself, so it gets the first T tokens and predicts T - 1."""
+    config = GPT2Config(
+        vocab_size=shape.vocab_size,
+        n_positions=shape.context_length,
+        n_embd=shape.width,
+        n_layer=shape.depth,
+        n_head=shape.heads,
+        resid_pdrop=0.0,
+        embd_pdrop=0.0,
+        attn_pdrop=0.0,
+        tie_word_embeddings=False,
+        use_cache=False,
+    )
+    model = GPT2LMHeadModel(config).train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1.6e-3, weight_decay=0.01, fused=fused)
+    tokens = ids[:, :-1].contiguous()
+
+    def step() -> None:
+        optimizer.zero_grad(set_to_none=True)
+        model(tokens, labels=tokens).loss.backward()
+        optimizer.step()
+
+    return step
+
+
+def steps_table(rounds: int) -> None:
+    """Milliseconds a step and ratios at each shape."""
+    print("| depth | width | V | ours, ms | GPT2, ms | ratio | GPT2 with fused AdamW, ms | ratio |")
+    print("|---|---|---|---|---|---|---|---|")
+    for depth, width, vocab_size in SHAPES:
+        shape = make_shape(depth, width, 2, vocab_size, CONTEXT)
+        ids = torch.randint(0, vocab_size, (BATCH, CONTEXT + 1))
+        actions = our_step(shape, ids), peer_step(shape, ids, False), peer_step(shape, ids, True)
+        ours, peer, fused = alternate(*actions, rounds=rounds)
+        ms = [1000 * statistics.median(times) for times in (ours, peer, fused)]
+        print(
+            f"| {depth} | {width} | {vocab_size} | {ms[0]:.0f} | {ms[1]:.0f} | {ratio(peer, ours):.2f} "
+            f"| {ms[2]:.0f} | {ratio(fused, ours):.2f} |"
+        )
+
+
+def loss_table(rounds: int) -> None:
+    """The classifier's loss and gradients at V = 50,257, chunked against whole."""
+    n, d, v = 2048, 128, 50257
+    x, w = torch.randn(n, d, requires_grad=True), torch.randn(v, d, requires_grad=True)
+    targets = torch.randint(0, v, (n,))
+    chunk = 2**23
+
+    def chunked() -> None:
+        linear_cross_entropy(x, w, targets, chunk).backward()
+
+    def whole() -> None:
+        torch.nn.functional.cross_entropy(torch.nn.functional.linear(x, w), targets).backward()
+
+    ours, peer = alternate(chunked, whole, rounds=rounds)
+    print(f"\nLoss and gradients at N = {n}, D = {d}, V = {v}: chunked {1000 * statistics.median(ours):.0f} ms, whole")
+    print(f"{1000 * statistics.median(peer):.0f} ms, ratio {ratio(peer, ours):.2f}; logits held at once: ", end="")
+    print(f"{chunk // v * v / (n * v):.1%} of the whole matrix (which the plain way holds three times).")
+
+
+def overhead(steps: int) -> None:
+    """Share of a real run's time that is not the step: data, journal, checkpoints."""
+    import numpy as np
+
+    from shapelaw.corpora.token_store import EncodedBatch, write_token_store
+    from shapelaw.runs import Run
+    from shapelaw.training.distributed import Ranks
+    from shapelaw.training.journal import Journal
+    from shapelaw.training.trainer import Execution, Trainer
+
+    shape = make_shape(6, 128, 2, 2000, CONTEXT)
+    run = Run("benchmark", "random", shape, Training(steps, BATCH, log_every=10, evaluate_every=10**9), 0)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        ids = np.random.default_rng(0).integers(0, 2000, 2_000_000).astype(np.uint16)
+        batch = EncodedBatch(ids, len(ids), 1)
+        options = {"end_of_text": 0, "token_bytes": np.ones(2000, np.int64), "tokenizer_sha256": ""}
+        store = write_token_store(folder / "tokens.json", [batch], **options)
+        trainer = Trainer(run, store, store, folder / "c", Execution("cpu"), Ranks(0, 1, torch.device("cpu")))
+        journal = Journal(run, "", (store, store), folder / "o", folder / "c", {})
+        for _ in range(steps - 1):  # the last step would evaluate
+            trainer.step()
+        start = time.perf_counter()
+        journal.update("RUNNING", steps, trainer.progress.rows)
+        write = time.perf_counter() - start
+        start = time.perf_counter()
+        trainer.save()
+        save = time.perf_counter() - start
+        step = trainer.progress.train_seconds / (steps - 1)
+        data = trainer.progress.data_seconds / (steps - 1)
+        # as a run does it: the live record every 15 s, a checkpoint every 10 minutes
+        share = data / step + write / 15 + save / 600
+        print(f"\nAt (6, 128, V = 2000): data {1000 * data:.2f} ms of a {1000 * step:.0f} ms step, live record")
+        print(f"{1000 * write:.1f} ms every 15 s, checkpoint {1000 * save:.0f} ms every 10 min: {share:.2%} of the time.")
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    arguments = parser.parse_args()
+    torch.manual_seed(0)
+    torch.set_num_threads(arguments.threads)
+    print(f"{machine()}, {arguments.threads} threads, torch {torch.__version__}\n")
+    steps_table(arguments.rounds)
+    loss_table(arguments.rounds)
+    overhead(20)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,203 @@
+"""The config as data: every key, its default, its meaning, and what makes it wrong.
+
+`config.yaml` names a scale; `workflow/scales/<scale>.yaml` holds that scale's values; what `config.yaml` sets
+itself goes on top. All problems are collected and told at once, each with its key's path.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from shapelaw.errors import UserError
+from shapelaw.runs import Training
+from shapelaw.shapes import shape_problems
+
+Count = Annotated[int, Field(ge=1)]
+Widths = dict[Count, list[Count]]  # depth: widths
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Corpus(_Model):
+    """The text."""
+
+    name: str = Field("wiki", pattern=r"^[a-z0-9_]+$", description="short name, part of every run's key")
+    sources: list[str] = Field(
+        ["wiki"],
+        min_length=1,
+        description="`wiki` (bundled Wikipedia leads), `folder:PATH` (.txt, .jsonl, .parquet) or "
+        "`huggingface:NAME[,config=..][,split=..][,text_column=..]`; several are put one after the other",
+    )
+    test_fraction: float = Field(0.05, gt=0, lt=1, description="share of the documents kept for testing")
+    limit_bytes: Count | None = Field(None, description="stop after this much text (null: all of it)")
+    gpt2_files: str | None = Field(
+        None, description="folder with GPT-2's tokenizer, for a vocabulary of 50257"
+    )
+
+
+class TrainingConfig(_Model):
+    """How a run is trained (see shapelaw.runs.Training)."""
+
+    steps: Count = Field(description="optimizer steps")
+    batch_size: Count = Field(description="sequences a step")
+    optimizer: Literal["adam", "adamw"] = "adamw"
+    learning_rate: float = Field(1.6e-3, gt=0, description="peak rate")
+    beta1: float = Field(0.9, ge=0, lt=1)
+    beta2: float = Field(0.999, ge=0, lt=1)
+    weight_decay: float = Field(0.01, ge=0)
+    warmup_steps: int = Field(0, ge=0, description="linear warm-up; then a cosine to zero")
+    gradient_clip: Annotated[float, Field(gt=0)] | None = None
+    dropout: float = Field(0.0, ge=0, lt=1)
+    precision: Literal["float32", "bfloat16"] = Field("float32", description="bfloat16 needs a GPU")
+    log_every: Count = Field(100, description="steps between two rows of a history")
+    evaluate_every: Count = Field(1000, description="steps between two test losses")
+    test_sequences: Count = Field(1000, description="windows of the test set, the same for every run")
+
+
+class DepthWidth(_Model):
+    """Study 1: which depth is best at which size (depth-width paper)."""
+
+    vocab_size: int = Field(2000, ge=257, description="257 is bytes; else byte-level BPE of that size")
+    context_length: Count = 128
+    heads: Count = Field(2, description="of every shape; must divide every width")
+    widths: Widths | None = Field(None, description="depth: [widths]")
+    grid_file: str | None = Field(None, description="or a CSV with columns depth, width")
+    seeds: Count = Field(1, description="runs of every shape, seeds 0, 1, ...")
+    repeated: Widths = Field({}, description="depth: [widths] run with `repeated_seeds` seeds, for the noise")
+    repeated_seeds: Count = 3
+
+
+class Tracking(_Model):
+    """Where runs are tracked."""
+
+    uri: str | None = Field(None, description="MLflow tracking URI; null: results/mlflow.db")
+
+
+class Execution(_Model):
+    """How jobs run; does not change results beyond rounding, and retrains nothing."""
+
+    threads: Count = Field(1, description="CPU threads of a training job")
+    gpus: int = Field(0, ge=0, description="GPUs of a training job (more than one: torchrun)")
+    checkpoint_minutes: float = Field(10.0, gt=0)
+    flops_per_second: float = Field(4e10, gt=0, description="sustained by one job, for `snakemake plan`")
+
+
+class Config(_Model):
+    """A whole config, scale and overrides together."""
+
+    studies: list[Literal["depth_width"]] = Field(["depth_width"], min_length=1)
+    corpus: Corpus = Corpus()
+    training: TrainingConfig
+    depth_width: DepthWidth = DepthWidth()
+    tracking: Tracking = Tracking()
+    execution: Execution = Execution()
+
+
+def load_config(values: Mapping[str, Any], scales: Path) -> Config:
+    """Merge the named scale with the config's own keys and check everything.
+
+    Args:
+        values: the content of config.yaml (with whatever `--config` put on top).
+        scales: folder of the scale files.
+
+    Raises:
+        UserError: one line a problem, all of them.
+    """
+    own = dict(values)
+    names = sorted(path.stem for path in scales.glob("*.yaml"))
+    scale = own.pop("scale", None)
+    if scale not in names:
+        raise UserError(
+            _listed([f"scale is {scale!r}; it must be one of {', '.join(names)}{_near(scale, names)}"])
+        )
+    base = yaml.safe_load((scales / f"{scale}.yaml").read_text())
+    try:
+        config = Config.model_validate(merge(base, own))
+    except ValidationError as error:
+        raise UserError(_listed([_sentence(e) for e in error.errors()])) from error
+    problems = _cross_problems(config)
+    if problems:
+        raise UserError(_listed(problems))
+    return config
+
+
+def merge(base: Mapping[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
+    """`top` over `base`, key by key; lists, numbers and the width tables are replaced whole."""
+    merged = dict(base)
+    for key, value in top.items():
+        below = merged.get(key)
+        deep = isinstance(value, Mapping) and isinstance(below, Mapping) and key not in ("widths", "repeated")
+        merged[key] = merge(below, value) if deep else value  # type: ignore[arg-type]
+    return merged
+
+
+def training_of(config: Config) -> Training:
+    """The training section as the frozen part of a run's spec."""
+    return Training(**config.training.model_dump())
+
+
+def _cross_problems(config: Config) -> list[str]:
+    """What no single key shows."""
+    problems = []
+    training, study = config.training, config.depth_width
+    if training.warmup_steps >= training.steps:
+        problems.append(
+            f"training.warmup_steps is {training.warmup_steps}, not below training.steps ({training.steps}); "
+            "a tenth of the steps is usual"
+        )
+    if training.precision == "bfloat16" and config.execution.gpus == 0:
+        problems.append(
+            "training.precision is bfloat16 and execution.gpus is 0: bfloat16 is several times slower than float32 "
+            "on a CPU; use float32, or set execution.gpus to 1"
+        )
+    if "depth_width" in config.studies:
+        if (study.widths is None) == (study.grid_file is None):
+            problems.append("depth_width needs exactly one of widths (depth: [widths]) and grid_file (a CSV)")
+        for name, table in (("widths", study.widths or {}), ("repeated", study.repeated)):
+            for depth, widths in table.items():
+                for width in widths:
+                    problems += [
+                        f"depth_width.{name}.{depth}: {problem}"
+                        for problem in shape_problems(
+                            depth, width, study.heads, study.vocab_size, study.context_length
+                        )
+                    ]
+    return problems
+
+
+def _sentence(error: Any) -> str:
+    """One of pydantic's errors as: the key's path, what is wrong, what would be right."""
+    path = ".".join(str(part) for part in error["loc"] if part != "[key]")
+    if error["type"] == "extra_forbidden":
+        known = _known_keys(error["loc"][:-1])
+        return f"{path} is not a key{_near(error['loc'][-1], known)}; known here: {', '.join(known)}"
+    if error["type"] == "missing":
+        return f"{path} is missing"
+    message = error["msg"][0].lower() + error["msg"][1:]
+    return f"{path} is {error['input']!r}: {message}"
+
+
+def _known_keys(path: tuple[Any, ...]) -> list[str]:
+    model: type[BaseModel] = Config
+    for part in path:
+        model = model.model_fields[part].annotation  # type: ignore[assignment]
+    keys = list(model.model_fields)
+    return ["scale", *keys] if model is Config else keys
+
+
+def _near(word: object, known: list[str]) -> str:
+    near = difflib.get_close_matches(str(word), known, n=1)
+    return f" (did you mean {near[0]}?)" if near else ""
+
+
+def _listed(problems: list[str]) -> str:
+    count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+    return "\n".join([f"The config has {count}:", *(f"  - {problem}" for problem in problems)])

@@ -1,0 +1,110 @@
+"""From a config to the runs of each study. Light: the Snakefile imports it at every start."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from shapelaw.config import Config, training_of
+from shapelaw.errors import UserError
+from shapelaw.runs import Run
+from shapelaw.shapes import make_shape, shape_problems
+
+
+def runs_of(config: Config, study: str, root: Path) -> dict[str, Run]:
+    """The runs of a study by key.
+
+    Args:
+        config: checked.
+        study: its name.
+        root: folder that a relative `grid_file` is relative to.
+
+    Raises:
+        UserError: a grid file can't be used.
+    """
+    return {run.key: run for run in {"depth_width": _depth_width}[study](config, root)}
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a study costs before it runs.
+
+    Attributes:
+        runs: number of training runs.
+        largest_params: parameters of the largest network.
+        flops: operations of all training steps (evaluations and start-up not counted).
+        hours: of one device that sustains the config's `execution.flops_per_second`.
+        disk_bytes: most that checkpoints (two a run: weights and two moments in float32) and records can take.
+    """
+
+    runs: int
+    largest_params: int
+    flops: float
+    hours: float
+    disk_bytes: int
+
+
+def cost_of(runs: Collection[Run], flops_per_second: float) -> Cost:
+    """The cost of some runs, from their shapes alone."""
+    flops = float(sum(run.training.steps * run.shape.step_flops(run.training.batch_size) for run in runs))
+    rows = sum(run.training.steps // run.training.log_every + 1 for run in runs)
+    return Cost(
+        len(runs),
+        max(run.shape.params for run in runs),
+        flops,
+        flops / flops_per_second / 3600,
+        sum(2 * 3 * 4 * run.shape.params for run in runs) + 40 * rows,
+    )
+
+
+def _depth_width(config: Config, root: Path) -> list[Run]:
+    study, training = config.depth_width, training_of(config)
+    if study.grid_file is not None:
+        widths = read_grid(root / study.grid_file, study.heads, study.vocab_size, study.context_length)
+    else:
+        widths = {depth: list(ws) for depth, ws in (study.widths or {}).items()}
+    absent = [(depth, w) for depth, row in study.repeated.items() for w in row if w not in widths.get(depth, [])]
+    if absent:
+        shapes = ", ".join(f"depth {depth} width {width}" for depth, width in absent)
+        raise UserError(f"depth_width.repeated names shapes that the grid has not: {shapes}; repeat shapes of the grid.")
+    runs = []
+    for depth, row in widths.items():
+        for width in dict.fromkeys(row):
+            shape = make_shape(depth, width, study.heads, study.vocab_size, study.context_length)
+            repeated = width in study.repeated.get(depth, [])
+            seeds = max(study.seeds, study.repeated_seeds if repeated else 1)
+            runs += [Run("depth_width", config.corpus.name, shape, training, seed) for seed in range(seeds)]
+    return runs
+
+
+def read_grid(path: Path, heads: int, vocab_size: int, context_length: int) -> dict[int, list[int]]:
+    """The widths of every depth of a CSV with columns depth and width (others are ignored).
+
+    Raises:
+        UserError: no such file, a column is missing, or a row is not a shape; all rows' problems at once.
+    """
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"depth_width.grid_file {path} can't be read ({error}).") from error
+    if not rows or not {"depth", "width"} <= rows[0].keys():
+        raise UserError(f"depth_width.grid_file {path} must be a CSV with columns depth and width, and rows.")
+    widths: dict[int, list[int]] = {}
+    problems = []
+    for number, row in enumerate(rows, start=2):
+        try:
+            depth, width = int(row["depth"]), int(row["width"])
+        except (TypeError, ValueError):
+            problems.append(f"line {number}: depth and width must be whole numbers")
+            continue
+        problems += [
+            f"line {number}: {problem}"
+            for problem in shape_problems(depth, width, heads, vocab_size, context_length)
+        ]
+        widths.setdefault(depth, []).append(width)
+    if problems:
+        raise UserError("\n".join([f"depth_width.grid_file {path} has rows that are no shape:", *problems]))
+    return widths

@@ -1,0 +1,54 @@
+"""The chunked loss against PyTorch's, value and gradients."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shapelaw.models.cross_entropy import linear_cross_entropy
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    n=st.integers(1, 40),
+    v=st.integers(2, 30),
+    d=st.integers(1, 8),
+    chunk=st.integers(1, 400),
+    seed=st.integers(0, 9),
+)
+def test_value_and_gradients_equal_the_plain_ones(n: int, v: int, d: int, chunk: int, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    x, w = torch.randn(n, d, generator=generator).double(), torch.randn(v, d, generator=generator).double()
+    targets = torch.randint(0, v, (n,), generator=generator)
+    results = []
+    for size in (chunk, n * v):  # chunked (unless it all fits), plain
+        x_, w_ = x.clone().requires_grad_(), w.clone().requires_grad_()
+        loss = linear_cross_entropy(x_, w_, targets, size)
+        (3 * loss).backward()  # a factor, as gradient accumulation has
+        results.append((loss, x_.grad, w_.grad))
+    for chunked, plain in zip(*results, strict=True):
+        torch.testing.assert_close(chunked.double(), plain.double(), atol=2e-6, rtol=2e-6)
+
+
+def test_large_scores_do_not_overflow() -> None:
+    x, w = torch.full((4, 2), 100.0), torch.tensor([[100.0, 100.0], [-100.0, -100.0], [0.0, 0.0]])
+    targets = torch.tensor([0, 1, 2, 0])
+    loss = linear_cross_entropy(x, w, targets, 3)
+    assert loss.item() == pytest.approx(F.cross_entropy(x @ w.T, targets).item())
+
+
+def test_no_more_than_a_chunk_of_logits_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    linear = F.linear
+
+    def spy(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        out = linear(x, w)
+        seen.append(out.numel())
+        return out
+
+    monkeypatch.setattr(F, "linear", spy)
+    x, w = torch.randn(64, 4, requires_grad=True), torch.randn(50, 4, requires_grad=True)
+    linear_cross_entropy(x, w, torch.zeros(64, dtype=torch.long), 500).backward()
+    assert max(seen) <= 500
+    assert sum(seen) == 64 * 50

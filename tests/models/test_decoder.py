@@ -1,0 +1,135 @@
+"""The decoder against its own counts, and against transformers' GPT-2."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
+from transformers import GPT2Config, GPT2LMHeadModel
+
+from shapelaw.models.decoder import INIT_STD, Decoder, initialise, parameter_groups
+from shapelaw.shapes import Shape, make_shape
+
+
+@st.composite
+def shapes(draw: st.DrawFn) -> Shape:
+    heads = draw(st.integers(1, 3))
+    width = heads * draw(st.integers(1, 6))
+    vocab, context = draw(st.integers(2, 20)), draw(st.integers(2, 9))
+    rank = draw(st.none() | st.integers(1, min(width, vocab)))
+    positional = draw(st.none() | st.integers(1, min(width, context)))
+    attention_dim = draw(st.none() | st.integers(1, 9))
+    return make_shape(draw(st.integers(1, 3)), width, heads, vocab, context, attention_dim, rank, positional)
+
+
+@settings(deadline=None, max_examples=60)
+@given(shapes())
+def test_parameter_count_is_the_modules(shape: Shape) -> None:
+    assert sum(p.numel() for p in Decoder(shape).parameters()) == shape.params
+
+
+@settings(deadline=None, max_examples=20)
+@given(shapes(), st.integers(1, 3))
+def test_flop_count_is_the_counted_one(shape: Shape, batch: int) -> None:
+    model, ids = Decoder(shape), torch.zeros(batch, shape.context_length, dtype=torch.long)
+    # PyTorch's counter knows the plain attention kernel, not the CPU's fused one
+    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter, torch.no_grad():
+        model.logits(ids)
+    assert counter.get_total_flops() == shape.forward_flops(batch)
+
+
+def copy_from_gpt2(model: Decoder, gpt2: GPT2LMHeadModel) -> None:
+    """Copy weights; transformers' Conv1D keeps them transposed."""
+    t, target = gpt2.transformer, model.state_dict()
+    pairs = {
+        "tokens.weight": t.wte.weight,
+        "positions.weight": t.wpe.weight,
+        "norm.weight": t.ln_f.weight,
+        "norm.bias": t.ln_f.bias,
+        "classifier.weight": gpt2.lm_head.weight,
+    }
+    for i, block in enumerate(t.h):
+        linears = {
+            "attention.qkv": block.attn.c_attn,
+            "attention.out": block.attn.c_proj,
+            "up": block.mlp.c_fc,
+            "down": block.mlp.c_proj,
+        }
+        for name, norm in (("norm1", block.ln_1), ("norm2", block.ln_2)):
+            pairs |= {f"blocks.{i}.{name}.weight": norm.weight, f"blocks.{i}.{name}.bias": norm.bias}
+        for name, conv in linears.items():
+            pairs |= {f"blocks.{i}.{name}.weight": conv.weight.T, f"blocks.{i}.{name}.bias": conv.bias}
+    assert pairs.keys() == target.keys()
+    with torch.no_grad():
+        for name, value in pairs.items():
+            target[name].copy_(value)
+
+
+def test_logits_and_gradients_equal_gpt2s() -> None:
+    torch.manual_seed(0)
+    shape = make_shape(depth=3, width=48, heads=4, vocab_size=101, context_length=32)
+    config = GPT2Config(
+        vocab_size=101,
+        n_positions=32,
+        n_embd=48,
+        n_layer=3,
+        n_head=4,
+        resid_pdrop=0.0,
+        embd_pdrop=0.0,
+        attn_pdrop=0.0,
+        initializer_range=0.2,  # large weights, so that agreement is not by smallness
+        tie_word_embeddings=False,
+    )
+    gpt2, model = GPT2LMHeadModel(config), Decoder(shape)
+    copy_from_gpt2(model, gpt2)
+    ids = torch.randint(0, 101, (5, 32))
+    theirs = gpt2(ids, labels=ids)
+    torch.testing.assert_close(model.logits(ids), theirs.logits, atol=1e-5, rtol=1e-5)
+    loss = model(ids[:, :-1], ids[:, 1:])
+    torch.testing.assert_close(loss, theirs.loss, atol=1e-5, rtol=1e-5)
+    theirs.loss.backward()
+    loss.backward()
+    torch.testing.assert_close(
+        model.blocks[0].attention.qkv.weight.grad,
+        gpt2.transformer.h[0].attn.c_attn.weight.grad.T,
+        atol=1e-5,
+        rtol=1e-4,
+    )
+
+
+def test_attention_sees_no_future() -> None:
+    model = Decoder(make_shape(2, 8, 2, 11, 6, attention_dim=3))
+    initialise(model, 0)
+    ids = torch.arange(6)[None]
+    changed = ids.clone()
+    changed[0, 4] = 10
+    with torch.no_grad():
+        torch.testing.assert_close(model.logits(ids)[:, :4], model.logits(changed)[:, :4], atol=0, rtol=0)
+        assert not torch.equal(model.logits(ids)[:, 4:], model.logits(changed)[:, 4:])
+
+
+def test_a_factored_embedding_has_its_rank_and_the_usual_size() -> None:
+    model = Decoder(make_shape(1, 64, 2, 500, 32, embedding_rank=5, positional_rank=3))
+    initialise(model, 1)
+    with torch.no_grad():
+        table = model.tokens(torch.arange(500))
+        assert torch.linalg.matrix_rank(table) == 5
+        assert torch.linalg.matrix_rank(model.positions(torch.arange(32))) == 3
+    assert table.std().item() == pytest.approx(INIT_STD, rel=0.15)
+
+
+def test_initialisation_is_a_function_of_the_seed() -> None:
+    first, second, other = (Decoder(make_shape(2, 8, 2, 11, 6)) for _ in range(3))
+    for model, seed in ((first, 3), (second, 3), (other, 4)):
+        initialise(model, seed)
+    assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
+    assert not torch.equal(first.classifier.weight, other.classifier.weight)
+
+
+def test_only_matrices_decay() -> None:
+    model = Decoder(make_shape(2, 8, 2, 11, 6))
+    decayed, free = parameter_groups(model, 0.1)
+    assert (decayed["weight_decay"], free["weight_decay"]) == (0.1, 0.0)
+    assert len(decayed["params"]) == 3 + 2 * 4
+    assert sum(p.numel() for g in (decayed, free) for p in g["params"]) == model.shape.params

@@ -1,0 +1,131 @@
+"""Configs: the shipped ones, and every kind of mistake told at once."""
+
+import csv
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from conftest import PYTHON, REPOSITORY, SCRIPTS
+
+from shapelaw.config import Config, load_config
+from shapelaw.errors import UserError
+from shapelaw.plan import cost_of, runs_of
+from shapelaw.runs import run_from_dict, run_to_dict
+
+SCALES = REPOSITORY / "workflow" / "scales"
+SCALE_NAMES = ["demo", "gpu", "laptop", "paper"]
+
+
+def shipped(**changes: Any) -> dict[str, Any]:
+    return {**yaml.safe_load((REPOSITORY / "config.yaml").read_text()), **changes}
+
+
+def problems_of(**changes: Any) -> str:
+    with pytest.raises(UserError) as error:
+        runs_of(load_config(shipped(**changes), SCALES), "depth_width", REPOSITORY)
+    return str(error.value)
+
+
+@pytest.mark.parametrize("scale", SCALE_NAMES)
+def test_every_scale_is_valid(scale: str) -> None:
+    config = load_config(shipped(scale=scale), SCALES)
+    runs = runs_of(config, "depth_width", REPOSITORY)
+    assert len(runs) > 10
+    assert all(run.key == key for key, run in runs.items())
+    assert all(run_from_dict(run_to_dict(run)) == run for run in runs.values())
+    assert cost_of(runs.values(), 1e14).flops > 0
+
+
+def test_there_are_no_other_scales() -> None:
+    assert sorted(path.stem for path in SCALES.glob("*.yaml")) == SCALE_NAMES
+
+
+def test_scale_paper_is_the_papers_grid() -> None:
+    """Table 2 of the depth-width paper, each shape once; 3 seeds at table 3's shapes that are in the grid."""
+    with (REPOSITORY / "workflow" / "reference" / "depth_width_grid.csv").open() as file:
+        grid = {(int(row["depth"]), int(row["width"])) for row in csv.DictReader(file)}
+    runs = runs_of(load_config(shipped(scale="paper"), SCALES), "depth_width", REPOSITORY).values()
+    assert {(run.shape.depth, run.shape.width) for run in runs} == grid
+    assert len(runs) == len(grid) + 2 * 10
+    training = next(iter(runs)).training
+    assert (training.steps, training.batch_size, training.warmup_steps, training.optimizer) == (10**6, 512, 12000, "adam")
+
+
+def test_one_changed_width_changes_one_run() -> None:
+    config = load_config(shipped(), SCALES)
+    before = runs_of(config, "depth_width", REPOSITORY)
+    widths = {depth: list(ws) for depth, ws in config.depth_width.widths.items()}
+    widths[4][-1] += 2
+    after = runs_of(load_config(shipped(depth_width={"widths": widths}), SCALES), "depth_width", REPOSITORY)
+    assert len(set(before.values()) - set(after.values())) == 1
+    assert len(set(after.values()) - set(before.values())) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentences"),
+    [
+        ({"scale": "dmeo"}, ["scale is 'dmeo'", "demo, gpu, laptop, paper", "did you mean demo?"]),
+        ({"traning": {}}, ["traning is not a key (did you mean training?)"]),
+        ({"training": {"step": 3}}, ["training.step is not a key (did you mean steps?)"]),
+        ({"training": {"steps": 0}}, ["training.steps is 0", "greater than or equal to 1"]),
+        ({"training": {"steps": "many"}}, ["training.steps is 'many'", "valid integer"]),
+        ({"training": {"warmup_steps": 5000}}, ["training.warmup_steps is 5000, not below training.steps (1000)"]),
+        ({"training": {"precision": "bfloat16"}}, ["bfloat16 is several times slower than float32 on a CPU"]),
+        ({"training": {"optimizer": "sgd"}}, ["training.optimizer is 'sgd'", "'adam' or 'adamw'"]),
+        ({"corpus": {"test_fraction": 1.5}}, ["corpus.test_fraction is 1.5", "less than 1"]),
+        ({"corpus": {"name": "../up"}}, ["corpus.name is '../up'"]),
+        ({"studies": []}, ["studies"]),
+        ({"studies": ["depth"]}, ["studies.0 is 'depth'"]),
+        ({"depth_width": {"widths": {6: [129]}}}, ["depth_width.widths.6: width 129 is not divisible by 2 heads"]),
+        ({"depth_width": {"widths": None}}, ["exactly one of widths (depth: [widths]) and grid_file"]),
+        ({"depth_width": {"grid_file": "x.csv"}}, ["exactly one of widths"]),
+        ({"depth_width": {"repeated": {1: [18]}}}, ["repeated names shapes that the grid has not: depth 1 width 18"]),
+        ({"depth_width": {"vocab_size": 100}}, ["depth_width.vocab_size is 100", "257"]),
+        ({"execution": {"gpus": -1}}, ["execution.gpus is -1"]),
+    ],
+)
+def test_each_mistake_is_a_sentence(changes: dict[str, Any], sentences: list[str]) -> None:
+    said = problems_of(**changes)
+    assert all(sentence in said for sentence in sentences), said
+
+
+def test_all_mistakes_are_told_at_once() -> None:
+    said = problems_of(
+        training={"steps": 0, "batchsize": 3}, corpus={"test_fraction": 2.0}, depth_width={"headz": 2}, colour="red"
+    )
+    assert said.startswith("The config has 5 problems:")
+    assert len(said.splitlines()) == 6
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (None, "can't be read"),
+        ("a,b\n1,2\n", "must be a CSV with columns depth and width"),
+        ("depth,width\n6,129\n6,x\n", "line 2: width 129 is not divisible"),
+        ("depth,width\n6,129\n6,x\n", "line 3: depth and width must be whole numbers"),
+    ],
+)
+def test_a_wrong_grid_file_is_a_sentence(tmp_path: Path, content: str | None, sentence: str) -> None:
+    path = tmp_path / "grid.csv"
+    if content is not None:
+        path.write_text(content)
+    assert sentence in problems_of(depth_width={"widths": None, "repeated": {}, "grid_file": str(path)})
+
+
+def test_every_key_of_the_shipped_config_is_explained() -> None:
+    """Each top-level key of config.yaml has a comment above it, each key of a section one beside it or above."""
+    lines = (REPOSITORY / "config.yaml").read_text().splitlines()
+    for number, line in enumerate(lines):
+        if line and not line.startswith((" ", "#")):
+            assert lines[number - 1].startswith("#"), line
+    for key in yaml.safe_load("\n".join(lines)):
+        assert key == "scale" or key in Config.model_fields
+
+
+def test_what_the_snakefile_imports_is_light() -> None:
+    code = "import sys, shapelaw.config, shapelaw.plan; print([m for m in ('torch', 'mlflow', 'pandas', 'numpy') if m in sys.modules])"
+    done = subprocess.run([PYTHON, "-c", code], cwd=SCRIPTS, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

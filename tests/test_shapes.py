@@ -1,0 +1,35 @@
+"""Counts by hand, and what is not a shape."""
+
+import pytest
+
+from shapelaw.shapes import make_shape, shape_problems
+
+
+def test_gpt2_smalls_published_size() -> None:
+    """GPT-2 small has 124,439,808 parameters with its tied classifier; ours is not tied."""
+    shape = make_shape(depth=12, width=768, heads=12, vocab_size=50257, context_length=1024)
+    assert shape.params - 50257 * 768 == 124_439_808
+    assert shape.block_params == 12 * 12 * 768**2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ((6, 129, 2, 100, 8), "width 129 is not divisible by 2 heads; use width 128 or 130"),
+        ((6, 1, 2, 100, 8), "use width 2"),
+        ((0, 128, 2, 100, 8), "depth is 0"),
+        ((6, 128, 2, 100, 8, None, 101), "embedding_rank 101 is above min(width, vocab_size) = 100"),
+        ((6, 128, 2, 100, 8, None, None, 9), "positional_rank 9 is above min(width, context_length) = 8"),
+        ((6, 128, 2, 100, 8, -1), "attention_dim is -1"),
+    ],
+)
+def test_what_is_wrong_is_said(arguments: tuple[int, ...], sentence: str) -> None:
+    problems = shape_problems(*arguments)
+    assert len(problems) == 1
+    assert sentence in problems[0]
+    with pytest.raises(ValueError, match="."):
+        make_shape(*arguments)
+
+
+def test_heads_need_not_divide_the_width_when_their_dimension_is_given() -> None:
+    assert make_shape(2, 129, 2, 100, 8, attention_dim=7).attention_width == 14

@@ -1,0 +1,190 @@
+"""Training in one process: it learns, it resumes bit for bit, it says what goes wrong."""
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+import torch
+from conftest import small_run
+
+from shapelaw import records
+from shapelaw.corpora.token_store import TokenStore
+from shapelaw.errors import UserError
+from shapelaw.runs import Run
+from shapelaw.training import loop
+from shapelaw.training.checkpoint import checkpoint_paths
+from shapelaw.training.trainer import Execution, Trainer, TrainingFailed
+
+Stores = tuple[TokenStore, TokenStore]
+CPU = Execution("cpu", threads=1)
+
+
+def train(run: Run, stores: Stores, folder: Path, execution: Execution = CPU) -> records.Record:
+    loop.train(run, *stores, folder / "record", folder / "checkpoints", execution)
+    return records.read_record(folder / "record")
+
+
+def history_bytes(folder: Path) -> bytes:
+    return (folder / "record" / "history.parquet").read_bytes()
+
+
+def test_a_run_learns_and_leaves_its_record(stores: Stores, tmp_path: Path) -> None:
+    run = small_run(steps=300, evaluate_every=100)
+    record = train(run, stores, tmp_path)
+    assert record.run == run
+    assert record.status == "FINISHED"
+    history = record.history.to_pydict()
+    assert history["step"] == list(range(10, 301, 10))
+    assert history["train_loss"][0] > 4.5  # near ln 257 = 5.55 at the start
+    assert history["train_loss"][-1] < 3.0
+    evaluated = [s for s, loss in zip(history["step"], history["test_loss"], strict=True) if loss is not None]
+    assert evaluated == [100, 200, 300]
+    assert history["learning_rate"][-1] == 0.0
+    summary = record.summary
+    assert summary["test_loss"] == history["test_loss"][-1]
+    assert summary["test_tokens"] == 20 * 32
+    # every token but end-of-text is one byte
+    assert summary["bits_per_byte"] == pytest.approx(
+        summary["test_loss"] / math.log(2) * summary["test_tokens"] / summary["test_bytes"]
+    )
+    assert summary["params"] == run.shape.params
+    assert 0 < summary["model_flops_utilisation"] < 1
+    assert summary["train_store"]["sha256"] == stores[0].sha256
+    assert not checkpoint_paths(tmp_path / "checkpoints")
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(stores: Stores, tmp_path: Path) -> None:
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        train(small_run(seed), stores, tmp_path / name)
+    assert history_bytes(tmp_path / "a") == history_bytes(tmp_path / "b")
+    assert history_bytes(tmp_path / "a") != history_bytes(tmp_path / "c")
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "adamw"])
+def test_stopped_after_any_step_and_resumed_it_is_the_undisturbed_run(
+    stores: Stores, tmp_path: Path, optimizer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = small_run(optimizer=optimizer, weight_decay=0.1, dropout=0.1, gradient_clip=0.5)
+    train(run, stores, tmp_path / "undisturbed")
+    one_step = Trainer.step
+    for stop_at in (1, 7, 10, 11, 30, 59):
+        folder = tmp_path / f"stopped-{stop_at}"
+
+        def step(trainer: Trainer, stop_at: int = stop_at) -> float:
+            loss = one_step(trainer)
+            if trainer.progress.step == stop_at:
+                signal.raise_signal(signal.SIGTERM)
+            return loss
+
+        import signal
+
+        monkeypatch.setattr(Trainer, "step", step)
+        with pytest.raises(
+            loop.Stopped, match=f"signal 15 at step {stop_at} of 60; start it again"
+        ) as stopped:
+            train(run, stores, folder)
+        assert stopped.value.exit_code == 143
+        killed = records.read_record(folder / "checkpoints")
+        assert (killed.status, killed.live["step"]) == ("KILLED", stop_at)
+        monkeypatch.setattr(Trainer, "step", one_step)
+        record = train(run, stores, folder)
+        assert history_bytes(folder) == history_bytes(tmp_path / "undisturbed")
+        assert record.summary["attempts"] == 2
+
+
+def test_a_checkpoint_cut_short_falls_back_to_the_one_before(
+    stores: Stores, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = small_run()
+    train(run, stores, tmp_path / "undisturbed")
+    monkeypatch.setattr(loop.checkpoint, "delete_checkpoints", lambda folder: None)
+    every_step = replace(CPU, checkpoint_seconds=0.0)
+    train(run, stores, tmp_path / "cut", every_step)
+    newest, before = checkpoint_paths(tmp_path / "cut" / "checkpoints")
+    newest.write_bytes(newest.read_bytes()[:-100])
+    (tmp_path / "cut" / "checkpoints" / "summary.json").unlink()
+    train(run, stores, tmp_path / "cut")
+    warning = capsys.readouterr().err
+    assert f"{newest} can't be read" in warning
+    assert "resumed prose-V257-L2-d16-r16-H2-s0 at step 59 of 60" in warning
+    assert before.name == "step-0000000059.pt"
+    assert history_bytes(tmp_path / "cut") == history_bytes(tmp_path / "undisturbed")
+
+
+def test_a_checkpoint_of_another_spec_is_not_resumed(stores: Stores, tmp_path: Path) -> None:
+    folder = tmp_path / "shared"
+    trainer_of = small_run(learning_rate=1e-3)
+    train(small_run(), stores, tmp_path / "undisturbed")
+    train(trainer_of, stores, folder)
+    train(small_run(), stores, folder)  # the finished record and checkpoints there are another run's
+    assert history_bytes(folder) == history_bytes(tmp_path / "undisturbed")
+
+
+def test_a_finished_run_whose_outputs_were_deleted_is_not_trained_again(
+    stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train(small_run(), stores, tmp_path)
+    before = history_bytes(tmp_path)
+    for file in (tmp_path / "record").iterdir():
+        file.unlink()
+    monkeypatch.setattr(Trainer, "step", lambda trainer: pytest.fail("trained again"))
+    assert train(small_run(), stores, tmp_path).status == "FINISHED"
+    assert history_bytes(tmp_path) == before
+
+
+def test_a_loss_that_is_not_finite_stops_the_run_at_once(stores: Stores, tmp_path: Path) -> None:
+    run = small_run(learning_rate=1e20, warmup_steps=0)
+    with pytest.raises(TrainingFailed, match=r"The loss of prose.* is (nan|inf) at step \d+; lower training"):
+        train(run, stores, tmp_path)
+    live = json.loads((tmp_path / "checkpoints" / "live.json").read_text())
+    assert live["status"] == "FAILED"
+    assert "lower training.learning_rate (1e+20)" in live["message"]
+    assert live["step"] < 10
+    assert not (tmp_path / "record").exists()
+
+
+def test_a_full_disk_stops_the_run_with_a_sentence_and_keeps_the_checkpoint_before(
+    stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save = torch.save
+
+    def full_from_step_3(state: dict[str, object], file: object) -> None:
+        if state["step"] == 3:
+            raise OSError(28, "No space left on device")
+        save(state, file)
+
+    monkeypatch.setattr(torch, "save", full_from_step_3)
+    with pytest.raises(TrainingFailed, match="step 3 can't be written.*No space left on device.*resumes"):
+        train(small_run(), stores, tmp_path, replace(CPU, checkpoint_seconds=0.0))
+    assert [p.name for p in checkpoint_paths(tmp_path / "checkpoints")] == [
+        "step-0000000002.pt",
+        "step-0000000001.pt",
+    ]
+    assert records.read_record(tmp_path / "checkpoints").status == "FAILED"
+
+
+def test_micro_batches_do_not_change_the_curve(stores: Stores, tmp_path: Path) -> None:
+    whole = train(small_run(), stores, tmp_path / "whole").history
+    parts = train(small_run(), stores, tmp_path / "parts", replace(CPU, micro_batch=3)).history
+    for column in ("train_loss", "gradient_norm"):
+        assert parts[column].to_pylist() == pytest.approx(whole[column].to_pylist(), rel=1e-4)
+
+
+def test_wrong_input_is_said_before_training(stores: Stores, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="bfloat16, which is several times slower"):
+        train(small_run(precision="bfloat16"), stores, tmp_path)
+    other = small_run()
+    other = replace(other, shape=replace(other.shape, vocab_size=300))
+    with pytest.raises(UserError, match="has a vocabulary of 257, and the run .*-V300-.* one of 300"):
+        train(other, stores, tmp_path)
+    with pytest.raises(UserError, match="test_sequences"):
+        train(small_run(test_sequences=10**6), stores, tmp_path)
+    assert not (tmp_path / "record").exists()
+
+
+def test_the_histories_columns_are_the_documented_ones(stores: Stores, tmp_path: Path) -> None:
+    train(small_run(), stores, tmp_path)
+    assert pq.read_schema(tmp_path / "record" / "history.parquet").equals(records.HISTORY_SCHEMA)

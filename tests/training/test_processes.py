@@ -1,0 +1,108 @@
+"""Training as a command: killed at random moments, told to stop, on two processes."""
+
+import json
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from conftest import PYTHON, SCRIPTS, small_run
+
+from shapelaw import records
+from shapelaw.corpora.token_store import TokenStore
+from shapelaw.runs import Run, run_to_dict
+
+Stores = tuple[TokenStore, TokenStore]
+TORCHRUN = [PYTHON, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+
+
+def command(run: Run, stores: Stores, folder: Path, *options: str) -> list[str]:
+    return [
+        *(
+            str(SCRIPTS / "train.py"),
+            "--spec",
+            json.dumps(run_to_dict(run)),
+            "--device",
+            "cpu",
+            "--threads",
+            "1",
+        ),
+        *("--train-store", str(stores[0].path), "--test-store", str(stores[1].path)),
+        *("--out", str(folder / "record"), "--checkpoints", str(folder / "checkpoints"), *options),
+    ]
+
+
+def start(arguments: list[str]) -> subprocess.Popen[str]:
+    return subprocess.Popen([PYTHON, *arguments], stderr=subprocess.PIPE, text=True)
+
+
+def wait_for_step(process: subprocess.Popen[str], folder: Path) -> None:
+    """Wait until the process has written a first checkpoint."""
+    while process.poll() is None and not list((folder / "checkpoints").glob("step-*.pt")):
+        time.sleep(0.01)
+
+
+def test_killed_five_times_at_random_moments_it_ends_with_the_undisturbed_history(
+    stores: Stores, tmp_path: Path
+) -> None:
+    run = small_run(steps=2500, log_every=20, evaluate_every=500, dropout=0.1)
+    subprocess.run([PYTHON, *command(run, stores, tmp_path / "undisturbed")], check=True)
+    moments = random.Random(0)
+    frequent = command(run, stores, tmp_path / "killed", "--checkpoint-minutes", "0.001")
+    steps = []
+    for _ in range(5):
+        process = start(frequent)
+        wait_for_step(process, tmp_path / "killed")
+        time.sleep(2.5 + moments.random())  # importing torch takes most of it
+        process.kill()
+        assert process.wait() == -signal.SIGKILL
+        steps.append(max(int(p.stem[5:]) for p in (tmp_path / "killed" / "checkpoints").glob("step-*.pt")))
+    assert steps == sorted(set(steps))  # every attempt went on where the one before was killed
+    subprocess.run([PYTHON, *frequent], check=True)
+    histories = [
+        (tmp_path / name / "record" / "history.parquet").read_bytes() for name in ("undisturbed", "killed")
+    ]
+    assert histories[0] == histories[1]
+    assert records.read_record(tmp_path / "killed" / "record").summary["attempts"] == 6
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+def test_told_to_stop_it_writes_a_checkpoint_and_leaves_with_a_code(
+    stores: Stores, tmp_path: Path, number: signal.Signals
+) -> None:
+    run = small_run(steps=100_000)
+    process = start(command(run, stores, tmp_path, "--checkpoint-minutes", "0.001"))
+    wait_for_step(process, tmp_path)
+    process.send_signal(number)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert f"was stopped by signal {int(number)} at step" in error
+    live = records.read_record(tmp_path / "checkpoints").live
+    assert live["status"] == "KILLED"
+    assert (tmp_path / "checkpoints" / f"step-{live['step']:010d}.pt").exists()
+
+
+def test_two_processes_give_the_loss_curve_of_one(stores: Stores, tmp_path: Path) -> None:
+    run = small_run(steps=40)
+    subprocess.run([PYTHON, *command(run, stores, tmp_path / "one")], check=True)
+    subprocess.run([*TORCHRUN, *command(run, stores, tmp_path / "two")], check=True, capture_output=True)
+    one, two = (records.read_record(tmp_path / name / "record") for name in ("one", "two"))
+    for column in ("train_loss", "gradient_norm"):
+        assert two.history[column].to_pylist() == pytest.approx(one.history[column].to_pylist(), rel=1e-4)
+    assert two.summary["test_loss"] == pytest.approx(one.summary["test_loss"], rel=1e-5)
+    assert (one.summary["processes"], two.summary["processes"]) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("spec", "sentence"),
+    [("{}", "is not the spec of a run"), ("@nowhere.json", "nowhere.json"), ("{", "--spec {")],
+)
+def test_a_wrong_spec_is_one_sentence(stores: Stores, tmp_path: Path, spec: str, sentence: str) -> None:
+    arguments = command(small_run(), stores, tmp_path)
+    arguments[2] = spec
+    done = subprocess.run([PYTHON, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
