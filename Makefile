@@ -29,7 +29,7 @@ report: $(READY)
 	$(BIN)/snakemake --cores 1 --config scale=demo --quiet all --report results/report.html
 
 test: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slurm"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slurm"
 
 lint: $(READY)
 	$(BIN)/ruff check .

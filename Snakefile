@@ -5,6 +5,7 @@
 #   snakemake results/depth_width/transitions.csv        one target and what it needs
 #
 # This file is read again at the start of every job: it imports nothing heavy (no torch, no mlflow, no pandas).
+import json
 import sys
 from pathlib import Path
 
@@ -28,7 +29,7 @@ try:
     CONFIG = load_config(config, BASE / "workflow" / "scales")
     RUNS = {study: runs_of(CONFIG, study, BASE) for study in CONFIG.studies}
 except UserError as error:
-    raise WorkflowError(str(error)) from None
+    sys.exit(str(error))  # the sentences alone, no traceback
 
 SCRIPTS = BASE / "scripts"
 PYTHON = sys.executable
@@ -51,12 +52,25 @@ localrules:
 
 rule all:
     input:
-        expand("results/{study}/done.json", study=CONFIG.studies),
+        expand("results/{study}/logged", study=CONFIG.studies),
     default_target: True
 
 
 include: "workflow/rules/corpus.smk"
 include: "workflow/rules/train.smk"
-include: "workflow/rules/track.smk"
 include: "workflow/rules/depth_width.smk"
+include: "workflow/rules/track.smk"
 include: "workflow/rules/plan.smk"
+
+
+def failures():
+    """A sentence for every run that could not go on, from its live record."""
+    for path in sorted(Path("results/checkpoints").glob("*/*/live.json")):
+        live = json.loads(path.read_text())
+        if live.get("status") == "FAILED" and live["key"] in RUNS.get(live["study"], {}):
+            yield live["message"]
+
+
+onerror:
+    for sentence in failures():
+        print(sentence, file=sys.stderr)

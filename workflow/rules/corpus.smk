@@ -8,12 +8,13 @@ VOCAB_SIZES = {run.shape.vocab_size for runs in RUNS.values() for run in runs.va
 def source_options():
     """The corpus section as options of prepare_corpus.py."""
     corpus = CONFIG.corpus
-    options = [option for source in corpus.sources for option in ("--source", source)]
+    sources = list(corpus.sources)
+    if GPT2_VOCAB_SIZE in VOCAB_SIZES and sources == ["wiki"]:
+        sources.append("gensim")  # the wiki leads alone can't fill that vocabulary
+    options = [option for source in sources for option in ("--source", source)]
     options += ["--test-fraction", str(corpus.test_fraction)]
     if corpus.limit_bytes is not None:
         options += ["--limit-bytes", str(corpus.limit_bytes)]
-    if GPT2_VOCAB_SIZE in VOCAB_SIZES and "wiki" in corpus.sources:
-        options += ["--with-gensim"]  # the wiki leads alone can't fill that vocabulary
     return shlex.join(options)
 
 

@@ -1,7 +1,5 @@
 # One job, one run. The record is the output; checkpoints live outside it, because Snakemake deletes the
 # outputs of a job before it starts it again.
-import json
-
 from shapelaw.runs import run_to_dict
 
 CHECKPOINT_MINUTES = CONFIG.execution.checkpoint_minutes
@@ -49,4 +47,4 @@ rule train:
         " --test-store {input.test_store} --out results/runs/{wildcards.study}/{wildcards.key}"
         " --checkpoints results/checkpoints/{wildcards.study}/{wildcards.key}"
         " --checkpoint-minutes {CHECKPOINT_MINUTES} --threads {threads}"
-        ' --tag slurm_job="${{SLURM_JOB_ID:-}}" 2>&1 | tee -a {log}'
+        ' --tag slurm_job="${{SLURM_JOB_ID:-}}" >> {log} 2>&1'

@@ -1,0 +1,52 @@
+"""Encode one split of a documents.parquet into a token store: NAME.bin, the ids, and NAME.json, what they are.
+
+Each document is followed by the end-of-text id. Exit codes: 0 done, 2 wrong input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from shapelaw.corpora.documents import SPLITS
+from shapelaw.corpora.encoding import encode_corpus
+from shapelaw.errors import UserError
+
+
+def main() -> int:
+    """Parse the command line and encode."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--documents", type=Path, required=True, help="documents.parquet of the corpus")
+    parser.add_argument("--tokenizer", type=Path, required=True, help="the tokenizer.json to encode with")
+    parser.add_argument("--split", choices=SPLITS, required=True, help="the documents to encode")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        required=True,
+        metavar="NAME.json",
+        help="the header; NAME.bin is written beside it",
+    )
+    parser.add_argument("--workers", type=int, help="processes (default: one for each core it may use)")
+    arguments = parser.parse_args()
+    try:
+        if arguments.workers is not None and arguments.workers < 1:
+            raise UserError(f"--workers is {arguments.workers}; it must be at least 1.")
+        store = encode_corpus(
+            arguments.documents, arguments.tokenizer, arguments.split, arguments.out, arguments.workers
+        )
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(
+        f"Wrote {store.path}: {len(store.tokens):,} tokens of a vocabulary of {store.vocab_size:,}, "
+        f"{store.documents:,} documents, {store.text_bytes:,} bytes of text.",
+        file=sys.stderr,
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,44 @@
+"""Follow the run records of all studies into MLflow, finished and live, until interrupted (Ctrl-C).
+
+With --once it imports everything one time and leaves: it also creates the SQLite store, which a server
+must find ready-made.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from threading import Event
+
+from shapelaw.tracking.command import add_silence_option, check_results, exit_code, say, tracking_parser
+
+
+def main() -> int:
+    """Parse the command line and follow."""
+    parser = tracking_parser(__doc__)
+    parser.add_argument("--every", type=float, default=5.0, help="seconds between two looks (default 5)")
+    parser.add_argument("--once", action="store_true", help="look once, then leave")
+    add_silence_option(parser)
+    arguments = parser.parse_args()
+    stop = Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+
+    def work() -> None:
+        results = check_results(arguments.results)
+        from shapelaw.tracking.disk import Liveness
+        from shapelaw.tracking.follow import follow
+        from shapelaw.tracking.store import default_uri, redact
+
+        uri = arguments.uri or default_uri(results)
+        if not arguments.once:
+            say(f"Following {results} into {redact(uri)}; Ctrl-C ends it.")
+        liveness = Liveness(silence=60 * arguments.silence)
+        every = None if arguments.once else arguments.every
+        follow(results, uri, every, arguments.patience, say, stop, liveness)
+
+    return exit_code(work)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

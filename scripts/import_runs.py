@@ -1,0 +1,57 @@
+"""Import the run records of a study into MLflow, then read them back from MLflow into one runs.parquet.
+
+Importing twice changes nothing. An import that was killed is completed by the next one.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from shapelaw.errors import UserError
+from shapelaw.tracking.command import add_silence_option, check_results, exit_code, say, tracking_parser
+
+
+def main() -> int:
+    """Parse the command line, import, and write the table."""
+    parser = tracking_parser(__doc__)
+    parser.add_argument("--study", required=True, help="its records are below <results>/runs/<study>")
+    parser.add_argument(
+        "--keys", type=Path, help="file with one run key a line: the table has these and no other"
+    )
+    parser.add_argument("--out", required=True, type=Path, help="runs.parquet, one row a run, sorted by key")
+    add_silence_option(parser)
+    arguments = parser.parse_args()
+
+    def work() -> None:
+        results = check_results(arguments.results)
+        from shapelaw.tracking.disk import Liveness
+        from shapelaw.tracking.importer import import_study
+        from shapelaw.tracking.store import default_uri
+        from shapelaw.tracking.table import read_keys, read_runs, write_runs
+        from shapelaw.tracking.waiting import patiently
+
+        keys = read_keys(arguments.keys) if arguments.keys else None
+        store, outcome = import_study(
+            results,
+            arguments.study,
+            arguments.uri or default_uri(results),
+            arguments.patience,
+            say,
+            Liveness(silence=60 * arguments.silence),
+        )
+        problems = [text for key, text in outcome.problems.items() if keys is None or key in keys]
+        if problems:
+            raise UserError("\n".join(problems))
+        table = patiently(lambda: read_runs(store, arguments.study, keys), arguments.patience, say)
+        write_runs(arguments.out, table)
+        say(
+            f"{arguments.study}: {len(outcome.written)} runs written to MLflow, {outcome.unchanged} were up to "
+            f"date; {len(table)} rows in {arguments.out}."
+        )
+
+    return exit_code(work)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,46 @@
+"""Log a study's figures and tables as artifacts of its one summary run in MLflow, its fits as metrics.
+
+Logging equal files again changes nothing; other files replace the summary run.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from shapelaw.tracking.command import check_results, exit_code, say, tracking_parser
+
+
+def main() -> int:
+    """Parse the command line and log."""
+    parser = tracking_parser(__doc__)
+    parser.add_argument("--study", required=True, help="the MLflow experiment")
+    parser.add_argument(
+        "--artifacts", nargs="*", type=Path, default=[], help="figures and tables, stored by their file names"
+    )
+    parser.add_argument(
+        "--metrics", type=Path, help="JSON object: numbers become metrics, texts params, nested names a.b"
+    )
+    arguments = parser.parse_args()
+
+    def work() -> None:
+        results = check_results(arguments.results)
+        from shapelaw.tracking.store import default_uri, open_store
+        from shapelaw.tracking.summary import log_summary
+        from shapelaw.tracking.waiting import one_writer, patiently
+
+        uri = arguments.uri or default_uri(results)
+
+        def once() -> str:
+            with one_writer(results, say):
+                store = open_store(uri, results)
+                return log_summary(store, arguments.study, arguments.artifacts, arguments.metrics)
+
+        run_id = patiently(once, arguments.patience, say)
+        say(f"{arguments.study}: the summary run in MLflow is {run_id}.")
+
+    return exit_code(work)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

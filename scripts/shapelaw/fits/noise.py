@@ -1,0 +1,58 @@
+"""How much the test loss moves from seed to seed: one standard deviation, pooled over the repeated shapes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import pandas as pd
+from scipy import stats  # type: ignore[import-untyped]
+
+from shapelaw.errors import UserError
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Standard deviation of one run's loss over seeds, and the degrees of freedom it was estimated with."""
+
+    std: float
+    dof: float
+
+    def threshold(self, confidence: float = 0.95) -> float:
+        """How many standard errors a difference must have to be significant: Student's two-sided quantile."""
+        quantile = stats.norm.ppf if math.isinf(self.dof) else lambda p: stats.t.ppf(p, self.dof)
+        return float(quantile(0.5 + confidence / 2.0))
+
+
+def seed_table(runs: pd.DataFrame) -> pd.DataFrame:
+    """One row per shape: `depth, width, seeds, loss_mean, loss_std` (NaN with one seed), by depth, then width.
+
+    `runs` has the columns `depth, width, seed, loss`.
+    """
+    grouped = runs.groupby(["depth", "width"], as_index=False, sort=True)
+    return grouped.agg(seeds=("seed", "size"), loss_mean=("loss", "mean"), loss_std=("loss", "std"))
+
+
+def pooled_noise(runs: pd.DataFrame) -> Noise | None:
+    """The pooled standard deviation `sqrt(sum (n_i - 1) s_i^2 / sum (n_i - 1))`, or None with no repeated shape.
+
+    Raises:
+        UserError: repeated seeds have exactly equal losses, so the seed changed nothing.
+    """
+    table = seed_table(runs)
+    repeated = table[table["seeds"] > 1]
+    dof = int((repeated["seeds"] - 1).sum())
+    if dof == 0:
+        return None
+    variance = float(((repeated["seeds"] - 1) * repeated["loss_std"] ** 2).sum()) / dof
+    if variance <= 0:
+        raise UserError(
+            "The repeated seeds of the runs have exactly equal losses, so they measure no noise. "
+            "Check that the seed reaches the training, or give the noise with --noise."
+        )
+    return Noise(math.sqrt(variance), float(dof))
+
+
+def noise_from_stds(stds: pd.Series, seeds: int) -> Noise:
+    """Pool published standard deviations of `seeds` repeats each (e.g. Levine et al. 2020, table 3: 11 of 3)."""
+    return Noise(float((stds**2).mean() ** 0.5), float(len(stds) * (seeds - 1)))

@@ -1,0 +1,93 @@
+"""From the line `log d = a + b L` to the network size worth a depth, and to the depth worth a size."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special  # type: ignore[import-untyped]
+
+from shapelaw.fits.line import Floats, LineFit
+
+
+def standard_params(depth: npt.ArrayLike, width: npt.ArrayLike) -> Floats:
+    """Non-embedding parameters of a stack of standard blocks, `P = 12 L d^2` (Levine et al. 2020, section 2.1)."""
+    return 12.0 * np.asarray(depth, dtype=np.float64) * np.asarray(width, dtype=np.float64) ** 2
+
+
+def transition_width(fit: LineFit, depth: npt.ArrayLike) -> tuple[Floats, Floats]:
+    """Width at which a depth becomes worth leaving, `exp(a + b L)`, and its standard error; shapes as `depth`."""
+    _require_usable(fit)
+    depth_n = np.asarray(depth, dtype=np.float64)
+    width = np.exp(fit.a + fit.b * depth_n)
+    return width, width * _log_width_err(fit, depth_n)
+
+
+def transition_size(fit: LineFit, depth: npt.ArrayLike) -> tuple[Floats, Floats]:
+    """`N_transition(L) = 12 L exp(2a + 2bL)` and its propagated standard error; shapes as `depth`.
+
+    Eq. 10 of Levine et al. 2020, with the full covariance of `a` and `b`. The relative error, twice that of the
+    width, is also the standard error of `log N_transition`.
+
+    Raises:
+        ValueError: the fit is not usable.
+    """
+    width, _ = transition_width(fit, depth)
+    size = standard_params(depth, width)
+    return size, size * 2.0 * _log_width_err(fit, np.asarray(depth, dtype=np.float64))
+
+
+@dataclass(frozen=True)
+class Projection:
+    """The shape that the fit calls best at one size: real-valued depth (layers) and width with standard errors."""
+
+    depth: float
+    depth_err: float
+    width: float
+    width_err: float
+
+
+def why_no_projection(fit: LineFit) -> str | None:
+    """The sentence that says why a fit cannot be projected, or None if it can.
+
+    Besides a usable fit this takes a slope above zero by at least two standard errors: otherwise a size has no
+    one depth.
+    """
+    if not fit.usable:
+        return f"no fit: {fit.status} ({fit.message})"
+    if fit.b < 2.0 * fit.b_err or fit.b <= 0:
+        return f"no projection: the slope b = {fit.b:.3g} ± {fit.b_err:.2g} is not significantly above zero"
+    return None
+
+
+def project(fit: LineFit, params: float) -> Projection:
+    """Solve `N_transition(L) = params` for real `L`; `params` counts no embeddings (Levine et al. 2020, table 1).
+
+    In closed form `L = W(b params / (6 exp(2a))) / (2b)` with Lambert's W. The errors move `a` and `b` with their
+    covariance at fixed `params`, so those of depth and width are of opposite sign.
+
+    Raises:
+        ValueError: `params` is not positive, or the fit has no projection (see `why_no_projection`).
+    """
+    reason = why_no_projection(fit)
+    if reason is not None:
+        raise ValueError(reason)
+    if not params > 0:
+        raise ValueError(f"params must be positive, not {params}")
+    depth = float(special.lambertw(fit.b * params / 6.0 * math.exp(-2.0 * fit.a)).real) / (2.0 * fit.b)
+    width = math.sqrt(params / (12.0 * depth))
+    # d/da and d/db of log(12 L) + 2a + 2bL = log(params), at fixed params
+    depth_err = float(_log_width_err(fit, np.asarray(depth))) * 2.0 / (1.0 / depth + 2.0 * fit.b)
+    return Projection(depth, depth_err, width, width * depth_err / (2.0 * depth))
+
+
+def _log_width_err(fit: LineFit, depth: Floats) -> Floats:
+    variance = fit.cov_aa + 2.0 * depth * fit.cov_ab + depth**2 * fit.cov_bb
+    return np.sqrt(np.maximum(variance, 0.0))
+
+
+def _require_usable(fit: LineFit) -> None:
+    if not fit.usable:
+        raise ValueError(f"the fit is not usable: {fit.status} ({fit.message})")

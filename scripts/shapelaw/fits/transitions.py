@@ -1,0 +1,68 @@
+"""The paper's rule for the width at which the deeper of two networks becomes the better one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from shapelaw.fits.curves import Curve, Transition, TransitionStatus, no_transition
+from shapelaw.fits.noise import Noise
+
+PAPER_RULE = "paper rule"
+MIN_SIZES = 3
+
+
+def paper_rule(shallow: Curve, deep: Curve, noise: Noise | None, *, confidence: float = 0.95) -> Transition:
+    """Levine et al. 2020, section 5.2.2: the mean of two neighbouring widths of the shallower network.
+
+    The right one is the first size at which the shallower network is significantly worse than the deeper one
+    (interpolated at that size, a two-sided test at `confidence` on the pooled seed noise); the left one is its
+    neighbour, where the two cannot be told apart or the shallower is the better. The error is half their
+    distance, as the paper's table 4a has it (its text says the distance).
+
+    No transition is reported when a bracketing size is the first or the last of the comparison, since nothing
+    beyond it confirms that side (at the edge), or when a larger size contradicts it significantly (too noisy).
+    """
+    if noise is None:
+        return no_transition(shallow, deep, PAPER_RULE, TransitionStatus.NO_NOISE)
+    deep_loss, deep_err = deep.loss_at(shallow.params)
+    inside = np.isfinite(deep_loss)
+    if inside.sum() < MIN_SIZES:
+        return no_transition(shallow, deep, PAPER_RULE, TransitionStatus.TOO_FEW_SIZES)
+
+    width = shallow.width[inside]
+    errors = np.hypot(shallow.loss_err[inside], deep_err[inside])
+    z = (shallow.loss[inside] - deep_loss[inside]) / errors
+    threshold = noise.threshold(confidence)
+    shallow_worse, deep_worse = z > threshold, z < -threshold
+
+    status = _status(shallow_worse, deep_worse)
+    if status is not TransitionStatus.CROSSING:
+        return no_transition(shallow, deep, PAPER_RULE, status)
+    right = int(np.argmax(shallow_worse))
+    low, high = float(width[right - 1]), float(width[right])
+    return Transition(
+        shallow.depth,
+        deep.depth,
+        (low + high) / 2,
+        (high - low) / 2,
+        low,
+        high,
+        PAPER_RULE,
+        TransitionStatus.CROSSING,
+    )
+
+
+def _status(shallow_worse: np.ndarray, deep_worse: np.ndarray) -> TransitionStatus:
+    """Of (n,) sizes by growing size, n >= 3."""
+    if not shallow_worse.any():
+        if deep_worse[-1]:
+            return TransitionStatus.SHALLOWER_BETTER
+        return TransitionStatus.AT_EDGE if deep_worse.any() else TransitionStatus.TOO_NOISY
+    first = int(np.argmax(shallow_worse))
+    if deep_worse[first:].any():
+        return TransitionStatus.TOO_NOISY
+    if first == 0:
+        return TransitionStatus.DEEPER_BETTER
+    if first == 1 or first == len(shallow_worse) - 1:
+        return TransitionStatus.AT_EDGE
+    return TransitionStatus.CROSSING

@@ -1,0 +1,68 @@
+"""One table as CSV (every digit), Markdown and LaTeX (rounded, to read)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pandas as pd
+
+MISSING = "–"
+
+
+def write_table(
+    table: pd.DataFrame,
+    path: Path,
+    *,
+    formats: Mapping[str, str] | None = None,
+    caption: str | None = None,
+    label: str | None = None,
+) -> list[Path]:
+    """Write PATH.csv, PATH.md and PATH.tex and return the three paths; the index is left out.
+
+    Args:
+        path: without suffix; a dot in the name stays. Missing folders are made.
+        formats: column -> format specification (e.g. ".3g", ",.0f") for Markdown and LaTeX; other floats get
+            ".4g". A missing value is a dash there and an empty field in the CSV.
+        caption: a sentence below the LaTeX table and above the Markdown one.
+        label: LaTeX's name of the table.
+
+    Raises:
+        ValueError: `formats` names a column that the table has not.
+    """
+    unknown = set(formats or {}) - {str(name) for name in table.columns}
+    if unknown:
+        raise ValueError(f"formats for columns that are not there: {sorted(unknown)}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    files = [path.with_name(path.name + suffix) for suffix in (".csv", ".md", ".tex")]
+    table.to_csv(files[0], index=False)
+
+    shown = as_text(table, formats or {})
+    numeric = [pd.api.types.is_numeric_dtype(dtype) for dtype in table.dtypes]
+    escaped = shown.rename(columns=_escape_pipe).map(_escape_pipe)
+    markdown = escaped.to_markdown(
+        index=False, disable_numparse=True, colalign=["right" if n else "left" for n in numeric] or None
+    )
+    files[1].write_text((f"{caption}\n\n" if caption else "") + markdown + "\n", encoding="utf-8")
+    latex = shown.to_latex(
+        index=False,
+        escape=True,
+        caption=caption,
+        label=label,
+        column_format="".join("r" if n else "l" for n in numeric),
+    )
+    files[2].write_text(latex, encoding="utf-8")
+    return files
+
+
+def as_text(table: pd.DataFrame, formats: Mapping[str, str]) -> pd.DataFrame:
+    """The table with every cell as the string a reader sees."""
+    shown = {}
+    for name, column in table.items():
+        spec = formats.get(str(name), ".4g" if pd.api.types.is_float_dtype(column.dtype) else "")
+        shown[str(name)] = [MISSING if pd.isna(value) else format(value, spec) for value in column]
+    return pd.DataFrame(shown, index=table.index)
+
+
+def _escape_pipe(text: str) -> str:
+    return text.replace("|", r"\|").replace("\n", " ")

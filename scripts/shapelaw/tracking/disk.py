@@ -1,0 +1,145 @@
+"""The records on disk: which there are, how they truly stand, and whether they changed since they were imported."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import socket
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from shapelaw.errors import UserError
+from shapelaw.records import KILLED, RUNNING, Record
+
+IMPORT_FORMAT = 1  # part of every fingerprint: raise it when the importer writes something else than before
+
+
+@dataclass(frozen=True)
+class Found:
+    """A record on disk that has not been read yet."""
+
+    study: str
+    key: str
+    directory: Path
+    finished: bool
+
+
+@dataclass(frozen=True)
+class Liveness:
+    """What decides whether a run that says RUNNING still runs.
+
+    Attributes:
+        silence: seconds without an update of live.json after which its run is dead.
+        host: name of this machine, where the process can be looked up.
+    """
+
+    silence: float = 600.0
+    host: str = field(default_factory=socket.gethostname)
+
+
+def find_records(results: Path, study: str | None = None) -> dict[tuple[str, str], Found]:
+    """The records below `results` by (study, key); a finished one wins over one under way.
+
+    `runs/` is listed after `checkpoints/`: a run that finishes meanwhile is seen in one of them at least.
+    """
+    found: dict[tuple[str, str], Found] = {}
+    for place in ("checkpoints", "runs"):
+        for directory in _subdirectories(results / place, study):
+            finished = (directory / "summary.json").exists()
+            if finished or (place == "checkpoints" and (directory / "live.json").exists()):
+                item = Found(directory.parent.name, directory.name, directory, finished)
+                found[item.study, item.key] = item
+    return dict(sorted(found.items()))
+
+
+def _subdirectories(root: Path, study: str | None) -> Iterable[Path]:
+    studies = _folders(root) if study is None else [root / study]
+    return [folder for each in studies for folder in _folders(each)]
+
+
+def _folders(root: Path) -> list[Path]:
+    try:
+        with os.scandir(root) as entries:
+            return [root / entry.name for entry in entries if entry.is_dir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def finished_fingerprint(directory: Path) -> str:
+    """A hash of the bytes of a finished record.
+
+    Raises:
+        UserError: a file is missing or can't be read.
+    """
+    digest = hashlib.sha256(f"{IMPORT_FORMAT}".encode())
+    for name in ("spec.json", "history.parquet", "summary.json"):
+        try:
+            digest.update(hashlib.sha256((directory / name).read_bytes()).digest())
+        except OSError as error:
+            raise UserError(
+                f"The record {directory} is half written: {name} can't be read ({error.strerror}); "
+                "delete the folder and run again."
+            ) from error
+    return digest.hexdigest()[:32]
+
+
+def live_fingerprint(record: Record, status: str) -> str:
+    """A hash of what is imported of an unfinished record; its heartbeat alone does not change it."""
+    steps = record.history["step"]
+    values = {
+        "format": IMPORT_FORMAT,
+        "digest": record.run.digest,
+        "status": status,
+        "rows": len(steps),
+        "last": steps[-1].as_py() if len(steps) else 0,
+        "live": {k: v for k, v in record.live.items() if k not in ("step", "updated_at", "pid", "status")},
+    }
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def true_status(record: Record, liveness: Liveness, now: datetime) -> tuple[str, str]:
+    """The status of a record and why: a run that says RUNNING but died without a word is KILLED.
+
+    Raises:
+        UserError: live.json has no time of its last update.
+    """
+    if record.status != RUNNING:
+        return record.status, str(record.live.get("message") or "")
+    silent = (now - moment(record.live, "updated_at", record.directory)).total_seconds()
+    if record.live.get("host") == liveness.host and not _process_exists(record.live.get("pid")):
+        return KILLED, f"Its process ended without a word on {liveness.host}."
+    if silent > liveness.silence:
+        return KILLED, f"It has not been heard of for over {liveness.silence / 60:g} minutes."
+    return RUNNING, str(record.live.get("message") or "")
+
+
+def _process_exists(pid: Any) -> bool:
+    if not isinstance(pid, int):
+        return True  # not known, so not known to be gone
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # it exists and is another user's
+        return True
+    return True
+
+
+def moment(values: Mapping[str, Any], name: str, directory: Path) -> datetime:
+    """The time `name` of a summary or live state, in UTC unless it says otherwise.
+
+    Raises:
+        UserError: it is missing, or not ISO 8601.
+    """
+    try:
+        time = datetime.fromisoformat(values[name])
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(
+            f"The record {directory} has no valid time {name} ({values.get(name)!r}); "
+            "write an ISO 8601 time there, or delete the folder and run again."
+        ) from error
+    return time if time.tzinfo else time.replace(tzinfo=UTC)

@@ -1,0 +1,133 @@
+"""A record in MLflow's words: params, metrics, tags, and the tokenized data as logged inputs."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunTag
+
+from shapelaw.records import Record
+from shapelaw.tracking.store import KEY, STUDY
+
+FINGERPRINT, SPEC_DIGEST, MESSAGE = "fingerprint", "spec_digest", "message"  # tags
+CURVES = ("train_loss", "test_loss", "learning_rate", "gradient_norm")  # columns of a history
+FINAL = {"train_loss": "final_train_loss", "test_loss": "final_test_loss"}  # of a summary, by metric name
+_TAGS_THOUGH_NUMBERS = ("attempts", "threads")
+_ELSEWHERE = {"schema_version", "key", "study", "spec_digest", "status", "message", "tags", "pid"}
+_ELSEWHERE |= {"started_at", "finished_at", "updated_at", "train_store", "test_store"}
+_ELSEWHERE |= {"step", "steps", "params", "block_params", "step_flops"}  # params, from the spec
+_LARGEST = 1.7976931348623157e308  # what MLflow stores for an infinite value
+TEXT_LIMIT = 5000  # characters of a tag or param
+
+
+def params(record: Record) -> list[Param]:
+    """Shape, budget, seed, and the sizes that follow from them; a rank that is full is left out."""
+    run, shape = record.run, record.run.shape
+    values = {
+        "study": run.study,
+        "corpus": run.corpus,
+        "seed": run.seed,
+        **asdict(shape),
+        **asdict(run.training),
+        "block_params": shape.block_params,
+        "total_params": shape.params,
+        "step_flops": shape.step_flops(run.training.batch_size),
+    }
+    return [Param(name, str(value)) for name, value in values.items() if value is not None]
+
+
+def tags(record: Record, message: str) -> list[RunTag]:
+    """Key, git commit, host, attempts, the caller's tags (config hash, Slurm job), every other text of the record."""
+    values = record.summary or record.live
+    texts = {name: str(value) for name, value in values.get("tags", {}).items()}
+    for name, value in values.items():
+        if name in _ELSEWHERE or value is None:
+            continue
+        if isinstance(value, str | bool) or name in _TAGS_THOUGH_NUMBERS:
+            texts[name] = str(value)
+    texts |= {KEY: record.run.key, STUDY: record.run.study, SPEC_DIGEST: record.run.digest}
+    if values.get("git_commit"):
+        texts["mlflow.source.git.commit"] = str(values["git_commit"])  # the UI shows it as the source version
+    for name in (FINGERPRINT, MESSAGE):  # the importer's own
+        texts.pop(name, None)
+    if message:
+        texts[MESSAGE] = message
+    return [RunTag(valid_name(name), text[:TEXT_LIMIT]) for name, text in texts.items()]
+
+
+def summary_metrics(record: Record, ended: datetime) -> list[Metric]:
+    """The numbers of a summary: final losses, bits per byte, speed, memory, and any other.
+
+    They are at step 0, which MLflow's UI takes for "no curve": it compares such numbers of runs as bars.
+    """
+    numbers = {
+        FINAL.get(name, name): float(value)
+        for name, value in record.summary.items()
+        if name not in _ELSEWHERE and name not in _TAGS_THOUGH_NUMBERS and is_number(value)
+    }
+    time = milliseconds(ended)
+    return [Metric(valid_name(name), value, time, 0) for name, value in numbers.items()]
+
+
+def history_metrics(
+    record: Record, after: int, started: datetime, ended: datetime
+) -> Iterator[Sequence[Metric]]:
+    """The points of each row of the history after a step.
+
+    A history has no clock, so that a resumed run reproduces it; its rows are spread evenly over the run's time.
+    """
+    columns = record.history.to_pydict()
+    first, last = milliseconds(started), milliseconds(ended)
+    final = columns["step"][-1] if columns["step"] else 1
+    for row, step in enumerate(columns["step"]):
+        if step > after:
+            time = first + (last - first) * step // final
+            values = [(name, columns[name][row]) for name in CURVES]
+            yield [Metric(name, value, time, step) for name, value in values if value is not None]
+
+
+def datasets(record: Record) -> list[DatasetInput]:
+    """The token stores that the run was trained and tested on."""
+    inputs = []
+    for field, context in (("train_store", "training"), ("test_store", "testing")):
+        store = record.summary.get(field)
+        if isinstance(store, Mapping) and store.get("sha256"):
+            dataset = Dataset(
+                name=f"{store.get('corpus', record.run.corpus)}-V{store.get('vocab_size')}-{context}",
+                digest=str(store["sha256"])[:36],  # MLflow's limit
+                source_type="local",
+                source=json.dumps({"uri": store.get("path")}),
+                profile=json.dumps(
+                    {"num_tokens": store.get("tokens"), "vocab_size": store.get("vocab_size")}
+                ),
+            )
+            inputs.append(DatasetInput(dataset, [InputTag("mlflow.data.context", context)]))
+    return inputs
+
+
+def is_number(value: Any) -> bool:
+    """Whether a JSON value is a number; true and false are not."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def same_value(stored: float, value: float) -> bool:
+    """Whether MLflow's stored value is this one; it keeps NaN, and the largest float for infinity."""
+    if math.isnan(value) or math.isnan(stored):
+        return math.isnan(value) and math.isnan(stored)
+    return stored == max(-_LARGEST, min(_LARGEST, value))
+
+
+def valid_name(name: str) -> str:
+    """The name with each character that MLflow refuses replaced by an underscore."""
+    return re.sub(r"[^\w\-. /:]", "_", name, flags=re.ASCII).strip("/. ")[:250] or "_"
+
+
+def milliseconds(time: datetime) -> int:
+    """Milliseconds since 1970, MLflow's unit of time."""
+    return round(time.timestamp() * 1000)

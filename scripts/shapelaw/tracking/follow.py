@@ -1,0 +1,104 @@
+"""Follow mode: the results folder is looked at again and again, and what changed goes into MLflow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Event
+
+from shapelaw.errors import UserError
+from shapelaw.records import read_record
+from shapelaw.tracking.disk import Found, Liveness, find_records, live_fingerprint, true_status
+from shapelaw.tracking.importer import bury_vanished, import_records
+from shapelaw.tracking.store import open_store
+from shapelaw.tracking.waiting import Say, Stopped, one_writer, patiently
+
+Name = tuple[str, str]  # study, key
+
+
+@dataclass
+class Seen:
+    """What the last looks found: only files are remembered, MLflow is asked each time."""
+
+    states: dict[Name, str] = field(default_factory=dict)  # what was imported, as `_state` tells it
+    told: set[str] = field(default_factory=set)  # problems that were said already
+    first: bool = True
+
+
+def follow(
+    results: Path,
+    uri: str,
+    every: float | None,
+    patience: float,
+    say: Say,
+    stop: Event,
+    liveness: Liveness | None = None,
+) -> None:
+    """Import all studies, finished and live, every `every` seconds (None: once) until `stop` is set.
+
+    The lock of the one writer is held only while something is written, so that other importers get their turn.
+
+    Raises:
+        UserError: the URI or the store is wrong.
+        TrackerDown: the tracker was down for longer than `patience` seconds.
+    """
+    seen, liveness = Seen(), liveness or Liveness()
+    try:
+        while not stop.is_set():
+            patiently(lambda: look(results, uri, seen, liveness, say, stop), patience, say, stop)
+            if every is None:
+                return
+            stop.wait(every)
+    except Stopped:
+        return
+
+
+def look(results: Path, uri: str, seen: Seen, liveness: Liveness, say: Say, stop: Event) -> None:
+    """Import what changed since the last look; the first one opens the store, and creates a SQLite one."""
+    found = find_records(results)
+    states = {name: _state(item, liveness) for name, item in found.items()}
+    changed = {name: item for name, item in found.items() if seen.states.get(name) != states[name]}
+    vanished = seen.states.keys() - found.keys()
+    if not (changed or vanished or seen.first):
+        return
+    with one_writer(results, say, stop):
+        store = open_store(uri, results)
+        for study, items in _by_study(changed).items():
+            outcome = import_records(store, study, items, liveness, seen.first, stop)
+            for sentence in outcome.problems.values():
+                if sentence not in seen.told:
+                    seen.told.add(sentence)
+                    say(sentence)
+            if stop.is_set():
+                return
+            if outcome.written:
+                say(f"{study}: {len(outcome.written)} of {len(items)} runs written.")
+        for study in {study for study, _ in vanished}:
+            bury_vanished(store, study, [key for other, key in vanished if other == study])
+    seen.states, seen.first = states, False
+
+
+def _by_study(found: Mapping[Name, Found]) -> dict[str, dict[str, Found]]:
+    studies: dict[str, dict[str, Found]] = {}
+    for (study, key), item in found.items():
+        studies.setdefault(study, {})[key] = item
+    return studies
+
+
+def _state(item: Found, liveness: Liveness) -> str:
+    """A text that changes when the record has something to import. A finished one never changes, unless it is
+    trained again, which writes another summary.json; one under way also changes by falling silent.
+    """
+    try:
+        if item.finished:
+            status = (item.directory / "summary.json").stat()
+            return f"{item.directory} {status.st_ino} {status.st_mtime_ns} {status.st_size}"
+        record = read_record(item.directory)
+        return live_fingerprint(record, true_status(record, liveness, datetime.now(UTC))[0])
+    except (
+        UserError,
+        OSError,
+    ) as problem:  # said when it is imported; looked at again when it reads otherwise
+        return f"unreadable: {problem}"

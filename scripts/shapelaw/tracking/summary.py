@@ -1,0 +1,92 @@
+"""A study's summary run: its figures and tables as artifacts, its fits' numbers as metrics and params."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from mlflow.entities import Metric, Param, RunTag
+
+from shapelaw.errors import UserError
+from shapelaw.records import FINISHED
+from shapelaw.tracking.entities import FINGERPRINT, TEXT_LIMIT, is_number, milliseconds, valid_name
+from shapelaw.tracking.store import STUDY, SUMMARY_OF, Store, make_experiment, search_runs, tracker_errors
+
+
+def log_summary(store: Store, study: str, artifacts: Sequence[Path], metrics: Path | None) -> str:
+    """Make the study's one summary run hold these files; its id. Equal files again change nothing.
+
+    Args:
+        artifacts: figures and tables, stored by their names.
+        metrics: a JSON object, nested as it likes: its numbers become metrics, its texts params, under
+            names such as `depth_width.slope`; the file itself is an artifact too.
+
+    Raises:
+        UserError: a file is missing, two have one name, or `metrics` is not a JSON object.
+        TrackerDown: the tracker failed; log again, nothing is doubled.
+    """
+    files = [*artifacts, *([metrics] if metrics else [])]
+    _check_files(files)
+    numbers, texts = _flatten_file(metrics) if metrics else ({}, {})
+    fingerprint = _fingerprint(files)
+    with tracker_errors(store.uri):
+        client, experiment = store.client, make_experiment(store, study)
+        known = search_runs(store, experiment, f"tags.`{SUMMARY_OF}` = '{study}'")
+        if len(known) == 1 and known[0].data.tags.get(FINGERPRINT) == fingerprint:
+            return str(known[0].info.run_id)
+        for run in known:
+            client.delete_run(run.info.run_id)
+        tags = {SUMMARY_OF: study, STUDY: study}
+        run_id = str(client.create_run(experiment, tags=tags, run_name=f"{study} summary").info.run_id)
+        now = milliseconds(datetime.now(UTC))
+        points = [Metric(name, value, now, 0) for name, value in numbers.items()]
+        words = [Param(name, text) for name, text in texts.items()]
+        for start in range(0, len(points), 1000):  # MLflow's limits for one request
+            client.log_batch(run_id, metrics=points[start : start + 1000])
+        for start in range(0, len(words), 100):
+            client.log_batch(run_id, params=words[start : start + 100])
+        for file in files:
+            client.log_artifact(run_id, str(file))
+        client.set_terminated(run_id, FINISHED)
+        client.log_batch(run_id, tags=[RunTag(FINGERPRINT, fingerprint)])
+    return run_id
+
+
+def _check_files(files: Sequence[Path]) -> None:
+    if missing := [str(file) for file in files if not file.is_file()]:
+        raise UserError(f"There is no file {', '.join(missing)}; make it first, or leave it out.")
+    names = [file.name for file in files]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise UserError(f"Two artifacts are named {', '.join(twice)}; rename one, they are stored by name.")
+
+
+def _fingerprint(files: Sequence[Path]) -> str:
+    contents = sorted((file.name, hashlib.sha256(file.read_bytes()).hexdigest()) for file in files)
+    return hashlib.sha256(json.dumps(contents).encode()).hexdigest()[:32]
+
+
+def _flatten_file(path: Path) -> tuple[dict[str, float], dict[str, str]]:
+    try:
+        values = json.loads(path.read_text())
+    except ValueError as error:
+        raise UserError(f"The metrics {path} are not JSON ({error}).") from error
+    if not isinstance(values, dict):
+        raise UserError(f"The metrics {path} are not a JSON object; write names and numbers in braces.")
+    leaves = {valid_name(name): value for name, value in _leaves(values, "")}
+    numbers = {name: float(value) for name, value in leaves.items() if is_number(value)}
+    texts = {name: str(value)[:TEXT_LIMIT] for name, value in leaves.items() if name not in numbers}
+    return numbers, texts
+
+
+def _leaves(value: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """The numbers and texts of nested JSON, named by their path; null is left out."""
+    if isinstance(value, dict | list):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for part, inner in items:
+            yield from _leaves(inner, f"{name}.{part}" if name else str(part))
+    elif value is not None:
+        yield name, value

@@ -1,0 +1,129 @@
+"""The runs of a study, read back from MLflow as one table: `runs.parquet`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from mlflow.entities import Run
+
+from shapelaw.errors import UserError
+from shapelaw.records import write_bytes
+from shapelaw.tracking.store import KEY, STUDY, Store, find_experiment, redact, search_runs, tracker_errors
+
+_PARAMS: dict[str, pa.DataType] = {
+    "corpus": pa.string(),
+    "depth": pa.int64(),
+    "width": pa.int64(),
+    "heads": pa.int64(),
+    "attention_dim": pa.int64(),
+    "vocab_size": pa.int64(),
+    "context_length": pa.int64(),
+    "embedding_rank": pa.int64(),  # null: full rank
+    "positional_rank": pa.int64(),  # null: full rank
+    "seed": pa.int64(),
+    "params": pa.int64(),  # block_params: 12 L d^2, the papers' network size
+    "total_params": pa.int64(),
+    "steps": pa.int64(),
+    "batch_size": pa.int64(),
+    "learning_rate": pa.float64(),
+    "step_flops": pa.int64(),
+}
+_METRICS: dict[str, pa.DataType] = {
+    "test_loss": pa.float64(),  # nats per token, at the end of training, as are all of these
+    "bits_per_byte": pa.float64(),
+    "train_loss": pa.float64(),
+    "tokens_trained": pa.int64(),
+    "tokens_per_second": pa.float64(),
+    "peak_memory_bytes": pa.int64(),
+    "wall_seconds": pa.float64(),
+    "model_flops_utilisation": pa.float64(),
+}
+_SOURCES = {"params": "block_params", "test_loss": "final_test_loss", "train_loss": "final_train_loss"}
+_TAGS = ("study", "spec_digest")
+SCHEMA = pa.schema(
+    [("key", pa.string()), ("run_id", pa.string()), ("status", pa.string())]
+    + [(name, pa.string()) for name in _TAGS]
+    + [*_PARAMS.items(), *_METRICS.items()]
+)
+
+
+def read_runs(store: Store, study: str, keys: Collection[str] | None = None) -> pa.Table:
+    """The training runs of a study, one row a run, sorted by key; columns as in `SCHEMA`.
+
+    Args:
+        keys: only these; all if None. What a run did not log is null, and unfinished runs have no final numbers.
+
+    Raises:
+        UserError: keys are missing in MLflow, or a key has two active runs; the sentence names them.
+        TrackerDown: the tracker failed.
+    """
+    with tracker_errors(store.uri):
+        experiment = find_experiment(store, study)
+        runs = search_runs(store, experiment.experiment_id) if experiment else []
+    runs = [run for run in runs if run.data.tags.get(STUDY) == study and KEY in run.data.tags]
+    if keys is not None:
+        runs = [run for run in runs if run.data.tags[KEY] in keys]
+    present = [run.data.tags[KEY] for run in runs]
+    if missing := sorted(set(keys or ()) - set(present)):
+        raise UserError(
+            f"MLflow ({redact(store.uri)}) has no run of {named(missing)} in the experiment {study}; "
+            "train what is missing, then import again."
+        )
+    if twice := sorted(key for key, count in Counter(present).items() if count > 1):
+        raise UserError(
+            f"MLflow has two active runs of {named(twice)} in {study}; import again to repair it."
+        )
+    rows = sorted((_row(run) for run in runs), key=lambda row: str(row["key"]))
+    return pa.Table.from_pylist(rows, schema=SCHEMA)
+
+
+def _row(run: Run) -> dict[str, str | int | float | None]:
+    tags = run.data.tags
+    row: dict[str, str | int | float | None] = {
+        "key": tags[KEY],
+        "run_id": run.info.run_id,
+        "status": run.info.status,
+    }
+    row |= {name: tags.get(name) for name in _TAGS}
+    for columns, source in ((_PARAMS, run.data.params), (_METRICS, run.data.metrics)):
+        for name, kind in columns.items():
+            value = source.get(_SOURCES.get(name, name))
+            row[name] = None if value is None else _convert(kind)(value)
+    return row
+
+
+def _convert(kind: pa.DataType) -> Callable[[str | float], str | int | float]:
+    return str if kind == pa.string() else int if kind == pa.int64() else float
+
+
+def named(keys: Collection[str], limit: int = 10) -> str:
+    """Keys as a clause, the first `limit` by name."""
+    shown = list(keys)[:limit]
+    more = f" and {len(keys) - limit} more" if len(keys) > limit else ""
+    return ", ".join(shown) + more
+
+
+def read_keys(path: Path) -> list[str]:
+    """The keys of a file with one a line; blank lines don't count.
+
+    Raises:
+        UserError: the file can't be read or names no key.
+    """
+    try:
+        keys = [line.strip() for line in path.read_text().splitlines() if line.strip()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"The file of keys {path} can't be read ({error}).") from error
+    if not keys:
+        raise UserError(f"The file of keys {path} names no run; write one key a line.")
+    return keys
+
+
+def write_runs(path: Path, table: pa.Table) -> None:
+    """Write the table, atomically."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    write_bytes(path, sink.getvalue().to_pybytes())

@@ -1,0 +1,224 @@
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shapelaw.corpora.token_store import (
+    SCHEMA_VERSION,
+    EncodedBatch,
+    TokenStore,
+    evaluation_starts,
+    gather_windows,
+    open_token_store,
+    window_bytes,
+    windows,
+    write_token_store,
+)
+from shapelaw.errors import UserError
+
+TOKEN_BYTES = np.array([0, 1, 2, 3, 4])
+SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+
+
+def batch(ids: list[int]) -> EncodedBatch:
+    return EncodedBatch(np.array(ids), int(TOKEN_BYTES[ids].sum()), ids.count(0))
+
+
+def write(path: Path, *batches: EncodedBatch, token_bytes: np.ndarray = TOKEN_BYTES) -> TokenStore:
+    return write_token_store(
+        path, batches, end_of_text=0, token_bytes=token_bytes, tokenizer_sha256="a tokenizer"
+    )
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """The header of a store of 100 tokens."""
+    write(tmp_path / "train.json", batch([1, 2, 3, 4, 0] * 20))
+    return tmp_path / "train.json"
+
+
+def test_a_store_gives_back_what_was_written(tmp_path: Path) -> None:
+    store = write(tmp_path / "a" / "train.json", batch([1, 2, 0]), batch([3, 0, 4, 0]))
+    assert store.tokens.tolist() == [1, 2, 0, 3, 0, 4, 0]
+    assert store.tokens.dtype == np.uint16
+    assert not store.tokens.flags.writeable
+    assert (store.vocab_size, store.documents, store.text_bytes, store.end_of_text) == (5, 3, 10, 0)
+    assert store.tokenizer_sha256 == "a tokenizer"
+    assert store.token_bytes.tolist() == TOKEN_BYTES.tolist()
+    again = open_token_store(store.path, verify=True)
+    assert again.sha256 == store.sha256
+    assert sorted(file.name for file in store.path.parent.iterdir()) == ["train.bin", "train.json"]
+
+
+@pytest.mark.parametrize(("vocab_size", "bytes_each"), [(65_536, 2), (65_537, 4)])
+def test_ids_take_two_bytes_up_to_65536(tmp_path: Path, vocab_size: int, bytes_each: int) -> None:
+    ids = np.array([vocab_size - 1, 0])
+    write(
+        tmp_path / "x.json", EncodedBatch(ids, 1, 1), token_bytes=np.ones(vocab_size, np.int64)
+    )
+    assert (tmp_path / "x.bin").stat().st_size == 2 * bytes_each
+    assert open_token_store(tmp_path / "x.json").tokens.tolist() == ids.tolist()
+
+
+def test_a_failed_write_leaves_the_old_store_whole(path: Path) -> None:
+    before = open_token_store(path)
+
+    def broken() -> Iterator[EncodedBatch]:
+        yield batch([1, 0])
+        raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        write_token_store(path, broken(), end_of_text=0, token_bytes=TOKEN_BYTES, tokenizer_sha256="")
+    assert open_token_store(path, verify=True).sha256 == before.sha256
+    assert sorted(file.name for file in path.parent.iterdir()) == ["train.bin", "train.json"]
+
+
+def test_a_store_is_replaced_whole(path: Path) -> None:
+    write(path, batch([4, 0]))
+    assert open_token_store(path, verify=True).tokens.tolist() == [4, 0]
+
+
+def test_no_document_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no document to encode"):
+        write(tmp_path / "x.json")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_header_must_be_json_by_name(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"must end in \.json"):
+        write(tmp_path / "x.bin", batch([0]))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"schema_version": SCHEMA_VERSION + 1}, f"schema version {SCHEMA_VERSION + 1}, .* reads version"),
+        ({"dtype": "float32"}, "wrong in the header of a token store: dtype"),
+        ({"tokens": 0}, "wrong in the header of a token store: tokens"),
+        ({"tokens": "100", "end_of_text": None}, "token store: tokens, end_of_text"),
+        ({"vocab_size": 6}, "wrong in the header of a token store: token_bytes"),
+    ],
+)
+def test_a_wrong_header_is_named(path: Path, change: dict[str, object], message: str) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(UserError, match=message):
+        open_token_store(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", r"can't be read .*line 1 column 2"),
+        ("[]", "has no schema_version"),
+        ('{"vocab_size": 5}', "has no schema_version"),
+    ],
+)
+def test_a_file_that_is_no_header(path: Path, content: str, message: str) -> None:
+    path.write_text(content)
+    with pytest.raises(UserError, match=message):
+        open_token_store(path)
+
+
+def test_a_missing_store(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"no token store .*x\.json; encode the corpus with scripts/encode_"):
+        open_token_store(tmp_path / "x.json")
+
+
+@pytest.mark.parametrize(("size", "state"), [(198, "truncated"), (202, "longer than its header says")])
+def test_a_token_file_of_another_length(path: Path, size: int, state: str) -> None:
+    data = path.with_suffix(".bin")
+    data.write_bytes(data.read_bytes().ljust(size, b"\0")[:size])
+    with pytest.raises(UserError, match=f"is {state}: it has {size} bytes, and 100 tokens of 2 bytes are 200"):
+        open_token_store(path)
+
+
+def test_a_missing_token_file(path: Path) -> None:
+    path.with_suffix(".bin").unlink()
+    with pytest.raises(UserError, match=r"train\.bin, the tokens of .*, is missing"):
+        open_token_store(path)
+
+
+def test_verify_finds_a_changed_token(path: Path) -> None:
+    data = path.with_suffix(".bin")
+    content = bytearray(data.read_bytes())
+    content[10] ^= 1
+    data.write_bytes(content)
+    assert len(open_token_store(path).tokens) == 100
+    with pytest.raises(UserError, match="is damaged: its sha256"):
+        open_token_store(path, verify=True)
+
+
+@given(
+    tokens=st.integers(2, 60), context_length=st.integers(1, 20), seed=st.integers(0, 2**32 - 1)
+)
+def test_windows_are_slices(
+    tmp_path_factory: pytest.TempPathFactory, tokens: int, context_length: int, seed: int
+) -> None:
+    generator = np.random.default_rng(seed)
+    ids = generator.integers(0, 5, tokens)
+    store = write(tmp_path_factory.mktemp("w") / "x.json", EncodedBatch(ids, 0, 1))
+    if tokens <= context_length:
+        with pytest.raises(UserError, match=f"has {tokens} tokens, fewer than one window"):
+            windows(store, context_length)
+        return
+    view = windows(store, context_length)
+    assert view.shape == (tokens - context_length, context_length + 1)
+    assert np.shares_memory(view, store.tokens)
+    starts = generator.integers(0, len(view), 7)
+    batch = gather_windows(store, starts, context_length)
+    assert batch.dtype == np.int64
+    assert batch.tolist() == [ids[s : s + context_length + 1].tolist() for s in starts]
+
+
+@pytest.mark.parametrize("start", [-1, 90])
+def test_a_window_outside_of_the_store(path: Path, start: int) -> None:
+    store = open_token_store(path)
+    assert gather_windows(store, np.array([0, 89]), 10).shape == (2, 11)
+    with pytest.raises(IndexError, match=r"outside of 0 \.\. 89"):
+        gather_windows(store, np.array([start]), 10)
+
+
+@given(context_length=st.integers(1, 60), sequences=st.integers(1, 50))
+def test_evaluation_windows_spread_without_overlap(
+    stores: tuple[TokenStore, TokenStore], context_length: int, sequences: int
+) -> None:
+    store = stores[1]
+    starts = evaluation_starts(store, context_length, sequences)
+    spread = len(store.tokens) / sequences
+    assert len(starts) == sequences
+    assert starts[0] == 0
+    assert np.abs(starts - np.arange(sequences) * spread).max() < 1
+    assert sequences == 1 or np.diff(starts).min() > context_length
+    assert starts[-1] + context_length < len(store.tokens)
+
+
+def test_all_of_the_store_can_be_tested_but_no_more(path: Path) -> None:
+    store = open_token_store(path)
+    assert evaluation_starts(store, 9, 10).tolist() == list(range(0, 100, 10))
+    with pytest.raises(UserError, match=r"100 tokens, which make 10 windows of 9 \+ 1 .* test_sequences is 11"):
+        evaluation_starts(store, 9, 11)
+    with pytest.raises(UserError, match="test_sequences is 0"):
+        evaluation_starts(store, 9, 0)
+
+
+def test_bytes_of_all_tokens_are_the_text(path: Path) -> None:
+    store = open_token_store(path)
+    assert window_bytes(store, store.tokens) == store.text_bytes == 200
+    assert window_bytes(store, gather_windows(store, np.array([0, 3]), 2)[:, 1:]) == 2 + 3 + 0 + 1
+
+
+def test_it_imports_numpy_and_the_standard_library_only() -> None:
+    code = (
+        "import sys, shapelaw.corpora.token_store\n"
+        "roots = {name.partition('.')[0] for name in sys.modules}\n"
+        "print(sorted(roots - sys.stdlib_module_names - {'numpy', 'shapelaw', '__main__'}))"
+    )
+    command = [sys.executable, "-I", "-S", "-c", f"import sys; sys.path[:0] = {[str(SCRIPTS), *sys.path]}\n" + code]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"

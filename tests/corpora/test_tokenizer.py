@@ -1,0 +1,145 @@
+import json
+from itertools import islice, product
+from pathlib import Path
+
+import pytest
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import ByteLevel
+from transformers import PreTrainedTokenizerFast
+
+from shapelaw.corpora.tokenizer import (
+    END_OF_TEXT,
+    GPT2_VOCAB_SIZE,
+    byte_ids,
+    cached_gpt2_folder,
+    end_of_text_id,
+    gpt2_tokenizer,
+    load_tokenizer,
+    save_tokenizer,
+    token_bytes,
+    train_tokenizer,
+)
+from shapelaw.errors import UserError
+
+TEXT = "It's naïve — 42 foxes 🦊 said: \n\n  “no”."
+
+
+@pytest.mark.parametrize("size", [257, 258, 500, 2000])
+def test_a_tokenizer_has_the_size_that_was_asked_for(prose: list[str], size: int) -> None:
+    tokenizer = train_tokenizer(prose, size)
+    assert tokenizer.get_vocab_size() == size
+    assert sorted(tokenizer.get_vocab().values()) == list(range(size))
+    assert tokenizer.decode(tokenizer.encode(TEXT).ids) == TEXT
+
+
+def test_training_is_deterministic(prose: list[str]) -> None:
+    assert train_tokenizer(iter(prose), 700).to_str() == train_tokenizer(prose, 700).to_str()
+
+
+def test_257_ids_are_bytes(prose: list[str]) -> None:
+    tokenizer = train_tokenizer(prose, 257)
+    assert tokenizer.encode(TEXT).ids == byte_ids(tokenizer)[list(TEXT.encode())].tolist()
+    assert tokenizer.to_str() == train_tokenizer([], 257).to_str()
+
+
+def test_transformers_reads_the_file(tokenizer_path: Path, prose: list[str]) -> None:
+    theirs = PreTrainedTokenizerFast(tokenizer_file=str(tokenizer_path), eos_token=END_OF_TEXT)
+    ours = load_tokenizer(tokenizer_path)
+    assert theirs.eos_token_id == end_of_text_id(ours)
+    assert len(theirs) == ours.get_vocab_size()
+    for text in [TEXT, *prose[:20]]:
+        assert theirs(text)["input_ids"] == ours.encode(text).ids
+        assert theirs.decode(theirs(text)["input_ids"], clean_up_tokenization_spaces=False) == text
+
+
+def test_token_bytes_add_up_to_the_text(tokenizer: Tokenizer, prose: list[str]) -> None:
+    lengths = token_bytes(tokenizer)
+    assert lengths[end_of_text_id(tokenizer)] == 0
+    assert (lengths > 0).sum() == tokenizer.get_vocab_size() - 1
+    for text in [TEXT, *prose[:20]]:
+        assert lengths[tokenizer.encode(text).ids].sum() == len(text.encode())
+
+
+def test_a_vocabulary_that_the_corpus_cant_fill(prose: list[str]) -> None:
+    with pytest.raises(UserError, match=r"can't fill a vocabulary of 2,000: .* reached 2\d\d and"):
+        train_tokenizer(["a few words, a few words"], 2000)
+
+
+def test_a_vocabulary_below_the_bytes() -> None:
+    with pytest.raises(UserError, match="vocabulary of 256 is too small: .* starts at 257"):
+        train_tokenizer([], 256)
+
+
+@pytest.fixture(scope="module")
+def gpt2_like(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`vocab.json` and `merges.txt` of GPT-2's form and size: bytes, 50,000 pairs of them, end-of-text."""
+    letters = sorted(ByteLevel.alphabet())
+    pairs = list(islice(product(letters, letters), 50_000))
+    tokens = [*letters, *("".join(pair) for pair in pairs), END_OF_TEXT]
+    folder = tmp_path_factory.mktemp("gpt2")
+    (folder / "vocab.json").write_text(json.dumps({token: i for i, token in enumerate(tokens)}))
+    merges = "".join(f"{a} {b}\n" for a, b in pairs)
+    (folder / "merges.txt").write_text("#version: 0.2\n" + merges)
+    return folder
+
+
+def test_gpt2s_files_in_both_forms(gpt2_like: Path, tmp_path: Path) -> None:
+    tokenizer = gpt2_tokenizer(gpt2_like)
+    assert tokenizer.get_vocab_size() == GPT2_VOCAB_SIZE
+    assert end_of_text_id(tokenizer) == 50_256
+    assert tokenizer.decode(tokenizer.encode(TEXT).ids) == TEXT
+    save_tokenizer(tokenizer, tmp_path / "tokenizer.json")
+    again = gpt2_tokenizer(tmp_path)
+    assert again.to_str() == tokenizer.to_str() == load_tokenizer(tmp_path / "tokenizer.json").to_str()
+    special = again.encode(END_OF_TEXT).ids
+    assert 50_256 not in special
+
+
+def test_gpt2s_files_in_the_hugging_face_cache(gpt2_like: Path, tmp_path: Path) -> None:
+    assert cached_gpt2_folder(tmp_path) is None
+    repository = tmp_path / "models--openai-community--gpt2"
+    snapshot = repository / "snapshots" / "abc"
+    snapshot.mkdir(parents=True)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text("abc")
+    (snapshot / "merges.txt").write_bytes((gpt2_like / "merges.txt").read_bytes())
+    assert cached_gpt2_folder(tmp_path) is None
+    (snapshot / "vocab.json").write_bytes((gpt2_like / "vocab.json").read_bytes())
+    assert cached_gpt2_folder(tmp_path) == snapshot
+
+
+def test_wrong_gpt2_files(tmp_path: Path, tokenizer_path: Path) -> None:
+    with pytest.raises(UserError, match=r"has neither tokenizer\.json nor vocab\.json"):
+        gpt2_tokenizer(tmp_path)
+    (tmp_path / "tokenizer.json").write_bytes(tokenizer_path.read_bytes())
+    with pytest.raises(UserError, match="has 500 ids, and GPT-2's has 50,257"):
+        gpt2_tokenizer(tmp_path)
+    (tmp_path / "tokenizer.json").write_text("{}")
+    with pytest.raises(UserError, match="can't be read"):
+        gpt2_tokenizer(tmp_path)
+
+
+def test_a_missing_or_broken_tokenizer(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"no tokenizer .*x\.json; train it"):
+        load_tokenizer(tmp_path / "x.json")
+    (tmp_path / "x.json").write_text('{"version": "1.0"')
+    with pytest.raises(UserError, match=r"x\.json can't be read as a tokenizer\.json"):
+        load_tokenizer(tmp_path / "x.json")
+
+
+def other_tokenizers(path: Path) -> list[Tokenizer]:
+    """Tokenizers whose ids the cache would get wrong."""
+    prefix, dropout, special = (Tokenizer.from_file(str(path)) for _ in range(3))
+    prefix.pre_tokenizer = ByteLevel(add_prefix_space=True)
+    dropout.model.dropout = 0.1
+    special.add_special_tokens(["<pad>"])
+    words = Tokenizer(WordLevel({"a": 0, "[UNK]": 1}, unk_token="[UNK]"))
+    return [prefix, dropout, special, words]
+
+
+def test_a_tokenizer_of_another_kind(tokenizer_path: Path, tmp_path: Path) -> None:
+    for tokenizer in other_tokenizers(tokenizer_path):
+        tokenizer.save(str(tmp_path / "x.json"))
+        with pytest.raises(UserError, match=r"x\.json is not a tokenizer of scripts/train_tokenizer\.py"):
+            load_tokenizer(tmp_path / "x.json")

@@ -1,0 +1,78 @@
+"""Real stores: SQLite files, and an MLflow server on the loopback interface."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import sys
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+from places import SCRIPTS, Done, Place, Script, serve
+
+from shapelaw.tracking.store import default_uri, open_store
+
+
+@pytest.fixture(scope="session")
+def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty SQLite store, to copy: creating one takes a second and a half."""
+    folder = tmp_path_factory.mktemp("empty")
+    open_store(default_uri(folder), folder)
+    return folder / "mlflow.db"
+
+
+@pytest.fixture
+def results(tmp_path: Path, empty_store: Path) -> Path:
+    folder = tmp_path / "results"
+    folder.mkdir()
+    shutil.copy(empty_store, folder / "mlflow.db")
+    return folder
+
+
+@pytest.fixture
+def place(results: Path) -> Place:
+    """A results folder with its SQLite store."""
+    return Place(results, default_uri(results), "depth_width")
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory, empty_store: Path) -> Iterator[str]:
+    """The URI of a tracking server."""
+    folder = tmp_path_factory.mktemp("server")
+    shutil.copy(empty_store, folder / "mlflow.db")
+    with serve(default_uri(folder), folder) as uri:
+        yield uri
+
+
+@pytest.fixture(scope="session")
+def study_names() -> Iterator[str]:
+    """A name that no other test uses, for the experiments of the shared server."""
+    return (f"study{number}" for number in count())
+
+
+@pytest.fixture(params=["sqlite", "http"])
+def any_place(request: pytest.FixtureRequest, results: Path, study_names: Iterator[str]) -> Place:
+    """The same results folder over either kind of store."""
+    http = request.param == "http"
+    uri = request.getfixturevalue("server") if http else default_uri(results)
+    return Place(results, uri, next(study_names))
+
+
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Script:
+    """Run a command in this process, where MLflow is imported already."""
+
+    def run(name: str, *arguments: object) -> Done:
+        spec = importlib.util.spec_from_file_location(Path(name).stem, SCRIPTS / name)
+        assert spec
+        assert spec.loader
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        monkeypatch.setattr(sys, "argv", [name, *map(str, arguments)])
+        capsys.readouterr()
+        code = module.main()
+        return Done(code, *capsys.readouterr())
+
+    return run

@@ -1,0 +1,151 @@
+"""Follow mode: what happens on disk shows in MLflow soon, and nothing is written without cause."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from made_records import finish, make_run, write_finished, write_live
+from places import SCRIPTS, Place, silent, wait_for
+from stored import active_runs, curves, dump, recorded_curves
+
+from shapelaw.tracking.disk import Liveness
+from shapelaw.tracking.follow import Seen, follow, look
+
+
+@contextmanager
+def following(place: Place) -> Iterator[list[str]]:
+    """Follow mode in a thread; yields what it says."""
+    stop = threading.Event()
+    said: list[str] = []
+    thread = threading.Thread(target=follow, args=(place.results, place.uri, 0.05, 60, said.append, stop))
+    thread.start()
+    try:
+        yield said
+    finally:
+        stop.set()
+        thread.join(20)
+        assert not thread.is_alive()
+
+
+def status(place: Place, key: str, study: str | None = None) -> str | None:
+    experiment = place.store().client.get_experiment_by_name(study or place.study)
+    run = active_runs(place.store(), study or place.study).get(key) if experiment else None
+    return run.info.status if run else None
+
+
+def test_a_run_is_followed_from_its_start_to_its_end(any_place: Place) -> None:
+    done, run = make_run(any_place.study, 0), make_run(any_place.study, 1)
+    write_finished(any_place.results, done)
+    write_live(any_place.results, run, last=0)
+    with following(any_place):
+        wait_for(lambda: status(any_place, run.key) == "RUNNING")
+        started = active_runs(any_place.store(), any_place.study)[run.key]
+        for last in (10, 30, 40):
+            folder = write_live(any_place.results, run, last=last)
+            expected = recorded_curves(folder)
+            wait_for(lambda expected=expected: curves(any_place.store(), started) == expected)  # type: ignore[misc]
+        folder = finish(any_place.results, run)
+        wait_for(lambda: status(any_place, run.key) == "FINISHED")
+    runs = active_runs(any_place.store(), any_place.study)
+    assert set(runs) == {done.key, run.key}
+    assert runs[run.key].info.run_id == started.info.run_id
+    assert curves(any_place.store(), runs[run.key]) == recorded_curves(folder)
+
+
+def test_studies_that_begin_later_and_records_that_vanish(place: Place) -> None:
+    late = make_run("vocabulary")
+    with following(place):
+        write_live(place.results, late)
+        wait_for(lambda: status(place, late.key, late.study) == "RUNNING")
+        shutil.rmtree(place.results / "checkpoints")
+        wait_for(lambda: status(place, late.key, late.study) == "KILLED")
+
+
+def test_a_broken_record_is_told_once(place: Place) -> None:
+    run = make_run(place.study)
+    good = make_run(place.study, 1)
+    broken = write_finished(place.results, run) / "history.parquet"
+    broken.unlink()
+    with following(place) as said:
+        wait_for(lambda: bool(said))
+        write_finished(place.results, good)
+        wait_for(lambda: status(place, good.key) == "FINISHED")
+    assert len([sentence for sentence in said if str(broken.parent) in sentence]) == 1
+
+
+def test_a_second_look_at_unchanged_records_does_not_even_open_the_store(place: Place) -> None:
+    write_finished(place.results, make_run(place.study, 0))
+    write_live(place.results, make_run(place.study, 1))
+    seen, stop = Seen(), threading.Event()
+    look(place.results, place.uri, seen, Liveness(), silent, stop)
+    look(place.results, "sqlite:////proc/nothing/there.db", seen, Liveness(), silent, stop)
+
+
+def test_a_run_that_falls_silent_between_two_looks_is_killed(place: Place) -> None:
+    run = make_run(place.study)
+    write_live(place.results, run, host="elsewhere", updated=datetime.now(UTC) - timedelta(seconds=5))
+    seen, stop = Seen(), threading.Event()
+    look(place.results, place.uri, seen, Liveness(silence=600), silent, stop)
+    assert status(place, run.key) == "RUNNING"
+    look(place.results, place.uri, seen, Liveness(silence=4), silent, stop)
+    assert status(place, run.key) == "KILLED"
+
+
+def test_another_importer_gets_its_turn_and_neither_doubles_the_other(place: Place) -> None:
+    with following(place):
+        for seed in range(5):
+            write_finished(place.results, make_run(place.study, seed))
+            write_live(place.results, make_run(place.study, 10), last=10 * (seed + 1))
+            place.import_all()
+    before = dump(place.results)
+    assert len(active_runs(place.store(), place.study)) == 6
+    assert place.import_all().unchanged == 6
+    assert dump(place.results) == before
+    live = active_runs(place.store(), place.study)[make_run(place.study, 10).key]
+    assert [step for step, _ in curves(place.store(), live)["train_loss"]] == [10, 20, 30, 40, 50]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_cleanly(place: Place, number: signal.Signals) -> None:
+    run = make_run(place.study)
+    write_finished(place.results, run)
+    command = [sys.executable, str(SCRIPTS / "follow_runs.py"), "--results", str(place.results)]
+    process = subprocess.Popen([*command, "--every", "0.1"], stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: status(place, run.key) == "FINISHED")
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert "Following" in errors
+    assert "Traceback" not in errors
+
+
+def test_without_records_once_leaves_an_empty_store_behind(place: Place) -> None:
+    (place.results / "mlflow.db").unlink()
+    command = [sys.executable, str(SCRIPTS / "follow_runs.py"), "--once", "--results", str(place.results)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout + done.stderr == ""
+    assert (place.results / "mlflow.db").exists()
+
+
+@pytest.mark.parametrize("name", ["import_runs.py", "follow_runs.py", "log_study.py"])
+def test_the_commands_explain_themselves_without_mlflow(name: str) -> None:
+    command = [sys.executable, "-X", "importtime", str(SCRIPTS / name), "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "Exit codes: 0 done" in done.stdout
+    assert "mlflow.entities" not in done.stderr
+
+
+def test_no_results_folder_is_a_sentence(tmp_path: Path) -> None:
+    command = [sys.executable, str(SCRIPTS / "follow_runs.py"), "--results", str(tmp_path / "resluts")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("There is no results folder")

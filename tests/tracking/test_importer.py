@@ -1,0 +1,319 @@
+"""Records in, MLflow runs out: complete, honest, once each."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from made_records import STARTED, finish, make_rows, make_run, other_spec, write_finished, write_live
+from places import Place
+from stored import active_runs, curves, dump, logged_inputs, recorded_curves
+
+from shapelaw.tracking import importer
+from shapelaw.tracking.disk import Liveness, find_records
+from shapelaw.tracking.store import search_runs
+
+
+def milliseconds(seconds: float) -> int:
+    return round((STARTED.timestamp() + seconds) * 1000)
+
+
+def test_a_finished_record_arrives_whole(any_place: Place) -> None:
+    run = make_run(any_place.study, embedding_rank=8)
+    folder = write_finished(any_place.results, run, unheard_of=2.5, remark="late night")
+    assert any_place.import_all().written == [run.key]
+    store = any_place.store()
+    found = active_runs(store, any_place.study)[run.key]
+    assert (found.info.status, found.info.start_time, found.info.end_time) == (
+        "FINISHED",
+        milliseconds(0),
+        milliseconds(90),
+    )
+    assert curves(store, found) == recorded_curves(folder)
+    expected = {**asdict(run.shape), **asdict(run.training), "seed": 0, "corpus": "wiki", "study": run.study}
+    expected |= {"block_params": 12 * 2 * 16**2, "total_params": run.shape.params}
+    expected |= {"step_flops": run.shape.step_flops(8)}
+    assert found.data.params == {k: str(v) for k, v in expected.items() if v is not None}
+    last_row = make_rows(run)[-1]
+    numbers = {"final_test_loss": last_row[4], "final_train_loss": last_row[1], "bits_per_byte": 1.75}
+    numbers |= {"tokens_per_second": 170.5, "peak_memory_bytes": 123456789.0, "wall_seconds": 90.0}
+    numbers |= {"unheard_of": 2.5, "tokens_trained": 15360.0, "test_sequences": 1000.0}
+    curve_ends = dict(
+        zip(("train_loss", "learning_rate", "gradient_norm", "test_loss"), last_row[1:], strict=True)
+    )
+    assert found.data.metrics == numbers | curve_ends
+    texts = {"key": run.key, "git_commit": "0123abc", "config_hash": "c0ffee", "slurm_job": "4711"}
+    texts |= {"attempt": "1", "attempts": "1", "remark": "late night", "device": "cpu"}
+    assert found.data.tags.items() >= texts.items()
+    assert found.data.tags["host"]
+    assert logged_inputs(store, found) == {("a" * 36, "training"), ("b" * 36, "testing")}
+
+
+def test_importing_twice_leaves_the_same_store(any_place: Place) -> None:
+    for seed in range(3):
+        write_finished(any_place.results, make_run(any_place.study, seed))
+    write_live(any_place.results, make_run(any_place.study, 3), "FAILED", message="The loss is not a number.")
+    assert len(any_place.import_all().written) == 4
+    before = dump(any_place.results)
+    runs = active_runs(any_place.store(), any_place.study)
+    outcome = any_place.import_all()
+    assert (outcome.written, outcome.unchanged) == ([], 4)
+    assert dump(any_place.results) == before
+    again = active_runs(any_place.store(), any_place.study)
+    assert {k: r.to_dictionary() for k, r in again.items()} == {k: r.to_dictionary() for k, r in runs.items()}
+
+
+@pytest.mark.parametrize("how", ["other spec", "other numbers"])
+def test_a_retrained_run_replaces_the_old_one(any_place: Place, how: str) -> None:
+    run = make_run(any_place.study)
+    write_finished(any_place.results, run)
+    any_place.import_all()
+    old = active_runs(any_place.store(), any_place.study)[run.key].info.run_id
+    again = other_spec(run) if how == "other spec" else run
+    folder = write_finished(any_place.results, again, make_rows(run, shift=0.5))
+    assert any_place.import_all().written == [run.key]
+    store = any_place.store()
+    found = active_runs(store, any_place.study)[run.key]
+    assert found.info.run_id != old
+    assert found.data.tags["spec_digest"] == again.digest
+    assert curves(store, found) == recorded_curves(folder)
+
+
+def test_a_live_run_grows_and_finishes_as_one_run(any_place: Place) -> None:
+    run = make_run(any_place.study)
+    write_live(any_place.results, run, last=0)
+    any_place.import_all()
+    first = active_runs(any_place.store(), any_place.study)[run.key]
+    assert (first.info.status, first.info.end_time) == ("RUNNING", None)
+    for last in (20, 50, 50):
+        folder = write_live(any_place.results, run, last=last)
+        any_place.import_all()
+        assert curves(any_place.store(), first) == recorded_curves(folder)
+    folder = finish(any_place.results, run)
+    any_place.import_all()
+    store = any_place.store()
+    found = active_runs(store, any_place.study)[run.key]
+    assert (found.info.run_id, found.info.status) == (first.info.run_id, "FINISHED")
+    assert found.info.end_time == milliseconds(90)
+    assert curves(store, found) == recorded_curves(folder)
+    assert found.data.metrics["bits_per_byte"] == 1.75
+
+
+def test_a_heartbeat_alone_writes_nothing(place: Place) -> None:
+    run = make_run(place.study)
+    write_live(place.results, run, step=21, updated=datetime.now(UTC) - timedelta(seconds=9))
+    place.import_all()
+    write_live(place.results, run, step=29)
+    assert place.import_all().unchanged == 1
+
+
+def test_a_resumed_run_that_went_back_does_not_double_points(place: Place) -> None:
+    run = make_run(place.study)
+    write_live(place.results, run, "KILLED", last=40, message="It was told to stop.")
+    place.import_all()
+    killed = active_runs(place.store(), place.study)[run.key]
+    assert (killed.info.status, killed.data.tags["message"]) == ("KILLED", "It was told to stop.")
+    write_live(place.results, run, last=20, attempts=2)  # resumed from the checkpoint at step 20
+    place.import_all()
+    resumed = active_runs(place.store(), place.study)[run.key]
+    assert (resumed.info.status, resumed.data.tags.get("message")) == ("RUNNING", None)
+    assert [s for s, _ in curves(place.store(), resumed)["train_loss"]] == [10, 20, 30, 40]
+    folder = finish(place.results, run)
+    place.import_all()
+    found = active_runs(place.store(), place.study)[run.key]
+    assert found.info.run_id == killed.info.run_id
+    assert curves(place.store(), found) == recorded_curves(folder)
+
+
+def test_a_run_that_resumed_with_other_numbers_is_written_anew(place: Place) -> None:
+    run = make_run(place.study)
+    write_live(place.results, run, last=40)
+    place.import_all()
+    folder = finish(place.results, run, rows=make_rows(run, shift=1e-9))  # on another machine, say
+    place.import_all()
+    found = active_runs(place.store(), place.study)[run.key]
+    assert curves(place.store(), found) == recorded_curves(folder)
+
+
+def test_a_run_that_died_says_so(place: Place) -> None:
+    run = make_run(place.study)
+    write_live(place.results, run, "FAILED", message="The GPU fell off the bus.", updated=STARTED)
+    place.import_all()
+    found = active_runs(place.store(), place.study)[run.key]
+    assert (found.info.status, found.data.tags["message"]) == ("FAILED", "The GPU fell off the bus.")
+    assert found.info.end_time == milliseconds(0)
+
+
+def test_a_run_that_went_silent_is_killed_and_may_come_back(place: Place) -> None:
+    run = make_run(place.study)
+    now = datetime.now(UTC)
+    write_live(place.results, run, host="elsewhere", updated=now - timedelta(minutes=9))
+    place.import_all()
+    assert active_runs(place.store(), place.study)[run.key].info.status == "RUNNING"
+    write_live(place.results, run, host="elsewhere", updated=now - timedelta(minutes=11))
+    place.import_all()
+    dead = active_runs(place.store(), place.study)[run.key]
+    assert (dead.info.status, dead.info.end_time) == (
+        "KILLED",
+        round((now - timedelta(minutes=11)).timestamp() * 1000),
+    )
+    assert "10 minutes" in dead.data.tags["message"]
+    write_live(place.results, run, host="elsewhere", updated=now)
+    place.import_all()
+    assert active_runs(place.store(), place.study)[run.key].info.status == "RUNNING"
+
+
+def test_a_run_whose_process_is_gone_is_killed_at_once(place: Place) -> None:
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    gone, alive = make_run(place.study, 0), make_run(place.study, 1)
+    write_live(place.results, gone, pid=process.pid)
+    write_live(place.results, alive, pid=os.getpid())
+    place.import_all()
+    runs = active_runs(place.store(), place.study)
+    assert {key: run.info.status for key, run in runs.items()} == {gone.key: "KILLED", alive.key: "RUNNING"}
+
+
+def test_a_running_run_without_a_record_is_killed_and_a_finished_one_kept(place: Place) -> None:
+    live, done = make_run(place.study, 0), make_run(place.study, 1)
+    folders = [write_live(place.results, live), write_finished(place.results, done)]
+    place.import_all()
+    for folder in folders:
+        shutil.rmtree(folder)
+    place.import_all()
+    runs = active_runs(place.store(), place.study)
+    assert {key: run.info.status for key, run in runs.items()} == {live.key: "KILLED", done.key: "FINISHED"}
+
+
+def test_the_finished_record_wins_over_the_checkpoint_directory(place: Place) -> None:
+    both, left = make_run(place.study, 0), make_run(place.study, 1)
+    write_live(place.results, both, "KILLED")
+    write_finished(place.results, both)
+    write_finished(place.results, left, place="checkpoints")  # training ended, then Snakemake died
+    place.import_all()
+    runs = active_runs(place.store(), place.study)
+    assert {key: run.info.status for key, run in runs.items()} == {both.key: "FINISHED", left.key: "FINISHED"}
+
+
+def test_a_broken_record_is_named_and_the_others_arrive(place: Place) -> None:
+    good, cut, moved = (make_run(place.study, seed) for seed in range(3))
+    write_finished(place.results, good)
+    (write_finished(place.results, cut) / "history.parquet").write_bytes(b"PAR1")
+    folder = write_finished(place.results, moved)
+    folder.rename(folder.with_name("another-key"))
+    (place.results / "runs" / place.study / "empty").mkdir()  # a job that has just begun
+    outcome = place.import_all()
+    assert outcome.written == [good.key]
+    assert set(outcome.problems) == {cut.key, "another-key"}
+    assert "half written: history.parquet" in outcome.problems[cut.key]
+    assert "rename the folder" in outcome.problems["another-key"]
+    assert set(active_runs(place.store(), place.study)) == {good.key}
+
+
+@pytest.mark.parametrize("missing", [{"started_at": None}, {"finished_at": "yesterday"}])
+def test_a_record_without_its_times_is_named(place: Place, missing: dict[str, Any]) -> None:
+    run = make_run(place.study)
+    write_finished(place.results, run, **missing)
+    (sentence,) = place.import_all().problems.values()
+    assert next(iter(missing)) in sentence
+
+
+def test_losses_that_are_not_finite_survive(any_place: Place) -> None:
+    run = make_run(any_place.study)
+    bad = [(10, math.nan, 1e-3, math.inf, math.nan), (20, math.inf, 1e-3, math.nan, math.nan)]
+    write_live(any_place.results, run, rows=bad)
+    any_place.import_all()
+    more = [*bad, (30, math.nan, 1e-3, 1.0, math.nan)]
+    write_live(any_place.results, run, "FAILED", last=30, rows=more)
+    any_place.import_all()
+    store = any_place.store()
+    found = active_runs(store, any_place.study)[run.key]
+    points = curves(store, found)["train_loss"]
+    assert [step for step, _ in points] == [10, 20, 30]
+    assert math.isnan(points[0][1])
+    assert points[1][1] == sys.float_info.max
+    assert math.isnan(points[2][1])
+
+
+def test_an_experiment_in_the_trash_comes_back_with_one_run_a_key(any_place: Place) -> None:
+    run = make_run(any_place.study)
+    write_finished(any_place.results, run)
+    any_place.import_all()
+    write_finished(any_place.results, other_spec(run))
+    any_place.import_all()
+    store = any_place.store()
+    experiment = store.client.get_experiment_by_name(any_place.study)
+    assert experiment is not None
+    store.client.delete_experiment(experiment.experiment_id)
+    any_place.import_all()
+    assert set(active_runs(store, any_place.study)) == {run.key}
+
+
+def test_a_long_history_takes_several_batches(any_place: Place) -> None:
+    run = make_run(any_place.study)
+    rows = [(step, 1 / step, 1e-3, 1.0, 2 / step) for step in range(1, 701)]
+    folder = write_finished(any_place.results, run, rows)
+    any_place.import_all()
+    store = any_place.store()
+    found = active_runs(store, any_place.study)[run.key]
+    assert curves(store, found) == recorded_curves(folder)
+    assert found.data.metrics["final_train_loss"] == 1 / 700
+
+
+def test_texts_and_names_that_mlflow_refuses_are_made_to_fit(place: Place) -> None:
+    run = make_run(place.study)
+    write_finished(
+        place.results, run, tags={"größe?": "x" * 9000, "key": "not mine", "fingerprint": "nor this"}
+    )
+    place.import_all()
+    found = active_runs(place.store(), place.study)[run.key]
+    assert (found.data.tags["gr__e_"], found.data.tags["key"]) == ("x" * 5000, run.key)
+    assert place.import_all().unchanged == 1
+
+
+def test_more_runs_than_a_page_holds(place: Place) -> None:
+    keys = [make_run(place.study, seed).key for seed in range(5)]
+    for seed in range(5):
+        write_finished(place.results, make_run(place.study, seed))
+    place.import_all()
+    store = place.store()
+    experiment = store.client.get_experiment_by_name(place.study)
+    assert experiment is not None
+    runs = search_runs(store, experiment.experiment_id, page_size=2)
+    assert sorted(run.info.run_name for run in runs) == keys
+
+
+def test_a_few_records_are_found_by_key_alone(place: Place) -> None:
+    """Follow mode imports single records: neither neighbours nor the record's own run may be doubled or killed."""
+    first, second = make_run(place.study, 0), make_run(place.study, 1)
+    write_live(place.results, first)
+    write_live(place.results, second)
+    place.import_all()
+    write_live(place.results, second, last=40)
+    found = {item.key: item for item in find_records(place.results).values() if item.key == second.key}
+    outcome = importer.import_records(place.store(), place.study, found, Liveness(), whole=False)
+    assert outcome.written == [second.key]
+    runs = active_runs(place.store(), place.study)
+    assert {key: run.info.status for key, run in runs.items()} == dict.fromkeys(
+        (first.key, second.key), "RUNNING"
+    )
+    assert len(curves(place.store(), runs[second.key])["train_loss"]) == 4
+
+
+def test_curves_are_spread_over_the_run_and_single_numbers_are_no_curves(place: Place) -> None:
+    run = make_run(place.study)
+    write_finished(place.results, run)
+    place.import_all()
+    store = place.store()
+    found = active_runs(store, place.study)[run.key]
+    (point,) = store.client.get_metric_history(found.info.run_id, "final_test_loss")
+    assert (point.step, point.timestamp) == (0, milliseconds(90))
+    times = [m.timestamp for m in store.client.get_metric_history(found.info.run_id, "train_loss")]
+    assert sorted(times) == [milliseconds(15 * k) for k in range(1, 7)]

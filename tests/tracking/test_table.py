@@ -1,0 +1,142 @@
+"""runs.parquet: what the fits read, from MLflow alone."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from made_records import make_rows, make_run, write_finished, write_live
+from places import Place, Script
+
+from shapelaw.errors import UserError
+from shapelaw.tracking.table import SCHEMA, read_keys, read_runs
+
+
+def test_the_table_has_a_row_a_run_with_its_numbers(any_place: Place) -> None:
+    low_rank = make_run(any_place.study, 1, embedding_rank=8, positional_rank=4)
+    full = make_run(any_place.study, 0, depth=12)
+    failed = make_run(any_place.study, 2)
+    write_finished(any_place.results, low_rank, model_flops_utilisation=0.41)
+    write_finished(any_place.results, full, test_loss=0.1 + 0.2)
+    write_live(any_place.results, failed, "FAILED", message="The loss is not a number.")
+    any_place.import_all()
+    table = read_runs(any_place.store(), any_place.study)
+    assert table.schema == SCHEMA
+    rows = {row["key"]: row for row in table.to_pylist()}
+    assert list(rows) == sorted([low_rank.key, full.key, failed.key])
+    expected = {
+        "key": low_rank.key,
+        "status": "FINISHED",
+        "study": any_place.study,
+        "spec_digest": low_rank.digest,
+        "corpus": "wiki",
+        "depth": 2,
+        "width": 16,
+        "heads": 2,
+        "attention_dim": 8,
+        "vocab_size": 257,
+        "context_length": 32,
+        "embedding_rank": 8,
+        "positional_rank": 4,
+        "seed": 1,
+        "params": 12 * 2 * 16**2,
+        "total_params": low_rank.shape.params,
+        "steps": 60,
+        "batch_size": 8,
+        "learning_rate": 3e-3,
+        "step_flops": low_rank.shape.step_flops(8),
+        "test_loss": make_rows(low_rank)[-1][4],
+        "bits_per_byte": 1.75,
+        "train_loss": make_rows(low_rank)[-1][1],
+        "tokens_trained": 15360,
+        "tokens_per_second": 170.5,
+        "peak_memory_bytes": 123456789,
+        "wall_seconds": 90.0,
+        "model_flops_utilisation": 0.41,
+    }
+    row = rows[low_rank.key]
+    assert len(row.pop("run_id")) == 32
+    assert row == expected
+    assert rows[full.key]["test_loss"] == 0.1 + 0.2  # to the last bit
+    assert rows[full.key]["params"] == 12 * 12 * 16**2
+    empty = ("embedding_rank", "positional_rank", "model_flops_utilisation")
+    assert [rows[full.key][name] for name in empty] == [None] * 3
+    assert (rows[failed.key]["status"], rows[failed.key]["test_loss"]) == ("FAILED", None)
+
+
+def test_the_command_writes_the_wanted_keys_and_names_missing_ones(
+    place: Place, tmp_path: Path, script: Script
+) -> None:
+    runs = [make_run(place.study, seed) for seed in range(3)]
+    for run in runs:
+        write_finished(place.results, run)
+    keys = tmp_path / "keys.txt"
+    keys.write_text(f"{runs[2].key}\n\n{runs[0].key}\n")
+    arguments = ["--results", place.results, "--study", place.study, "--keys", keys]
+    done = script("import_runs.py", *arguments, "--out", tmp_path / "runs.parquet")
+    assert (done.code, done.output) == (0, ""), done.errors
+    (sentence,) = done.errors.splitlines()
+    assert sentence.startswith("depth_width: 3 runs written to MLflow, 0 were up to date; 2 rows in ")
+    assert pq.read_table(tmp_path / "runs.parquet")["key"].to_pylist() == [runs[0].key, runs[2].key]
+
+    shutil.rmtree(place.results / "runs" / place.study / runs[2].key)
+    keys.write_text(f"{runs[0].key}\nwiki-V257-L99\nwiki-V257-L98\n")
+    done = script("import_runs.py", *arguments, "--out", tmp_path / "other.parquet")
+    assert done.code == 2
+    assert "no run of wiki-V257-L98, wiki-V257-L99 in the experiment depth_width" in done.errors
+    assert "Traceback" not in done.errors
+    assert not (tmp_path / "other.parquet").exists()
+
+
+def test_equal_records_give_equal_tables_apart_from_run_ids(
+    place: Place, tmp_path: Path, empty_store: Path
+) -> None:
+    for seed in (2, 0, 1):
+        write_finished(place.results, make_run(place.study, seed))
+    place.import_all()
+    other = tmp_path / "other"
+    other.mkdir()
+    shutil.copytree(place.results / "runs", other / "runs")
+    shutil.copy(empty_store, other)
+    there = Place(other, f"sqlite:///{other}/mlflow.db", place.study)
+    there.import_all()
+    tables = [read_runs(each.store(), each.study).drop_columns("run_id") for each in (place, there)]
+    assert tables[0].equals(tables[1])
+
+
+def test_a_loss_that_is_not_finite_in_the_curve_stays_out_of_the_table(place: Place) -> None:
+    run = make_run(place.study)
+    rows = [*make_rows(run)[:-1], (60, math.nan, 0.0, math.nan, math.nan)]
+    write_finished(place.results, run, rows, test_loss=None, train_loss=None, bits_per_byte=None)
+    place.import_all()
+    (row,) = read_runs(place.store(), place.study).to_pylist()
+    assert (row["test_loss"], row["train_loss"], row["bits_per_byte"]) == (None, None, None)
+
+
+def test_a_study_without_runs(place: Place) -> None:
+    assert read_runs(place.store(), "nothing").num_rows == 0
+    many = [f"key{number:02}" for number in range(12)]
+    with pytest.raises(UserError, match="key09 and 2 more in the experiment nothing"):
+        read_runs(place.store(), "nothing", many)
+
+
+def test_a_file_of_keys_that_says_nothing(tmp_path: Path) -> None:
+    (tmp_path / "keys.txt").write_text(" \n\n")
+    with pytest.raises(UserError, match="names no run"):
+        read_keys(tmp_path / "keys.txt")
+    with pytest.raises(UserError, match="can't be read"):
+        read_keys(tmp_path / "nothing.txt")
+
+
+def test_a_broken_record_among_the_wanted_stops_the_table(
+    place: Place, tmp_path: Path, script: Script
+) -> None:
+    run = make_run(place.study)
+    (write_finished(place.results, run) / "spec.json").write_text("{")
+    arguments = ["--results", place.results, "--study", place.study, "--out", tmp_path / "runs.parquet"]
+    done = script("import_runs.py", *arguments)
+    assert done.code == 2
+    assert "spec.json is not whole JSON" in done.errors

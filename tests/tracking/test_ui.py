@@ -1,0 +1,96 @@
+"""The MLflow UI in a real browser: a user finds the study, its runs, and a loss curve."""
+
+from __future__ import annotations
+
+import math
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_records import make_rows, make_run, write_finished, write_live
+from places import Place, serve
+
+webdriver = pytest.importorskip("selenium.webdriver", reason="the Python package selenium is not installed")
+from selenium.common.exceptions import ElementClickInterceptedException, StaleElementReferenceException  # noqa: E402
+from selenium.webdriver.chrome.service import Service  # noqa: E402
+from selenium.webdriver.common.by import By  # noqa: E402
+from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+DRIVER = shutil.which("chromedriver")
+OPTIONS = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
+--disable-component-update --disable-sync --window-size=1600,1400""".split()
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(not CHROMIUM, reason="Chromium is not installed"),
+    pytest.mark.skipif(not DRIVER, reason="chromedriver (Debian: chromium-driver) is not installed"),
+]
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[Any]:
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for option in [*OPTIONS, f"--user-data-dir={tmp_path / 'profile'}"]:
+        options.add_argument(option)
+    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+    try:
+        yield driver
+    finally:
+        driver.quit()
+
+
+def test_a_user_finds_the_study_its_runs_and_a_loss_curve(place: Place, browser: Any, tmp_path: Path) -> None:
+    runs = [make_run(place.study, seed) for seed in range(5)]
+    for run in runs[:3]:
+        write_finished(place.results, run)
+    write_live(place.results, runs[3], "FAILED", message="The GPU fell off the bus.")
+    write_live(place.results, runs[4], host="elsewhere")
+    place.import_all()
+
+    def find(xpath: str, click: bool = False) -> Any:
+        def look(_: Any) -> Any:
+            shown = [each for each in browser.find_elements(By.XPATH, xpath) if each.is_displayed()]
+            if shown and click:
+                shown[0].click()
+            return shown[0] if shown else None
+
+        # the page draws itself bit by bit, so what was found may be replaced or covered a moment later
+        changing = (StaleElementReferenceException, ElementClickInterceptedException)
+        return WebDriverWait(browser, 60, 0.1, changing).until(look, f"{xpath} is not on the page")
+
+    with serve(place.uri, tmp_path) as uri:
+        browser.get(f"{uri}/#/experiments")
+        find("//*[text()='Model training']", click=True)  # remembered by the browser; MLflow opens on "GenAI"
+        find(f"//a[normalize-space()='{place.study}']", click=True)
+        for run in runs:
+            find(f"//a[contains(., '{run.key}')]")
+        screenshot(browser, tmp_path / "runs.png")
+
+        find(f"//a[contains(., '{runs[0].key}')]", click=True)
+        find("//*[text()='Finished']")
+        find("//*[@role='tab'][contains(., 'Model metrics')]", click=True)
+        find("//input[@placeholder='Search metric charts']").send_keys("train_loss")
+        card = "//*[text()='train_loss']/ancestor::*[.//*[contains(@class, 'js-plotly-plot')]][1]"
+        path = find(f"{card}//*[contains(@class, 'js-line')]").get_attribute("d")
+        screenshot(browser, tmp_path / "curve.png")
+    assert falls_like(path, [row[1] for row in make_rows(runs[0])])
+
+
+def screenshot(browser: Any, path: Path) -> None:
+    """For people: pytest keeps the folder of the last runs."""
+    assert browser.save_screenshot(str(path))
+
+
+def falls_like(path: str, losses: list[float]) -> bool:
+    """Whether a drawn SVG line has these heights, up to scale and shift (heights count from the top)."""
+    heights = [float(y) for y in re.findall(r"[ML,]?-?[\d.]+,(-?[\d.]+)", path)]
+    scale = (heights[-1] - heights[0]) / (losses[0] - losses[-1])
+    expected = [heights[0] + scale * (losses[0] - loss) for loss in losses]
+    return len(heights) == len(losses) and all(
+        math.isclose(y, e, abs_tol=1) for y, e in zip(heights, expected, strict=True)
+    )

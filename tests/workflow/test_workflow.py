@@ -1,0 +1,178 @@
+"""The real Snakemake on a real, small corpus: what runs, what does not run again, what is said."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+from conftest import PYTHON, REPOSITORY
+from pydoc_data.topics import topics
+
+CONFIG: dict[str, Any] = {
+    "scale": "demo",
+    "studies": ["depth_width"],
+    "corpus": {"name": "prose", "sources": ["folder:texts"], "test_fraction": 0.1},
+    "training": {
+        "steps": 30,
+        "batch_size": 4,
+        "warmup_steps": 3,
+        "log_every": 10,
+        "evaluate_every": 30,
+        "test_sequences": 50,
+    },
+    "depth_width": {
+        "vocab_size": 300,
+        "context_length": 16,
+        "widths": {1: [4, 8, 12], 2: [4, 8]},
+        "repeated": {1: [8]},
+        "repeated_seeds": 2,
+    },
+}
+KEYS = {
+    *("prose-V300-L1-d4-r4-H2-s0", "prose-V300-L1-d8-r8-H2-s0", "prose-V300-L1-d8-r8-H2-s1"),
+    *("prose-V300-L1-d12-r12-H2-s0", "prose-V300-L2-d4-r4-H2-s0", "prose-V300-L2-d8-r8-H2-s0"),
+}
+
+
+class Project:
+    """A copy of the project with its own config and corpus, and Snakemake in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for name in ("Snakefile", "scripts", "workflow"):
+            source = REPOSITORY / name
+            (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / name)
+        self.configure()
+        (folder / "texts").mkdir()
+        for name, text in topics.items():
+            (folder / "texts" / f"{name.replace('/', '_')}.txt").write_text(text, encoding="utf-8")
+
+    def configure(self, **changes: Any) -> None:
+        """Write config.yaml with some sections changed."""
+        (self.folder / "config.yaml").write_text(yaml.safe_dump({**CONFIG, **changes}))
+
+    def snakemake(self, *arguments: str, ok: bool = True) -> subprocess.CompletedProcess[str]:
+        """Run it; its output is in `stderr` and `stdout`."""
+        done = subprocess.run(
+            [PYTHON, "-m", "snakemake", "--cores", "2", *arguments],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "COLUMNS": "200"},
+        )
+        assert (done.returncode == 0) == ok, done.stderr + done.stdout
+        return done
+
+    def planned(self) -> list[str]:
+        """The rules that a dry run would run, one entry a job."""
+        text = self.snakemake("-n", "--quiet", "rules").stdout
+        table = text[text.index("-------  --") :].splitlines()[1:] if "-------  --" in text else []
+        jobs = [line.split() for line in table[: table.index("")] if line.strip()] if table else []
+        return [name for name, count in jobs if name not in ("total", "all") for _ in range(int(count))]
+
+    def trained(self) -> dict[str, int]:
+        """When each run's record was written, in nanoseconds, by key."""
+        return {p.parent.name: p.stat().st_mtime_ns for p in self.folder.glob("results/runs/depth_width/*/summary.json")}
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """After a whole run."""
+    project = Project(tmp_path_factory.mktemp("project"))
+    project.snakemake("--quiet", "rules")
+    return project
+
+
+def test_a_whole_run_ends_in_tables_figures_and_mlflow(project: Project) -> None:
+    results = project.folder / "results" / "depth_width"
+    assert set(project.trained()) == KEYS
+    runs = pd.read_parquet(results / "runs.parquet")
+    assert set(runs["key"]) == KEYS
+    assert (runs["status"] == "FINISHED").all()
+    assert runs["test_loss"].between(2, 6.5).all()
+    assert {"depth", "deeper_depth", "width", "width_err", "method", "status"} <= set(
+        pd.read_csv(results / "transitions.csv").columns
+    )
+    assert json.loads((results / "fit.json").read_text())["status"] == "too few points"
+    assert (results / "loss_adjacent.svg").stat().st_size > 1000
+    assert (project.folder / "results" / "mlflow.db").exists()
+
+
+def test_a_second_run_does_nothing(project: Project) -> None:
+    assert "Nothing to be done" in project.snakemake("--quiet", "rules").stderr
+
+
+def test_a_changed_comment_in_a_script_trains_nothing(project: Project) -> None:
+    for script in (project.folder / "scripts").rglob("*.py"):
+        script.write_text(script.read_text() + "# a comment\n")
+    assert project.planned() == []
+
+
+def test_how_jobs_are_executed_trains_nothing(project: Project) -> None:
+    project.configure(execution={"checkpoint_minutes": 3.0})
+    assert project.planned() == []
+    project.configure()
+
+
+def test_one_changed_width_trains_one_run(project: Project) -> None:
+    before = project.trained()
+    project.configure(depth_width={**CONFIG["depth_width"], "widths": {1: [4, 8, 12], 2: [4, 10]}})
+    assert project.planned().count("train") == 1
+    project.snakemake("--quiet", "rules")
+    after = project.trained()
+    assert set(after) - set(before) == {"prose-V300-L2-d10-r10-H2-s0"}
+    assert {key: after[key] for key in before} == before
+    keys = set(pd.read_parquet(project.folder / "results/depth_width/runs.parquet")["key"])
+    assert keys == KEYS - {"prose-V300-L2-d8-r8-H2-s0"} | {"prose-V300-L2-d10-r10-H2-s0"}
+    project.configure()
+
+
+def test_other_steps_train_every_run_again(project: Project) -> None:
+    project.configure(training={**CONFIG["training"], "steps": 31})
+    assert project.planned().count("train") == len(KEYS)
+    project.configure()
+
+
+def test_one_run_is_a_target_of_its_own(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    target = "results/runs/depth_width/prose-V300-L2-d4-r4-H2-s0/summary.json"
+    project.snakemake(target, "--quiet", "rules")
+    assert set(project.trained()) == {"prose-V300-L2-d4-r4-H2-s0"}
+    said = project.snakemake(target.replace("L2-d4", "L2-d5"), ok=False).stderr
+    assert "The config has no run prose-V300-L2-d5-r4-H2-s0 in study depth_width; it has 6 runs" in said
+
+
+def test_a_run_that_diverges_is_named_and_costs_no_other(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    project.configure(training={**CONFIG["training"], "learning_rate": 1e20, "warmup_steps": 0})
+    done = project.snakemake("--keep-going", "--quiet", "rules", ok=False)
+    assert "The loss of prose-V300-L1-d4-r4-H2-s0 is nan at step" in done.stderr
+    assert "lower training.learning_rate" in done.stderr
+    assert len({line for line in done.stderr.splitlines() if line.startswith("The loss of")}) == len(KEYS)
+    project.configure()
+    project.snakemake("--quiet", "rules")  # the mended config trains them all, over the failures' traces
+    assert set(project.trained()) == KEYS
+
+
+@pytest.mark.parametrize("arguments", [(), ("-n",), ("plan",)])
+def test_a_wrong_config_is_told_before_anything_runs(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    project = Project(tmp_path)
+    project.configure(training={**CONFIG["training"], "steps": 0, "batchsize": 3})
+    done = project.snakemake(*arguments, ok=False)
+    assert "The config has 2 problems:" in done.stderr
+    assert "training.steps is 0" in done.stderr
+    assert "training.batchsize is not a key (did you mean batch_size?)" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (project.folder / "results").exists()
+
+
+def test_plan_says_what_it_would_cost(project: Project) -> None:
+    said = project.snakemake("plan", "--quiet", "all").stdout
+    assert said.startswith(f"depth_width: {len(KEYS)} runs, networks up to")
+    assert "hours of one device" in said
