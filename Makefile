@@ -7,9 +7,10 @@ CORES ?= $(shell nproc)
 PORT ?= 5000
 VENV := .venv
 BIN := $(VENV)/bin
+export MLFLOW_DISABLE_TELEMETRY := true
 READY := $(VENV)/installed-$(shell cksum < envs/requirements.lock | cut -d' ' -f1)
 
-.PHONY: demo test ui lint report
+.PHONY: demo test ui lint report lock
 .DELETE_ON_ERROR:
 
 $(READY):
@@ -37,3 +38,11 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/snakefmt --check Snakefile workflow
 	$(BIN)/snakemake --lint
+
+# resolves envs/requirements.in afresh; the local build tag of torch (+cpu) is not part of a pin
+lock:
+	$(PYTHON) -m venv $(VENV)-lock
+	$(VENV)-lock/bin/python -m pip install --quiet --requirement envs/requirements.in
+	{ echo '# Made by `make lock` from requirements.in: exact versions of everything, for Python 3.11 and newer.'; $(VENV)-lock/bin/python -m pip freeze | sed 's/+cpu//'; } > envs/requirements.new
+	mv envs/requirements.new envs/requirements.lock
+	rm -rf $(VENV)-lock

@@ -5,11 +5,10 @@
 #   snakemake results/depth_width/transitions.csv        one target and what it needs
 #
 # This file is read again at the start of every job: it imports nothing heavy (no torch, no mlflow, no pandas).
-import json
+import os
 import sys
 from pathlib import Path
 
-from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
 min_version("9.0")
@@ -19,7 +18,7 @@ sys.path.insert(0, str(BASE / "scripts"))
 
 from shapelaw.config import load_config
 from shapelaw.errors import UserError
-from shapelaw.plan import runs_of
+from shapelaw.plan import job_environment, runs_of
 
 
 configfile: str(BASE / "config.yaml")
@@ -31,8 +30,7 @@ try:
 except UserError as error:
     sys.exit(str(error))  # the sentences alone, no traceback
 
-SCRIPTS = BASE / "scripts"
-PYTHON = sys.executable
+os.environ.update(job_environment(BASE, CONFIG))
 
 
 report: "workflow/report/workflow.rst"
@@ -51,24 +49,17 @@ localrules:
 
 
 rule all:
+    default_target: True
     input:
         expand("results/{study}/logged", study=CONFIG.studies),
-    default_target: True
 
 
+include: "workflow/rules/common.smk"
 include: "workflow/rules/corpus.smk"
 include: "workflow/rules/train.smk"
 include: "workflow/rules/depth_width.smk"
 include: "workflow/rules/track.smk"
 include: "workflow/rules/plan.smk"
-
-
-def failures():
-    """A sentence for every run that could not go on, from its live record."""
-    for path in sorted(Path("results/checkpoints").glob("*/*/live.json")):
-        live = json.loads(path.read_text())
-        if live.get("status") == "FAILED" and live["key"] in RUNS.get(live["study"], {}):
-            yield live["message"]
 
 
 onerror:

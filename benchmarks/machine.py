@@ -13,7 +13,11 @@ from pathlib import Path
 def machine() -> str:
     """CPU model, usable cores, Python."""
     info = Path("/proc/cpuinfo")
-    names = [line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")]
+    names = [
+        line.split(":", 1)[1].strip()
+        for line in info.read_text().splitlines()
+        if line.startswith("model name")
+    ]
     cores = len(os.sched_getaffinity(0))
     return f"{names[0] if names else platform.processor()}, {cores} cores, Python {platform.python_version()}"
 

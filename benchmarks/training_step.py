@@ -101,8 +101,13 @@ def loss_table(rounds: int) -> None:
         torch.nn.functional.cross_entropy(torch.nn.functional.linear(x, w), targets).backward()
 
     ours, peer = alternate(chunked, whole, rounds=rounds)
-    print(f"\nLoss and gradients at N = {n}, D = {d}, V = {v}: chunked {1000 * statistics.median(ours):.0f} ms, whole")
-    print(f"{1000 * statistics.median(peer):.0f} ms, ratio {ratio(peer, ours):.2f}; logits held at once: ", end="")
+    print(
+        f"\nLoss and gradients at N = {n}, D = {d}, V = {v}: chunked {1000 * statistics.median(ours):.0f} ms, whole"
+    )
+    print(
+        f"{1000 * statistics.median(peer):.0f} ms, ratio {ratio(peer, ours):.2f}; logits held at once: ",
+        end="",
+    )
     print(f"{chunk // v * v / (n * v):.1%} of the whole matrix (which the plain way holds three times).")
 
 
@@ -138,13 +143,19 @@ def overhead(steps: int) -> None:
         data = trainer.progress.data_seconds / (steps - 1)
         # as a run does it: the live record every 15 s, a checkpoint every 10 minutes
         share = data / step + write / 15 + save / 600
-        print(f"\nAt (6, 128, V = 2000): data {1000 * data:.2f} ms of a {1000 * step:.0f} ms step, live record")
-        print(f"{1000 * write:.1f} ms every 15 s, checkpoint {1000 * save:.0f} ms every 10 min: {share:.2%} of the time.")
+        print(
+            f"\nAt (6, 128, V = 2000): data {1000 * data:.2f} ms of a {1000 * step:.0f} ms step, live record"
+        )
+        print(
+            f"{1000 * write:.1f} ms every 15 s, checkpoint {1000 * save:.0f} ms every 10 min: {share:.2%} of the time."
+        )
 
 
 def main() -> None:
     """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     arguments = parser.parse_args()

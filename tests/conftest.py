@@ -2,10 +2,10 @@
 
 import sys
 from pathlib import Path
+from pydoc_data.topics import topics
 
 import numpy as np
 import pytest
-from pydoc_data.topics import topics
 
 from shapelaw.corpora.token_store import EncodedBatch, TokenStore, write_token_store
 from shapelaw.runs import Run, Training

@@ -50,7 +50,12 @@ def test_scale_paper_is_the_papers_grid() -> None:
     assert {(run.shape.depth, run.shape.width) for run in runs} == grid
     assert len(runs) == len(grid) + 2 * 10
     training = next(iter(runs)).training
-    assert (training.steps, training.batch_size, training.warmup_steps, training.optimizer) == (10**6, 512, 12000, "adam")
+    assert (training.steps, training.batch_size, training.warmup_steps, training.optimizer) == (
+        10**6,
+        512,
+        12000,
+        "adam",
+    )
 
 
 def test_one_changed_width_changes_one_run() -> None:
@@ -71,17 +76,26 @@ def test_one_changed_width_changes_one_run() -> None:
         ({"training": {"step": 3}}, ["training.step is not a key (did you mean steps?)"]),
         ({"training": {"steps": 0}}, ["training.steps is 0", "greater than or equal to 1"]),
         ({"training": {"steps": "many"}}, ["training.steps is 'many'", "valid integer"]),
-        ({"training": {"warmup_steps": 5000}}, ["training.warmup_steps is 5000, not below training.steps (1000)"]),
+        (
+            {"training": {"warmup_steps": 5000}},
+            ["training.warmup_steps is 5000, not below training.steps (1000)"],
+        ),
         ({"training": {"precision": "bfloat16"}}, ["bfloat16 is several times slower than float32 on a CPU"]),
         ({"training": {"optimizer": "sgd"}}, ["training.optimizer is 'sgd'", "'adam' or 'adamw'"]),
         ({"corpus": {"test_fraction": 1.5}}, ["corpus.test_fraction is 1.5", "less than 1"]),
         ({"corpus": {"name": "../up"}}, ["corpus.name is '../up'"]),
         ({"studies": []}, ["studies"]),
         ({"studies": ["depth"]}, ["studies.0 is 'depth'"]),
-        ({"depth_width": {"widths": {6: [129]}}}, ["depth_width.widths.6: width 129 is not divisible by 2 heads"]),
+        (
+            {"depth_width": {"widths": {6: [129]}}},
+            ["depth_width.widths.6: width 129 is not divisible by 2 heads"],
+        ),
         ({"depth_width": {"widths": None}}, ["exactly one of widths (depth: [widths]) and grid_file"]),
         ({"depth_width": {"grid_file": "x.csv"}}, ["exactly one of widths"]),
-        ({"depth_width": {"repeated": {1: [18]}}}, ["repeated names shapes that the grid has not: depth 1 width 18"]),
+        (
+            {"depth_width": {"repeated": {1: [18]}}},
+            ["repeated names shapes that the grid has not: depth 1 width 18"],
+        ),
         ({"depth_width": {"vocab_size": 100}}, ["depth_width.vocab_size is 100", "257"]),
         ({"execution": {"gpus": -1}}, ["execution.gpus is -1"]),
     ],
@@ -93,7 +107,10 @@ def test_each_mistake_is_a_sentence(changes: dict[str, Any], sentences: list[str
 
 def test_all_mistakes_are_told_at_once() -> None:
     said = problems_of(
-        training={"steps": 0, "batchsize": 3}, corpus={"test_fraction": 2.0}, depth_width={"headz": 2}, colour="red"
+        training={"steps": 0, "batchsize": 3},
+        corpus={"test_fraction": 2.0},
+        depth_width={"headz": 2},
+        colour="red",
     )
     assert said.startswith("The config has 5 problems:")
     assert len(said.splitlines()) == 6
@@ -126,6 +143,7 @@ def test_every_key_of_the_shipped_config_is_explained() -> None:
 
 
 def test_what_the_snakefile_imports_is_light() -> None:
-    code = "import sys, shapelaw.config, shapelaw.plan; print([m for m in ('torch', 'mlflow', 'pandas', 'numpy') if m in sys.modules])"
+    heavy = ("torch", "mlflow", "pandas", "numpy")
+    code = f"import sys, shapelaw.config, shapelaw.plan; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([PYTHON, "-c", code], cwd=SCRIPTS, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

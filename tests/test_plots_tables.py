@@ -56,7 +56,7 @@ def test_a_dot_in_the_name_stays_and_an_empty_table_is_written(tmp_path):
 
 
 def test_formats_of_absent_columns_are_a_mistake(tmp_path):
-    with pytest.raises(ValueError, match="not there.*heigth"):
+    with pytest.raises(ValueError, match="heigth"):
         write_table(TABLE, tmp_path / "t", formats={"heigth": ".1f"})
 
 

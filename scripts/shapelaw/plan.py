@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import os
+import sys
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +27,18 @@ def runs_of(config: Config, study: str, root: Path) -> dict[str, Run]:
         UserError: a grid file can't be used.
     """
     return {run.key: run for run in {"depth_width": _depth_width}[study](config, root)}
+
+
+def job_environment(root: Path, config: Config) -> dict[str, str]:
+    """What the rules' shell commands read from the environment: things whose change must train nothing again.
+
+    PATH has this Python first, SCRIPTS is the folder of the commands.
+    """
+    return {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "SCRIPTS": str(root / "scripts"),
+        "CHECKPOINT_MINUTES": str(config.execution.checkpoint_minutes),
+    }
 
 
 @dataclass(frozen=True)
@@ -65,10 +79,14 @@ def _depth_width(config: Config, root: Path) -> list[Run]:
         widths = read_grid(root / study.grid_file, study.heads, study.vocab_size, study.context_length)
     else:
         widths = {depth: list(ws) for depth, ws in (study.widths or {}).items()}
-    absent = [(depth, w) for depth, row in study.repeated.items() for w in row if w not in widths.get(depth, [])]
+    absent = [
+        (depth, w) for depth, row in study.repeated.items() for w in row if w not in widths.get(depth, [])
+    ]
     if absent:
         shapes = ", ".join(f"depth {depth} width {width}" for depth, width in absent)
-        raise UserError(f"depth_width.repeated names shapes that the grid has not: {shapes}; repeat shapes of the grid.")
+        raise UserError(
+            f"depth_width.repeated names shapes that the grid has not: {shapes}; repeat shapes of the grid."
+        )
     runs = []
     for depth, row in widths.items():
         for width in dict.fromkeys(row):

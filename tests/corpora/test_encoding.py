@@ -1,6 +1,9 @@
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,7 +28,8 @@ def library_ids(tokenizer: Tokenizer, texts: list[str]) -> list[int]:
 
 def decoded(tokenizer: Tokenizer, ids: list[int]) -> list[str]:
     """The texts, from ids that end with the end-of-text id."""
-    ends = [number for number, i in enumerate(ids) if i == end_of_text_id(tokenizer)]
+    end = end_of_text_id(tokenizer)
+    ends = [number for number, i in enumerate(ids) if i == end]
     return [tokenizer.decode(ids[a:b]) for a, b in zip([0, *(e + 1 for e in ends)], ends, strict=False)]
 
 
@@ -73,7 +77,7 @@ def test_a_full_cache_is_emptied_and_ids_stay_right(tokenizer_path: Path, prose:
         assert small([text]).tolist() == large([text]).tolist() == library_ids(tokenizer, [text])
         sizes.append(len(small._cache))
     assert len(large._cache) > 1.5 * max(sizes)
-    assert any(later < earlier for earlier, later in zip(sizes, sizes[1:], strict=False))
+    assert any(later < earlier for earlier, later in pairwise(sizes))
 
 
 def test_no_texts_have_no_ids(tokenizer: Tokenizer) -> None:
@@ -123,9 +127,6 @@ def test_a_tokenizer_that_was_trained_again_is_read_again(
 
 
 def test_an_empty_split_is_an_error(tokenizer_path: Path, tmp_path: Path) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     path = tmp_path / "documents.parquet"
     pq.write_table(pa.table([["a"], ["s"], ["train"]], schema=SCHEMA), path)
     with pytest.raises(UserError, match="no document to encode"):

@@ -59,9 +59,7 @@ def test_a_store_gives_back_what_was_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("vocab_size", "bytes_each"), [(65_536, 2), (65_537, 4)])
 def test_ids_take_two_bytes_up_to_65536(tmp_path: Path, vocab_size: int, bytes_each: int) -> None:
     ids = np.array([vocab_size - 1, 0])
-    write(
-        tmp_path / "x.json", EncodedBatch(ids, 1, 1), token_bytes=np.ones(vocab_size, np.int64)
-    )
+    write(tmp_path / "x.json", EncodedBatch(ids, 1, 1), token_bytes=np.ones(vocab_size, np.int64))
     assert (tmp_path / "x.bin").stat().st_size == 2 * bytes_each
     assert open_token_store(tmp_path / "x.json").tokens.tolist() == ids.tolist()
 
@@ -134,7 +132,9 @@ def test_a_missing_store(tmp_path: Path) -> None:
 def test_a_token_file_of_another_length(path: Path, size: int, state: str) -> None:
     data = path.with_suffix(".bin")
     data.write_bytes(data.read_bytes().ljust(size, b"\0")[:size])
-    with pytest.raises(UserError, match=f"is {state}: it has {size} bytes, and 100 tokens of 2 bytes are 200"):
+    with pytest.raises(
+        UserError, match=f"is {state}: it has {size} bytes, and 100 tokens of 2 bytes are 200"
+    ):
         open_token_store(path)
 
 
@@ -154,9 +154,7 @@ def test_verify_finds_a_changed_token(path: Path) -> None:
         open_token_store(path, verify=True)
 
 
-@given(
-    tokens=st.integers(2, 60), context_length=st.integers(1, 20), seed=st.integers(0, 2**32 - 1)
-)
+@given(tokens=st.integers(2, 60), context_length=st.integers(1, 20), seed=st.integers(0, 2**32 - 1))
 def test_windows_are_slices(
     tmp_path_factory: pytest.TempPathFactory, tokens: int, context_length: int, seed: int
 ) -> None:
@@ -201,7 +199,9 @@ def test_evaluation_windows_spread_without_overlap(
 def test_all_of_the_store_can_be_tested_but_no_more(path: Path) -> None:
     store = open_token_store(path)
     assert evaluation_starts(store, 9, 10).tolist() == list(range(0, 100, 10))
-    with pytest.raises(UserError, match=r"100 tokens, which make 10 windows of 9 \+ 1 .* test_sequences is 11"):
+    with pytest.raises(
+        UserError, match=r"100 tokens, which make 10 windows of 9 \+ 1 .* test_sequences is 11"
+    ):
         evaluation_starts(store, 9, 11)
     with pytest.raises(UserError, match="test_sequences is 0"):
         evaluation_starts(store, 9, 0)
@@ -219,6 +219,12 @@ def test_it_imports_numpy_and_the_standard_library_only() -> None:
         "roots = {name.partition('.')[0] for name in sys.modules}\n"
         "print(sorted(roots - sys.stdlib_module_names - {'numpy', 'shapelaw', '__main__'}))"
     )
-    command = [sys.executable, "-I", "-S", "-c", f"import sys; sys.path[:0] = {[str(SCRIPTS), *sys.path]}\n" + code]
+    command = [
+        sys.executable,
+        "-I",
+        "-S",
+        "-c",
+        f"import sys; sys.path[:0] = {[str(SCRIPTS), *sys.path]}\n" + code,
+    ]
     result = subprocess.run(command, capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"

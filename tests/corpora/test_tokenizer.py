@@ -67,7 +67,7 @@ def test_a_vocabulary_that_the_corpus_cant_fill(prose: list[str]) -> None:
 
 
 def test_a_vocabulary_below_the_bytes() -> None:
-    with pytest.raises(UserError, match="vocabulary of 256 is too small: .* starts at 257"):
+    with pytest.raises(UserError, match=r"vocabulary of 256 is too small: .* starts at 257"):
         train_tokenizer([], 256)
 
 

@@ -104,7 +104,8 @@ def test_reference_tables_say_where_they_are_from():
     for name in ("grid", "transitions", "seed_std", "projection"):
         assert published(name)["source"].str.startswith("Levine et al. 2020, table").all()
     grid = published("grid")
-    assert len(grid) == 193
+    assert len(grid) == 196
+    assert len(grid.drop_duplicates(["depth", "width"])) == 193
     misprint = grid[grid["width"] != grid["published_width"]]
     assert misprint[["row", "depth", "width", "published_width"]].to_numpy().tolist() == [[24, 12, 340, 240]]
     assert "misprint" in misprint["note"].item()
@@ -167,6 +168,7 @@ def test_one_depth_alone_is_no_comparison(tmp_path):
     assert study.transitions.empty
     assert study.fit.status is FitStatus.TOO_FEW_POINTS
     assert "No two depths to compare." in words(loss_figure(study.runs.adjacent, "test loss"))
+    assert any("No size that two depths have" in text for text in words(best_depth_figure(study.runs)))
     assert len(write(study, tmp_path)) > 20
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,8 @@ from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
-OPTIONS = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
---disable-component-update --disable-sync --window-size=1600,1400""".split()
+OPTIONS = ["headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-sync"]
+OPTIONS += ["disable-background-networking", "disable-component-update", "window-size=1600,1400"]
 
 pytestmark = [
     pytest.mark.browser,
@@ -35,8 +35,8 @@ pytestmark = [
 def browser(tmp_path: Path) -> Iterator[Any]:
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
-    for option in [*OPTIONS, f"--user-data-dir={tmp_path / 'profile'}"]:
-        options.add_argument(option)
+    for option in [*OPTIONS, f"user-data-dir={tmp_path / 'profile'}"]:
+        options.add_argument(f"--{option}")
     driver = webdriver.Chrome(options=options, service=Service(DRIVER))
     try:
         yield driver
@@ -52,33 +52,43 @@ def test_a_user_finds_the_study_its_runs_and_a_loss_curve(place: Place, browser:
     write_live(place.results, runs[4], host="elsewhere")
     place.import_all()
 
-    def find(xpath: str, click: bool = False) -> Any:
-        def look(_: Any) -> Any:
-            shown = [each for each in browser.find_elements(By.XPATH, xpath) if each.is_displayed()]
-            if shown and click:
-                shown[0].click()
-            return shown[0] if shown else None
-
+    def wait(look: Callable[[], Any], what: str) -> None:
         # the page draws itself bit by bit, so what was found may be replaced or covered a moment later
         changing = (StaleElementReferenceException, ElementClickInterceptedException)
-        return WebDriverWait(browser, 60, 0.1, changing).until(look, f"{xpath} is not on the page")
+        WebDriverWait(browser, 60, 0.1, changing).until(lambda _: look(), f"{what} is not on the page")
+
+    def find(xpath: str, use: Callable[[Any], Any] = lambda element: element) -> None:
+        def look() -> bool:
+            shown = [each for each in browser.find_elements(By.XPATH, xpath) if each.is_displayed()]
+            for element in shown[:1]:
+                use(element)
+            return bool(shown)
+
+        wait(look, xpath)
+
+    def click(xpath: str) -> None:
+        find(xpath, lambda element: element.click())
+
+    def drawn() -> bool:
+        lines = browser.find_elements(By.CSS_SELECTOR, ".js-plotly-plot .js-line")
+        losses = [row[1] for row in make_rows(runs[0])]
+        return any(falls_like(line.get_attribute("d") or "", losses) for line in lines)
 
     with serve(place.uri, tmp_path) as uri:
         browser.get(f"{uri}/#/experiments")
-        find("//*[text()='Model training']", click=True)  # remembered by the browser; MLflow opens on "GenAI"
-        find(f"//a[normalize-space()='{place.study}']", click=True)
+        click("//*[text()='Model training']")  # remembered by the browser; MLflow opens on "GenAI"
+        click(f"//a[normalize-space()='{place.study}']")
         for run in runs:
             find(f"//a[contains(., '{run.key}')]")
         screenshot(browser, tmp_path / "runs.png")
 
-        find(f"//a[contains(., '{runs[0].key}')]", click=True)
+        click(f"//a[contains(., '{runs[0].key}')]")
         find("//*[text()='Finished']")
-        find("//*[@role='tab'][contains(., 'Model metrics')]", click=True)
-        find("//input[@placeholder='Search metric charts']").send_keys("train_loss")
-        card = "//*[text()='train_loss']/ancestor::*[.//*[contains(@class, 'js-plotly-plot')]][1]"
-        path = find(f"{card}//*[contains(@class, 'js-line')]").get_attribute("d")
+        click("//*[@role='tab'][contains(., 'Model metrics')]")
+        find("//input[@placeholder='Search metric charts']", lambda box: box.send_keys("train_loss"))
+        find("//*[text()='train_loss']")
+        wait(drawn, "the loss curve")
         screenshot(browser, tmp_path / "curve.png")
-    assert falls_like(path, [row[1] for row in make_rows(runs[0])])
 
 
 def screenshot(browser: Any, path: Path) -> None:
@@ -88,9 +98,9 @@ def screenshot(browser: Any, path: Path) -> None:
 
 def falls_like(path: str, losses: list[float]) -> bool:
     """Whether a drawn SVG line has these heights, up to scale and shift (heights count from the top)."""
-    heights = [float(y) for y in re.findall(r"[ML,]?-?[\d.]+,(-?[\d.]+)", path)]
+    heights = [float(y) for y in re.findall(r",(-?[\d.]+)", path)]
+    if len(heights) != len(losses):
+        return False
     scale = (heights[-1] - heights[0]) / (losses[0] - losses[-1])
     expected = [heights[0] + scale * (losses[0] - loss) for loss in losses]
-    return len(heights) == len(losses) and all(
-        math.isclose(y, e, abs_tol=1) for y, e in zip(heights, expected, strict=True)
-    )
+    return all(math.isclose(y, e, abs_tol=1) for y, e in zip(heights, expected, strict=True))

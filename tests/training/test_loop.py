@@ -157,7 +157,7 @@ def test_a_full_disk_stops_the_run_with_a_sentence_and_keeps_the_checkpoint_befo
         save(state, file)
 
     monkeypatch.setattr(torch, "save", full_from_step_3)
-    with pytest.raises(TrainingFailed, match="step 3 can't be written.*No space left on device.*resumes"):
+    with pytest.raises(TrainingFailed, match=r"step 3 can't be written.*No space left on device.*resumes"):
         train(small_run(), stores, tmp_path, replace(CPU, checkpoint_seconds=0.0))
     assert [p.name for p in checkpoint_paths(tmp_path / "checkpoints")] == [
         "step-0000000002.pt",
@@ -178,7 +178,7 @@ def test_wrong_input_is_said_before_training(stores: Stores, tmp_path: Path) -> 
         train(small_run(precision="bfloat16"), stores, tmp_path)
     other = small_run()
     other = replace(other, shape=replace(other.shape, vocab_size=300))
-    with pytest.raises(UserError, match="has a vocabulary of 257, and the run .*-V300-.* one of 300"):
+    with pytest.raises(UserError, match=r"has a vocabulary of 257, and the run .*-V300-.* one of 300"):
         train(other, stores, tmp_path)
     with pytest.raises(UserError, match="test_sequences"):
         train(small_run(test_sequences=10**6), stores, tmp_path)

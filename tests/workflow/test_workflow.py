@@ -5,13 +5,13 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from pydoc_data.topics import topics
 from typing import Any
 
 import pandas as pd
 import pytest
 import yaml
 from conftest import PYTHON, REPOSITORY
-from pydoc_data.topics import topics
 
 CONFIG: dict[str, Any] = {
     "scale": "demo",
@@ -78,7 +78,10 @@ class Project:
 
     def trained(self) -> dict[str, int]:
         """When each run's record was written, in nanoseconds, by key."""
-        return {p.parent.name: p.stat().st_mtime_ns for p in self.folder.glob("results/runs/depth_width/*/summary.json")}
+        return {
+            p.parent.name: p.stat().st_mtime_ns
+            for p in self.folder.glob("results/runs/depth_width/*/summary.json")
+        }
 
 
 @pytest.fixture(scope="module")

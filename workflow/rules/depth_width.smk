@@ -9,7 +9,9 @@ FIGURES = {
     "extrapolation": "figure 4 of the depth-width paper",
 }
 STUDY_RESULTS = {
-    "depth_width": [f"results/depth_width/{name}.{ending}" for name in TABLES for ending in ("csv", "md", "tex")]
+    "depth_width": [
+        f"results/depth_width/{name}.{ending}" for name in TABLES for ending in ("csv", "md", "tex")
+    ]
     + [f"results/depth_width/{name}.{ending}" for name in FIGURES for ending in ("svg", "png")]
 }
 
@@ -19,8 +21,6 @@ localrules:
 
 
 rule depth_width:
-    message:
-        "transitions and fits of depth_width"
     input:
         "results/depth_width/runs.parquet",
     output:
@@ -49,5 +49,9 @@ rule depth_width:
         ],
     log:
         "results/logs/depth_width.log",
+    conda:
+        "../../envs/shapelaw.yaml"
+    message:
+        "transitions and fits of depth_width"
     shell:
-        "{PYTHON} {SCRIPTS}/fit_transitions.py --runs {input} --out results/depth_width 2>&1 | tee {log}"
+        "python $SCRIPTS/fit_transitions.py --runs {input} --out results/depth_width 2>&1 | tee {log}"

@@ -113,7 +113,7 @@ def _require_columns(table: pd.DataFrame, columns: Sequence[str], source: str) -
     missing = []
     for name in columns:
         if name not in there:
-            near = difflib.get_close_matches(name, there, n=1)
+            near = difflib.get_close_matches(name, [other for other in there if other not in columns], n=1)
             missing.append(name + (f" (is it called {near[0]}?)" if near else ""))
     if missing:
         raise UserError(f"{source} lacks {', '.join(missing)}; it has the columns {', '.join(there)}.")

@@ -18,6 +18,7 @@ for larger sizes, with the published numbers beside ours.
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 from shapelaw.errors import UserError
@@ -83,11 +84,13 @@ def summary(analysis: Analysis) -> str:
     lines = []
     if analysis.runs is not None:
         noise = analysis.runs.noise
-        lines.append(
-            "Seed noise: no shape has more than one seed, so nothing can be called significant (give --noise)."
-            if noise is None
-            else f"Seed noise: {noise.std:.3g} per run, {noise.dof:.0f} degrees of freedom."
-        )
+        if noise is None:
+            lines.append(
+                "Seed noise: no shape has more than one seed, so nothing can be called significant (give --noise)."
+            )
+        else:
+            measured = "as given" if math.isinf(noise.dof) else f"{noise.dof:.0f} degrees of freedom"
+            lines.append(f"Seed noise: {noise.std:.3g} per run, {measured}.")
     against = (" against " + analysis.transitions["deeper_depth"].astype("string")).fillna("")
     for row, deeper in zip(analysis.transitions.to_dict("records"), against, strict=True):
         crossing = row["status"] == TransitionStatus.CROSSING

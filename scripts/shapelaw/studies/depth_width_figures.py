@@ -163,9 +163,14 @@ def best_depth_figure(runs: Runs) -> Figure:
     The strip is pale where another depth is not significantly worse.
     """
     with style():
+        ranking = rank_depths(runs.curves, runs.noise)
+        if not ranking.params.size:
+            figure, axes = new_figure(width=PAGE * 0.72, height=1.5)
+            axes[0, 0].set_axis_off()
+            say(axes[0, 0], "No size that two depths have, so none is the best.")
+            return figure
         figure, axes = new_figure(2, 1, width=PAGE * 0.72, height=3.0, height_ratios=[5, 1], sharex=True)
         upper, strip = axes[:, 0]
-        ranking = rank_depths(runs.curves, runs.noise)
         colors = ordered_colors(ranking.depths)
         for depth, excess in zip(ranking.depths, ranking.excess, strict=True):
             upper.plot(ranking.params, excess, color=colors[depth], label=f"L = {depth}")
@@ -183,8 +188,8 @@ def best_depth_figure(runs: Runs) -> Figure:
                     str(depth), at, xycoords=("data", "axes fraction"), ha="center", va="center", fontsize=7,
                     bbox={"boxstyle": "round,pad=0.2", "facecolor": "white", "linewidth": 0, "alpha": 0.85},
                 )  # fmt: skip
-        if np.isfinite(ranking.excess).any():  # the far ends of too deep networks would flatten all else
-            upper.set_ylim(0, 1.1 * float(np.nanquantile(ranking.excess, 0.8)) or None)
+        # the far ends of too deep networks would flatten all else
+        upper.set_ylim(0, 1.1 * float(np.nanquantile(ranking.excess, 0.8)) or None)
         upper.set_ylabel(f"{runs.loss_label}\nover the best depth")
         upper.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
         strip.set_yticks([])

