@@ -1,0 +1,69 @@
+"""The house of docs/architecture.md, held to: who may import whom, and what."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import PYTHON, SCRIPTS
+
+PACKAGE = SCRIPTS / "shapelaw"
+FLOORS = [
+    {"errors", "shapes", "runs", "config", "plan", "records"},
+    {"theory", "plots", "tables"},
+    {"models", "corpora", "fits"},
+    {"training", "tracking"},
+    {"studies"},
+]
+FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imports_of(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            if node.module == "shapelaw":
+                yield from (f"shapelaw.{alias.name}" for alias in node.names)
+            else:
+                yield node.module or ""
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_imports_go_down(path: Path) -> None:
+    room = room_of(path)
+    for name in imports_of(path):
+        parts = name.split(".")
+        if parts[0] == "shapelaw" and len(parts) > 1 and parts[1] != room:
+            below, here = FLOOR_OF[parts[1]], FLOOR_OF[room]
+            assert below < here or below == here == 0, f"{room} (floor {here}) imports {name} (floor {below})"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_heavy_libraries_stay_in_their_rooms(path: Path) -> None:
+    room, tops = room_of(path), {name.split(".")[0] for name in imports_of(path)}
+    if room in ("training", "models"):
+        assert tops <= {"torch", "numpy", "pyarrow", "shapelaw", "__future__"} | set(sys.stdlib_module_names)
+    else:
+        assert "torch" not in tops
+    if room != "tracking":
+        assert "mlflow" not in tops
+
+
+def test_training_runs_where_only_torch_numpy_and_pyarrow_are_installed() -> None:
+    """What `scripts/train.py` really loads."""
+    code = (
+        "import runpy, sys; sys.argv = ['train.py', '--help']\n"
+        "try: runpy.run_path('train.py', run_name='__main__')\n"
+        "except SystemExit: print([m for m in ('mlflow', 'pandas', 'lmfit', 'yaml', 'pydantic', 'tokenizers', 'scipy')"
+        " if m in sys.modules])"
+    )
+    done = subprocess.run([PYTHON, "-c", code], cwd=SCRIPTS, capture_output=True, text=True, check=True)
+    assert done.stdout.strip().splitlines()[-1] == "[]"
