@@ -1,19 +1,12 @@
 """Shared by all tests: a small corpus of real English prose, as bytes."""
 
-import sys
-from pathlib import Path
 from pydoc_data.topics import topics
 
 import numpy as np
 import pytest
 
 from shapelaw.corpora.token_store import EncodedBatch, TokenStore, write_token_store
-from shapelaw.runs import Run, Training
-from shapelaw.shapes import make_shape
 
-REPOSITORY = Path(__file__).resolve().parent.parent
-SCRIPTS = REPOSITORY / "scripts"
-PYTHON = sys.executable
 END_OF_TEXT = 256
 
 
@@ -41,18 +34,3 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> tuple[TokenStore, TokenS
 
     test = texts[::10]
     return write("train", [t for i, t in enumerate(texts) if i % 10]), write("test", test)
-
-
-def small_run(seed: int = 0, **training: object) -> Run:
-    """A run of a second or two on one core."""
-    settings = {
-        "steps": 60,
-        "batch_size": 8,
-        "learning_rate": 5e-3,
-        "warmup_steps": 5,
-        "log_every": 10,
-        "evaluate_every": 30,
-        "test_sequences": 20,
-        **training,
-    }
-    return Run("depth_width", "prose", make_shape(2, 16, 2, 257, 32), Training(**settings), seed)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import PYTHON, SCRIPTS
+from small import PYTHON, SCRIPTS
 
 PACKAGE = SCRIPTS / "shapelaw"
 FLOORS = [

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from conftest import PYTHON, REPOSITORY, SCRIPTS
+from small import PYTHON, REPOSITORY, SCRIPTS
 
 from shapelaw.config import Config, load_config
 from shapelaw.errors import UserError

@@ -20,6 +20,8 @@ from shapelaw.corpora.documents import (
 )
 from shapelaw.errors import UserError
 
+pytest_plugins = ["corpus_fixtures"]
+
 TEXTS = [f"document number {number}" for number in range(200)]
 
 

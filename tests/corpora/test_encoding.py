@@ -17,6 +17,8 @@ from shapelaw.corpora.token_store import window_bytes
 from shapelaw.corpora.tokenizer import END_OF_TEXT, end_of_text_id, load_tokenizer, train_tokenizer
 from shapelaw.errors import UserError
 
+pytest_plugins = ["corpus_fixtures"]
+
 # Text where GPT-2's pre-tokens are delicate: white space of all kinds, look-alikes of it, contractions.
 DELICATE = st.text(st.sampled_from(WHITE_SPACE + "\x1c\x1f\u180e\u200b\ufeff" + "abé中1²'.!st🦊\u0301"))
 

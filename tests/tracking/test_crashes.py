@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +11,7 @@ from made_records import finish, make_rows, make_run, other_spec, write_finished
 from places import Place
 from sqlalchemy import event
 from sqlalchemy.engine import Connection, Engine
-from stored import content
+from stored import active_runs, content
 
 RUN = make_run("depth_width")
 
@@ -90,24 +89,44 @@ def test_whenever_it_dies_the_next_import_completes_it(
 ) -> None:
     before(place.results)
     place.import_all()
-    unharmed = place.results / "mlflow.db"
-    saved = shutil.copy(unharmed, place.results / "saved.db")
+    saved = (place.results / "mlflow.db").read_bytes()
     after(place.results)
     place.import_all()
     expected = content(place.store(), place.study)
     deaths = 0
-    while True:
-        with unharmed.open("r+b") as file:  # the same file, as the database is kept open
-            file.truncate(0)
-            file.write(Path(saved).read_bytes())
-        try:
-            with killed_at_commit(deaths):
-                place.import_all()
-        except Killed:
-            deaths += 1
-        else:
-            break
+    while dies(place, saved, deaths):
         place.import_all()
         assert content(place.store(), place.study) == expected, f"died before write {deaths}"
         assert place.import_all().written == []
+        deaths += 1
     assert deaths >= at_least
+
+
+def test_final_numbers_of_a_half_finished_run_do_not_survive_a_new_training(place: Place) -> None:
+    live(place.results)
+    place.import_all()
+    saved = (place.results / "mlflow.db").read_bytes()
+    finished(place.results)
+    deaths = 0
+    while dies(place, saved, deaths):
+        write_finished(place.results, RUN, bits_per_byte=1.25)
+        place.import_all()
+        run = active_runs(place.store(), place.study)[RUN.key]
+        points = place.store().client.get_metric_history(run.info.run_id, "bits_per_byte")
+        assert [point.value for point in points] == [1.25], f"died before write {deaths}"
+        write_finished(place.results, RUN)
+        deaths += 1
+    assert deaths >= 4
+
+
+def dies(place: Place, saved: bytes, number: int) -> bool:
+    """Go back to the saved store and import; whether that died, which it does before its `number`-th write."""
+    with (place.results / "mlflow.db").open("r+b") as file:  # the same file, as the database is kept open
+        file.truncate(0)
+        file.write(saved)
+    try:
+        with killed_at_commit(number):
+            place.import_all()
+    except Killed:
+        return True
+    return False

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 import torch
-from conftest import small_run
+from small import small_run
 
 from shapelaw import records
 from shapelaw.corpora.token_store import TokenStore

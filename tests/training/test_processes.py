@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import PYTHON, SCRIPTS, small_run
+from small import PYTHON, SCRIPTS, small_run
 
 from shapelaw import records
 from shapelaw.corpora.token_store import TokenStore

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
-from conftest import PYTHON, REPOSITORY
+from small import PYTHON, REPOSITORY
 
 CONFIG: dict[str, Any] = {
     "scale": "demo",

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from shapelaw.fits.curves import Transition, TransitionStatus
+from shapelaw.fits.curves import Transition, TransitionStatus, shared_range
 from shapelaw.fits.projection import standard_params, transition_size, transition_width, why_no_projection
 from shapelaw.plots import (
     ACCENT,
@@ -24,7 +24,15 @@ from shapelaw.plots import (
     size_axis,
     style,
 )
-from shapelaw.studies.depth_width_analysis import GPT3_VOCABULARY, Analysis, Pair, Runs, crossings, published
+from shapelaw.studies.depth_width_analysis import (
+    GPT3_VOCABULARY,
+    Analysis,
+    Pair,
+    Runs,
+    crossings,
+    published,
+    published_fit,
+)
 from shapelaw.studies.depth_width_tables import rank_depths
 
 GPT3 = "#7b4ea3"
@@ -97,6 +105,7 @@ def transition_width_figure(analysis: Analysis) -> Figure:
                 markerfacecolor="none",
                 label=method,
             )
+        _draw_bounds(axis, analysis)
         _overlay_published(axis, analysis)
         fit = analysis.fit
         if fit.usable:
@@ -111,8 +120,7 @@ def transition_width_figure(analysis: Analysis) -> Figure:
                 + ("\nthe points scatter more than their errors" if fit.p_value < 0.01 else "")
             )
         else:
-            axis.set_title("No fit")
-            say(axis, fill(f"no line is fitted: {fit.status} ({fit.message})", 40), at=(0.5, 0.86))
+            axis.set_title(fill(f"no line of ours is fitted: {fit.status} ({fit.message})", 52))
         axis.set_xlabel("depth L")
         axis.set_ylabel("transition width d")
         axis.set_yscale("log")
@@ -215,12 +223,9 @@ def _draw_losses(axis: Axes, pair: Pair) -> None:
         )  # fmt: skip
     _mark_transition(axis, pair)
     found = pair.bootstrap
-    what = (
-        f"d = {found.width:.0f} ± {found.width_err:.0f}"
-        if found.status is TransitionStatus.CROSSING
-        else fill(str(found.status), 34)
-    )
-    axis.set_title(f"L = {pair.shallow.depth} against {pair.deep.depth}: {what}", fontsize=7.5)
+    crossing = found.status is TransitionStatus.CROSSING
+    what = f"d = {found.width:.0f} ± {found.width_err:.0f}" if crossing else found.status
+    axis.set_title(fill(f"L = {pair.shallow.depth} against {pair.deep.depth}: {what}", 36), fontsize=7.5)
     axis.legend()
 
 
@@ -307,12 +312,35 @@ def _log_band(values: np.ndarray, err: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return values / factor, values * factor
 
 
-def _overlay_published(axis: Axes, analysis: Analysis) -> None:
-    """The paper's transitions where runs of ours share its depths, for comparison."""
-    reference = published("transitions")
-    if analysis.runs is None or not set(reference["depth"]) & set(analysis.runs.curves):
+def _draw_bounds(axis: Axes, analysis: Analysis) -> None:
+    """Arrows for pairs without a transition in range: it is above the widest, or below the narrowest, compared."""
+    if analysis.runs is None:
         return
+    sides = ((TransitionStatus.SHALLOWER_BETTER, 1, "above"), (TransitionStatus.DEEPER_BETTER, 0, "below"))
+    for status, end, word in sides:
+        pairs = [pair for pair in analysis.runs.adjacent if pair.bootstrap.status is status]
+        if not pairs:
+            continue
+        depths = [pair.shallow.depth for pair in pairs]
+        width = [float(p.shallow.width_at(shared_range(p.shallow, p.deep)[end])) for p in pairs]
+        length = [0.25 * w for w in width]
+        axis.errorbar(
+            depths, width, yerr=length, lolims=end == 1, uplims=end == 0, fmt="_", color=ACCENT, markersize=6,
+            label=f"ours: {word}",
+        )  # fmt: skip
+
+
+def _overlay_published(axis: Axes, analysis: Analysis) -> None:
+    """The paper's transitions and line beside those of our runs."""
+    if analysis.runs is None:
+        return
+    reference, fit = published("transitions"), published_fit()
     axis.errorbar(
         reference["depth"] - 0.3, reference["width"], reference["width_err"], fmt="^", color=SECOND, markersize=3,
         markerfacecolor="none", elinewidth=0.7, label="Levine et al. 2020",
     )  # fmt: skip
+    depths = [*analysis.runs.curves, *reference["depth"]]
+    depth = np.linspace(min(depths), max(depths), 50)
+    axis.plot(
+        depth, np.exp(fit["a"] + fit["b"] * depth), color=SECOND, linewidth=0.7, linestyle=":", zorder=1
+    )

@@ -199,11 +199,8 @@ def _continued(store: Store, reading: Reading, known: Sequence[Run]) -> tuple[Ru
     losses = dict(zip(*(record.history[name].to_pylist() for name in ("step", "train_loss")), strict=True))
     for run in known:
         tags = run.data.tags
-        if (
-            tags.get(SPEC_DIGEST) != record.run.digest
-            or FINGERPRINT not in tags
-            or run.info.status == FINISHED
-        ):
+        half_written = FINGERPRINT not in tags or run.data.metrics.keys() - set(entities.CURVES)
+        if half_written or tags.get(SPEC_DIGEST) != record.run.digest or run.info.status == FINISHED:
             continue
         points = store.client.get_metric_history(run.info.run_id, "train_loss")
         agree = all(entities.same_value(p.value, losses[p.step]) for p in points if p.step in losses)
@@ -227,9 +224,8 @@ def _write(
             run_name=record.run.key,
         )
         client.log_batch(run.info.run_id, params=entities.params(record))
-        present: Mapping[str, float] = {}
     else:
-        run, present = current, current.data.metrics
+        run = current
         client.log_batch(run.info.run_id, tags=texts)
         if not reading.message and MESSAGE in current.data.tags:
             client.delete_tag(run.info.run_id, MESSAGE)
@@ -240,8 +236,8 @@ def _write(
             client.log_batch(run_id, metrics=batch)
             batch = []
         batch.extend(points)
-    if record.summary:  # a number that is there already was written by an import that died after it
-        batch += [m for m in entities.summary_metrics(record, reading.ended) if m.key not in present]
+    if record.summary:
+        batch += entities.summary_metrics(record, reading.ended)
         client.log_inputs(run_id, entities.datasets(record))
     client.log_batch(run_id, metrics=batch)
     if reading.status != RUNNING:

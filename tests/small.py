@@ -1,0 +1,26 @@
+"""Where things are, and a run small enough for a test."""
+
+import sys
+from pathlib import Path
+
+from shapelaw.runs import Run, Training
+from shapelaw.shapes import make_shape
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+SCRIPTS = REPOSITORY / "scripts"
+PYTHON = sys.executable
+
+
+def small_run(seed: int = 0, **training: object) -> Run:
+    """A run of a second or two on one core."""
+    settings = {
+        "steps": 60,
+        "batch_size": 8,
+        "learning_rate": 5e-3,
+        "warmup_steps": 5,
+        "log_every": 10,
+        "evaluate_every": 30,
+        "test_sequences": 20,
+        **training,
+    }
+    return Run("depth_width", "prose", make_shape(2, 16, 2, 257, 32), Training(**settings), seed)
