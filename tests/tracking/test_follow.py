@@ -128,14 +128,6 @@ def test_a_signal_ends_it_cleanly(place: Place, number: signal.Signals) -> None:
     assert "Traceback" not in errors
 
 
-def test_without_records_once_leaves_an_empty_store_behind(place: Place) -> None:
-    (place.results / "mlflow.db").unlink()
-    command = [sys.executable, str(SCRIPTS / "follow_runs.py"), "--once", "--results", str(place.results)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout + done.stderr == ""
-    assert (place.results / "mlflow.db").exists()
-
-
 @pytest.mark.parametrize("name", ["import_runs.py", "follow_runs.py", "log_study.py"])
 def test_the_commands_explain_themselves_without_mlflow(name: str) -> None:
     command = [sys.executable, "-X", "importtime", str(SCRIPTS / name), "--help"]

@@ -197,13 +197,15 @@ def test_two_importers_of_a_new_store_wait_for_each_other(tmp_path: Path) -> Non
     ]
 
 
-def test_a_creation_that_was_killed_leaves_no_store(tmp_path: Path) -> None:
+def test_a_creation_that_was_killed_leaves_no_store_and_the_next_one_is_whole(tmp_path: Path) -> None:
     command = [sys.executable, str(SCRIPTS / "follow_runs.py"), "--once", "--results", str(tmp_path)]
     process = subprocess.Popen(command)
     wait_for(lambda: (tmp_path / ".mlflow.db.new").exists() or process.poll() is not None)
     process.kill()
     process.wait()
     assert not (tmp_path / "mlflow.db").exists(), "killed too late to show anything"
+    again = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert again.stdout + again.stderr == ""
     store = open_store(default_uri(tmp_path), tmp_path)
     assert [e.name for e in store.client.search_experiments()] == ["Default"]
     assert sorted(os.listdir(tmp_path)) == ["mlflow.db", LOCK_NAME]

@@ -44,7 +44,7 @@ class Project:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        for name in ("Snakefile", "scripts", "workflow"):
+        for name in ("Snakefile", "scripts", "workflow", "envs"):
             source = REPOSITORY / name
             (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / name)
         self.configure()
