@@ -8,6 +8,8 @@ PORT ?= 5000
 VENV := .venv
 BIN := $(VENV)/bin
 export MLFLOW_DISABLE_TELEMETRY := true
+# eight helper processes of the server that nothing here needs
+export MLFLOW_SERVER_ENABLE_JOB_EXECUTION := false
 READY := $(VENV)/installed-$(shell cksum < envs/requirements.lock | cut -d' ' -f1)
 
 .PHONY: demo test ui lint report lock
@@ -28,6 +30,16 @@ demo: $(READY)
 
 report: $(READY)
 	$(BIN)/snakemake --cores 1 --config scale=demo --quiet all --report results/report.html
+
+# the store is made ready first, by one process; then the importer follows while the server shows it
+ui: $(READY)
+	@mkdir -p results
+	$(BIN)/python scripts/follow_runs.py --results results --once
+	@echo "Open http://127.0.0.1:$(PORT)/#/experiments?workflowType=machine_learning (Ctrl-C ends it)"
+	@$(BIN)/python scripts/follow_runs.py --results results & follower=$$!; \
+	  trap 'kill $$follower 2>/dev/null' EXIT INT TERM; \
+	  $(BIN)/mlflow server --backend-store-uri sqlite:///$(CURDIR)/results/mlflow.db \
+	    --artifacts-destination results/mlartifacts --host 127.0.0.1 --port $(PORT) --workers 1
 
 test: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slurm"
