@@ -25,7 +25,7 @@ configfile: str(BASE / "config.yaml")
 
 
 try:
-    CONFIG = load_config(config, BASE / "workflow" / "scales")
+    CONFIG = load_config(config, BASE / "workflow" / "scales", Path.cwd())
     RUNS = {study: runs_of(CONFIG, study, BASE) for study in CONFIG.studies}
 except UserError as error:
     sys.exit(str(error))  # the sentences alone, no traceback
@@ -37,7 +37,7 @@ report: "workflow/report/workflow.rst"
 
 
 wildcard_constraints:
-    corpus=r"[a-z0-9_]+",
+    corpus=CONFIG.corpus.name,
     vocab_size=r"\d+",
     split="train|test",
     study=r"[a-z_]+",

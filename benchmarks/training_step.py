@@ -21,7 +21,7 @@ import torch
 from machine import alternate, machine, ratio
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from shapelaw.models.cross_entropy import linear_cross_entropy
+from shapelaw.models.cross_entropy import CHUNK_ELEMENTS, linear_cross_entropy
 from shapelaw.models.decoder import Decoder, initialise
 from shapelaw.runs import Training
 from shapelaw.shapes import Shape, make_shape
@@ -89,10 +89,10 @@ def steps_table(rounds: int) -> None:
 
 def loss_table(rounds: int) -> None:
     """The classifier's loss and gradients at V = 50,257, chunked against whole."""
-    n, d, v = 2048, 128, 50257
+    n, d, v = BATCH * CONTEXT, 128, 50257
     x, w = torch.randn(n, d, requires_grad=True), torch.randn(v, d, requires_grad=True)
     targets = torch.randint(0, v, (n,))
-    chunk = 2**23
+    chunk = CHUNK_ELEMENTS
 
     def chunked() -> None:
         linear_cross_entropy(x, w, targets, chunk).backward()

@@ -75,6 +75,15 @@ def test_one_changed_width_changes_one_run() -> None:
         ({"traning": {}}, ["traning is not a key (did you mean training?)"]),
         ({"training": {"step": 3}}, ["training.step is not a key (did you mean steps?)"]),
         ({"training": {"steps": 0}}, ["training.steps is 0", "greater than or equal to 1"]),
+        (
+            {"training": {"learning_rate": "1e-3"}},
+            ["learning_rate is '1e-3', a text to YAML; write it as a number"],
+        ),
+        ({"corpus": {"sources": ["wikki"]}}, ["corpus.sources has 'wikki'", "did you mean wiki?"]),
+        ({"corpus": {"sources": ["folder:/nowhere"]}}, ["there is no folder /nowhere"]),
+        ({"corpus": {"gpt2_files": "/nowhere"}}, ["corpus.gpt2_files is /nowhere, which is no folder"]),
+        ({"tracking": {"uri": "foo"}}, ["tracking.uri is 'foo'"]),
+        ({"depth_width": {"widths": {}, "repeated": {}}}, ["depth_width.widths is {}"]),
         ({"training": {"steps": "many"}}, ["training.steps is 'many'", "valid integer"]),
         (
             {"training": {"warmup_steps": 5000}},
@@ -109,10 +118,11 @@ def test_all_mistakes_are_told_at_once() -> None:
     said = problems_of(
         training={"steps": 0, "batchsize": 3},
         corpus={"test_fraction": 2.0},
-        depth_width={"headz": 2},
+        depth_width={"widths": {1: [33]}},
         colour="red",
     )
     assert said.startswith("The config has 5 problems:")
+    assert "width 33 is not divisible by 2 heads" in said  # what no single key shows, beside what one does
     assert len(said.splitlines()) == 6
 
 

@@ -18,6 +18,7 @@ from shapelaw.errors import UserError
 from shapelaw.runs import Training
 from shapelaw.shapes import shape_problems
 
+SOURCE_KINDS = ("wiki", "gensim", "folder", "huggingface")
 Count = Annotated[int, Field(ge=1)]
 Widths = dict[Count, list[Count]]  # depth: widths
 
@@ -68,7 +69,7 @@ class DepthWidth(_Model):
     vocab_size: int = Field(2000, ge=257, description="257 is bytes; else byte-level BPE of that size")
     context_length: Count = 128
     heads: Count = Field(2, description="of every shape; must divide every width")
-    widths: Widths | None = Field(None, description="depth: [widths]")
+    widths: Annotated[Widths, Field(min_length=1)] | None = Field(None, description="depth: [widths]")
     grid_file: str | None = Field(None, description="or a CSV with columns depth, width")
     seeds: Count = Field(1, description="runs of every shape, seeds 0, 1, ...")
     repeated: Widths = Field({}, description="depth: [widths] run with `repeated_seeds` seeds, for the noise")
@@ -78,7 +79,9 @@ class DepthWidth(_Model):
 class Tracking(_Model):
     """Where runs are tracked."""
 
-    uri: str | None = Field(None, description="MLflow tracking URI; null: results/mlflow.db")
+    uri: str | None = Field(
+        None, pattern=r"^[a-z+]+:", description="MLflow tracking URI; null: results/mlflow.db"
+    )
 
 
 class Execution(_Model):
@@ -101,12 +104,13 @@ class Config(_Model):
     execution: Execution = Execution()
 
 
-def load_config(values: Mapping[str, Any], scales: Path) -> Config:
+def load_config(values: Mapping[str, Any], scales: Path, root: Path = Path()) -> Config:
     """Merge the named scale with the config's own keys and check everything.
 
     Args:
         values: the content of config.yaml (with whatever `--config` put on top).
         scales: folder of the scale files.
+        root: folder that relative paths of the config (a folder of text, a tokenizer) are relative to.
 
     Raises:
         UserError: one line a problem, all of them.
@@ -119,11 +123,17 @@ def load_config(values: Mapping[str, Any], scales: Path) -> Config:
             _listed([f"scale is {scale!r}; it must be one of {', '.join(names)}{_near(scale, names)}"])
         )
     base = yaml.safe_load((scales / f"{scale}.yaml").read_text())
+    merged = merge(base, own)
     try:
-        config = Config.model_validate(merge(base, own))
+        config, problems = Config.model_validate(merged), []
     except ValidationError as error:
-        raise UserError(_listed([_sentence(e) for e in error.errors()])) from error
-    problems = _cross_problems(config)
+        problems = [_sentence(e) for e in error.errors()]
+        wrong = {e["loc"][0] for e in error.errors()}
+        # the other sections' problems are told too: the scale's own values stand in for the wrong sections
+        config = Config.model_validate(
+            {k: v for k, v in merged.items() if k not in wrong} | {k: base[k] for k in wrong if k in base}
+        )
+    problems += _cross_problems(config, root)
     if problems:
         raise UserError(_listed(problems))
     return config
@@ -144,9 +154,14 @@ def training_of(config: Config) -> Training:
     return Training(**config.training.model_dump())
 
 
-def _cross_problems(config: Config) -> list[str]:
+def _cross_problems(config: Config, root: Path) -> list[str]:
     """What no single key shows."""
-    problems = []
+    problems = [problem for source in config.corpus.sources for problem in _source_problems(source, root)]
+    gpt2_files = config.corpus.gpt2_files
+    if gpt2_files is not None and not (root / gpt2_files).is_dir():
+        problems.append(
+            f"corpus.gpt2_files is {gpt2_files}, which is no folder; leave it out to train a tokenizer"
+        )
     training, study = config.training, config.depth_width
     if training.warmup_steps >= training.steps:
         problems.append(
@@ -173,6 +188,20 @@ def _cross_problems(config: Config) -> list[str]:
     return problems
 
 
+def _source_problems(source: str, root: Path) -> list[str]:
+    """The kind of a source and, of a folder, whether it is there; the rest is checked where it is read."""
+    kind, _, rest = source.partition(":")
+    kind, name = kind.split(",")[0], rest.split(",")[0]
+    if kind not in SOURCE_KINDS:
+        return [
+            f"corpus.sources has {source!r}; a source starts with one of {', '.join(SOURCE_KINDS)}"
+            f"{_near(kind, list(SOURCE_KINDS))}"
+        ]
+    if kind == "folder" and not (root / name).is_dir():
+        return [f"corpus.sources has {source!r}, and there is no folder {root / name}"]
+    return []
+
+
 def _sentence(error: Any) -> str:
     """One of pydantic's errors as: the key's path, what is wrong, what would be right."""
     path = ".".join(str(part) for part in error["loc"] if part != "[key]")
@@ -181,8 +210,18 @@ def _sentence(error: Any) -> str:
         return f"{path} is not a key{_near(error['loc'][-1], known)}; known here: {', '.join(known)}"
     if error["type"] == "missing":
         return f"{path} is missing"
+    if error["type"] in ("float_type", "int_type") and _is_number(error["input"]):
+        return f"{path} is {error['input']!r}, a text to YAML; write it as a number, 0.001 or 1.0e-3"
     message = error["msg"][0].lower() + error["msg"][1:]
     return f"{path} is {error['input']!r}: {message}"
+
+
+def _is_number(value: object) -> bool:
+    try:
+        float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
+    return isinstance(value, str)
 
 
 def _known_keys(path: tuple[Any, ...]) -> list[str]:

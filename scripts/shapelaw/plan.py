@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import os
 import sys
 from collections.abc import Collection
@@ -32,11 +33,17 @@ def runs_of(config: Config, study: str, root: Path) -> dict[str, Run]:
 def job_environment(root: Path, config: Config) -> dict[str, str]:
     """What the rules' shell commands read from the environment: things whose change must train nothing again.
 
-    PATH has this Python first, SCRIPTS is the folder of the commands.
+    PATH has this Python first, SCRIPTS is the folder of the commands, LAUNCH starts one process a GPU.
     """
+    gpus = config.execution.gpus
     return {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "SCRIPTS": str(root / "scripts"),
+        "LAUNCH": f"-m torch.distributed.run --standalone --nproc-per-node {gpus}"
+        " --signals-to-handle SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1"
+        if gpus > 1
+        else "",
+        "CONFIG_HASH": hashlib.sha256(config.model_dump_json().encode()).hexdigest()[:16],
         "CHECKPOINT_MINUTES": str(config.execution.checkpoint_minutes),
     }
 

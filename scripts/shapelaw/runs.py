@@ -13,6 +13,9 @@ from typing import Any
 
 from shapelaw.shapes import Shape
 
+# raised on purpose when a change of the code changes what a spec trains: every run is then trained again
+TRAINING_VERSION = 1
+
 
 @dataclass(frozen=True)
 class Training:
@@ -60,7 +63,10 @@ class Run:
 
     @property
     def key(self) -> str:
-        """Readable and, within a study, unique: `wiki-V2000-L6-d128-r128-H2-s0`."""
+        """Readable: `wiki-V2000-L6-d128-r128-H2-t1000-s0` (t: steps).
+
+        Unique within a study as long as its runs share a context length and a training recipe.
+        """
         shape = self.shape
         rank = min(shape.width, shape.vocab_size) if shape.embedding_rank is None else shape.embedding_rank
         parts = [
@@ -75,7 +81,7 @@ class Run:
             parts.append(f"a{shape.attention_dim}")
         if shape.positional_rank is not None:
             parts.append(f"p{shape.positional_rank}")
-        return "-".join([*parts, f"s{self.seed}"])
+        return "-".join([*parts, f"t{self.training.steps}", f"s{self.seed}"])
 
     @property
     def digest(self) -> str:
@@ -85,11 +91,11 @@ class Run:
 
 def run_to_dict(run: Run) -> dict[str, Any]:
     """The run as plain JSON values."""
-    return asdict(run)
+    return {"training_version": TRAINING_VERSION, **asdict(run)}
 
 
 def run_from_dict(values: Mapping[str, Any]) -> Run:
-    """The inverse of `run_to_dict`.
+    """The inverse of `run_to_dict`; other keys, such as the version, are passed over.
 
     Raises:
         KeyError, TypeError: a field is missing or unknown.

@@ -2,6 +2,7 @@
 
 import json
 import math
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from shapelaw.corpora.token_store import TokenStore
 from shapelaw.errors import UserError
 from shapelaw.runs import Run
 from shapelaw.training import loop
-from shapelaw.training.checkpoint import checkpoint_paths
+from shapelaw.training.checkpoint import checkpoint_paths, only_process
 from shapelaw.training.trainer import Execution, Trainer, TrainingFailed
 
 Stores = tuple[TokenStore, TokenStore]
@@ -79,8 +80,6 @@ def test_stopped_after_any_step_and_resumed_it_is_the_undisturbed_run(
                 signal.raise_signal(signal.SIGTERM)
             return loss
 
-        import signal
-
         monkeypatch.setattr(Trainer, "step", step)
         with pytest.raises(
             loop.Stopped, match=f"signal 15 at step {stop_at} of 60; start it again"
@@ -109,7 +108,7 @@ def test_a_checkpoint_cut_short_falls_back_to_the_one_before(
     train(run, stores, tmp_path / "cut")
     warning = capsys.readouterr().err
     assert f"{newest} can't be read" in warning
-    assert "resumed prose-V257-L2-d16-r16-H2-s0 at step 59 of 60" in warning
+    assert "resumed prose-V257-L2-d16-r16-H2-t60-s0 at step 59 of 60" in warning
     assert before.name == "step-0000000059.pt"
     assert history_bytes(tmp_path / "cut") == history_bytes(tmp_path / "undisturbed")
 
@@ -188,3 +187,72 @@ def test_wrong_input_is_said_before_training(stores: Stores, tmp_path: Path) -> 
 def test_the_histories_columns_are_the_documented_ones(stores: Stores, tmp_path: Path) -> None:
     train(small_run(), stores, tmp_path)
     assert pq.read_schema(tmp_path / "record" / "history.parquet").equals(records.HISTORY_SCHEMA)
+
+
+def interrupt_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the process be told to stop after a step."""
+    one_step = Trainer.step
+
+    def stopping(trainer: Trainer) -> float:
+        loss = one_step(trainer)
+        if trainer.progress.step == step:
+            signal.raise_signal(signal.SIGTERM)
+        return loss
+
+    monkeypatch.setattr(Trainer, "step", stopping)
+
+
+def test_later_checkpoints_of_another_spec_do_not_cost_a_run_its_own(
+    stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The learning rate of a run is changed, as a failed one's sentence advises: the key stays the same."""
+    with monkeypatch.context() as patch:
+        interrupt_at(50, patch)
+        with pytest.raises(loop.Stopped):
+            train(small_run(learning_rate=1e-3), stores, tmp_path)
+    with monkeypatch.context() as patch:
+        interrupt_at(20, patch)
+        with pytest.raises(loop.Stopped):
+            train(small_run(), stores, tmp_path)
+    assert [path.name for path in checkpoint_paths(tmp_path / "checkpoints")] == ["step-0000000020.pt"]
+    record = records.read_record(tmp_path / "checkpoints")
+    assert (record.live["attempts"], record.history["step"].to_pylist()) == (1, [10, 20])
+    train(small_run(), stores, tmp_path)
+    train(small_run(), stores, tmp_path / "undisturbed")
+    assert history_bytes(tmp_path) == history_bytes(tmp_path / "undisturbed")
+
+
+def test_a_failed_run_does_not_show_another_specs_history(stores: Stores, tmp_path: Path) -> None:
+    train(small_run(), stores, tmp_path)
+    with pytest.raises(TrainingFailed):
+        train(small_run(learning_rate=1e20, warmup_steps=0), stores, tmp_path)
+    record = records.read_record(tmp_path / "checkpoints")
+    assert (record.status, record.history.num_rows) == ("FAILED", 0)
+
+
+def test_attempts_before_the_first_checkpoint_count(
+    stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        interrupt_at(3, patch)
+        patch.setattr(Trainer, "save", lambda trainer: None)
+        with pytest.raises(loop.Stopped):
+            train(small_run(), stores, tmp_path)
+    assert train(small_run(), stores, tmp_path).summary["attempts"] == 2
+
+
+def test_two_processes_do_not_train_one_run(stores: Stores, tmp_path: Path) -> None:
+    with (
+        only_process(tmp_path / "checkpoints"),
+        pytest.raises(UserError, match="Another process is training"),
+    ):
+        train(small_run(), stores, tmp_path)
+
+
+def test_a_test_loss_that_is_not_finite_fails_the_run(
+    stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shapelaw.training.trainer.evaluate", lambda *_: math.nan)
+    with pytest.raises(TrainingFailed, match=r"The test loss of .* is nan at step 30"):
+        train(small_run(), stores, tmp_path)
+    assert records.read_record(tmp_path / "checkpoints").status == "FAILED"

@@ -34,8 +34,8 @@ CONFIG: dict[str, Any] = {
     },
 }
 KEYS = {
-    *("prose-V300-L1-d4-r4-H2-s0", "prose-V300-L1-d8-r8-H2-s0", "prose-V300-L1-d8-r8-H2-s1"),
-    *("prose-V300-L1-d12-r12-H2-s0", "prose-V300-L2-d4-r4-H2-s0", "prose-V300-L2-d8-r8-H2-s0"),
+    *("prose-V300-L1-d4-r4-H2-t30-s0", "prose-V300-L1-d8-r8-H2-t30-s0", "prose-V300-L1-d8-r8-H2-t30-s1"),
+    *("prose-V300-L1-d12-r12-H2-t30-s0", "prose-V300-L2-d4-r4-H2-t30-s0", "prose-V300-L2-d8-r8-H2-t30-s0"),
 }
 
 
@@ -44,7 +44,7 @@ class Project:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        for name in ("Snakefile", "scripts", "workflow", "envs"):
+        for name in ("Snakefile", "scripts", "workflow", "envs", "profiles"):
             source = REPOSITORY / name
             (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / name)
         self.configure()
@@ -59,7 +59,7 @@ class Project:
     def snakemake(self, *arguments: str, ok: bool = True) -> subprocess.CompletedProcess[str]:
         """Run it; its output is in `stderr` and `stdout`."""
         done = subprocess.run(
-            [PYTHON, "-m", "snakemake", "--cores", "2", *arguments],
+            [PYTHON, "-m", "snakemake", *arguments],
             cwd=self.folder,
             capture_output=True,
             text=True,
@@ -129,10 +129,10 @@ def test_one_changed_width_trains_one_run(project: Project) -> None:
     assert project.planned().count("train") == 1
     project.snakemake("--quiet", "rules")
     after = project.trained()
-    assert set(after) - set(before) == {"prose-V300-L2-d10-r10-H2-s0"}
+    assert set(after) - set(before) == {"prose-V300-L2-d10-r10-H2-t30-s0"}
     assert {key: after[key] for key in before} == before
     keys = set(pd.read_parquet(project.folder / "results/depth_width/runs.parquet")["key"])
-    assert keys == KEYS - {"prose-V300-L2-d8-r8-H2-s0"} | {"prose-V300-L2-d10-r10-H2-s0"}
+    assert keys == KEYS - {"prose-V300-L2-d8-r8-H2-t30-s0"} | {"prose-V300-L2-d10-r10-H2-t30-s0"}
     project.configure()
 
 
@@ -144,18 +144,18 @@ def test_other_steps_train_every_run_again(project: Project) -> None:
 
 def test_one_run_is_a_target_of_its_own(tmp_path: Path) -> None:
     project = Project(tmp_path)
-    target = "results/runs/depth_width/prose-V300-L2-d4-r4-H2-s0/summary.json"
+    target = "results/runs/depth_width/prose-V300-L2-d4-r4-H2-t30-s0/summary.json"
     project.snakemake(target, "--quiet", "rules")
-    assert set(project.trained()) == {"prose-V300-L2-d4-r4-H2-s0"}
+    assert set(project.trained()) == {"prose-V300-L2-d4-r4-H2-t30-s0"}
     said = project.snakemake(target.replace("L2-d4", "L2-d5"), ok=False).stderr
-    assert "The config has no run prose-V300-L2-d5-r4-H2-s0 in study depth_width; it has 6 runs" in said
+    assert "The config has no run prose-V300-L2-d5-r4-H2-t30-s0 in study depth_width; it has 6 runs" in said
 
 
 def test_a_run_that_diverges_is_named_and_costs_no_other(tmp_path: Path) -> None:
     project = Project(tmp_path)
     project.configure(training={**CONFIG["training"], "learning_rate": 1e20, "warmup_steps": 0})
     done = project.snakemake("--keep-going", "--quiet", "rules", ok=False)
-    assert "The loss of prose-V300-L1-d4-r4-H2-s0 is nan at step" in done.stderr
+    assert "The loss of prose-V300-L1-d4-r4-H2-t30-s0 is nan at step" in done.stderr
     assert "lower training.learning_rate" in done.stderr
     assert len({line for line in done.stderr.splitlines() if line.startswith("The loss of")}) == len(KEYS)
     project.configure()

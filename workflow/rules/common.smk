@@ -9,6 +9,7 @@ from shapelaw.plan import cost_of
 from shapelaw.runs import run_to_dict
 
 GPT2_VOCAB_SIZE = 50257
+ENCODE_THREADS = 64  # Snakemake takes as many as there are cores
 VOCAB_SIZES = {run.shape.vocab_size for runs in RUNS.values() for run in runs.values()}
 
 
@@ -68,7 +69,8 @@ def costs(wildcards):
 
 def failures():
     """A sentence for every run that could not go on, from its live record."""
+    digests = {run.digest for runs in RUNS.values() for run in runs.values()}
     for path in sorted(Path("results/checkpoints").glob("*/*/live.json")):
         live = json.loads(path.read_text())
-        if live.get("status") == "FAILED" and live["key"] in RUNS.get(live["study"], {}):
+        if live.get("status") == "FAILED" and live.get("spec_digest") in digests:
             yield live["message"]

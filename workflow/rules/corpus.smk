@@ -28,7 +28,7 @@ rule train_tokenizer:
         "results/logs/train_tokenizer/{corpus}-V{vocab_size}.log",
     conda:
         "../../envs/shapelaw.yaml"
-    threads: workflow.cores
+    threads: ENCODE_THREADS
     params:
         gpt2=f"--gpt2-files {shlex.quote(CONFIG.corpus.gpt2_files)}" if CONFIG.corpus.gpt2_files else "",
     message:
@@ -49,7 +49,7 @@ rule encode:
         "results/logs/encode/{corpus}-V{vocab_size}-{split}.log",
     conda:
         "../../envs/shapelaw.yaml"
-    threads: workflow.cores
+    threads: ENCODE_THREADS
     message:
         "encoding the {wildcards.split} documents of {wildcards.corpus} at V = {wildcards.vocab_size}"
     shell:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pickle
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
+
+from shapelaw.errors import UserError
 
 _NAME = re.compile(r"step-(\d+)\.pt")
 KEPT = 2
@@ -23,7 +27,7 @@ def save_checkpoint(directory: Path, step: int, state: Mapping[str, Any]) -> Pat
     """
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"step-{step:010d}.pt"
-    temporary = path.with_suffix(".tmp")
+    temporary = path.with_suffix(f".{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as file:
             torch.save(dict(state), file)
@@ -39,6 +43,24 @@ def save_checkpoint(directory: Path, step: int, state: Mapping[str, Any]) -> Pat
     return path
 
 
+@contextmanager
+def only_process(directory: Path) -> Iterator[None]:
+    """Hold the directory's lock: one process at a time trains a run.
+
+    Raises:
+        UserError: another process holds it.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    with (directory / "lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise UserError(
+                f"Another process is training the run of {directory} at this moment; wait for it to end, or stop it."
+            ) from error
+        yield
+
+
 def checkpoint_paths(directory: Path) -> list[Path]:
     """The checkpoints of a directory, newest first."""
     if not directory.is_dir():
@@ -51,7 +73,8 @@ def load_newest(
 ) -> dict[str, Any] | None:
     """The newest checkpoint that can be read and whose `identity` is the run's; None where there is none.
 
-    One that is cut short (power loss) or belongs to another spec is passed over with a warning.
+    One that is cut short (power loss) is passed over, one of another spec or data set is deleted, each with a
+    warning: a foreign one of a later step would make `save_checkpoint` drop ours.
     """
     for path in checkpoint_paths(directory):
         try:
@@ -61,13 +84,14 @@ def load_newest(
             warn(f"checkpoint {path} can't be read ({reason}); trying the one before")
             continue
         if state.get("identity") != identity:
-            warn(f"checkpoint {path} is of another spec or data set; passed over")
+            warn(f"checkpoint {path} is of another spec or data set; deleted")
+            path.unlink()
             continue
         return state
     return None
 
 
 def delete_checkpoints(directory: Path) -> None:
-    """Remove every checkpoint of a finished run."""
+    """Remove every checkpoint."""
     for path in checkpoint_paths(directory):
         path.unlink()

@@ -35,34 +35,45 @@ class Journal:
     attempts: int = 1
 
     def restore_finished(self) -> bool:
-        """Copy the finished record of the same spec and data to `out`, if the checkpoint directory has one."""
-        if not (self.checkpoints / "summary.json").exists():
+        """Copy the finished record of the same spec and data to `out`, if the checkpoint directory has one.
+
+        What the directory has of another spec under the same key is deleted.
+        """
+        before = self._before()
+        if before is None:
             return False
-        record = records.read_record(self.checkpoints)
-        if record.summary.get("identity") != self.identity:
-            (self.checkpoints / "summary.json").unlink()
+        found = before.summary or before.live
+        if found.get("identity") != self.identity:
+            for name in ("summary.json", "live.json", "history.parquet"):
+                (self.checkpoints / name).unlink(missing_ok=True)
             return False
-        self._write_record(self.out, (self.checkpoints / "history.parquet").read_bytes(), record.summary)
+        if not before.summary:
+            return False
+        self._write_record(self.out, (self.checkpoints / "history.parquet").read_bytes(), before.summary)
+        (self.checkpoints / "live.json").unlink(missing_ok=True)
         return True
 
-    def start(self, step: int) -> None:
-        """Note that an attempt begins; the first attempt's start is kept if it is resumed."""
-        if step:
-            try:
-                before = records.read_record(self.checkpoints).live
-            except UserError:  # the note is for people; a checkpoint without it resumes all the same
-                before = {}
-            self.started_at = before.get("started_at", self.started_at)
-            self.attempts = before.get("attempts", 0) + 1
+    def _before(self) -> records.Record | None:
+        """What earlier attempts left; None where there is nothing, or nothing whole."""
+        try:
+            return records.read_record(self.checkpoints)
+        except UserError:  # a note for people; the checkpoints decide what is resumed
+            return None
+
+    def start(self, step: int, rows: Sequence[Sequence[float]]) -> None:
+        """Note that an attempt begins, with the step and the history that it goes on from."""
+        before = self._before()
+        if before is not None:
+            self.started_at = before.live.get("started_at", self.started_at)
+            self.attempts = before.live.get("attempts", 0) + 1
         records.write_spec(self.checkpoints, self.run)
-        self.update(records.RUNNING, step, [])
+        self.update(records.RUNNING, step, rows)
 
     def update(
         self, status: str, step: int, rows: Sequence[Sequence[float]], message: str | None = None
     ) -> None:
-        """Write where the run stands: `live.json`, and the history if there is any."""
-        if rows:
-            records.write_history(self.checkpoints, rows)
+        """Write where the run stands: the history so far, and `live.json`."""
+        records.write_history(self.checkpoints, rows)
         live = {
             **self._common(status),
             "step": step,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import torch
@@ -46,14 +47,20 @@ def train(
     if execution.threads is not None:
         torch.set_num_threads(execution.threads)
     _check_data(run, train_store, test_store)
-    with join_ranks(device) as ranks, StopRequest() as stop:
+    with (
+        join_ranks(device) as ranks,
+        checkpoint.only_process(checkpoints) if ranks.first else nullcontext(),
+        StopRequest() as stop,
+    ):
         mark = identity(run, train_store, test_store)
         journal = Journal(run, mark, (train_store, test_store), out, checkpoints, dict(execution.tags))
         if ranks.share(ranks.first and journal.restore_finished()):
+            if ranks.first:
+                checkpoint.delete_checkpoints(checkpoints)
             return
         trainer = Trainer(run, train_store, test_store, checkpoints, execution, ranks)
         if ranks.first:
-            journal.start(trainer.progress.step)
+            journal.start(trainer.progress.step, trainer.progress.rows)
         try:
             _run_steps(trainer, journal, stop, execution)
         except (Stopped, TrainingFailed) as error:

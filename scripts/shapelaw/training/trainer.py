@@ -25,7 +25,7 @@ from shapelaw.runs import Run, Training
 from shapelaw.training import checkpoint, schedule
 from shapelaw.training.distributed import Ranks
 from shapelaw.training.evaluation import EvaluationSet, bits_per_byte, evaluate, load_test_set
-from shapelaw.training.hardware import micro_batch_size, peak_flops, peak_memory_bytes
+from shapelaw.training.hardware import device_name, micro_batch_size, peak_flops, peak_memory_bytes
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class Trainer:
 
     def _setting(self) -> str:
         """What must be the same for a resumed run to be bit-identical."""
-        device = self.ranks.device.type
+        device = device_name(self.ranks.device)
         return f"{device}, {self.ranks.world} processes, {torch.get_num_threads()} threads, torch {torch.__version__}"
 
     def save(self) -> None:
@@ -244,6 +244,11 @@ class Trainer:
                     self.ranks.device,
                     self.ranks.rank,
                     self.ranks.world,
+                )
+            if not math.isfinite(loss):
+                raise TrainingFailed(
+                    f"The test loss of {self.run.key} is {loss} at step {progress.step}; lower "
+                    f"training.learning_rate ({self.run.training.learning_rate:g}) or set training.gradient_clip."
                 )
         progress.rows.append((progress.step, progress.loss_sum / steps, rate, norm, loss))
         progress.loss_sum = 0.0
