@@ -179,3 +179,23 @@ def test_plan_says_what_it_would_cost(project: Project) -> None:
     said = project.snakemake("plan", "--quiet", "all").stdout
     assert said.startswith(f"depth_width: {len(KEYS)} runs, networks up to")
     assert "hours of one device" in said
+
+
+def test_several_devices_a_run_are_started_by_torchrun(tmp_path: Path) -> None:
+    """Two processes, on CPUs here: the same command as on two GPUs."""
+    project = Project(tmp_path)
+    project.configure(execution={"gpus": 2})
+    key = "prose-V300-L1-d4-r4-H2-t30-s0"
+    project.snakemake(f"results/runs/depth_width/{key}/summary.json", "--quiet", "rules")
+    summary = json.loads((project.folder / f"results/runs/depth_width/{key}/summary.json").read_text())
+    assert summary["processes"] == 2
+
+
+def test_what_a_job_says_is_seen(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    project.configure(training={**CONFIG["training"], "test_sequences": 10**6})
+    done = project.snakemake(
+        "results/runs/depth_width/prose-V300-L1-d4-r4-H2-t30-s0/summary.json", "--quiet", "rules", ok=False
+    )
+    assert "test_sequences" in done.stderr
+    assert "1,000,000" in done.stderr or "1000000" in done.stderr
