@@ -12,7 +12,7 @@ from small import PYTHON, SCRIPTS
 PACKAGE = SCRIPTS / "shapelaw"
 FLOORS = [
     {"errors", "shapes", "runs", "config", "plan", "records"},
-    {"theory", "plots", "tables"},
+    {"plots", "tables"},
     {"models", "corpora", "fits"},
     {"training", "tracking"},
     {"studies"},

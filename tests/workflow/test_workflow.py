@@ -123,6 +123,14 @@ def test_how_jobs_are_executed_trains_nothing(project: Project) -> None:
     project.configure()
 
 
+def test_a_new_text_in_the_folder_makes_a_new_corpus(project: Project) -> None:
+    new = project.folder / "texts" / "new.txt"
+    new.write_text("A text that was not there before.")
+    assert {"prepare_corpus", "encode", "train"} <= set(project.planned())
+    new.unlink()
+    assert project.planned() == []
+
+
 def test_one_changed_width_trains_one_run(project: Project) -> None:
     before = project.trained()
     project.configure(depth_width={**CONFIG["depth_width"], "widths": {1: [4, 8, 12], 2: [4, 10]}})

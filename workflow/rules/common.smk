@@ -26,6 +26,16 @@ def source_options():
     return shlex.join(options)
 
 
+def texts_digest():
+    """A hash of the names, sizes and times of the files in the corpus's folders: other files, another corpus."""
+    folders = [
+        Path(s.partition(":")[2].split(",")[0]) for s in CONFIG.corpus.sources if s.startswith("folder:")
+    ]
+    files = sorted(path for folder in folders for path in folder.rglob("*") if path.is_file())
+    listing = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
+    return hashlib.sha256(repr(listing).encode()).hexdigest()
+
+
 def run_of(wildcards):
     """The run of a record's path; a sentence when the config has no such run."""
     runs = RUNS.get(wildcards.study, {})

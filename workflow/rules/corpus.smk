@@ -12,6 +12,7 @@ rule prepare_corpus:
         "../../envs/shapelaw.yaml"
     params:
         options=source_options(),
+        texts=lambda wildcards: texts_digest(),
     message:
         "collecting the documents of {wildcards.corpus}"
     shell:
