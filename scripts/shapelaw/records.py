@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from shapelaw.errors import UserError
+from shapelaw.files import replacing
 from shapelaw.runs import Run, run_from_dict, run_to_dict
 
 SCHEMA_VERSION = 1
@@ -58,16 +58,8 @@ class Record:
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Write a file so that, whatever happens, it is there whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)
 
 
 def write_json(path: Path, values: Mapping[str, Any]) -> None:

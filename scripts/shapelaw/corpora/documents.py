@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from shapelaw.corpora.token_store import replacing
 from shapelaw.errors import UserError
+from shapelaw.files import replacing
 
 Split = Literal["train", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapelaw.errors import UserError
+from shapelaw.files import replacing
 
 SCHEMA_VERSION = 1
 _DTYPES: dict[str, np.dtype[Any]] = {"uint16": np.dtype("<u2"), "uint32": np.dtype("<u4")}
@@ -76,23 +75,6 @@ class EncodedBatch:
 def token_dtype(vocab_size: int) -> np.dtype[Any]:
     """The store's type for ids below `vocab_size`: little-endian uint16 where they fit, else uint32."""
     return _DTYPES["uint16" if vocab_size <= 1 << 16 else "uint32"]
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Give a temporary path beside `path`; once the block has written it, flush it to the disk and rename it.
-
-    Whatever happens, `path` is whole or as it was before.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        yield temporary
-        _flush(temporary)
-        temporary.replace(path)
-        _flush(path.parent)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def write_token_store(
@@ -278,11 +260,3 @@ def _read_header(path: Path) -> dict[str, Any]:
             f"{path}: missing or wrong in the header of a token store: {', '.join(wrong)}; {_AGAIN}."
         )
     return header
-
-
-def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

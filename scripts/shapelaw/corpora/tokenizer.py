@@ -21,8 +21,8 @@ from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.trainers import BpeTrainer
 
-from shapelaw.corpora.token_store import replacing
 from shapelaw.errors import UserError
+from shapelaw.files import replacing
 
 END_OF_TEXT = "<|endoftext|>"
 BYTE_VOCAB_SIZE = 257  # 256 bytes and the end-of-text token

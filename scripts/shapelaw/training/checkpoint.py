@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import os
 import pickle
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -14,6 +13,7 @@ from typing import Any
 import torch
 
 from shapelaw.errors import UserError
+from shapelaw.files import replacing
 
 _NAME = re.compile(r"step-(\d+)\.pt")
 KEPT = 2
@@ -25,19 +25,12 @@ def save_checkpoint(directory: Path, step: int, state: Mapping[str, Any]) -> Pat
     Raises:
         OSError: the disk is full or gone; the checkpoints that were there are untouched.
     """
-    directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"step-{step:010d}.pt"
-    temporary = path.with_suffix(f".{os.getpid()}.tmp")
     try:
-        with temporary.open("wb") as file:
+        with replacing(path) as temporary, temporary.open("wb") as file:
             torch.save(dict(state), file)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
     except RuntimeError as error:  # torch's zip writer turns a failed write into one
         raise OSError(str(error)) from error
-    finally:
-        temporary.unlink(missing_ok=True)
     for old in checkpoint_paths(directory)[KEPT:]:
         old.unlink()
     return path
