@@ -17,6 +17,7 @@ from shapelaw.models.cross_entropy import linear_cross_entropy
 from shapelaw.shapes import MLP_RATIO, Shape
 
 INIT_STD = 0.02  # GPT-2's
+PRODUCTS_UP_TO = 512  # tokens of context: so far attention by plain products is the faster one on a CPU
 FULL_RANK_NAMES = ("tokens.weight", "positions.weight")
 
 
@@ -47,14 +48,38 @@ class Attention(nn.Module):
         self.out = nn.Linear(shape.attention_width, shape.width)
 
     def forward(self, x_BTD: Tensor) -> Tensor:
-        B, T, _ = x_BTD.shape
-        qkv_3BHTK = self.qkv(x_BTD).view(B, T, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
-        q_BHTK, k_BHTK, v_BHTK = qkv_3BHTK.unbind(0)
-        y_BHTK = F.scaled_dot_product_attention(
-            q_BHTK, k_BHTK, v_BHTK, is_causal=True, dropout_p=self.dropout if self.training else 0.0
-        )
-        out: Tensor = self.out(y_BHTK.transpose(1, 2).reshape(B, T, -1))
+        qkv_BTE = self.qkv(x_BTD)
+        dropout = self.dropout if self.training else 0.0
+        by_products = x_BTD.device.type == "cpu" and x_BTD.shape[1] <= PRODUCTS_UP_TO
+        attend = attend_by_products if by_products else attend_fused
+        out: Tensor = self.out(attend(qkv_BTE, self.heads, dropout))
         return out
+
+
+def attend_fused(qkv_BTE: Tensor, heads: int, dropout: float) -> Tensor:
+    """Causal attention from queries, keys and values side by side (E = 3 H K), in PyTorch's own kernel: [B, T, H K]."""
+    B, T, _ = qkv_BTE.shape
+    q_BHTK, k_BHTK, v_BHTK = qkv_BTE.view(B, T, 3, heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
+    y_BHTK = F.scaled_dot_product_attention(q_BHTK, k_BHTK, v_BHTK, is_causal=True, dropout_p=dropout)
+    return y_BHTK.transpose(1, 2).reshape(B, T, -1)
+
+
+def attend_by_products(qkv_BTE: Tensor, heads: int, dropout: float) -> Tensor:
+    """The same by two batched matrix products a head: no copy of q, k or v, but the T x T scores in memory.
+
+    On a CPU and a short context this is 1.0 to 1.3 times as fast as the fused kernel, forward and backward.
+    """
+    B, T, _ = qkv_BTE.shape
+    parts_BTK = qkv_BTE.view(B, T, 3 * heads, -1).unbind(2)
+    scale = 1 / math.sqrt(parts_BTK[0].shape[-1])
+    future_TT = qkv_BTE.new_full((T, T), -math.inf).triu(1)
+    heads_BTK = []
+    for q_BTK, k_BTK, v_BTK in zip(
+        parts_BTK[:heads], parts_BTK[heads : 2 * heads], parts_BTK[2 * heads :], strict=True
+    ):
+        scores_BTT = torch.baddbmm(future_TT, q_BTK, k_BTK.transpose(1, 2), alpha=scale)
+        heads_BTK.append(torch.bmm(F.dropout(scores_BTT.softmax(-1), dropout), v_BTK))
+    return torch.cat(heads_BTK, dim=-1)
 
 
 class Block(nn.Module):
