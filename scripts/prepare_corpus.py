@@ -15,6 +15,7 @@ The corpus of the papers:
   --source huggingface:bookcorpus/bookcorpus,revision=refs/convert/parquet,rows_per_document=1000
   --source huggingface:Skylion007/openwebtext,revision=refs/convert/parquet
 
+A document of wiki or gensim is in the split of the first one with its title; the others go by a hash of their text.
 The wheels and the data sets keep their own licences (Wikipedia: CC BY-SA 4.0). Exit codes: 0 done, 2 wrong input.
 """
 

@@ -9,6 +9,7 @@ from tokenizers import Tokenizer
 from shapelaw.corpora.documents import write_documents
 from shapelaw.corpora.sources import Wiki, read_source
 from shapelaw.corpora.tokenizer import save_tokenizer, train_tokenizer
+from shapelaw.corpora.wikipedia import ARTICLES
 
 DOWNLOADS = Path(__file__).resolve().parents[2] / "results/corpora/downloads"
 
@@ -19,6 +20,14 @@ def default_documents(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("wiki") / "documents.parquet"
     write_documents([read_source(Wiki(), DOWNLOADS)], path)
     return path
+
+
+@pytest.fixture(scope="session")
+def downloads_with_articles() -> Path:
+    """The folder with gensim's wheel, where a workflow at V = 50,257 has downloaded it (28 MB)."""
+    if not (DOWNLOADS / ARTICLES.filename).is_file():
+        pytest.skip("gensim's wheel is not downloaded")
+    return DOWNLOADS
 
 
 @pytest.fixture(scope="session")

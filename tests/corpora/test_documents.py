@@ -16,8 +16,10 @@ from shapelaw.corpora.documents import (
     read_row_group,
     read_texts,
     split_of,
+    title_hash,
     write_documents,
 )
+from shapelaw.corpora.sources import Gensim, Wiki, read_source
 from shapelaw.errors import UserError
 
 pytest_plugins = ["corpus_fixtures"]
@@ -31,6 +33,15 @@ def source(texts: list[str], name: str = "s") -> Iterator[Document]:
 
 def rows(path: Path) -> list[tuple[str, str, str]]:
     return [tuple(row.values()) for row in pq.read_table(path).to_pylist()]
+
+
+def by_text(text: str, test_fraction: float = 0.5) -> str:
+    return split_of(document_hash(text.encode()), test_fraction)
+
+
+def text_in(split: str, tail: str = "") -> str:
+    """A text whose own hash puts it into a split, half of all texts being in each; it is none of TEXTS."""
+    return next(text for i in range(99) if by_text(text := f"text {i}{tail}") == split)
 
 
 @pytest.fixture
@@ -77,6 +88,92 @@ def test_a_split_depends_on_the_text_alone(
     assert part.items() <= whole.items()
 
 
+@pytest.mark.parametrize(
+    "title",
+    [
+        "Alan Turing",
+        "alan turing",
+        "Alan_Turing",
+        " Alan\u00a0 Turing\n",
+        "ＡＬＡＮ Turing",
+        "_alan__turing_",
+    ],
+)
+def test_a_title_in_other_letters(title: str) -> None:
+    assert title_hash(title) == title_hash("Alan Turing")
+
+
+def test_other_titles() -> None:
+    titles = [
+        "Alan Turing",
+        "AlanTuring",
+        "Alan Turing (film)",
+        "Ålan Turing",
+        "Straße",
+        "Strasbourg",
+        "²",
+        "3",
+    ]
+    assert len({title_hash(title) for title in titles}) == len(titles)
+    assert title_hash("℡") == title_hash("tel")
+    assert title_hash("STRASSE") == title_hash("Straße")
+    assert title_hash("A\u030aland") == title_hash("åland")
+    assert title_hash("") is title_hash(" _\n") is None
+    assert title_hash("fox") != document_hash(b"fox")
+
+
+@given(
+    documents=st.lists(
+        st.tuples(st.sampled_from(TEXTS[:12]), st.sampled_from(["Fox", "fox_", "Hen", " hen", "_", ""])),
+        min_size=2,
+    )
+)
+def test_documents_of_one_title_are_in_one_split(
+    tmp_path_factory: pytest.TempPathFactory, documents: list[tuple[str, str]]
+) -> None:
+    out = tmp_path_factory.mktemp("titles") / "documents.parquet"
+    titled = [Document(text, title, title) for text, title in documents]
+    write_documents([titled, source(TEXTS[12:40])], out, test_fraction=0.5)
+    of_title: dict[int, str] = {}
+    for text, name, split in rows(out):
+        group = title_hash(name) if not name.startswith("s:") else None
+        if group is None:
+            assert split == by_text(text)
+        else:
+            assert of_title.setdefault(group, split) == split
+    assert len(rows(out)) == len({text for text, _, _ in rows(out)}) == len({t for t, _ in documents}) + 28
+
+
+def test_the_first_document_of_a_title_decides(out: Path) -> None:
+    train, test = text_in("train"), text_in("test")
+    for first, second in ((train, test), (test, train)):
+        write_documents(
+            [[Document(first, "a", "The Fox")], source(TEXTS[:9]), [Document(second, "b", "the_fox")]],
+            out,
+            test_fraction=0.5,
+        )
+        found = {name: split for _, name, split in rows(out)}
+        assert found["a"] == found["b"] == by_text(first) != by_text(second)
+
+
+def test_a_text_under_two_titles_joins_them(out: Path) -> None:
+    """The second title's other text goes where the repeated one is, whatever its own hash says."""
+    train, test = text_in("train"), text_in("test")
+    for first, second in ((train, test), (test, train)):
+        documents = [Document(first, "a", "A"), Document(first, "b", "B"), Document(second, "c", "b")]
+        counts = write_documents([documents, source(TEXTS[:9])], out, test_fraction=0.5)
+        assert counts.duplicates == 1
+        assert rows(out)[:2] == [(first, "a", by_text(first)), (second, "c", by_text(first))]
+
+
+def test_a_document_beyond_the_limit_decides_nothing(out: Path) -> None:
+    train, test = text_in("train"), text_in("test")
+    long = text_in("test", tail="!" * 500)
+    sources = [[Document(test, "a"), Document(long, "b", "A")], [Document(train, "c", "A")]]
+    write_documents(sources, out, test_fraction=0.5, limit_bytes=200)
+    assert rows(out) == [(test, "a", "test"), (train, "c", "train")]
+
+
 def test_repeated_and_empty_documents_are_dropped_and_counted(out: Path) -> None:
     counts = write_documents(
         [source([*TEXTS, TEXTS[3], "", " \n\t"]), source([TEXTS[5], TEXTS[5] + " "])], out
@@ -114,6 +211,23 @@ def test_progress_is_told(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_documents([source(TEXTS)], out, progress=sentences.append)
     assert len(sentences) == sum(map(len, TEXTS)) // 2000
     assert sentences[0].startswith("Read ")
+
+
+def test_a_footer_is_read_once_for_each_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documents, "ROW_GROUP_BYTES", 100)
+    reads: list[Path] = []
+    read_metadata = pq.read_metadata
+
+    def noted(path: Path) -> pq.FileMetaData:
+        reads.append(path)
+        return read_metadata(path)
+
+    monkeypatch.setattr(pq, "read_metadata", noted)
+    path = tmp_path / "documents.parquet"
+    for texts in (TEXTS, TEXTS[50:]):
+        write_documents([source(texts)], path, test_fraction=0.5)
+        assert sorted([*read_texts(path, "train"), *read_texts(path, "test")]) == sorted(texts)
+    assert reads == [path, path]
 
 
 def test_a_failed_source_leaves_the_old_file(out: Path) -> None:
@@ -171,3 +285,26 @@ def test_the_default_corpus(default_documents: Path) -> None:
     assert sum(len(text.encode()) for text in table.column("text").to_pylist()) == 4_885_535
     assert table.column("source")[0].as_py() == "wiki:20th-century classical music"
     assert table.column("split").to_pylist().count("test") == 495
+    by_hash = [by_text(text, 0.05) for text in table.column("text").to_pylist()]
+    assert table.column("split").to_pylist() == by_hash
+
+
+def test_an_article_and_its_lead_are_in_one_split(
+    default_documents: Path, downloads_with_articles: Path, out: Path
+) -> None:
+    """The splits of the leads are those that they have without the articles."""
+    write_documents([read_source(source, downloads_with_articles) for source in (Wiki(), Gensim())], out)
+    found = rows(out)
+    assert found[:10_033] == rows(default_documents)
+    leads, articles = (
+        {
+            title_hash(name.removeprefix(kind)): (text, split)
+            for text, name, split in found
+            if name.startswith(kind)
+        }
+        for kind in ("wiki:", "gensim:")
+    )
+    shared = leads.keys() & articles.keys()
+    assert (len(leads), len(articles), len(shared)) == (10_033, 106, 46)
+    assert all(leads[title][1] == articles[title][1] for title in shared)
+    assert sum(leads[title][1] != by_text(articles[title][0], 0.05) for title in shared) == 9

