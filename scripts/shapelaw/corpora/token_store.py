@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -248,7 +249,7 @@ def _read_header(path: Path) -> dict[str, Any]:
     if header["schema_version"] != SCHEMA_VERSION:
         raise UserError(
             f"{path} is a token store of schema version {header['schema_version']}, and this code reads version "
-            f"{SCHEMA_VERSION}; {_AGAIN}."
+            f"{SCHEMA_VERSION}; {_AGAIN}, or in the workflow: rm {shlex.quote(str(path))} && snakemake"
         )
     wrong = [name for name, kind in _FIELDS.items() if type(header.get(name)) is not kind]
     if not wrong:

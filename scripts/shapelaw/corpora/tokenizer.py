@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from huggingface_hub import try_to_load_from_cache
@@ -112,7 +112,8 @@ def cached_gpt2_folder(cache: Path | None = None) -> Path | None:
 def save_tokenizer(tokenizer: Tokenizer, path: Path) -> None:
     """Write `tokenizer.json`, atomically; transformers' `PreTrainedTokenizerFast(tokenizer_file=...)` reads it."""
     with replacing(path) as temporary:
-        tokenizer.save(str(temporary))
+        # as `tokenizer.save` would, whose errors say nothing of the disk
+        temporary.write_text(tokenizer.to_str(pretty=True), encoding="utf-8")
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
@@ -150,13 +151,12 @@ def load_tokenizer(path: Path) -> Tokenizer:
 
 def end_of_text_id(tokenizer: Tokenizer) -> int:
     """The id that follows each document."""
-    return tokenizer.get_vocab()[END_OF_TEXT]
+    return cast(int, tokenizer.token_to_id(END_OF_TEXT))
 
 
 def byte_ids(tokenizer: Tokenizer) -> NDArray[np.int64]:
     """The id of each single byte, [256]."""
-    vocabulary = tokenizer.get_vocab()
-    return np.array([vocabulary[letter] for letter in _byte_letters()], dtype=np.int64)
+    return np.array([tokenizer.token_to_id(letter) for letter in _byte_letters()], dtype=np.int64)
 
 
 def token_bytes(tokenizer: Tokenizer) -> NDArray[np.int64]:
