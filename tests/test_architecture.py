@@ -11,7 +11,7 @@ from small import PYTHON, SCRIPTS
 
 PACKAGE = SCRIPTS / "shapelaw"
 FLOORS = [
-    {"errors", "files", "shapes", "runs", "config", "plan", "records"},
+    {"errors", "files", "shapes", "runs", "config", "plan", "jobs", "records"},
     {"plots", "tables"},
     {"models", "corpora", "fits"},
     {"training", "tracking"},

@@ -10,6 +10,7 @@ import difflib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import parse_qsl, urlsplit
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -19,6 +20,12 @@ from shapelaw.runs import Training
 from shapelaw.shapes import shape_problems
 
 SOURCE_KINDS = ("wiki", "gensim", "folder", "huggingface")
+_PATTERNS = {  # what would be right, for people
+    "corpus.name": "use lower-case letters, digits and underscores; it names a folder in results/",
+    "tracking.uri": "a tracking URI begins with its kind, such as sqlite:///, http:// or postgresql://",
+}
+_SECRET_NAMES = ("pass", "pwd", "token", "secret")  # parts of names in a URI's query
+_WORDS = {"true": True, "false": False, "null": None}
 Count = Annotated[int, Field(ge=1)]
 Widths = dict[Count, list[Count]]  # depth: widths
 
@@ -30,7 +37,9 @@ class _Model(BaseModel):
 class Corpus(_Model):
     """The text."""
 
-    name: str = Field("wiki", pattern=r"^[a-z0-9_]+$", description="short name, part of every run's key")
+    name: str = Field(
+        "wiki", pattern=r"^[a-z0-9_]+$", max_length=64, description="short name, part of every run's key"
+    )
     sources: list[str] = Field(
         ["wiki"],
         min_length=1,
@@ -80,7 +89,9 @@ class Tracking(_Model):
     """Where runs are tracked."""
 
     uri: str | None = Field(
-        None, pattern=r"^[a-z+]+:", description="MLflow tracking URI; null: results/mlflow.db"
+        None,
+        pattern=r"^[a-z+]+://",
+        description="MLflow tracking URI without a password; null: MLFLOW_TRACKING_URI, else results/mlflow.db",
     )
 
 
@@ -90,6 +101,13 @@ class Execution(_Model):
     threads: Count = Field(1, description="CPU threads of a training job")
     gpus: int = Field(0, ge=0, description="GPUs of a training job (more than one: torchrun)")
     checkpoint_minutes: float = Field(10.0, gt=0)
+    runs_per_job: int = Field(
+        1,
+        ge=1,
+        le=128,
+        description="small runs (at most 10 minutes each) that one job trains, one after the other",
+    )
+    job_hours: float = Field(24.0, gt=0, description="most that a cluster allows one job; longer runs resume")
     flops_per_second: float = Field(4e10, gt=0, description="sustained by one job, for `snakemake plan`")
 
 
@@ -123,7 +141,7 @@ def load_config(values: Mapping[str, Any], scales: Path, root: Path = Path()) ->
             _listed([f"scale is {scale!r}; it must be one of {', '.join(names)}{_near(scale, names)}"])
         )
     base = yaml.safe_load((scales / f"{scale}.yaml").read_text())
-    merged = merge(base, own)
+    merged = merge(base, _numbers(own))
     try:
         config, problems = Config.model_validate(merged), []
     except ValidationError as error:
@@ -149,6 +167,27 @@ def merge(base: Mapping[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
+def _numbers(value: Any) -> Any:
+    """Texts that spell numbers, true, false or null as such.
+
+    YAML takes 1e-3 for a text, and Snakemake hands on what stands inside `--config training='{steps: 60}'` as texts.
+    """
+    if isinstance(value, Mapping):
+        return {_numbers(key): _numbers(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_numbers(item) for item in value]
+    if not isinstance(value, str):
+        return value
+    if value in _WORDS:
+        return _WORDS[value]
+    for kind in (int, float):
+        try:
+            return kind(value)
+        except ValueError:
+            continue
+    return value
+
+
 def training_of(config: Config) -> Training:
     """The training section as the frozen part of a run's spec."""
     return Training(**config.training.model_dump())
@@ -162,6 +201,7 @@ def _cross_problems(config: Config, root: Path) -> list[str]:
         problems.append(
             f"corpus.gpt2_files is {gpt2_files}, which is no folder; leave it out to train a tokenizer"
         )
+    problems += _uri_problems(config.tracking.uri)
     training, study = config.training, config.depth_width
     if training.warmup_steps >= training.steps:
         problems.append(
@@ -172,6 +212,11 @@ def _cross_problems(config: Config, root: Path) -> list[str]:
         problems.append(
             "training.precision is bfloat16 and execution.gpus is 0: bfloat16 is several times slower than float32 "
             "on a CPU; use float32, or set execution.gpus to 1"
+        )
+    if config.execution.gpus > 1 and config.execution.runs_per_job > 1:
+        problems.append(
+            f"execution.runs_per_job is {config.execution.runs_per_job} and execution.gpus is {config.execution.gpus}: "
+            "runs that share a job train on one GPU; set one of them to 1"
         )
     if "depth_width" in config.studies:
         if (study.widths is None) == (study.grid_file is None):
@@ -202,6 +247,29 @@ def _source_problems(source: str, root: Path) -> list[str]:
     return []
 
 
+def _uri_problems(uri: str | None) -> list[str]:
+    """A secret in the tracking URI: the file, command lines and logs would all show it. None of them says it."""
+    try:
+        parts = urlsplit(uri or "")
+    except ValueError:  # whose text may hold the password
+        return ["tracking.uri is no URI; such are sqlite:///results/mlflow.db and http://host:5000"]
+    names = [name.lower() for name, _ in parse_qsl(parts.query, keep_blank_values=True)]
+    token = parts.scheme in ("http", "https") and parts.username  # some servers take one as the user's name
+    if parts.password or token or any(part in name for name in names for part in _SECRET_NAMES):
+        return [
+            "tracking.uri holds a password or a token, which command lines and logs would show; leave it out and set "
+            "MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD (or MLFLOW_TRACKING_TOKEN) in the environment, or "
+            "set tracking.uri to null and put the whole URI into the environment as MLFLOW_TRACKING_URI"
+        ]
+    return []
+
+
+def _shown(path: str, value: object) -> str:
+    """A wrong value as it was written, unless it could hold a secret."""
+    text = repr(value)
+    return "***" if path.startswith("tracking") and ("@" in text or "?" in text) else text
+
+
 def _sentence(error: Any) -> str:
     """One of pydantic's errors as: the key's path, what is wrong, what would be right."""
     path = ".".join(str(part) for part in error["loc"] if part != "[key]")
@@ -210,18 +278,10 @@ def _sentence(error: Any) -> str:
         return f"{path} is not a key{_near(error['loc'][-1], known)}; known here: {', '.join(known)}"
     if error["type"] == "missing":
         return f"{path} is missing"
-    if error["type"] in ("float_type", "int_type") and _is_number(error["input"]):
-        return f"{path} is {error['input']!r}, a text to YAML; write it as a number, 0.001 or 1.0e-3"
-    message = error["msg"][0].lower() + error["msg"][1:]
-    return f"{path} is {error['input']!r}: {message}"
-
-
-def _is_number(value: object) -> bool:
-    try:
-        float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return False
-    return isinstance(value, str)
+    message = _PATTERNS.get(path) if error["type"] == "string_pattern_mismatch" else None
+    return (
+        f"{path} is {_shown(path, error['input'])}: {message or error['msg'][0].lower() + error['msg'][1:]}"
+    )
 
 
 def _known_keys(path: tuple[Any, ...]) -> list[str]:

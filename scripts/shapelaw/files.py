@@ -2,27 +2,118 @@
 
 from __future__ import annotations
 
+import errno
+import glob
 import os
+import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from shapelaw.errors import UserError
+
+_ADVICE = {
+    errno.ENOSPC: "free some space and start again",
+    errno.EDQUOT: "free some of your quota and start again",
+    errno.EFBIG: "raise the limit on the size of files and start again",
+    errno.EROFS: "make the disk writable and start again",
+    errno.EIO: "check the disk and start again",
+}  # what only a disk says; other errors count where they name the file that is written
+
+
+class WriteFailed(UserError):
+    """A file can't be written: the disk is full, read-only or broken. What was there before is untouched.
+
+    Attributes:
+        reason: what the disk says.
+        advice: what to do, a clause.
+    """
+
+    def __init__(self, path: Path, number: int) -> None:
+        self.reason = os.strerror(number)
+        self.advice = _ADVICE.get(number, "make its folder one that you can write to and start again")
+        super().__init__(f"{path} can't be written ({self.reason}); {self.advice}.")
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Give a temporary path beside `path`; once the block has written it, flush it to the disk and rename it.
 
-    Whatever happens, `path` is whole or as it was before.
+    Whatever happens, `path` is whole or as it was before; once the block is left, a power cut can't undo it.
+    What killed processes of this machine left of earlier attempts at the same path is deleted.
+
+    Raises:
+        WriteFailed: the disk is full, read-only or broken, or the folder can't be written.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.{socket.gethostname()}.{os.getpid()}.tmp")
+    with disk_errors(path):
+        _make_folder(path.parent)
+        _delete_dead(path)
+        try:
+            yield temporary
+            _flush(temporary)
+            temporary.replace(path)
+            _flush_folder(path.parent)
+        finally:
+            with suppress(OSError):  # a disk that became read-only; the error at hand says so
+                temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def disk_errors(path: Path) -> Iterator[None]:
+    """Turn what the disk raises while `path` is written into a sentence.
+
+    Raises:
+        WriteFailed: the disk is full, read-only or broken, or `path` or a folder above it can't be written.
+    """
     try:
-        yield temporary
-        _flush(temporary)
-        temporary.replace(path)
-        _flush(path.parent)
-    finally:
-        temporary.unlink(missing_ok=True)
+        yield
+    except OSError as error:
+        if error.errno not in _ADVICE and not _is_about(error, path):
+            raise
+        raise WriteFailed(path, error.errno or 0) from error
+
+
+def _is_about(error: OSError, path: Path) -> bool:
+    """Whether an error names the path, its temporary file or a folder above it."""
+    if not isinstance(error.filename, str | bytes):
+        return False
+    named = Path(os.fsdecode(error.filename))
+    beside = named.parent == path.parent and named.name.startswith((path.name, f".{path.name}."))
+    return beside or named in path.parents
+
+
+def delete_leftovers(folder: Path) -> None:
+    """Delete what killed processes left of `replacing`; call it where no other process writes into the folder."""
+    for path in folder.glob(".*.tmp"):
+        path.unlink(missing_ok=True)
+
+
+def _delete_dead(path: Path) -> None:
+    """Delete the temporary files of `path` whose processes ran on this machine and are gone."""
+    start = f".{path.name}.{socket.gethostname()}."
+    for other in path.parent.glob(f"{glob.escape(start)}*.tmp"):
+        number = other.name.removeprefix(start).removesuffix(".tmp")
+        if number.isdecimal() and int(number) != os.getpid() and not _is_alive(int(number)):
+            other.unlink(missing_ok=True)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # another user's
+        return True
+    return True
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder and those above it; a power cut can't undo it."""
+    if not folder.is_dir():
+        _make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        _flush_folder(folder.parent)
 
 
 def _flush(path: Path) -> None:
@@ -31,3 +122,11 @@ def _flush(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _flush_folder(folder: Path) -> None:
+    try:
+        _flush(folder)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # some network file systems can't, and need not
+            raise

@@ -6,7 +6,7 @@ import csv
 import hashlib
 import os
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,8 @@ from shapelaw.config import Config, training_of
 from shapelaw.errors import UserError
 from shapelaw.runs import Run
 from shapelaw.shapes import make_shape, shape_problems
+
+_LINGER_SECONDS = 120  # longer than the grace that clusters give a preempted job
 
 
 def runs_of(config: Config, study: str, root: Path) -> dict[str, Run]:
@@ -39,13 +41,24 @@ def job_environment(root: Path, config: Config) -> dict[str, str]:
     return {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "SCRIPTS": str(root / "scripts"),
-        "LAUNCH": f"-m torch.distributed.run --standalone --nproc-per-node {gpus}"
-        " --signals-to-handle SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1"
-        if gpus > 1
-        else "",
+        "LAUNCH": f"{root / 'scripts' / 'launch.py'} --processes {gpus}" if gpus > 1 else "",
         "CONFIG_HASH": hashlib.sha256(config.model_dump_json().encode()).hexdigest()[:16],
         "CHECKPOINT_MINUTES": str(config.execution.checkpoint_minutes),
+        # a job whose workflow was killed goes on: the next workflow's job waits for it and takes its result
+        "SLURM_OPTIONS": _slurm_options(os.environ),
+        "WAIT_MINUTES": str(60 * config.execution.job_hours),
     }
+
+
+def _slurm_options(environment: Mapping[str, str]) -> str:
+    """What training gets inside a Slurm job: its id as squeue shows it (16, or 16_3 in an array), and patience."""
+    if "SLURM_ARRAY_JOB_ID" in environment:
+        job = f"{environment['SLURM_ARRAY_JOB_ID']}_{environment['SLURM_ARRAY_TASK_ID']}"
+    elif "SLURM_JOB_ID" in environment:
+        job = environment["SLURM_JOB_ID"]
+    else:
+        return ""
+    return f"--tag slurm_job={job} --linger-seconds {_LINGER_SECONDS}"
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,10 @@ Every file is written to a temporary name, flushed to the disk and renamed.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +39,7 @@ HISTORY_SCHEMA = pa.schema(
         pa.field("test_loss", pa.float64()),  # nats per token; null where it was not evaluated
     ]
 )
+RUNS, CHECKPOINTS = "runs", "checkpoints"  # folders of the results
 RUNNING, FINISHED, FAILED, KILLED = "RUNNING", "FINISHED", "FAILED", "KILLED"  # MLflow's names
 
 
@@ -104,57 +107,76 @@ def write_live(directory: Path, live: Mapping[str, Any]) -> None:
     write_json(directory / "live.json", {"schema_version": SCHEMA_VERSION, **live})
 
 
+class OtherSchema(UserError):
+    """A record is of another schema version than this code's."""
+
+
 def read_record(directory: Path) -> Record:
     """Read a finished run's directory, or the checkpoint directory of one that has not finished.
 
     Raises:
-        UserError: a file is missing, cut short, or of another schema version; the sentence says which
-            and what to do.
+        OtherSchema: it is of another schema version.
+        UserError: a file is missing, cut short or damaged; the sentence says which and what to do.
     """
     values = _read_json(directory / "spec.json")
-    del values["schema_version"], values["key"]
     try:
         run = run_from_dict(values)
     except (KeyError, TypeError) as error:
-        raise UserError(
-            f"{directory / 'spec.json'} is not the spec of a run ({error}); delete {directory} and run again."
-        ) from error
-    history_path = directory / "history.parquet"
-    history = HISTORY_SCHEMA.empty_table()
+        raise _damaged(directory, f"spec.json is not the spec of a run ({error!r})") from error
     summary = _read_json(directory / "summary.json") if (directory / "summary.json").exists() else {}
     live = _read_json(directory / "live.json") if (directory / "live.json").exists() else {}
     if not summary and not live:
-        raise UserError(
-            f"The record {directory} is half written: it has neither summary.json nor live.json; "
-            "delete the folder and run again."
-        )
-    if summary or history_path.exists():
-        try:
-            history = pq.read_table(history_path, schema=HISTORY_SCHEMA)
-        except (OSError, pa.ArrowInvalid) as error:
-            raise UserError(
-                f"The record {directory} is half written: history.parquet can't be read ({error}); "
-                "delete the folder and run again."
-            ) from error
+        raise _damaged(directory, "it has neither summary.json nor live.json")
+    history = HISTORY_SCHEMA.empty_table()
+    if summary or (directory / "history.parquet").exists():
+        history = _read_history(directory, summary.get("history_sha256"))
     return Record(directory, run, history, summary, live)
+
+
+def _read_history(directory: Path, sha256: str | None) -> pa.Table:
+    """The history; compared with its sha256 where the summary has one."""
+    try:
+        content = (directory / "history.parquet").read_bytes()
+        if sha256 is not None and hashlib.sha256(content).hexdigest() != sha256:
+            raise ValueError("it is not the file that summary.json was written for")
+        # without threads: a history is small, and a process that ends while Arrow's threads start is aborted
+        table = pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
+        return table.select(HISTORY_SCHEMA.names).cast(HISTORY_SCHEMA)
+    except (OSError, KeyError, ValueError, pa.ArrowException) as error:
+        raise _damaged(directory, f"history.parquet can't be read ({error})") from error
 
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
         values = json.loads(path.read_text())
     except FileNotFoundError as error:
-        raise UserError(
-            f"The record {path.parent} is half written: {path.name} is missing; delete the folder and run again."
-        ) from error
+        raise _damaged(path.parent, f"{path.name} is missing") from error
     except (OSError, ValueError) as error:
-        raise UserError(
-            f"The record {path.parent} is half written: {path.name} is not whole JSON ({error}); "
-            "delete the folder and run again."
-        ) from error
+        raise _damaged(path.parent, f"{path.name} is not whole JSON ({error})") from error
     version = values.get("schema_version") if isinstance(values, dict) else None
     if version != SCHEMA_VERSION:
-        raise UserError(
-            f"{path} has record schema version {version}, and this shapelaw reads version {SCHEMA_VERSION}; "
-            "check out the version that wrote it, or delete the folder and run again."
+        folders = [path.parent]
+        if path.parent.parent.parent.name in (
+            RUNS,
+            CHECKPOINTS,
+        ):  # a finished record has a copy in the other one
+            results, name = path.parents[3], Path(path.parent.parent.name, path.parent.name)
+            folders = [results / RUNS / name, results / CHECKPOINTS / name]
+        raise OtherSchema(
+            f"{path} has record schema version {version}, and this shapelaw reads version {SCHEMA_VERSION}; check out "
+            f"the version of shapelaw that wrote it, or train the run again: rm -rf {_quoted(*folders)} && snakemake"
         )
     return dict(values)
+
+
+def _damaged(directory: Path, what: str) -> UserError:
+    """A sentence with the command that mends it; it has no stop at its end, it is there to be copied."""
+    if directory.parent.parent.name == CHECKPOINTS:  # whose checkpoints must not be lost
+        mend = "start the run again, it goes on from its checkpoints and writes its record anew: snakemake"
+    else:
+        mend = f"write it again, from its copy if there is one: rm -r {_quoted(directory)} && snakemake"
+    return UserError(f"The record {directory} is damaged or half written: {what}; {mend}")
+
+
+def _quoted(*paths: Path) -> str:
+    return shlex.join(str(path) for path in paths)

@@ -79,6 +79,11 @@ class Shape:
         """Operations of one training step: the backward pass counts twice the forward pass."""
         return 3 * self.forward_flops(batch_size)
 
+    def activation_bytes(self, batch_size: int, number_bytes: int = 4) -> int:
+        """Memory for the backward pass of that many sequences: about 20 D + 2 H N numbers per token and block."""
+        per_token = self.depth * (20 * self.width + 2 * self.heads * self.context_length)
+        return batch_size * self.context_length * per_token * number_bytes
+
 
 def _embedding_params(entries: int, width: int, rank: int | None) -> int:
     return entries * width if rank is None else (entries + width) * rank

@@ -243,7 +243,7 @@ def test_attempts_before_the_first_checkpoint_count(
 
 def test_two_processes_do_not_train_one_run(stores: Stores, tmp_path: Path) -> None:
     with (
-        only_process(tmp_path / "checkpoints"),
+        only_process(tmp_path / "checkpoints", 0, print),
         pytest.raises(UserError, match="Another process is training"),
     ):
         train(small_run(), stores, tmp_path)

@@ -15,7 +15,10 @@ from shapelaw.corpora.token_store import TokenStore
 from shapelaw.runs import Run, run_to_dict
 
 Stores = tuple[TokenStore, TokenStore]
-TORCHRUN = [PYTHON, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+LAUNCHERS = {
+    "launch.py": [PYTHON, str(SCRIPTS / "launch.py"), "--processes", "2"],
+    "torchrun": [PYTHON, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"],
+}
 
 
 def command(run: Run, stores: Stores, folder: Path, *options: str) -> list[str]:
@@ -89,10 +92,12 @@ def test_told_to_stop_it_writes_a_checkpoint_and_leaves_with_a_code(
     assert (tmp_path / "checkpoints" / f"step-{live['step']:010d}.pt").exists()
 
 
-def test_two_processes_give_the_loss_curve_of_one(stores: Stores, tmp_path: Path) -> None:
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_two_processes_give_the_loss_curve_of_one(stores: Stores, tmp_path: Path, launcher: str) -> None:
     run = small_run(steps=40)
     subprocess.run([PYTHON, *command(run, stores, tmp_path / "one")], check=True)
-    subprocess.run([*TORCHRUN, *command(run, stores, tmp_path / "two")], check=True, capture_output=True)
+    line = [*LAUNCHERS[launcher], *command(run, stores, tmp_path / "two")]
+    subprocess.run(line, check=True, capture_output=True)
     one, two = (records.read_record(tmp_path / name / "record") for name in ("one", "two"))
     for column in ("train_loss", "gradient_norm"):
         assert two.history[column].to_pylist() == pytest.approx(one.history[column].to_pylist(), rel=1e-4)

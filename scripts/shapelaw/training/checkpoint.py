@@ -1,57 +1,58 @@
-"""Checkpoints: written whole or not at all, the last two kept, the newest readable one resumed from."""
+"""Checkpoints: written whole or not at all, the last two kept, the newest undamaged one resumed from."""
 
 from __future__ import annotations
 
 import fcntl
-import pickle
+import io
+import os
 import re
+import socket
+import time
+import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from pickle import UnpicklingError
+from typing import IO, Any
 
 import torch
 
 from shapelaw.errors import UserError
-from shapelaw.files import replacing
+from shapelaw.files import delete_leftovers, disk_errors, replacing
 
-_NAME = re.compile(r"step-(\d+)\.pt")
+SCHEMA_VERSION = 2  # 2: a sum of the whole file at its end
 KEPT = 2
+_NAME = re.compile(r"step-(\d+)\.pt")
+_DAMAGED = ".damaged"  # added to the name of a checkpoint that can't be read, for people to look at
+_SUM = b"shapelaw crc32 %08x\n"  # after PyTorch's zip archive, whose readers pass over it
+_SUM_BYTES = len(_SUM % 0)
+_BLOCK_BYTES = 2**20
+_BUSY_POLL = 0.5  # seconds between two attempts at a lock
 
 
 def save_checkpoint(directory: Path, step: int, state: Mapping[str, Any]) -> Path:
     """Write `step-<step>.pt` atomically, then drop all but the newest two.
 
     Raises:
-        OSError: the disk is full or gone; the checkpoints that were there are untouched.
+        WriteFailed: the disk is full or gone; the checkpoints that were there are untouched.
     """
-    path = directory / f"step-{step:010d}.pt"
-    try:
-        with replacing(path) as temporary, temporary.open("wb") as file:
-            torch.save(dict(state), file)
-    except RuntimeError as error:  # torch's zip writer turns a failed write into one
-        raise OSError(str(error)) from error
-    for old in checkpoint_paths(directory)[KEPT:]:
-        old.unlink()
+    path = checkpoint_path(directory, step)
+    with replacing(path) as temporary, _SummingFile(temporary.open("wb", buffering=0)) as file:
+        try:
+            torch.save({"schema_version": SCHEMA_VERSION, **state}, file)
+        except RuntimeError as error:  # torch's zip writer covers the disk's error with one of its own
+            if isinstance(error.__context__, OSError):
+                raise error.__context__ from None
+            raise
+        file.write(_SUM % file.crc)
+    keep_newest(directory, KEPT)
     return path
 
 
-@contextmanager
-def only_process(directory: Path) -> Iterator[None]:
-    """Hold the directory's lock: one process at a time trains a run.
-
-    Raises:
-        UserError: another process holds it.
-    """
-    directory.mkdir(parents=True, exist_ok=True)
-    with (directory / "lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise UserError(
-                f"Another process is training the run of {directory} at this moment; wait for it to end, or stop it."
-            ) from error
-        yield
+def checkpoint_path(directory: Path, step: int) -> Path:
+    """Where the checkpoint of a step is."""
+    return directory / f"step-{step:010d}.pt"
 
 
 def checkpoint_paths(directory: Path) -> list[Path]:
@@ -61,30 +62,185 @@ def checkpoint_paths(directory: Path) -> list[Path]:
     return sorted((p for p in directory.iterdir() if _NAME.fullmatch(p.name)), reverse=True)
 
 
-def load_newest(
-    directory: Path, identity: str, device: torch.device, warn: Callable[[str], None]
-) -> dict[str, Any] | None:
-    """The newest checkpoint that can be read and whose `identity` is the run's; None where there is none.
+def keep_newest(directory: Path, number: int) -> bool:
+    """Delete all but the newest checkpoints; whether there was one to delete."""
+    old = checkpoint_paths(directory)[number:]
+    for path in old:
+        path.unlink()
+    return bool(old)
 
-    One that is cut short (power loss) is passed over, one of another spec or data set is deleted, each with a
-    warning: a foreign one of a later step would make `save_checkpoint` drop ours.
+
+def delete_checkpoints(directory: Path) -> None:
+    """Remove every checkpoint, damaged ones too."""
+    keep_newest(directory, 0)
+    for path in directory.glob(f"*{_DAMAGED}"):
+        path.unlink()
+
+
+def load_newest(directory: Path, identity: str, warn: Callable[[str], None]) -> dict[str, Any] | None:
+    """The newest undamaged checkpoint whose `identity` is the run's; None where there is none.
+
+    A damaged one (cut short, zeros, a flipped bit) is set aside and the one before is tried; one of another spec or
+    data set is deleted; each with a warning. Neither may keep its name: `save_checkpoint` would count it among the
+    newest and drop a good one.
+
+    Raises:
+        UserError: a checkpoint is of another schema version, or can't be used here.
     """
+    damaged = 0
     for path in checkpoint_paths(directory):
         try:
-            state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
-        except (OSError, EOFError, RuntimeError, pickle.UnpicklingError) as error:
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            warn(f"checkpoint {path} can't be read ({reason}); trying the one before")
+            state = read_checkpoint(path)
+        except Damaged as error:
+            damaged += 1
+            aside = path.with_name(path.name + _DAMAGED)
+            with suppress(FileNotFoundError):  # it went between the listing and the reading
+                path.replace(aside)
+            warn(f"{error}; set aside as {aside.name}, trying the one before")
             continue
         if state.get("identity") != identity:
             warn(f"checkpoint {path} is of another spec or data set; deleted")
             path.unlink()
             continue
         return state
+    if damaged:
+        warn(f"no checkpoint in {directory} can be read; training begins again at the first step")
     return None
 
 
-def delete_checkpoints(directory: Path) -> None:
-    """Remove every checkpoint."""
-    for path in checkpoint_paths(directory):
-        path.unlink()
+def where_to_resume(directory: Path) -> str:
+    """A clause for people: what starting again would go on from."""
+    paths = checkpoint_paths(directory)
+    return (
+        f"the run resumes at step {int(paths[0].stem[5:])}" if paths else "the run begins at its first step"
+    )
+
+
+class Damaged(UserError):
+    """A checkpoint can't be read; the message says why."""
+
+    def __init__(self, path: Path, reason: str | Exception) -> None:
+        said = str(reason) or type(reason).__name__
+        super().__init__(f"checkpoint {path} can't be read ({said.splitlines()[0]})")
+
+
+def read_checkpoint(path: Path) -> dict[str, Any]:
+    """A checkpoint, its tensors in main memory. Its content is checked against its sum first.
+
+    Raises:
+        Damaged: the file is cut short, changed, or has more than tensors and numbers. Code in it is never run.
+        UserError: the file is whole, and can't be used here: the sentence says why.
+    """
+    try:
+        summed = _check(path)
+    except PermissionError as error:
+        raise UserError(
+            f"The checkpoint {path} can't be opened ({error.strerror}); let this user read it."
+        ) from error
+    except Damaged:
+        raise
+    except zipfile.BadZipFile as error:
+        raise Damaged(path, "it is not whole") from error
+    except Exception as error:  # damage makes the reader of zip files raise nearly anything
+        raise Damaged(path, error) from error
+    try:
+        state: object = torch.load(path, map_location="cpu", weights_only=True)
+    except UnpicklingError as error:
+        raise Damaged(path, error) from error
+    except (RuntimeError, TypeError, ValueError, LookupError, AttributeError) as error:
+        if not summed:
+            raise Damaged(path, error) from error
+        raise UserError(
+            f"The checkpoint {path} is undamaged, and PyTorch {torch.__version__} can't load it "
+            f"({str(error).splitlines()[0]}); give it more memory, or train the run from its first step: "
+            f"rm -r {path.parent}"
+        ) from error
+    version = state.get("schema_version", 1) if isinstance(state, dict) else None
+    if not isinstance(state, dict) or version not in (1, SCHEMA_VERSION):  # 1 had the same keys
+        raise UserError(
+            f"The checkpoint {path} has schema version {version}, and this shapelaw reads version {SCHEMA_VERSION}; "
+            f"check out the version that wrote it, or train the run from its first step: rm -r {path.parent}"
+        )
+    return state
+
+
+class _SummingFile(io.BufferedWriter):
+    """Keeps the CRC-32 of what is written."""
+
+    crc = 0
+
+    def write(self, content: Any, /) -> int:
+        self.crc = zlib.crc32(content, self.crc)
+        return super().write(content)
+
+
+def _check(path: Path) -> bool:
+    """Compare a file with the sum at its end; False where it has none (version 1: the zip format's sums are compared).
+
+    Raises:
+        Damaged: they differ.
+    """
+    left, crc = path.stat().st_size - _SUM_BYTES, 0
+    with path.open("rb") as file:
+        while left > 0 and (block := file.read(min(left, _BLOCK_BYTES))):
+            crc, left = zlib.crc32(block, crc), left - len(block)
+        found = file.read()
+    if found == _SUM % crc:
+        return True
+    if found.startswith(_SUM[: _SUM.index(b"%")]):
+        raise Damaged(path, "its content is not what was written")
+    with zipfile.ZipFile(path) as archive:  # torch.load alone would take a flipped bit for a weight
+        changed = archive.testzip()
+    if changed is not None:
+        raise Damaged(path, f"{changed} in it is not what was written")
+    return False
+
+
+@contextmanager
+def only_process(directory: Path, wait_seconds: float, warn: Callable[[str], None]) -> Iterator[None]:
+    """Hold the directory's lock: one process at a time trains a run. The system releases it if the process dies.
+
+    Args:
+        wait_seconds: how long to wait for another process.
+        warn: is told what is waited for, and of a file system without locks.
+
+    Raises:
+        UserError: another process still holds it after that time.
+        WriteFailed: the directory can't be written.
+    """
+    path = directory / "lock"
+    with disk_errors(path):
+        directory.mkdir(parents=True, exist_ok=True)
+        file = path.open("a+")
+    with file:
+        _lock(file, wait_seconds, warn)
+        with disk_errors(path):
+            file.truncate(0)
+            os.write(file.fileno(), f"process {os.getpid()} on {socket.gethostname()}\n".encode())
+        delete_leftovers(directory)
+        yield
+
+
+def _lock(file: IO[str], wait_seconds: float, warn: Callable[[str], None]) -> None:
+    directory, ends, told = Path(file.name).parent, time.monotonic() + wait_seconds, False
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError as error:
+            file.seek(0)
+            holder = file.read().strip() or "another process"
+            if time.monotonic() >= ends:
+                raise UserError(
+                    f"Another process is training the run of {directory} at this moment ({holder}); "
+                    "wait for it to end, or stop it."
+                ) from error
+            if not told:
+                warn(f"waiting for another process that trains the run of {directory} ({holder})")
+                told = True
+            time.sleep(_BUSY_POLL)
+        except OSError as error:  # some network file systems
+            warn(
+                f"the file system of {directory} has no locks ({error}); see to it that no other process trains the run"
+            )
+            return

@@ -1,4 +1,4 @@
-"""One run on several devices, started by `torchrun`: who we are, and the few things ranks tell each other."""
+"""One run on several devices, started by `launch.py` or `torchrun`: who we are, and what ranks tell each other."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 import torch
 import torch.distributed as dist
+
+from shapelaw.training.launch import STORE_VARIABLE
 
 
 @dataclass(frozen=True)
@@ -40,18 +42,13 @@ class Ranks:
         dist.all_reduce(tensor, dist.ReduceOp.MAX)
         return int(tensor)
 
-    def share(self, value: object) -> object:
-        """Rank 0's value, on every rank."""
-        if self.world == 1:
-            return value
-        box = [value]
-        dist.broadcast_object_list(box, src=0, device=self.device)
-        return box[0]
-
 
 @contextmanager
 def join_ranks(device: torch.device) -> Iterator[Ranks]:
-    """Join the process group of torchrun's environment (NCCL on GPUs, gloo on CPUs); alone without one."""
+    """Join the process group of the environment (NCCL on GPUs, gloo on CPUs); alone without one.
+
+    `shapelaw.training.launch` names a file to meet at; `torchrun` an address.
+    """
     world = int(os.environ.get("WORLD_SIZE", "1"))
     if world == 1:
         yield Ranks(0, 1, device)
@@ -59,7 +56,12 @@ def join_ranks(device: torch.device) -> Iterator[Ranks]:
     if device.type == "cuda":
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
         torch.cuda.set_device(device)
-    dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    backend = "nccl" if device.type == "cuda" else "gloo"
+    if path := os.environ.get(STORE_VARIABLE):
+        store = dist.FileStore(path, world)  # type: ignore[attr-defined]
+        dist.init_process_group(backend, store=store, rank=int(os.environ["RANK"]), world_size=world)
+    else:
+        dist.init_process_group(backend)
     try:
         yield Ranks(dist.get_rank(), world, device)
     finally:

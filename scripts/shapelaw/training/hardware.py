@@ -64,16 +64,12 @@ def device_name(device: torch.device) -> str:
 def micro_batch_size(shape: Shape, batch_size: int, device: torch.device, precision: str) -> int:
     """Sequences that go through the network at once, so that their activations fit the device's free memory.
 
-    The largest of batch_size, batch_size / 2, ... (rounded up) whose
-    estimated activations take at most 60% of a GPU's free
-    memory, or 4 GiB on a CPU. The estimate: per token and block about 20 D + 2 H N numbers are kept for the
-    backward pass.
+    The largest of batch_size, batch_size / 2, ... (rounded up) whose estimated activations take at most 60% of a
+    GPU's free memory, or 4 GiB on a CPU.
     """
-    number = 2 if precision == "bfloat16" else 4
-    per_token = shape.depth * (20 * shape.width + 2 * shape.heads * shape.context_length) * number
-    per_sequence = per_token * shape.context_length
+    number_bytes = 2 if precision == "bfloat16" else 4
     limit = 0.6 * torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else 4 * 2**30
     size = batch_size
-    while size > 1 and size * per_sequence > limit:
+    while size > 1 and shape.activation_bytes(size, number_bytes) > limit:
         size = -(-size // 2)
     return size

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import socket
 import subprocess
@@ -14,6 +15,7 @@ from typing import Any
 from shapelaw import records
 from shapelaw.corpora.token_store import TokenStore
 from shapelaw.errors import UserError
+from shapelaw.files import WriteFailed
 from shapelaw.runs import Run
 
 
@@ -33,11 +35,16 @@ class Journal:
     tags: dict[str, str]
     started_at: str = field(default_factory=lambda: _now())
     attempts: int = 1
+    trouble: WriteFailed | None = None  # of the last note, if it failed
 
     def restore_finished(self) -> bool:
         """Copy the finished record of the same spec and data to `out`, if the checkpoint directory has one.
 
         What the directory has of another spec under the same key is deleted.
+
+        Raises:
+            OtherSchema: another version of shapelaw wrote what the directory has.
+            WriteFailed: `out` can't be written.
         """
         before = self._before()
         if before is None:
@@ -53,10 +60,21 @@ class Journal:
         (self.checkpoints / "live.json").unlink(missing_ok=True)
         return True
 
+    def is_finished(self) -> bool:
+        """Whether the checkpoint directory has the finished record of the same spec and data."""
+        before = self._before()
+        return before is not None and before.summary.get("identity") == self.identity
+
     def _before(self) -> records.Record | None:
-        """What earlier attempts left; None where there is nothing, or nothing whole."""
+        """What earlier attempts left; None where there is nothing, or nothing whole.
+
+        Raises:
+            OtherSchema: another version of shapelaw wrote it; it may be a finished run.
+        """
         try:
             return records.read_record(self.checkpoints)
+        except records.OtherSchema:
+            raise
         except UserError:  # a note for people; the checkpoints decide what is resumed
             return None
 
@@ -96,6 +114,7 @@ class Journal:
         }
         records.write_history(self.checkpoints, rows)
         history = (self.checkpoints / "history.parquet").read_bytes()
+        summary["history_sha256"] = hashlib.sha256(history).hexdigest()
         self._write_record(self.checkpoints, history, summary)
         (self.checkpoints / "live.json").unlink(missing_ok=True)
         self._write_record(self.out, history, summary)

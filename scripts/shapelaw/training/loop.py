@@ -11,13 +11,22 @@ import torch
 from shapelaw import records
 from shapelaw.corpora.token_store import TokenStore
 from shapelaw.errors import UserError
+from shapelaw.files import WriteFailed
 from shapelaw.runs import Run
 from shapelaw.training import checkpoint
 from shapelaw.training.distributed import join_ranks
 from shapelaw.training.hardware import choose_device
 from shapelaw.training.journal import Journal
 from shapelaw.training.signals import StopRequest
-from shapelaw.training.trainer import Execution, Trainer, TrainingFailed, identity
+from shapelaw.training.trainer import (
+    DiskFull,
+    Execution,
+    Progress,
+    Trainer,
+    TrainingFailed,
+    identity,
+    say,
+)
 
 
 class Stopped(Exception):
@@ -41,7 +50,8 @@ def train(
     Raises:
         UserError: data and spec don't fit, or the device can't do what the spec asks.
         Stopped: SIGTERM, SIGUSR1 or SIGINT came; start again to resume.
-        TrainingFailed: the loss is not finite, or the disk is full.
+        TrainingFailed: the loss is not finite.
+        DiskFull: the disk is full; a checkpoint that can be read is left.
     """
     device = choose_device(execution.device, run.training.precision)
     if execution.threads is not None:
@@ -49,28 +59,74 @@ def train(
     _check_data(run, train_store, test_store)
     with (
         join_ranks(device) as ranks,
-        checkpoint.only_process(checkpoints) if ranks.first else nullcontext(),
+        checkpoint.only_process(checkpoints, execution.wait_seconds, say) if ranks.first else nullcontext(),
         StopRequest() as stop,
     ):
         mark = identity(run, train_store, test_store)
         journal = Journal(run, mark, (train_store, test_store), out, checkpoints, dict(execution.tags))
-        if ranks.share(ranks.first and journal.restore_finished()):
-            if ranks.first:
-                checkpoint.delete_checkpoints(checkpoints)
-            return
-        trainer = Trainer(run, train_store, test_store, checkpoints, execution, ranks)
-        if ranks.first:
-            journal.start(trainer.progress.step, trainer.progress.rows)
         try:
-            _run_steps(trainer, journal, stop, execution)
-        except (Stopped, TrainingFailed) as error:
+            if ranks.max(int(ranks.first and journal.restore_finished())):
+                if ranks.first:
+                    checkpoint.delete_checkpoints(checkpoints)
+                return
+            trainer = Trainer(run, train_store, test_store, checkpoints, execution, ranks)
             if ranks.first:
-                status = records.KILLED if isinstance(error, Stopped) else records.FAILED
-                journal.update(status, trainer.progress.step, trainer.progress.rows, str(error))
-            raise
+                journal.start(trainer.progress.step, trainer.progress.rows)
+            _train(trainer, journal, stop, execution)
+        except WriteFailed as error:
+            raise DiskFull(_unwritten(run, out, journal, error)) from error
+
+
+def _train(trainer: Trainer, journal: Journal, stop: StopRequest, execution: Execution) -> None:
+    """Train to the end, or until something stops it, and note which of the two."""
+    ranks, progress = trainer.ranks, trainer.progress
+    try:
+        _run_steps(trainer, journal, stop, execution)
+    except (Stopped, TrainingFailed) as error:
         if ranks.first:
-            journal.finish(trainer.progress.rows, trainer.summary())
-            checkpoint.delete_checkpoints(checkpoints)
+            status = records.KILLED if isinstance(error, Stopped) else records.FAILED
+            _note(journal, status, progress, str(error))
+        raise
+    if ranks.first:
+        try:
+            _finish(trainer, journal)
+        except WriteFailed as error:
+            if not journal.is_finished():
+                _note(journal, records.FAILED, progress, str(error))
+            raise
+        checkpoint.delete_checkpoints(trainer.checkpoints)
+
+
+def _finish(trainer: Trainer, journal: Journal) -> None:
+    """Write the record; on a full disk, the space of an older checkpoint is enough for it."""
+    numbers = trainer.summary()
+    try:
+        journal.finish(trainer.progress.rows, numbers)
+    except WriteFailed:
+        if not checkpoint.keep_newest(trainer.checkpoints, 1):
+            raise
+        journal.finish(trainer.progress.rows, numbers)
+
+
+def _note(journal: Journal, status: str, progress: Progress, message: str | None = None) -> None:
+    """Write where the run stands; it is a note for people, and a full disk must not end a run for want of it."""
+    try:
+        journal.update(status, progress.step, progress.rows, message)
+        journal.trouble = None
+    except WriteFailed as error:
+        if journal.trouble is None:
+            say(f"where the run stands is not noted: {error}")
+        journal.trouble = error
+
+
+def _unwritten(run: Run, out: Path, journal: Journal, error: WriteFailed) -> str:
+    """A sentence: the record can't be written, and what a new start would do."""
+    if journal.is_finished():
+        return (
+            f"{run.key} is trained, and its record can't be written to {out} ({error.reason}); {error.advice}: "
+            "the record is copied, nothing is trained again."
+        )
+    return f"{str(error).removesuffix('.')}: {checkpoint.where_to_resume(journal.checkpoints)}."
 
 
 def _check_data(run: Run, train_store: TokenStore, test_store: TokenStore) -> None:
@@ -94,7 +150,7 @@ def _run_steps(trainer: Trainer, journal: Journal, stop: StopRequest, execution:
         trainer.step()
         now = time.monotonic()
         if ranks.first and now - last_live >= execution.live_seconds:
-            journal.update(records.RUNNING, progress.step, progress.rows)
+            _note(journal, records.RUNNING, progress)
             last_live = now
         if now - last_checkpoint >= execution.checkpoint_seconds:
             trainer.save()
@@ -102,6 +158,7 @@ def _run_steps(trainer: Trainer, journal: Journal, stop: StopRequest, execution:
         number = ranks.max(int(stop.received or 0))
         if number:
             trainer.save()
+            ranks.max(0)  # all wait for the checkpoint: a process that leaves early ends the others
             raise Stopped(
                 f"{trainer.run.key} was stopped by signal {number} at step {progress.step} of "
                 f"{trainer.run.training.steps}; start it again to resume.",

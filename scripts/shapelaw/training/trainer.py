@@ -9,7 +9,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from shapelaw.corpora.token_store import TokenStore, gather_windows
 from shapelaw.errors import UserError
+from shapelaw.files import WriteFailed
 from shapelaw.models.decoder import Decoder, initialise, parameter_groups
 from shapelaw.runs import Run, Training
 from shapelaw.training import checkpoint, schedule
@@ -39,6 +40,7 @@ class Execution:
         compile: compile the step with torch.compile; on a GPU when None (it does not pay on a CPU).
         checkpoint_seconds: time between two checkpoints.
         live_seconds: time between two updates of live.json and the live history.
+        wait_seconds: how long to wait for another process that trains the same run.
         tags: free text that goes into the record (git commit, config hash, job id, ...).
     """
 
@@ -48,11 +50,16 @@ class Execution:
     compile: bool | None = None
     checkpoint_seconds: float = 600.0
     live_seconds: float = 15.0
+    wait_seconds: float = 0.0
     tags: Mapping[str, str] = field(default_factory=dict)
 
 
 class TrainingFailed(Exception):
     """The run can't go on (a loss that is not finite, a disk that is full); the message is a sentence."""
+
+
+class DiskFull(TrainingFailed):
+    """The disk is full, read-only or broken: started again with space, the run goes on."""
 
 
 @dataclass
@@ -108,15 +115,36 @@ class Trainer:
         self._wrapped = wrapped
 
     def _resume(self) -> None:
-        state = checkpoint.load_newest(self.checkpoints, self.identity, self.ranks.device, _say)
-        if state is None:
+        """Go on from the newest checkpoint; rank 0 chooses it, so that all ranks go on from the same one.
+
+        Raises:
+            UserError: a checkpoint can't be used here.
+        """
+        state = None
+        if self.ranks.first:
+            state = checkpoint.load_newest(self.checkpoints, self.identity, say)
+        step = self.ranks.max(0 if state is None else state["step"])
+        if not step:
             return
-        if state["setting"] != (now := self._setting()):
-            _say(
+        path = checkpoint.checkpoint_path(self.checkpoints, step)
+        state = checkpoint.read_checkpoint(path) if state is None else state
+        try:
+            self._restore(state)
+        except (KeyError, RuntimeError, TypeError, ValueError) as error:
+            raise UserError(
+                f"The checkpoint {path} doesn't fit this version of the code ({str(error).splitlines()[0]}); check "
+                f"out the version that wrote it, or train the run from its first step: rm -r {self.checkpoints}"
+            ) from error
+        if self.ranks.first:
+            say(f"resumed {self.run.key} at step {self.progress.step} of {self.run.training.steps}")
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        if state["setting"] == (now := self._setting()):
+            self.micro_batch = state["micro_batch"]
+        elif self.ranks.first:
+            say(
                 f"resumed under another setting ({now}, before {state['setting']}): equal up to rounding only"
             )
-        else:
-            self.micro_batch = state["micro_batch"]
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.progress = Progress(
@@ -127,7 +155,6 @@ class Trainer:
             state["data_seconds"],
             state["wall_seconds"],
         )
-        _say(f"resumed {self.run.key} at step {self.progress.step} of {self.run.training.steps}")
 
     def _setting(self) -> str:
         """What must be the same for a resumed run to be bit-identical."""
@@ -138,7 +165,7 @@ class Trainer:
         """Write a checkpoint; only rank 0 has anything to do.
 
         Raises:
-            TrainingFailed: the disk is full; the checkpoints before are untouched.
+            DiskFull: the checkpoints before are untouched.
         """
         if not self.ranks.first:
             return
@@ -158,10 +185,10 @@ class Trainer:
         }
         try:
             checkpoint.save_checkpoint(self.checkpoints, progress.step, state)
-        except OSError as error:
-            raise TrainingFailed(
-                f"The checkpoint of step {progress.step} can't be written to {self.checkpoints} ({error}); "
-                "free some space and start again: the run resumes from the checkpoint before."
+        except WriteFailed as error:
+            raise DiskFull(
+                f"The checkpoint of step {progress.step} can't be written to {self.checkpoints} ({error.reason}); "
+                f"{error.advice}: {checkpoint.where_to_resume(self.checkpoints)}."
             ) from error
 
     def step(self) -> float:
@@ -315,5 +342,7 @@ def make_optimizer(model: Decoder, training: Training) -> torch.optim.Optimizer:
     )
 
 
-def _say(sentence: str) -> None:
-    print(f"shapelaw: {sentence}", file=sys.stderr, flush=True)
+def say(sentence: str) -> None:
+    """Tell the user, on standard error; where that is a file on a full disk, there is no place left to say it."""
+    with suppress(OSError):
+        print(f"shapelaw: {sentence}", file=sys.stderr, flush=True)

@@ -1,0 +1,108 @@
+"""What the job of a training run asks for: memory and time from its shape, and the level that groups it with its like.
+
+A level is a rule of the workflow: jobs of one rule can share a job array (whose tasks all ask for the same), small
+ones can share a job. Estimates are generous: too much costs a little waiting, too little costs a job.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from shapelaw.config import Execution
+from shapelaw.runs import Run
+
+Level = Literal["small", "medium", "large"]
+LEVELS: tuple[Level, ...] = ("small", "medium", "large")
+
+_LEVEL_MINUTES = {"small": 10.0, "medium": 240.0, "large": math.inf}  # of training, at most
+_START_MINUTES = 5.0  # Snakemake, imports, compilation, the test set
+_MARGIN = 1.5  # of time
+_STEP_SECONDS_AT_LEAST = 0.005  # however small the network
+_START_MB = 2000.0  # of the host: Python, PyTorch, the token store's pages
+_GPU_START_MB = 8000.0  # with CUDA's libraries and a compiler at work
+_ACTIVATION_BYTES_AT_MOST = 4 * 2**30  # micro-batches keep a CPU below that
+_STATE_BYTES = 16  # a parameter: weight, gradient, two moments, in float32
+_GPU_STATE_BYTES = 24  # a parameter, on the host: two copies of a checkpoint in the making
+
+
+@dataclass(frozen=True)
+class JobResources:
+    """What a job asks for.
+
+    Attributes:
+        memory_mb: of the host, in MB.
+        minutes: of wall time.
+    """
+
+    memory_mb: int
+    minutes: int
+
+
+def train_minutes(run: Run, flops_per_second: float) -> float:
+    """Minutes of training alone, on a device that sustains `flops_per_second`."""
+    step_seconds = run.shape.step_flops(run.training.batch_size) / flops_per_second
+    return run.training.steps * max(step_seconds, _STEP_SECONDS_AT_LEAST) / 60
+
+
+def level_of(run: Run, flops_per_second: float) -> Level:
+    """small: at most 10 minutes; medium: at most 4 hours; large: the rest."""
+    minutes = train_minutes(run, flops_per_second)
+    return next(level for level in LEVELS if minutes <= _LEVEL_MINUTES[level])
+
+
+def job_resources(
+    runs: Iterable[Run],
+    flops_per_second: float,
+    gpus: int,
+    most_minutes: int,
+    attempt: int,
+    in_a_row: int = 1,
+) -> JobResources:
+    """What covers each of `runs`; a further attempt asks for more of both.
+
+    Args:
+        runs: at least one; jobs of one array ask for the same, so all runs of a level are given together.
+        flops_per_second: sustained by one job.
+        gpus: of the job; 0 trains on the CPU.
+        most_minutes: what the cluster allows one job; a longer run is stopped there, resumed and goes on.
+        attempt: 1 for the first.
+        in_a_row: runs that one job trains one after the other.
+    """
+    chosen = list(runs)
+    longest = sorted((train_minutes(run, flops_per_second) for run in chosen), reverse=True)[:in_a_row]
+    minutes = _START_MINUTES + _MARGIN * sum(longest)
+    memory = max(_memory_mb(run, gpus) for run in chosen)
+    return JobResources(math.ceil(memory * attempt), min(most_minutes, math.ceil(minutes * attempt)))
+
+
+def packs_of(runs: Iterable[Run], execution: Execution) -> list[list[Run]]:
+    """The small runs of a study in packs of at most `execution.runs_per_job`, each of one corpus and vocabulary.
+
+    No packs when that is 1.
+    """
+    if execution.runs_per_job == 1:
+        return []
+    by_store: dict[tuple[str, int], list[Run]] = {}
+    for run in runs:
+        if level_of(run, execution.flops_per_second) == "small":
+            by_store.setdefault((run.corpus, run.shape.vocab_size), []).append(run)
+    size = execution.runs_per_job
+    return [chosen[i : i + size] for chosen in by_store.values() for i in range(0, len(chosen), size)]
+
+
+def _memory_mb(run: Run, gpus: int) -> float:
+    shape = run.shape
+    if gpus:
+        return _GPU_START_MB + _GPU_STATE_BYTES * shape.params / 1e6
+    activations = shape.activation_bytes(run.training.batch_size)
+    return _START_MB + (_STATE_BYTES * shape.params + min(activations, _ACTIVATION_BYTES_AT_MOST)) / 1e6
+
+
+def keys_pattern(runs: Iterable[Run]) -> str:
+    """A regular expression that matches the keys of these runs (of any seed), and nothing when there are none."""
+    families = sorted({run.key.rpartition("-s")[0] for run in runs})
+    return rf"(?:{'|'.join(map(re.escape, families))})-s\d+" if families else "(?!)"

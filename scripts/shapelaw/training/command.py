@@ -1,0 +1,107 @@
+"""What the training scripts have in common: their options, their sentences and exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from shapelaw.corpora.token_store import TokenStore, open_token_store
+from shapelaw.errors import UserError
+from shapelaw.training.loop import Stopped
+from shapelaw.training.trainer import Execution, TrainingFailed
+
+
+def training_parser(description: str | None) -> argparse.ArgumentParser:
+    """A parser with the options that every training script has."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("--train-store", required=True, type=Path, help="header (.json) of the training tokens")
+    add("--test-store", required=True, type=Path, help="header (.json) of the test tokens")
+    add("--checkpoint-minutes", type=float, default=10.0, help="between two checkpoints (default 10)")
+    add("--device", default="auto", help="auto (a GPU if there is one), cpu, cuda or cuda:N")
+    add("--threads", type=int, help="CPU threads (default: PyTorch's)")
+    add("--micro-batch", type=int, help="sequences at once on a device (default: from its memory)")
+    add(
+        "--compile",
+        action=argparse.BooleanOptionalAction,
+        help="torch.compile (default: on a GPU only)",
+    )
+    add(
+        "--wait-minutes",
+        type=float,
+        default=0.0,
+        help="for another process that trains the same run (default 0: say so and leave)",
+    )
+    add(
+        "--linger-seconds",
+        type=float,
+        default=0.0,
+        help="stay after a SIGTERM and its checkpoint: a scheduler then sees a job that it stopped, not a failed one",
+    )
+    add("--tag", action="append", type=_tag, default=[], help="NAME=VALUE kept in the record")
+    return parser
+
+
+def _tag(text: str) -> tuple[str, str]:
+    name, _, value = text.partition("=")
+    return name, value
+
+
+def execution_of(arguments: argparse.Namespace) -> Execution:
+    """How to execute, from parsed options."""
+    return Execution(
+        arguments.device,
+        arguments.threads,
+        arguments.micro_batch,
+        arguments.compile,
+        60 * arguments.checkpoint_minutes,
+        wait_seconds=60 * arguments.wait_minutes,
+        tags=dict(arguments.tag),
+    )
+
+
+def stores_of(arguments: argparse.Namespace) -> tuple[TokenStore, TokenStore]:
+    """The training and the test tokens.
+
+    Raises:
+        UserError: a store can't be read.
+    """
+    return open_token_store(arguments.train_store), open_token_store(arguments.test_store)
+
+
+def exit_code_of(action: Callable[[], None], linger_seconds: float) -> int:
+    """Run it; say what went wrong in a sentence.
+
+    Returns:
+        0 done, 1 training can't go on, 2 wrong input, 128 + n stopped by signal n. After a SIGTERM the code is given
+        only when nobody has killed the process `linger_seconds` later: a scheduler that preempts a job sends SIGTERM
+        first, and a job that ends by itself has failed, while one that is still there goes back to the queue.
+    """
+    try:
+        action()
+    except (UserError, TrainingFailed, Stopped) as error:
+        say_failure(error)
+        if not isinstance(error, Stopped):
+            return 2 if isinstance(error, UserError) else 1
+        if error.exit_code == 128 + signal.SIGTERM and linger_seconds:
+            signal.signal(
+                signal.SIGTERM, signal.SIG_IGN
+            )  # schedulers and their wrappers send it more than once
+            time.sleep(linger_seconds)
+        return error.exit_code
+    return 0
+
+
+def say_failure(error: Exception) -> None:
+    """Print an error's sentence; of several processes of one run, the first one says what all would."""
+    if isinstance(error, UserError) or os.environ.get("RANK", "0") == "0":
+        with suppress(OSError):  # a log on a full disk; the exit code still tells
+            print(error, file=sys.stderr, flush=True)

@@ -1,0 +1,83 @@
+"""Several processes of one command on this machine, one a GPU, that nothing outside of this machine can reach.
+
+`torchrun` does the same, and its rendezvous listens on every network interface, where it unpickles what it is sent.
+Here the processes find each other by a file in a private folder, and talk over the loopback interface alone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+
+from shapelaw.training.signals import WATCHED
+
+STORE_VARIABLE = "SHAPELAW_STORE"  # environment variable: the file at which the processes meet
+GRACE_SECONDS = 30.0  # for the others to end by themselves, once one has failed
+_LOOPBACK = "lo" if sys.platform == "linux" else "lo0"
+_PR_SET_PDEATHSIG = 1  # of Linux's prctl
+
+
+def launch(processes: int, command: Sequence[str]) -> int:
+    """Run `command` in that many processes and wait for all; signals to stop are passed on to each.
+
+    Returns:
+        0, or the exit code of the first process that failed (128 + n where signal n ended it).
+    """
+    with tempfile.TemporaryDirectory(prefix="shapelaw-") as folder:
+        children: list[subprocess.Popen[bytes]] = []
+
+        def pass_on(number: int, frame: FrameType | None) -> None:
+            _send(children, number)
+
+        previous = {number: signal.signal(number, pass_on) for number in WATCHED}
+        try:
+            for rank in range(processes):
+                environment = _environment(rank, processes, Path(folder, "store"))
+                children.append(subprocess.Popen(command, env=environment, preexec_fn=_end_with_parent))
+            return _wait(children)
+        finally:
+            for child in children:
+                child.kill()
+                child.wait()
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+
+
+def _environment(rank: int, processes: int, store: Path) -> dict[str, str]:
+    """What `torchrun` would set, and the interface; what the user has set wins."""
+    chosen = {"GLOO_SOCKET_IFNAME": _LOOPBACK, "NCCL_SOCKET_IFNAME": _LOOPBACK, "OMP_NUM_THREADS": "1"}
+    place = {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(processes)}
+    return {**chosen, **os.environ, **place, STORE_VARIABLE: str(store)}
+
+
+def _wait(children: Sequence[subprocess.Popen[bytes]]) -> int:
+    """Wait for all children; once one has failed, the others are told to stop and then killed."""
+    failed, ends = 0, math.inf
+    while None in (codes := [child.poll() for child in children]) and time.monotonic() < ends:
+        if not failed and any(codes):
+            failed, ends = next(filter(None, codes)), time.monotonic() + GRACE_SECONDS
+            _send(children, signal.SIGTERM)
+        time.sleep(0.05)
+    failed = failed or next(filter(None, codes), 0)
+    return 128 - failed if failed < 0 else failed
+
+
+def _send(children: Sequence[subprocess.Popen[bytes]], number: int) -> None:
+    for child in children:
+        if child.poll() is None:
+            child.send_signal(number)
+
+
+def _end_with_parent() -> None:
+    """Let Linux tell this child to stop when its parent is killed."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

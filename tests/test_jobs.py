@@ -1,0 +1,61 @@
+"""What jobs ask for: enough for every run of a level, more on a second attempt, and a level for every run."""
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shapelaw.jobs import LEVELS, job_resources, keys_pattern, level_of, train_minutes
+from shapelaw.runs import Run, Training
+from shapelaw.shapes import make_shape
+
+RATE = 1e13
+
+
+def a_run(depth: int, width: int, steps: int = 1000, seed: int = 0) -> Run:
+    shape = make_shape(depth, width, 2, 2000, 128)
+    return Run("depth_width", "wiki", shape, Training(steps, 64), seed)
+
+
+runs = st.builds(
+    a_run,
+    st.integers(1, 48),
+    st.integers(1, 800).map(lambda half: 2 * half),
+    st.integers(1, 10**6),
+    st.integers(0, 9),
+)
+
+
+@given(st.lists(runs, min_size=1, max_size=5), st.sampled_from([0, 1]))
+def test_a_level_asks_enough_for_each_of_its_runs(some: list[Run], gpus: int) -> None:
+    together = job_resources(some, RATE, gpus, 10**9, 1)
+    for run in some:
+        alone = job_resources([run], RATE, gpus, 10**9, 1)
+        assert together.memory_mb >= alone.memory_mb and together.minutes >= alone.minutes
+        assert alone.minutes > train_minutes(run, RATE)
+        if gpus:
+            assert alone.memory_mb * 1e6 > 12 * run.shape.params  # a checkpoint fits
+
+
+@given(runs, st.integers(1, 5))
+def test_a_further_attempt_asks_for_more_but_never_beyond_the_limit(run: Run, attempt: int) -> None:
+    first, next_one = (job_resources([run], RATE, 1, 1440, n) for n in (attempt, attempt + 1))
+    assert next_one.memory_mb > first.memory_mb
+    assert first.minutes <= next_one.minutes <= 1440
+    assert next_one.minutes > first.minutes or next_one.minutes == 1440
+
+
+@given(st.lists(runs, max_size=20))
+def test_every_run_has_one_level_and_the_patterns_say_so(some: list[Run]) -> None:
+    by_level = {level: [run for run in some if level_of(run, RATE) == level] for level in LEVELS}
+    assert sum(map(len, by_level.values())) == len(some)
+    patterns = {level: re.compile(keys_pattern(chosen)) for level, chosen in by_level.items()}
+    for run in some:
+        matching = [level for level, pattern in patterns.items() if pattern.fullmatch(run.key)]
+        assert matching == [level_of(run, RATE)]
+
+
+def test_levels_follow_time() -> None:
+    assert level_of(a_run(2, 64, steps=1000), 1e13) == "small"
+    assert level_of(a_run(48, 1600, steps=1000), 1e13) == "medium"
+    assert level_of(a_run(48, 1600, steps=10**6), 1e13) == "large"

@@ -1,0 +1,346 @@
+"""What an attacker could use: code in model files, open ports, paths that lead out, secrets in records and logs."""
+
+import ast
+import json
+import os
+import pickle
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from pydoc_data.topics import topics
+
+import psutil
+import pytest
+import torch
+import yaml
+from small import PYTHON, REPOSITORY, SCRIPTS, small_run
+
+from shapelaw.corpora.token_store import TokenStore
+from shapelaw.runs import run_to_dict
+from shapelaw.training import checkpoint, loop
+from shapelaw.training.trainer import Execution
+
+Stores = tuple[TokenStore, TokenStore]
+SOURCES = sorted(SCRIPTS.rglob("*.py"))
+
+
+# --- no code in data
+
+_PICKLES = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
+_CALLS = {
+    **dict.fromkeys(("eval", "exec"), "runs text as code"),
+    **dict.fromkeys(("os.system", "os.popen"), "runs a shell"),
+    **dict.fromkeys(("pandas.read_pickle", "pd.read_pickle"), "unpickles"),
+    **dict.fromkeys(("yaml.load", "yaml.full_load", "yaml.unsafe_load"), "may build any object"),
+}
+_COLLECTIVES = re.compile(
+    r"\w*object(_list)?"
+)  # of torch.distributed: they unpickle what comes from the network
+_OPTIONS = {
+    "allow_pickle": "unpickles",
+    "trust_remote_code": "runs code of a download",
+    "shell": "runs a shell",
+}
+
+
+def dangers(code: str) -> Iterator[str]:
+    """What in a source could run code that comes as data, with its line."""
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names if alias.name.split(".")[0] in _PICKLES]
+            yield from (f"{node.lineno}: import {name}" for name in names)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in _PICKLES:
+            names = [alias.name for alias in node.names if alias.name != "UnpicklingError"]
+            yield from (f"{node.lineno}: from {node.module} import {name}" for name in names)
+        elif isinstance(node, ast.Call):
+            called = ast.unparse(node.func)
+            if called in _CALLS:
+                yield f"{node.lineno}: {called} {_CALLS[called]}"
+            if _COLLECTIVES.fullmatch(called.rpartition(".")[2]):
+                yield f"{node.lineno}: {called} unpickles what comes from the network"
+            options = {option.arg: option.value for option in node.keywords}
+            for option, why in _OPTIONS.items():
+                value = options.get(option)
+                if value is not None and not (isinstance(value, ast.Constant) and value.value is False):
+                    yield f"{node.lineno}: {called}({option}=...) {why}"
+            if called in ("torch.load", "torch.jit.load"):
+                value = options.get("weights_only")
+                if not (isinstance(value, ast.Constant) and value.value is True):
+                    yield f"{node.lineno}: {called} without weights_only=True unpickles"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(SCRIPTS)))
+def test_no_source_runs_code_that_comes_as_data(path: Path) -> None:
+    assert not list(dangers(path.read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import pickle",
+        "from pickle import loads",
+        "import joblib",
+        "torch.load(path)",
+        "torch.load(path, weights_only=False)",
+        "torch.load(path, weights_only=flag)",
+        "numpy.load(path, allow_pickle=True)",
+        "yaml.load(text, Loader=yaml.SafeLoader)",
+        "yaml.unsafe_load(text)",
+        "pd.read_pickle(path)",
+        "dist.broadcast_object_list(box)",
+        "eval(text)",
+        "os.system(text)",
+        "subprocess.run(text, shell=True)",
+        "datasets.load_dataset(name, trust_remote_code=True)",
+    ],
+)
+def test_the_search_finds_what_it_is_for(code: str) -> None:
+    assert len(list(dangers(code))) == 1
+
+
+def test_the_search_lets_the_rest_pass() -> None:
+    code = "from pickle import UnpicklingError\ntorch.load(p, weights_only=True)\nyaml.safe_load(t)\nmodel.eval()"
+    assert not list(dangers(code))
+
+
+class Bomb:
+    """An object whose unpickling makes a file."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[str, int]]:
+        return os.mkdir, (str(self.mark), 0o700)
+
+
+def as_torch_saves(state: dict[str, object], path: Path) -> None:
+    torch.save(state, path)
+
+
+def with_a_right_sum(state: dict[str, object], path: Path) -> None:
+    checkpoint.save_checkpoint(path.parent, int(path.stem[5:]), state)
+
+
+def in_the_old_format(state: dict[str, object], path: Path) -> None:
+    torch.save(state, path, _use_new_zipfile_serialization=False)
+
+
+def as_a_bare_pickle(state: dict[str, object], path: Path) -> None:
+    path.write_bytes(pickle.dumps(state))
+
+
+@pytest.mark.parametrize("form", [as_torch_saves, with_a_right_sum, in_the_old_format, as_a_bare_pickle])
+def test_code_in_a_checkpoint_is_refused_and_never_run(
+    form: Callable[[dict[str, object], Path], None],
+    stores: Stores,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It is set aside, the one before is tried, and the run goes its way."""
+    mark, path = tmp_path / "it ran", tmp_path / "checkpoints" / "step-0000000030.pt"
+    path.parent.mkdir()
+    form({"identity": Bomb(mark), "step": 30}, path)
+    loop.train(small_run(), *stores, tmp_path / "record", path.parent, Execution("cpu", threads=1))
+    assert not mark.exists()
+    said = capsys.readouterr().err
+    assert f"checkpoint {path} can't be read (" in said
+    assert "training begins again at the first step" in said
+    assert (tmp_path / "record" / "summary.json").exists()
+
+
+def test_the_bomb_is_a_live_one(tmp_path: Path) -> None:
+    as_torch_saves({"identity": Bomb(tmp_path / "it ran")}, tmp_path / "x.pt")
+    torch.load(tmp_path / "x.pt", weights_only=False)
+    assert (tmp_path / "it ran").is_dir()
+
+
+def test_a_run_leaves_json_and_parquet(stores: Stores, tmp_path: Path) -> None:
+    loop.train(
+        small_run(), *stores, tmp_path / "record", tmp_path / "checkpoints", Execution("cpu", threads=1)
+    )
+    names = {path.name for path in tmp_path.rglob("*") if path.is_file()}
+    assert names == {"spec.json", "history.parquet", "summary.json", "lock"}
+    for path in tmp_path.rglob("*.json"):
+        assert json.loads(path.read_text())
+    for path in tmp_path.rglob("*.parquet"):
+        assert path.read_bytes()[:4] == path.read_bytes()[-4:] == b"PAR1"
+
+
+# --- no open ports
+
+
+def listening(process: psutil.Process) -> set[str]:
+    """The addresses on which a process and all below it listen."""
+    found = set()
+    for each in [process, *process.children(recursive=True)]:
+        connections = each.net_connections(kind="inet")
+        found |= {c.laddr.ip for c in connections if c.status == psutil.CONN_LISTEN}
+    return found
+
+
+def train_command(stores: Stores, folder: Path) -> list[str]:
+    spec = json.dumps(run_to_dict(small_run(steps=100_000)))
+    return [
+        *(str(SCRIPTS / "train.py"), "--spec", spec, "--device", "cpu", "--threads", "1"),
+        *("--train-store", str(stores[0].path), "--test-store", str(stores[1].path)),
+        *("--out", str(folder / "record"), "--checkpoints", str(folder), "--checkpoint-minutes", "0.001"),
+    ]
+
+
+def test_training_on_several_devices_listens_on_the_loopback_alone(stores: Stores, tmp_path: Path) -> None:
+    """Two processes, on CPUs here. And they stop, with a checkpoint, when their launcher is killed."""
+    line = [PYTHON, str(SCRIPTS / "launch.py"), "--processes", "2", *train_command(stores, tmp_path)]
+    started = subprocess.Popen(line, stderr=subprocess.DEVNULL)
+    process, seen = psutil.Process(started.pid), set()
+    try:
+        while not list(tmp_path.glob("step-*.pt")):
+            assert started.poll() is None
+            seen |= listening(process)
+            time.sleep(0.2)
+        seen |= listening(process)
+        children = process.children(recursive=True)
+    finally:
+        started.kill()
+        started.wait()
+    assert seen == {"127.0.0.1"}  # gloo's; the launcher has none
+    assert len(children) == 2
+    assert not psutil.wait_procs(children, timeout=60)[1]
+    live = json.loads((tmp_path / "live.json").read_text())
+    assert live["status"] == "KILLED"
+    assert checkpoint.checkpoint_path(tmp_path, live["step"]).exists()
+
+
+def launched(tmp_path: Path, code: str) -> subprocess.Popen[str]:
+    """Three processes of a small script."""
+    (tmp_path / "script.py").write_text("import os, signal, sys, time\n" + code)
+    line = [PYTHON, str(SCRIPTS / "launch.py"), "--processes", "3", str(tmp_path / "script.py")]
+    return subprocess.Popen(line, stdout=subprocess.PIPE, text=True)
+
+
+def test_a_process_that_fails_ends_the_others_and_gives_its_code(tmp_path: Path) -> None:
+    process = launched(tmp_path, "sys.exit(7) if os.environ['RANK'] == '1' else time.sleep(600)")
+    assert process.wait(timeout=60) == 7
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+def test_a_signal_to_stop_reaches_every_process(tmp_path: Path, number: signal.Signals) -> None:
+    code = (
+        "def stop(number, frame): os.write(1, b'stopped\\n'); sys.exit(128 + number)\n"
+        "for number in (signal.SIGTERM, signal.SIGUSR1): signal.signal(number, stop)\n"
+        "os.write(1, b'ready\\n'); time.sleep(600)"
+    )
+    process = launched(tmp_path, code)
+    assert process.stdout is not None
+    assert [process.stdout.readline() for _ in range(3)] == ["ready\n"] * 3
+    process.send_signal(number)
+    assert process.communicate(timeout=60)[0] == "stopped\n" * 3
+    assert process.returncode == 128 + number
+
+
+def test_processes_that_end_well_end_well(tmp_path: Path) -> None:
+    assert launched(tmp_path, "").wait(timeout=60) == 0
+
+
+def test_the_ui_is_served_on_the_loopback_alone(tmp_path: Path) -> None:
+    """The server is given the address of Make's command, with a store and a port of its own."""
+    line = ["make", "--dry-run", "ui"]
+    said = subprocess.run(line, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
+    (host,) = re.findall(r"mlflow server[^&]*--host (\S+)", said.replace("\\\n", " "))
+    command = [PYTHON, "-m", "mlflow", "server", "--host", host, "--port", "0", "--workers", "1"]
+    command += ["--backend-store-uri", f"sqlite:///{tmp_path}/mlflow.db"]
+    environment = {
+        **os.environ,
+        "MLFLOW_DISABLE_TELEMETRY": "true",
+        "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+    }
+    server = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        process = psutil.Process(server.pid)
+        while not (seen := listening(process)):
+            assert server.poll() is None
+            time.sleep(0.1)
+        time.sleep(1)
+        assert seen | listening(process) == {"127.0.0.1"}
+    finally:
+        server.terminate()
+        server.wait()
+
+
+# --- the whole workflow: secrets and paths
+
+SECRETS = {
+    "MLFLOW_TRACKING_USERNAME": "ada-7f3b2c",
+    "MLFLOW_TRACKING_PASSWORD": "pass-91d0aa",
+    "MLFLOW_TRACKING_TOKEN": "token-55e1f0",
+    "MLFLOW_TRACKING_URI": "http://grace-2b7c41:pass-c0ffee@127.0.0.1:9",
+    "AWS_SECRET_ACCESS_KEY": "aws-8844cc",
+    "PGPASSWORD": "pg-31bb7e",
+    "HF_TOKEN": "hf-6a6a01",
+}
+PARTS = [*SECRETS.values(), "grace-2b7c41", "pass-c0ffee"]
+
+
+def project(folder: Path) -> Path:
+    """A copy of the project with a tiny config and corpus."""
+    for name in ("Snakefile", "scripts", "workflow", "envs", "profiles"):
+        source = REPOSITORY / name
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / name)
+    config = {
+        "scale": "demo",
+        "corpus": {"name": "prose", "sources": ["folder:texts"], "test_fraction": 0.1},
+        "training": dict.fromkeys(("steps", "evaluate_every"), 30)
+        | {"batch_size": 4, "warmup_steps": 3, "log_every": 10, "test_sequences": 50},
+        "depth_width": {"vocab_size": 257, "context_length": 16, "widths": {1: [4, 8]}, "repeated": {}},
+    }
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    (folder / "texts").mkdir()
+    for name, text in topics.items():
+        (folder / "texts" / f"{name.replace('/', '_')}.txt").write_text(text, encoding="utf-8")
+    return folder
+
+
+def snakemake(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    line = [PYTHON, "-m", "snakemake", *arguments]
+    environment = {**os.environ, **SECRETS}
+    return subprocess.run(line, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_no_secret_of_the_environment_is_in_any_file_or_output(tmp_path: Path) -> None:
+    """Records, logs, Snakemake's own notes: everything that a run leaves, as talkative as it can be."""
+    folder = project(tmp_path)
+    target = "results/runs/depth_width/prose-V257-L1-d4-r4-H2-t30-s0/summary.json"
+    done = snakemake(folder, target, "--printshellcmds", "--verbose", "--cores", "2")
+    assert done.returncode == 0, done.stderr
+    assert (folder / target).exists()
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert any(".snakemake/log" in str(path) for path in files)
+    written = {str(path): path.read_bytes() for path in files} | {
+        "output": (done.stdout + done.stderr).encode()
+    }
+    assert not [name for name, content in written.items() for part in PARTS if part.encode() in content]
+
+
+@pytest.mark.parametrize(
+    ("option", "sentence"),
+    [
+        ("corpus={name: ../../escaped}", "corpus.name is '../../escaped': use lower-case letters"),
+        ("tracking={uri: 'http://ada:hunter2@example.org'}", "tracking.uri holds a password or a token"),
+    ],
+)
+def test_a_config_of_the_command_line_is_held_to_the_same(tmp_path: Path, option: str, sentence: str) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    project(folder)
+    done = snakemake(folder, "--config", option, "--cores", "1")
+    assert done.returncode != 0
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (folder / "results").exists()
+    assert {path.name for path in tmp_path.iterdir()} == {"project"}
+    written = [path for path in folder.rglob("*") if path.is_file() and b"hunter2" in path.read_bytes()]
+    assert not [path for path in written if "scripts" not in path.parts]
+    assert "hunter2" not in done.stdout + done.stderr

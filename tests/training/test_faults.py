@@ -1,0 +1,618 @@
+"""Storage faults, real ones: damaged checkpoints, power cuts, full disks, two processes on one run.
+
+After each, the run is started again and must end with the history of one that nothing happened to.
+"""
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from disks import CutDisk, fill, make_room, small_disk
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small import PYTHON, SCRIPTS, small_run
+from test_processes import command, newest_step, start, wait_for_step
+
+from shapelaw import records
+from shapelaw.corpora.token_store import TokenStore
+from shapelaw.errors import UserError
+from shapelaw.files import WriteFailed, replacing
+from shapelaw.runs import Run
+from shapelaw.training import checkpoint, loop
+from shapelaw.training.checkpoint import checkpoint_paths
+from shapelaw.training.trainer import DiskFull, Execution, Trainer
+
+Stores = tuple[TokenStore, TokenStore]
+RUN = small_run(dropout=0.1)
+CPU = Execution("cpu", threads=1)
+EVERY_STEP = replace(CPU, checkpoint_seconds=0.0)
+KEY = RUN.key
+
+
+def train(
+    stores: Stores, out: Path, checkpoints: Path, execution: Execution = CPU, run: Run = RUN
+) -> records.Record:
+    loop.train(run, *stores, out, checkpoints, execution)
+    return records.read_record(out)
+
+
+def after_step(step: int, then: Callable[[], None], patch: pytest.MonkeyPatch) -> None:
+    """Let something happen after a step; 0 is every step."""
+    one_step = Trainer.step
+
+    def disturbed(trainer: Trainer) -> float:
+        loss = one_step(trainer)
+        if trainer.progress.step == step or not step:
+            then()
+        return loss
+
+    patch.setattr(Trainer, "step", disturbed)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(stores: Stores, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The history of the run when nothing happens to it."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    train(stores, folder / "record", folder / "checkpoints")
+    return (folder / "record" / "history.parquet").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def interrupted(stores: Stores, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Checkpoints of steps 49 and 50 of the run, which was stopped there."""
+    folder = tmp_path_factory.mktemp("interrupted")
+    with pytest.MonkeyPatch.context() as patch:
+        after_step(50, lambda: signal.raise_signal(signal.SIGTERM), patch)
+        with pytest.raises(loop.Stopped):
+            train(stores, folder / "record", folder / "checkpoints", EVERY_STEP)
+    assert [path.name for path in checkpoint_paths(folder / "checkpoints")] == [
+        "step-0000000050.pt",
+        "step-0000000049.pt",
+    ]
+    return folder / "checkpoints"
+
+
+@pytest.fixture
+def place(interrupted: Path, tmp_path: Path) -> Path:
+    """A copy of those checkpoints, to damage."""
+    shutil.copytree(interrupted, tmp_path / "checkpoints")
+    return tmp_path
+
+
+def finish(
+    stores: Stores, place: Path, undisturbed: bytes, capsys: pytest.CaptureFixture[str], resumed: int | None
+) -> str:
+    """Start the run again, to its end; from which step it resumed, and that nothing of it differs. What it said."""
+    capsys.readouterr()
+    train(stores, place / "record", place / "checkpoints")
+    said = capsys.readouterr().err
+    steps = [int(step) for step in re.findall(r"resumed \S+ at step (\d+) of 60", said)]
+    assert steps == ([] if resumed is None else [resumed]), said
+    assert (place / "record" / "history.parquet").read_bytes() == undisturbed
+    assert not [path for path in (place / "checkpoints").iterdir() if ".pt" in path.name]
+    return said
+
+
+# --- damaged checkpoints
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two states are equal to the last bit."""
+    if isinstance(one, torch.Tensor):
+        return one.dtype == other.dtype and torch.equal(one.nan_to_num(7.0), other.nan_to_num(7.0))
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(same, one, other))
+    return type(one) is type(other) and bool(one == other)
+
+
+def cut_short(content: bytes, at: int, noise: bytes) -> bytes:
+    return content[:at]
+
+
+def zero_filled(content: bytes, at: int, noise: bytes) -> bytes:
+    return content[:at] + bytes(len(content) - at)
+
+
+def flipped_bit(content: bytes, at: int, noise: bytes) -> bytes:
+    return content[:at] + bytes([content[at] ^ 1 << noise[0] % 8]) + content[at + 1 :]
+
+
+def overwritten(content: bytes, at: int, noise: bytes) -> bytes:
+    return (content[:at] + noise + content[at + len(noise) :])[: len(content)]
+
+
+def longer(content: bytes, at: int, noise: bytes) -> bytes:
+    return content + noise
+
+
+@settings(max_examples=120, deadline=None, derandomize=True)
+@given(
+    damage=st.sampled_from([cut_short, zero_filled, flipped_bit, overwritten, longer]),
+    part=st.floats(0, 1, exclude_max=True),
+    from_end=st.booleans(),
+    noise=st.binary(min_size=1, max_size=64),
+)
+def test_a_checkpoint_with_any_damage_is_noticed_or_is_what_was_written(
+    interrupted: Path,
+    damage: Callable[[bytes, int, bytes], bytes],
+    part: float,
+    from_end: bool,
+    noise: bytes,
+) -> None:
+    """Anywhere in the file, and mostly in its last 8 KiB, where the directory and the sum are."""
+    path = interrupted / "step-0000000050.pt"
+    content = path.read_bytes()
+    state = torch.load(path, weights_only=True)
+    at = len(content) - 1 - int(part * 8192) if from_end else int(part * len(content))
+    damaged = interrupted.parent / "damaged.pt"
+    damaged.write_bytes(damage(content, at, noise))
+    try:
+        found = checkpoint.read_checkpoint(damaged)
+    except checkpoint.Damaged:
+        assert damaged.read_bytes() != content
+    else:
+        assert same(found, state)
+
+
+def test_every_single_place_where_a_checkpoint_can_be_cut(tmp_path: Path) -> None:
+    state = {"identity": "x", "step": 3, "model": {"w": torch.arange(7.0)}}
+    path = checkpoint.save_checkpoint(tmp_path, 3, state)
+    content, whole = path.read_bytes(), checkpoint.read_checkpoint(path)
+    accepted = []
+    for length in range(len(content)):
+        path.write_bytes(content[:length])
+        try:
+            assert same(checkpoint.read_checkpoint(path), whole)
+            accepted.append(length)
+        except checkpoint.Damaged:
+            continue
+    # without its sum it is a file of version 1, which the sums of the zip format still cover
+    assert accepted == list(range(len(content) - len(b"shapelaw crc32 12345678\n"), len(content)))
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "empty": lambda path: path.write_bytes(b""),
+    "cut short": lambda path: os.truncate(path, path.stat().st_size // 2),
+    "without its end": lambda path: os.truncate(path, path.stat().st_size - 100),
+    "zeros at its end": lambda path: path.write_bytes(zero_filled(path.read_bytes(), 9000, b"")),
+    "a flipped bit in a weight": lambda path: path.write_bytes(
+        flipped_bit(path.read_bytes(), path.stat().st_size // 2, b"\3")
+    ),
+    "a text": lambda path: path.write_text("No space left on device"),
+    "listed, and gone": lambda path: (path.unlink(), path.symlink_to("nowhere")),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_checkpoint_falls_back_to_the_one_before(
+    damage: str, stores: Stores, place: Path, undisturbed: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    newest = place / "checkpoints" / "step-0000000050.pt"
+    DAMAGES[damage](newest)
+    said = finish(stores, place, undisturbed, capsys, resumed=49)
+    assert f"checkpoint {newest} can't be read (" in said
+    assert "set aside as step-0000000050.pt.damaged, trying the one before" in said
+
+
+def test_without_any_checkpoint_that_can_be_read_it_begins_again(
+    stores: Stores, place: Path, undisturbed: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path in checkpoint_paths(place / "checkpoints"):
+        os.truncate(path, 1000)
+    said = finish(stores, place, undisturbed, capsys, resumed=None)
+    assert "can be read; training begins again at the first step" in said
+
+
+def test_a_damaged_checkpoint_does_not_take_the_place_of_a_good_one(
+    stores: Stores,
+    place: Path,
+    undisturbed: bytes,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two good ones are kept after a fall back from step 58 to 49, although 58 is the highest number for a while."""
+    checkpoints = place / "checkpoints"
+    (checkpoints / "step-0000000050.pt").rename(checkpoints / "step-0000000058.pt")
+    os.truncate(checkpoints / "step-0000000058.pt", 1000)
+    with monkeypatch.context() as patch:
+        after_step(52, lambda: signal.raise_signal(signal.SIGTERM), patch)
+        with pytest.raises(loop.Stopped):
+            train(stores, place / "record", checkpoints, EVERY_STEP)
+    assert [path.stem for path in checkpoint_paths(checkpoints)] == ["step-0000000052", "step-0000000051"]
+    finish(stores, place, undisturbed, capsys, resumed=52)
+
+
+# --- other versions
+
+
+def test_a_checkpoint_of_version_1_is_resumed(
+    stores: Stores, place: Path, undisturbed: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It had the same state, no version, and no sum at its end."""
+    path = place / "checkpoints" / "step-0000000050.pt"
+    state = checkpoint.read_checkpoint(path)
+    del state["schema_version"]
+    with path.open("wb") as file:
+        torch.save(state, file)
+    content = path.read_bytes()
+    assert b"shapelaw crc32" not in content
+    path.write_bytes(flipped_bit(content, len(content) // 2, b"\3"))
+    with pytest.raises(checkpoint.Damaged, match="is not what was written"):
+        checkpoint.read_checkpoint(path)
+    path.write_bytes(content)
+    finish(stores, place, undisturbed, capsys, resumed=50)
+
+
+def test_a_checkpoint_of_a_later_version_is_refused_with_a_command_and_kept(
+    stores: Stores, place: Path, undisturbed: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = place / "checkpoints" / "step-0000000050.pt"
+    state = {**checkpoint.read_checkpoint(path), "schema_version": 3}
+    with path.open("wb") as file:
+        torch.save(state, file)
+    with pytest.raises(UserError, match="has schema version 3, and this shapelaw reads version 2") as refused:
+        train(stores, place / "record", place / "checkpoints")
+    assert path.exists()
+    subprocess.run(str(refused.value).rpartition(": ")[2], shell=True, check=True)
+    finish(stores, place, undisturbed, capsys, resumed=None)
+
+
+def test_a_checkpoint_that_the_model_does_not_fit_is_refused_with_a_command(
+    stores: Stores, place: Path
+) -> None:
+    path = place / "checkpoints" / "step-0000000050.pt"
+    state = checkpoint.read_checkpoint(path)
+    state["model"] = {name.replace("qkv", "kqv"): weights for name, weights in state["model"].items()}
+    checkpoint.save_checkpoint(place / "checkpoints", 50, state)
+    with pytest.raises(UserError, match=rf"{path} doesn't fit this version of the code \(.*: rm -r {place}"):
+        train(stores, place / "record", place / "checkpoints")
+
+
+def test_a_finished_record_of_another_version_is_not_trained_over(
+    stores: Stores, tmp_path: Path, undisturbed: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, checkpoints = (tmp_path / "results" / name / "s" / "k" for name in ("runs", "checkpoints"))
+    train(stores, out, checkpoints)
+    summary = checkpoints / "summary.json"
+    summary.write_text(summary.read_text().replace('"schema_version": 1', '"schema_version": 0'))
+    shutil.rmtree(out)  # Snakemake does that before it starts a job again
+    with pytest.raises(UserError, match=r"has record schema version 0, .* reads version 1") as refused:
+        train(stores, out, checkpoints)
+    words = str(refused.value).rpartition(": ")[2].removesuffix(" && snakemake")
+    subprocess.run(words, shell=True, check=True)
+    train(stores, out, checkpoints)
+    assert (out / "history.parquet").read_bytes() == undisturbed
+
+
+# --- power cuts
+
+
+def test_what_is_written_survives_a_power_cut(tmp_path: Path) -> None:
+    with CutDisk(tmp_path) as disk:
+        for name, content in (("renamed", b"new" * 2000), ("plain", b"x" * 6000)):
+            (disk.folder / "unflushed").write_bytes(content)
+            (disk.folder / "unflushed").rename(disk.folder / name)
+        with replacing(disk.folder / "a" / "b" / "file") as temporary:
+            temporary.write_bytes(b"old" * 2000)
+        disk.cut_power(tmp_path / "first")
+        with replacing(disk.folder / "a" / "b" / "file") as temporary:
+            temporary.write_bytes(b"new" * 3000)
+            disk.cut_power(tmp_path / "second")
+        disk.cut_power(tmp_path / "third")
+    found = [(tmp_path / name / "a" / "b" / "file").read_bytes() for name in ("first", "second", "third")]
+    assert found == [b"old" * 2000, b"old" * 2000, b"new" * 3000]
+    # the cut is a real one: what nothing flushed is lost
+    assert [(tmp_path / "third" / name).read_bytes() for name in ("renamed", "plain")] != [
+        b"new" * 2000,
+        b"x" * 6000,
+    ]
+
+
+def test_after_a_power_cut_at_any_step_the_run_ends_the_same(
+    stores: Stores, tmp_path: Path, undisturbed: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cut comes between a step and its checkpoint: the run goes on from the step before."""
+    cuts: list[Path] = []
+    with CutDisk(tmp_path) as disk, monkeypatch.context() as patch:
+
+        def cut() -> None:
+            cuts.append(tmp_path / f"cut-{len(cuts) + 1}")
+            if len(cuts) in (1, 2, 31, 60):
+                disk.cut_power(cuts[-1])
+
+        after_step(0, cut, patch)
+        train(stores, disk.folder / "record", disk.folder / "checkpoints", EVERY_STEP)
+        disk.cut_power(tmp_path / "cut-at-the-end")
+    assert (tmp_path / "cut-at-the-end" / "record" / "history.parquet").read_bytes() == undisturbed
+    for place in (path for path in cuts if path.exists()):
+        step = int(place.name.removeprefix("cut-"))
+        newest = [int(path.stem[5:]) for path in checkpoint_paths(place / "checkpoints")]
+        # a third one may be there, whose deletion was lost
+        assert newest[:2] == [number for number in (step - 1, step - 2) if number > 0]
+        train(stores, place / "record", place / "checkpoints")
+        assert (place / "record" / "history.parquet").read_bytes() == undisturbed
+
+
+# --- full disks
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    with small_disk(tmp_path / "disk") as folder:
+        yield folder
+
+
+def free_again(
+    stores: Stores, disk: Path, undisturbed: bytes, capsys: pytest.CaptureFixture[str], resumed: int | None
+) -> None:
+    """Free the space and finish."""
+    make_room(disk)
+    finish(stores, disk, undisturbed, capsys, resumed)
+
+
+def test_a_disk_that_fills_up_stops_the_run_with_a_sentence_and_a_checkpoint(
+    stores: Stores,
+    disk: Path,
+    undisturbed: bytes,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with monkeypatch.context() as patch:
+        after_step(20, lambda: fill(disk), patch)
+        with pytest.raises(DiskFull) as failed:
+            train(stores, disk / "record", disk / "checkpoints", EVERY_STEP)
+    assert str(failed.value) == (
+        f"The checkpoint of step 20 can't be written to {disk / 'checkpoints'} (No space left on device); "
+        "free some space and start again: the run resumes at step 19."
+    )
+    assert not [path for path in (disk / "checkpoints").iterdir() if path.name.endswith(".tmp")]
+    free_again(stores, disk, undisturbed, capsys, resumed=19)
+
+
+def test_a_disk_that_is_full_but_for_a_checkpoints_first_half(
+    stores: Stores,
+    disk: Path,
+    undisturbed: bytes,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What the failed attempt took is given back, so that the status says why the run ended."""
+    with monkeypatch.context() as patch:
+        after_step(20, lambda: fill(disk, leave=100_000), patch)
+        with pytest.raises(DiskFull, match=r"No space left on device.*resumes at step 19"):
+            train(stores, disk / "record", disk / "checkpoints", EVERY_STEP)
+    found = records.read_record(disk / "checkpoints")
+    assert (found.status, found.live["step"]) == ("FAILED", 20)
+    assert "The checkpoint of step 20 can't be written" in found.live["message"]
+    free_again(stores, disk, undisturbed, capsys, resumed=19)
+
+
+def test_a_status_that_can_not_be_written_ends_no_run(
+    stores: Stores,
+    disk: Path,
+    undisturbed: bytes,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Only the notes for people fail; there is space again before the next checkpoint."""
+    with monkeypatch.context() as patch:
+        after_step(20, lambda: fill(disk), patch)
+        after_step(25, lambda: make_room(disk), patch)
+        train(stores, disk / "record", disk / "checkpoints", replace(CPU, live_seconds=0.0))
+    assert capsys.readouterr().err.count("can't be written (No space left on device)") == 1  # said once
+    assert (disk / "record" / "history.parquet").read_bytes() == undisturbed
+
+
+def test_a_disk_that_fills_up_before_the_record_costs_nothing_where_a_checkpoint_can_make_room(
+    stores: Stores, disk: Path, undisturbed: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    summary = Trainer.summary
+    monkeypatch.setattr(Trainer, "summary", lambda trainer: (fill(disk), summary(trainer))[1])
+    train(stores, disk / "record", disk / "checkpoints", EVERY_STEP)
+    assert (disk / "record" / "history.parquet").read_bytes() == undisturbed
+
+
+def test_a_disk_that_fills_up_before_the_record_loses_no_checkpoint(
+    stores: Stores,
+    disk: Path,
+    undisturbed: bytes,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Another process takes what the older checkpoint gave."""
+    keep_newest = checkpoint.keep_newest
+
+    def at_once_taken(folder: Path, number: int) -> bool:
+        freed = keep_newest(folder, number)
+        if number == 1:
+            fill(disk)
+        return freed
+
+    summary = Trainer.summary
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "summary", lambda trainer: (fill(disk), summary(trainer))[1])
+        patch.setattr(checkpoint, "keep_newest", at_once_taken)
+        with pytest.raises(DiskFull) as failed:
+            train(stores, disk / "record", disk / "checkpoints", EVERY_STEP)
+    assert re.fullmatch(
+        rf"{disk}/checkpoints/\S+ can't be written \(No space left on device\); free some space and start again: "
+        r"the run resumes at step 60\.",
+        str(failed.value),
+    )
+    free_again(stores, disk, undisturbed, capsys, resumed=60)
+
+
+def test_a_record_folder_on_a_full_disk_costs_no_training(
+    stores: Stores, disk: Path, tmp_path: Path, undisturbed: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The checkpoints are on another disk."""
+    fill(disk)
+    with pytest.raises(DiskFull) as failed:
+        train(stores, disk / "record", tmp_path / "checkpoints")
+    assert str(failed.value) == (
+        f"{KEY} is trained, and its record can't be written to {disk / 'record'} (No space left on device); free some "
+        "space and start again: the record is copied, nothing is trained again."
+    )
+    monkeypatch.setattr(Trainer, "step", lambda trainer: pytest.fail("trained again"))
+    with pytest.raises(DiskFull, match="nothing is trained again"):  # still full
+        train(stores, disk / "record", tmp_path / "checkpoints")
+    make_room(disk)
+    train(stores, disk / "record", tmp_path / "checkpoints")
+    assert (disk / "record" / "history.parquet").read_bytes() == undisturbed
+
+
+def test_a_run_is_not_started_on_a_full_disk(stores: Stores, disk: Path) -> None:
+    (disk / "checkpoints").mkdir()
+    fill(disk)
+    with pytest.raises((DiskFull, UserError), match=r"can't be written \(No space left on device\); free"):
+        train(stores, disk / "record", disk / "checkpoints")
+
+
+def test_a_full_disk_that_has_the_log_too_leaves_an_exit_code(stores: Stores, disk: Path) -> None:
+    (disk / "checkpoints").mkdir()
+    log = disk / "log"
+    log.touch()
+    fill(disk)
+    with log.open("w") as file:
+        done = subprocess.run(
+            [PYTHON, *command(RUN, stores, disk)], stdout=file, stderr=subprocess.STDOUT, check=False
+        )
+    assert done.returncode in (1, 2)
+    assert log.read_text() == ""
+
+
+@pytest.mark.parametrize("name", ["documents.parquet", "tokenizer.json", "train.json"])
+def test_the_corpus_commands_say_that_the_disk_is_full(name: str, disk: Path, tmp_path: Path) -> None:
+    """Each of the three writers, as a process; what it began is gone, and with space it works."""
+    texts = tmp_path / "texts"
+    texts.mkdir()
+    for number in range(40):
+        (texts / f"{number}.txt").write_text(f"document {number}: " + os.urandom(5000).hex())
+    documents, tokenizer = tmp_path / "documents.parquet", tmp_path / "tokenizer.json"
+    commands = {
+        "documents.parquet": ["prepare_corpus.py", "--kind", "folder", "--path", str(texts)],
+        "tokenizer.json": ["train_tokenizer.py", "--documents", str(documents), "--vocab-size", "257"],
+        "train.json": [
+            *("encode_corpus.py", "--documents", str(documents), "--tokenizer", str(tokenizer)),
+            *("--split", "train", "--workers", "1"),
+        ],
+    }
+
+    def run(which: str, out: Path) -> subprocess.CompletedProcess[str]:
+        script, *options = commands[which]
+        line = [PYTHON, str(SCRIPTS / script), *options, "--out", str(out)]
+        return subprocess.run(line, capture_output=True, text=True, check=False)
+
+    for before in list(commands)[: list(commands).index(name)]:
+        assert run(before, tmp_path / before).returncode == 0
+    fill(disk, leave=4096)
+    done = run(name, disk / name)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "can't be written (No space left on device); free some space and start again." in done.stderr
+    assert os.listdir(disk) == ["ballast"]
+    make_room(disk)
+    assert run(name, disk / name).returncode == 0
+
+
+def test_a_read_only_disk_is_a_sentence(disk: Path) -> None:
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+    with (
+        pytest.raises(WriteFailed, match=r"file can't be written \(Read-only file system\); make the disk"),
+        replacing(disk / "new" / "file") as temporary,
+    ):
+        temporary.write_bytes(b"")
+
+
+# --- leftovers and rivals
+
+
+def test_what_a_killed_process_left_half_written_is_deleted(
+    stores: Stores, tmp_path: Path, undisturbed: bytes
+) -> None:
+    killed = (
+        "import os, pathlib, signal, sys; sys.path.insert(0, sys.argv[1]); from shapelaw.files import replacing\n"
+        "with replacing(pathlib.Path(sys.argv[2])) as temporary:\n"
+        "    temporary.write_bytes(b'half'); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    checkpoints = tmp_path / "checkpoints"
+    half = [checkpoints / "step-0000000007.pt", tmp_path / "record" / "summary.json", tmp_path / "train.bin"]
+    for path in half:
+        done = subprocess.run([PYTHON, "-c", killed, str(SCRIPTS), str(path)], check=False)
+        assert done.returncode == -signal.SIGKILL
+        assert [child.name for child in path.parent.glob(".*.tmp")]
+    with replacing(tmp_path / "train.bin") as temporary:
+        temporary.write_bytes(b"whole")
+    train(stores, tmp_path / "record", checkpoints)
+    assert not list(tmp_path.rglob(".*.tmp"))
+    assert (tmp_path / "record" / "history.parquet").read_bytes() == undisturbed
+
+
+def test_a_living_process_keeps_its_half_written_file(tmp_path: Path) -> None:
+    other = (
+        "import pathlib, sys; sys.path.insert(0, sys.argv[1]); from shapelaw.files import replacing\n"
+        "with replacing(pathlib.Path(sys.argv[2])) as temporary: temporary.write_bytes(b'theirs')"
+    )
+    with replacing(tmp_path / "file") as temporary:
+        temporary.write_bytes(b"mine")
+        done = subprocess.run([PYTHON, "-c", other, str(SCRIPTS), str(tmp_path / "file")], check=False)
+        assert done.returncode == 0
+        assert (tmp_path / "file").read_bytes() == b"theirs"
+    assert (tmp_path / "file").read_bytes() == b"mine"
+
+
+def test_of_two_processes_on_one_run_the_second_says_so_or_waits(stores: Stores, tmp_path: Path) -> None:
+    run = small_run(steps=200, log_every=50, evaluate_every=100, dropout=0.1)
+    train(stores, tmp_path / "undisturbed" / "record", tmp_path / "undisturbed" / "checkpoints", run=run)
+    shared = tmp_path / "shared"
+    line = command(run, stores, shared, "--checkpoint-minutes", "0.001")
+    first = start(line)
+    wait_for_step(first, shared)
+    os.kill(first.pid, signal.SIGSTOP)  # so that it does not end before the others begin
+    second = subprocess.run([PYTHON, *line], capture_output=True, text=True, check=False)
+    assert second.returncode == 2
+    assert second.stderr == (
+        f"Another process is training the run of {shared / 'checkpoints'} at this moment (process {first.pid} on "
+        f"{socket.gethostname()}); wait for it to end, or stop it.\n"
+    )
+    third = start([*line, "--wait-minutes", "5"])
+    assert third.stderr is not None
+    assert third.stderr.readline() == (
+        f"shapelaw: waiting for another process that trains the run of {shared / 'checkpoints'} (process "
+        f"{first.pid} on {socket.gethostname()})\n"
+    )
+    os.kill(first.pid, signal.SIGCONT)
+    first.kill()
+    first.communicate()
+    step = newest_step(shared)
+    said = third.communicate(timeout=120)[1]
+    assert third.returncode == 0
+    assert f"resumed {run.key} at step {step} of 200" in said
+    histories = [
+        (tmp_path / name / "record" / "history.parquet").read_bytes() for name in ("undisturbed", "shared")
+    ]
+    assert histories[0] == histories[1]
+
+
+def test_a_file_system_without_locks_is_said(
+    stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Lustre mounted without `flock` answers so; none can be mounted here, so the call is made to."""
+
+    def no_locks(file: object, operation: int) -> None:
+        raise OSError(38, "Function not implemented")
+
+    monkeypatch.setattr(checkpoint.fcntl, "flock", no_locks)
+    with checkpoint.only_process(tmp_path, 0, print):
+        pass
+    assert "has no locks ([Errno 38] Function not implemented)" in capsys.readouterr().out
