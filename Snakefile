@@ -40,7 +40,7 @@ wildcard_constraints:
     corpus=CONFIG.corpus.name,
     vocab_size=r"\d+",
     split="train|test",
-    study=r"[a-z_]+",
+    study="|".join(CONFIG.studies),
     key=r"[^/]+",
 
 

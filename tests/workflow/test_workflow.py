@@ -1,87 +1,12 @@
 """The real Snakemake on a real, small corpus: what runs, what does not run again, what is said."""
 
 import json
-import os
 import shutil
-import subprocess
 from pathlib import Path
-from pydoc_data.topics import topics
-from typing import Any
 
 import pandas as pd
 import pytest
-import yaml
-from small import PYTHON, REPOSITORY
-
-CONFIG: dict[str, Any] = {
-    "scale": "demo",
-    "studies": ["depth_width"],
-    "corpus": {"name": "prose", "sources": ["folder:texts"], "test_fraction": 0.1},
-    "training": {
-        "steps": 30,
-        "batch_size": 4,
-        "warmup_steps": 3,
-        "log_every": 10,
-        "evaluate_every": 30,
-        "test_sequences": 50,
-    },
-    "depth_width": {
-        "vocab_size": 300,
-        "context_length": 16,
-        "widths": {1: [4, 8, 12], 2: [4, 8]},
-        "repeated": {1: [8]},
-        "repeated_seeds": 2,
-    },
-}
-KEYS = {
-    *("prose-V300-L1-d4-r4-H2-t30-s0", "prose-V300-L1-d8-r8-H2-t30-s0", "prose-V300-L1-d8-r8-H2-t30-s1"),
-    *("prose-V300-L1-d12-r12-H2-t30-s0", "prose-V300-L2-d4-r4-H2-t30-s0", "prose-V300-L2-d8-r8-H2-t30-s0"),
-}
-
-
-class Project:
-    """A copy of the project with its own config and corpus, and Snakemake in it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        for name in ("Snakefile", "scripts", "workflow", "envs", "profiles"):
-            source = REPOSITORY / name
-            (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / name)
-        self.configure()
-        (folder / "texts").mkdir()
-        for name, text in topics.items():
-            (folder / "texts" / f"{name.replace('/', '_')}.txt").write_text(text, encoding="utf-8")
-
-    def configure(self, **changes: Any) -> None:
-        """Write config.yaml with some sections changed."""
-        (self.folder / "config.yaml").write_text(yaml.safe_dump({**CONFIG, **changes}))
-
-    def snakemake(self, *arguments: str, ok: bool = True) -> subprocess.CompletedProcess[str]:
-        """Run it; its output is in `stderr` and `stdout`."""
-        done = subprocess.run(
-            [PYTHON, "-m", "snakemake", *arguments],
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-            check=False,
-            env={**os.environ, "COLUMNS": "200"},
-        )
-        assert (done.returncode == 0) == ok, done.stderr + done.stdout
-        return done
-
-    def planned(self) -> list[str]:
-        """The rules that a dry run would run, one entry a job."""
-        text = self.snakemake("-n", "--quiet", "rules").stdout
-        table = text[text.index("-------  --") :].splitlines()[1:] if "-------  --" in text else []
-        jobs = [line.split() for line in table[: table.index("")] if line.strip()] if table else []
-        return [name for name, count in jobs if name not in ("total", "all") for _ in range(int(count))]
-
-    def trained(self) -> dict[str, int]:
-        """When each run's record was written, in nanoseconds, by key."""
-        return {
-            p.parent.name: p.stat().st_mtime_ns
-            for p in self.folder.glob("results/runs/depth_width/*/summary.json")
-        }
+from project import CONFIG, KEYS, Project
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +51,7 @@ def test_how_jobs_are_executed_trains_nothing(project: Project) -> None:
 def test_a_new_text_in_the_folder_makes_a_new_corpus(project: Project) -> None:
     new = project.folder / "texts" / "new.txt"
     new.write_text("A text that was not there before.")
-    assert {"prepare_corpus", "encode", "train"} <= set(project.planned())
+    assert {"prepare_corpus", "encode", "train_small"} <= set(project.planned())
     new.unlink()
     assert project.planned() == []
 
@@ -134,7 +59,7 @@ def test_a_new_text_in_the_folder_makes_a_new_corpus(project: Project) -> None:
 def test_one_changed_width_trains_one_run(project: Project) -> None:
     before = project.trained()
     project.configure(depth_width={**CONFIG["depth_width"], "widths": {1: [4, 8, 12], 2: [4, 10]}})
-    assert project.planned().count("train") == 1
+    assert project.planned().count("train_small") == 1
     project.snakemake("--quiet", "rules")
     after = project.trained()
     assert set(after) - set(before) == {"prose-V300-L2-d10-r10-H2-t30-s0"}
@@ -146,7 +71,7 @@ def test_one_changed_width_trains_one_run(project: Project) -> None:
 
 def test_other_steps_train_every_run_again(project: Project) -> None:
     project.configure(training={**CONFIG["training"], "steps": 31})
-    assert project.planned().count("train") == len(KEYS)
+    assert project.planned().count("train_small") == len(KEYS)
     project.configure()
 
 
@@ -207,3 +132,37 @@ def test_what_a_job_says_is_seen(tmp_path: Path) -> None:
     )
     assert "test_sequences" in done.stderr
     assert "1,000,000" in done.stderr or "1000000" in done.stderr
+
+
+def test_small_runs_can_share_a_job(tmp_path: Path, project: Project) -> None:
+    """The same numbers; a run that fails for good costs no other of its pack; nothing is trained twice."""
+    packed = Project(tmp_path)
+    packed.configure(execution={"runs_per_job": 4})
+    assert packed.planned().count("train_pack") == 2
+    packed.snakemake("--quiet", "rules")
+    assert set(packed.trained()) == KEYS
+    for key in KEYS:
+        histories = [p.folder / f"results/runs/depth_width/{key}/history.parquet" for p in (project, packed)]
+        assert histories[0].read_bytes() == histories[1].read_bytes()
+    assert packed.planned() == []
+    times = {p: p.stat().st_mtime_ns for p in packed.folder.glob("results/checkpoints/*/*/summary.json")}
+    shutil.rmtree(packed.folder / "results/runs")
+    shutil.rmtree(packed.folder / "results/packs")
+    packed.snakemake("--quiet", "rules", *(f"results/runs/depth_width/{key}/summary.json" for key in KEYS))
+    assert set(packed.trained()) == KEYS
+    assert times == {p: p.stat().st_mtime_ns for p in times}
+
+
+def test_a_run_that_fails_for_good_costs_no_other_of_its_pack(tmp_path: Path) -> None:
+    """At this rate width 512 overflows at step 6, width 12 would at step 12."""
+    project = Project(tmp_path)
+    project.configure(
+        training={**CONFIG["training"], "steps": 8, "learning_rate": 1e3, "warmup_steps": 0},
+        depth_width={**CONFIG["depth_width"], "widths": {1: [512, 12]}, "repeated": {}},
+        execution={"runs_per_job": 2},
+    )
+    done = project.snakemake("--keep-going", "--quiet", "rules", ok=False)
+    named = {line for line in done.stderr.splitlines() if line.startswith("The loss of")}
+    assert len(named) == 1
+    assert "-L1-d512-" in named.pop()
+    assert {key.split("-")[3] for key in project.trained()} == {"d12"}

@@ -2,15 +2,32 @@
 import hashlib
 import json
 import shlex
+from functools import cache
 
 from snakemake.exceptions import WorkflowError
 
+from shapelaw.jobs import LEVELS, job_resources, keys_pattern, level_of, packs_of
 from shapelaw.plan import cost_of
 from shapelaw.runs import run_to_dict
 
 GPT2_VOCAB_SIZE = 50257
 ENCODE_THREADS = 64  # Snakemake takes as many as there are cores
 VOCAB_SIZES = {run.shape.vocab_size for runs in RUNS.values() for run in runs.values()}
+
+EXECUTION = CONFIG.execution
+LEVEL_RUNS = {level: [] for level in LEVELS}
+for runs in RUNS.values():
+    for run in runs.values():
+        LEVEL_RUNS[level_of(run, EXECUTION.flops_per_second)].append(run)
+PACKS = {study: packs_of(runs.values(), EXECUTION) for study, runs in RUNS.items()}
+PACK_NUMBERS = {
+    (study, run.key): number
+    for study, packs in PACKS.items()
+    for number, pack in enumerate(packs)
+    for run in pack
+}
+KEYS = {level: keys_pattern(LEVEL_RUNS[level]) for level in ("small", "medium")}
+KEYS["large"] = rf"(?!(?:{KEYS['small']}|{KEYS['medium']})/)[^/]+"  # a wrong key too, which is then told
 
 
 def source_options():
@@ -47,9 +64,59 @@ def run_of(wildcards):
     return runs[wildcards.key]
 
 
+@cache
+def level_resources(level, attempt):
+    """What a job of a level asks for: enough for its largest run, because the tasks of a job array are alike."""
+    return job_resources(
+        LEVEL_RUNS[level],
+        EXECUTION.flops_per_second,
+        EXECUTION.gpus,
+        round(60 * EXECUTION.job_hours),
+        attempt,
+    )
+
+
+def resources_of(wildcards, attempt):
+    """What the job of a run asks for."""
+    return level_resources(level_of(run_of(wildcards), EXECUTION.flops_per_second), attempt)
+
+
+def pack_of(wildcards):
+    """The runs of a pack."""
+    return PACKS[wildcards.study][int(wildcards.pack)]
+
+
+def pack_path(wildcards):
+    """What the pack of a run leaves."""
+    return f"results/packs/{wildcards.study}/{PACK_NUMBERS[wildcards.study, run_of(wildcards).key]}.json"
+
+
+@cache
+def pack_resources(attempt):
+    """What a pack asks for: enough for the longest of all packs."""
+    packs = [pack for packs in PACKS.values() for pack in packs]
+    return job_resources(
+        LEVEL_RUNS["small"],
+        EXECUTION.flops_per_second,
+        EXECUTION.gpus,
+        round(60 * EXECUTION.job_hours),
+        attempt,
+        in_a_row=max(map(len, packs)),
+    )
+
+
 def stores_of(wildcards):
     """Headers and tokens of the run's training and test sets."""
-    run = run_of(wildcards)
+    return stores_of_run(run_of(wildcards))
+
+
+def stores_of_pack(wildcards):
+    """The same of a pack, whose runs share them."""
+    return stores_of_run(pack_of(wildcards)[0])
+
+
+def stores_of_run(run):
+    """Where the tokens of a run's corpus are, at its vocabulary size."""
     folder = f"results/corpora/{run.corpus}/V{run.shape.vocab_size}"
     return {
         "train_store": f"{folder}/train.json",

@@ -1,6 +1,12 @@
 # One job, one run. The record is the output; checkpoints live outside it, because Snakemake deletes the
 # outputs of a job before it starts it again.
-rule train:
+#
+# `exec`: a scheduler's SIGTERM reaches the shell too, which would end there and then.
+#
+# Three rules that differ in which runs they take, by their estimated time: so a cluster profile can submit each as
+# job arrays and send it where it belongs. Small runs can share a job (execution.runs_per_job): a pack trains them,
+# and their own rule only takes the record.
+rule train_large:
     input:
         unpack(stores_of),
     output:
@@ -9,20 +15,86 @@ rule train:
         summary="results/runs/{study}/{key}/summary.json",
     log:
         "results/logs/train/{study}/{key}.log",
+    wildcard_constraints:
+        key=KEYS["large"],
     conda:
         "../../envs/shapelaw.yaml"
     threads: CONFIG.execution.threads
     resources:
         # on one machine: snakemake --resources gpu=<its GPUs> keeps one job a GPU
         gpu=CONFIG.execution.gpus,
+        mem_mb=lambda wildcards, attempt: resources_of(wildcards, attempt).memory_mb,
+        runtime=lambda wildcards, attempt: resources_of(wildcards, attempt).minutes,
     params:
         # the whole spec: change anything that decides the result and this run, only this one, is trained again
         spec=lambda wildcards: json.dumps(run_to_dict(run_of(wildcards))),
     message:
         "training {wildcards.key}"
     shell:
-        "python $LAUNCH $SCRIPTS/train.py --spec {params.spec:q} --train-store {input.train_store}"
+        "exec python $LAUNCH $SCRIPTS/train.py --spec {params.spec:q} --train-store {input.train_store}"
         " --test-store {input.test_store} --out results/runs/{wildcards.study}/{wildcards.key}"
         " --checkpoints results/checkpoints/{wildcards.study}/{wildcards.key}"
-        " --checkpoint-minutes $CHECKPOINT_MINUTES --threads {threads}"
-        " --tag config_hash=$CONFIG_HASH ${{SLURM_JOB_ID:+--tag slurm_job=$SLURM_JOB_ID}} >> {log} 2>&1"
+        " --checkpoint-minutes $CHECKPOINT_MINUTES --wait-minutes $WAIT_MINUTES --threads {threads}"
+        " --tag config_hash=$CONFIG_HASH $SLURM_OPTIONS >> {log} 2>&1"
+
+
+use rule train_large as train_medium with:
+    wildcard_constraints:
+        key=KEYS["medium"],
+
+
+if EXECUTION.runs_per_job == 1:
+
+    use rule train_large as train_small with:
+        wildcard_constraints:
+            key=KEYS["small"],
+
+else:
+
+    rule train_pack:
+        input:
+            unpack(stores_of_pack),
+        output:
+            "results/packs/{study}/{pack}.json",
+        log:
+            "results/logs/train_pack/{study}/{pack}.log",
+        wildcard_constraints:
+            pack=r"\d+",
+        conda:
+            "../../envs/shapelaw.yaml"
+        threads: CONFIG.execution.threads
+        resources:
+            gpu=CONFIG.execution.gpus,
+            mem_mb=lambda wildcards, attempt: pack_resources(attempt).memory_mb,
+            runtime=lambda wildcards, attempt: pack_resources(attempt).minutes,
+        params:
+            specs=lambda wildcards: json.dumps([run_to_dict(run) for run in pack_of(wildcards)]),
+        message:
+            "training the small runs of pack {wildcards.pack} of {wildcards.study}"
+        shell:
+            "exec python $SCRIPTS/train_pack.py --specs {params.specs:q} --train-store {input.train_store}"
+            " --test-store {input.test_store} --checkpoints results/checkpoints --out {output}"
+            " --checkpoint-minutes $CHECKPOINT_MINUTES --wait-minutes $WAIT_MINUTES --threads {threads}"
+            " --tag config_hash=$CONFIG_HASH $SLURM_OPTIONS >> {log} 2>&1"
+
+    rule train_small:
+        input:
+            pack=lambda wildcards: ancient(pack_path(wildcards)),
+        output:
+            spec="results/runs/{study}/{key}/spec.json",
+            history="results/runs/{study}/{key}/history.parquet",
+            summary="results/runs/{study}/{key}/summary.json",
+        log:
+            "results/logs/train/{study}/{key}.log",
+        wildcard_constraints:
+            key=KEYS["small"],
+        localrule: True
+        conda:
+            "../../envs/shapelaw.yaml"
+        params:
+            digest=lambda wildcards: run_of(wildcards).digest,
+        message:
+            "taking the record of {wildcards.key}"
+        shell:
+            "python $SCRIPTS/take_record.py --checkpoints results/checkpoints/{wildcards.study}/{wildcards.key}"
+            " --digest {params.digest} --out results/runs/{wildcards.study}/{wildcards.key} > {log} 2>&1"

@@ -1,0 +1,81 @@
+"""A copy of the project on a small real corpus (Python's own help texts), and the real Snakemake in it."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from pydoc_data.topics import topics
+from typing import Any
+
+import yaml
+from small import PYTHON, REPOSITORY
+
+CONFIG: dict[str, Any] = {
+    "scale": "demo",
+    "studies": ["depth_width"],
+    "corpus": {"name": "prose", "sources": ["folder:texts"], "test_fraction": 0.1},
+    "training": {
+        "steps": 30,
+        "batch_size": 4,
+        "warmup_steps": 3,
+        "log_every": 10,
+        "evaluate_every": 30,
+        "test_sequences": 50,
+    },
+    "depth_width": {
+        "vocab_size": 300,
+        "context_length": 16,
+        "widths": {1: [4, 8, 12], 2: [4, 8]},
+        "repeated": {1: [8]},
+        "repeated_seeds": 2,
+    },
+}
+KEYS = {
+    *("prose-V300-L1-d4-r4-H2-t30-s0", "prose-V300-L1-d8-r8-H2-t30-s0", "prose-V300-L1-d8-r8-H2-t30-s1"),
+    *("prose-V300-L1-d12-r12-H2-t30-s0", "prose-V300-L2-d4-r4-H2-t30-s0", "prose-V300-L2-d8-r8-H2-t30-s0"),
+}
+
+
+class Project:
+    """A copy of the project with its own config and corpus, and Snakemake in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for name in ("Snakefile", "scripts", "workflow", "envs", "profiles"):
+            source = REPOSITORY / name
+            (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / name)
+        self.configure()
+        (folder / "texts").mkdir()
+        for name, text in topics.items():
+            (folder / "texts" / f"{name.replace('/', '_')}.txt").write_text(text, encoding="utf-8")
+
+    def configure(self, **changes: Any) -> None:
+        """Write config.yaml with some sections changed."""
+        (self.folder / "config.yaml").write_text(yaml.safe_dump({**CONFIG, **changes}))
+
+    def snakemake(self, *arguments: str, ok: bool = True) -> subprocess.CompletedProcess[str]:
+        """Run it; its output is in `stderr` and `stdout`."""
+        done = subprocess.run(
+            [PYTHON, "-m", "snakemake", *arguments],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "COLUMNS": "200"},
+        )
+        assert (done.returncode == 0) == ok, done.stderr + done.stdout
+        return done
+
+    def planned(self) -> list[str]:
+        """The rules that a dry run would run, one entry a job."""
+        text = self.snakemake("-n", "--quiet", "rules").stdout
+        table = text[text.index("-------  --") :].splitlines()[1:] if "-------  --" in text else []
+        jobs = [line.split() for line in table[: table.index("")] if line.strip()] if table else []
+        return [name for name, count in jobs if name not in ("total", "all") for _ in range(int(count))]
+
+    def trained(self) -> dict[str, int]:
+        """When each run's record was written, in nanoseconds, by key."""
+        return {
+            p.parent.name: p.stat().st_mtime_ns
+            for p in self.folder.glob("results/runs/depth_width/*/summary.json")
+        }

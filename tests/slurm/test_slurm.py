@@ -1,0 +1,216 @@
+"""`snakemake --profile slurm` on a real Slurm: the same results as on one machine, whatever happens to the jobs."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mlflow.tracking import MlflowClient
+from project import CONFIG, KEYS, Project
+from small import PYTHON, REPOSITORY
+
+SLURM = [
+    *("--profile", "slurm", "--slurm-init-seconds-before-status-checks", "3"),
+    *("--default-resources", "slurm_partition=preempt", "slurm_account=lab", "runtime=10", "mem_mb=1000"),
+    "--set-resources",
+]
+MEMORY = [f"{rule}:mem_mb=1000" for rule in ("train_small", "train_pack")]
+TABLES = ("transitions", "fit", "projection", "comparison", "seed_noise", "best_depth")
+STORM = {  # two runs of about a minute
+    "training": {**CONFIG["training"], "steps": 12000, "warmup_steps": 100, "log_every": 500},
+    "depth_width": {**CONFIG["depth_width"], "widths": {2: [8, 12]}, "repeated": {}},
+    "execution": {"checkpoint_minutes": 0.03},
+}
+
+
+class SlurmProject(Project):
+    """A project with the Slurm profile, and what its runs and jobs are doing."""
+
+    def __init__(self, folder: Path, corpora: Path | None = None) -> None:
+        super().__init__(folder)
+        shutil.copytree(REPOSITORY / "slurm", folder / "slurm")
+        if corpora is not None:
+            shutil.copytree(corpora, folder / "results" / "corpora")
+
+    @contextmanager
+    def started(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+        """Snakemake in the background, writing to snakemake.log."""
+        command = [PYTHON, "-m", "snakemake", *arguments]
+        with (self.folder / "snakemake.log").open("a") as log:
+            process = subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=log, text=True)
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+
+    def live(self, key: str) -> dict[str, Any]:
+        """Where a run stands; a finished one has its record's numbers."""
+        folder = self.folder / "results/checkpoints/depth_width" / key
+        for name in ("summary.json", "live.json"):
+            if (folder / name).exists():
+                return dict(json.loads((folder / name).read_text()))
+        return {"attempts": 0, "status": "WAITING"}
+
+    def newest_step(self, key: str) -> int:
+        """Of a run's checkpoints; 0 without one."""
+        folder = self.folder / "results/checkpoints/depth_width" / key
+        return max((int(path.stem[5:]) for path in folder.glob("step-*.pt")), default=0)
+
+    def histories(self) -> dict[str, bytes]:
+        """The finished histories, byte for byte."""
+        folder = self.folder / "results/runs/depth_width"
+        return {path.parent.name: path.read_bytes() for path in folder.glob("*/history.parquet")}
+
+    def tracked(self) -> list[tuple[str, str]]:
+        """Key and status of every run in MLflow."""
+        client = MlflowClient(f"sqlite:///{self.folder / 'results/mlflow.db'}")
+        runs = client.search_runs([e.experiment_id for e in client.search_experiments()])
+        return sorted((run.data.tags["key"], run.info.status) for run in runs if "key" in run.data.tags)
+
+
+def until(true: Callable[[], bool], what: str, seconds: float = 180) -> None:
+    """Wait for something that the cluster does in its own time."""
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, f"after {seconds} s still not: {what}"
+        time.sleep(0.2)
+
+
+def run(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def jobs_are_gone() -> bool:
+    """Whether the node has cleaned up after its jobs."""
+    return subprocess.run(["pgrep", "-x", "slurmstepd"], capture_output=True, check=False).returncode != 0
+
+
+def hurry() -> None:
+    """Slurm lets a requeued job wait for two minutes; the tests don't."""
+    until(lambda: "BeginTime" in run("squeue", "-h", "-o", "%r"), "a requeued job waits")
+    for job in run("squeue", "-h", "-t", "pending", "-o", "%i").split():
+        subprocess.run(["scontrol", "update", f"jobid={job}", "starttime=now"], check=False)
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory) -> SlurmProject:
+    """The whole workflow on this machine, without Slurm."""
+    project = SlurmProject(tmp_path_factory.mktemp("local"))
+    project.snakemake("--quiet", "rules")
+    return project
+
+
+def test_the_grid_through_slurm_gives_the_same_tables_to_the_last_digit(
+    local: SlurmProject, tmp_path: Path
+) -> None:
+    """From the text on; training in packs, which go in as one array; the second call does nothing."""
+    project = SlurmProject(tmp_path)
+    project.configure(execution={"runs_per_job": 3})
+    said = project.snakemake(*SLURM, *MEMORY).stderr
+    assert "Submitted array job" in said
+    assert project.histories() == local.histories()
+    assert set(project.histories()) == KEYS
+    for table in TABLES:
+        path = f"results/depth_width/{table}.csv"
+        assert (project.folder / path).read_bytes() == (local.folder / path).read_bytes()
+    assert project.tracked() == [(key, "FINISHED") for key in sorted(KEYS)]
+    assert list((project.folder / "results/logs").glob("efficiency_report_*.csv"))
+    assert "Nothing to be done" in project.snakemake(*SLURM, *MEMORY, "--quiet", "rules").stderr
+
+
+def test_runs_survive_everything_that_happens_to_jobs(local: SlurmProject, tmp_path: Path) -> None:
+    """kill -9, scancel, the time limit, preemption, a node that goes down, Snakemake itself killed: same histories."""
+    corpora = local.folder / "results/corpora"
+    (tmp_path / "calm").mkdir()
+    calm = SlurmProject(tmp_path / "calm", corpora)
+    calm.configure(**STORM)
+    calm.snakemake("--quiet", "rules")
+    keys = sorted(calm.histories())
+    assert len(keys) == 2
+
+    (tmp_path / "storm").mkdir()
+    project = SlurmProject(tmp_path / "storm", corpora)
+    project.configure(**STORM)
+    command = [*SLURM, *MEMORY, "train_small:runtime=1"]
+    attempts: dict[str, int] = {}
+    victims: dict[str, int] = {}
+
+    def training(among: list[str]) -> list[str]:
+        """Runs that are at work beyond their last checkpoint's beginning."""
+        return [
+            key
+            for key in among
+            if (live := project.live(key))["status"] == "RUNNING"
+            and live["attempts"] > attempts.get(key, 0)
+            and project.newest_step(key) > live["step"]
+        ]
+
+    def finished(key: str) -> bool:
+        return bool(project.live(key)["status"] == "FINISHED")
+
+    def at_work() -> bool:
+        alive = [key for key in keys if not finished(key)]
+        return len(training(alive)) == len(alive)
+
+    def strike(fault: str) -> list[str]:
+        """Wait until all unfinished runs train again, note who is hit."""
+        until(at_work, f"all runs at work before {fault}")
+        hit = training(keys)
+        assert hit, f"every run had ended before {fault}"
+        for key in hit:
+            attempts[key] = project.live(key)["attempts"]
+        victims[fault] = len(hit)
+        return hit
+
+    with project.started(*command):
+        strike("kill -9 and scancel")
+        os.kill(project.live(keys[0])["pid"], signal.SIGKILL)
+        run("scancel", project.live(keys[1])["tags"]["slurm_job"])
+        strike("preemption")
+        run("sbatch", "-W", "-o", "/dev/null", "-p", "gpu", "-A", "lab", "-c", "16", "--mem", "500", "--wrap", "sleep 1")
+        hurry()
+        strike("node down")
+        node = run("hostname", "-s").strip()
+        run("scontrol", "update", f"nodename={node}", "state=down", "reason=test")
+        until(jobs_are_gone, "the node has cleaned up")
+        subprocess.run(["scontrol", "update", f"nodename={node}", "state=resume"], check=False)
+        until(lambda: "down" not in run("sinfo", "-h", "-o", "%T"), "the node is back")
+        hurry()
+        strike("Snakemake killed")
+    project.snakemake("--unlock")
+    project.snakemake(*command)
+
+    assert project.histories() == calm.histories()
+    assert project.tracked() == [(key, "FINISHED") for key in keys]
+    states = run("sacct", "-n", "-X", "-D", "-S", "now-1hour", "-o", "state")
+    assert {"FAILED", "CANCELLED", "PREEMPTED", "NODE_FAIL"} <= set(re.findall(r"[A-Z_]+", states))
+    for table in TABLES:
+        path = f"results/depth_width/{table}.csv"
+        assert (project.folder / path).read_bytes() == (calm.folder / path).read_bytes()
+
+
+def test_a_run_that_fails_for_good_leaves_every_other_one_finished(
+    local: SlurmProject, tmp_path: Path
+) -> None:
+    """At this rate width 512 overflows at step 6, width 12 would at step 12."""
+    project = SlurmProject(tmp_path, local.folder / "results/corpora")
+    project.configure(
+        training={**CONFIG["training"], "steps": 8, "learning_rate": 1e3, "warmup_steps": 0},
+        depth_width={**CONFIG["depth_width"], "widths": {1: [512, 12]}, "repeated": {}},
+    )
+    said = project.snakemake(*SLURM, *MEMORY, "--retries", "1", ok=False).stderr
+    named = [line for line in said.splitlines() if line.startswith("The loss of")]
+    assert len(named) == 1
+    assert "-L1-d512-" in named[0]
+    assert "lower training.learning_rate" in named[0]
+    assert [key.split("-")[3] for key in project.trained()] == ["d12"]
+    assert "Traceback" not in said
