@@ -1,10 +1,13 @@
 # make demo   environment in .venv, then the whole workflow at scale `demo`, ending in results/report.html
+# make env    the environment alone
 # make test   the same environment, then every test that needs no cluster and no GPU
+# make test-slurm   the tests on a real Slurm; as root on Debian they install and start one
 # make ui     the MLflow UI over results/mlflow.db, live while jobs run
 # make lint   the static checks
 PYTHON ?= python3
 CORES ?= $(shell nproc)
 PORT ?= 5000
+SCALE ?= demo
 VENV := .venv
 BIN := $(VENV)/bin
 export MLFLOW_DISABLE_TELEMETRY := true
@@ -12,7 +15,7 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export MLFLOW_SERVER_ENABLE_JOB_EXECUTION := false
 READY := $(VENV)/installed-$(shell cksum < envs/requirements.lock | cut -d' ' -f1)
 
-.PHONY: demo test ui lint report lock
+.PHONY: env demo test test-slurm ui lint report lock
 .DELETE_ON_ERROR:
 
 $(READY):
@@ -23,13 +26,15 @@ $(READY):
 	rm -f $(VENV)/installed-*
 	touch $@
 
+env: $(READY)
+
 demo: $(READY)
 	$(BIN)/snakemake --cores $(CORES) --config scale=demo --quiet rules reason host --show-failed-logs
-	@$(MAKE) --no-print-directory report
+	@$(MAKE) --no-print-directory report SCALE=demo
 	@echo "Done: open results/report.html; browse the runs with: make ui"
 
 report: $(READY)
-	$(BIN)/snakemake --cores 1 --config scale=demo --quiet all --report results/report.html
+	$(BIN)/snakemake --cores 1 --config scale=$(SCALE) --quiet all --report results/report.html
 
 # the store is made ready first, by one process; then the importer follows while the server shows it
 ui: $(READY)
@@ -43,6 +48,9 @@ ui: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slurm"
+
+test-slurm: $(READY)
+	$(BIN)/python -m pytest tests/slurm
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -1,6 +1,8 @@
 """How long the importer takes for finished runs, into SQLite and through a tracking server.
 
-Prints a Markdown table. `python benchmarks/mlflow_import.py --help` explains the options.
+With --importers 2 that many import the same runs into the server at once, as by mistake on two machines,
+and the runs that are left are counted. Prints a Markdown table.
+`python benchmarks/mlflow_import.py --help` explains the options.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ import argparse
 import math
 import os
 import platform
+import subprocess
 import sys
 import tempfile
 import time
@@ -74,6 +77,37 @@ def measure(results: Path, uri: str) -> tuple[float, float, float]:
     return first, again, table
 
 
+def measure_together(results: Path, uri: str, importers: int) -> tuple[float, int, int]:
+    """Seconds until as many importers, with a results folder each, are done; runs that stay; runs deleted."""
+    from mlflow.entities import ViewType
+
+    from shapelaw.tracking.store import open_store
+
+    folders = [results / f"machine{number}" for number in range(importers)]
+    for folder in folders:
+        folder.mkdir()
+        (folder / "runs").symlink_to(results / "runs")
+    command = [sys.executable, str(ROOT / "scripts" / "import_runs.py"), "--uri", uri, "--study", STUDY]
+    started = time.perf_counter()
+    processes = [
+        subprocess.Popen([*command, "--results", folder, "--out", folder / "runs.parquet"])
+        for folder in folders
+    ]
+    codes = [process.wait() for process in processes]
+    seconds = time.perf_counter() - started
+    assert not any(codes), f"exit codes {codes}"
+    client = open_store(uri, results).client
+    experiment = client.get_experiment_by_name(STUDY)
+    assert experiment
+    counts = []
+    for view in (ViewType.ACTIVE_ONLY, ViewType.DELETED_ONLY):
+        runs = client.search_runs([experiment.experiment_id], run_view_type=view, max_results=50_000)
+        counts.append(len(runs))
+        if view == ViewType.ACTIVE_ONLY:
+            assert len({run.data.tags["key"] for run in runs}) == len(runs), "a run is there twice"
+    return seconds, counts[0], counts[1]
+
+
 def main() -> int:
     """Parse the command line, measure, print."""
     parser = argparse.ArgumentParser(
@@ -84,11 +118,24 @@ def main() -> int:
     parser.add_argument(
         "--uri", help="measure this tracking server too; its store gets an experiment 'benchmark'"
     )
+    parser.add_argument(
+        "--importers", type=int, default=1, help="so many at once into --uri, which has no 'benchmark' yet"
+    )
     arguments = parser.parse_args()
+    if arguments.importers > 1 and not arguments.uri:
+        parser.error("--importers needs the --uri of a server that they share")
     lines = []
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder)
         write_runs(results, arguments.runs, arguments.rows)
+        if arguments.importers > 1:
+            together, kept, deleted = measure_together(results, arguments.uri, arguments.importers)
+            print(
+                f"{arguments.importers} importers at once, {arguments.runs} runs, {arguments.rows} rows each: "
+                f"{together:.1f} s, {kept} runs in the store, {deleted} copies deleted; "
+                f"{os.cpu_count()} cores, {_processor()}"
+            )
+            return 0
         from shapelaw.tracking.store import default_uri
 
         places = {"SQLite": default_uri(results)} | ({"server": arguments.uri} if arguments.uri else {})

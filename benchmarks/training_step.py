@@ -11,6 +11,7 @@ data and writing the record, and the loss at V = 50,257 with and without chunks.
 from __future__ import annotations
 
 import argparse
+import json
 import statistics
 import tempfile
 import time
@@ -112,43 +113,51 @@ def loss_table(rounds: int) -> None:
 
 
 def overhead(steps: int) -> None:
-    """Share of a real run's time that is not the step: data, journal, checkpoints."""
+    """Share of a real run's time that is not the step: batches, live records, checkpoints, the final record."""
     import numpy as np
 
     from shapelaw.corpora.token_store import EncodedBatch, write_token_store
     from shapelaw.runs import Run
-    from shapelaw.training.distributed import Ranks
     from shapelaw.training.journal import Journal
+    from shapelaw.training.loop import train
     from shapelaw.training.trainer import Execution, Trainer
 
     shape = make_shape(6, 128, 2, 2000, CONTEXT)
     run = Run("benchmark", "random", shape, Training(steps, BATCH, log_every=10, evaluate_every=10**9), 0)
+    spent = {"saving": 0.0, "noting": 0.0}
+
+    def timed(name: str, action: Callable[..., object]) -> Callable[..., object]:
+        def wrapped(*arguments: object) -> object:
+            start = time.perf_counter()
+            try:
+                return action(*arguments)
+            finally:
+                spent[name] += time.perf_counter() - start
+
+        return wrapped
+
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         ids = np.random.default_rng(0).integers(0, 2000, 2_000_000).astype(np.uint16)
         batch = EncodedBatch(ids, len(ids), 1)
         options = {"end_of_text": 0, "token_bytes": np.ones(2000, np.int64), "tokenizer_sha256": ""}
         store = write_token_store(folder / "tokens.json", [batch], **options)
-        trainer = Trainer(run, store, store, folder / "c", Execution("cpu"), Ranks(0, 1, torch.device("cpu")))
-        journal = Journal(run, "", (store, store), folder / "o", folder / "c", {})
-        for _ in range(steps - 1):  # the last step would evaluate
-            trainer.step()
-        start = time.perf_counter()
-        journal.update("RUNNING", steps, trainer.progress.rows)
-        write = time.perf_counter() - start
-        start = time.perf_counter()
-        trainer.save()
-        save = time.perf_counter() - start
-        step = trainer.progress.train_seconds / (steps - 1)
-        data = trainer.progress.data_seconds / (steps - 1)
-        # as a run does it: the live record every 15 s, a checkpoint every 10 minutes
-        share = data / step + write / 15 + save / 600
-        print(
-            f"\nAt (6, 128, V = 2000): data {1000 * data:.2f} ms of a {1000 * step:.0f} ms step, live record"
-        )
-        print(
-            f"{1000 * write:.1f} ms every 15 s, checkpoint {1000 * save:.0f} ms every 10 min: {share:.2%} of the time."
-        )
+        originals = Trainer.save, Journal.update, Journal.finish
+        Trainer.save = timed("saving", Trainer.save)
+        Journal.update, Journal.finish = timed("noting", Journal.update), timed("noting", Journal.finish)
+        try:
+            execution = Execution("cpu", checkpoint_seconds=60.0)
+            train(run, store, store, folder / "out", folder / "checkpoints", execution)
+        finally:
+            Trainer.save, Journal.update, Journal.finish = originals
+        summary = json.loads((folder / "out" / "summary.json").read_text())
+    training = summary["train_seconds"]
+    data = summary["data_wait"] * training
+    print(
+        f"\nA run at (6, 128, V = 2000) of {steps} steps ({training:.0f} s), a checkpoint a minute: data "
+        f"{data / training:.2%}, records "
+        f"{spent['noting'] / training:.2%}, checkpoints {spent['saving'] / training:.2%}."
+    )
 
 
 def main() -> None:
@@ -157,6 +166,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--steps", type=int, default=500, help="of the run whose waiting is measured")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     arguments = parser.parse_args()
     torch.manual_seed(0)
@@ -164,7 +174,7 @@ def main() -> None:
     print(f"{machine()}, {arguments.threads} threads, torch {torch.__version__}\n")
     steps_table(arguments.rounds)
     loss_table(arguments.rounds)
-    overhead(20)
+    overhead(arguments.steps)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,15 @@ import signal
 import sys
 from threading import Event
 
-from shapelaw.tracking.command import add_silence_option, check_results, exit_code, say, tracking_parser
+from shapelaw.tracking.command import (
+    PATIENCE,
+    add_silence_option,
+    check_results,
+    exit_code,
+    say,
+    tracking_parser,
+    tracking_uri,
+)
 
 
 def main() -> int:
@@ -28,16 +36,20 @@ def main() -> int:
         results = check_results(arguments.results)
         from shapelaw.tracking.disk import Liveness
         from shapelaw.tracking.follow import follow
-        from shapelaw.tracking.store import default_uri, redact
+        from shapelaw.tracking.redaction import redact
+        from shapelaw.tracking.waiting import Progress
 
-        uri = arguments.uri or default_uri(results)
+        uri = tracking_uri(arguments, results)
+        patience = arguments.patience
+        if patience is None:
+            patience = PATIENCE if arguments.once else float("inf")
         if not arguments.once:
-            say(f"Following {results} into {redact(uri)}; Ctrl-C ends it.")
+            say(f"Following {results} into {redact(uri, uri)}; Ctrl-C ends it.")
         liveness = Liveness(silence=60 * arguments.silence)
         every = None if arguments.once else arguments.every
-        follow(results, uri, every, arguments.patience, say, stop, liveness)
+        follow(results, uri, every, patience, say, stop, liveness, Progress(say, arguments.notice))
 
-    return exit_code(work)
+    return exit_code(work, arguments.uri)
 
 
 if __name__ == "__main__":

@@ -6,10 +6,21 @@ Importing twice changes nothing. An import that was killed is completed by the n
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 
 from shapelaw.errors import UserError
-from shapelaw.tracking.command import add_silence_option, check_results, exit_code, say, tracking_parser
+from shapelaw.tracking.command import (
+    PATIENCE,
+    add_silence_option,
+    check_results,
+    exit_code,
+    say,
+    tracking_parser,
+    tracking_uri,
+)
+
+ATTEMPTS = 5  # where another importer gets in between
 
 
 def main() -> int:
@@ -27,30 +38,34 @@ def main() -> int:
         results = check_results(arguments.results)
         from shapelaw.tracking.disk import Liveness
         from shapelaw.tracking.importer import import_study
-        from shapelaw.tracking.store import default_uri
         from shapelaw.tracking.table import read_keys, read_runs, write_runs
-        from shapelaw.tracking.waiting import patiently
+        from shapelaw.tracking.waiting import Progress, patiently
 
         keys = read_keys(arguments.keys) if arguments.keys else None
-        store, outcome = import_study(
-            results,
-            arguments.study,
-            arguments.uri or default_uri(results),
-            arguments.patience,
-            say,
-            Liveness(silence=60 * arguments.silence),
-        )
-        problems = [text for key, text in outcome.problems.items() if keys is None or key in keys]
-        if problems:
-            raise UserError("\n".join(problems))
-        table = patiently(lambda: read_runs(store, arguments.study, keys), arguments.patience, say)
+        patience = PATIENCE if arguments.patience is None else arguments.patience
+        progress = Progress(say, arguments.notice)
+        uri, liveness = tracking_uri(arguments, results), Liveness(silence=60 * arguments.silence)
+        left = ATTEMPTS
+        while left:
+            left -= 1
+            store, outcome = import_study(results, arguments.study, uri, patience, say, liveness, progress)
+            problems = [text for key, text in outcome.problems.items() if keys is None or key in keys]
+            if problems:
+                raise UserError("\n".join(problems))
+            read = partial(read_runs, store, arguments.study, keys, progress)
+            try:
+                table = patiently(read, patience, say, progress=progress)
+                break
+            except UserError:
+                if not (outcome.rivals and left):  # else another importer is replacing runs just now
+                    raise
         write_runs(arguments.out, table)
         say(
             f"{arguments.study}: {len(outcome.written)} runs written to MLflow, {outcome.unchanged} were up to "
             f"date; {len(table)} rows in {arguments.out}."
         )
 
-    return exit_code(work)
+    return exit_code(work, arguments.uri)
 
 
 if __name__ == "__main__":

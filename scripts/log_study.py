@@ -8,7 +8,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from shapelaw.tracking.command import check_results, exit_code, say, tracking_parser
+from shapelaw.tracking.command import (
+    PATIENCE,
+    check_results,
+    exit_code,
+    say,
+    tracking_parser,
+    tracking_uri,
+)
 
 
 def main() -> int:
@@ -25,21 +32,25 @@ def main() -> int:
 
     def work() -> None:
         results = check_results(arguments.results)
-        from shapelaw.tracking.store import default_uri, open_store
+        from shapelaw.tracking.redaction import redact
+        from shapelaw.tracking.store import open_store
         from shapelaw.tracking.summary import log_summary
-        from shapelaw.tracking.waiting import one_writer, patiently
+        from shapelaw.tracking.waiting import Progress, one_writer, patiently
 
-        uri = arguments.uri or default_uri(results)
+        uri = tracking_uri(arguments, results)
+        patience = PATIENCE if arguments.patience is None else arguments.patience
+        progress = Progress(say, arguments.notice)
 
         def once() -> str:
             with one_writer(results, say):
+                progress.at(f"logging the results of {arguments.study} in {redact(uri, uri)}")
                 store = open_store(uri, results)
                 return log_summary(store, arguments.study, arguments.artifacts, arguments.metrics)
 
-        run_id = patiently(once, arguments.patience, say)
+        run_id = patiently(once, patience, say, progress=progress)
         say(f"{arguments.study}: the summary run in MLflow is {run_id}.")
 
-    return exit_code(work)
+    return exit_code(work, arguments.uri)
 
 
 if __name__ == "__main__":

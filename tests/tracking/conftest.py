@@ -11,8 +11,17 @@ from pathlib import Path
 
 import pytest
 from places import SCRIPTS, Done, Place, Script, serve
+from postgres import Cluster, cluster
 
+from shapelaw.tracking.redaction import SECRETS, URI_VARIABLE
 from shapelaw.tracking.store import default_uri, open_store
+
+
+@pytest.fixture(autouse=True)
+def no_tracker_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever runs the tests may have a tracking server of their own."""
+    for name in (URI_VARIABLE, *SECRETS, "MLFLOW_TRACKING_USERNAME"):
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture(scope="session")
@@ -44,6 +53,13 @@ def server(tmp_path_factory: pytest.TempPathFactory, empty_store: Path) -> Itera
     shutil.copy(empty_store, folder / "mlflow.db")
     with serve(default_uri(folder), folder) as uri:
         yield uri
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Cluster]:
+    """A PostgreSQL of our own."""
+    with cluster() as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from shapelaw.tracking.importer import Outcome, import_study
@@ -38,22 +41,88 @@ class Place:
         return import_study(self.results, self.study, self.uri, patience=0, say=silent)[1]
 
 
+@dataclass
+class Server:
+    """`mlflow server` as `make ui` starts it, over an existing store; it can be stopped, killed, started again."""
+
+    store_uri: str
+    folder: Path
+    port: int = field(default_factory=lambda: free_port())
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def uri(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", self.store_uri]
+        command += ["--artifacts-destination", str(self.folder / "served"), "--workers", "1"]
+        command += ["--host", "127.0.0.1", "--port", str(self.port)]
+        environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+        with (self.folder / "server.log").open("a") as log:
+            self.process = subprocess.Popen(
+                command, cwd=self.folder, env=environment, stdout=log, stderr=log, start_new_session=True
+            )
+        wait_for(lambda: _answers(f"{self.uri}/health"), 120)
+
+    def signal(self, number: signal.Signals) -> None:
+        """To the server and its workers."""
+        assert self.process
+        os.killpg(self.process.pid, number)
+
+    def kill(self) -> None:
+        """No word of goodbye."""
+        self.signal(signal.SIGKILL)
+        assert self.process
+        self.process.wait(20)
+        self.process = None
+
+
+@contextmanager
+def serving(store_uri: str, folder: Path, port: int = 0) -> Iterator[Server]:
+    """A server that runs; stopped at the end, whatever happened to it."""
+    server = Server(store_uri, folder, port or free_port())
+    try:
+        server.start()
+        yield server
+    finally:
+        if server.process:
+            server.kill()
+
+
 @contextmanager
 def serve(store_uri: str, folder: Path, port: int = 0) -> Iterator[str]:
-    """`mlflow server` as `make ui` starts it, over an existing store; stopped at the end."""
-    port = port or free_port()
-    command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", store_uri]
-    command += ["--artifacts-destination", str(folder / "served"), "--workers", "1"]
-    command += ["--host", "127.0.0.1", "--port", str(port)]
-    environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
-    with (folder / "server.log").open("w") as log:
-        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log)
+    """The URI of a server that runs."""
+    with serving(store_uri, folder, port) as server:
+        yield server.uri
+
+
+@contextmanager
+def web_server(status: int, body: bytes = b"<html>hello</html>") -> Iterator[str]:
+    """A web server that is no tracker: it gives everyone the same answer."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_POST = do_GET
+
+        def log_message(self, *_: object) -> None:
+            """Keep the test's output clean."""
+
+    httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=httpd.serve_forever)
+    thread.start()
     try:
-        wait_for(lambda: _answers(f"http://127.0.0.1:{port}/health"), 60)
-        yield f"http://127.0.0.1:{port}"
+        yield f"http://127.0.0.1:{httpd.server_port}"
     finally:
-        process.terminate()
-        process.wait(20)
+        httpd.shutdown()
+        thread.join()
+        httpd.server_close()
 
 
 def free_port() -> int:

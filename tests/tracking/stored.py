@@ -40,17 +40,17 @@ def recorded_curves(directory: Path) -> dict[str, list[tuple[int, float]]]:
 
 
 def content(store: Store, study: str) -> dict[str, Any]:
-    """All that matters of a study's active runs: no ids, no times of points, no fingerprints."""
+    """All that matters of a study's active runs: no ids, no times of points, no fingerprints, not who imported."""
     return {
         name: (
             run.info.status,
             run.info.start_time,
             run.data.params,
             run.data.metrics,
-            {k: v for k, v in run.data.tags.items() if k != "fingerprint"},
+            {k: v for k, v in run.data.tags.items() if k not in ("fingerprint", "importer")},
             "fingerprint" in run.data.tags,
             curves(store, run),
-            [len(store.client.get_metric_history(run.info.run_id, name)) for name in run.data.metrics],
+            {name: len(store.client.get_metric_history(run.info.run_id, name)) for name in run.data.metrics},
             sorted(digest for digest, _ in logged_inputs(store, run)),
         )
         for name, run in active_runs(store, study).items()

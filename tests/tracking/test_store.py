@@ -8,49 +8,18 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 from made_records import make_run, write_finished
-from places import SCRIPTS, Place, Script, free_port, serve, wait_for
+from places import SCRIPTS, Place, Script, free_port, serve, wait_for, web_server
 from sqlalchemy import create_engine
 from stored import active_runs
 
 from shapelaw.errors import UserError
 from shapelaw.tracking.importer import import_study
-from shapelaw.tracking.store import default_uri, open_store, redact
+from shapelaw.tracking.store import default_uri, open_store
 from shapelaw.tracking.waiting import LOCK_NAME, Stopped, TrackerDown, one_writer, patiently
-
-
-@contextmanager
-def web_server(status: int, body: bytes = b"<html>hello</html>") -> Iterator[str]:
-    """A web server that is no tracker: it gives everyone the same answer."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        do_POST = do_GET
-
-        def log_message(self, *_: object) -> None:
-            """Keep the test's output clean."""
-
-    httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=httpd.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{httpd.server_port}"
-    finally:
-        httpd.shutdown()
-        thread.join()
-        httpd.server_close()
 
 
 @pytest.mark.parametrize(
@@ -62,7 +31,7 @@ def web_server(status: int, body: bytes = b"<html>hello</html>") -> Iterator[str
         ("http://", "names no host"),
         ("sqlite://", "names no file"),
         ("sqlite:///:memory:", "names no file"),
-        ("postgresql://nobody:hush@127.0.0.1:1/x", "needs the Python package psycopg2"),
+        ("mysql+pymysql://nobody:hush@127.0.0.1:1/x", "needs the Python package pymysql"),
         ("sqlite:////proc/nothing/mlflow.db", "can't be opened"),
     ],
 )
@@ -200,7 +169,7 @@ def test_two_importers_of_a_new_store_wait_for_each_other(tmp_path: Path) -> Non
 def test_a_creation_that_was_killed_leaves_no_store_and_the_next_one_is_whole(tmp_path: Path) -> None:
     command = [sys.executable, str(SCRIPTS / "follow_runs.py"), "--once", "--results", str(tmp_path)]
     process = subprocess.Popen(command)
-    wait_for(lambda: (tmp_path / ".mlflow.db.new").exists() or process.poll() is not None)
+    wait_for(lambda: bool([*tmp_path.glob(".mlflow.db.*.new")]) or process.poll() is not None)
     process.kill()
     process.wait()
     assert not (tmp_path / "mlflow.db").exists(), "killed too late to show anything"
@@ -222,18 +191,3 @@ def test_waiting_ends_when_the_user_says_so(tmp_path: Path) -> None:
         patiently(down, 60, print, stop)
     with one_writer(tmp_path, print), pytest.raises(Stopped), one_writer(tmp_path, print, stop):
         pytest.fail("two writers at once")
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("no secret here", "no secret here"),
-        ("http://me:hush@host:5000/api", "http://***@host:5000/api"),
-        ("mysql+pymysql://me:h:u/sh@host/db", "mysql+pymysql://***@host/db"),
-        ("'https://host/x?token=hush' failed", "'https://host/x?***' failed"),
-        ("Bearer t0ps3cret was refused", "Bearer *** was refused"),
-    ],
-)
-def test_secrets_are_removed(monkeypatch: pytest.MonkeyPatch, text: str, shown: str) -> None:
-    monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", "t0ps3cret")
-    assert redact(text) == shown

@@ -10,4 +10,4 @@ os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
 os.environ["DO_NOT_TRACK"] = "true"
 os.environ["MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT"] = "true"
 os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
-os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "30")  # seconds
+os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "120")  # seconds; a slow server may take 30 an answer

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
 from shapelaw.errors import UserError
-from shapelaw.tracking.waiting import TrackerDown
+from shapelaw.tracking.redaction import URI_VARIABLE, redact
+from shapelaw.tracking.waiting import NOTICE, TrackerDown
+
+PATIENCE = 600.0  # seconds
 
 EXIT_CODES = (
     "Exit codes: 0 done, 2 wrong input, 3 the tracker was down for too long (nothing is lost; repeat)."
@@ -23,16 +28,30 @@ def tracking_parser(description: str | None) -> argparse.ArgumentParser:
     parser.add_argument("--results", required=True, type=Path, help="results folder: runs/, checkpoints/")
     parser.add_argument(
         "--uri",
-        help="tracking URI: sqlite:///PATH.db, http(s)://HOST:PORT, postgresql://...; credentials best in "
-        "MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD (default: SQLite at <results>/mlflow.db)",
+        help="tracking URI: sqlite:///PATH.db, http(s)://HOST:PORT, postgresql://... (default: MLFLOW_TRACKING_URI, "
+        "else SQLite at <results>/mlflow.db). Other users see the command line: write no password here, set "
+        "MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or put the whole URI into MLFLOW_TRACKING_URI",
     )
     parser.add_argument(
         "--patience",
         type=float,
-        default=600.0,
-        help="seconds to wait for a tracker that is down (default 600)",
+        help="seconds to wait for a tracker that is down; what gets done starts them afresh "
+        "(default 600; when following, until it is back)",
+    )
+    parser.add_argument(
+        "--notice",
+        type=float,
+        default=NOTICE,
+        help=f"seconds after which it is said that the tracker is slow (default {NOTICE:g})",
     )
     return parser
+
+
+def tracking_uri(arguments: argparse.Namespace, results: Path) -> str:
+    """Where to track: what the command line says, else the environment, else SQLite in the results folder."""
+    from shapelaw.tracking.store import default_uri
+
+    return arguments.uri or os.environ.get(URI_VARIABLE) or default_uri(results)
 
 
 def add_silence_option(parser: argparse.ArgumentParser) -> None:
@@ -45,8 +64,12 @@ def add_silence_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def exit_code(operation: Callable[[], None]) -> int:
-    """Do the operation; what the user or the tracker did wrong goes to standard error as a sentence."""
+def exit_code(operation: Callable[[], None], uri: str | None) -> int:
+    """Do the operation; what the user or the tracker did wrong goes to standard error as a sentence.
+
+    Args:
+        uri: the tracking URI of the command line, whose password is never shown.
+    """
     try:
         operation()
     except UserError as error:
@@ -55,6 +78,9 @@ def exit_code(operation: Callable[[], None]) -> int:
     except TrackerDown as error:
         say(str(error))
         return 3
+    except Exception:  # a bug: its traceback is needed, without the password of a URI in it
+        say(redact(traceback.format_exc(), uri or ""))
+        return 1
     return 0
 
 

@@ -13,9 +13,9 @@ from typing import Any
 from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunTag
 
 from shapelaw.records import Record
-from shapelaw.tracking.store import KEY, STUDY
+from shapelaw.tracking.store import FINGERPRINT, KEY, STUDY
 
-FINGERPRINT, SPEC_DIGEST, MESSAGE = "fingerprint", "spec_digest", "message"  # tags
+SPEC_DIGEST, MESSAGE, IMPORTER = "spec_digest", "message", "importer"  # tags
 CURVES = ("train_loss", "test_loss", "learning_rate", "gradient_norm")  # columns of a history
 FINAL = {"train_loss": "final_train_loss", "test_loss": "final_test_loss"}  # of a summary, by metric name
 _TAGS_THOUGH_NUMBERS = ("attempts", "threads")
@@ -42,8 +42,8 @@ def params(record: Record) -> list[Param]:
     return [Param(name, str(value)) for name, value in values.items() if value is not None]
 
 
-def tags(record: Record, message: str) -> list[RunTag]:
-    """Key, git commit, host, attempts, the caller's tags (config hash, Slurm job), every other text of the record."""
+def tags(record: Record, message: str, importer: str) -> list[RunTag]:
+    """Key, importer, git commit, host, attempts, the caller's tags (config hash, Slurm job), all other texts."""
     values = record.summary or record.live
     texts = {name: str(value) for name, value in values.get("tags", {}).items()}
     for name, value in values.items():
@@ -54,8 +54,9 @@ def tags(record: Record, message: str) -> list[RunTag]:
     texts |= {KEY: record.run.key, STUDY: record.run.study, SPEC_DIGEST: record.run.digest}
     if values.get("git_commit"):
         texts["mlflow.source.git.commit"] = str(values["git_commit"])  # the UI shows it as the source version
-    for name in (FINGERPRINT, MESSAGE):  # the importer's own
+    for name in (FINGERPRINT, MESSAGE, IMPORTER):  # the importer's own
         texts.pop(name, None)
+    texts[IMPORTER] = importer
     if message:
         texts[MESSAGE] = message
     return [RunTag(valid_name(name), text[:TEXT_LIMIT]) for name, text in texts.items()]

@@ -11,9 +11,10 @@ from threading import Event
 from shapelaw.errors import UserError
 from shapelaw.records import read_record
 from shapelaw.tracking.disk import Found, Liveness, find_records, live_fingerprint, true_status
-from shapelaw.tracking.importer import bury_vanished, import_records
+from shapelaw.tracking.importer import bury_vanished, import_records, tell_rivals
+from shapelaw.tracking.redaction import redact
 from shapelaw.tracking.store import open_store
-from shapelaw.tracking.waiting import Say, Stopped, one_writer, patiently
+from shapelaw.tracking.waiting import Progress, Say, Stopped, one_writer, patiently
 
 Name = tuple[str, str]  # study, key
 
@@ -23,7 +24,7 @@ class Seen:
     """What the last looks found: only files are remembered, MLflow is asked each time."""
 
     states: dict[Name, str] = field(default_factory=dict)  # what was imported, as `_state` tells it
-    told: set[str] = field(default_factory=set)  # problems that were said already
+    told: set[str] = field(default_factory=set)  # problems and rivals that were said already
     first: bool = True
 
 
@@ -35,6 +36,7 @@ def follow(
     say: Say,
     stop: Event,
     liveness: Liveness | None = None,
+    progress: Progress | None = None,
 ) -> None:
     """Import all studies, finished and live, every `every` seconds (None: once) until `stop` is set.
 
@@ -44,10 +46,12 @@ def follow(
         UserError: the URI or the store is wrong.
         TrackerDown: the tracker was down for longer than `patience` seconds.
     """
-    seen, liveness = Seen(), liveness or Liveness()
+    seen, liveness, progress = Seen(), liveness or Liveness(), progress or Progress(say)
     try:
         while not stop.is_set():
-            patiently(lambda: look(results, uri, seen, liveness, say, stop), patience, say, stop)
+            patiently(
+                lambda: look(results, uri, seen, liveness, say, stop, progress), patience, say, stop, progress
+            )
             if every is None:
                 return
             stop.wait(every)
@@ -55,7 +59,15 @@ def follow(
         return
 
 
-def look(results: Path, uri: str, seen: Seen, liveness: Liveness, say: Say, stop: Event) -> None:
+def look(
+    results: Path,
+    uri: str,
+    seen: Seen,
+    liveness: Liveness,
+    say: Say,
+    stop: Event,
+    progress: Progress | None = None,
+) -> None:
     """Import what changed since the last look; the first one opens the store, and creates a SQLite one."""
     found = find_records(results)
     states = {name: _state(item, liveness) for name, item in found.items()}
@@ -63,14 +75,21 @@ def look(results: Path, uri: str, seen: Seen, liveness: Liveness, say: Say, stop
     vanished = seen.states.keys() - found.keys()
     if not (changed or vanished or seen.first):
         return
+    progress = progress or Progress(say)
+
+    def say_once(sentence: str) -> None:
+        if sentence not in seen.told:
+            seen.told.add(sentence)
+            say(sentence)
+
     with one_writer(results, say, stop):
+        progress.at(f"opening {redact(uri, uri)}")
         store = open_store(uri, results)
         for study, items in _by_study(changed).items():
-            outcome = import_records(store, study, items, liveness, seen.first, stop)
+            outcome = import_records(store, study, items, liveness, seen.first, stop, progress)
             for sentence in outcome.problems.values():
-                if sentence not in seen.told:
-                    seen.told.add(sentence)
-                    say(sentence)
+                say_once(sentence)
+            tell_rivals(study, outcome, say_once)
             if stop.is_set():
                 return
             if outcome.written:

@@ -1,64 +1,75 @@
 """Run records into MLflow, idempotently by key: one experiment a study, one active run a key.
 
 A run's fingerprint tag is written last. A run without it was left half imported and is made anew.
+
+Two importers of one results folder are kept apart by a lock. Two machines may still import into one server at
+once, and MLflow has nothing that makes a key unique, so importers agree by what they see:
+
+- An importer goes on only with runs that it made itself; what others have under way it leaves alone.
+- Once a run of its own is whole, it looks again. Of several whole runs that say the same, the one with the
+  smallest id stays; all others of that key are deleted.
+- It looks again until it finds nothing to do. The last to change anything is the last to look, so one run stays.
 """
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
 
-from mlflow.entities import Metric, Run
+from mlflow.entities import Run
+from mlflow.exceptions import MlflowException
 
 from shapelaw.errors import UserError
-from shapelaw.records import FINISHED, KILLED, RUNNING, Record, read_record
-from shapelaw.tracking import entities
-from shapelaw.tracking.disk import (
-    Found,
-    Liveness,
-    find_records,
-    finished_fingerprint,
-    live_fingerprint,
-    moment,
-    true_status,
-)
-from shapelaw.tracking.entities import FINGERPRINT, MESSAGE, SPEC_DIGEST
+from shapelaw.records import KILLED, RUNNING
+from shapelaw.tracking.disk import Found, Liveness, find_records
+from shapelaw.tracking.entities import IMPORTER, MESSAGE
+from shapelaw.tracking.errors import is_conflict, tracker_errors
+from shapelaw.tracking.redaction import redact
 from shapelaw.tracking.store import (
-    KEY,
+    FEW,
+    FINGERPRINT,
+    LOOKS,
     Store,
     find_experiment,
     make_experiment,
     open_store,
-    search_runs,
-    tracker_errors,
+    runs_by_key,
 )
-from shapelaw.tracking.waiting import Say, one_writer, patiently
-
-BATCH = 800  # metrics a request; MLflow takes 1000 metrics, params and tags together
-FEW = 30  # up to so many keys are looked up one by one instead of listing the experiment
+from shapelaw.tracking.waiting import Progress, Say, one_writer, patiently
+from shapelaw.tracking.writing import continued, describe, is_own, read, write
 
 
 @dataclass
 class Outcome:
-    """What an import did: the keys it wrote, how many were up to date, and what it could not read."""
+    """What an import did: the keys it wrote, how many were up to date, what it could not read, who else wrote."""
 
     written: list[str] = field(default_factory=list)
     unchanged: int = 0
     problems: dict[str, str] = field(default_factory=dict)  # key -> sentence
+    rivals: set[str] = field(default_factory=set)  # importers of other machines or folders
 
 
 @dataclass(frozen=True)
-class Reading:
-    """A record as it is imported."""
+class _Import:
+    """One call of `import_records`."""
 
-    record: Record
-    status: str
-    message: str
-    started: datetime
-    ended: datetime
+    store: Store
+    study: str
+    experiment: str
+    found: Mapping[str, Found]
+    liveness: Liveness
+    progress: Progress
+    outcome: Outcome
+    fingerprints: dict[str, str] = field(default_factory=dict)  # by key, of the records as they were read
+    conflicts: list[MlflowException] = field(default_factory=list)  # another importer got in between
+
+    def step(self, what: str) -> str:
+        """What is being done, for the user."""
+        place = redact(self.store.uri, self.store.uri)
+        return f"{what} in {place} ({len(self.outcome.written)} of {len(self.found)} runs written)"
 
 
 def import_study(
@@ -68,6 +79,7 @@ def import_study(
     patience: float,
     say: Say,
     liveness: Liveness | None = None,
+    progress: Progress | None = None,
 ) -> tuple[Store, Outcome]:
     """Import the records of a study as the one writer, waiting where that is needed.
 
@@ -75,14 +87,28 @@ def import_study(
         UserError: the URI or the store is wrong. Records that can't be read are in the outcome instead.
         TrackerDown: the tracker was down for longer than `patience` seconds.
     """
+    progress, outcome = progress or Progress(say), Outcome()
 
-    def once() -> tuple[Store, Outcome]:
+    def once() -> Store:
         with one_writer(results, say):
+            progress.at(f"opening {redact(uri, uri)}")
             store = open_store(uri, results)
             found = {item.key: item for item in find_records(results, study).values()}
-            return store, import_records(store, study, found, liveness or Liveness(), whole=True)
+            import_records(store, study, found, liveness or Liveness(), True, None, progress, outcome)
+            return store
 
-    return patiently(once, patience, say)
+    store = patiently(once, patience, say, progress=progress)
+    tell_rivals(study, outcome, say)
+    return store, outcome
+
+
+def tell_rivals(study: str, outcome: Outcome, say: Say) -> None:
+    """Say which other importers wrote the same runs, if any."""
+    if outcome.rivals:
+        say(
+            f"{study} is also imported by {', '.join(sorted(outcome.rivals))}; one copy of each run is kept. "
+            "One importer is enough: stop the others."
+        )
 
 
 def import_records(
@@ -92,40 +118,70 @@ def import_records(
     liveness: Liveness,
     whole: bool,
     stop: Event | None = None,
+    progress: Progress | None = None,
+    outcome: Outcome | None = None,
 ) -> Outcome:
     """Bring these records of a study into the store. Call it under `waiting.one_writer`.
 
     Args:
         found: the records by key.
-        whole: `found` is all there is on disk: whatever else still says RUNNING in MLflow was killed.
-        stop: set, it ends the import after the record at hand.
+        whole: `found` is all there is on disk: whatever else of this importer says RUNNING in MLflow was killed.
+        stop: set, it ends the import after the records that were begun.
+        outcome: of an import that the tracker interrupted; it is completed.
 
     Raises:
         TrackerDown: the tracker failed on the way; what is missing is imported by the next call.
+        UserError: another importer keeps on writing other records of the same runs.
     """
-    outcome = Outcome()
+    outcome, progress, stop = outcome or Outcome(), progress or Progress(lambda _: None), stop or Event()
+    outcome.problems.clear()
     with tracker_errors(store.uri):
+        progress.at(f"looking for {study} in {redact(store.uri, store.uri)}")
         if not found and not find_experiment(store, study):
             return outcome
         experiment = make_experiment(store, study)
-        known = _known_runs(store, experiment, None if whole or len(found) > FEW else list(found))
-        for key, item in found.items():
-            if stop and stop.is_set():
-                return outcome
-            try:
-                changed = _import_one(store, experiment, item, known.get(key, []), liveness)
-            except UserError as problem:
-                if item.directory.exists():  # else it was moved away while it was read, and is found again
-                    outcome.problems[key] = str(problem)
-                continue
-            if changed:
-                outcome.written.append(key)
-            else:
-                outcome.unchanged += 1
-        if whole:
-            for key in known.keys() - found.keys():
-                _bury(store, known[key])
+        job = _Import(store, study, experiment, found, liveness, progress, outcome)
+        for _ in range(LOOKS):
+            progress.at(job.step(f"listing the runs of {study}"))
+            known = runs_by_key(store, experiment, None if whole or len(found) > FEW else list(found))
+            changed = _look(job, known, stop)
+            if whole:
+                for key in known.keys() - found.keys():
+                    _bury(store, known[key])
+            if not changed:
+                break
+            if job.conflicts:
+                stop.wait(random.random() / 5)  # two importers that quarrel fall out of step
+        else:
+            if job.conflicts:
+                raise job.conflicts[-1]
+            raise UserError(
+                f"{', '.join(sorted(outcome.rivals)) or 'Someone else'} writes other records of {study} into "
+                f"{redact(store.uri, store.uri)} at the same time; stop one of the two importers."
+            )
+    outcome.unchanged = len(found.keys() - outcome.problems.keys() - set(outcome.written))
     return outcome
+
+
+def _look(job: _Import, known: Mapping[str, Sequence[Run]], stop: Event) -> bool:
+    """Compare MLflow with the records once and set right what differs; whether anything did."""
+    changed = False
+    # in an order of its own, so that importers of two machines share the work and seldom meet
+    for key in random.sample(list(job.found), len(job.found)):
+        if stop.is_set() and key not in job.fingerprints:
+            continue  # what was begun is brought to its end
+        item = job.found[key]
+        try:
+            changed |= _settle(job, item, known.get(key, []))
+        except UserError as problem:
+            if item.directory.exists():  # else it was moved away while it was read, and is found again
+                job.outcome.problems[key] = str(problem)
+        except MlflowException as error:
+            if not is_conflict(error):
+                raise
+            job.conflicts.append(error)
+            changed = True
+    return changed
 
 
 def bury_vanished(store: Store, study: str, keys: Sequence[str]) -> None:
@@ -133,115 +189,61 @@ def bury_vanished(store: Store, study: str, keys: Sequence[str]) -> None:
     with tracker_errors(store.uri):
         experiment = find_experiment(store, study)
         if experiment is not None:
-            for runs in _known_runs(store, experiment.experiment_id, keys).values():
+            for runs in runs_by_key(store, experiment.experiment_id, keys).values():
                 _bury(store, runs)
 
 
 def _bury(store: Store, runs: Sequence[Run]) -> None:
     for run in runs:
-        if run.info.status == RUNNING:
+        if run.info.status == RUNNING and is_own(store, run):
             store.client.set_tag(run.info.run_id, MESSAGE, "Its record was deleted while it ran.")
             store.client.set_terminated(run.info.run_id, KILLED)
 
 
-def _known_runs(store: Store, experiment: str, keys: Sequence[str] | None) -> dict[str, list[Run]]:
-    """The active training runs by key: all, or those of a few keys."""
-    if keys is None:
-        runs = search_runs(store, experiment)
-    else:
-        runs = [run for key in keys for run in search_runs(store, experiment, f"tags.`{KEY}` = '{key}'")]
-    known: dict[str, list[Run]] = {}
-    for run in runs:
-        if KEY in run.data.tags:
-            known.setdefault(run.data.tags[KEY], []).append(run)
-    return known
+def _settle(job: _Import, item: Found, listed: Sequence[Run]) -> bool:
+    """Make MLflow say once what the record says; whether that took any writing.
 
-
-def _import_one(store: Store, experiment: str, item: Found, known: Sequence[Run], liveness: Liveness) -> bool:
-    """Make MLflow say what the record says; whether that took any writing."""
-    reading = None
-    if item.finished:
-        fingerprint = finished_fingerprint(item.directory)
-    else:
-        reading = _read(item, liveness)
-        fingerprint = live_fingerprint(reading.record, reading.status)
-    if len(known) == 1 and known[0].data.tags.get(FINGERPRINT) == fingerprint:
+    Args:
+        listed: the runs of that key in a listing, which may be out of date by now.
+    """
+    fingerprint, reading = job.fingerprints.get(item.key), None
+    if fingerprint is None:
+        fingerprint, reading = describe(item, job.liveness)
+        job.fingerprints[item.key] = fingerprint
+    if _is_settled(listed, fingerprint):
         return False
-    reading = reading or _read(item, liveness)
-    current, last_step = _continued(store, reading, known)
-    for run in known:
-        if current is None or run.info.run_id != current.info.run_id:
+    store = job.store
+    job.progress.at(job.step(f"looking up {item.key}"))
+    known = runs_by_key(store, job.experiment, [item.key]).get(item.key, [])
+    if _is_settled(known, fingerprint):
+        return False
+    whole = sorted(run.info.run_id for run in known if run.data.tags.get(FINGERPRINT) == fingerprint)
+    job.outcome.rivals.update(
+        run.data.tags[IMPORTER]
+        for run in known
+        if not is_own(store, run) and run.data.tags.get(FINGERPRINT) in (None, fingerprint)
+    )
+    job.progress.at(job.step(f"writing {item.key}"))
+    if whole:
+        for run in known:
+            if run.info.run_id != whole[0]:
+                store.client.delete_run(run.info.run_id)
+        return True
+    if reading is None:  # another importer deleted what this one had found
+        fingerprint, reading = describe(item, job.liveness)
+        job.fingerprints[item.key] = fingerprint
+    reading = reading or read(item, job.liveness)
+    current, last_step = continued(store, reading, known)
+    run_id = write(store, job.experiment, reading, fingerprint, current, last_step)
+    for run in known:  # what it replaces; runs of others wait for the next look, they may be complete by then
+        if run.info.run_id != run_id and is_own(store, run):
             store.client.delete_run(run.info.run_id)
-    _write(store, experiment, reading, fingerprint, current, last_step)
+    if item.key not in job.outcome.written:
+        job.outcome.written.append(item.key)
+    job.progress.advance()
     return True
 
 
-def _read(item: Found, liveness: Liveness) -> Reading:
-    record = read_record(item.directory)
-    if record.run.key != item.key or record.run.study != item.study:
-        raise UserError(
-            f"The record {item.directory} is of the run {record.run.study}/{record.run.key}; "
-            "rename the folder, or delete it and run again."
-        )
-    status, message = true_status(record, liveness, datetime.now(UTC))
-    values, end = (record.summary, "finished_at") if record.summary else (record.live, "updated_at")
-    started, ended = (moment(values, name, item.directory) for name in ("started_at", end))
-    return Reading(record, status, message, started, max(started, ended))
-
-
-def _continued(store: Store, reading: Reading, known: Sequence[Run]) -> tuple[Run | None, int]:
-    """The MLflow run that this record goes on, and the last step it holds; (None, 0) where a new one is due.
-
-    The last step is read back from MLflow: a tag of it could be older than the points if an importer died
-    between the two. The points of a row are written together or not at all.
-    """
-    record = reading.record
-    losses = dict(zip(*(record.history[name].to_pylist() for name in ("step", "train_loss")), strict=True))
-    for run in known:
-        tags = run.data.tags
-        half_written = FINGERPRINT not in tags or run.data.metrics.keys() - set(entities.CURVES)
-        if half_written or tags.get(SPEC_DIGEST) != record.run.digest or run.info.status == FINISHED:
-            continue
-        points = store.client.get_metric_history(run.info.run_id, "train_loss")
-        agree = all(entities.same_value(p.value, losses[p.step]) for p in points if p.step in losses)
-        agree &= reading.status != FINISHED or all(p.step in losses for p in points)
-        if agree and len({p.step for p in points}) == len(points):
-            return run, max((p.step for p in points), default=0)
-    return None, 0
-
-
-def _write(
-    store: Store, experiment: str, reading: Reading, fingerprint: str, current: Run | None, last_step: int
-) -> None:
-    """Write what is missing: params, points after `last_step`, tags, inputs, status; the fingerprint last."""
-    client, record = store.client, reading.record
-    texts = entities.tags(record, reading.message)
-    if current is None:
-        run = client.create_run(
-            experiment,
-            start_time=entities.milliseconds(reading.started),
-            tags={tag.key: tag.value for tag in texts},
-            run_name=record.run.key,
-        )
-        client.log_batch(run.info.run_id, params=entities.params(record))
-    else:
-        run = current
-        client.log_batch(run.info.run_id, tags=texts)
-        if not reading.message and MESSAGE in current.data.tags:
-            client.delete_tag(run.info.run_id, MESSAGE)
-    run_id = run.info.run_id
-    batch: list[Metric] = []
-    for points in entities.history_metrics(record, last_step, reading.started, reading.ended):
-        if len(batch) + len(points) > BATCH:
-            client.log_batch(run_id, metrics=batch)
-            batch = []
-        batch.extend(points)
-    if record.summary:
-        batch += entities.summary_metrics(record, reading.ended)
-        client.log_inputs(run_id, entities.datasets(record))
-    client.log_batch(run_id, metrics=batch)
-    if reading.status != RUNNING:
-        client.set_terminated(run_id, reading.status, entities.milliseconds(reading.ended))
-    elif run.info.status != RUNNING:  # it was killed and goes on
-        client.update_run(run_id, status=RUNNING)
-    client.set_tag(run_id, FINGERPRINT, fingerprint)
+def _is_settled(runs: Sequence[Run], fingerprint: str) -> bool:
+    """Whether these are one run, and it says what the record says."""
+    return len(runs) == 1 and runs[0].data.tags.get(FINGERPRINT) == fingerprint

@@ -1,12 +1,12 @@
-"""The tracking store: opened, created whole or not at all, and its errors said in sentences without secrets."""
+"""The tracking store: opened, created whole or not at all, and searched."""
 
 from __future__ import annotations
 
+import glob
 import logging
-import os
-import re
-import sqlite3
-from collections.abc import Iterator, Sequence
+import secrets
+import socket
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,28 +15,20 @@ from urllib.parse import unquote, urlsplit
 import sqlalchemy
 from mlflow.entities import Experiment, Run, ViewType
 from mlflow.exceptions import MlflowException
-from mlflow.store.db.db_types import DATABASE_ENGINES
+from mlflow.store.db.db_types import DATABASE_ENGINES, POSTGRES
 from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 from mlflow.tracking import MlflowClient
-from sqlalchemy.exc import ArgumentError, OperationalError, SQLAlchemyError
 
 from shapelaw.errors import UserError
-from shapelaw.tracking.waiting import TrackerDown
+from shapelaw.tracking.errors import is_conflict, tracker_errors
+from shapelaw.tracking.redaction import redact
 
 KEY, STUDY, SUMMARY_OF = "key", "study", "summary_of"  # tags: of a training run; of a study's summary run
+FINGERPRINT = "fingerprint"  # tag of a run that is whole, written last
 PAGE = 1000  # runs a page of a search
-SECRETS = ("MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN")
-_DOWN = {
-    "INTERNAL_ERROR",
-    "TEMPORARILY_UNAVAILABLE",
-    "DEADLINE_EXCEEDED",
-    "REQUEST_LIMIT_EXCEEDED",
-    "RESOURCE_EXHAUSTED",
-    "ABORTED",
-    "RESOURCE_DOES_NOT_EXIST",  # someone deleted it meanwhile
-}
-_HALF_MIGRATED = re.compile("already exists|duplicate column|no such (table|column)")
-_REFUSED = ("UNAUTHENTICATED", "PERMISSION_DENIED", "CUSTOMER_UNAUTHORIZED")
+FEW = 30  # up to so many keys are looked up one by one instead of listing the experiment
+LOOKS = 20  # after so many looks at a store, two writers can't agree
+_CREATION_LOCK = 0x73686170656C6177  # of a PostgreSQL database, for who makes MLflow's tables in it
 
 
 @dataclass(frozen=True)
@@ -47,11 +39,13 @@ class Store:
         uri: the tracking URI; may hold a password, so show `redact(uri)`.
         client: MLflow's client of it.
         artifacts: URI of the folder for artifacts; None where a tracking server decides.
+        importer: who writes: this machine and its results folder.
     """
 
     uri: str
     client: MlflowClient
     artifacts: str | None
+    importer: str
 
 
 def default_uri(results: Path) -> str:
@@ -66,40 +60,46 @@ def open_store(uri: str, results: Path) -> Store:
         UserError: the URI is wrong, credentials are refused, or the store is of another MLflow or broken.
         TrackerDown: it can't be reached or is locked.
     """
-    for name in (
-        "mlflow",
-        "alembic",
-    ):  # their chatter and their tracebacks; every error is raised all the same
+    for name in ("mlflow", "alembic"):  # their chatter and tracebacks; every error is raised all the same
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    scheme = urlsplit(uri).scheme
+    try:
+        scheme, host, _ = urlsplit(uri).scheme, urlsplit(uri).hostname, urlsplit(uri).port
+    except ValueError:  # its text may hold a part of the password
+        raise UserError(
+            f"The tracking URI {redact(uri, uri)!r} is not a valid one; check its host and port."
+        ) from None
     if scheme in ("", "file"):
         raise UserError(
-            f"The tracking URI {redact(uri)!r} is not one of a tracking store; use sqlite:///PATH.db, "
+            f"The tracking URI {redact(uri, uri)!r} is not one of a tracking store; use sqlite:///PATH.db, "
             "http(s)://HOST:PORT, or a database URI such as postgresql://..."
         )
-    if scheme in ("http", "https") and not urlsplit(uri).hostname:
-        raise UserError(f"The tracking URI {redact(uri)!r} names no host; write http(s)://HOST:PORT.")
+    if scheme in ("http", "https") and not host:
+        raise UserError(f"The tracking URI {redact(uri, uri)!r} names no host; write http(s)://HOST:PORT.")
     artifacts = (results.absolute() / "mlartifacts").as_uri()
     with tracker_errors(uri, opening=True):
         if scheme.startswith("sqlite"):
             _create_sqlite(uri, artifacts)
         if scheme.partition("+")[0] in DATABASE_ENGINES:
             _probe(uri)
-        client = MlflowClient(uri)
-        client.search_experiments(max_results=1)
-    return Store(uri, client, None if scheme in ("http", "https") else artifacts)
+        with _one_creator(uri):
+            client = MlflowClient(uri)
+            client.search_experiments(max_results=1)
+    importer = f"{socket.gethostname()}:{results.absolute()}"
+    return Store(uri, client, None if scheme in ("http", "https") else artifacts, importer)
 
 
 def _create_sqlite(uri: str, artifacts: str) -> None:
     """Create a SQLite store under another name and rename it: a half-migrated one never has the name."""
     path = Path(unquote(urlsplit(uri).path.removeprefix("/")))
     if path.name in ("", ":memory:"):
-        raise UserError(f"The tracking URI {uri!r} names no file; write sqlite:///PATH.db.")
+        raise UserError(f"The tracking URI {redact(uri, uri)!r} names no file; write sqlite:///PATH.db.")
     if path.exists():
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.new")
-    unfinished.unlink(missing_ok=True)  # of a process that was killed here
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*.new*"):  # by an attempt that ended here
+        left.unlink(missing_ok=True)
+    # a name of its own: MLflow keeps connections by name, and would go on with a file that is deleted
+    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
     store = SqlAlchemyStore(f"sqlite:///{unfinished}", artifacts)  # type: ignore[no-untyped-call]
     store.engine.dispose()
     unfinished.rename(path)
@@ -114,74 +114,15 @@ def _probe(uri: str) -> None:
 
 
 @contextmanager
-def tracker_errors(uri: str, opening: bool = False) -> Iterator[None]:
-    """Turn what MLflow and the database raise into `UserError` or `TrackerDown`, secrets removed.
-
-    An error that is neither, such as a value that MLflow refuses, is a bug and passes unchanged.
-    """
-    shown = redact(uri)
-    try:
+def _one_creator(uri: str) -> Iterator[None]:
+    """Let one importer at a time make MLflow's tables in a PostgreSQL database; MLflow minds its own machine alone."""
+    if not uri.startswith(POSTGRES):
         yield
-    except MlflowException as error:
-        reason, cause = _one_line(redact(str(error))), error.__cause__
-        code = error.error_code
-        if code in _REFUSED:
-            raise UserError(
-                f"The tracker {shown} refuses the credentials; set MLFLOW_TRACKING_USERNAME and "
-                "MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN."
-            ) from error
-        if "unsupported URI" in reason:
-            raise UserError(
-                f"MLflow knows no tracking store of the kind of {shown!r}; use sqlite:///PATH.db, "
-                "http(s)://HOST:PORT, or a database URI such as postgresql://..."
-            ) from error
-        if code == "ENDPOINT_NOT_FOUND" or "valid JSON format" in reason or "Invalid url" in reason:
-            raise UserError(f"There is no MLflow tracking server at {shown}; check the URI.") from error
-        if "out-of-date database schema" in reason:
-            raise UserError(
-                f"The store {shown} is of another MLflow version; back it up and run `mlflow db upgrade` on it."
-            ) from error
-        if isinstance(cause, sqlite3.Error | SQLAlchemyError) or code in _DOWN:
-            raise TrackerDown(f"{shown} does not answer as it should ({reason})") from error
-        raise
-    except OperationalError as error:
-        reason = _one_line(redact(str(error.orig)))
-        if "unable to open database file" in reason:
-            raise UserError(f"The database file of {shown} can't be opened ({reason}).") from error
-        if opening and _HALF_MIGRATED.search(reason):
-            raise UserError(_broken(shown, reason)) from error
-        raise TrackerDown(f"{shown} is not available ({reason})") from error
-    except ArgumentError as error:
-        raise UserError(f"The tracking URI {shown!r} is not a valid one of a database.") from error
-    except SQLAlchemyError as error:
-        raise UserError(_broken(shown, _one_line(redact(str(error))))) from error
-    except ModuleNotFoundError as error:
-        raise UserError(f"The store {shown} needs the Python package {error.name}; install it.") from error
-    except OSError as error:
-        if opening:
-            raise UserError(f"The store {shown} can't be opened ({redact(str(error))}).") from error
-        raise TrackerDown(f"{shown} is not available ({_one_line(redact(str(error)))})") from error
-
-
-def _broken(shown: str, reason: str) -> str:
-    return (
-        f"The store {shown} is not a whole MLflow store ({reason}); delete or repair it and import again: "
-        "the records hold everything."
-    )
-
-
-def _one_line(text: str, limit: int = 300) -> str:
-    line = " ".join(text.split()).rstrip(".")
-    return line if len(line) <= limit else line[:limit] + " ..."
-
-
-def redact(text: str) -> str:
-    """The text without user information and queries of URIs, and without MLflow's credentials."""
-    for name in SECRETS:
-        if secret := os.environ.get(name):
-            text = text.replace(secret, "***")
-    text = re.sub(r"(\w://)[^\s'\"]*@", r"\1***@", text)
-    return re.sub(r"(\w://[^\s'\"?]*)\?[^\s'\"]*", r"\1?***", text)
+        return
+    engine = sqlalchemy.create_engine(uri, poolclass=sqlalchemy.NullPool)
+    with engine.connect() as connection:
+        connection.execute(sqlalchemy.select(sqlalchemy.func.pg_advisory_lock(_CREATION_LOCK)))
+        yield  # closing the connection gives the lock back
 
 
 def find_experiment(store: Store, study: str) -> Experiment | None:
@@ -198,7 +139,12 @@ def make_experiment(store: Store, study: str) -> str:
     experiment = store.client.get_experiment_by_name(study)
     if experiment is None:
         location = f"{store.artifacts}/{study}" if store.artifacts else None
-        return str(store.client.create_experiment(study, artifact_location=location))
+        try:
+            return str(store.client.create_experiment(study, artifact_location=location))
+        except MlflowException as error:
+            experiment = store.client.get_experiment_by_name(study)
+            if experiment is None or not is_conflict(error):  # else another importer was first
+                raise
     if experiment.lifecycle_stage != "active":
         store.client.restore_experiment(experiment.experiment_id)
         for run in search_runs(store, experiment.experiment_id):
@@ -209,14 +155,30 @@ def make_experiment(store: Store, study: str) -> str:
 def search_runs(
     store: Store, experiment_id: str, filter_string: str = "", page_size: int = PAGE
 ) -> Sequence[Run]:
-    """All active runs of an experiment that the filter lets through, however many pages they fill."""
-    runs: list[Run] = []
+    """All active runs of an experiment that the filter lets through, however many pages they fill, each once.
+
+    Where other importers write meanwhile, pages shift: a run of more than one page of them may be left out.
+    """
+    runs: dict[str, Run] = {}
     token = None
     while True:
         page = store.client.search_runs(
             [experiment_id], filter_string, ViewType.ACTIVE_ONLY, max_results=page_size, page_token=token
         )
-        runs += page
+        runs |= {run.info.run_id: run for run in page}
         token = page.token
         if not token:
-            return runs
+            return list(runs.values())
+
+
+def runs_by_key(store: Store, experiment_id: str, keys: Iterable[str] | None) -> dict[str, list[Run]]:
+    """The active training runs by key: all, or those of a few keys, one request each."""
+    if keys is None:
+        runs = search_runs(store, experiment_id)
+    else:
+        runs = [run for key in keys for run in search_runs(store, experiment_id, f"tags.`{KEY}` = '{key}'")]
+    known: dict[str, list[Run]] = {}
+    for run in runs:
+        if KEY in run.data.tags:
+            known.setdefault(run.data.tags[KEY], []).append(run)
+    return known

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from mlflow.entities import Metric, Param, RunTag
+from mlflow.exceptions import MlflowException
 
 from shapelaw.errors import UserError
 from shapelaw.records import FINISHED
-from shapelaw.tracking.entities import FINGERPRINT, TEXT_LIMIT, is_number, milliseconds, valid_name
-from shapelaw.tracking.store import STUDY, SUMMARY_OF, Store, make_experiment, search_runs, tracker_errors
+from shapelaw.tracking.entities import TEXT_LIMIT, is_number, milliseconds, valid_name
+from shapelaw.tracking.errors import is_conflict, tracker_errors
+from shapelaw.tracking.redaction import redact
+from shapelaw.tracking.store import (
+    FINGERPRINT,
+    LOOKS,
+    STUDY,
+    SUMMARY_OF,
+    Store,
+    make_experiment,
+    search_runs,
+)
 
 
 def log_summary(store: Store, study: str, artifacts: Sequence[Path], metrics: Path | None) -> str:
@@ -26,7 +37,8 @@ def log_summary(store: Store, study: str, artifacts: Sequence[Path], metrics: Pa
             names such as `depth_width.slope`; the file itself is an artifact too.
 
     Raises:
-        UserError: a file is missing, two have one name, or `metrics` is not a JSON object.
+        UserError: a file is missing, two have one name, or `metrics` is not a JSON object,
+            or another machine keeps on logging other results of this study.
         TrackerDown: the tracker failed; log again, nothing is doubled.
     """
     files = [*artifacts, *([metrics] if metrics else [])]
@@ -34,25 +46,53 @@ def log_summary(store: Store, study: str, artifacts: Sequence[Path], metrics: Pa
     numbers, texts = _flatten_file(metrics) if metrics else ({}, {})
     fingerprint = _fingerprint(files)
     with tracker_errors(store.uri):
-        client, experiment = store.client, make_experiment(store, study)
-        known = search_runs(store, experiment, f"tags.`{SUMMARY_OF}` = '{study}'")
-        if len(known) == 1 and known[0].data.tags.get(FINGERPRINT) == fingerprint:
-            return str(known[0].info.run_id)
-        for run in known:
-            client.delete_run(run.info.run_id)
-        tags = {SUMMARY_OF: study, STUDY: study}
-        run_id = str(client.create_run(experiment, tags=tags, run_name=f"{study} summary").info.run_id)
-        now = milliseconds(datetime.now(UTC))
-        points = [Metric(name, value, now, 0) for name, value in numbers.items()]
-        words = [Param(name, text) for name, text in texts.items()]
-        for start in range(0, len(points), 1000):  # MLflow's limits for one request
-            client.log_batch(run_id, metrics=points[start : start + 1000])
-        for start in range(0, len(words), 100):
-            client.log_batch(run_id, params=words[start : start + 100])
-        for file in files:
-            client.log_artifact(run_id, str(file))
-        client.set_terminated(run_id, FINISHED)
-        client.log_batch(run_id, tags=[RunTag(FINGERPRINT, fingerprint)])
+        experiment = make_experiment(store, study)
+        for _ in range(LOOKS):  # another machine may log the same study now: look until one whole run is left
+            known = search_runs(store, experiment, f"tags.`{SUMMARY_OF}` = '{study}'")
+            whole = sorted(run.info.run_id for run in known if run.data.tags.get(FINGERPRINT) == fingerprint)
+            if whole and len(known) == 1:
+                return str(whole[0])
+            try:
+                kept = (
+                    whole[0]
+                    if whole
+                    else _write(store, experiment, study, files, numbers, texts, fingerprint)
+                )
+                for run in known:
+                    if run.info.run_id != kept:
+                        store.client.delete_run(run.info.run_id)
+            except MlflowException as error:
+                if not is_conflict(error):
+                    raise
+    raise UserError(
+        f"Someone else logs other results of {study} into {redact(store.uri, store.uri)} at the same time; "
+        "stop one of the two."
+    )
+
+
+def _write(
+    store: Store,
+    experiment: str,
+    study: str,
+    files: Sequence[Path],
+    numbers: Mapping[str, float],
+    texts: Mapping[str, str],
+    fingerprint: str,
+) -> str:
+    """A new summary run, its fingerprint written last; its id."""
+    client, tags = store.client, {SUMMARY_OF: study, STUDY: study}
+    run_id = str(client.create_run(experiment, tags=tags, run_name=f"{study} summary").info.run_id)
+    now = milliseconds(datetime.now(UTC))
+    points = [Metric(name, value, now, 0) for name, value in numbers.items()]
+    words = [Param(name, text) for name, text in texts.items()]
+    for start in range(0, len(points), 1000):  # MLflow's limits for one request
+        client.log_batch(run_id, metrics=points[start : start + 1000])
+    for start in range(0, len(words), 100):
+        client.log_batch(run_id, params=words[start : start + 100])
+    for file in files:
+        client.log_artifact(run_id, str(file))
+    client.set_terminated(run_id, FINISHED)
+    client.log_batch(run_id, tags=[RunTag(FINGERPRINT, fingerprint)])
     return run_id
 
 

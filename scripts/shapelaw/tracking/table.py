@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,7 +12,10 @@ from mlflow.entities import Run
 
 from shapelaw.errors import UserError
 from shapelaw.records import write_bytes
-from shapelaw.tracking.store import KEY, STUDY, Store, find_experiment, redact, search_runs, tracker_errors
+from shapelaw.tracking.errors import tracker_errors
+from shapelaw.tracking.redaction import redact
+from shapelaw.tracking.store import FEW, FINGERPRINT, KEY, STUDY, Store, find_experiment, runs_by_key
+from shapelaw.tracking.waiting import Progress
 
 _PARAMS: dict[str, pa.DataType] = {
     "corpus": pa.string(),
@@ -51,7 +54,9 @@ SCHEMA = pa.schema(
 )
 
 
-def read_runs(store: Store, study: str, keys: Collection[str] | None = None) -> pa.Table:
+def read_runs(
+    store: Store, study: str, keys: Collection[str] | None = None, progress: Progress | None = None
+) -> pa.Table:
     """The training runs of a study, one row a run, sorted by key; columns as in `SCHEMA`.
 
     Args:
@@ -61,16 +66,24 @@ def read_runs(store: Store, study: str, keys: Collection[str] | None = None) -> 
         UserError: keys are missing in MLflow, or a key has two active runs; the sentence names them.
         TrackerDown: the tracker failed.
     """
+    if progress:
+        progress.at(f"reading the runs of {study} from {redact(store.uri, store.uri)}")
     with tracker_errors(store.uri):
         experiment = find_experiment(store, study)
-        runs = search_runs(store, experiment.experiment_id) if experiment else []
-    runs = [run for run in runs if run.data.tags.get(STUDY) == study and KEY in run.data.tags]
-    if keys is not None:
-        runs = [run for run in runs if run.data.tags[KEY] in keys]
+        found = runs_by_key(store, experiment.experiment_id, None) if experiment else {}
+        missing = sorted(set(keys or ()) - found.keys())
+        if experiment and 0 < len(missing) <= FEW:  # pages shift where another importer writes meanwhile
+            found |= runs_by_key(store, experiment.experiment_id, missing)
+    runs = [
+        run
+        for key in (found if keys is None else set(keys) & found.keys())
+        for run in _whole_runs(found[key])
+        if run.data.tags.get(STUDY) == study
+    ]
     present = [run.data.tags[KEY] for run in runs]
     if missing := sorted(set(keys or ()) - set(present)):
         raise UserError(
-            f"MLflow ({redact(store.uri)}) has no run of {named(missing)} in the experiment {study}; "
+            f"MLflow ({redact(store.uri, store.uri)}) has no run of {named(missing)} in the experiment {study}; "
             "train what is missing, then import again."
         )
     if twice := sorted(key for key, count in Counter(present).items() if count > 1):
@@ -79,6 +92,17 @@ def read_runs(store: Store, study: str, keys: Collection[str] | None = None) -> 
         )
     rows = sorted((_row(run) for run in runs), key=lambda row: str(row["key"]))
     return pa.Table.from_pylist(rows, schema=SCHEMA)
+
+
+def _whole_runs(runs: Sequence[Run]) -> Sequence[Run]:
+    """The runs of a key that are imported whole, one of each content.
+
+    Two importers may have written the same just now; the one with the smallest id will stay.
+    """
+    whole = sorted(
+        (run for run in runs if FINGERPRINT in run.data.tags), key=lambda run: str(run.info.run_id)
+    )
+    return list({run.data.tags[FINGERPRINT]: run for run in reversed(whole)}.values())
 
 
 def _row(run: Run) -> dict[str, str | int | float | None]:
@@ -123,7 +147,11 @@ def read_keys(path: Path) -> list[str]:
 
 
 def write_runs(path: Path, table: pa.Table) -> None:
-    """Write the table, atomically."""
+    """Write the table, atomically.
+
+    Raises:
+        UserError: the disk is full, read-only or broken.
+    """
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink)
     write_bytes(path, sink.getvalue().to_pybytes())
