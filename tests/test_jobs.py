@@ -31,7 +31,8 @@ def test_a_level_asks_enough_for_each_of_its_runs(some: list[Run], gpus: int) ->
     together = job_resources(some, RATE, gpus, 10**9, 1)
     for run in some:
         alone = job_resources([run], RATE, gpus, 10**9, 1)
-        assert together.memory_mb >= alone.memory_mb and together.minutes >= alone.minutes
+        assert together.memory_mb >= alone.memory_mb
+        assert together.minutes >= alone.minutes
         assert alone.minutes > train_minutes(run, RATE)
         if gpus:
             assert alone.memory_mb * 1e6 > 12 * run.shape.params  # a checkpoint fits
