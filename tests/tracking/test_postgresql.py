@@ -1,0 +1,205 @@
+"""PostgreSQL under the server: it crashes; importers of two machines write into it at once, by mistake."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from disturbed import FULL_LENGTH, OUTAGE, WAITING, importing, undisturbed, with_runs
+from made_records import finish, make_run, other_spec, write_finished, write_live
+from places import SCRIPTS, Place, serve, silent, wait_for
+from postgres import Cluster
+from racing import race
+from stored import active_runs, content
+
+from shapelaw.tracking.follow import follow
+from shapelaw.tracking.store import open_store
+
+
+@pytest.fixture(scope="module")
+def database(postgres: Cluster) -> str:
+    """The URI of a database."""
+    return postgres.new_database()
+
+
+@pytest.fixture(scope="module")
+def server(database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A tracking server over it."""
+    with serve(database, tmp_path_factory.mktemp("served")) as uri:
+        yield uri
+
+
+@pytest.fixture
+def machines(tmp_path: Path, study_names: Iterator[str], server: str) -> list[Place]:
+    """Two results folders with the same records and a lock each, as where a lock does not reach other machines."""
+    (tmp_path / "a" / "runs").mkdir(parents=True)
+    (tmp_path / "a" / "checkpoints").mkdir()
+    (tmp_path / "b").mkdir()
+    for name in ("runs", "checkpoints"):
+        (tmp_path / "b" / name).symlink_to(tmp_path / "a" / name)
+    study = next(study_names)
+    return [Place(tmp_path / name, server, study) for name in ("a", "b")]
+
+
+@pytest.mark.parametrize("through", ["server", "directly"])
+def test_a_postgresql_that_crashes_and_recovers(
+    through: str, machines: list[Place], database: str, postgres: Cluster, tmp_path: Path, empty_store: Path
+) -> None:
+    place = machines[0] if through == "server" else Place(machines[0].results, database, machines[0].study)
+    with importing(with_runs(place)) as work:
+        work.wait_for_runs(1)
+        postgres.stop()
+        work.wait_for_word(WAITING)
+        time.sleep(OUTAGE if FULL_LENGTH else 0)
+        postgres.start()
+    assert postgres.password not in "".join(work.said)
+    assert content(place.store(), place.study) == undisturbed(place, tmp_path / "alone", empty_store)
+    assert place.import_all().written == []
+
+
+def test_the_same_runs_at_the_same_moment(
+    machines: list[Place], study_names: Iterator[str], tmp_path: Path, empty_store: Path
+) -> None:
+    studies = [next(study_names) for _ in range(5)]
+    for study in studies:
+        for seed in range(3):
+            write_finished(machines[0].results, make_run(study, seed))
+    figure = tmp_path / "figure.svg"
+    figure.write_text("<svg/>")
+    said = race([place.results for place in machines], machines[0].uri, studies, [figure])
+    store = machines[0].store()
+    for number, study in enumerate(studies):
+        runs = content(store, study)
+        runs.pop(f"{study} summary")
+        assert runs == undisturbed(
+            Place(machines[0].results, machines[0].uri, study), tmp_path / f"alone{number}", empty_store
+        )
+    sentences = [sentence for each in said for sentence in each]
+    assert any("is also imported by" in sentence for sentence in sentences), (
+        "they never met: nothing was tested"
+    )
+    assert not [sentence for sentence in sentences if "Waiting" in sentence]
+
+
+def test_many_runs_by_two_commands(machines: list[Place], tmp_path: Path) -> None:
+    place, number = machines[0], 1000 if FULL_LENGTH else 60
+    with_runs(place, number)
+    command = [sys.executable, str(SCRIPTS / "import_runs.py"), "--uri", place.uri, "--study", place.study]
+    both = [
+        subprocess.Popen(
+            [*command, "--results", each.results, "--out", each.results / "runs.parquet"],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for each in machines
+    ]
+    errors = [process.communicate(timeout=900)[1] for process in both]
+    assert [process.returncode for process in both] == [0, 0], errors
+    print(*errors)
+    runs = active_runs(place.store(), place.study)
+    assert len(runs) == number
+    tables = [pq.read_table(each.results / "runs.parquet") for each in machines]
+    assert tables[0].num_rows == number
+    assert tables[0].drop_columns("run_id").equals(tables[1].drop_columns("run_id"))
+    assert place.import_all().unchanged == number
+
+
+def test_one_is_killed_and_the_other_completes(
+    machines: list[Place], tmp_path: Path, empty_store: Path
+) -> None:
+    place, other = machines
+    for seed in range(12):
+        write_finished(place.results, make_run(place.study, seed))
+    command = [sys.executable, str(SCRIPTS / "import_runs.py"), "--uri", place.uri, "--study", place.study]
+    killed = subprocess.Popen([*command, "--results", place.results, "--out", tmp_path / "runs.parquet"])
+    store = place.store()
+    wait_for(lambda: store.client.get_experiment_by_name(place.study) is not None, 60)
+    wait_for(lambda: bool(active_runs(store, place.study)), 60)
+    killed.kill()
+    killed.wait()
+    other.import_all()
+    assert content(store, place.study) == undisturbed(place, tmp_path / "alone", empty_store)
+    assert [each.import_all().written for each in machines] == [[], []]
+
+
+@contextmanager
+def following(place: Place) -> Iterator[None]:
+    stop = threading.Event()
+    thread = threading.Thread(target=follow, args=(place.results, place.uri, 0.02, 60, silent, stop))
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+def test_a_growing_run_followed_twice_has_each_point_once(
+    machines: list[Place], tmp_path: Path, empty_store: Path
+) -> None:
+    place, run = machines[0], make_run(machines[0].study)
+    store = place.store()
+
+    def steps() -> list[int]:
+        experiment = store.client.get_experiment_by_name(place.study)
+        found = store.client.search_runs([experiment.experiment_id]) if experiment else []
+        histories = [store.client.get_metric_history(each.info.run_id, "train_loss") for each in found]
+        return [point.step for points in histories for point in points]
+
+    with following(machines[0]), following(machines[1]):
+        for last in (10, 20, 30, 40, 50):
+            write_live(place.results, run, last=last)
+            wait_for(lambda last=last: last in steps(), 60)  # type: ignore[misc]
+        finish(place.results, run)
+        wait_for(lambda: 60 in steps(), 60)
+    assert content(store, place.study) == undisturbed(place, tmp_path / "alone", empty_store)
+
+
+def test_an_importer_leaves_the_live_runs_of_another_alone(machines: list[Place], tmp_path: Path) -> None:
+    """Its own folder says nothing of them, but it is not the folder that they come from."""
+    place, run = machines[0], make_run(machines[0].study)
+    write_live(place.results, run)
+    place.import_all()
+    elsewhere = Place(tmp_path / "elsewhere", place.uri, place.study)
+    write_finished(elsewhere.results, make_run(place.study, 1))
+    elsewhere.import_all()
+    assert active_runs(place.store(), place.study)[run.key].info.status == "RUNNING"
+
+
+def test_two_that_disagree_do_not_go_on_for_ever(machines: list[Place], tmp_path: Path) -> None:
+    place, run = machines[0], make_run(machines[0].study)
+    elsewhere = Place(tmp_path / "elsewhere", place.uri, place.study)
+    write_finished(place.results, run)
+    write_finished(elsewhere.results, other_spec(run))
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(Place.import_all, (place, elsewhere)))
+    (found,) = active_runs(place.store(), place.study).values()
+    assert found.data.tags["spec_digest"] in (run.digest, other_spec(run).digest)
+
+
+def test_two_create_the_tables_at_once(postgres: Cluster, tmp_path: Path) -> None:
+    """MLflow's own lock is a file in the temporary folder, so two machines are two such folders."""
+    uri = postgres.new_database()
+    command = [sys.executable, str(SCRIPTS / "follow_runs.py"), "--once"]
+    both = []
+    for name in ("a", "b"):
+        results = tmp_path / name
+        (results / "tmp").mkdir(parents=True)
+        environment = {**os.environ, "TMPDIR": str(results / "tmp"), "MLFLOW_TRACKING_URI": uri}
+        arguments = [*command, "--results", str(results)]
+        both.append(subprocess.Popen(arguments, env=environment, stderr=subprocess.PIPE, text=True))
+    errors = [process.communicate(timeout=120)[1] for process in both]
+    assert errors == ["", ""]
+    assert [process.returncode for process in both] == [0, 0]
+    store = open_store(uri, tmp_path)
+    assert [each.name for each in store.client.search_experiments()] == ["Default"]

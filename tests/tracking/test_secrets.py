@@ -1,0 +1,136 @@
+"""A password in the tracking URI, or beside it in the environment, is in no sentence, no log and no record."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from made_records import make_run, write_finished, write_live
+from places import Place, Script, free_port, web_server
+from postgres import Cluster
+from stored import dump
+
+from shapelaw.tracking.redaction import redact
+
+PASSWORD = "hush%21-hush"
+COMMANDS = [
+    ("import_runs.py", "--study", "depth_width", "--out", "runs.parquet"),
+    ("follow_runs.py", "--once"),
+    ("log_study.py", "--study", "depth_width", "--artifacts", "figure.svg"),
+]
+Run = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def run(
+    tmp_path: Path, script: Script, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> Run:
+    """Run a command against a URI; its exit code and all that it said or logged."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "figure.svg").write_text("<svg/>")
+    write_finished(tmp_path / "results", make_run("depth_width"))
+    write_live(tmp_path / "results", make_run("depth_width", 1))
+
+    def start(command: tuple[str, ...], uri: str, how: str) -> tuple[int, str]:
+        caplog.set_level(logging.DEBUG)
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", uri if how == "environment" else "http://wrong:wrong@wrong")
+        given = ["--uri", uri] if how == "option" else []
+        done = script(*command, "--results", "results", "--patience", 0.5, "--notice", 0.1, *given)
+        ours = [record.getMessage() for record in caplog.records if record.name.startswith("shapelaw")]
+        return done.code, "\n".join([done.output, done.errors, *ours])
+
+    return start
+
+
+def with_password(uri: str) -> str:
+    return uri.replace("://", f"://me:{PASSWORD}@")
+
+
+def shows(text: str) -> bool:
+    return "hush" in text or "me:" in text
+
+
+@pytest.mark.parametrize("how", ["option", "environment"])
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: str(command[0]))
+def test_no_command_shows_it(
+    run: Run, server: str, command: tuple[str, ...], how: str, tmp_path: Path
+) -> None:
+    code, text = run(command, with_password(server), how)
+    assert code == 0, text
+    assert not shows(text)
+    code, text = run(command, with_password(f"http://127.0.0.1:{free_port()}"), how)
+    assert code == 3
+    assert "http://***@127.0.0.1" in text
+    assert not shows(text)
+    files = [path for path in (tmp_path / "results").rglob("*") if path.is_file()]
+    assert not [path for path in files if shows(path.read_bytes().decode(errors="replace"))]
+
+
+def test_the_store_does_not_hold_it(place: Place, server: str, tmp_path: Path) -> None:
+    """Neither our tags nor MLflow's."""
+    study = "secrets of the store"
+    write_finished(place.results, make_run(study))
+    through = Place(place.results, with_password(server), study)
+    through.import_all()
+    runs = through.store().client.search_runs(
+        [through.store().client.get_experiment_by_name(study).experiment_id]  # type: ignore[union-attr]
+    )
+    assert runs
+    assert not shows(json.dumps([run.to_dictionary() for run in runs]))
+    assert not [row for row in dump(place.results) if "hush" in row]
+
+
+@pytest.mark.parametrize("how", ["option", "environment"])
+def test_the_traceback_of_a_bug_does_not_show_it(run: Run, how: str) -> None:
+    """A server that refuses a value is a bug of ours: its traceback is shown, without the secret."""
+    body = {"error_code": "INVALID_PARAMETER_VALUE", "message": f"http://me:{PASSWORD}@here and {PASSWORD}"}
+    with web_server(400, json.dumps(body).encode()) as uri:
+        code, text = run(COMMANDS[0], with_password(uri), how)
+    assert code == 1
+    assert "Traceback" in text
+    assert "INVALID_PARAMETER_VALUE" in text
+    assert not shows(text)
+
+
+def test_a_database_that_refuses_the_password(run: Run, postgres: Cluster) -> None:
+    uri = postgres.uri("postgres").replace(postgres.password, PASSWORD)
+    code, text = run(COMMANDS[0], uri, "environment")
+    assert code == 2
+    assert "postgresql://***@127.0.0.1" in text
+    assert "password authentication failed" in text
+    assert not shows(text)
+
+
+def test_a_wrong_uri_does_not_show_it(run: Run) -> None:
+    for uri in (
+        f"ftp://me:{PASSWORD}@host",
+        f"postgresql://me:{PASSWORD}@host:port/x",
+        f"//me:{PASSWORD}@host",
+        f"me:{PASSWORD}@host",
+        f"http://me:{PASSWORD}/x@host",
+    ):
+        code, text = run(COMMANDS[0], uri, "environment")
+        assert (code, shows(text)) == (2, False), text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("no secret here", "no secret here"),
+        ("http://me:hush@host:5000/api", "http://***@host:5000/api"),
+        ("mysql+pymysql://me:h:u/sh@host/db", "mysql+pymysql://***@host/db"),
+        ("http://me:h'u\"sh@host", "http://***@host"),
+        ("'https://host/x?token=hush' failed", "'https://host/x?***' failed"),
+        ("Bearer t0ps3cret was refused", "Bearer *** was refused"),
+        ("the password p@ss word is wrong", "the password *** is wrong"),
+        ("the password p%40ss%20word is wrong", "the password *** is wrong"),
+    ],
+)
+def test_secrets_are_removed(monkeypatch: pytest.MonkeyPatch, text: str, shown: str) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", "t0ps3cret")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://me:p%40ss%20word@host")
+    assert redact(text) == shown
+    assert redact(text.replace("hush", "quiet"), "http://me:quiet@host").count("quiet") == 0
