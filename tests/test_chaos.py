@@ -1,0 +1,130 @@
+"""benchmarks/chaos.py: the real workflow survives a few kills, and a difference would not go unseen."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from mlflow.tracking import MlflowClient
+from small import PYTHON, REPOSITORY
+
+from shapelaw.tracking.store import default_uri
+
+sys.path.append(str(REPOSITORY / "benchmarks"))
+
+from same_results import differences
+
+KEY = "prose-V300-L1-d8-r8-H2-t500-s0"
+RECORD = f"runs/depth_width/{KEY}"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """After five kills, with the disturbed workflow in storm/ and the undisturbed one in calm/."""
+    folder = tmp_path_factory.mktemp("chaos") / "kept"
+    options = ["--kills", "5", "--every", "2", "--steps", "500", "--widths", "8", "--folder", str(folder)]
+    command = [PYTHON, str(REPOSITORY / "benchmarks/chaos.py"), *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    (folder / "report.md").write_text(done.stdout)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def test_after_five_kills_every_result_is_that_of_an_undisturbed_run(folder: Path) -> None:
+    text = (folder / "report.md").read_text()
+    assert "5 of 5 kills survived" in text
+    assert "Every file of the results and every run in MLflow equals the undisturbed run's." in text
+    kills = json.loads((folder / "kills.json").read_text())
+    assert len(kills) == 5
+    assert {kill["signal"] for kill in kills} <= {"SIGKILL", "SIGTERM"}
+    assert (folder / f"storm/results/{RECORD}/summary.json").exists()
+
+
+def store(results: Path) -> MlflowClient:
+    return MlflowClient(default_uri(results))
+
+
+def tracked(results: Path) -> str:
+    """The id of a run in MLflow."""
+    client = store(results)
+    experiment = client.get_experiment_by_name("depth_width")
+    assert experiment is not None
+    (run,) = client.search_runs([experiment.experiment_id], f"tags.`key` = '{KEY}'")
+    return str(run.info.run_id)
+
+
+def change_a_digit(results: Path) -> None:
+    path = results / "depth_width/seed_noise.csv"
+    path.write_text(path.read_text().replace("8", "9", 1))
+
+
+def cut_a_history(results: Path) -> None:
+    path = results / RECORD / "history.parquet"
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def change_a_loss(results: Path) -> None:
+    path = results / RECORD / "summary.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"test_loss": 0.5}))
+
+
+def leave_a_file(results: Path) -> None:
+    (results / RECORD / ".summary.json.host.1.tmp").write_text("{")
+
+
+def remove_a_figure(results: Path) -> None:
+    (results / "depth_width/loss_adjacent.svg").unlink()
+
+
+def leave_a_status(results: Path) -> None:
+    store(results).update_run(tracked(results), status="RUNNING")
+
+
+def double_a_point(results: Path) -> None:
+    client, run_id = store(results), tracked(results)
+    point = client.get_metric_history(run_id, "train_loss")[0]
+    client.log_metric(run_id, point.key, point.value, point.timestamp + 1, point.step)
+
+
+def delete_a_run(results: Path) -> None:
+    store(results).delete_run(tracked(results))
+
+
+def double_a_run(results: Path) -> None:
+    client, run_id = store(results), tracked(results)
+    run = client.get_run(run_id)
+    client.create_run(run.info.experiment_id, run_name=run.info.run_name, tags=run.data.tags)
+
+
+@pytest.mark.parametrize(
+    ("damage", "expected"),
+    [
+        (change_a_digit, "depth_width: depth_width/seed_noise.csv: is not the same"),
+        (cut_a_history, f"runs: {RECORD}/history.parquet: is not the same"),
+        (change_a_loss, f"runs: {RECORD}/summary.json: is not the same"),
+        (leave_a_file, f"runs: {RECORD}/.summary.json.host.1.tmp: is left over"),
+        (remove_a_figure, "depth_width: depth_width/loss_adjacent.svg: is missing"),
+        (leave_a_status, f"MLflow: depth_width/{KEY}: has other status: RUNNING instead of FINISHED"),
+        (double_a_point, f"MLflow: depth_width/{KEY}: has other metrics: train_loss"),
+        (delete_a_run, f"MLflow: depth_width/{KEY}: is there 0 times instead of 1"),
+        (double_a_run, f"MLflow: depth_width/{KEY}: is there 2 times instead of 1"),
+    ],
+)
+def test_a_difference_is_named(
+    folder: Path, tmp_path: Path, damage: Callable[[Path], None], expected: str
+) -> None:
+    results = tmp_path / "results"
+    shutil.copytree(folder / "calm/results", results)
+    damage(results)
+    assert expected in [str(difference) for difference in differences(folder / "calm/results", results)]
+
+
+def test_clocks_and_attempts_are_no_difference(folder: Path, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    shutil.copytree(folder / "calm/results", results)
+    path = results / RECORD / "summary.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"attempts": 7, "wall_seconds": 0.5}))
+    assert differences(folder / "calm/results", results) == []
