@@ -8,6 +8,7 @@ PYTHON ?= python3
 CORES ?= $(shell nproc)
 PORT ?= 5000
 SCALE ?= demo
+STORE := sqlite:///$(CURDIR)/results/mlflow.db
 VENV := .venv
 BIN := $(VENV)/bin
 export MLFLOW_DISABLE_TELEMETRY := true
@@ -39,11 +40,11 @@ report: $(READY)
 # the store is made ready first, by one process; then the importer follows while the server shows it
 ui: $(READY)
 	@mkdir -p results
-	$(BIN)/python scripts/follow_runs.py --results results --once
+	$(BIN)/python scripts/follow_runs.py --results results --uri $(STORE) --once
 	@echo "Open http://127.0.0.1:$(PORT)/#/experiments?workflowType=machine_learning (Ctrl-C ends it)"
-	@$(BIN)/python scripts/follow_runs.py --results results & follower=$$!; \
+	@$(BIN)/python scripts/follow_runs.py --results results --uri $(STORE) & follower=$$!; \
 	  trap 'kill $$follower 2>/dev/null' EXIT INT TERM; \
-	  $(BIN)/mlflow server --backend-store-uri sqlite:///$(CURDIR)/results/mlflow.db \
+	  $(BIN)/mlflow server --backend-store-uri $(STORE) \
 	    --artifacts-destination results/mlartifacts --host 127.0.0.1 --port $(PORT) --workers 1
 
 test: $(READY)

@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
 import tempfile
 from dataclasses import asdict, dataclass
@@ -116,6 +117,7 @@ def main() -> int:
     )
     parser.add_argument("--runs-per-job", type=int, default=1, help="more than 1 trains in packs (default 1)")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # ends all that was started
     os.environ.pop("MLFLOW_TRACKING_URI", None)  # both stores are in the folder
     work = Work(options.steps, options.widths, options.runs_per_job)
     plan = Plan(options.kills, options.seed, options.cores, options.every)

@@ -21,7 +21,7 @@ from shapelaw.tracking.waiting import Progress
 
 FULL_LENGTH = bool(os.environ.get("FULL_LENGTH"))
 NOTICE = 10.0 if FULL_LENGTH else 1.0  # seconds until a slow answer is said
-OUTAGE = 60.0 if FULL_LENGTH else 2.0  # seconds
+OUTAGE = 60.0 if FULL_LENGTH else 1.0  # seconds
 DELAY = 30.0 if FULL_LENGTH else 1.0  # seconds an answer
 RUNS = 2 if FULL_LENGTH else 3
 SLOW, WAITING, BACK = "The tracker is slow: ", "Waiting up to ", "The tracker is back after "

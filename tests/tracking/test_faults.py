@@ -60,6 +60,12 @@ def check(tmp_path: Path, empty_store: Path) -> Check:
     return compare
 
 
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not FULL_LENGTH:
+        monkeypatch.setattr("shapelaw.tracking.waiting.FIRST_PAUSE", 0.1)
+
+
 @dataclass(frozen=True)
 class Tracker:
     """A tracking server that tests may ill-treat, and the disk of its SQLite store, if it has one of its own."""
@@ -167,11 +173,8 @@ def test_a_server_that_answers_500(behind: Place, weather: Weather, check: Check
     check(work)
 
 
-def test_answers_that_fail_or_get_lost_now_and_then(
-    behind: Place, weather: Weather, check: Check, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_answers_that_fail_or_get_lost_now_and_then(behind: Place, weather: Weather, check: Check) -> None:
     """Requests that were carried out, and whose answers never came, are the ones that could double a run."""
-    monkeypatch.setattr("shapelaw.tracking.waiting.FIRST_PAUSE", 0.05)
     faults = {7: "lose", 18: "cut", 29: "refuse"}
     weather.fault = lambda number: faults.get(number % 33, "")
     with importing(behind) as work:

@@ -69,7 +69,7 @@ def test_a_postgresql_that_crashes_and_recovers(
 def test_the_same_runs_at_the_same_moment(
     machines: list[Place], study_names: Iterator[str], tmp_path: Path, empty_store: Path
 ) -> None:
-    studies = [next(study_names) for _ in range(5)]
+    studies = [next(study_names) for _ in range(4)]
     for study in studies:
         for seed in range(3):
             write_finished(machines[0].results, make_run(study, seed))
@@ -91,7 +91,7 @@ def test_the_same_runs_at_the_same_moment(
 
 
 def test_many_runs_by_two_commands(machines: list[Place], tmp_path: Path) -> None:
-    place, number = machines[0], 1000 if FULL_LENGTH else 60
+    place, number = machines[0], 1000 if FULL_LENGTH else 40
     with_runs(place, number)
     command = [sys.executable, str(SCRIPTS / "import_runs.py"), "--uri", place.uri, "--study", place.study]
     both = [
@@ -117,7 +117,7 @@ def test_one_is_killed_and_the_other_completes(
     machines: list[Place], tmp_path: Path, empty_store: Path
 ) -> None:
     place, other = machines
-    for seed in range(12):
+    for seed in range(8):
         write_finished(place.results, make_run(place.study, seed))
     command = [sys.executable, str(SCRIPTS / "import_runs.py"), "--uri", place.uri, "--study", place.study]
     killed = subprocess.Popen([*command, "--results", place.results, "--out", tmp_path / "runs.parquet"])
