@@ -4,6 +4,7 @@ After each, the run is started again and must end with the history of one that n
 """
 
 import os
+import random
 import re
 import shutil
 import signal
@@ -497,8 +498,9 @@ def test_the_corpus_commands_say_that_the_disk_is_full(name: str, disk: Path, tm
     """Each of the three writers, as a process; what it began is gone, and with space it works."""
     texts = tmp_path / "texts"
     texts.mkdir()
+    letters = random.Random(0)  # which document is of which split follows from its text
     for number in range(40):
-        (texts / f"{number}.txt").write_text(f"document {number}: " + os.urandom(5000).hex())
+        (texts / f"{number}.txt").write_text(f"document {number}: " + letters.randbytes(5000).hex())
     documents, tokenizer = tmp_path / "documents.parquet", tmp_path / "tokenizer.json"
     commands = {
         "documents.parquet": ["prepare_corpus.py", "--kind", "folder", "--path", str(texts)],
