@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import statistics
 import time
+from functools import cache
 
 import torch
 
@@ -35,7 +36,15 @@ def choose_device(name: str, precision: str) -> torch.device:
 
 
 def peak_flops(device: torch.device, precision: str) -> float:
-    """Operations a second of a large square matrix product here, the median of 5; the base of utilisation."""
+    """Operations a second of a large square matrix product here, the median of 5; the base of utilisation.
+
+    Measured once a process: in a pack of small runs it would take longer than the runs.
+    """
+    return _peak_flops(device, precision, torch.get_num_threads())
+
+
+@cache
+def _peak_flops(device: torch.device, precision: str, _threads: int) -> float:
     n = 1024 if device.type == "cpu" else 8192
     dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
     a = torch.ones(n, n, dtype=dtype, device=device)
