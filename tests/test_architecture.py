@@ -11,8 +11,8 @@ from small import PYTHON, SCRIPTS
 
 PACKAGE = SCRIPTS / "shapelaw"
 FLOORS = [
-    {"errors", "files", "shapes", "runs", "config", "plan", "jobs", "records"},
-    {"plots", "tables"},
+    {"errors", "files", "shapes", "memorizers", "runs", "config", "plan", "jobs", "records", "failures"},
+    {"theory", "plots", "tables"},
     {"models", "corpora", "fits"},
     {"training", "tracking"},
     {"studies"},

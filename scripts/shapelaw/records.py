@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 
 from shapelaw.errors import UserError
 from shapelaw.files import replacing
-from shapelaw.runs import Run, run_from_dict, run_to_dict
+from shapelaw.runs import AnyRun, Run, spec_from_dict, spec_to_dict
 
 SCHEMA_VERSION = 1
 HISTORY_SCHEMA = pa.schema(
@@ -39,6 +39,17 @@ HISTORY_SCHEMA = pa.schema(
         pa.field("test_loss", pa.float64()),  # nats per token; null where it was not evaluated
     ]
 )
+MEMORIZATION_SCHEMA = pa.schema(
+    [
+        pa.field("step", pa.int64(), nullable=False),
+        pa.field(
+            "train_loss", pa.float64(), nullable=False
+        ),  # nats, or squared error; mean since the row before
+        pa.field("learning_rate", pa.float64(), nullable=False),
+        pa.field("loss", pa.float64(), nullable=False),  # of all examples
+        pa.field("accuracy", pa.float64()),  # share of the examples; null where labels are numbers
+    ]
+)
 RUNS, CHECKPOINTS = "runs", "checkpoints"  # folders of the results
 RUNNING, FINISHED, FAILED, KILLED = "RUNNING", "FINISHED", "FAILED", "KILLED"  # MLflow's names
 
@@ -48,7 +59,7 @@ class Record:
     """A run's files, read back. `summary` is empty unless the run is finished; `live` unless it is not."""
 
     directory: Path
-    run: Run
+    run: AnyRun
     history: pa.Table
     summary: Mapping[str, Any]
     live: Mapping[str, Any]
@@ -70,30 +81,36 @@ def write_json(path: Path, values: Mapping[str, Any]) -> None:
     write_bytes(path, (json.dumps(values, indent=1, allow_nan=False) + "\n").encode())
 
 
-def write_spec(directory: Path, run: Run) -> None:
+def write_spec(directory: Path, run: AnyRun) -> None:
     """Write `spec.json`."""
     write_json(
-        directory / "spec.json", {"schema_version": SCHEMA_VERSION, "key": run.key, **run_to_dict(run)}
+        directory / "spec.json", {"schema_version": SCHEMA_VERSION, "key": run.key, **spec_to_dict(run)}
     )
 
 
-def history_table(rows: Sequence[Sequence[float]]) -> pa.Table:
-    """Rows of (step, train_loss, learning_rate, gradient_norm, test_loss or nan) as an Arrow table."""
-    steps, train, rate, norm, test = zip(*rows, strict=True) if rows else ((), (), (), (), ())
-    columns = [
-        [int(step) for step in steps],
-        list(train),
-        list(rate),
-        list(norm),
-        [None if math.isnan(loss) else loss for loss in test],
-    ]
-    return pa.table(columns, schema=HISTORY_SCHEMA)
+def history_schema(run: AnyRun) -> pa.Schema:
+    """The columns of a run's history."""
+    return HISTORY_SCHEMA if isinstance(run, Run) else MEMORIZATION_SCHEMA
 
 
-def write_history(directory: Path, rows: Sequence[Sequence[float]]) -> None:
+def history_table(rows: Sequence[Sequence[float]], schema: pa.Schema = HISTORY_SCHEMA) -> pa.Table:
+    """Rows in the order of the schema as an Arrow table; nan in a column that may be null becomes null."""
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(schema)
+    arrays = []
+    for values, column in zip(columns, schema, strict=True):
+        if column.nullable:
+            arrays.append([None if math.isnan(value) else value for value in values])
+        else:
+            arrays.append([int(value) if column.type == pa.int64() else value for value in values])
+    return pa.table(arrays, schema=schema)
+
+
+def write_history(
+    directory: Path, rows: Sequence[Sequence[float]], schema: pa.Schema = HISTORY_SCHEMA
+) -> None:
     """Write `history.parquet`; the same rows give the same bytes."""
     sink = pa.BufferOutputStream()
-    pq.write_table(history_table(rows), sink)
+    pq.write_table(history_table(rows, schema), sink)
     write_bytes(directory / "history.parquet", sink.getvalue().to_pybytes())
 
 
@@ -120,20 +137,21 @@ def read_record(directory: Path) -> Record:
     """
     values = _read_json(directory / "spec.json")
     try:
-        run = run_from_dict(values)
+        run = spec_from_dict(values)
     except (KeyError, TypeError) as error:
         raise _damaged(directory, f"spec.json is not the spec of a run ({error!r})") from error
     summary = _read_json(directory / "summary.json") if (directory / "summary.json").exists() else {}
     live = _read_json(directory / "live.json") if (directory / "live.json").exists() else {}
     if not summary and not live:
         raise _damaged(directory, "it has neither summary.json nor live.json")
-    history = HISTORY_SCHEMA.empty_table()
+    schema = history_schema(run)
+    history = schema.empty_table()
     if summary or (directory / "history.parquet").exists():
-        history = _read_history(directory, summary.get("history_sha256"))
+        history = _read_history(directory, summary.get("history_sha256"), schema)
     return Record(directory, run, history, summary, live)
 
 
-def _read_history(directory: Path, sha256: str | None) -> pa.Table:
+def _read_history(directory: Path, sha256: str | None, schema: pa.Schema) -> pa.Table:
     """The history; compared with its sha256 where the summary has one."""
     try:
         content = (directory / "history.parquet").read_bytes()
@@ -141,7 +159,7 @@ def _read_history(directory: Path, sha256: str | None) -> pa.Table:
             raise ValueError("it is not the file that summary.json was written for")
         # without threads: a history is small, and a process that ends while Arrow's threads start is aborted
         table = pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
-        return table.select(HISTORY_SCHEMA.names).cast(HISTORY_SCHEMA)
+        return table.select(schema.names).cast(schema)
     except (OSError, KeyError, ValueError, pa.ArrowException) as error:
         raise _damaged(directory, f"history.parquet can't be read ({error})") from error
 

@@ -1,6 +1,7 @@
 """A training run: a frozen spec with a readable key. What decides the result, and nothing else.
 
-How a run is executed (device, threads, micro-batches, compile) is not part of it.
+How a run is executed (device, threads, micro-batches, compile) is not part of it. There are two kinds: language
+models (here) and memorizers (`shapelaw.memorizers`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from shapelaw.memorizers import KIND, MemorizationRun, memorization_run_from_dict
 from shapelaw.shapes import Shape
 
 # raised on purpose when a change of the code changes what a spec trains: every run is then trained again
@@ -62,6 +64,11 @@ class Run:
     seed: int
 
     @property
+    def steps(self) -> int:
+        """Optimizer steps."""
+        return self.training.steps
+
+    @property
     def key(self) -> str:
         """Readable: `wiki-V2000-L6-d128-r128-H2-t1000-s0` (t: steps).
 
@@ -107,3 +114,20 @@ def run_from_dict(values: Mapping[str, Any]) -> Run:
         training=Training(**values["training"]),
         seed=values["seed"],
     )
+
+
+AnyRun = Run | MemorizationRun
+
+
+def spec_to_dict(run: AnyRun) -> dict[str, Any]:
+    """A run of either kind as plain JSON values."""
+    return run_to_dict(run) if isinstance(run, Run) else run.to_dict()
+
+
+def spec_from_dict(values: Mapping[str, Any]) -> AnyRun:
+    """The inverse of `spec_to_dict`.
+
+    Raises:
+        KeyError, TypeError: a field is missing or unknown.
+    """
+    return memorization_run_from_dict(values) if values.get("kind") == KIND else run_from_dict(values)

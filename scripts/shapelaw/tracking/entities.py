@@ -12,11 +12,13 @@ from typing import Any
 
 from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunTag
 
+from shapelaw.memorizers import MemorizationRun
 from shapelaw.records import Record
 from shapelaw.tracking.store import FINGERPRINT, KEY, STUDY
 
 SPEC_DIGEST, MESSAGE, IMPORTER = "spec_digest", "message", "importer"  # tags
-CURVES = ("train_loss", "test_loss", "learning_rate", "gradient_norm")  # columns of a history
+# columns of histories
+CURVES = ("train_loss", "test_loss", "learning_rate", "gradient_norm", "loss", "accuracy")
 FINAL = {"train_loss": "final_train_loss", "test_loss": "final_test_loss"}  # of a summary, by metric name
 _TAGS_THOUGH_NUMBERS = ("attempts", "threads")
 _ELSEWHERE = {"schema_version", "key", "study", "spec_digest", "status", "message", "tags", "pid"}
@@ -28,7 +30,12 @@ TEXT_LIMIT = 5000  # characters of a tag or param
 
 def params(record: Record) -> list[Param]:
     """Shape, budget, seed, and the sizes that follow from them; a rank that is full is left out."""
-    run, shape = record.run, record.run.shape
+    run = record.run
+    if isinstance(run, MemorizationRun):
+        spec = run.to_dict() | {"total_params": run.memorizer.params}
+        spec |= {**spec.pop("memorizer"), "value_dim": run.memorizer.values}
+        return [Param(name, str(value)) for name, value in spec.items()]
+    shape = run.shape
     values = {
         "study": run.study,
         "corpus": run.corpus,
@@ -89,18 +96,20 @@ def history_metrics(
     for row, step in enumerate(columns["step"]):
         if step > after:
             time = first + (last - first) * step // final
-            values = [(name, columns[name][row]) for name in CURVES]
+            values = [(name, columns[name][row]) for name in CURVES if name in columns]
             yield [Metric(name, value, time, step) for name, value in values if value is not None]
 
 
 def datasets(record: Record) -> list[DatasetInput]:
-    """The token stores that the run was trained and tested on."""
+    """The token stores that the run was trained and tested on; a memorizer draws its examples itself."""
+    if isinstance(record.run, MemorizationRun):
+        return []
     inputs = []
     for field, context in (("train_store", "training"), ("test_store", "testing")):
         store = record.summary.get(field)
         if isinstance(store, Mapping) and store.get("sha256"):
             dataset = Dataset(
-                name=f"{store.get('corpus', record.run.corpus)}-V{store.get('vocab_size')}-{context}",
+                name=f"{record.run.corpus}-V{store.get('vocab_size')}-{context}",
                 digest=str(store["sha256"])[:36],  # MLflow's limit
                 source_type="local",
                 source=json.dumps({"uri": store.get("path")}),

@@ -16,7 +16,7 @@ from shapelaw import records
 from shapelaw.corpora.token_store import TokenStore
 from shapelaw.errors import UserError
 from shapelaw.files import WriteFailed
-from shapelaw.runs import Run
+from shapelaw.runs import AnyRun
 
 
 @dataclass
@@ -27,9 +27,9 @@ class Journal:
     and the end of the job, it deletes `out` and starts the job again, and the run must not be trained twice.
     """
 
-    run: Run
+    run: AnyRun
     identity: str
-    stores: tuple[TokenStore, TokenStore]  # train, test
+    stores: Mapping[str, TokenStore]  # by name: train_store, test_store; a memorizer has none
     out: Path
     checkpoints: Path
     tags: dict[str, str]
@@ -91,11 +91,11 @@ class Journal:
         self, status: str, step: int, rows: Sequence[Sequence[float]], message: str | None = None
     ) -> None:
         """Write where the run stands: the history so far, and `live.json`."""
-        records.write_history(self.checkpoints, rows)
+        self._write_history(rows)
         live = {
             **self._common(status),
             "step": step,
-            "steps": self.run.training.steps,
+            "steps": self.run.steps,
             "message": message,
             "updated_at": _now(),
             "pid": os.getpid(),
@@ -104,20 +104,22 @@ class Journal:
 
     def finish(self, rows: Sequence[Sequence[float]], numbers: Mapping[str, Any]) -> None:
         """Write the finished record."""
-        store_names = ("train_store", "test_store")
         summary = {
             **self._common(records.FINISHED),
             **numbers,
             "finished_at": _now(),
             "git_commit": _git_commit(),
-            **{name: _store(store, self.run) for name, store in zip(store_names, self.stores, strict=True)},
+            **{name: _store(store) for name, store in self.stores.items()},
         }
-        records.write_history(self.checkpoints, rows)
+        self._write_history(rows)
         history = (self.checkpoints / "history.parquet").read_bytes()
         summary["history_sha256"] = hashlib.sha256(history).hexdigest()
         self._write_record(self.checkpoints, history, summary)
         (self.checkpoints / "live.json").unlink(missing_ok=True)
         self._write_record(self.out, history, summary)
+
+    def _write_history(self, rows: Sequence[Sequence[float]]) -> None:
+        records.write_history(self.checkpoints, rows, records.history_schema(self.run))
 
     def _write_record(self, directory: Path, history: bytes, summary: Mapping[str, Any]) -> None:
         records.write_spec(directory, self.run)
@@ -138,10 +140,9 @@ class Journal:
         }
 
 
-def _store(store: TokenStore, run: Run) -> dict[str, Any]:
+def _store(store: TokenStore) -> dict[str, Any]:
     return {
         "path": str(store.path),
-        "corpus": run.corpus,
         "tokens": len(store.tokens),
         "vocab_size": store.vocab_size,
         "sha256": store.sha256,

@@ -63,7 +63,8 @@ def train(
         StopRequest() as stop,
     ):
         mark = identity(run, train_store, test_store)
-        journal = Journal(run, mark, (train_store, test_store), out, checkpoints, dict(execution.tags))
+        stores = {"train_store": train_store, "test_store": test_store}
+        journal = Journal(run, mark, stores, out, checkpoints, dict(execution.tags))
         try:
             if ranks.max(int(ranks.first and journal.restore_finished())):
                 if ranks.first:

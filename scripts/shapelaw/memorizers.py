@@ -1,0 +1,175 @@
+"""A memorization run: one attention layer that learns the labels of random examples by heart.
+
+Mahdavi et al. 2024, "Memorization Capacity of Multi-Head Attention in Transformers", eqs. 1-6 and section 5.2.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
+
+from shapelaw.errors import UserError
+
+# raised on purpose when a change of the code changes what a spec trains
+MEMORIZER_VERSION = 1
+KIND = "memorization"
+Task = Literal["classification", "regression"]
+ContextType = Literal["shared", "per_example"]
+LogitScale = Literal["none", "head_dim", "width"]
+
+
+@dataclass(frozen=True)
+class Memorizer:
+    """One multi-head attention layer over n context tokens and a query, with an embedding and a read-out.
+
+    Attributes:
+        heads: H.
+        context: n, tokens that the query attends to.
+        head_dim: d_h of keys and queries, independent of width / heads.
+        width: d, of the raw inputs too.
+        value_dim: d_v of each head; None is d, as in the theory. The authors' code has 1.
+        outputs: d_out: the classes, or 1 for a number.
+        logit_scale: what the logits are divided by: nothing (eq. 1), sqrt(d_h), or sqrt(d) (the authors' code).
+        attend_to_query: the query is one of the keys too (self-attention); the authors' code masks it.
+    """
+
+    heads: int
+    context: int
+    head_dim: int
+    width: int = 64
+    value_dim: int | None = None
+    outputs: int = 100
+    logit_scale: LogitScale = "none"
+    attend_to_query: bool = False
+
+    @property
+    def values(self) -> int:
+        """d_v as a number."""
+        return self.width if self.value_dim is None else self.value_dim
+
+    @property
+    def scale(self) -> float:
+        """What the logits are multiplied by."""
+        divisor = {"none": 1, "head_dim": self.head_dim, "width": self.width}[self.logit_scale]
+        return 1 / math.sqrt(divisor)
+
+    @property
+    def params(self) -> int:
+        """Trained numbers: embedding, W_Q, W_K, W_V, W_O, read-out, and the two biases."""
+        d, width = self.width, self.heads * (2 * self.head_dim + 2 * self.values)
+        return d * (d + 1) + d * width + (d + 1) * self.outputs
+
+
+@dataclass(frozen=True)
+class MemorizationRun:
+    """One model, its random examples, and how it is trained: Adam, a linear warm-up, a cosine to zero.
+
+    Attributes:
+        task: labels uniform over `outputs` classes (cross-entropy), or one number uniform in [0, 1) (squared error).
+        context_type: one context for all examples (section 5.2), or one each (appendix I.1).
+        examples: T.
+        steps: optimizer steps; at most, where the model stops once it has memorized everything.
+        warmup: share of the steps; from a hundredth of the rate.
+        evaluate_every: steps between two evaluations on all examples.
+        stop_when_memorized: end at the first evaluation with accuracy 1.
+        precision: "float32" or "float64".
+    """
+
+    study: str
+    memorizer: Memorizer
+    task: Task
+    context_type: ContextType
+    examples: int
+    steps: int
+    seed: int
+    batch_size: int = 256
+    learning_rate: float = 1e-3
+    warmup: float = 0.05
+    evaluate_every: int = 500
+    stop_when_memorized: bool = True
+    precision: str = "float32"
+
+    @property
+    def key(self) -> str:
+        """Readable: `shared-c100-H4-n32-h64-v1-T550-t300000-s0`; unique as long as a study has one recipe."""
+        m = self.memorizer
+        label = f"c{m.outputs}" if self.task == "classification" else "r"
+        parts = [self.context_type.replace("_", ""), label, f"H{m.heads}", f"n{m.context}", f"h{m.head_dim}"]
+        parts.append(f"v{m.values}")
+        if m.logit_scale != "none":
+            parts.append(f"by{m.logit_scale.replace('_', '')}")
+        if m.attend_to_query:
+            parts.append("self")
+        return "-".join([*parts, f"T{self.examples}", f"t{self.steps}", f"s{self.seed}"])
+
+    @property
+    def digest(self) -> str:
+        """A hash of the whole spec: two runs with the same one are the same run."""
+        return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()[:16]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The run as plain JSON values."""
+        return {"kind": KIND, "training_version": MEMORIZER_VERSION, **asdict(self)}
+
+
+def memorization_run_from_dict(values: Mapping[str, Any]) -> MemorizationRun:
+    """The inverse of `MemorizationRun.to_dict`; keys that are not its own are passed over.
+
+    Raises:
+        KeyError, TypeError: a field is missing, or one of the memorizer's is unknown.
+    """
+    names = MemorizationRun.__dataclass_fields__.keys() & values.keys()
+    return MemorizationRun(
+        **{**{name: values[name] for name in names}, "memorizer": Memorizer(**values["memorizer"])}
+    )
+
+
+def check_memorization_run(run: MemorizationRun) -> None:
+    """See that a run can be trained.
+
+    Raises:
+        UserError: all that is wrong with it, a sentence each.
+    """
+    m, problems = run.memorizer, []
+    positive = {"heads": m.heads, "context": m.context, "head_dim": m.head_dim, "width": m.width}
+    positive |= {"value_dim": m.values, "outputs": m.outputs, "examples": run.examples, "steps": run.steps}
+    positive |= {"batch_size": run.batch_size, "evaluate_every": run.evaluate_every}
+    for name, value in positive.items():
+        if value < 1:
+            problems.append(f"{name} is {value}; it must be at least 1.")
+    if m.head_dim > m.width:
+        problems.append(f"head_dim is {m.head_dim}, above the width {m.width}; more adds nothing (eq. 1).")
+    if m.width % 2:
+        problems.append(f"width is {m.width}; sinusoidal positions need an even one.")
+    choices: list[tuple[str, str, tuple[str, ...]]] = [
+        ("task", run.task, get_args(Task)),
+        ("context_type", run.context_type, get_args(ContextType)),
+        ("logit_scale", m.logit_scale, get_args(LogitScale)),
+        ("precision", run.precision, ("float32", "float64")),
+    ]
+    for name, chosen, known in choices:
+        if chosen not in known:
+            problems.append(f"{name} is {chosen!r}; it must be one of {', '.join(known)}.")
+    if run.task == "regression" and m.outputs != 1:
+        problems.append(f"outputs is {m.outputs}, and a regression has one; set outputs to 1.")
+    if run.task == "classification" and m.outputs == 1:
+        problems.append("outputs is 1; a classification needs two classes or more.")
+    if not run.learning_rate > 0 or not 0 <= run.warmup < 1:
+        problems.append(
+            f"learning_rate {run.learning_rate} must be above 0 and warmup {run.warmup} in [0, 1)."
+        )
+    if problems:
+        raise UserError("\n".join(problems))
+
+
+def warnings_of(m: Memorizer) -> list[str]:
+    """What the theory does not cover, a sentence each."""
+    if m.context < m.width:
+        return []
+    return [
+        f"context is {m.context}, not below the width {m.width}: theorem 1 needs n < d, its bound says nothing here."
+    ]

@@ -1,0 +1,74 @@
+"""The random examples that memorizers learn, and the order they come in (Mahdavi et al. 2024, section 5.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from shapelaw.memorizers import MemorizationRun
+
+_CONTEXTS, _QUERIES, _LABELS, _ORDER = range(4)  # streams of random numbers of a seed
+
+
+@dataclass(frozen=True)
+class Examples:
+    """What one model memorizes.
+
+    Attributes:
+        queries: [T, d], uniform in [0, 1).
+        contexts: [n, d] shared, or [T, n, d]; uniform in [0, 1).
+        labels: [T], classes (int64) or numbers uniform in [0, 1).
+    """
+
+    queries: Tensor
+    contexts: Tensor
+    labels: Tensor
+
+
+def draw_examples(run: MemorizationRun) -> Examples:
+    """The examples of a run, a function of its seed: a larger T begins with the examples of a smaller one."""
+    m, dtype = run.memorizer, getattr(torch, run.precision)
+
+    def uniform(stream: int, *size: int) -> Tensor:
+        return torch.from_numpy(np.random.default_rng([run.seed, stream]).random(size)).to(dtype)
+
+    each = () if run.context_type == "shared" else (run.examples,)
+    labels = uniform(_LABELS, run.examples)
+    if run.task == "classification":
+        labels = (uniform(_LABELS, run.examples).double() * m.outputs).long().clamp_(max=m.outputs - 1)
+    return Examples(
+        uniform(_QUERIES, run.examples, m.width), uniform(_CONTEXTS, *each, m.context, m.width), labels
+    )
+
+
+def batch_of(run: MemorizationRun) -> int:
+    """Examples a step: all of them where there are fewer than a batch."""
+    return min(run.batch_size, run.examples)
+
+
+def example_order(run: MemorizationRun, first: int, steps: int) -> npt.NDArray[np.int64]:
+    """Which examples the steps `first`, ..., `first + steps - 1` (from 0) take: [steps, B].
+
+    Epoch after epoch, each in a random order of its own; a batch may take the end of one and the begin of the next,
+    so that every batch is full. A function of seed and step alone.
+    """
+    batch, total = batch_of(run), run.examples
+    places = np.arange(first * batch, (first + steps) * batch)
+    order = np.empty(len(places), np.int64)
+    for epoch in range(places[0] // total, places[-1] // total + 1):
+        shuffled = np.random.default_rng([run.seed, _ORDER, epoch]).permutation(total)
+        here = places // total == epoch
+        order[here] = shuffled[places[here] - epoch * total]
+    return order.reshape(steps, batch)
+
+
+def learning_rate(run: MemorizationRun, step: int) -> float:
+    """The rate of a step (from 0): linear from a hundredth of the peak, then a cosine to zero."""
+    warm = int(run.warmup * run.steps)
+    if step < warm:
+        return run.learning_rate * (0.01 + 0.99 * step / warm)
+    return run.learning_rate * (1 + float(np.cos(np.pi * (step - warm) / (run.steps - warm)))) / 2

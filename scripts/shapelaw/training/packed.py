@@ -1,0 +1,254 @@
+"""A pack: memorizers of one shape, trained together as one batched computation.
+
+Each model has its own parameters, examples, order, Adam state, learning rate and end, and follows the path that it
+would follow alone. A model that is done leaves the pack.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim.adam import adam
+
+from shapelaw.memorizers import MemorizationRun
+from shapelaw.models.memorizer import (
+    Parameters,
+    forward,
+    gradients,
+    initial_parameters,
+    losses,
+    positions,
+    shared_gradients,
+)
+from shapelaw.training.examples import batch_of, draw_examples, example_order, learning_rate
+
+BLOCK = 64  # steps whose order is drawn at once
+EVALUATED = 4096  # examples of a model that are evaluated at once
+SHAPES = 64  # pack shapes that one process may compile
+Gradients = Callable[..., tuple[Tensor, Parameters]]
+
+
+def group_of(run: MemorizationRun) -> tuple[object, ...]:
+    """Runs that agree in this can be in one pack."""
+    return run.memorizer, run.task, run.context_type, batch_of(run), run.precision
+
+
+def packs_of(runs: Sequence[MemorizationRun], size: int) -> list[list[MemorizationRun]]:
+    """The runs in packs of at most `size`, those of like length together: none waits alone for the longest."""
+    groups: dict[tuple[object, ...], list[MemorizationRun]] = {}
+    for run in sorted(runs, key=lambda run: -run.steps):
+        groups.setdefault(group_of(run), []).append(run)
+    return [group[i : i + size] for group in groups.values() for i in range(0, len(group), size)]
+
+
+@dataclass
+class Evaluation:
+    """What all examples of one model say: loss, accuracy (None for numbers)."""
+
+    loss: float
+    accuracy: float | None
+
+
+class Pack:
+    """Some models under way. All have done the same number of steps.
+
+    Args:
+        runs: of one `group_of`.
+        device: where they are.
+        compiled: run the gradients through torch.compile.
+    """
+
+    def __init__(self, runs: Sequence[MemorizationRun], device: torch.device, compiled: bool) -> None:
+        if len({group_of(run) for run in runs}) != 1:
+            raise ValueError(
+                "the models of a pack have one shape, task, context type, batch size and precision"
+            )
+        self.runs, self.device, self.step_number = list(runs), device, 0
+        self.memorizer = runs[0].memorizer
+        dtype: torch.dtype = getattr(torch, runs[0].precision)
+        self.positions = positions(self.memorizer, dtype).to(device)
+        every = [initial_parameters(self.memorizer, run.seed, dtype) for run in runs]
+        self.parameters = {name: torch.stack([p[name] for p in every]).to(device) for name in every[0]}
+        self.first = {name: torch.zeros_like(value) for name, value in self.parameters.items()}
+        self.second = {name: torch.zeros_like(value) for name, value in self.parameters.items()}
+        self.loss_sum_P = torch.zeros(len(runs), dtype=torch.float64, device=device)
+        self.steps_summed = 0
+        self.rates: list[float] = []  # of the last step
+        drawn = [draw_examples(run) for run in runs]
+        self._queries = torch.cat([examples.queries for examples in drawn]).to(device)  # of all models
+        self._labels = torch.cat([examples.labels for examples in drawn]).to(device)
+        contexts = [examples.contexts for examples in drawn]
+        self._shared = runs[0].context_type == "shared"
+        self._contexts = (torch.stack(contexts) if self._shared else torch.cat(contexts)).to(device)
+        sizes = torch.tensor([0, *(run.examples for run in runs)])
+        self._begin = torch.cumsum(sizes, 0)[:-1].tolist()  # of each model's examples
+        self._block: Tensor | None = None
+        self._gradients = choose_gradients(self._shared and not self.memorizer.attend_to_query, compiled)
+
+    def step(self) -> None:
+        """One Adam step of every model."""
+        at = self._next_order()
+        queries_PBd, labels_PB = self._queries[at], self._labels[at]
+        contexts = self._contexts if self._shared else self._contexts[at]
+        loss_P, found = self._gradients(
+            self.parameters, self.memorizer, self.positions, queries_PBd, contexts, labels_PB
+        )
+        self.rates = [learning_rate(run, self.step_number) for run in self.runs]
+        self._adam(found)
+        self.loss_sum_P += loss_P
+        self.steps_summed += 1
+        self.step_number += 1
+
+    def _next_order(self) -> Tensor:
+        """Rows of the examples' table that this step takes: [P, B]."""
+        row = self.step_number % BLOCK
+        if self._block is None or row == 0:
+            first = self.step_number - row
+            orders = [
+                torch.from_numpy(example_order(run, first, BLOCK)) + begin
+                for run, begin in zip(self.runs, self._begin, strict=True)
+            ]
+            self._block = torch.stack(orders, dim=1).to(self.device)
+        return self._block[row]
+
+    def _adam(self, found: Mapping[str, Tensor]) -> None:
+        names = list(self.parameters)
+        models: list[Any] = [...] if len(set(self.rates)) == 1 else list(range(len(self.rates)))
+        with torch.no_grad():
+            for model, rate in zip(models, self.rates, strict=False):
+                adam(
+                    [self.parameters[name][model] for name in names],
+                    [found[name].contiguous()[model] for name in names],
+                    [self.first[name][model] for name in names],
+                    [self.second[name][model] for name in names],
+                    [],
+                    [torch.full((), float(self.step_number), device=self.device) for _ in names],
+                    fused=True,
+                    amsgrad=False,
+                    beta1=0.9,
+                    beta2=0.999,
+                    lr=rate,
+                    weight_decay=0.0,
+                    eps=1e-8,
+                    maximize=False,
+                )
+
+    def take_losses(self) -> list[float]:
+        """Each model's mean training loss since the last call."""
+        means: list[float] = (self.loss_sum_P / max(1, self.steps_summed)).tolist()
+        self.loss_sum_P.zero_()
+        self.steps_summed = 0
+        return means
+
+    def attention(self, model: int) -> Tensor:
+        """The attention weights of all examples of a model: [T, H, n]."""
+        return torch.cat([weights[0] for _, weights, _ in self._all(model)])
+
+    def evaluate(self, model: int) -> Evaluation:
+        """The loss and accuracy of a model on all its examples."""
+        run, total, right = self.runs[model], 0.0, 0
+        for outputs, _, labels in self._all(model):
+            total += losses(outputs, labels).item() * labels.shape[1]
+            if run.task == "classification":
+                right += int((outputs.argmax(-1) == labels).sum())
+        accuracy = right / run.examples if run.task == "classification" else None
+        return Evaluation(total / run.examples, accuracy)
+
+    def _all(self, model: int) -> list[tuple[Tensor, Tensor, Tensor]]:
+        """Outputs, attention weights and labels of all examples of a model, in parts."""
+        begin, run = self._begin[model], self.runs[model]
+        alone = {name: value[model : model + 1] for name, value in self.parameters.items()}
+        parts = []
+        with torch.no_grad():
+            for start in range(begin, begin + run.examples, EVALUATED):
+                rows = slice(start, min(start + EVALUATED, begin + run.examples))
+                contexts = self._contexts[model][None] if self._shared else self._contexts[rows][None]
+                outputs, weights = forward(
+                    alone, self.memorizer, self.positions, self._queries[rows][None], contexts
+                )
+                parts.append((outputs, weights, self._labels[rows][None]))
+        return parts
+
+    def keep(self, models: Sequence[int]) -> None:
+        """Let all other models leave."""
+        chosen = torch.tensor(list(models), device=self.device)
+        for table in (self.parameters, self.first, self.second):
+            for name in table:
+                table[name] = table[name][chosen].contiguous()
+        self.loss_sum_P = self.loss_sum_P[chosen]
+        self.runs = [self.runs[model] for model in models]
+        self.rates = [self.rates[model] for model in models] if self.rates else []
+        self._begin = [self._begin[model] for model in models]
+        if self._shared:
+            self._contexts = self._contexts[chosen]
+        self._block = None
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint needs, beside the runs."""
+        return {
+            "step": self.step_number,
+            "parameters": dict(self.parameters),
+            "first": dict(self.first),
+            "second": dict(self.second),
+            "loss_sum": self.loss_sum_P,
+            "steps_summed": self.steps_summed,
+        }
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Go on from a `state` of the same runs."""
+        self.step_number, self.steps_summed = state["step"], state["steps_summed"]
+        for name in self.parameters:
+            self.parameters[name].copy_(state["parameters"][name])
+            self.first[name].copy_(state["first"][name])
+            self.second[name].copy_(state["second"][name])
+        self.loss_sum_P.copy_(state["loss_sum"])
+        self._block = None
+
+
+def choose_gradients(written: bool, compiled: bool) -> Gradients:
+    """The gradients of a pack: written out where they are, by autograd otherwise; compiled where that is asked.
+
+    Each shape of a pack is compiled once a process. More than `SHAPES` would be run uncompiled without a word; that
+    is made an error here.
+    """
+    if not written:
+        return gradients
+    if not compiled:
+        return shared_gradients
+    import torch._dynamo
+
+    torch._dynamo.config.recompile_limit = SHAPES
+    torch._dynamo.config.fail_on_recompile_limit_hit = True
+    return _compiled()
+
+
+_COMPILED: list[Gradients] = []
+
+
+def _compiled() -> Gradients:
+    if not _COMPILED:
+        _COMPILED.append(torch.compile(shared_gradients, dynamic=False, fullgraph=True))
+    return _COMPILED[0]
+
+
+def can_compile(device: torch.device) -> bool:
+    """Whether torch.compile has what it needs here: on a CPU, a C++ compiler."""
+    return device.type == "cuda" or any(shutil.which(name) for name in ("g++", "clang++"))
+
+
+def keep_freed_memory() -> None:
+    """Tell glibc to keep what is freed: a step would else give back and fault in its megabytes again, every time.
+
+    Costs 1.4 of 2.4 ms a step and model at 20 heads without it. Other C libraries are left as they are.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        trim_threshold, mmap_threshold = -1, -3
+        mallopt(mmap_threshold, 2**30)
+        mallopt(trim_threshold, 2**30)

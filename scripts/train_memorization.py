@@ -1,0 +1,180 @@
+"""Train memorizers: one attention layer that learns the labels of random examples by heart, in packs.
+
+  python scripts/train_memorization.py --heads 4,8 --examples 300,550 --context 32 --head-dim 64 --seeds 3 \\
+      --steps 20000 --out DIR
+
+Every combination of the lists is a run. Records go to DIR/runs/memorization/<key>, checkpoints to DIR/checkpoints;
+started again, it goes on where it was. DIR/runs.csv has one row a run: what scripts/fit_memorization.py reads.
+The defaults are the model of the paper's equations (Mahdavi et al. 2024, eqs. 1-6); its published numbers come from
+--value-dim 1 --logit-scale width, which are the conventions of the authors' code.
+
+Exit codes: 0 all were trained, 1 some can't go on (a sentence says why; the others are done), 2 wrong input,
+128 + n stopped by signal n.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import itertools
+import sys
+from pathlib import Path
+from typing import get_args
+
+from shapelaw.errors import UserError
+from shapelaw.memorizers import (
+    ContextType,
+    LogitScale,
+    MemorizationRun,
+    Memorizer,
+    Task,
+    check_memorization_run,
+    warnings_of,
+)
+from shapelaw.records import CHECKPOINTS, RUNS, read_record
+from shapelaw.training.command import exit_code_of
+from shapelaw.training.memorize import train_memorizers
+from shapelaw.training.packed import packs_of
+from shapelaw.training.trainer import Execution, TrainingFailed, say
+
+STUDY = "memorization"
+COLUMNS = ("heads", "context", "head_dim", "value_dim", "width", "classes")  # of the memorizer, in runs.csv
+
+
+def main() -> int:
+    """Parse the command line and train."""
+    arguments = _parser().parse_args()
+
+    def work() -> None:
+        runs = _runs(arguments)
+        execution = Execution(
+            arguments.device,
+            arguments.threads,
+            compile=arguments.compile,
+            checkpoint_seconds=60 * arguments.checkpoint_minutes,
+        )
+        folders = (arguments.out / RUNS / STUDY, arguments.out / CHECKPOINTS / STUDY)
+        failed = []
+        packs = packs_of(runs, arguments.pack)
+        for number, pack in enumerate(packs, start=1):
+            say(f"pack {number} of {len(packs)}: {len(pack)} models like {pack[0].key}")
+            outcomes = train_memorizers(pack, *folders, execution)
+            failed += [key for key, outcome in outcomes.items() if outcome != "FINISHED"]
+        write_runs(arguments.out / "runs.csv", folders[0], [run for run in runs if run.key not in failed])
+        if failed:
+            raise TrainingFailed(f"{len(failed)} of {len(runs)} runs can't go on: {', '.join(failed)}.")
+
+    return exit_code_of(work, 0.0)
+
+
+def write_runs(path: Path, records: Path, runs: list[MemorizationRun]) -> None:
+    """One row a run, from their records."""
+    rows = []
+    for run in runs:
+        summary, m = read_record(records / run.key).summary, run.memorizer
+        values = (m.heads, m.context, m.head_dim, m.values, m.width, m.outputs)
+        rows.append(
+            {"key": run.key, "task": run.task, "context_type": run.context_type}
+            | dict(zip(COLUMNS, values, strict=True))
+            | {
+                "examples": run.examples,
+                "seed": run.seed,
+                "steps": run.steps,
+                "steps_done": summary["steps_done"],
+            }
+            | {"accuracy": summary.get("final_accuracy"), "loss": summary["final_loss"]}
+            | {"saturated_share": summary["saturated_share"]}
+        )
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]) if rows else ["key"])
+        writer.writeheader()
+        writer.writerows(rows)
+    say(f"{len(rows)} runs in {path}")
+
+
+def _runs(arguments: argparse.Namespace) -> list[MemorizationRun]:
+    """Every combination of the lists; all that is wrong with them is told at once.
+
+    Raises:
+        UserError: a run can't be trained.
+    """
+    outputs = 1 if arguments.task == "regression" else arguments.classes
+    runs, problems = [], []
+    grid = itertools.product(arguments.heads, arguments.context, arguments.head_dim, arguments.examples)
+    for heads, context, head_dim, examples in grid:
+        memorizer = Memorizer(
+            heads, context, head_dim, arguments.width, arguments.value_dim, outputs, arguments.logit_scale
+        )
+        for seed in range(arguments.seeds):
+            run = MemorizationRun(
+                STUDY,
+                memorizer,
+                arguments.task,
+                arguments.context_type,
+                examples,
+                arguments.steps,
+                seed,
+                batch_size=arguments.batch_size,
+                learning_rate=arguments.learning_rate,
+                evaluate_every=arguments.evaluate_every,
+                stop_when_memorized=not arguments.to_the_end,
+                precision=arguments.precision,
+            )
+            try:
+                check_memorization_run(run)
+            except UserError as error:
+                problems += str(error).splitlines()
+            runs.append(run)
+    if problems or not runs:
+        raise UserError(
+            "\n".join(dict.fromkeys(problems)) or f"--seeds is {arguments.seeds}; give at least 1."
+        )
+    for warning in dict.fromkeys(warning for run in runs for warning in warnings_of(run.memorizer)):
+        say(warning)
+    return runs
+
+
+def _numbers(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no list of whole numbers such as 4,8") from None
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("--heads", type=_numbers, required=True, metavar="H,...", help="heads")
+    add("--examples", type=_numbers, required=True, metavar="T,...", help="examples to memorize")
+    add("--context", type=_numbers, default=[32], metavar="n,...", help="context tokens (default 32)")
+    add("--head-dim", type=_numbers, default=[64], metavar="d_h,...", help="of keys and queries (default 64)")
+    add("--width", type=int, default=64, help="d, of inputs and layer (default 64)")
+    add("--value-dim", type=int, help="d_v of a head (default: the width; the authors' code: 1)")
+    add("--logit-scale", choices=get_args(LogitScale), default="none", help="divisor of the logits, its root")
+    add("--task", choices=get_args(Task), default="classification")
+    add("--classes", type=int, default=100, help="of a classification (default 100)")
+    add("--context-type", choices=get_args(ContextType), default="shared")
+    add("--seeds", type=int, default=1, help="runs of each shape (default 1)")
+    add("--steps", type=int, default=50_000, help="optimizer steps (default 50000)")
+    add("--batch-size", type=int, default=256)
+    add("--learning-rate", type=float, default=1e-3, help="Adam's peak (default 0.001)")
+    add("--evaluate-every", type=int, default=500, help="steps between two evaluations (default 500)")
+    add("--to-the-end", action="store_true", help="don't stop when everything is memorized")
+    add("--precision", choices=("float32", "float64"), default="float32")
+    add("--out", type=Path, required=True, metavar="DIR")
+    add("--pack", type=int, default=4, help="models trained together (default 4; on a GPU 64 and more)")
+    add("--device", default="auto", help="auto (a GPU if there is one), cpu, cuda or cuda:N")
+    add("--threads", type=int, default=1, help="CPU threads (default 1)")
+    add(
+        "--compile",
+        action=argparse.BooleanOptionalAction,
+        help="torch.compile (default: where it is worth it)",
+    )
+    add("--checkpoint-minutes", type=float, default=10.0, help="between two checkpoints (default 10)")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

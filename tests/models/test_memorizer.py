@@ -1,0 +1,118 @@
+"""The memorizers against the paper's equations written out, and the folded algebra against autograd."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from shapelaw.memorizers import Memorizer
+from shapelaw.models.memorizer import (
+    Parameters,
+    forward,
+    gradients,
+    initial_parameters,
+    losses,
+    parameter_shapes,
+    positions,
+    shared_gradients,
+)
+
+shapes = st.builds(
+    Memorizer,
+    heads=st.integers(1, 4),
+    context=st.integers(1, 6),
+    head_dim=st.integers(1, 8),
+    width=st.just(8),
+    value_dim=st.sampled_from([None, 1, 3]),
+    outputs=st.sampled_from([1, 2, 5]),
+    logit_scale=st.sampled_from(["none", "head_dim", "width"]),
+    attend_to_query=st.booleans(),
+)
+
+
+def equations(p: Parameters, m: Memorizer, query: Tensor, context: Tensor) -> tuple[Tensor, Tensor]:
+    """Eqs. 1-6 for one model and one example, head by head: output [c] and attention weights [H, n or n + 1]."""
+    place = positions(m, query.dtype)
+    e = query @ p["embedding"] + p["embedding_bias"] + place[0]
+    tokens = context @ p["embedding"] + p["embedding_bias"] + place[1:]
+    if m.attend_to_query:
+        tokens = torch.cat([e[None], tokens])
+    k, v = m.head_dim, m.values
+    outputs, weights = [], []
+    for h in range(m.heads):
+        w_k, w_v = p["w_k"][:, h * k : (h + 1) * k], p["w_v"][:, h * v : (h + 1) * v]
+        alpha = tokens @ w_k @ p["w_q"][h].T @ e * m.scale  # (1)
+        theta = torch.softmax(alpha, 0)  # (2)
+        z = tokens.T @ theta  # (3)
+        outputs.append(w_v.T @ z)  # (4)
+        weights.append(theta)
+    o = p["w_o"].T @ torch.cat(outputs)  # (5)
+    return p["w_d"].T @ o + p["bias"], torch.stack(weights)  # (6)
+
+
+def pack(m: Memorizer, models: int) -> Parameters:
+    every = [initial_parameters(m, seed, torch.float64) for seed in range(models)]
+    return {name: torch.stack([p[name] for p in every]) for name in every[0]}
+
+
+def problem(m: Memorizer, models: int, examples: int, shared: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Queries, contexts, labels."""
+    generator = torch.Generator().manual_seed(7)
+    queries = torch.rand(models, examples, m.width, generator=generator, dtype=torch.float64)
+    size = (models, m.context, m.width) if shared else (models, examples, m.context, m.width)
+    contexts = torch.rand(size, generator=generator, dtype=torch.float64)
+    labels = torch.randint(0, m.outputs, (models, examples), generator=generator)
+    return queries, contexts, labels if m.outputs > 1 else labels + queries[..., 0]
+
+
+@settings(max_examples=40, deadline=None)
+@given(shapes, st.booleans())
+def test_a_pack_is_the_equations_of_each_model(m: Memorizer, shared: bool) -> None:
+    p, place = pack(m, 3), positions(m, torch.float64)
+    queries, contexts, _ = problem(m, 3, 4, shared)
+    outputs, weights = forward(p, m, place, queries, contexts)
+    for model in range(3):
+        alone = {name: value[model] for name, value in p.items()}
+        for b in range(4):
+            context = contexts[model] if shared else contexts[model, b]
+            output, theta = equations(alone, m, queries[model, b], context)
+            torch.testing.assert_close(outputs[model, b], output, rtol=1e-11, atol=1e-11)
+            torch.testing.assert_close(weights[model, b], theta, rtol=1e-11, atol=1e-11)
+
+
+@settings(max_examples=40, deadline=None)
+@given(shapes)
+def test_the_written_gradients_are_those_of_autograd(m: Memorizer) -> None:
+    m = replace(m, attend_to_query=False)
+    p, place = pack(m, 3), positions(m, torch.float64)
+    queries, contexts, labels = problem(m, 3, 5, shared=True)
+    loss, found = shared_gradients(p, m, place, queries, contexts, labels)
+    expected_loss, expected = gradients(p, m, place, queries, contexts, labels)
+    torch.testing.assert_close(loss, expected_loss, rtol=1e-12, atol=1e-12)
+    assert list(found) == list(expected) == list(parameter_shapes(m))
+    for name in expected:
+        torch.testing.assert_close(found[name], expected[name], rtol=1e-10, atol=1e-12)
+
+
+def test_the_number_of_parameters() -> None:
+    m = Memorizer(heads=4, context=32, head_dim=16, value_dim=1)
+    assert m.params == sum(value.numel() for value in initial_parameters(m, 0, torch.float32).values())
+
+
+def test_the_loss_is_nats_or_squared_error() -> None:
+    outputs = torch.tensor([[[0.0, 0.0], [0.0, 0.0]]])
+    assert losses(outputs, torch.tensor([[0, 1]])).item() == pytest.approx(0.6931, abs=1e-4)
+    assert losses(outputs[..., :1], torch.tensor([[1.0, 2.0]])).item() == pytest.approx(2.5)
+
+
+def test_initial_parameters_follow_from_the_seed() -> None:
+    m = Memorizer(heads=2, context=3, head_dim=4, width=8)
+    again, other = (initial_parameters(m, seed, torch.float32) for seed in (1, 2))
+    assert all(
+        torch.equal(value, again[name]) for name, value in initial_parameters(m, 1, torch.float32).items()
+    )
+    assert not torch.equal(again["w_q"], other["w_q"])
+    assert initial_parameters(m, 1, torch.float32)["w_q"].abs().max() <= (6 / 12) ** 0.5

@@ -1,0 +1,290 @@
+"""Packed training: every model goes the way that it would go alone, whatever the others do."""
+
+import json
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small import PYTHON, SCRIPTS
+
+from shapelaw import records
+from shapelaw.errors import UserError
+from shapelaw.memorizers import MemorizationRun, Memorizer, check_memorization_run
+from shapelaw.models.memorizer import forward, initial_parameters, losses, positions
+from shapelaw.runs import spec_from_dict, spec_to_dict
+from shapelaw.training.examples import draw_examples, example_order, learning_rate
+from shapelaw.training.memorize import train_memorizers
+from shapelaw.training.packed import Pack, can_compile, group_of, packs_of
+from shapelaw.training.trainer import Execution
+
+CPU = torch.device("cpu")
+SMALL = Memorizer(heads=3, context=5, head_dim=4, width=8, value_dim=1, outputs=7)
+RUN = MemorizationRun(
+    "memorization",
+    SMALL,
+    "classification",
+    "shared",
+    60,
+    300,
+    0,
+    batch_size=16,
+    learning_rate=1e-2,
+    evaluate_every=50,
+)
+OPTIONS = {
+    "one value a head": RUN,
+    "full values": replace(RUN, memorizer=replace(SMALL, value_dim=None)),
+    "logits by width": replace(RUN, memorizer=replace(SMALL, logit_scale="width")),
+    "logits by head_dim": replace(RUN, memorizer=replace(SMALL, logit_scale="head_dim")),
+    "query among the keys": replace(RUN, memorizer=replace(SMALL, attend_to_query=True)),
+    "numbers": replace(RUN, task="regression", memorizer=replace(SMALL, outputs=1)),
+    "a context each": replace(RUN, context_type="per_example"),
+    "numbers, a context each": replace(
+        RUN,
+        task="regression",
+        context_type="per_example",
+        memorizer=replace(SMALL, outputs=1, value_dim=None),
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Small products are slower on several threads, far slower when the tests run side by side."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def varied(run: MemorizationRun) -> list[MemorizationRun]:
+    """Models of one pack that differ in everything that a pack allows."""
+    return [run, replace(run, seed=1, examples=40), replace(run, seed=2, steps=700, learning_rate=3e-3)]
+
+
+def alone(run: MemorizationRun, steps: int) -> list[float]:
+    """Training losses of one model by autograd and torch.optim.Adam, with nothing of the pack's machinery."""
+    m, dtype = run.memorizer, getattr(torch, run.precision)
+    parameters = {
+        name: value.requires_grad_() for name, value in initial_parameters(m, run.seed, dtype).items()
+    }
+    optimizer = torch.optim.Adam(parameters.values(), lr=run.learning_rate)
+    examples, place, order = draw_examples(run), positions(m, dtype), example_order(run, 0, steps)
+    found = []
+    for step in range(steps):
+        at = torch.from_numpy(order[step])
+        contexts = examples.contexts if run.context_type == "shared" else examples.contexts[at]
+        stacked = {name: value[None] for name, value in parameters.items()}
+        outputs, _ = forward(stacked, m, place, examples.queries[at][None], contexts[None])
+        loss = losses(outputs, examples.labels[at][None])[0]
+        optimizer.param_groups[0]["lr"] = learning_rate(run, step)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        found.append(loss.item())
+    return found
+
+
+def losses_of(pack: Pack, steps: int) -> np.ndarray:
+    """[steps, P]"""
+    rows = []
+    for _ in range(steps):
+        pack.step()
+        rows.append(pack.take_losses())
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize(
+    ("precision", "steps", "tolerance"), [("float32", 200, 5e-6), ("float64", 1000, 1e-9)]
+)
+def test_a_packed_model_follows_the_path_of_the_same_model_alone(
+    name: str, precision: str, steps: int, tolerance: float
+) -> None:
+    runs = [
+        replace(
+            run, precision=precision, steps=2 * steps, learning_rate=run.learning_rate / 10
+        )  # the paper's
+        for run in varied(OPTIONS[name])
+    ]
+    packed = losses_of(Pack(runs, CPU, compiled=False), steps)
+    for column, run in zip(packed.T, runs, strict=True):
+        np.testing.assert_allclose(column, alone(run, steps), rtol=0, atol=tolerance)
+
+
+@pytest.mark.skipif(not can_compile(CPU), reason="torch.compile needs a C++ compiler")
+def test_the_compiled_step_is_the_same_and_is_the_one_that_runs() -> None:
+    from torch._dynamo.utils import counters
+
+    runs = [replace(run, precision="float64") for run in varied(RUN)]
+    counters.clear()
+    compiled, plain = Pack(runs, CPU, compiled=True), Pack(runs, CPU, compiled=False)
+    np.testing.assert_allclose(losses_of(compiled, 100), losses_of(plain, 100), rtol=0, atol=1e-10)
+    assert counters["stats"]["unique_graphs"] == 1
+    compiled.keep([0, 2])
+    plain.keep([0, 2])
+    np.testing.assert_allclose(losses_of(compiled, 20), losses_of(plain, 20), rtol=0, atol=1e-10)
+    assert counters["stats"]["unique_graphs"] == 2  # a smaller pack is a shape of its own
+
+
+def test_a_model_that_leaves_changes_nothing_for_the_others() -> None:
+    runs = [replace(run, precision="float64") for run in varied(RUN)]
+    whole, fewer = Pack(runs, CPU, compiled=False), Pack(runs, CPU, compiled=False)
+    expected = losses_of(whole, 100)
+    losses_of(fewer, 37)  # in the middle of a block of the order
+    fewer.keep([0, 2])
+    np.testing.assert_allclose(losses_of(fewer, 63), expected[37:, [0, 2]], rtol=0, atol=1e-12)
+
+
+def test_a_pack_goes_on_from_its_state_bit_for_bit() -> None:
+    runs = varied(RUN)
+    whole, halved = Pack(runs, CPU, compiled=False), Pack(runs, CPU, compiled=False)
+    expected = losses_of(whole, 90)
+    losses_of(halved, 41)
+    later = Pack(runs, CPU, compiled=False)
+    later.load(halved.state())
+    assert np.array_equal(losses_of(later, 49), expected[41:])
+
+
+@given(
+    examples=st.integers(1, 40),
+    batch=st.integers(1, 16),
+    first=st.integers(0, 30),
+    seed=st.integers(0, 2**31),
+)
+@settings(deadline=None)
+def test_every_epoch_takes_every_example_once(examples: int, batch: int, first: int, seed: int) -> None:
+    run = replace(RUN, examples=examples, batch_size=batch, seed=seed)
+    order = example_order(run, 0, 40)
+    taken = order.ravel()
+    for epoch in range(len(taken) // examples):
+        assert sorted(taken[epoch * examples : (epoch + 1) * examples]) == list(range(examples))
+    assert np.array_equal(example_order(run, first, 40 - first), order[first:])  # wherever it begins
+
+
+def test_the_learning_rate_is_that_of_torch_schedulers() -> None:
+    run = replace(RUN, steps=400, learning_rate=1e-3)
+    optimizer = torch.optim.Adam([torch.zeros(1)], lr=1e-3)
+    warm = torch.optim.lr_scheduler.LinearLR(optimizer, start_factor=0.01, total_iters=20)
+    cosine = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=380)
+    schedule = torch.optim.lr_scheduler.SequentialLR(optimizer, [warm, cosine], milestones=[20])
+    for step in range(400):
+        assert learning_rate(run, step) == pytest.approx(optimizer.param_groups[0]["lr"], rel=1e-9, abs=1e-12)
+        optimizer.step()
+        schedule.step()
+
+
+def test_more_examples_begin_with_those_of_fewer() -> None:
+    for context_type in ("shared", "per_example"):
+        fewer, more = (
+            draw_examples(replace(RUN, context_type=context_type, examples=examples)) for examples in (20, 60)
+        )
+        assert torch.equal(more.queries[:20], fewer.queries)
+        assert torch.equal(more.labels[:20], fewer.labels)
+        assert torch.equal(more.contexts[: len(fewer.contexts)], fewer.contexts)
+        assert more.labels.max() < SMALL.outputs
+
+
+def test_packs_have_one_shape_and_no_more_models_than_asked() -> None:
+    runs = [replace(run, seed=seed) for run in OPTIONS.values() for seed in range(5)]
+    packs = packs_of(runs, 2)
+    assert sorted(run.key for pack in packs for run in pack) == sorted(run.key for run in runs)
+    assert {len(pack) for pack in packs} == {1, 2}
+    assert all(len({group_of(run) for run in pack}) == 1 for pack in packs)
+    with pytest.raises(ValueError, match="one shape"):
+        Pack([runs[0], runs[-1]], CPU, compiled=False)
+
+
+def test_a_spec_survives_json() -> None:
+    for run in OPTIONS.values():
+        assert spec_from_dict(json.loads(json.dumps(spec_to_dict(run)))) == run
+    assert len({run.key for run in OPTIONS.values()}) == len(OPTIONS)
+
+
+def test_what_is_wrong_with_a_run_is_told_at_once() -> None:
+    wrong = replace(RUN, examples=0, task="regression", memorizer=replace(SMALL, heads=0, head_dim=9))
+    with pytest.raises(UserError) as told:
+        check_memorization_run(wrong)
+    for sentence in ("heads is 0", "examples is 0", "head_dim is 9, above the width 8", "outputs is 7"):
+        assert sentence in str(told.value)
+
+
+def test_records(tmp_path: Path) -> None:
+    """What a pack leaves: whole records, one of them stopped early because it had memorized everything."""
+    easy = replace(RUN, examples=8, batch_size=8, learning_rate=3e-2, steps=4000)
+    hard = replace(easy, seed=1, stop_when_memorized=False, steps=200)
+    outcomes = train_memorizers([easy, hard], tmp_path / "runs", tmp_path / "checkpoints", Execution("cpu"))
+    assert outcomes == {easy.key: "FINISHED", hard.key: "FINISHED"}
+    first, second = (records.read_record(tmp_path / "runs" / run.key) for run in (easy, hard))
+    assert first.run == easy
+    assert second.run == hard
+    assert first.summary["memorized"]
+    assert first.summary["final_accuracy"] == 1.0
+    assert first.summary["steps_done"] < 4000
+    assert second.summary["steps_done"] == 200
+    assert first.history["step"].to_pylist() == list(range(50, first.summary["steps_done"] + 1, 50))
+    assert first.history["accuracy"].to_pylist()[-1] == 1.0
+    assert 0 <= first.summary["saturated_share"] <= 1
+
+
+def test_a_run_that_diverges_leaves_the_others_in_peace(tmp_path: Path) -> None:
+    steady = replace(RUN, task="regression", memorizer=replace(SMALL, outputs=1, value_dim=None))
+    wild = replace(steady, seed=1, learning_rate=1e18)
+    outcomes = train_memorizers([steady, wild], tmp_path / "runs", tmp_path / "checkpoints", Execution("cpu"))
+    assert outcomes[steady.key] == "FINISHED"
+    assert f"{wild.key} was stopped" in outcomes[wild.key]
+    assert not (tmp_path / "runs" / wild.key / "summary.json").exists()
+    assert records.read_record(tmp_path / "checkpoints" / wild.key).status == records.FAILED
+
+
+def test_killed_again_and_again_it_ends_with_the_same_histories(tmp_path: Path) -> None:
+    options = ["--heads", "2,3", "--examples", "60,90", "--context", "6", "--head-dim", "4", "--width", "16"]
+    options += [
+        "--value-dim",
+        "1",
+        "--steps",
+        "6000",
+        "--evaluate-every",
+        "200",
+        "--seeds",
+        "2",
+        "--no-compile",
+    ]
+    options += ["--checkpoint-minutes", "0.002", "--batch-size", "32", "--to-the-end", "--pack", "8"]
+
+    def command(out: Path) -> list[str]:
+        return [PYTHON, str(SCRIPTS / "train_memorization.py"), *options, "--out", str(out)]
+
+    subprocess.run(command(tmp_path / "undisturbed"), check=True, capture_output=True)
+    chance, kills = random.Random(0), 0
+    while kills < 4:
+        process = subprocess.Popen(command(tmp_path / "killed"), stderr=subprocess.PIPE)
+        deadline = time.monotonic() + 120
+        while not list(tmp_path.glob("killed/checkpoints/*/pack-*/step-*.pt")) and process.poll() is None:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        time.sleep(chance.random())
+        process.send_signal(signal.SIGTERM if kills == 2 else signal.SIGKILL)
+        process.communicate()
+        if process.returncode == 0:
+            break
+        # a SIGTERM that comes while Python still starts ends it like any other process
+        assert process.returncode in (-signal.SIGKILL, -signal.SIGTERM, 128 + signal.SIGTERM)
+        kills += 1
+    assert kills > 1
+    subprocess.run(command(tmp_path / "killed"), check=True, capture_output=True)
+    undisturbed = sorted((tmp_path / "undisturbed").glob("runs/*/*/history.parquet"))
+    assert len(undisturbed) == 8
+    for path in undisturbed:
+        other = tmp_path / "killed" / path.relative_to(tmp_path / "undisturbed")
+        assert other.read_bytes() == path.read_bytes()
+    assert (tmp_path / "killed/runs.csv").read_text() == (tmp_path / "undisturbed/runs.csv").read_text()
