@@ -1,0 +1,124 @@
+"""Print how many examples a layer of attention heads can memorize, by the bounds of Mahdavi et al. 2024.
+
+  python scripts/memorization_capacity.py --heads 20 --context 32 --head-dim 64
+  python scripts/memorization_capacity.py --heads 20 --context 32 --head-dim 64 --kruskal-rank 24 --json
+
+Beside them stands the most that a two-layer ReLU network memorizes, with as many hidden units as the attention's
+parameters pay for, or with --relu-units. Parameters are counted as in theorem 1, 2 H d d_h + H d d_v + d d_out with
+d_v = d_out. Exit codes: 0 printed, 2 sizes that can't be.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict, dataclass
+
+from shapelaw.errors import UserError
+from shapelaw.theory.memorization import (
+    Bound,
+    attention_params,
+    capacity_bounds,
+    equal_relu_units,
+    relu_examples,
+    relu_params,
+    theorem_warnings,
+)
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """The sizes, the bounds at them, the parameters of both networks, and what to be warned of.
+
+    `relu_units` is None where the attention's parameters do not pay for one unit.
+    """
+
+    heads: int
+    context: int
+    head_dim: int
+    width: int
+    kruskal_rank: int | None
+    outputs: int
+    params: int
+    relu_units: int | None
+    relu_params: int | None
+    bounds: tuple[Bound, ...]
+    warnings: tuple[str, ...]
+
+
+def main() -> int:
+    """Parse the command line, compute, and print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--heads", type=int, required=True, help="H")
+    parser.add_argument("--context", type=int, required=True, help="n, tokens of context of an example")
+    parser.add_argument("--head-dim", type=int, required=True, help="d_h, of keys and queries")
+    parser.add_argument("--width", type=int, default=64, help="d, of every token (default: 64, the paper's)")
+    parser.add_argument("--kruskal-rank", type=int, metavar="Q", help="of the queries, where it is below n")
+    parser.add_argument(
+        "--relu-units", type=int, metavar="M", help="hidden units, not those of equal parameters"
+    )
+    parser.add_argument("--outputs", type=int, default=1, help="d_out, numbers in a label (default: 1)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+    arguments = parser.parse_args()
+    try:
+        capacity = capacity_of(arguments)
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(json.dumps(asdict(capacity), indent=2) if arguments.json else text_of(capacity))
+    return 0
+
+
+def capacity_of(sizes: argparse.Namespace) -> Capacity:
+    """Compute what is printed."""
+    n, d, d_out = sizes.context, sizes.width, sizes.outputs
+    bounds = capacity_bounds(sizes.heads, n, sizes.head_dim, d, sizes.kruskal_rank)
+    warnings = theorem_warnings(n, d, sizes.head_dim, sizes.kruskal_rank, d_out)
+    params = attention_params(sizes.heads, d, sizes.head_dim, d_out)
+    units = sizes.relu_units
+    if units is None:
+        units = equal_relu_units(params, n, d, d_out) or None
+    if units is None:
+        warnings.append(
+            f"The attention's {params:,} parameters do not pay for one ReLU unit at this context."
+        )
+    else:
+        name = f"examples of a two-layer ReLU network, m = {units:,}"
+        most = relu_examples(n, units, d_out)
+        bounds = (*bounds, Bound(name, most, False, "(n + 1) m / d_out + m + 1", "proposition 3"))
+    return Capacity(
+        sizes.heads,
+        n,
+        sizes.head_dim,
+        d,
+        sizes.kruskal_rank,
+        d_out,
+        params,
+        units,
+        relu_params(n, d, units, d_out) if units is not None else None,
+        bounds,
+        tuple(warnings),
+    )
+
+
+def text_of(capacity: Capacity) -> str:
+    """A table of the bounds with their sources, then the warnings."""
+    bounds = capacity.bounds
+    name, formula = max(len(b.name) for b in bounds), max(len(b.formula) for b in bounds)
+    lines = [
+        f"{b.name:<{name}}  {'at least' if b.lower else 'at most':<8} {b.examples:>11,}  "
+        f"{b.formula:<{formula}}  {b.source}"
+        for b in bounds
+    ]
+    networks = f"Parameters: attention {capacity.params:,}"
+    if capacity.relu_params is not None:
+        networks += f", ReLU network {capacity.relu_params:,}"
+    lines += [f"{networks}.", "Propositions, theorem and remark are those of Mahdavi et al. 2024."]
+    return "\n".join(lines + [f"Warning: {warning}" for warning in capacity.warnings])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

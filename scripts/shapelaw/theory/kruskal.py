@@ -1,0 +1,268 @@
+"""Are sets of vectors linearly independent? The assumptions of Mahdavi et al. 2024, tested by sampling.
+
+The Kruskal rank of a set is the largest size of which every subset is independent. It is NP-hard, so the paper draws
+random subsets and asks for full rank in at least 99% of 5,000 (section 5.1). "Full rank" is numerical here: the
+smallest singular value is above `tolerance` times the largest, in float64.
+
+Singular values decide. Two certificates only save the decomposition where its answer is beyond doubt:
+
+- A subset's Gram matrix, less a shift, has a Cholesky factor. That can only be if its smallest eigenvalue is above the
+  shift but for rounding errors, and the shift holds a bound on those: this proves full rank. It fails for condition
+  numbers above about 1e6, where Gram matrices, which square them, can't be trusted; there the singular values are
+  computed.
+- The singular values of a subset are at most those of the whole set (interlacing). If those are too small for any
+  subset of a size, none is independent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from shapelaw.errors import UserError
+from shapelaw.theory.memorization import TOLERANCE, Floats, as_data
+
+TRIALS = 5_000  # section 5.1
+PASS_RATE = 0.99
+_EPSILON = float(np.finfo(np.float64).eps)
+_CHUNK = 2**22  # numbers in one batch of decompositions
+
+
+@dataclass(frozen=True)
+class PassRate:
+    """The share of `trials` random subsets of `size` vectors that are independent at `tolerance`.
+
+    `smallest` is the smallest of the relative smallest singular values that were computed, which says how far from
+    the tolerance the worst subset is; `decomposed` says how many were computed. NaN and 0 if none was.
+    """
+
+    size: int
+    rate: float
+    trials: int
+    tolerance: float
+    smallest: float
+    decomposed: int
+
+    @property
+    def holds(self) -> bool:
+        """Whether the paper would say that the Kruskal rank is at least `size`."""
+        return self.rate >= PASS_RATE
+
+
+def kruskal_pass_rate(
+    vectors: npt.ArrayLike, size: int, trials: int = TRIALS, seed: int = 0, tolerance: float = TOLERANCE
+) -> PassRate:
+    """Draw subsets without replacement and count those of full rank.
+
+    Args:
+        vectors: (N, d).
+        size: of the subsets, at most N; above d none is independent.
+        trials, seed: how many subsets, and which: the same for any tolerance.
+        tolerance: relative to the largest singular value of each subset.
+
+    Raises:
+        UserError: more vectors in a subset than there are, or no trials.
+        ValueError: not a finite matrix, or a tolerance not between 0 and 1.
+    """
+    vectors_ND = _checked(vectors, tolerance)
+    _check_size(size, trials, len(vectors_ND))
+    values = _singular_values(vectors_ND)
+    return _pass_rate(vectors_ND, values, size, trials, seed, tolerance, allowed=trials)
+
+
+def kruskal_rank_estimate(
+    vectors: npt.ArrayLike, trials: int = TRIALS, seed: int = 0, tolerance: float = TOLERANCE
+) -> int:
+    """The largest size whose pass rate is at least 99%, by bisection; 0 if single vectors fail.
+
+    Subsets of independent vectors are independent, so the rate falls with the size. A size is given up as soon as
+    more than 1% of all its trials have failed. It is an estimate from above: a dependent subset may be rare.
+
+    Raises:
+        UserError, ValueError: as `kruskal_pass_rate`.
+    """
+    vectors_ND = _checked(vectors, tolerance)
+    _check_size(1, trials, len(vectors_ND))
+    allowed = trials - int(np.ceil(PASS_RATE * trials))  # failures
+    values = _singular_values(vectors_ND)
+    low, high = 0, min(vectors_ND.shape)
+    while low < high:
+        size = (low + high + 1) // 2
+        if _pass_rate(vectors_ND, values, size, trials, seed, tolerance, allowed).holds:
+            low = size
+        else:
+            high = size - 1
+    return low
+
+
+def in_general_position(
+    vectors: npt.ArrayLike, trials: int = TRIALS, seed: int = 0, tolerance: float = TOLERANCE
+) -> PassRate:
+    """The pass rate at the largest possible size: d, or all vectors if they are fewer (definition 2)."""
+    vectors_ND = _checked(vectors, tolerance)
+    return kruskal_pass_rate(vectors_ND, min(vectors_ND.shape), trials, seed, tolerance)
+
+
+def context_ranks(contexts: npt.ArrayLike, tolerance: float = TOLERANCE) -> npt.NDArray[np.int64]:
+    """The numerical rank of each context, (T,), from contexts (T, n, d).
+
+    Raises:
+        ValueError: not a stack of finite matrices, or a tolerance not between 0 and 1.
+    """
+    e_TnD = np.asarray(contexts, dtype=np.float64)
+    if e_TnD.ndim != 3 or e_TnD.size == 0 or not np.isfinite(e_TnD).all():
+        raise ValueError(f"contexts must be finite and of shape (T, n, d), not {e_TnD.shape}")
+    _check_tolerance(tolerance)
+    step = max(1, _CHUNK // e_TnD[0].size)
+    ranks = []
+    for start in range(0, len(e_TnD), step):
+        values = _singular_values(e_TnD[start : start + step])
+        ranks.append((values > tolerance * values[:, :1]).sum(axis=1))
+    return np.concatenate(ranks)
+
+
+def mixed_queries(contexts: npt.ArrayLike, queries: npt.ArrayLike) -> Floats:
+    """Each query plus the mean of its context tokens, (T, d): the vectors of assumption 3.
+
+    They are what one attention layer with zero keys and queries and a skip connection makes of the queries
+    (proposition 4).
+    """
+    e_TnD, q_TD = as_data(contexts, queries)
+    return np.asarray(q_TD + e_TnD.mean(axis=1))
+
+
+@dataclass(frozen=True)
+class Assumptions:
+    """What section 5.1 tests on one set of examples.
+
+    `query_rate` and `mixed_rate` are the pass rates of queries and mixed queries at the size of the context
+    (assumptions 1 and 3), `position_rate` that of the queries at the largest possible size, `ranks` (T,) those of the
+    contexts (assumption 2 asks that all are n).
+    """
+
+    context: int
+    query_rate: PassRate
+    mixed_rate: PassRate
+    position_rate: PassRate
+    ranks: npt.NDArray[np.int64]
+
+    @property
+    def assumption_1(self) -> bool:
+        return self.query_rate.holds
+
+    @property
+    def assumption_2(self) -> bool:
+        return bool((self.ranks == self.context).all())
+
+    @property
+    def assumption_3(self) -> bool:
+        return self.mixed_rate.holds
+
+    @property
+    def general_position(self) -> bool:
+        return self.position_rate.holds
+
+
+def check_assumptions(
+    contexts: npt.ArrayLike,
+    queries: npt.ArrayLike,
+    trials: int = TRIALS,
+    seed: int = 0,
+    tolerance: float = TOLERANCE,
+) -> Assumptions:
+    """Test assumptions 1, 2, 3 and general position on contexts (n, d) or (T, n, d) and queries (T, d).
+
+    Raises:
+        UserError: fewer examples than context tokens, so that assumption 1 can't be tested.
+        ValueError: shapes that do not agree, numbers that are not finite, or a tolerance not between 0 and 1.
+    """
+    e_TnD, q_TD = as_data(contexts, queries)
+    context = e_TnD.shape[1]
+    return Assumptions(
+        context,
+        kruskal_pass_rate(q_TD, context, trials, seed, tolerance),
+        kruskal_pass_rate(mixed_queries(e_TnD, q_TD), context, trials, seed, tolerance),
+        in_general_position(q_TD, trials, seed, tolerance),
+        context_ranks(e_TnD, tolerance),
+    )
+
+
+def _pass_rate(
+    vectors_ND: Floats, values: Floats, size: int, trials: int, seed: int, tolerance: float, allowed: int
+) -> PassRate:
+    """Count over `trials` subsets; stops after more than `allowed` failures, and the rest then count as failures.
+
+    `values` are the singular values of all vectors.
+    """
+    n_vectors, width = vectors_ND.shape
+    if size > width or _none_independent(vectors_ND, values, size, tolerance):
+        return PassRate(size, 0.0, trials, tolerance, float("nan"), 0)
+    rng = np.random.default_rng(seed)
+    step = max(1, _CHUNK // (size * width))
+    passed, failed, decomposed, smallest = 0, 0, 0, np.inf
+    doubtful: list[npt.NDArray[np.int64]] = []
+    for trial in range(trials):
+        subset = rng.choice(n_vectors, size, replace=False, shuffle=False)
+        if _surely_independent(vectors_ND[subset], tolerance):
+            passed += 1
+        else:
+            doubtful.append(subset)
+        if len(doubtful) == step or (doubtful and trial == trials - 1):
+            found = _singular_values(vectors_ND[np.stack(doubtful)])
+            # a subset of zero vectors has no largest singular value to compare with, and no rank
+            relative = found[:, -1] / np.maximum(found[:, 0], np.finfo(np.float64).tiny)
+            independent = int((relative > tolerance).sum())
+            passed, failed = passed + independent, failed + len(doubtful) - independent
+            decomposed, smallest = decomposed + len(doubtful), min(smallest, float(relative.min()))
+            doubtful = []
+            if failed > allowed:
+                break
+    return PassRate(
+        size, passed / trials, trials, tolerance, smallest if decomposed else float("nan"), decomposed
+    )
+
+
+def _surely_independent(rows_SD: Floats, tolerance: float) -> bool:
+    """Proof of full rank by a Cholesky factor; False proves nothing."""
+    gram_SS = rows_SD @ rows_SD.T
+    # rounding of the products and of the factor is at most (d + s + 1) eps / 2 of the trace: eight times that
+    shift = (tolerance**2 + 4 * (sum(rows_SD.shape) + 1) * _EPSILON) * float(np.trace(gram_SS))
+    gram_SS[np.diag_indices_from(gram_SS)] -= shift
+    try:
+        np.linalg.cholesky(gram_SS)
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
+def _none_independent(vectors_ND: Floats, values: Floats, size: int, tolerance: float) -> bool:
+    """Proof by interlacing that every subset of `size` fails: its largest singular value is at least a row's norm."""
+    shortest = float(np.linalg.norm(vectors_ND, axis=1).min())
+    rounding = max(vectors_ND.shape) * _EPSILON * values[0]
+    return size > len(values) or bool(values[size - 1] + rounding < tolerance * shortest)
+
+
+def _singular_values(matrices: Floats) -> Floats:
+    return np.asarray(np.linalg.svd(matrices, compute_uv=False), dtype=np.float64)
+
+
+def _checked(vectors: npt.ArrayLike, tolerance: float) -> Floats:
+    vectors_ND = np.asarray(vectors, dtype=np.float64)
+    if vectors_ND.ndim != 2 or vectors_ND.size == 0 or not np.isfinite(vectors_ND).all():
+        raise ValueError(f"vectors must be finite and of shape (N, d), not {vectors_ND.shape}")
+    _check_tolerance(tolerance)
+    return vectors_ND
+
+
+def _check_tolerance(tolerance: float) -> None:
+    if not 0 < tolerance < 1:
+        raise ValueError(f"the tolerance must be between 0 and 1, not {tolerance}")
+
+
+def _check_size(size: int, trials: int, n_vectors: int) -> None:
+    if trials < 1:
+        raise UserError(f"{trials} trials are too few; at least 1 is needed.")
+    if not 1 <= size <= n_vectors:
+        raise UserError(f"Subsets of {size} vectors can't be drawn from {n_vectors}; give 1 to {n_vectors}.")

@@ -1,0 +1,312 @@
+"""How many examples attention heads can memorize: the bounds of Mahdavi et al. 2024, and the matrix they speak of.
+
+Notation as in the paper: `T` examples, each a context of `n` tokens and one query, all of width `d`; `H` heads of
+dimension `d_h`; `Z`, (T, H d), one row an example, the concatenated outputs of its heads before any value matrix.
+Everything that is linear in `Z` memorizes at most rank(Z) examples, and exactly so many real labels.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from shapelaw.errors import UserError
+
+Floats = npt.NDArray[np.float64]
+Scale = Literal["none", "width", "head_dim"]
+
+TOLERANCE = 1e-10  # of the largest singular value: float64 rounds at about 1e-15 of it
+
+
+def check_sizes(**sizes: int | None) -> None:
+    """Refuse a size that is not a whole number of at least 1; None passes.
+
+    Raises:
+        UserError: names every such size.
+    """
+    wrong = [f"{name} = {size!r}" for name, size in sizes.items() if size is not None and not _is_size(size)]
+    if wrong:
+        raise UserError(f"{', '.join(wrong)}: sizes must be whole numbers of at least 1.")
+
+
+def examples_per_head(context: int, head_dim: int, kruskal_rank: int | None = None) -> int:
+    """`r = min(n, d_h)`, or `min(n, Q, d_h)`: every head adds `r - 1` examples (theorem 1; remark 1 for `Q`)."""
+    check_sizes(context=context, head_dim=head_dim, kruskal_rank=kruskal_rank)
+    return min(context, head_dim, kruskal_rank if kruskal_rank is not None else context)
+
+
+def memorizable_examples(heads: int, context: int, head_dim: int, kruskal_rank: int | None = None) -> int:
+    """`H (min(n, d_h) - 1) + 1` examples can be memorized, whatever their labels.
+
+    Theorem 1 of Mahdavi et al. 2024, for contexts of rank `n < d` (assumption 2) and queries of Kruskal rank at
+    least `n` (assumption 1). With a Kruskal rank `Q < n` remark 1 holds, `H (min(Q, d_h) - 1) + 1`.
+
+    Raises:
+        UserError: a size is not a whole number of at least 1.
+    """
+    check_sizes(heads=heads)
+    return heads * (examples_per_head(context, head_dim, kruskal_rank) - 1) + 1
+
+
+def reachable_rank(
+    heads: int, context: int, head_dim: int, examples: int, kruskal_rank: int | None = None
+) -> int:
+    """`min(H (r - 1) + 1, T)`: the rank of Z that some key and query weights reach (proposition 1)."""
+    check_sizes(examples=examples)
+    return min(memorizable_examples(heads, context, head_dim, kruskal_rank), examples)
+
+
+def shared_context_rank(heads: int, context: int) -> int:
+    """`H (n - 1) + 1`: the most that rank(Z) can be when all examples share one context (proposition 2).
+
+    Holds for any weights and any `d_h`: the rows of each head's attention weights sum to one.
+    """
+    check_sizes(heads=heads, context=context)
+    return heads * (context - 1) + 1
+
+
+def constant_sum_rank(heads: int, width: int) -> int:
+    """`H (d - 1) + 1`: the most that rank(Z) can be when the entries of each context token sum to one constant.
+
+    Proposition 5 (appendix I); it asks nothing of the queries, and contexts may differ between examples.
+    """
+    check_sizes(heads=heads, width=width)
+    return heads * (width - 1) + 1
+
+
+def relu_examples(context: int, relu_units: int, outputs: int) -> int:
+    """`(n + 1) m / d_out + m + 1`, rounded down: the most that a two-layer ReLU network memorizes.
+
+    Proposition 3, for a network of `m` hidden units on the (n + 1) d numbers of context and query, over the class of
+    data that satisfies assumptions 1 and 2: beyond it, some labels of some such data can't be memorized.
+    """
+    check_sizes(context=context, relu_units=relu_units, outputs=outputs)
+    return (context + 1) * relu_units // outputs + relu_units + 1
+
+
+def attention_params(
+    heads: int, width: int, head_dim: int, outputs: int = 1, value_dim: int | None = None
+) -> int:
+    """`2 H d d_h + H d d_v + d d_out`, as theorem 1 counts: the output map is fixed, `d_v` is `d_out` if not given."""
+    check_sizes(heads=heads, width=width, head_dim=head_dim, outputs=outputs, value_dim=value_dim)
+    value_dim = value_dim if value_dim is not None else outputs
+    return 2 * heads * width * head_dim + heads * width * value_dim + width * outputs
+
+
+def relu_params(context: int, width: int, relu_units: int, outputs: int) -> int:
+    """Weights and biases of a two-layer network on (n + 1) d numbers: `((n + 1) d + 1) m + (m + 1) d_out`."""
+    check_sizes(context=context, width=width, relu_units=relu_units, outputs=outputs)
+    return ((context + 1) * width + 1) * relu_units + (relu_units + 1) * outputs
+
+
+def equal_relu_units(params: int, context: int, width: int, outputs: int) -> int:
+    """The most hidden units with which `relu_params` stays within `params`; 0 if not even one unit does."""
+    check_sizes(params=params, context=context, width=width, outputs=outputs)
+    return max(0, (params - outputs) // ((context + 1) * width + 1 + outputs))
+
+
+@dataclass(frozen=True)
+class Bound:
+    """One statement on examples: at least (`lower`) or at most so many, its formula, and where it is proved."""
+
+    name: str
+    examples: int
+    lower: bool
+    formula: str
+    source: str
+
+
+def capacity_bounds(
+    heads: int, context: int, head_dim: int, width: int, kruskal_rank: int | None = None
+) -> tuple[Bound, ...]:
+    """What an attention layer of this shape memorizes at least, and what rank(Z) is at most.
+
+    Raises:
+        UserError: a size is not a whole number of at least 1, or `d_h` or `Q` is above `d`.
+    """
+    check_sizes(heads=heads, context=context, head_dim=head_dim, width=width, kruskal_rank=kruskal_rank)
+    for name, size in (("head dimension", head_dim), ("Kruskal rank", kruskal_rank)):
+        if size is not None and size > width:
+            raise UserError(f"The {name} {size} is above the width {width}; it can be at most the width.")
+    weaker = kruskal_rank is not None and kruskal_rank < context
+    return (
+        Bound(
+            "examples that can be memorized",
+            memorizable_examples(heads, context, head_dim, kruskal_rank),
+            True,
+            "H (min(Q, d_h) - 1) + 1" if weaker else "H (min(n, d_h) - 1) + 1",
+            "remark 1" if weaker else "theorem 1",
+        ),
+        Bound(
+            "rank of Z, one context shared by all examples",
+            shared_context_rank(heads, context),
+            False,
+            "H (n - 1) + 1",
+            "proposition 2",
+        ),
+        Bound(
+            "rank of Z, entries of each context token with a constant sum",
+            constant_sum_rank(heads, width),
+            False,
+            "H (d - 1) + 1",
+            "proposition 5",
+        ),
+    )
+
+
+def theorem_warnings(
+    context: int, width: int, head_dim: int, kruskal_rank: int | None = None, outputs: int = 1
+) -> list[str]:
+    """Sentences on what of theorem 1 does not hold, or gains nothing, at these sizes; empty if all is well."""
+    r = examples_per_head(context, head_dim, kruskal_rank)
+    check_sizes(width=width, outputs=outputs)
+    warnings = []
+    if context >= width:
+        warnings.append(
+            f"The theorem needs a context shorter than the width (n < d), and here n = {context}, d = {width}: "
+            "it promises nothing, the numbers are only what its formula would give."
+        )
+    if kruskal_rank is not None and kruskal_rank < context:
+        warnings.append(
+            f"The queries' Kruskal rank {kruskal_rank} is below n = {context}, so assumption 1 fails; "
+            "the bound is the weaker one of remark 1."
+        )
+    if head_dim > r:
+        warnings.append(f"A head dimension above {r} adds nothing to the bound, and here it is {head_dim}.")
+    if outputs > width:
+        warnings.append(
+            f"The theorem's read-out needs labels of at most d = {width} numbers, and here they have {outputs}."
+        )
+    if r == 1:
+        warnings.append(
+            "With min(n, d_h) = 1 a head adds no example: one is memorized, however many heads there are."
+        )
+    return warnings
+
+
+def attention_weights(
+    contexts: npt.ArrayLike, queries: npt.ArrayLike, w_k: Floats, w_q: Floats, scale: Scale = "none"
+) -> Floats:
+    """The softmax coefficients of each head (eqs. 1 and 2), (T, H, n); see `head_outputs` for the arguments."""
+    e_TnD, q_TD = as_data(contexts, queries)
+    if not (w_k.ndim == 3 and w_k.shape == w_q.shape and w_k.shape[1] == q_TD.shape[1]):
+        raise ValueError(f"w_k and w_q must both be (H, {q_TD.shape[1]}, d_h), not {w_k.shape}, {w_q.shape}")
+    heads, width, head_dim = w_k.shape
+    divisor = {"none": 1.0, "width": math.sqrt(width), "head_dim": math.sqrt(head_dim)}[scale]
+    theta_THn = np.empty((len(q_TD), heads, e_TnD.shape[1]))
+    for h in range(heads):
+        logits_Tn = bilinear(e_TnD, q_TD @ w_q[h] @ w_k[h].T) / divisor
+        theta_THn[:, h] = softmax(logits_Tn)
+    return theta_THn
+
+
+def head_outputs(
+    contexts: npt.ArrayLike, queries: npt.ArrayLike, w_k: Floats, w_q: Floats, scale: Scale = "none"
+) -> Floats:
+    """The matrix Z, (T, H d): each head's convex combination of the context tokens (eqs. 1 to 3 and 7).
+
+    Args:
+        contexts: (n, d), shared by all examples, or (T, n, d).
+        queries: (T, d).
+        w_k, w_q: (H, d, d_h).
+        scale: divide the logits by nothing (the theory's), by sqrt(d), or by sqrt(d_h).
+
+    Raises:
+        ValueError: the shapes do not agree, or a number is not finite.
+    """
+    e_TnD, q_TD = as_data(contexts, queries)
+    theta_THn = attention_weights(e_TnD, q_TD, w_k, w_q, scale)
+    return combine(theta_THn, e_TnD)
+
+
+def combine(theta_THn: Floats, e_TnD: Floats) -> Floats:
+    """Convex combinations of each example's tokens, all heads side by side: (T, H, n), (T, n, d) -> (T, H d)."""
+    z_THD = theta_THn @ (e_TnD[0] if is_shared(e_TnD) else e_TnD)
+    return z_THD.reshape(len(theta_THn), -1)
+
+
+def bilinear(e_TnD: Floats, v_TD: Floats) -> Floats:
+    """`E v` of each example, (T, n)."""
+    if is_shared(e_TnD):
+        return np.asarray(v_TD @ e_TnD[0].T)
+    return np.asarray((e_TnD @ v_TD[:, :, None])[:, :, 0])
+
+
+def softmax(logits: Floats) -> Floats:
+    """Over the last axis, after subtracting its largest entry: no logit is too large."""
+    weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
+
+
+def as_data(contexts: npt.ArrayLike, queries: npt.ArrayLike) -> tuple[Floats, Floats]:
+    """Contexts as (T, n, d), a shared one as a view with stride 0, and queries as (T, d), both float64.
+
+    Raises:
+        ValueError: the shapes do not agree, or a number is not finite.
+    """
+    e, q_TD = np.asarray(contexts, dtype=np.float64), np.asarray(queries, dtype=np.float64)
+    if e.ndim == 2 and q_TD.ndim == 2:
+        e = np.broadcast_to(e, (len(q_TD), *e.shape))
+    if not (e.ndim == 3 and q_TD.ndim == 2 and e.shape[0] == len(q_TD) and e.shape[2] == q_TD.shape[1]):
+        raise ValueError(
+            f"contexts (n, d) or (T, n, d) and queries (T, d) do not agree: {e.shape}, {q_TD.shape}"
+        )
+    if 0 in e.shape or not (np.isfinite(e[0] if is_shared(e) else e).all() and np.isfinite(q_TD).all()):
+        raise ValueError("contexts and queries must hold at least one number, and all must be finite")
+    return e, q_TD
+
+
+def is_shared(e_TnD: Floats) -> bool:
+    """Whether all examples look at one context in memory."""
+    return e_TnD.strides[0] == 0
+
+
+@dataclass(frozen=True)
+class NumericalRank:
+    """How many singular values are above `tolerance` times the largest, and how clear that is.
+
+    `kept` is the smallest one counted and `dropped` the largest one not counted (0 if all are counted), both relative
+    to `largest`. The rank is trustworthy where the tolerance lies far from both: see `margin`.
+    """
+
+    rank: int
+    tolerance: float
+    largest: float
+    kept: float
+    dropped: float
+
+    @property
+    def margin(self) -> float:
+        """The factor by which the tolerance can be moved either way without changing the rank."""
+        above = self.kept / self.tolerance if self.rank else math.inf
+        below = self.tolerance / self.dropped if self.dropped > 0 else math.inf
+        return min(above, below)
+
+
+def numerical_rank(matrix: npt.ArrayLike, tolerance: float = TOLERANCE) -> NumericalRank:
+    """The rank of a matrix by its singular values in float64; `tolerance` is relative to the largest of them.
+
+    Raises:
+        ValueError: not a matrix of finite numbers, or a tolerance that is not between 0 and 1.
+    """
+    matrix_MN = np.asarray(matrix, dtype=np.float64)
+    if matrix_MN.ndim != 2 or matrix_MN.size == 0 or not np.isfinite(matrix_MN).all():
+        raise ValueError(f"a rank needs a matrix of finite numbers, not an array of shape {matrix_MN.shape}")
+    if not 0 < tolerance < 1:
+        raise ValueError(f"the tolerance must be between 0 and 1, not {tolerance}")
+    values = np.linalg.svd(matrix_MN, compute_uv=False)
+    largest = float(values[0])
+    if largest == 0:
+        return NumericalRank(0, tolerance, 0.0, 0.0, 0.0)
+    relative = values / largest
+    rank = int((relative > tolerance).sum())
+    dropped = float(relative[rank]) if rank < len(relative) else 0.0
+    return NumericalRank(rank, tolerance, largest, float(relative[rank - 1]), dropped)
+
+
+def _is_size(size: object) -> bool:
+    return isinstance(size, int | np.integer) and not isinstance(size, bool) and int(size) >= 1

@@ -1,0 +1,242 @@
+"""The bounds against the paper's numbers, and the rank of Z against propositions 1, 2 and 5."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made_examples import random_heads, uniform_examples
+
+from shapelaw.errors import UserError
+from shapelaw.theory.memorization import (
+    attention_params,
+    attention_weights,
+    capacity_bounds,
+    constant_sum_rank,
+    equal_relu_units,
+    head_outputs,
+    memorizable_examples,
+    numerical_rank,
+    reachable_rank,
+    relu_examples,
+    relu_params,
+    shared_context_rank,
+    theorem_warnings,
+)
+
+sizes = st.integers(1, 60)
+MARGIN = 5.0  # how far the tolerance must be movable for a rank to count as exact
+
+
+@pytest.mark.parametrize(
+    ("heads", "context", "head_dim", "kruskal_rank", "examples"),
+    [
+        (20, 32, 64, None, 621),
+        (4, 32, 64, None, 125),
+        (8, 32, 64, None, 249),
+        (20, 32, 8, None, 141),
+        (20, 32, 64, 24, 461),  # remark 1
+        (20, 32, 8, 24, 141),
+        (20, 32, 64, 40, 621),  # a Kruskal rank above n gains nothing
+        (7, 1, 64, None, 1),  # section 4.2: one shared token, one example
+    ],
+)
+def test_examples_that_can_be_memorized(heads, context, head_dim, kruskal_rank, examples):
+    assert memorizable_examples(heads, context, head_dim, kruskal_rank) == examples
+
+
+@given(sizes, sizes, sizes, sizes, sizes)
+@settings(max_examples=200, deadline=None, derandomize=True)
+def test_the_bounds_are_in_order(heads, context, head_dim, examples, more_width):
+    width = max(context, head_dim) + more_width
+    least = memorizable_examples(heads, context, head_dim)
+    assert least <= shared_context_rank(heads, context) <= constant_sum_rank(heads, width)
+    assert reachable_rank(heads, context, head_dim, examples) == min(least, examples)
+    if head_dim >= context:
+        assert least == shared_context_rank(heads, context)
+    one_more = memorizable_examples(heads + 1, context, head_dim) - least
+    assert one_more == min(context, head_dim) - 1
+
+
+def test_relu_networks():
+    assert relu_examples(context=32, relu_units=78, outputs=1) == 33 * 78 + 79
+    assert relu_examples(context=4, relu_units=3, outputs=2) == 11  # 7.5 + 4, rounded down
+    assert attention_params(20, 64, 64) == 2 * 20 * 64 * 64 + 20 * 64 + 64
+    assert attention_params(2, 8, 4, outputs=3, value_dim=5) == 2 * 2 * 8 * 4 + 2 * 8 * 5 + 8 * 3
+
+
+@given(st.integers(1, 10**6), sizes, sizes, sizes)
+@settings(max_examples=200, deadline=None, derandomize=True)
+def test_equal_units_are_the_most_that_fit(params, context, width, outputs):
+    units = equal_relu_units(params, context, width, outputs)
+    assert relu_params(context, width, units + 1, outputs) > params
+    assert units == 0 or relu_params(context, width, units, outputs) <= params
+
+
+def test_bounds_say_where_they_come_from():
+    first, second, third = capacity_bounds(20, 32, 64, 64)
+    assert (first.examples, first.lower, first.source) == (621, True, "theorem 1")
+    assert (second.examples, second.lower, second.source) == (621, False, "proposition 2")
+    assert (third.examples, third.lower, third.source) == (1261, False, "proposition 5")
+    assert capacity_bounds(20, 32, 64, 64, kruskal_rank=24)[0].source == "remark 1"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((0, 32, 8, 64), "heads = 0"),
+        ((4, -1, 8, 64), "context = -1"),
+        ((4, 32, 0, 0), "head_dim = 0, width = 0"),
+        ((4, 32, 2.5, 64), "head_dim = 2.5"),
+        ((True, 32, 8, 64), "heads = True"),
+        ((4, 32, 65, 64), "head dimension 65 is above the width 64"),
+        ((4, 32, 8, 64, 65), "Kruskal rank 65 is above the width 64"),
+        ((4, 32, 8, 64, 0), "kruskal_rank = 0"),
+    ],
+)
+def test_sizes_that_cannot_be(arguments, words):
+    with pytest.raises(UserError, match=words):
+        capacity_bounds(*arguments)
+
+
+def test_examples_must_be_positive():
+    with pytest.raises(UserError, match="examples = 0"):
+        reachable_rank(4, 32, 8, 0)
+
+
+def test_warnings():
+    assert theorem_warnings(32, 64, 32) == []
+    assert "n < d" in theorem_warnings(64, 64, 32)[0]
+    assert "remark 1" in theorem_warnings(32, 64, 8, kruskal_rank=24)[0]
+    assert "above 32 adds nothing" in theorem_warnings(32, 64, 33)[0]
+    assert "at most d = 64" in theorem_warnings(32, 64, 32, outputs=100)[0]
+    assert "adds no example" in theorem_warnings(32, 64, 1)[0]
+
+
+def test_head_outputs_against_the_equations_one_example_at_a_time():
+    contexts, queries = uniform_examples(5, 3, 4, seed=0, shared=False)
+    w_k, w_q = random_heads(2, 4, 3, seed=0)
+    for scale, divisor in (("none", 1.0), ("width", 2.0), ("head_dim", math.sqrt(3.0))):
+        z = head_outputs(contexts, queries, w_k, w_q, scale)
+        for t in range(5):
+            for h in range(2):
+                logits = [(token @ w_k[h]) @ (queries[t] @ w_q[h]) / divisor for token in contexts[t]]
+                theta = np.exp(logits) / np.exp(logits).sum()
+                assert z[t, 4 * h : 4 * h + 4] == pytest.approx(theta @ contexts[t], rel=1e-12)
+
+
+def test_a_shared_context_is_the_same_context_for_each():
+    contexts, queries = uniform_examples(6, 3, 5, seed=1)
+    w_k, w_q = random_heads(2, 5, 4, seed=1)
+    repeated = np.repeat(contexts[None], 6, axis=0)
+    assert head_outputs(contexts, queries, w_k, w_q) == pytest.approx(
+        head_outputs(repeated, queries, w_k, w_q), rel=1e-12
+    )
+
+
+def test_huge_logits_saturate_without_overflow():
+    contexts, queries = uniform_examples(6, 3, 5, seed=1)
+    w_k, w_q = random_heads(2, 5, 4, seed=1) * 1e6
+    theta = attention_weights(contexts, queries, w_k, w_q)
+    assert theta.max(axis=2) == pytest.approx(1.0)
+    assert theta.sum(axis=2) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("wrong", [(3, 4), (5, 2, 4), (5, 3, 3)])
+def test_shapes_that_do_not_agree(wrong):
+    w_k, w_q = random_heads(2, 5, 4, seed=1)
+    with pytest.raises(ValueError, match="do not agree"):
+        head_outputs(np.ones(wrong), np.ones((6, 5)), w_k, w_q)
+
+
+def test_weights_of_another_width_and_numbers_that_are_not_finite():
+    contexts, queries = uniform_examples(6, 3, 5, seed=1)
+    with pytest.raises(ValueError, match="w_k and w_q"):
+        head_outputs(contexts, queries, *random_heads(2, 4, 4, seed=1))
+    with pytest.raises(ValueError, match="finite"):
+        head_outputs(contexts, np.full((6, 5), np.nan), *random_heads(2, 5, 4, seed=1))
+
+
+shapes = st.tuples(
+    st.integers(2, 8), st.integers(1, 4), st.integers(2, 8), st.integers(-2, 5), st.integers(0, 10**6)
+)
+
+
+@given(shapes)
+@settings(max_examples=80, deadline=None, derandomize=True)
+def test_with_a_shared_context_random_heads_reach_proposition_2_and_never_more(case):
+    context, heads, head_dim, beyond, seed = case
+    most = shared_context_rank(heads, context)
+    examples = max(1, most + beyond)
+    data = uniform_examples(examples, context, 9, seed)
+    rank = numerical_rank(head_outputs(*data, *random_heads(heads, 9, head_dim, seed)))
+    assert rank.rank == min(most, examples)
+    assert rank.margin > MARGIN
+    assert rank.rank >= reachable_rank(heads, context, head_dim, examples)  # proposition 1
+
+
+@given(shapes, st.floats(-3.0, 9.0))
+@settings(max_examples=60, deadline=None, derandomize=True)
+def test_with_constant_sums_random_heads_reach_proposition_5_and_never_more(case, constant_sum):
+    context, heads, head_dim, beyond, seed = case
+    most = constant_sum_rank(heads, 9)
+    data = uniform_examples(most + beyond, context, 9, seed, shared=False, constant_sum=constant_sum)
+    rank = numerical_rank(head_outputs(*data, *random_heads(heads, 9, head_dim, seed)))
+    expected = min(most, most + beyond)
+    if abs(constant_sum) > 0.1:
+        assert rank.rank == expected
+        assert rank.margin > MARGIN
+    assert rank.rank <= expected
+
+
+@given(shapes)
+@settings(max_examples=40, deadline=None, derandomize=True)
+def test_without_that_condition_the_rank_is_full(case):
+    """What propositions 2 and 5 exclude is what makes the difference."""
+    context, heads, head_dim, beyond, seed = case
+    data = uniform_examples(9 * heads + beyond, context, 9, seed, shared=False)
+    rank = numerical_rank(head_outputs(*data, *random_heads(heads, 9, head_dim, seed)))
+    assert rank.rank == min(9 * heads, 9 * heads + beyond)
+    assert rank.margin > MARGIN
+
+
+@given(st.integers(1, 8), st.integers(1, 4), st.integers(1, 8), st.floats(0.01, 300.0), st.integers(0, 10**6))
+@settings(max_examples=60, deadline=None, derandomize=True)
+def test_flat_or_saturated_heads_stay_below_proposition_2(context, heads, head_dim, factor, seed):
+    most = shared_context_rank(heads, context)
+    data = uniform_examples(most + 4, context, 9, seed)
+    w_k, w_q = random_heads(heads, 9, head_dim, seed) * factor
+    assert numerical_rank(head_outputs(*data, w_k, w_q)).rank <= most
+
+
+@given(st.integers(1, 12), st.integers(1, 12), st.integers(0, 12), st.integers(0, 10**6))
+@settings(max_examples=60, deadline=None, derandomize=True)
+def test_the_rank_of_a_product_is_its_inner_size(rows, columns, inner, seed):
+    rng = np.random.default_rng(seed)
+    left, right = (np.linalg.qr(rng.standard_normal((size, size)))[0] for size in (rows, columns))
+    inner = min(rows, columns, inner)
+    values = np.geomspace(1.0, 1e-6, inner) if inner else np.zeros(0)
+    found = numerical_rank(7.0 * (left[:, :inner] * values) @ right[:inner])
+    assert found.rank == inner
+    if inner:
+        assert found.largest == pytest.approx(7.0)
+        assert found.kept == pytest.approx(values[-1], rel=1e-6)
+        assert found.margin > 1e3
+
+
+def test_a_rank_says_how_far_the_tolerance_is_from_its_neighbours():
+    found = numerical_rank(np.diag([2.0, 2e-4, 2e-9]), tolerance=1e-6)
+    assert (found.rank, found.kept, found.dropped) == (2, pytest.approx(1e-4), pytest.approx(1e-9))
+    assert found.margin == pytest.approx(100.0)
+    assert numerical_rank(np.diag([2.0, 2e-4, 2e-9]), tolerance=1e-3).rank == 1
+    assert numerical_rank(np.diag([2.0, 2e-4, 2e-9]), tolerance=1e-10).rank == 3
+    assert numerical_rank(np.zeros((3, 4))).rank == 0
+
+
+def test_a_rank_of_what_is_no_matrix():
+    for wrong in (np.ones(3), np.ones((0, 3)), np.full((2, 2), np.inf)):
+        with pytest.raises(ValueError, match="a rank needs"):
+            numerical_rank(wrong)
+    with pytest.raises(ValueError, match="tolerance"):
+        numerical_rank(np.eye(2), tolerance=0.0)
