@@ -119,6 +119,7 @@ def _runs(arguments: argparse.Namespace) -> list[MemorizationRun]:
                 evaluate_every=arguments.evaluate_every,
                 stop_when_memorized=not arguments.to_the_end,
                 precision=arguments.precision,
+                keep_attention=arguments.attention,
             )
             try:
                 check_memorization_run(run)
@@ -162,6 +163,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--learning-rate", type=float, default=1e-3, help="Adam's peak (default 0.001)")
     add("--evaluate-every", type=int, default=500, help="steps between two evaluations (default 500)")
     add("--to-the-end", action="store_true", help="don't stop when everything is memorized")
+    add("--attention", action="store_true", help="keep each head's largest attention weights (figure 3)")
     add("--precision", choices=("float32", "float64"), default="float32")
     add("--out", type=Path, required=True, metavar="DIR")
     add("--pack", type=int, default=4, help="models trained together (default 4; on a GPU 64 and more)")

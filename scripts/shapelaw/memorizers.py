@@ -77,6 +77,7 @@ class MemorizationRun:
         evaluate_every: steps between two evaluations on all examples.
         stop_when_memorized: end at the first evaluation with accuracy 1.
         precision: "float32" or "float64".
+        keep_attention: keep the largest attention weight of each head for each example (figure 3).
     """
 
     study: str
@@ -92,6 +93,7 @@ class MemorizationRun:
     evaluate_every: int = 500
     stop_when_memorized: bool = True
     precision: str = "float32"
+    keep_attention: bool = False
 
     @property
     def key(self) -> str:

@@ -2,7 +2,9 @@
 
 import json
 import math
+import shlex
 import signal
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,8 +17,11 @@ from shapelaw import records
 from shapelaw.corpora.token_store import TokenStore
 from shapelaw.errors import UserError
 from shapelaw.runs import Run
+from shapelaw.shapes import make_shape
 from shapelaw.training import loop
 from shapelaw.training.checkpoint import checkpoint_paths, only_process
+from shapelaw.training.hardware import peak_memory_bytes
+from shapelaw.training.packed import can_compile
 from shapelaw.training.trainer import Execution, Trainer, TrainingFailed
 
 Stores = tuple[TokenStore, TokenStore]
@@ -145,6 +150,54 @@ def test_a_loss_that_is_not_finite_stops_the_run_at_once(stores: Stores, tmp_pat
     assert not (tmp_path / "record").exists()
 
 
+def test_a_run_that_diverged_is_not_tried_again(
+    stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A scheduler starts a failed job anew, several times; it would come to the same step."""
+    run = small_run(learning_rate=1e20, warmup_steps=0)
+    with pytest.raises(TrainingFailed):
+        train(run, stores, tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "step", lambda trainer: pytest.fail("trained again"))
+        with pytest.raises(
+            TrainingFailed, match=r"The loss of prose.*It is not tried again.*: rm -r (.*)"
+        ) as told:
+            train(run, stores, tmp_path)
+    assert json.loads((tmp_path / "checkpoints" / "live.json").read_text())["status"] == "FAILED"
+    subprocess.run(shlex.split("rm -r" + str(told.value).rpartition("rm -r")[2]), check=True)
+    with pytest.raises(TrainingFailed, match=r"lower training\.learning_rate"):
+        train(run, stores, tmp_path)
+    assert train(small_run(), stores, tmp_path).status == "FINISHED"  # another spec under that key
+
+
+def test_the_peak_memory_of_a_run_is_its_own(stores: Stores, tmp_path: Path) -> None:
+    """Not that of an earlier run in the same process."""
+    if not Path("/proc/self/clear_refs").exists():
+        pytest.skip("this system keeps the peak of the whole process")
+    large = torch.ones(100_000_000)
+    before = peak_memory_bytes(torch.device("cpu"))
+    assert before > 4 * large.numel()
+    del large
+    assert train(small_run(), stores, tmp_path).summary["peak_memory_bytes"] < before - 300_000_000
+
+
+def test_a_process_compiles_the_runs_of_every_shape(
+    stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """torch.compile gives up on a function after some shapes (eight; here one) and goes on without a word."""
+    if not can_compile(torch.device("cpu")):
+        pytest.skip("torch.compile needs a C++ compiler")
+    from torch._dynamo import config
+    from torch._dynamo.utils import counters
+
+    monkeypatch.setattr(config, "recompile_limit", 1)
+    for width in (8, 12):
+        counters.clear()
+        run = replace(small_run(steps=1), shape=make_shape(1, width, 1, 257, 32))
+        train(run, stores, tmp_path / str(width), replace(CPU, compile=True))
+        assert counters["stats"]["unique_graphs"] > 0, f"width {width} was not compiled"
+
+
 def test_a_full_disk_stops_the_run_with_a_sentence_and_keeps_the_checkpoint_before(
     stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -243,7 +296,7 @@ def test_attempts_before_the_first_checkpoint_count(
 
 def test_two_processes_do_not_train_one_run(stores: Stores, tmp_path: Path) -> None:
     with (
-        only_process(tmp_path / "checkpoints", 0, print),
+        only_process(tmp_path / "checkpoints", 0, print, lambda: False),
         pytest.raises(UserError, match="Another process is training"),
     ):
         train(small_run(), stores, tmp_path)

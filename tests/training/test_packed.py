@@ -241,9 +241,12 @@ def test_a_run_that_diverges_leaves_the_others_in_peace(tmp_path: Path) -> None:
     wild = replace(steady, seed=1, learning_rate=1e18)
     outcomes = train_memorizers([steady, wild], tmp_path / "runs", tmp_path / "checkpoints", Execution("cpu"))
     assert outcomes[steady.key] == "FINISHED"
-    assert f"{wild.key} was stopped" in outcomes[wild.key]
+    assert f"The loss of {wild.key} is" in outcomes[wild.key]
     assert not (tmp_path / "runs" / wild.key / "summary.json").exists()
     assert records.read_record(tmp_path / "checkpoints" / wild.key).status == records.FAILED
+    again = train_memorizers([steady, wild], tmp_path / "runs", tmp_path / "checkpoints", Execution("cpu"))
+    assert again[steady.key] == "FINISHED"
+    assert "It is not tried again" in again[wild.key]
 
 
 def test_killed_again_and_again_it_ends_with_the_same_histories(tmp_path: Path) -> None:

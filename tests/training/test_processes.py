@@ -13,6 +13,7 @@ from small import PYTHON, SCRIPTS, small_run
 from shapelaw import records
 from shapelaw.corpora.token_store import TokenStore
 from shapelaw.runs import Run, run_to_dict
+from shapelaw.training import checkpoint
 
 Stores = tuple[TokenStore, TokenStore]
 LAUNCHERS = {
@@ -51,6 +52,32 @@ def wait_for_step(process: subprocess.Popen[str], folder: Path, after: int = 0) 
     while newest_step(folder) <= after:
         assert process.poll() is None, "the run ended before it could be disturbed"
         time.sleep(0.01)
+
+
+def test_a_process_that_waits_for_another_one_can_be_stopped(stores: Stores, tmp_path: Path) -> None:
+    with checkpoint.only_process(tmp_path / "checkpoints", 0, print, lambda: False):
+        process = start(command(small_run(), stores, tmp_path, "--wait-minutes", "10"))
+        assert process.stderr is not None
+        assert "waiting for another process" in process.stderr.readline()
+        process.send_signal(signal.SIGTERM)
+        assert "was stopped by signal 15 while it waited" in process.communicate(timeout=60)[1]
+        assert process.returncode == 128 + signal.SIGTERM
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_all_processes_of_a_run_wait_for_another_one(launcher: str, stores: Stores, tmp_path: Path) -> None:
+    line = [*LAUNCHERS[launcher], *command(small_run(), stores, tmp_path, "--wait-minutes", "10")]
+    with checkpoint.only_process(tmp_path / "checkpoints", 0, print, lambda: False):
+        process = subprocess.Popen(line, stderr=subprocess.PIPE, text=True)
+        assert process.stderr is not None
+        for said in process.stderr:
+            if "waiting for another process" in said:
+                break
+        time.sleep(2)
+        assert process.poll() is None
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 0, said
+    assert records.read_record(tmp_path / "record").status == "FINISHED"
 
 
 def test_killed_five_times_at_random_moments_it_ends_with_the_undisturbed_history(

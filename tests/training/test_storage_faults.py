@@ -615,6 +615,6 @@ def test_a_file_system_without_locks_is_said(
         raise OSError(38, "Function not implemented")
 
     monkeypatch.setattr(checkpoint.fcntl, "flock", no_locks)
-    with checkpoint.only_process(tmp_path, 0, print):
+    with checkpoint.only_process(tmp_path, 0, print, lambda: False):
         pass
     assert "has no locks ([Errno 38] Function not implemented)" in capsys.readouterr().out

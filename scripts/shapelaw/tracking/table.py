@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,13 +12,31 @@ import pyarrow.parquet as pq
 from mlflow.entities import Run
 
 from shapelaw.errors import UserError
+from shapelaw.memorizers import KIND
 from shapelaw.records import write_bytes
 from shapelaw.tracking.errors import tracker_errors
 from shapelaw.tracking.redaction import redact
 from shapelaw.tracking.store import FEW, FINGERPRINT, KEY, STUDY, Store, find_experiment, runs_by_key
 from shapelaw.tracking.waiting import Progress
 
-_PARAMS: dict[str, pa.DataType] = {
+
+@dataclass(frozen=True)
+class _Columns:
+    """What a kind of run has in the table, and what MLflow calls it where that differs."""
+
+    params: Mapping[str, pa.DataType]
+    metrics: Mapping[str, pa.DataType]
+    sources: Mapping[str, str]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of every kind first."""
+        return pa.schema([*_COMMON, *self.params.items(), *self.metrics.items()])
+
+
+_TAGS = ("study", "spec_digest")
+_COMMON = [(name, pa.string()) for name in ("key", "run_id", "status", *_TAGS)]
+_LANGUAGE_PARAMS: dict[str, pa.DataType] = {
     "corpus": pa.string(),
     "depth": pa.int64(),
     "width": pa.int64(),
@@ -35,7 +54,7 @@ _PARAMS: dict[str, pa.DataType] = {
     "learning_rate": pa.float64(),
     "step_flops": pa.int64(),
 }
-_METRICS: dict[str, pa.DataType] = {
+_LANGUAGE_METRICS: dict[str, pa.DataType] = {
     "test_loss": pa.float64(),  # nats per token, at the end of training, as are all of these
     "bits_per_byte": pa.float64(),
     "train_loss": pa.float64(),
@@ -45,19 +64,51 @@ _METRICS: dict[str, pa.DataType] = {
     "wall_seconds": pa.float64(),
     "model_flops_utilisation": pa.float64(),
 }
-_SOURCES = {"params": "block_params", "test_loss": "final_test_loss", "train_loss": "final_train_loss"}
-_TAGS = ("study", "spec_digest")
-SCHEMA = pa.schema(
-    [("key", pa.string()), ("run_id", pa.string()), ("status", pa.string())]
-    + [(name, pa.string()) for name in _TAGS]
-    + [*_PARAMS.items(), *_METRICS.items()]
+_LANGUAGE = _Columns(
+    _LANGUAGE_PARAMS,
+    _LANGUAGE_METRICS,
+    {"params": "block_params", "test_loss": "final_test_loss", "train_loss": "final_train_loss"},
 )
+_MEMORIZATION = _Columns(
+    {
+        "task": pa.string(),
+        "context_type": pa.string(),
+        "heads": pa.int64(),
+        "context": pa.int64(),
+        "head_dim": pa.int64(),
+        "value_dim": pa.int64(),
+        "width": pa.int64(),
+        "classes": pa.int64(),
+        "logit_scale": pa.string(),
+        "attend_to_query": pa.string(),
+        "examples": pa.int64(),
+        "seed": pa.int64(),
+        "steps": pa.int64(),
+        "batch_size": pa.int64(),
+        "learning_rate": pa.float64(),
+        "total_params": pa.int64(),
+    },
+    {
+        "steps_done": pa.int64(),
+        "accuracy": pa.float64(),  # share of all examples, at the end; null where labels are numbers
+        "loss": pa.float64(),  # of all examples, at the end: nats or squared error
+        "saturated_share": pa.float64(),
+        "examples_with_free_head": pa.float64(),
+        "wall_seconds": pa.float64(),
+        "model_steps_per_second": pa.float64(),
+        "peak_memory_bytes": pa.int64(),
+    },
+    {"classes": "outputs", "accuracy": "final_accuracy", "loss": "final_loss"},
+)
+SCHEMA = _LANGUAGE.schema
 
 
 def read_runs(
     store: Store, study: str, keys: Collection[str] | None = None, progress: Progress | None = None
 ) -> pa.Table:
-    """The training runs of a study, one row a run, sorted by key; columns as in `SCHEMA`.
+    """The training runs of a study, one row a run, sorted by key.
+
+    Columns of language models as in `SCHEMA`, of memorizers as scripts/fit_memorization.py reads them.
 
     Args:
         keys: only these; all if None. What a run did not log is null, and unfinished runs have no final numbers.
@@ -90,8 +141,9 @@ def read_runs(
         raise UserError(
             f"MLflow has two active runs of {named(twice)} in {study}; import again to repair it."
         )
-    rows = sorted((_row(run) for run in runs), key=lambda row: str(row["key"]))
-    return pa.Table.from_pylist(rows, schema=SCHEMA)
+    columns = _MEMORIZATION if any(run.data.params.get("kind") == KIND for run in runs) else _LANGUAGE
+    rows = sorted((_row(run, columns) for run in runs), key=lambda row: str(row["key"]))
+    return pa.Table.from_pylist(rows, schema=columns.schema)
 
 
 def _whole_runs(runs: Sequence[Run]) -> Sequence[Run]:
@@ -105,7 +157,7 @@ def _whole_runs(runs: Sequence[Run]) -> Sequence[Run]:
     return list({run.data.tags[FINGERPRINT]: run for run in reversed(whole)}.values())
 
 
-def _row(run: Run) -> dict[str, str | int | float | None]:
+def _row(run: Run, columns: _Columns) -> dict[str, str | int | float | None]:
     tags = run.data.tags
     row: dict[str, str | int | float | None] = {
         "key": tags[KEY],
@@ -113,9 +165,9 @@ def _row(run: Run) -> dict[str, str | int | float | None]:
         "status": run.info.status,
     }
     row |= {name: tags.get(name) for name in _TAGS}
-    for columns, source in ((_PARAMS, run.data.params), (_METRICS, run.data.metrics)):
-        for name, kind in columns.items():
-            value = source.get(_SOURCES.get(name, name))
+    for kinds, source in ((columns.params, run.data.params), (columns.metrics, run.data.metrics)):
+        for name, kind in kinds.items():
+            value = source.get(columns.sources.get(name, name))
             row[name] = None if value is None else _convert(kind)(value)
     return row
 

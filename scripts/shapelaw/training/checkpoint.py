@@ -197,12 +197,18 @@ def _check(path: Path) -> bool:
 
 
 @contextmanager
-def only_process(directory: Path, wait_seconds: float, warn: Callable[[str], None]) -> Iterator[None]:
+def only_process(
+    directory: Path, wait_seconds: float, warn: Callable[[str], None], give_up: Callable[[], bool]
+) -> Iterator[bool]:
     """Hold the directory's lock: one process at a time trains a run. The system releases it if the process dies.
 
     Args:
         wait_seconds: how long to wait for another process.
         warn: is told what is waited for, and of a file system without locks.
+        give_up: asked while waiting; True ends the wait.
+
+    Yields:
+        True, or False where the wait was given up and the lock is another's.
 
     Raises:
         UserError: another process still holds it after that time.
@@ -213,20 +219,25 @@ def only_process(directory: Path, wait_seconds: float, warn: Callable[[str], Non
         directory.mkdir(parents=True, exist_ok=True)
         file = path.open("a+")
     with file:
-        _lock(file, wait_seconds, warn)
+        if not _lock(file, wait_seconds, warn, give_up):
+            yield False
+            return
         with disk_errors(path):
             file.truncate(0)
             os.write(file.fileno(), f"process {os.getpid()} on {socket.gethostname()}\n".encode())
         delete_leftovers(directory)
-        yield
+        yield True
 
 
-def _lock(file: IO[str], wait_seconds: float, warn: Callable[[str], None]) -> None:
+def _lock(
+    file: IO[str], wait_seconds: float, warn: Callable[[str], None], give_up: Callable[[], bool]
+) -> bool:
+    """Take the lock of an open file; False where the wait was given up."""
     directory, ends, told = Path(file.name).parent, time.monotonic() + wait_seconds, False
     while True:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
+            return True
         except BlockingIOError as error:
             file.seek(0)
             holder = file.read().strip() or "another process"
@@ -238,9 +249,11 @@ def _lock(file: IO[str], wait_seconds: float, warn: Callable[[str], None]) -> No
             if not told:
                 warn(f"waiting for another process that trains the run of {directory} ({holder})")
                 told = True
+            if give_up():
+                return False
             time.sleep(_BUSY_POLL)
         except OSError as error:  # some network file systems
             warn(
                 f"the file system of {directory} has no locks ({error}); see to it that no other process trains the run"
             )
-            return
+            return True

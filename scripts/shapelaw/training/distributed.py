@@ -6,11 +6,19 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 
 import torch
 import torch.distributed as dist
 
 from shapelaw.training.launch import STORE_VARIABLE
+
+_TIMEOUT_SECONDS = 1800  # PyTorch's own for gloo
+
+
+def is_first() -> bool:
+    """Whether this process is rank 0, or alone."""
+    return os.environ.get("RANK", "0") == "0"
 
 
 @dataclass(frozen=True)
@@ -44,8 +52,12 @@ class Ranks:
 
 
 @contextmanager
-def join_ranks(device: torch.device) -> Iterator[Ranks]:
+def join_ranks(device: torch.device, wait_seconds: float) -> Iterator[Ranks]:
     """Join the process group of the environment (NCCL on GPUs, gloo on CPUs); alone without one.
+
+    Args:
+        device: of this process, or "cuda" for the one that its local rank names.
+        wait_seconds: how much longer than usual the others wait for the first one, which waits for the run's lock.
 
     `shapelaw.training.launch` names a file to meet at; `torchrun` an address.
     """
@@ -57,11 +69,14 @@ def join_ranks(device: torch.device) -> Iterator[Ranks]:
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
         torch.cuda.set_device(device)
     backend = "nccl" if device.type == "cuda" else "gloo"
+    timeout = timedelta(seconds=_TIMEOUT_SECONDS + wait_seconds)
     if path := os.environ.get(STORE_VARIABLE):
         store = dist.FileStore(path, world)  # type: ignore[attr-defined]
-        dist.init_process_group(backend, store=store, rank=int(os.environ["RANK"]), world_size=world)
+        dist.init_process_group(
+            backend, store=store, rank=int(os.environ["RANK"]), world_size=world, timeout=timeout
+        )
     else:
-        dist.init_process_group(backend)
+        dist.init_process_group(backend, timeout=timeout)
     try:
         yield Ranks(dist.get_rank(), world, device)
     finally:

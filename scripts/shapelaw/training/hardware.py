@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import gc
 import resource
 import statistics
+import sys
 import time
 from functools import cache
+from pathlib import Path
 
 import torch
 
 from shapelaw.errors import UserError
 from shapelaw.shapes import Shape
+
+_CLEAR, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")  # Linux: a 5 resets the peak
 
 
 def choose_device(name: str, precision: str) -> torch.device:
@@ -58,10 +63,32 @@ def _peak_flops(device: torch.device, precision: str, _threads: int) -> float:
     return 2 * n**3 / statistics.median(seconds[1:])
 
 
+def start_afresh(device: torch.device) -> None:
+    """Forget what earlier runs of this process left: compiled code, cached memory, and its peak.
+
+    A run of a pack then starts as it would in a process of its own: torch.compile gives up on a function after eight
+    shapes and says nothing, and cached memory would count against the next run's.
+    """
+    gc.collect()
+    if "torch._dynamo" in sys.modules:
+        torch.compiler.reset()
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats(device)
+    elif _CLEAR.exists():
+        _CLEAR.write_text("5")
+
+
 def peak_memory_bytes(device: torch.device) -> int:
-    """Most memory held so far: the device's allocations on a GPU, the resident set on a CPU."""
+    """Most memory held since `start_afresh`: the device's allocations on a GPU, the resident set on a CPU.
+
+    Where the system can't forget a peak (not Linux), that of the whole process.
+    """
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
+    if _CLEAR.exists():
+        line = next(line for line in _STATUS.read_text().splitlines() if line.startswith("VmHWM:"))
+        return int(line.split()[1]) * 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 

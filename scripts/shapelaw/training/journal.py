@@ -87,10 +87,29 @@ class Journal:
         records.write_spec(self.checkpoints, self.run)
         self.update(records.RUNNING, step, rows)
 
+    def failure_for_good(self) -> str | None:
+        """The sentence of an earlier attempt at the same spec and data that diverged, with how to try it again."""
+        before = self._before()
+        if before is None or before.live.get("identity") != self.identity or not before.live.get("for_good"):
+            return None
+        return (
+            f"{before.live['message']} It is not tried again, it would end the same; to try all the same: "
+            f"rm -r {self.checkpoints}"
+        )
+
     def update(
-        self, status: str, step: int, rows: Sequence[Sequence[float]], message: str | None = None
+        self,
+        status: str,
+        step: int,
+        rows: Sequence[Sequence[float]],
+        message: str | None = None,
+        for_good: bool = False,
     ) -> None:
-        """Write where the run stands: the history so far, and `live.json`."""
+        """Write where the run stands: the history so far, and `live.json`.
+
+        Args:
+            for_good: it failed in a way that a further attempt would repeat.
+        """
         self._write_history(rows)
         live = {
             **self._common(status),
@@ -100,6 +119,8 @@ class Journal:
             "updated_at": _now(),
             "pid": os.getpid(),
         }
+        if for_good:
+            live["for_good"] = True
         records.write_live(self.checkpoints, live)
 
     def finish(self, rows: Sequence[Sequence[float]], numbers: Mapping[str, Any]) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import torch
@@ -12,14 +13,15 @@ from shapelaw import records
 from shapelaw.corpora.token_store import TokenStore
 from shapelaw.errors import UserError
 from shapelaw.files import WriteFailed
-from shapelaw.runs import Run
+from shapelaw.runs import AnyRun, Run
 from shapelaw.training import checkpoint
-from shapelaw.training.distributed import join_ranks
-from shapelaw.training.hardware import choose_device
+from shapelaw.training.distributed import is_first, join_ranks
+from shapelaw.training.hardware import choose_device, start_afresh
 from shapelaw.training.journal import Journal
 from shapelaw.training.signals import StopRequest
 from shapelaw.training.trainer import (
     DiskFull,
+    Diverged,
     Execution,
     Progress,
     Trainer,
@@ -50,32 +52,57 @@ def train(
     Raises:
         UserError: data and spec don't fit, or the device can't do what the spec asks.
         Stopped: SIGTERM, SIGUSR1 or SIGINT came; start again to resume.
-        TrainingFailed: the loss is not finite.
+        Diverged: the loss is not finite, in this attempt or an earlier one.
         DiskFull: the disk is full; a checkpoint that can be read is left.
     """
     device = choose_device(execution.device, run.training.precision)
     if execution.threads is not None:
         torch.set_num_threads(execution.threads)
     _check_data(run, train_store, test_store)
+    start_afresh(device)
+    stores = {"train_store": train_store, "test_store": test_store}
+    mark = identity(run, train_store, test_store)
     with (
-        join_ranks(device) as ranks,
-        checkpoint.only_process(checkpoints, execution.wait_seconds, say) if ranks.first else nullcontext(),
         StopRequest() as stop,
+        lock_of(run, checkpoints, execution, stop) if is_first() else nullcontext(),
+        join_ranks(device, execution.wait_seconds) as ranks,
     ):
-        mark = identity(run, train_store, test_store)
-        stores = {"train_store": train_store, "test_store": test_store}
         journal = Journal(run, mark, stores, out, checkpoints, dict(execution.tags))
         try:
             if ranks.max(int(ranks.first and journal.restore_finished())):
                 if ranks.first:
                     checkpoint.delete_checkpoints(checkpoints)
                 return
+            failed = journal.failure_for_good() if ranks.first else None
+            if ranks.max(int(failed is not None)):
+                raise Diverged(failed or "")
             trainer = Trainer(run, train_store, test_store, checkpoints, execution, ranks)
             if ranks.first:
                 journal.start(trainer.progress.step, trainer.progress.rows)
             _train(trainer, journal, stop, execution)
         except WriteFailed as error:
             raise DiskFull(_unwritten(run, out, journal, error)) from error
+
+
+@contextmanager
+def lock_of(run: AnyRun, folder: Path, execution: Execution, stop: StopRequest) -> Iterator[None]:
+    """Be the only process that trains what is in `folder`, waiting for another one as long as `execution` says.
+
+    Raises:
+        UserError: another process still trains it.
+        Stopped: a signal came while waiting.
+        WriteFailed: the folder can't be written.
+    """
+    with checkpoint.only_process(
+        folder, execution.wait_seconds, say, lambda: stop.received is not None
+    ) as mine:
+        if not mine:
+            assert stop.received is not None
+            raise Stopped(
+                f"{run.key} was stopped by signal {int(stop.received)} while it waited for another process.",
+                128 + int(stop.received),
+            )
+        yield
 
 
 def _train(trainer: Trainer, journal: Journal, stop: StopRequest, execution: Execution) -> None:
@@ -86,7 +113,7 @@ def _train(trainer: Trainer, journal: Journal, stop: StopRequest, execution: Exe
     except (Stopped, TrainingFailed) as error:
         if ranks.first:
             status = records.KILLED if isinstance(error, Stopped) else records.FAILED
-            _note(journal, status, progress, str(error))
+            _note(journal, status, progress, str(error), isinstance(error, Diverged))
         raise
     if ranks.first:
         try:
@@ -109,10 +136,12 @@ def _finish(trainer: Trainer, journal: Journal) -> None:
         journal.finish(trainer.progress.rows, numbers)
 
 
-def _note(journal: Journal, status: str, progress: Progress, message: str | None = None) -> None:
+def _note(
+    journal: Journal, status: str, progress: Progress, message: str | None = None, for_good: bool = False
+) -> None:
     """Write where the run stands; it is a note for people, and a full disk must not end a run for want of it."""
     try:
-        journal.update(status, progress.step, progress.rows, message)
+        journal.update(status, progress.step, progress.rows, message, for_good)
         journal.trouble = None
     except WriteFailed as error:
         if journal.trouble is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import math
 import time
 from collections.abc import Sequence
@@ -10,20 +11,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from shapelaw import records
 from shapelaw.files import WriteFailed
 from shapelaw.memorizers import MemorizationRun
 from shapelaw.training import checkpoint
-from shapelaw.training.hardware import choose_device, device_name, peak_memory_bytes
+from shapelaw.training.hardware import choose_device, device_name, peak_memory_bytes, start_afresh
 from shapelaw.training.journal import Journal
-from shapelaw.training.loop import Stopped
+from shapelaw.training.loop import Stopped, lock_of
 from shapelaw.training.packed import Evaluation, Pack, can_compile, keep_freed_memory
 from shapelaw.training.signals import StopRequest
-from shapelaw.training.trainer import DiskFull, Execution, TrainingFailed, say
+from shapelaw.training.trainer import DiskFull, Execution, say
 
 SATURATED = 0.99  # a head is saturated for an example whose largest attention weight is above (appendix H)
+ATTENTION = "attention.npz"
 COMPILE_FROM = 200_000  # model-steps: compiling takes some ten seconds of a CPU
 
 
@@ -58,9 +61,10 @@ def train_memorizers(
     if execution.threads is not None:
         torch.set_num_threads(execution.threads)
     keep_freed_memory()
+    start_afresh(device)
     mark = hashlib.sha256("\n".join(run.digest for run in runs).encode()).hexdigest()[:16]
     folder = checkpoints / f"pack-{mark}"
-    with checkpoint.only_process(folder, execution.wait_seconds, say), StopRequest() as stop:
+    with StopRequest() as stop, lock_of(runs[0], folder, execution, stop):
         models = [
             _Model(
                 run, Journal(run, run.digest, {}, out / run.key, checkpoints / run.key, dict(execution.tags))
@@ -87,8 +91,18 @@ class _Training:
         execution: Execution,
         stop: StopRequest,
     ) -> None:
-        self.models = [model for model in models if not model.journal.restore_finished()]
-        self.outcomes = {m.run.key: records.FINISHED for m in models if m not in self.models}
+        self.models: list[_Model] = []
+        self.outcomes: dict[str, str] = {}
+        for model in models:
+            if model.journal.restore_finished():
+                self.outcomes[model.run.key] = records.FINISHED
+                kept = model.journal.checkpoints / ATTENTION
+                if kept.exists():
+                    records.write_bytes(model.journal.out / ATTENTION, kept.read_bytes())
+            elif failed := model.journal.failure_for_good():
+                self.outcomes[model.run.key] = failed
+            else:
+                self.models.append(model)
         self.mark, self.folder, self.device, self.execution, self.stop = mark, folder, device, execution, stop
         self.seconds = 0.0  # a model's share of the time, summed over attempts
         self.threads = torch.get_num_threads()
@@ -175,6 +189,8 @@ class _Training:
         steps = self.pack.step_number
         attention = self.pack.attention(i)
         largest = attention.max(-1).values  # [T, H]
+        if model.run.keep_attention:
+            self._keep_attention(model, largest)
         saturated = (largest > SATURATED).double()
         numbers: dict[str, Any] = {
             "final_loss": found.loss,
@@ -195,15 +211,22 @@ class _Training:
         )
         self.outcomes[model.run.key] = records.FINISHED
 
+    def _keep_attention(self, model: _Model, largest_TH: torch.Tensor) -> None:
+        """The largest weight of each head for each example, for figure 3: `attention.npz` of the record."""
+        content = io.BytesIO()
+        values = largest_TH.float().cpu().numpy()
+        np.savez(content, largest_weight=values, heads=values.shape[1], examples=values.shape[0])
+        for folder in (model.journal.checkpoints, model.journal.out):
+            records.write_bytes(folder / ATTENTION, content.getvalue())
+
     def _fail(self, model: _Model, loss: float) -> None:
-        sentence = str(
-            TrainingFailed(
-                f"{model.run.key} was stopped: its loss at step {self.pack.step_number} is {loss}; "
-                "lower the learning rate."
-            )
+        """Note that a model diverged, and let it go."""
+        sentence = (
+            f"The loss of {model.run.key} is {loss} at step {self.pack.step_number}; lower its learning rate "
+            f"({model.run.learning_rate:g})."
         )
         model.rows.pop()
-        model.journal.update(records.FAILED, self.pack.step_number, model.rows, sentence)
+        model.journal.update(records.FAILED, self.pack.step_number, model.rows, sentence, for_good=True)
         self.outcomes[model.run.key] = sentence
         say(sentence)
 

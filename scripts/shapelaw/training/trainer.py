@@ -58,6 +58,10 @@ class TrainingFailed(Exception):
     """The run can't go on (a loss that is not finite, a disk that is full); the message is a sentence."""
 
 
+class Diverged(TrainingFailed):
+    """A loss or a gradient is not finite: the same run would come to the same step again."""
+
+
 class DiskFull(TrainingFailed):
     """The disk is full, read-only or broken: started again with space, the run goes on."""
 
@@ -198,7 +202,7 @@ class Trainer:
             The batch's mean loss in nats per token.
 
         Raises:
-            TrainingFailed: the loss is not finite.
+            Diverged: the loss or its gradient is not finite.
         """
         started = time.perf_counter()
         training, ranks, device = self.run.training, self.ranks, self.ranks.device
@@ -226,7 +230,7 @@ class Trainer:
             losses.append(loss.detach())
         total = ranks.sum(float(torch.stack(losses).sum())) / ranks.world
         if not math.isfinite(total):
-            raise TrainingFailed(
+            raise Diverged(
                 f"The loss of {self.run.key} is {total} at step {step}; lower training.learning_rate "
                 f"({training.learning_rate:g}), lengthen training.warmup_steps or set training.gradient_clip."
             )
@@ -273,7 +277,7 @@ class Trainer:
                     self.ranks.world,
                 )
             if not math.isfinite(loss):
-                raise TrainingFailed(
+                raise Diverged(
                     f"The test loss of {self.run.key} is {loss} at step {progress.step}; lower "
                     f"training.learning_rate ({self.run.training.learning_rate:g}) or set training.gradient_clip."
                 )

@@ -1,0 +1,67 @@
+"""Memorizers in MLflow: trained, imported, read back, and fitted."""
+
+import json
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+from small import PYTHON, SCRIPTS
+
+from shapelaw.memorizers import MemorizationRun, Memorizer
+from shapelaw.training.memorize import train_memorizers
+from shapelaw.training.trainer import Execution
+
+STUDY = "memorization_heads"
+RUN = MemorizationRun(
+    STUDY,
+    Memorizer(heads=2, context=4, head_dim=8, width=8, value_dim=1, outputs=6),
+    "classification",
+    "shared",
+    examples=120,
+    steps=300,
+    seed=0,
+    batch_size=40,
+    learning_rate=1e-2,
+    evaluate_every=100,
+    keep_attention=True,
+)
+
+
+def test_memorizers_go_from_training_through_mlflow_to_the_fit(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    runs = []
+    for heads in (1, 2, 3, 4):
+        same = [replace(RUN, memorizer=replace(RUN.memorizer, heads=heads), seed=seed) for seed in (0, 1)]
+        train_memorizers(same, results / "runs" / STUDY, results / "checkpoints" / STUDY, Execution("cpu", threads=1))
+        runs += same
+    out = results / STUDY / "runs.parquet"
+    done = subprocess.run(
+        [PYTHON, str(SCRIPTS / "import_runs.py"), "--results", str(results), "--study", STUDY, "--out", str(out)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    table = {row["key"]: row for row in pq.read_table(out).to_pylist()}
+    assert set(table) == {run.key for run in runs}
+    for run in runs:
+        summary = json.loads((results / "runs" / STUDY / run.key / "summary.json").read_text())
+        row = table[run.key]
+        assert (row["heads"], row["examples"], row["seed"]) == (run.memorizer.heads, 120, run.seed)
+        assert (row["accuracy"], row["loss"]) == (summary["final_accuracy"], summary["final_loss"])
+        assert (row["task"], row["classes"], row["value_dim"], row["width"]) == ("classification", 6, 1, 8)
+        assert row["steps_done"] == summary["steps_done"]
+    for options in (
+        ["--study", STUDY, "--runs", str(out)],
+        ["--study", "memorization_saturation", "--attention", str(results / "runs" / STUDY)],
+    ):
+        fitted = subprocess.run(
+            [PYTHON, str(SCRIPTS / "fit_memorization.py"), *options, "--out", str(tmp_path / options[1])],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert fitted.returncode == 0, fitted.stderr
+    shares = (tmp_path / STUDY / "points.csv").read_text().splitlines()
+    assert len(shares) == 1 + 4
