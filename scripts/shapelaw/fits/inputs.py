@@ -55,14 +55,14 @@ def check_runs(table: pd.DataFrame, source: str, *, loss: str = "test_loss") -> 
             seed is not whole; one run stands there twice; or `params` is not one growing number per shape.
     """
     sized = ["params"] if "params" in table else []
-    _require_columns(table, [*RUN_COLUMNS, loss], source)
-    runs = _numbers(table, [*RUN_COLUMNS, loss, *sized], source)
+    require_columns(table, [*RUN_COLUMNS, loss], source)
+    runs = numbers_of(table, [*RUN_COLUMNS, loss, *sized], source)
     for name in ("depth", "width", loss, *sized):
-        _refuse(runs, runs[name] <= 0, source, f"{name} must be above zero")
+        refuse(runs, runs[name] <= 0, source, f"{name} must be above zero")
     for name in RUN_COLUMNS:
-        _refuse(runs, runs[name] % 1 != 0, source, f"{name} must be a whole number")
+        refuse(runs, runs[name] % 1 != 0, source, f"{name} must be a whole number")
     runs = runs.astype(dict.fromkeys(RUN_COLUMNS, "int64")).rename(columns={loss: "loss"})
-    _refuse(
+    refuse(
         runs,
         runs.duplicated(list(RUN_COLUMNS), keep=False),
         source,
@@ -82,33 +82,31 @@ def check_transitions(table: pd.DataFrame, source: str) -> pd.DataFrame:
         UserError: a column is missing; a width or an error of a crossing is not a positive number; or a depth
             stands there twice for one method.
     """
-    _require_columns(table, list(TRANSITION_COLUMNS), source)
+    require_columns(table, list(TRANSITION_COLUMNS), source)
     optional = [
         name for name in ("deeper_depth", "width_low", "width_high", "method", "status") if name in table
     ]
     crossing = table["status"] == "crossing" if "status" in optional else pd.Series(True, index=table.index)
-    numbers = _numbers(table, ["depth"], source)
+    numbers = numbers_of(table, ["depth"], source)
     checked = table[[*TRANSITION_COLUMNS, *optional]].assign(depth=numbers["depth"])
-    measured = _numbers(table[crossing], list(TRANSITION_COLUMNS), source)
+    measured = numbers_of(table[crossing], list(TRANSITION_COLUMNS), source)
     for name in TRANSITION_COLUMNS:
-        _refuse(measured, measured[name] <= 0, source, f"{name} must be above zero")
-    _refuse(checked, checked["depth"] % 1 != 0, source, "depth must be a whole number")
+        refuse(measured, measured[name] <= 0, source, f"{name} must be above zero")
+    refuse(checked, checked["depth"] % 1 != 0, source, "depth must be a whole number")
     key = ["depth", "method"] if "method" in optional else ["depth"]
-    _refuse(
-        checked, checked.duplicated(key, keep=False), source, "a depth must have one row (of each method)"
-    )
+    refuse(checked, checked.duplicated(key, keep=False), source, "a depth must have one row (of each method)")
     return checked.astype({"depth": "int64"}).sort_values(key, ignore_index=True)
 
 
 def _check_params(runs: pd.DataFrame, source: str) -> None:
     sizes = runs.groupby(["depth", "width"])["params"].transform("nunique")
-    _refuse(runs, sizes > 1, source, "params must be the same for all seeds of a shape")
+    refuse(runs, sizes > 1, source, "params must be the same for all seeds of a shape")
     shapes = runs.drop_duplicates(["depth", "width"]).sort_values(["depth", "width"])
     shrinking = shapes.groupby("depth")["params"].diff() <= 0
-    _refuse(shapes, shrinking, source, "params must grow with width at one depth")
+    refuse(shapes, shrinking, source, "params must grow with width at one depth")
 
 
-def _require_columns(table: pd.DataFrame, columns: Sequence[str], source: str) -> None:
+def require_columns(table: pd.DataFrame, columns: Sequence[str], source: str) -> None:
     there = [str(name) for name in table.columns]
     missing = []
     for name in columns:
@@ -119,11 +117,11 @@ def _require_columns(table: pd.DataFrame, columns: Sequence[str], source: str) -
         raise UserError(f"{source} lacks {', '.join(missing)}; it has the columns {', '.join(there)}.")
 
 
-def _numbers(table: pd.DataFrame, columns: Sequence[str], source: str) -> pd.DataFrame:
+def numbers_of(table: pd.DataFrame, columns: Sequence[str], source: str) -> pd.DataFrame:
     numbers = pd.DataFrame({name: pd.to_numeric(table[name], errors="coerce") for name in columns})
     for name in columns:
         values = numbers[name].to_numpy(dtype=np.float64, na_value=np.nan)
-        _refuse(
+        refuse(
             table,
             pd.Series(~np.isfinite(values), index=table.index),
             source,
@@ -132,7 +130,7 @@ def _numbers(table: pd.DataFrame, columns: Sequence[str], source: str) -> pd.Dat
     return numbers.astype("float64")
 
 
-def _refuse(table: pd.DataFrame, wrong: pd.Series[bool], source: str, rule: str) -> None:
+def refuse(table: pd.DataFrame, wrong: pd.Series[bool], source: str, rule: str) -> None:
     """Raise for the rows (counted from 1, without the header) where `wrong` holds."""
     if not wrong.any():
         return

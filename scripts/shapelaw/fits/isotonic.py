@@ -1,0 +1,107 @@
+"""Monotone regression, and a test of monotony that knows its noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from shapelaw.fits.line import Floats
+from shapelaw.fits.noise import Noise
+
+SIGNIFICANT = 0.05
+
+
+class Monotony(StrEnum):
+    """Whether means fall anywhere by more than their noise."""
+
+    RISING = "rising, no significant fall"
+    FALLING = "falls significantly"
+    FLAT = "no significant change"
+    NO_NOISE = "no noise estimate"
+    TOO_FEW_POINTS = "too few points"
+
+
+@dataclass(frozen=True)
+class MonotonyTest:
+    """`falls_p`: the chance of falls this large if none are real; `rises_p`: the same for rises.
+
+    `largest_fall` is the largest drop from a point to any later one, 0 if there is none, with its standard error
+    and the two x; all NaN where nothing was tested.
+    """
+
+    falls_p: float
+    rises_p: float
+    largest_fall: float
+    largest_fall_err: float
+    fall_from: float
+    fall_to: float
+    status: Monotony
+
+
+def isotonic(y: npt.ArrayLike, weights: npt.ArrayLike) -> Floats:
+    """The nearest non-decreasing rows to (m, n) `y` in weighted (n,) least squares, by the max-min formula.
+
+    Robertson, Wright, Dykstra 1988, theorem 1.4.4; O(m n^2) memory, meant for the tens of points of a curve.
+    """
+    y_mn, w = np.atleast_2d(np.asarray(y, dtype=np.float64)), np.asarray(weights, dtype=np.float64)
+    n = y_mn.shape[1]
+    total = np.concatenate([np.zeros((len(y_mn), 1)), np.cumsum(y_mn * w, axis=1)], axis=1)
+    mass = np.concatenate([[0.0], np.cumsum(w)])
+    first, last = np.triu_indices(n)
+    average = np.full((len(y_mn), n, n), np.nan)  # [:, s, t]: the mean of points s to t
+    average[:, first, last] = (total[:, last + 1] - total[:, first]) / (mass[last + 1] - mass[first])
+    least = np.empty_like(average)  # [:, s, i]: the least mean of s to t over t >= i
+    running = np.full((len(y_mn), n), np.inf)
+    for i in range(n - 1, -1, -1):
+        running = np.fmin(running, average[:, :, i])
+        least[:, :, i] = running
+    return np.stack([least[:, : i + 1, i].max(axis=1) for i in range(n)], axis=1)
+
+
+def monotony(
+    x: Floats, y: Floats, err: Floats, noise: Noise | None, *, draws: int = 4000, seed: int = 0
+) -> MonotonyTest:
+    """Test the order of (n,) means against the noise with which their standard errors `err` were estimated.
+
+    The statistic is the weighted squared distance to the nearest non-decreasing curve; its distribution where
+    nothing falls is largest for a constant curve (Robertson et al. 1988, section 2.3) and drawn for that one, with
+    the noise's own uncertainty. So `falls_p` is exact for a plateau and too large for a steep curve: a fall that is
+    called significant is one. `rises_p` is the same test of the reversed order.
+    """
+    nothing = dict.fromkeys(
+        ("falls_p", "rises_p", "largest_fall", "largest_fall_err", "fall_from", "fall_to"), np.nan
+    )
+    if len(x) < 2:
+        return MonotonyTest(**nothing, status=Monotony.TOO_FEW_POINTS)
+    if noise is None or not np.isfinite(err).all():
+        return MonotonyTest(**nothing, status=Monotony.NO_NOISE)
+    rng = np.random.default_rng(seed)
+    weights = err**-2.0
+    scale = np.ones(draws) if np.isinf(noise.dof) else np.sqrt(rng.chisquare(noise.dof, draws) / noise.dof)
+    drawn = rng.standard_normal((draws, len(x))) * err
+    p_values = []
+    for sign in (1.0, -1.0):
+        observed = _distance(sign * y[None, :], weights)[0]
+        by_chance = _distance(sign * drawn, weights) / scale**2
+        p_values.append(float((1 + (by_chance >= observed * (1 - 1e-12)).sum()) / (1 + draws)))
+    falls_p, rises_p = p_values
+    drop = np.triu(y[:, None] - y[None, :], k=1)
+    start, end = np.unravel_index(int(drop.argmax()), drop.shape)
+    falls = drop[start, end] > 0
+    status = Monotony.RISING if rises_p < SIGNIFICANT else Monotony.FLAT
+    return MonotonyTest(
+        falls_p,
+        rises_p,
+        float(drop[start, end]) if falls else 0.0,
+        float(np.hypot(err[start], err[end])) if falls else np.nan,
+        float(x[start]) if falls else np.nan,
+        float(x[end]) if falls else np.nan,
+        Monotony.FALLING if falls_p < SIGNIFICANT else status,
+    )
+
+
+def _distance(y: Floats, weights: Floats) -> Floats:
+    return np.asarray((weights * (y - isotonic(y, weights)) ** 2).sum(axis=1), dtype=np.float64)

@@ -1,0 +1,226 @@
+"""Runs of the memorization studies, and the share they memorize as a function of one of heads, n, d_h and T."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from shapelaw.errors import UserError
+from shapelaw.fits.inputs import numbers_of, refuse, require_columns
+from shapelaw.fits.line import Floats
+from shapelaw.fits.noise import Noise
+
+CLASSIFICATION, REGRESSION = "classification", "regression"
+SHARED, PER_EXAMPLE = "shared", "per_example"
+AXES = ("heads", "context", "head_dim", "examples")
+DEFAULTS: dict[str, str | int] = {"task": CLASSIFICATION, "context_type": SHARED, "width": 64}
+# choices of the model that make another curve
+OPTIONS = ("logit_scale", "attend_to_query")
+# labels of the regression task are uniform(0, 1) (Mahdavi et al. 2024, section 5.2)
+LABEL_VARIANCE = 1.0 / 12.0
+# from this share on a point counts as saturated; see `linear_part`
+SATURATED = 0.9
+# shares closer than this are equal but for rounding
+EQUAL = 1e-12
+
+
+@dataclass(frozen=True)
+class MemorizationCurve:
+    """The share of examples memorized by networks that differ in one size, `along`, and in their seeds.
+
+    Of the four sizes the one that varies is None. `x` (n,) are its values by growing size; `shares` (n, s) the share
+    memorized, one column a seed, NaN where that seed is missing. A share is the accuracy, or for regression the
+    share of the labels' variance that is fitted, `1 - 12 MSE` (0 for a constant answer).
+    """
+
+    task: str
+    context_type: str
+    width: int
+    variant: str
+    along: str
+    heads: int | None
+    context: int | None
+    head_dim: int | None
+    examples: int | None
+    x: Floats
+    shares: Floats
+
+    @property
+    def share(self) -> Floats:
+        """(n,) means over seeds."""
+        return np.asarray(np.nanmean(self.shares, axis=1), dtype=np.float64)
+
+    @property
+    def seeds(self) -> Floats:
+        """(n,) how many seeds there are."""
+        return np.asarray(np.isfinite(self.shares).sum(axis=1), dtype=np.float64)
+
+    @property
+    def spread(self) -> Floats:
+        """(n,) standard deviations over seeds, NaN for one seed."""
+        return _std(self.shares)
+
+    @property
+    def noise(self) -> Noise | None:
+        """The seeds' standard deviation pooled over the points below `SATURATED`; None without repeats there.
+
+        Saturated points all agree and would make the others look more certain than they are; where no point is
+        below, there is no estimate either.
+        """
+        repeated = (self.seeds > 1) & (self.share <= SATURATED)
+        dof = float((self.seeds[repeated] - 1).sum())
+        squares = float(((self.seeds[repeated] - 1) * self.spread[repeated] ** 2).sum())
+        return Noise(math.sqrt(squares / dof), dof) if squares > dof * EQUAL**2 else None
+
+    @property
+    def setting(self) -> str:
+        """What all points have in common, e.g. "classification, shared context, n = 32, d_h = 64, T = 10,000"."""
+        names = {"heads": "H", "context": "n", "head_dim": "d_h", "examples": "T"}
+        kind = "a context per example" if self.context_type == PER_EXAMPLE else "shared context"
+        sizes = ", ".join(
+            f"{names[axis]} = {value:,}" for axis in AXES if (value := getattr(self, axis)) is not None
+        )
+        return ", ".join(part for part in (self.task, kind, self.variant, sizes) if part)
+
+
+def check_memorization_runs(table: pd.DataFrame, source: str) -> pd.DataFrame:
+    """The runs with a column `share`, one row a run, in order.
+
+    Args:
+        table: one row per trained network: `heads, context, head_dim, examples, seed`, and `accuracy` (0 to 1) or
+            `loss` (mean squared error of a regression). `task`, `context_type` and `width` default to
+            classification, shared and 64. `value_dim`, `classes`, `logit_scale`,
+            `attend_to_query`, `steps` and `steps_done` are used where they are; other columns are ignored.
+        source: what to call the table in messages, e.g. its path.
+
+    Raises:
+        UserError: a column is missing; a size is not a whole number above zero; an accuracy is not in [0, 1] or a
+            loss below zero; a run was stopped before its last step without memorizing all; or one run stands
+            there twice.
+    """
+    require_columns(table, [*AXES, "seed"], source)
+    if "accuracy" not in table and "loss" not in table:
+        raise UserError(
+            f"{source} lacks accuracy (classification) or loss (regression); it needs one of them."
+        )
+    runs = table.copy()
+    for name, default in DEFAULTS.items():
+        if name not in runs:
+            runs[name] = default
+    if _there(runs, "classes"):  # a regression has none
+        runs["classes"] = runs["classes"].where(runs["task"] != REGRESSION, 1)
+    sizes = [*AXES, "width", *(name for name in ("value_dim", "classes") if _there(runs, name))]
+    whole = numbers_of(runs, [*sizes, "seed"], source)
+    for name in sizes:
+        refuse(whole, whole[name] <= 0, source, f"{name} must be above zero")
+    for name in (*sizes, "seed"):
+        refuse(whole, whole[name] % 1 != 0, source, f"{name} must be a whole number")
+    for name, known in (("task", (CLASSIFICATION, REGRESSION)), ("context_type", (SHARED, PER_EXAMPLE))):
+        refuse(runs, ~runs[name].isin(known), source, f"{name} must be {known[0]} or {known[1]}")
+    checked = whole.astype("int64").assign(
+        task=runs["task"].astype(str),
+        context_type=runs["context_type"].astype(str),
+        share=_share(runs, source),
+    )
+    _refuse_unfinished(runs, checked["share"], source)
+    checked["variant"] = _variant(checked, runs[[name for name in OPTIONS if name in runs]])
+    key = ["task", "context_type", "width", "variant", *AXES, "seed"]
+    twice = "a run (sizes, task, context type, seed) must have one row; keep one number of steps"
+    refuse(checked, checked.duplicated(key, keep=False), source, twice)
+    return checked[[*key, "share"]].sort_values(key, ignore_index=True)
+
+
+def memorization_curves(runs: pd.DataFrame, along: str, least_points: int = 2) -> list[MemorizationCurve]:
+    """The curves of checked runs along one of `AXES`, at least `least_points` points each, by their other sizes."""
+    others = [axis for axis in AXES if axis != along]
+    common = ["task", "context_type", "width", "variant", *others]
+    curves = []
+    for key, rows in runs.groupby(common, sort=True):
+        table = rows.pivot_table(index=along, columns="seed", values="share")
+        if len(table) < least_points:
+            continue
+        kept = dict(zip(common, key, strict=True))
+        sizes = {axis: None if axis == along else int(str(kept[axis])) for axis in AXES}
+        curves.append(
+            MemorizationCurve(
+                task=str(kept["task"]),
+                context_type=str(kept["context_type"]),
+                width=int(str(kept["width"])),
+                variant=str(kept["variant"]),
+                along=along,
+                **sizes,
+                x=table.index.to_numpy(dtype=np.float64),
+                shares=table.to_numpy(dtype=np.float64),
+            )
+        )
+    return curves
+
+
+def standard_errors(curve: MemorizationCurve) -> Floats:
+    """(n,) the pooled seed noise over the root of the number of seeds; NaN without a noise estimate."""
+    noise = curve.noise
+    return (np.nan if noise is None else noise.std) / np.sqrt(curve.seeds)
+
+
+def mean_squared_error(share: Floats) -> Floats:
+    """The MSE (regression) of a share; shapes as given."""
+    return (1.0 - share) * LABEL_VARIANCE
+
+
+def _share(runs: pd.DataFrame, source: str) -> pd.Series[float]:
+    share = pd.Series(np.nan, index=runs.index)
+    for task, column in ((CLASSIFICATION, "accuracy"), (REGRESSION, "loss")):
+        rows = runs[runs["task"] == task]
+        if rows.empty:
+            continue
+        if column not in runs:
+            raise UserError(f"{source} lacks {column}, which the runs of task {task} need.")
+        values = numbers_of(rows, [column], source)[column]
+        refuse(rows, values < 0, source, f"{column} must not be below zero")
+        if task == CLASSIFICATION:
+            refuse(rows, values > 1, source, "accuracy is a share, at most 1")
+        share[rows.index] = values if task == CLASSIFICATION else 1.0 - values / LABEL_VARIANCE
+    return share
+
+
+def _refuse_unfinished(runs: pd.DataFrame, share: pd.Series[float], source: str) -> None:
+    """Early stopping is for runs that memorized all; any other that stopped early says nothing."""
+    if not (_there(runs, "steps") and _there(runs, "steps_done")):
+        return
+    steps = numbers_of(runs, ["steps", "steps_done"], source)
+    unfinished = (steps["steps_done"] < steps["steps"]) & (share < 1.0)
+    refuse(
+        runs, unfinished, source, "the run stopped before its last step; train it to the end or take it out"
+    )
+
+
+def _there(table: pd.DataFrame, name: str) -> bool:
+    return name in table and bool(table[name].notna().any())
+
+
+def _variant(runs: pd.DataFrame, options: pd.DataFrame) -> pd.Series[str]:
+    """The value dimension, the number of classes and the model's `options` where they are not the same in all runs."""
+    parts = []
+    if (
+        "value_dim" in runs
+        and runs["value_dim"].nunique() > 1
+        and (runs["value_dim"] != runs["head_dim"]).any()
+    ):
+        parts.append("d_v = " + runs["value_dim"].astype(str))
+    if "classes" in runs:
+        several = runs.groupby("task")["classes"].transform("nunique") > 1
+        parts.append((runs["classes"].astype(str) + " classes").where(several, ""))
+    parts += [f"{name} " + options[name].astype(str) for name in options if options[name].nunique() > 1]
+    if not parts:
+        return pd.Series("", index=runs.index)
+    return pd.concat(parts, axis=1).apply(lambda row: ", ".join(part for part in row if part), axis=1)
+
+
+def _std(shares: Floats) -> Floats:
+    count = np.isfinite(shares).sum(axis=1)
+    centred = shares - np.nanmean(shares, axis=1, keepdims=True)
+    squares = np.nansum(centred**2, axis=1)
+    return np.where(count > 1, np.sqrt(squares / np.maximum(count - 1, 1)), np.nan)

@@ -1,0 +1,227 @@
+"""A curve that rises in a straight line and is flat from a knee on."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+
+import lmfit
+import numpy as np
+from scipy import stats  # type: ignore[import-untyped]
+
+from shapelaw.fits.line import Floats
+from shapelaw.fits.noise import Noise
+
+MIN_POINTS = 5
+GRID = 600
+SATURATED_PLATEAU = 0.99
+SIGNIFICANT = 0.05
+LEVELS = (0.68, 0.95)
+
+
+class KneeStatus(StrEnum):
+    """What a knee is worth. Only `CONVERGED` may be used."""
+
+    CONVERGED = "converged"
+    TOO_FEW_POINTS = "too few points"
+    FLAT = "no rise"
+    STRAIGHT = "no plateau in range"
+    AT_EDGE = "at the edge"
+    SATURATED = "all is memorized on the plateau"
+
+
+@dataclass(frozen=True)
+class KneeFit:
+    """`y = plateau - slope max(knee - x, 0)` with standard errors, their covariance and the knee's intervals.
+
+    `low68`, `high68`, `low95`, `high95` come from the profile of chi2, since the knee is no smooth parameter; an
+    end that reaches the second or the second to last point is open and NaN. `noise_scale` is the factor, 1 or
+    more, by which the errors had to grow for the points to lie on the curve within them. `kink_p` is the chance of
+    such a gain over a straight line by noise alone. Numbers are NaN where the fit could not be made.
+    """
+
+    plateau: float
+    slope: float
+    knee: float
+    plateau_err: float
+    slope_err: float
+    knee_err: float
+    cov_plateau_slope: float
+    cov_plateau_knee: float
+    cov_slope_knee: float
+    low68: float
+    high68: float
+    low95: float
+    high95: float
+    chi2: float
+    dof: int
+    p_value: float
+    r_squared: float
+    kink_p: float
+    noise_scale: float
+    n_points: int
+    status: KneeStatus
+    message: str
+
+    @property
+    def usable(self) -> bool:
+        return self.status is KneeStatus.CONVERGED
+
+    def allows(self, x: float) -> bool:
+        """Whether a knee at x is within the 95% interval."""
+        return self.usable and not (x < self.low95 or x > self.high95)
+
+    def at(self, x: Floats) -> Floats:
+        """The fitted curve at (m,) x."""
+        return self.plateau - self.slope * np.maximum(self.knee - np.asarray(x, dtype=np.float64), 0.0)
+
+    def to_dict(self) -> dict[str, float | int | str | None]:
+        """The fields as JSON can hold them: NaN becomes None."""
+        return {
+            name: None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in asdict(self).items()
+        }
+
+
+def fit_knee(x: Floats, y: Floats, err: Floats, noise: Noise | None) -> KneeFit:
+    """Fit the two pieces to (n,) means with standard errors `err`, estimated with the degrees of freedom of `noise`.
+
+    The knee is looked for between the second and the second to last point, so that either piece has two. Without a
+    noise estimate (`noise` None, `err` then only weighs) the scatter around the curve is the noise.
+    """
+    n_points = len(x)
+    if n_points < MIN_POINTS:
+        text = f"{n_points} points, and a knee with a check of it needs {MIN_POINTS}"
+        return _no_fit(n_points, KneeStatus.TOO_FEW_POINTS, text)
+    err = err if noise is not None else np.where(np.isfinite(err), err, 1.0)
+    knees = np.linspace(x[1], x[-2], GRID)
+    profile = _profile(x, y, err, knees)
+    best = int(profile.argmin())
+    dof, chi2 = n_points - 3, float(profile[best])
+    noise_dof, scale = _noise_scale(chi2, dof, noise)
+    line, constant = _residual(_line(x), y, err), _residual(np.ones((n_points, 1)), y, err)
+    kink_p = _chance(line - chi2, 1, scale, noise_dof)
+    rise_p = _chance(constant - chi2, 2, scale, noise_dof)
+
+    result = _refine(x, y, err, knees[best], float(x[1]), float(x[-2]), rescale=1.0 if noise else scale)
+    values = {name: float(result.params[name].value) for name in ("plateau", "slope", "knee")}
+    covariance = np.full((3, 3), np.nan) if result.covar is None else result.covar * _growth(noise, scale)
+    intervals = [_profile_interval(knees, profile, scale, noise_dof, level) for level in LEVELS]
+    p_value = float(stats.chi2.sf(chi2, dof)) if noise else math.nan
+    status, message = _status(values, knees, rise_p, kink_p)
+    errors = np.sqrt(np.diag(covariance))
+    return KneeFit(
+        **values,
+        plateau_err=float(errors[0]),
+        slope_err=float(errors[1]),
+        knee_err=float(errors[2]),
+        cov_plateau_slope=float(covariance[0, 1]),
+        cov_plateau_knee=float(covariance[0, 2]),
+        cov_slope_knee=float(covariance[1, 2]),
+        low68=intervals[0][0],
+        high68=intervals[0][1],
+        low95=intervals[1][0],
+        high95=intervals[1][1],
+        chi2=chi2 if noise else math.nan,
+        dof=dof,
+        p_value=p_value,
+        r_squared=1.0 - chi2 / constant if constant > 0 else math.nan,
+        kink_p=kink_p,
+        noise_scale=scale if noise else math.nan,
+        n_points=n_points,
+        status=status,
+        message=message,
+    )
+
+
+def _refine(
+    x: Floats, y: Floats, err: Floats, knee: float, low: float, high: float, *, rescale: float
+) -> lmfit.model.ModelResult:
+    """lmfit from the best knee of the grid; `rescale` other than 1 makes the errors those of the scatter."""
+    design = np.stack([np.ones_like(x), np.minimum(x - knee, 0.0)], axis=1)
+    plateau, slope = np.linalg.lstsq(design / err[:, None], y / err, rcond=None)[0]
+    model = lmfit.Model(lambda x, plateau, slope, knee: plateau - slope * np.maximum(knee - x, 0.0))
+    start = model.make_params(plateau=plateau, slope=slope, knee=knee)
+    start["knee"].set(min=low, max=high)
+    return model.fit(y, start, x=x, weights=1.0 / err, scale_covar=rescale != 1.0)
+
+
+def _growth(noise: Noise | None, scale: float) -> float:
+    return scale**2 if noise is not None else 1.0
+
+
+def _status(values: dict[str, float], knees: Floats, rise_p: float, kink_p: float) -> tuple[KneeStatus, str]:
+    if rise_p > SIGNIFICANT or values["slope"] <= 0:
+        return KneeStatus.FLAT, f"no significant rise (p = {rise_p:.2g})"
+    step = knees[1] - knees[0]
+    if kink_p > SIGNIFICANT:
+        return KneeStatus.STRAIGHT, f"a straight line fits as well (p = {kink_p:.2g})"
+    if not knees[0] + step < values["knee"] < knees[-1] - step:
+        return KneeStatus.AT_EDGE, f"the knee is at {values['knee']:.3g}, with one point beyond it"
+    if values["plateau"] > SATURATED_PLATEAU:
+        text = "the curve is flat since all is memorized, so the knee says nothing of d_h; take more examples"
+        return KneeStatus.SATURATED, text
+    return KneeStatus.CONVERGED, f"better than a straight line (p = {kink_p:.2g})"
+
+
+def _noise_scale(chi2: float, dof: int, noise: Noise | None) -> tuple[float, float]:
+    """The degrees of freedom of the noise, and by how much it must grow where the scatter exceeds it (p < 1%)."""
+    if noise is None:
+        return float(dof), math.sqrt(max(chi2, 1e-300) / dof)
+    ratio = chi2 / dof
+    p_value = stats.chi2.sf(chi2, dof) if math.isinf(noise.dof) else stats.f.sf(ratio, dof, noise.dof)
+    return (float(dof), math.sqrt(ratio)) if p_value < 0.01 else (noise.dof, 1.0)
+
+
+def _chance(gain: float, parameters: int, scale: float, noise_dof: float) -> float:
+    """The chance that noise alone lowers chi2 by `gain` with so many more parameters."""
+    gain = max(gain, 0.0) / scale**2
+    if math.isinf(noise_dof):
+        return float(stats.chi2.sf(gain, parameters))
+    return float(stats.f.sf(gain / parameters, parameters, noise_dof))
+
+
+def _profile_interval(
+    knees: Floats, profile: Floats, scale: float, noise_dof: float, level: float
+) -> tuple[float, float]:
+    allowed = float(stats.chi2.ppf(level, 1) if math.isinf(noise_dof) else stats.f.ppf(level, 1, noise_dof))
+    inside = np.flatnonzero(profile - profile.min() <= allowed * scale**2)
+    low, high = int(inside[0]), int(inside[-1])
+    return (
+        float(knees[low]) if low > 0 else math.nan,
+        float(knees[high]) if high < len(knees) - 1 else math.nan,
+    )
+
+
+def _profile(x: Floats, y: Floats, err: Floats, knees: Floats) -> Floats:
+    """(m,) least chi2 for each of (m,) knees: a weighted line in `min(x - knee, 0)`, in closed form."""
+    weights = err**-2.0 / (err**-2.0).sum()
+    rise = np.minimum(x - knees[:, None], 0.0)
+    rise -= (rise @ weights)[:, None]
+    centred = y - y @ weights
+    covariance, variance = rise @ (weights * centred), rise**2 @ weights
+    explained = np.asarray(covariance**2 / variance, dtype=np.float64)
+    least = (err**-2.0).sum() * np.maximum(centred**2 @ weights - explained, 0.0)
+    return np.asarray(least, dtype=np.float64)
+
+
+def _line(x: Floats) -> Floats:
+    return np.stack([np.ones_like(x), x], axis=1)
+
+
+def _residual(design: Floats, y: Floats, err: Floats) -> float:
+    whitened, target = design / err[:, None], y / err
+    solution = np.linalg.lstsq(whitened, target, rcond=None)[0]
+    return float(((target - whitened @ solution) ** 2).sum())
+
+
+def _no_fit(n_points: int, status: KneeStatus, message: str) -> KneeFit:
+    names = [n for n, kind in KneeFit.__annotations__.items() if kind == "float"]
+    return KneeFit(
+        **dict.fromkeys(names, math.nan),
+        dof=max(n_points - 3, 0),
+        n_points=n_points,
+        status=status,
+        message=message,
+    )

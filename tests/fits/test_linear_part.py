@@ -1,0 +1,77 @@
+"""The line in the heads: its rule, and its calibration on networks whose line is known exactly."""
+
+import numpy as np
+import pytest
+from memorizing_networks import CHANCE, simulate
+
+from shapelaw.fits.line import FitStatus
+from shapelaw.fits.linear_part import linear_part
+from shapelaw.fits.memorized import check_memorization_runs, memorization_curves
+
+PAPER_HEADS = (1, 5, 10, 20, 30, 40, 50, 60)
+
+
+def curve_of(**options):
+    (curve,) = memorization_curves(
+        check_memorization_runs(simulate(PAPER_HEADS, **options), "runs.csv"), "heads"
+    )
+    return curve
+
+
+def test_points_are_used_up_to_the_first_saturated_one():
+    curve = curve_of(examples=(20000,), noise=0.001)
+    part = linear_part(curve)
+    assert part.used.tolist() == [True] * 5 + [False] * 3  # H = 40 is at 0.95
+    assert part.line.r_squared > 0.9999
+    assert part.errors == "seed noise"
+    assert linear_part(curve, saturated=0.99).used.sum() == 6
+    # a later point that falls back below is not used again
+    shares = curve.shares.copy()
+    shares[6] = 0.5
+    bent = type(curve)(**{**vars(curve), "shares": shares})
+    assert linear_part(bent).used.tolist() == part.used.tolist()
+
+
+@pytest.mark.parametrize("seeds", [2, 4])
+def test_calibration(seeds):
+    """200 experiments: the true slope within one error in 58 to 78%, its bias under a third of the error."""
+    rng = np.random.default_rng(3)
+    pulls = []
+    for draw in range(200):
+        per_head = float(rng.uniform(8, 16))
+        curve = curve_of(examples=(20000,), per_head=per_head, seeds=seeds, seed=draw)
+        line = linear_part(curve).line
+        pulls.append(((line.b - per_head * 31 / 20000) / line.b_err, (line.a - CHANCE) / line.a_err))
+    inside = np.mean(np.abs(pulls) < 1, axis=0)
+    assert (inside > 0.58).all()
+    assert (inside < 0.78).all()
+    assert np.abs(np.mean(pulls, axis=0)).max() < 1 / 3
+
+
+def test_points_off_the_line_widen_the_errors():
+    runs = simulate(PAPER_HEADS, examples=(20000,), noise=0.0005)
+    runs["accuracy"] += 0.05 * np.sin(runs["heads"] / 5)
+    (curve,) = memorization_curves(
+        check_memorization_runs(runs.assign(accuracy=runs["accuracy"].clip(0, 1)), "r"), "heads"
+    )
+    part = linear_part(curve)
+    assert part.errors == "scatter"
+    assert part.line.b_err > 10 * linear_part(curve_of(examples=(20000,), noise=0.0005)).line.b_err
+    assert "more scatter" in part.line.message
+
+
+def test_without_repeated_seeds_the_scatter_gives_the_errors():
+    part = linear_part(curve_of(examples=(20000,), seeds=1))
+    assert part.errors == "scatter"
+    assert part.line.usable
+    assert np.isnan(part.line.p_value)
+    assert 0 < part.line.b_err < 0.1 * part.line.b
+
+
+@pytest.mark.parametrize("seeds", [1, 3])
+def test_too_few_points_below_saturation_give_no_line(seeds):
+    part = linear_part(curve_of(examples=(5000,), seeds=seeds))
+    assert part.used.sum() == 2
+    assert part.line.status is FitStatus.TOO_FEW_POINTS
+    assert "2 points" in part.line.message
+    assert part.line.to_dict()["b"] is None

@@ -1,0 +1,128 @@
+"""What a table of memorization runs is refused for, and the curves it becomes."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from memorizing_networks import simulate
+
+from shapelaw.errors import UserError
+from shapelaw.fits.memorized import (
+    check_memorization_runs,
+    mean_squared_error,
+    memorization_curves,
+    standard_errors,
+)
+
+RUNS = pd.DataFrame(
+    {
+        "heads": [8, 4, 4],
+        "context": 32,
+        "head_dim": 64,
+        "examples": 1000,
+        "seed": [0, 1, 0],
+        "accuracy": [0.9, 0.5, 0.4],
+    }
+)
+
+
+def test_the_least_table_gets_its_defaults():
+    runs = check_memorization_runs(RUNS.assign(host="ignored"), "runs.csv")
+    assert runs["share"].tolist() == [0.4, 0.5, 0.9]
+    assert set(runs["task"]) == {"classification"}
+    assert set(runs["context_type"]) == {"shared"}
+    assert set(runs["width"]) == {64}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"accuracy": [0.9, 1.2, 0.4]}, "runs.csv, row 2: accuracy is a share, at most 1"),
+        ({"accuracy": [0.9, np.nan, 0.4]}, "row 2: accuracy must be a finite number"),
+        ({"accuracy": [0.9, -0.1, 0.4]}, "row 2: accuracy must not be below zero"),
+        ({"heads": [8, 0, 4]}, "row 2: heads must be above zero"),
+        ({"examples": [10.5, 10, 10]}, "row 1: examples must be a whole number"),
+        ({"seed": 0, "heads": 4}, "row 1, row 2, row 3: a run"),
+        ({"task": "ranking"}, "task must be classification or regression"),
+        ({"task": "regression"}, "lacks loss, which the runs of task regression need"),
+        ({"context_type": "private"}, "context_type must be shared or per_example"),
+        ({"steps": 100, "steps_done": [100, 100, 60]}, "row 3: the run stopped before its last step"),
+    ],
+)
+def test_wrong_values_are_named_by_row(change, words):
+    with pytest.raises(UserError, match=words):
+        check_memorization_runs(RUNS.assign(**change), "runs.csv")
+
+
+def test_missing_columns_are_named():
+    with pytest.raises(UserError, match=r"runs\.csv lacks head_dim, seed"):
+        check_memorization_runs(RUNS.drop(columns=["head_dim", "seed"]), "runs.csv")
+    with pytest.raises(UserError, match=r"lacks accuracy .* or loss"):
+        check_memorization_runs(RUNS.drop(columns="accuracy"), "runs.csv")
+
+
+def test_a_run_that_memorized_all_may_stop_early():
+    runs = RUNS.assign(accuracy=[1.0, 0.5, 0.4], steps=100, steps_done=[20, 100, 100])
+    assert check_memorization_runs(runs, "runs.csv")["share"].tolist() == [0.4, 0.5, 1.0]
+
+
+def test_both_tasks_in_one_table():
+    both = pd.concat(
+        [simulate((4, 8, 12)), simulate((4, 8, 12), task="regression", noise=0.0)], ignore_index=True
+    )
+    first, second = memorization_curves(check_memorization_runs(both, "runs.csv"), "heads")
+    assert (first.task, second.task) == ("classification", "regression")
+    assert second.share == pytest.approx(0.02 + 15 * 31 * np.array([4, 8, 12]) / 10000)
+    assert mean_squared_error(second.share) == pytest.approx((1 - second.share) / 12)
+    assert first.setting == "classification, shared context, n = 32, d_h = 64, T = 10,000"
+
+
+def test_curves_know_their_points_seeds_and_noise():
+    rng = np.random.default_rng(1)
+    runs = simulate((4, 8, 12, 40), examples=(10000,), noise=0.0, seeds=4)
+    deviations = rng.standard_normal((3, 4)) * 0.02
+    below = runs["heads"] < 40
+    runs.loc[below, "accuracy"] += deviations.ravel()
+    runs = runs.drop(runs.index[0])
+    (curve,) = memorization_curves(check_memorization_runs(runs, "runs.csv"), "heads")
+    assert curve.x.tolist() == [4, 8, 12, 40]
+    assert curve.seeds.tolist() == [3, 4, 4, 4]
+    squares = 2 * np.var(deviations[0, 1:], ddof=1) + 3 * np.var(deviations[1:], axis=1, ddof=1).sum()
+    assert curve.noise.dof == 8  # not the saturated point
+    assert curve.noise.std == pytest.approx(np.sqrt(squares / 8))
+    assert standard_errors(curve) == pytest.approx(curve.noise.std / np.sqrt([3, 4, 4, 4]))
+    assert curve.spread[1] == pytest.approx(np.std(deviations[1], ddof=1))
+
+
+def test_other_sizes_make_other_curves_and_single_points_none():
+    runs = simulate((4, 8), (16, 32), (64,), (1000, 2000))
+    checked = check_memorization_runs(runs, "runs.csv")
+    assert len(memorization_curves(checked, "heads")) == 4
+    assert len(memorization_curves(checked, "examples")) == 4
+    assert memorization_curves(checked, "head_dim") == []
+
+
+def test_a_second_value_dimension_is_a_second_curve_unless_it_follows_the_heads_dimension():
+    runs = simulate((20,), head_dim=(8, 16, 32))
+    follows = runs.assign(value_dim=runs["head_dim"])
+    assert len(memorization_curves(check_memorization_runs(follows, "r"), "head_dim")) == 1
+    two = pd.concat([runs, runs.assign(value_dim=1)], ignore_index=True)
+    first, second = memorization_curves(check_memorization_runs(two, "r"), "head_dim")
+    assert "d_v = 1," in first.setting
+    assert "d_v = 64," in second.setting
+
+
+def test_options_of_the_model_are_kept_apart():
+    runs = simulate((4, 8))
+    two = pd.concat([runs.assign(logit_scale="none"), runs.assign(logit_scale="width")], ignore_index=True)
+    curves = memorization_curves(check_memorization_runs(two, "r"), "heads")
+    assert [curve.variant for curve in curves] == ["logit_scale none", "logit_scale width"]
+    assert "logit_scale width, n = 32" in curves[1].setting
+
+
+def test_one_seed_and_seeds_that_agree_give_no_noise():
+    (one,) = memorization_curves(check_memorization_runs(simulate((4, 8), seeds=1), "r"), "heads")
+    assert one.noise is None
+    assert np.isnan(one.spread).all()
+    (equal,) = memorization_curves(check_memorization_runs(simulate((4, 8), noise=0.0), "r"), "heads")
+    assert equal.noise is None
+    assert np.isnan(standard_errors(equal)).all()

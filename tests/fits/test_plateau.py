@@ -1,0 +1,108 @@
+"""The knee: its calibration on curves whose knee is known, and what is no knee."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shapelaw.fits.noise import Noise
+from shapelaw.fits.plateau import KneeStatus, fit_knee
+
+HEAD_DIMS = np.array([10.0, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 64])
+
+
+def truth(knee, plateau=0.7, slope=0.015, x=HEAD_DIMS):
+    return plateau - slope * np.maximum(knee - x, 0)
+
+
+def experiment(y, rng, noise=0.01, seeds=3):
+    """Fit means of seeds with the noise that they show."""
+    runs = y[:, None] + noise * rng.standard_normal((len(y), seeds))
+    std = float(np.sqrt(runs.var(axis=1, ddof=1).mean()))
+    err = np.full(len(y), std / np.sqrt(seeds))
+    return fit_knee(HEAD_DIMS, runs.mean(axis=1), err, Noise(std, float(len(y) * (seeds - 1))))
+
+
+@given(st.floats(18, 52), st.floats(0.3, 0.9), st.floats(0.005, 0.02))
+@settings(max_examples=30, deadline=None)
+def test_an_exact_knee_is_found(knee, plateau, slope):
+    fit = fit_knee(HEAD_DIMS, truth(knee, plateau, slope), np.full(12, 1e-3), Noise(1e-3, np.inf))
+    assert fit.status is KneeStatus.CONVERGED
+    assert (fit.knee, fit.plateau, fit.slope) == pytest.approx((knee, plateau, slope), rel=1e-3)
+    assert fit.r_squared > 0.9999
+    assert fit.allows(knee)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_calibration(known):
+    """400 experiments: the knee in its 68% interval in 58 to 78% of them, in its 95% one in 90 to 99%."""
+    rng = np.random.default_rng(6)
+    inside, errors = [], []
+    for _ in range(400):
+        knee = float(rng.uniform(22, 48))
+        y = truth(knee)
+        if known:
+            fit = experiment(y, rng)
+        else:
+            fit = fit_knee(HEAD_DIMS, y + 0.006 * rng.standard_normal(12), np.full(12, np.nan), None)
+        assert fit.status is KneeStatus.CONVERGED
+        inside.append((fit.low68 <= knee <= fit.high68, fit.allows(knee)))
+        errors.append((fit.knee - knee) / ((fit.high68 - fit.low68) / 2))
+    once, twice = np.mean(inside, axis=0)
+    assert 0.58 <= once <= 0.78
+    assert 0.90 <= twice <= 0.99
+    assert abs(np.mean(errors)) < 1 / 3
+
+
+def test_a_rounded_knee_widens_its_interval():
+    """A bend that is no corner: the scatter around the two pieces counts as noise."""
+    soft = 0.7 - 0.3 * np.exp(-(HEAD_DIMS - 10) / 12)
+    err = np.full(12, 0.001)
+    fit = fit_knee(HEAD_DIMS, soft, err, Noise(0.001, np.inf))
+    assert fit.noise_scale > 3
+    assert fit.p_value < 0.01
+    sharp = fit_knee(HEAD_DIMS, truth(fit.knee), err, Noise(0.001, np.inf))
+    assert fit.high68 - fit.low68 > 3 * (sharp.high68 - sharp.low68)
+
+
+def test_what_is_no_knee_is_rarely_called_one():
+    rng = np.random.default_rng(9)
+    flat = [experiment(np.full(12, 0.6), rng).status for _ in range(100)]
+    straight = [experiment(0.2 + 0.01 * HEAD_DIMS, rng).status for _ in range(100)]
+    assert flat.count(KneeStatus.CONVERGED) <= 6
+    assert flat.count(KneeStatus.FLAT) >= 85
+    assert straight.count(KneeStatus.CONVERGED) <= 12
+    assert straight.count(KneeStatus.STRAIGHT) >= 85
+
+
+@pytest.mark.parametrize(
+    ("y", "status", "words"),
+    [
+        (truth(32, plateau=1.0), KneeStatus.SATURATED, "all is memorized"),
+        (truth(12), KneeStatus.AT_EDGE, "one point beyond it"),
+        (truth(64), KneeStatus.STRAIGHT, "straight line"),
+        (truth(32, slope=-0.01), KneeStatus.FLAT, "no significant rise"),
+    ],
+)
+def test_status(y, status, words):
+    fit = fit_knee(HEAD_DIMS, y, np.full(12, 0.002), Noise(0.002, np.inf))
+    assert fit.status is status
+    assert words in fit.message
+    assert not fit.usable
+    assert not fit.allows(fit.knee)
+
+
+def test_too_few_points():
+    fit = fit_knee(HEAD_DIMS[:4], truth(15)[:4], np.full(4, 0.01), Noise(0.01, 8.0))
+    assert fit.status is KneeStatus.TOO_FEW_POINTS
+    assert "4 points" in fit.message
+    assert json.loads(json.dumps(fit.to_dict()))["knee"] is None
+
+
+def test_an_interval_that_reaches_the_range_is_open():
+    y = truth(58, slope=0.004)
+    fit = fit_knee(HEAD_DIMS, y, np.full(12, 0.006), Noise(0.006, np.inf))
+    assert np.isnan(fit.high95)
+    assert fit.low95 < 58
