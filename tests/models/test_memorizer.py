@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from naive_memorizer import NaiveMemorizer
 from torch import Tensor
 
 from shapelaw.memorizers import Memorizer
@@ -17,8 +18,8 @@ from shapelaw.models.memorizer import (
     losses,
     parameter_shapes,
     positions,
-    shared_gradients,
 )
+from shapelaw.models.memorizer_gradients import per_example_gradients, shared_gradients
 
 shapes = st.builds(
     Memorizer,
@@ -84,12 +85,13 @@ def test_a_pack_is_the_equations_of_each_model(m: Memorizer, shared: bool) -> No
 
 
 @settings(max_examples=40, deadline=None)
-@given(shapes)
-def test_the_written_gradients_are_those_of_autograd(m: Memorizer) -> None:
-    m = replace(m, attend_to_query=False)
+@given(shapes, st.booleans())
+def test_the_written_gradients_are_those_of_autograd(m: Memorizer, shared: bool) -> None:
+    m = replace(m, attend_to_query=False, value_dim=m.value_dim if shared else 1)
     p, place = pack(m, 3), positions(m, torch.float64)
-    queries, contexts, labels = problem(m, 3, 5, shared=True)
-    loss, found = shared_gradients(p, m, place, queries, contexts, labels)
+    queries, contexts, labels = problem(m, 3, 5, shared)
+    written = shared_gradients if shared else per_example_gradients
+    loss, found = written(p, m, place, queries, contexts, labels)
     expected_loss, expected = gradients(p, m, place, queries, contexts, labels)
     torch.testing.assert_close(loss, expected_loss, rtol=1e-12, atol=1e-12)
     assert list(found) == list(expected) == list(parameter_shapes(m))
@@ -116,3 +118,24 @@ def test_initial_parameters_follow_from_the_seed() -> None:
     )
     assert not torch.equal(again["w_q"], other["w_q"])
     assert initial_parameters(m, 1, torch.float32)["w_q"].abs().max() <= (6 / 12) ** 0.5
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("value_dim", [None, 1])
+def test_the_naive_model_of_the_benchmark_is_the_same_model(shared: bool, value_dim: int | None) -> None:
+    m = Memorizer(
+        heads=3, context=6, head_dim=4, width=8, value_dim=value_dim, outputs=5, logit_scale="width"
+    )
+    p, place = pack(m, 1), positions(m, torch.float64)
+    queries, contexts, labels = problem(m, 1, 7, shared)
+    naive = NaiveMemorizer(m, {name: value[0] for name, value in p.items()})
+    each = contexts[0].expand(7, -1, -1) if shared else contexts[0]
+    outputs = naive(torch.cat([queries[0][:, None], each], 1))
+    torch.testing.assert_close(outputs, forward(p, m, place, queries, contexts)[0][0], rtol=1e-11, atol=1e-11)
+    losses(outputs[None], labels).sum().backward()
+    expected = gradients(p, m, place, queries, contexts, labels)[1]
+    torch.testing.assert_close(naive.w_q.grad, expected["w_q"][0], rtol=1e-10, atol=1e-12)
+    torch.testing.assert_close(naive.w_o.grad, expected["w_o"][0], rtol=1e-10, atol=1e-12)
+    torch.testing.assert_close(
+        naive.embedding.weight.grad, expected["embedding"][0].T, rtol=1e-10, atol=1e-12
+    )

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.optim.adam import adam
 
-from shapelaw.memorizers import MemorizationRun
+from shapelaw.memorizers import MemorizationRun, Memorizer
 from shapelaw.models.memorizer import (
     Parameters,
     forward,
@@ -24,8 +24,8 @@ from shapelaw.models.memorizer import (
     initial_parameters,
     losses,
     positions,
-    shared_gradients,
 )
+from shapelaw.models.memorizer_gradients import per_example_gradients, shared_gradients
 from shapelaw.training.examples import batch_of, draw_examples, example_order, learning_rate
 
 BLOCK = 64  # steps whose order is drawn at once
@@ -89,13 +89,13 @@ class Pack:
         sizes = torch.tensor([0, *(run.examples for run in runs)])
         self._begin = torch.cumsum(sizes, 0)[:-1].tolist()  # of each model's examples
         self._block: Tensor | None = None
-        self._gradients = choose_gradients(self._shared and not self.memorizer.attend_to_query, compiled)
+        self._gradients = choose_gradients(self.memorizer, self._shared, compiled)
 
     def step(self) -> None:
         """One Adam step of every model."""
         at = self._next_order()
-        queries_PBd, labels_PB = self._queries[at], self._labels[at]
-        contexts = self._contexts if self._shared else self._contexts[at]
+        queries_PBd, labels_PB = _rows(self._queries, at), _rows(self._labels, at)
+        contexts = self._contexts if self._shared else _rows(self._contexts, at)
         loss_P, found = self._gradients(
             self.parameters, self.memorizer, self.positions, queries_PBd, contexts, labels_PB
         )
@@ -211,30 +211,32 @@ class Pack:
         self._block = None
 
 
-def choose_gradients(written: bool, compiled: bool) -> Gradients:
+def _rows(table: Tensor, at_PB: Tensor) -> Tensor:
+    """`table[at_PB]`, several times as fast on a CPU."""
+    return table.index_select(0, at_PB.flatten()).view(*at_PB.shape, *table.shape[1:])
+
+
+def choose_gradients(m: Memorizer, shared: bool, compiled: bool) -> Gradients:
     """The gradients of a pack: written out where they are, by autograd otherwise; compiled where that is asked.
 
     Each shape of a pack is compiled once a process. More than `SHAPES` would be run uncompiled without a word; that
     is made an error here.
     """
-    if not written:
+    if m.attend_to_query or not (shared or m.values == 1):
         return gradients
+    written = shared_gradients if shared else per_example_gradients
     if not compiled:
-        return shared_gradients
-    import torch._dynamo
+        return written
+    from torch._dynamo import config
 
-    torch._dynamo.config.recompile_limit = SHAPES
-    torch._dynamo.config.fail_on_recompile_limit_hit = True
-    return _compiled()
+    config.recompile_limit = SHAPES
+    config.fail_on_recompile_limit_hit = True
+    if written not in _COMPILED:
+        _COMPILED[written] = torch.compile(written, dynamic=False, fullgraph=True)
+    return _COMPILED[written]
 
 
-_COMPILED: list[Gradients] = []
-
-
-def _compiled() -> Gradients:
-    if not _COMPILED:
-        _COMPILED.append(torch.compile(shared_gradients, dynamic=False, fullgraph=True))
-    return _COMPILED[0]
+_COMPILED: dict[Gradients, Gradients] = {}  # torch.compile remembers the shapes of what it returned
 
 
 def can_compile(device: torch.device) -> bool:
