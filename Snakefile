@@ -32,6 +32,11 @@ except UserError as error:
 
 os.environ.update(job_environment(BASE, CONFIG))
 
+# profiles/default gives `cores: all`, this machine's, and wins over any other profile; what runs elsewhere (--jobs) and
+# has a bound of its own (max-threads, as in slurm/config.yaml) must not be cut down to it.
+if None not in (workflow.resource_settings.nodes, workflow.resource_settings.max_threads):
+    workflow.resource_settings.cores = workflow.global_resources["_cores"] = sys.maxsize
+
 
 report: "workflow/report/workflow.rst"
 
@@ -63,5 +68,5 @@ include: "workflow/rules/plan.smk"
 
 
 onerror:
-    for sentence in failures():
+    for sentence in said_failures():
         print(sentence, file=sys.stderr)

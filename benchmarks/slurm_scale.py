@@ -80,8 +80,7 @@ def main() -> None:
     ]
     plan, _ = timed(project, "-n", "--quiet", "rules")
     packs = -(-arguments.runs // arguments.runs_per_job)
-    marks = [f"results/packs/depth_width/{number}.json" for number in range(packs)]
-    train, said = timed(project, *marks, *slurm)
+    train, said = timed(project, *slurm, "--until", "train_pack")
     records, _ = timed(project, *slurm, "--until", "train_small")
     track, _ = timed(project, "results/depth_width/runs.parquet", *slurm)
     (project.folder / "results/depth_width/runs.parquet").unlink()

@@ -1,29 +1,51 @@
 """Copy the finished record of a run that a pack has trained, from its checkpoint folder to where it belongs.
 
-Exit codes: 0 copied, 1 the pack has no finished record of this run (a sentence says why).
+Exit codes: 0 copied, 1 there is no finished record of this run, or it can't be written (a sentence says why).
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
-from shapelaw.files import replacing
+from shapelaw.files import WriteFailed, replacing
 
 FILES = ("spec.json", "history.parquet", "summary.json")  # the last one makes the record whole
 
 
-def problem_of(folder: Path, digest: str) -> str | None:
-    """A sentence when `folder` has no finished record of the spec with this digest."""
-    for name, good in (("summary.json", True), ("live.json", False)):
-        path = folder / name
-        found = json.loads(path.read_text()) if path.exists() else {}
-        if found.get("spec_digest") == digest:
-            return None if good else str(found["message"])
-    return f"{folder} has no finished record of this run; delete its pack in results/packs and start again."
+def problem_of(folder: Path, digest: str, pack: Path, out: Path) -> str | None:
+    """A sentence, and a command, when `folder` has no finished record of the spec with this digest.
+
+    Args:
+        folder: the run's checkpoint folder; its name is the run's key.
+        digest: of the run's spec.
+        pack: what became of the runs that were trained with it.
+        out: the record's folder.
+    """
+    if _read(folder / "summary.json").get("spec_digest") == digest:
+        return None
+    live = _read(folder / "live.json")
+    if live.get("spec_digest") == digest and live.get("status") == "FAILED":
+        return str(live["message"])
+    outcome = _read(pack).get(folder.name, "FINISHED")
+    why = outcome if outcome != "FINISHED" else f"{folder} has no finished record of this run."
+    pack_again, record = shlex.quote(str(pack)), shlex.quote(str(out / FILES[-1]))
+    return (
+        f"{why}\nTo train it (and nothing else of its pack again): rm -f {pack_again} && snakemake {record}"
+    )
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """A JSON file's values; none where there is no such file, or no whole one."""
+    try:
+        return dict(json.loads(path.read_text()))
+    except (FileNotFoundError, ValueError):
+        return {}
 
 
 def main() -> int:
@@ -33,16 +55,20 @@ def main() -> int:
     )
     parser.add_argument("--checkpoints", required=True, type=Path, help="the run's checkpoint folder")
     parser.add_argument("--digest", required=True, help="of the run's spec")
+    parser.add_argument("--pack", required=True, type=Path, help="what train_pack.py wrote")
     parser.add_argument("--out", required=True, type=Path, help="the record's folder")
     arguments = parser.parse_args()
-    problem = problem_of(arguments.checkpoints, arguments.digest)
+    problem = problem_of(arguments.checkpoints, arguments.digest, arguments.pack, arguments.out)
     if problem is not None:
         print(problem, file=sys.stderr)
         return 1
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    for name in FILES:
-        with replacing(arguments.out / name) as temporary:
-            shutil.copyfile(arguments.checkpoints / name, temporary)
+    try:
+        for name in FILES:
+            with replacing(arguments.out / name) as temporary:
+                shutil.copyfile(arguments.checkpoints / name, temporary)
+    except WriteFailed as error:
+        print(error, file=sys.stderr)
+        return 1
     return 0
 
 

@@ -1,8 +1,8 @@
 """Train several small runs one after the other in one process: one job, one start of PyTorch, many runs.
 
-Each run's finished record stays in its checkpoint folder, where scripts/take_record.py takes it from. A run that
-fails for good is noted and the others go on. Exit codes: 0 every run was trained or failed for good, 1 the disk is
-full, 2 wrong input, 128 + n stopped by signal n (started again, the pack goes on where it was).
+Each run's finished record stays in its checkpoint folder, where scripts/take_record.py takes it from. A run that can't
+be trained is noted and the others go on. Exit codes: 0 done (what became of each run is in --out), 1 the disk is full,
+2 wrong input, for all runs, 128 + n stopped by signal n (started again, the pack goes on where it was).
 """
 
 from __future__ import annotations
@@ -11,12 +11,16 @@ import json
 import sys
 from pathlib import Path
 
+from shapelaw.corpora.token_store import TokenStore
 from shapelaw.errors import UserError
-from shapelaw.records import write_json
+from shapelaw.files import WriteFailed
+from shapelaw.records import FINISHED, write_json
 from shapelaw.runs import Run, run_from_dict
 from shapelaw.training.command import execution_of, exit_code_of, say_failure, stores_of, training_parser
 from shapelaw.training.loop import train
-from shapelaw.training.trainer import DiskFull, TrainingFailed
+from shapelaw.training.trainer import DiskFull, Execution, TrainingFailed
+
+Stores = tuple[TokenStore, TokenStore]  # training, test
 
 
 def _runs(text: str) -> list[Run]:
@@ -24,6 +28,31 @@ def _runs(text: str) -> list[Run]:
         return [run_from_dict(values) for values in json.loads(text)]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"--specs {text[:80]} is not a JSON list of specs of runs ({error!r}).") from error
+
+
+def _train_each(runs: list[Run], checkpoints: Path, stores: Stores, execution: Execution) -> dict[str, str]:
+    """What became of each run, by key: FINISHED, or why not.
+
+    Raises:
+        UserError: not one of them could begin, for such a reason.
+        DiskFull, WriteFailed: the disk is full, for the others too.
+        Stopped: by a signal.
+    """
+    outcomes, refused = {}, 0
+    for run in runs:
+        folder = checkpoints / run.study / run.key
+        try:
+            train(run, *stores, folder, folder, execution)
+            outcomes[run.key] = FINISHED
+        except (DiskFull, WriteFailed):
+            raise
+        except (TrainingFailed, UserError) as error:
+            refused += isinstance(error, UserError)
+            if refused == len(runs):
+                raise
+            say_failure(error)
+            outcomes[run.key] = str(error)
+    return outcomes
 
 
 def main() -> int:
@@ -37,18 +66,12 @@ def main() -> int:
     arguments = parser.parse_args()
 
     def train_them() -> None:
-        stores, outcomes = stores_of(arguments), {}
-        for run in _runs(arguments.specs):
-            folder = arguments.checkpoints / run.study / run.key
-            try:
-                train(run, *stores, folder, folder, execution_of(arguments))
-                outcomes[run.key] = "FINISHED"
-            except DiskFull:
-                raise  # for the others too
-            except TrainingFailed as error:
-                say_failure(error)
-                outcomes[run.key] = str(error)
-        write_json(arguments.out, outcomes)
+        runs, stores = _runs(arguments.specs), stores_of(arguments)
+        try:
+            outcomes = _train_each(runs, arguments.checkpoints, stores, execution_of(arguments))
+            write_json(arguments.out, outcomes)
+        except WriteFailed as error:
+            raise DiskFull(str(error)) from error
 
     return exit_code_of(train_them, arguments.linger_seconds)
 

@@ -124,6 +124,22 @@ def test_numbers_inside_a_command_lines_mapping_are_numbers() -> None:
     assert config.depth_width.widths == {1: [16, 24]}
 
 
+@pytest.mark.parametrize("name", ["2024", "007", "inf", "nan", "1_000", "1e3", "true", "null"])
+def test_a_text_that_spells_a_number_stays_a_text_where_one_is_asked_for(name: str) -> None:
+    assert load_config(shipped(corpus={"name": name}), SCALES).corpus.name == name
+
+
+def test_null_inside_a_command_lines_mapping_is_null() -> None:
+    changes = {"tracking": {"uri": "null"}, "corpus": {"gpt2_files": "null", "limit_bytes": "null"}}
+    config = load_config(shipped(**changes), SCALES)
+    assert (config.tracking.uri, config.corpus.gpt2_files, config.corpus.limit_bytes) == (None, None, None)
+
+
+@pytest.mark.parametrize("rate", ["inf", "nan", float("inf")])
+def test_a_number_is_a_finite_one(rate: object) -> None:
+    assert "training.learning_rate is " in problems_of(training={"learning_rate": rate})
+
+
 @pytest.mark.parametrize(
     "name", ["../../x", "/etc", "a/b", "..", ".", "", "wiki\n", "A", "a b", "$(touch x)", "*", "ｗiki"]
 )

@@ -5,7 +5,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapelaw.jobs import LEVELS, job_resources, keys_pattern, level_of, train_minutes
+from shapelaw.config import Execution
+from shapelaw.jobs import LEVELS, job_resources, keys_pattern, level_of, packs_of, train_minutes
 from shapelaw.runs import Run, Training
 from shapelaw.shapes import make_shape
 
@@ -38,12 +39,33 @@ def test_a_level_asks_enough_for_each_of_its_runs(some: list[Run], gpus: int) ->
             assert alone.memory_mb * 1e6 > 12 * run.shape.params  # a checkpoint fits
 
 
-@given(runs, st.integers(1, 5))
-def test_a_further_attempt_asks_for_more_but_never_beyond_the_limit(run: Run, attempt: int) -> None:
-    first, next_one = (job_resources([run], RATE, 1, 1440, n) for n in (attempt, attempt + 1))
-    assert next_one.memory_mb > first.memory_mb
-    assert first.minutes <= next_one.minutes <= 1440
-    assert next_one.minutes > first.minutes or next_one.minutes == 1440
+@given(runs, st.integers(1, 5), st.sampled_from([0, 1, 4]))
+def test_a_further_attempt_asks_for_more_but_never_beyond_the_limit(
+    run: Run, attempt: int, gpus: int
+) -> None:
+    """Six attempts of a run of 40 GB must not end in asking for 240."""
+    estimate, before, now = (job_resources([run], RATE, gpus, 1440, n) for n in (1, attempt, attempt + 1))
+    assert 1.99 * estimate.memory_mb < now.memory_mb <= 2 * estimate.memory_mb
+    assert before.minutes <= now.minutes <= 1440
+    assert now.minutes > before.minutes or now.minutes == 1440
+
+
+@given(runs)
+def test_every_gpu_has_a_process_that_needs_its_memory(run: Run) -> None:
+    one, four = (job_resources([run], RATE, gpus, 1440, 1) for gpus in (1, 4))
+    assert four.memory_mb - one.memory_mb == 3 * 8000
+
+
+@given(st.lists(runs, max_size=20, unique_by=lambda run: run.key), st.integers(2, 5))
+def test_a_pack_is_known_by_its_members(some: list[Run], size: int) -> None:
+    execution = Execution(runs_per_job=size, flops_per_second=RATE)
+    packs = packs_of(some, execution)
+    small = [run for run in some if level_of(run, RATE) == "small"]
+    assert [run for pack in packs.values() for run in pack] == small
+    assert all(1 <= len(pack) <= size for pack in packs.values())
+    assert all(re.fullmatch("[0-9a-f]{16}", name) for name in packs)
+    others = packs_of(small[size:], execution)  # the first pack's runs are gone
+    assert list(packs.items())[1:] == list(others.items())
 
 
 @given(st.lists(runs, max_size=20))

@@ -9,11 +9,11 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args, get_origin
 from urllib.parse import parse_qsl, urlsplit
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from shapelaw.errors import UserError
 from shapelaw.runs import Training
@@ -31,7 +31,21 @@ Widths = dict[Count, list[Count]]  # depth: widths
 
 
 class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _as_spelled(cls, value: Any, info: ValidationInfo) -> Any:
+        """A text that spells a number, true, false or null is one, unless the field is for texts.
+
+        YAML takes 1e-3 for a text, and Snakemake hands on the inside of `--config training='{steps: 60}'` as texts.
+        """
+        kind = cls.model_fields[str(info.field_name)].annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            return value  # whose own fields do so
+        if _takes_text(kind):
+            return None if value == "null" and type(None) in get_args(kind) else value
+        return _numbers(value)
 
 
 class Corpus(_Model):
@@ -99,7 +113,9 @@ class Execution(_Model):
     """How jobs run; does not change results beyond rounding, and retrains nothing."""
 
     threads: Count = Field(1, description="CPU threads of a training job")
-    gpus: int = Field(0, ge=0, description="GPUs of a training job (more than one: torchrun)")
+    gpus: int = Field(
+        0, ge=0, description="GPUs of a training job (more than one: a process each, by scripts/launch.py)"
+    )
     checkpoint_minutes: float = Field(10.0, gt=0)
     runs_per_job: int = Field(
         1,
@@ -141,7 +157,7 @@ def load_config(values: Mapping[str, Any], scales: Path, root: Path = Path()) ->
             _listed([f"scale is {scale!r}; it must be one of {', '.join(names)}{_near(scale, names)}"])
         )
     base = yaml.safe_load((scales / f"{scale}.yaml").read_text())
-    merged = merge(base, _numbers(own))
+    merged = merge(base, own)
     try:
         config, problems = Config.model_validate(merged), []
     except ValidationError as error:
@@ -167,11 +183,13 @@ def merge(base: Mapping[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _numbers(value: Any) -> Any:
-    """Texts that spell numbers, true, false or null as such.
+def _takes_text(kind: Any) -> bool:
+    """Whether a type is of texts, or of lists of them, or leaves a choice between texts."""
+    return kind is str or get_origin(kind) is Literal or any(map(_takes_text, get_args(kind)))
 
-    YAML takes 1e-3 for a text, and Snakemake hands on what stands inside `--config training='{steps: 60}'` as texts.
-    """
+
+def _numbers(value: Any) -> Any:
+    """Texts that spell numbers, true, false or null as such."""
     if isinstance(value, Mapping):
         return {_numbers(key): _numbers(item) for key, item in value.items()}
     if isinstance(value, list):

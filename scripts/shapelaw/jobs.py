@@ -6,9 +6,10 @@ ones can share a job. Estimates are generous: too much costs a little waiting, t
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,8 +24,9 @@ _START_MINUTES = 5.0  # Snakemake, imports, compilation, the test set
 _MARGIN = 1.5  # of time
 _STEP_SECONDS_AT_LEAST = 0.005  # however small the network
 _START_MB = 2000.0  # of the host: Python, PyTorch, the token store's pages
-_GPU_START_MB = 8000.0  # with CUDA's libraries and a compiler at work
+_GPU_START_MB = 8000.0  # the same of each GPU's process, with CUDA's libraries and a compiler at work
 _ACTIVATION_BYTES_AT_MOST = 4 * 2**30  # micro-batches keep a CPU below that
+_MOST_MEMORY = 2  # times the estimate: what needs more than that won't get along with six times of it either
 _STATE_BYTES = 16  # a parameter: weight, gradient, two moments, in float32
 _GPU_STATE_BYTES = 24  # a parameter, on the host: two copies of a checkpoint in the making
 
@@ -62,7 +64,7 @@ def job_resources(
     attempt: int,
     in_a_row: int = 1,
 ) -> JobResources:
-    """What covers each of `runs`; a further attempt asks for more of both.
+    """What covers each of `runs`; a further attempt asks for more: of time up to the limit, of memory twice as much.
 
     Args:
         runs: at least one; jobs of one array ask for the same, so all runs of a level are given together.
@@ -76,28 +78,36 @@ def job_resources(
     longest = sorted((train_minutes(run, flops_per_second) for run in chosen), reverse=True)[:in_a_row]
     minutes = _START_MINUTES + _MARGIN * sum(longest)
     memory = max(_memory_mb(run, gpus) for run in chosen)
-    return JobResources(math.ceil(memory * attempt), min(most_minutes, math.ceil(minutes * attempt)))
+    return JobResources(
+        math.ceil(memory * min(attempt, _MOST_MEMORY)), min(most_minutes, math.ceil(minutes * attempt))
+    )
 
 
-def packs_of(runs: Iterable[Run], execution: Execution) -> list[list[Run]]:
+def packs_of(runs: Iterable[Run], execution: Execution) -> dict[str, list[Run]]:
     """The small runs of a study in packs of at most `execution.runs_per_job`, each of one corpus and vocabulary.
 
-    No packs when that is 1.
+    By name, which says who is in a pack: it stays when others come and go, or when a recipe changes. No packs when
+    that is 1.
     """
     if execution.runs_per_job == 1:
-        return []
+        return {}
     by_store: dict[tuple[str, int], list[Run]] = {}
     for run in runs:
         if level_of(run, execution.flops_per_second) == "small":
             by_store.setdefault((run.corpus, run.shape.vocab_size), []).append(run)
     size = execution.runs_per_job
-    return [chosen[i : i + size] for chosen in by_store.values() for i in range(0, len(chosen), size)]
+    packs = [chosen[i : i + size] for chosen in by_store.values() for i in range(0, len(chosen), size)]
+    return {_pack_name(pack): pack for pack in packs}
+
+
+def _pack_name(pack: Sequence[Run]) -> str:
+    return hashlib.sha256("\n".join(run.key for run in pack).encode()).hexdigest()[:16]
 
 
 def _memory_mb(run: Run, gpus: int) -> float:
     shape = run.shape
     if gpus:
-        return _GPU_START_MB + _GPU_STATE_BYTES * shape.params / 1e6
+        return _GPU_START_MB * gpus + _GPU_STATE_BYTES * shape.params / 1e6
     activations = shape.activation_bytes(run.training.batch_size)
     return _START_MB + (_STATE_BYTES * shape.params + min(activations, _ACTIVATION_BYTES_AT_MOST)) / 1e6
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -89,6 +88,13 @@ def run(*command: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
+def jobs_of(folder: Path, since: str) -> list[tuple[str, int]]:
+    """State and time limit in minutes of every job that was submitted from a folder; a requeued one has several."""
+    rows = run("sacct", "-n", "-X", "-D", "-P", "-S", since, "-o", "workdir,state,timelimitraw").splitlines()
+    jobs = [row.rsplit("|", 2) for row in rows]
+    return [(state.split()[0], int(limit)) for place, state, limit in jobs if place == str(folder)]
+
+
 def jobs_are_gone() -> bool:
     """Whether the node has cleaned up after its jobs."""
     return subprocess.run(["pgrep", "-x", "slurmstepd"], capture_output=True, check=False).returncode != 0
@@ -140,7 +146,8 @@ def test_runs_survive_everything_that_happens_to_jobs(local: SlurmProject, tmp_p
     (tmp_path / "storm").mkdir()
     project = SlurmProject(tmp_path / "storm", corpora)
     project.configure(**STORM)
-    command = [*SLURM, *MEMORY, "train_small:runtime=1"]
+    command = [*SLURM, *MEMORY]
+    since = time.strftime("%Y-%m-%dT%H:%M:%S")
     attempts: dict[str, int] = {}
     victims: dict[str, int] = {}
 
@@ -171,7 +178,17 @@ def test_runs_survive_everything_that_happens_to_jobs(local: SlurmProject, tmp_p
         victims[fault] = len(hit)
         return hit
 
+    def ended(state: str) -> list[int]:
+        """The time limits of the jobs that ended so."""
+        return [limit for found, limit in jobs_of(project.folder, since) if found == state]
+
     with project.started(*command):
+        hit = strike("time limit")
+        (asked,) = {limit for state, limit in jobs_of(project.folder, since) if state == "RUNNING"}
+        for key in hit:
+            os.kill(project.live(key)["pid"], signal.SIGSTOP)  # so slow that it meets its limit
+            run("scontrol", "update", f"jobid={project.live(key)['tags']['slurm_job']}", "timelimit=1")
+        until(lambda: len(ended("TIMEOUT")) == len(hit), "the time limit has ended both jobs")
         strike("kill -9 and scancel")
         os.kill(project.live(keys[0])["pid"], signal.SIGKILL)
         run("scancel", project.live(keys[1])["tags"]["slurm_job"])
@@ -206,8 +223,12 @@ def test_runs_survive_everything_that_happens_to_jobs(local: SlurmProject, tmp_p
 
     assert project.histories() == calm.histories()
     assert project.tracked() == [(key, "FINISHED") for key in keys]
-    states = run("sacct", "-n", "-X", "-D", "-S", "now-1hour", "-o", "state")
-    assert {"FAILED", "CANCELLED", "PREEMPTED", "NODE_FAIL"} <= set(re.findall(r"[A-Z_]+", states))
+    states = {state for state, _ in jobs_of(project.folder, since)}
+    assert {"TIMEOUT", "FAILED", "CANCELLED", "PREEMPTED", "NODE_FAIL"} <= states
+    assert min(ended("FAILED") + ended("CANCELLED")) > asked  # after a time limit, more time
+    said = (project.folder / "snakemake.log").read_text()
+    for state in ("TIMEOUT", "FAILED", "CANCELLED"):  # as docs/cluster.md has it
+        assert f"failed, SLURM status is: '{state}'" in said
     for table in TABLES:
         path = f"results/depth_width/{table}.csv"
         assert (project.folder / path).read_bytes() == (calm.folder / path).read_bytes()

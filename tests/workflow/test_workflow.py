@@ -2,11 +2,13 @@
 
 import json
 import shutil
+import subprocess
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from project import CONFIG, KEYS, Project
+from small import PYTHON, REPOSITORY
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +71,22 @@ def test_one_changed_width_trains_one_run(project: Project) -> None:
     project.configure()
 
 
+def test_a_run_is_trained_afresh_as_the_page_of_the_results_says(project: Project) -> None:
+    key = "prose-V300-L2-d8-r8-H2-t30-s0"
+    page = (REPOSITORY / "results" / "README.md").read_text()
+    command = next(line for line in page.splitlines() if line.startswith("rm -r results/"))
+    command = command.replace("<study>", "depth_width").replace("<key>", key)
+    before = project.trained()
+    command = command.replace("snakemake", f"{PYTHON} -m snakemake")
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=project.folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    after = project.trained()
+    assert {key for key in before if after[key] != before[key]} == {key}
+    assert project.planned() == []
+
+
 def test_other_steps_train_every_run_again(project: Project) -> None:
     project.configure(training={**CONFIG["training"], "steps": 31})
     assert project.planned().count("train_small") == len(KEYS)
@@ -114,7 +132,7 @@ def test_plan_says_what_it_would_cost(project: Project) -> None:
     assert "hours of one device" in said
 
 
-def test_several_devices_a_run_are_started_by_torchrun(tmp_path: Path) -> None:
+def test_several_devices_a_run_are_started_together(tmp_path: Path) -> None:
     """Two processes, on CPUs here: the same command as on two GPUs."""
     project = Project(tmp_path)
     project.configure(execution={"gpus": 2})

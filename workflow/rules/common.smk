@@ -6,26 +6,25 @@ from functools import cache
 
 from snakemake.exceptions import WorkflowError
 
+from shapelaw.failures import failures
 from shapelaw.jobs import LEVELS, job_resources, keys_pattern, level_of, packs_of
 from shapelaw.plan import cost_of
 from shapelaw.runs import run_to_dict
 
 GPT2_VOCAB_SIZE = 50257
-ENCODE_THREADS = 64  # Snakemake takes as many as there are cores
 VOCAB_SIZES = {run.shape.vocab_size for runs in RUNS.values() for run in runs.values()}
 
 EXECUTION = CONFIG.execution
+JOB_MINUTES = round(60 * EXECUTION.job_hours)
 LEVEL_RUNS = {level: [] for level in LEVELS}
 for runs in RUNS.values():
     for run in runs.values():
         LEVEL_RUNS[level_of(run, EXECUTION.flops_per_second)].append(run)
 PACKS = {study: packs_of(runs.values(), EXECUTION) for study, runs in RUNS.items()}
-PACK_NUMBERS = {
-    (study, run.key): number
-    for study, packs in PACKS.items()
-    for number, pack in enumerate(packs)
-    for run in pack
+PACK_NAMES = {
+    (study, run.key): name for study, packs in PACKS.items() for name, pack in packs.items() for run in pack
 }
+LONGEST_PACK = max((len(pack) for packs in PACKS.values() for pack in packs.values()), default=1)
 KEYS = {level: keys_pattern(LEVEL_RUNS[level]) for level in ("small", "medium")}
 KEYS["large"] = rf"(?!(?:{KEYS['small']}|{KEYS['medium']})/)[^/]+"  # a wrong key too, which is then told
 
@@ -65,14 +64,15 @@ def run_of(wildcards):
 
 
 @cache
-def level_resources(level, attempt):
+def level_resources(level, attempt, in_a_row=1):
     """What a job of a level asks for: enough for its largest run, because the tasks of a job array are alike."""
     return job_resources(
         LEVEL_RUNS[level],
         EXECUTION.flops_per_second,
         EXECUTION.gpus,
-        round(60 * EXECUTION.job_hours),
+        JOB_MINUTES,
         attempt,
+        in_a_row,
     )
 
 
@@ -81,28 +81,25 @@ def resources_of(wildcards, attempt):
     return level_resources(level_of(run_of(wildcards), EXECUTION.flops_per_second), attempt)
 
 
+def pack_resources(wildcards, attempt):
+    """What a pack asks for: enough for the longest of all packs."""
+    return level_resources("small", attempt, LONGEST_PACK)
+
+
 def pack_of(wildcards):
-    """The runs of a pack."""
-    return PACKS[wildcards.study][int(wildcards.pack)]
+    """The runs of a pack; a sentence when the config has no such pack."""
+    packs = PACKS.get(wildcards.study, {})
+    if wildcards.pack not in packs:
+        raise WorkflowError(
+            f"The config has no pack {wildcards.pack} in study {wildcards.study}; it has {len(packs)} packs"
+            + (f", such as {next(iter(packs))}." if packs else ".")
+        )
+    return packs[wildcards.pack]
 
 
 def pack_path(wildcards):
     """What the pack of a run leaves."""
-    return f"results/packs/{wildcards.study}/{PACK_NUMBERS[wildcards.study, run_of(wildcards).key]}.json"
-
-
-@cache
-def pack_resources(attempt):
-    """What a pack asks for: enough for the longest of all packs."""
-    packs = [pack for packs in PACKS.values() for pack in packs]
-    return job_resources(
-        LEVEL_RUNS["small"],
-        EXECUTION.flops_per_second,
-        EXECUTION.gpus,
-        round(60 * EXECUTION.job_hours),
-        attempt,
-        in_a_row=max(map(len, packs)),
-    )
+    return f"results/packs/{wildcards.study}/{PACK_NAMES[wildcards.study, run_of(wildcards).key]}.json"
 
 
 def stores_of(wildcards):
@@ -144,10 +141,7 @@ def costs(wildcards):
     )
 
 
-def failures():
-    """A sentence for every run that could not go on, from its live record."""
+def said_failures():
+    """A sentence for every run of the config that could not go on."""
     digests = {run.digest for runs in RUNS.values() for run in runs.values()}
-    for path in sorted(Path("results/checkpoints").glob("*/*/live.json")):
-        live = json.loads(path.read_text())
-        if live.get("status") == "FAILED" and live.get("spec_digest") in digests:
-            yield live["message"]
+    return failures(Path("results/checkpoints"), digests)

@@ -1,4 +1,10 @@
 # From sources to token stores: documents, one tokenizer a vocabulary size, one store a split.
+# What a job asks for grows with each attempt: how much text there is, and of what kind, is not known beforehand.
+ENCODE_THREADS = 64  # Snakemake takes as many as there are cores; the Slurm profile sets a number
+TOKENIZER_MB = 8000
+ENCODE_MB, WORKER_MB = 1000, 250  # of the writer, and of each process
+
+
 localrules:
     prepare_corpus,
 
@@ -30,13 +36,16 @@ rule train_tokenizer:
     conda:
         "../../envs/shapelaw.yaml"
     threads: ENCODE_THREADS
+    resources:
+        mem_mb=lambda wildcards, attempt: TOKENIZER_MB * attempt,
+        runtime=lambda wildcards, attempt: min(60 * attempt, JOB_MINUTES),
     params:
         gpt2=f"--gpt2-files {shlex.quote(CONFIG.corpus.gpt2_files)}" if CONFIG.corpus.gpt2_files else "",
     message:
         "training a tokenizer of {wildcards.vocab_size} on {wildcards.corpus}"
     shell:
-        "python $SCRIPTS/train_tokenizer.py --documents {input} --vocab-size {wildcards.vocab_size} {params.gpt2}"
-        " --out {output} > {log} 2>&1"
+        "RAYON_NUM_THREADS={threads} python $SCRIPTS/train_tokenizer.py --documents {input}"
+        " --vocab-size {wildcards.vocab_size} {params.gpt2} --out {output} > {log} 2>&1"
 
 
 rule encode:
@@ -51,8 +60,11 @@ rule encode:
     conda:
         "../../envs/shapelaw.yaml"
     threads: ENCODE_THREADS
+    resources:
+        mem_mb=lambda wildcards, threads, attempt: (ENCODE_MB + WORKER_MB * threads) * attempt,
+        runtime=lambda wildcards, attempt: min(60 * attempt, JOB_MINUTES),
     message:
         "encoding the {wildcards.split} documents of {wildcards.corpus} at V = {wildcards.vocab_size}"
     shell:
         "python $SCRIPTS/encode_corpus.py --documents {input.documents} --tokenizer {input.tokenizer}"
-        " --split {wildcards.split} --out {output.header} > {log} 2>&1"
+        " --split {wildcards.split} --workers {threads} --out {output.header} > {log} 2>&1"

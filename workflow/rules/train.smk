@@ -59,14 +59,14 @@ else:
         log:
             "results/logs/train_pack/{study}/{pack}.log",
         wildcard_constraints:
-            pack=r"\d+",
+            pack="[0-9a-f]+",
         conda:
             "../../envs/shapelaw.yaml"
         threads: CONFIG.execution.threads
         resources:
             gpu=CONFIG.execution.gpus,
-            mem_mb=lambda wildcards, attempt: pack_resources(attempt).memory_mb,
-            runtime=lambda wildcards, attempt: pack_resources(attempt).minutes,
+            mem_mb=lambda wildcards, attempt: pack_resources(wildcards, attempt).memory_mb,
+            runtime=lambda wildcards, attempt: pack_resources(wildcards, attempt).minutes,
         params:
             specs=lambda wildcards: json.dumps([run_to_dict(run) for run in pack_of(wildcards)]),
         message:
@@ -79,7 +79,7 @@ else:
 
     rule train_small:
         input:
-            pack=lambda wildcards: ancient(pack_path(wildcards)),
+            pack_path,
         output:
             spec="results/runs/{study}/{key}/spec.json",
             history="results/runs/{study}/{key}/history.parquet",
@@ -97,4 +97,4 @@ else:
             "taking the record of {wildcards.key}"
         shell:
             "python $SCRIPTS/take_record.py --checkpoints results/checkpoints/{wildcards.study}/{wildcards.key}"
-            " --digest {params.digest} --out results/runs/{wildcards.study}/{wildcards.key} > {log} 2>&1"
+            " --digest {params.digest} --pack {input} --out results/runs/{wildcards.study}/{wildcards.key} 2>&1 | tee {log}"

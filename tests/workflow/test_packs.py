@@ -1,0 +1,120 @@
+"""Small runs that share jobs, in the real Snakemake: the same results, and only what changes is trained again."""
+
+import json
+import shutil
+import subprocess
+from typing import Any
+
+import pytest
+from project import CONFIG, KEYS, Project
+from small import PYTHON
+
+CHANGED = "prose-V300-L2-d8-r8-H2-t30-s0"
+SIBLING = "prose-V300-L2-d4-r4-H2-t30-s0"  # of its pack
+
+
+class PackedProject(Project):
+    """A project whose runs share jobs two by two."""
+
+    def configure(self, **changes: Any) -> None:
+        super().configure(**{"execution": {"runs_per_job": 2}, **changes})
+
+    def run(self) -> None:
+        self.snakemake("--quiet", "rules")
+
+    def read(self, name: str) -> dict[str, bytes]:
+        """A file of every record, by key."""
+        folder = self.folder / "results/runs/depth_width"
+        return {path.parent.name: path.read_bytes() for path in folder.glob(f"*/{name}")}
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> PackedProject:
+    """After a whole run."""
+    project = PackedProject(tmp_path_factory.mktemp("packed"))
+    project.run()
+    return project
+
+
+def test_a_second_run_does_nothing(project: PackedProject) -> None:
+    assert set(project.trained()) == KEYS
+    assert len(list((project.folder / "results/packs/depth_width").glob("*.json"))) == 3
+    assert project.planned() == []
+
+
+def test_one_changed_width_trains_one_run(project: PackedProject) -> None:
+    before = project.read("summary.json")  # with the clock of when each was trained
+    project.configure(depth_width={**CONFIG["depth_width"], "widths": {1: [4, 8, 12], 2: [4, 10]}})
+    assert project.planned().count("train_pack") == 1
+    project.run()
+    after = project.read("summary.json")
+    assert set(after) - set(before) == {"prose-V300-L2-d10-r10-H2-t30-s0"}
+    assert {key: after[key] for key in before} == before
+    project.configure()
+    project.run()
+    assert {key: project.read("summary.json")[key] for key in KEYS} == {key: before[key] for key in KEYS}
+
+
+def test_an_added_width_is_a_target(project: PackedProject) -> None:
+    """In the middle of the grid, so that every later run is in another pack."""
+    before = project.read("summary.json")
+    project.configure(depth_width={**CONFIG["depth_width"], "widths": {1: [4, 6, 8, 12], 2: [4, 8]}})
+    key = "prose-V300-L1-d6-r6-H2-t30-s0"
+    project.snakemake(f"results/runs/depth_width/{key}/summary.json", "--quiet", "rules")
+    after = project.read("summary.json")
+    assert set(after) - set(before) == {key}
+    assert {key: after[key] for key in before} == before
+    project.configure()
+    project.run()
+    assert {key: project.read("summary.json")[key] for key in KEYS} == {key: before[key] for key in KEYS}
+
+
+def test_a_run_is_trained_again_by_the_command_that_it_says(project: PackedProject) -> None:
+    before = project.read("summary.json")
+    for place in ("runs", "checkpoints"):
+        shutil.rmtree(project.folder / "results" / place / "depth_width" / CHANGED)
+    target = f"results/runs/depth_width/{CHANGED}/summary.json"
+    said = project.snakemake(target, "--quiet", "rules", ok=False).stdout
+    assert f"results/checkpoints/depth_width/{CHANGED} has no finished record of this run" in said
+    command = next(line.partition(": ")[2] for line in said.splitlines() if " && snakemake" in line)
+    assert command.startswith("rm -f results/packs/depth_width/")
+    command = command.replace("snakemake", f"{PYTHON} -m snakemake")
+    done = subprocess.run(
+        command, shell=True, cwd=project.folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    project.run()
+    after = project.read("summary.json")
+    assert {key for key in KEYS if after[key] != before[key]} == {CHANGED}
+    assert project.planned() == []
+
+
+def test_a_new_recipe_trains_every_run_again(project: PackedProject) -> None:
+    before = project.read("history.parquet")
+    project.configure(training={**CONFIG["training"], "learning_rate": 2e-3})
+    planned = project.planned()
+    assert (planned.count("train_pack"), planned.count("train_small")) == (3, len(KEYS))
+    project.run()
+    specs = {key: json.loads(text) for key, text in project.read("spec.json").items() if key in KEYS}
+    assert {spec["training"]["learning_rate"] for spec in specs.values()} == {2e-3}
+    after = project.read("history.parquet")
+    assert all(after[key] != before[key] for key in KEYS)
+
+
+def test_a_new_text_trains_every_run_again(project: PackedProject) -> None:
+    project.configure()
+    project.run()
+    before = project.read("summary.json")
+    (project.folder / "texts" / "new.txt").write_text("A text that was not there before. " * 50)
+    project.run()
+    after = project.read("summary.json")
+    for key in KEYS:
+        stores = [json.loads(summaries[key])["train_store"] for summaries in (before, after)]
+        assert stores[0]["sha256"] != stores[1]["sha256"]
+
+
+def test_a_pack_that_the_config_has_not_is_a_sentence(project: PackedProject) -> None:
+    for name in ("0", "0123456789abcdef"):
+        said = project.snakemake(f"results/packs/depth_width/{name}.json", ok=False).stderr
+        assert f"The config has no pack {name} in study depth_width; it has 3 packs, such as " in said
+        assert "KeyError" not in said
