@@ -33,11 +33,22 @@ def test_memorizers_go_from_training_through_mlflow_to_the_fit(tmp_path: Path) -
     runs = []
     for heads in (1, 2, 3, 4):
         same = [replace(RUN, memorizer=replace(RUN.memorizer, heads=heads), seed=seed) for seed in (0, 1)]
-        train_memorizers(same, results / "runs" / STUDY, results / "checkpoints" / STUDY, Execution("cpu", threads=1))
+        train_memorizers(
+            same, results / "runs" / STUDY, results / "checkpoints" / STUDY, Execution("cpu", threads=1)
+        )
         runs += same
     out = results / STUDY / "runs.parquet"
     done = subprocess.run(
-        [PYTHON, str(SCRIPTS / "import_runs.py"), "--results", str(results), "--study", STUDY, "--out", str(out)],
+        [
+            PYTHON,
+            str(SCRIPTS / "import_runs.py"),
+            "--results",
+            str(results),
+            "--study",
+            STUDY,
+            "--out",
+            str(out),
+        ],
         capture_output=True,
         text=True,
         check=False,

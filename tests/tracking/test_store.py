@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import sqlite3
@@ -191,3 +192,33 @@ def test_waiting_ends_when_the_user_says_so(tmp_path: Path) -> None:
         patiently(down, 60, print, stop)
     with one_writer(tmp_path, print), pytest.raises(Stopped), one_writer(tmp_path, print, stop):
         pytest.fail("two writers at once")
+
+
+def test_a_file_system_without_locks_is_told_and_the_import_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As some network file systems answer; training goes on there too."""
+
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("fcntl.flock", no_locks)
+    said: list[str] = []
+    with one_writer(tmp_path, said.append):
+        pass
+    assert len(said) == 1
+    assert "has no locks" in said[0]
+
+
+def test_the_importer_waits_where_its_log_can_not_be_written(tmp_path: Path) -> None:
+    """The log is on the full disk that it waits for."""
+    uri = f"http://127.0.0.1:{free_port()}"
+    command = [sys.executable, str(SCRIPTS / "import_runs.py"), "--results", str(tmp_path), "--study", "s"]
+    (tmp_path / "runs" / "s").mkdir(parents=True)
+    with open("/dev/full", "w") as log:
+        done = subprocess.run(
+            [*command, "--uri", uri, "--out", str(tmp_path / "runs.parquet"), "--patience", "1"],
+            stderr=log,
+            check=False,
+        )
+    assert done.returncode == 3

@@ -7,6 +7,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from shapelaw.errors import UserError
@@ -96,5 +97,6 @@ def check_results(results: Path) -> Path:
 
 
 def say(sentence: str) -> None:
-    """Tell the user, on standard error."""
-    print(sentence, file=sys.stderr, flush=True)
+    """Tell the user, on standard error; where that is a file on a full disk, there is no place left to say it."""
+    with suppress(OSError):
+        print(sentence, file=sys.stderr, flush=True)

@@ -102,11 +102,16 @@ def one_writer(results: Path, say: Say, stop: Event | None = None) -> Iterator[N
             f"The lock {path} can't be written ({error.strerror}); make the folder writable."
         ) from error
     with file:
-        if not _try_lock(file.fileno()):
-            say(f"Another importer is writing to MLflow; waiting until it releases {path}.")
-            while not _try_lock(file.fileno()):
-                if stop.wait(0.1):
-                    raise Stopped
+        try:
+            if not _try_lock(file.fileno()):
+                say(f"Another importer is writing to MLflow; waiting until it releases {path}.")
+                while not _try_lock(file.fileno()):
+                    if stop.wait(0.1):
+                        raise Stopped
+        except OSError as error:  # some network file systems
+            say(
+                f"The file system of {results} has no locks ({error.strerror}); see to it that one importer runs at a time."
+            )
         yield
 
 
