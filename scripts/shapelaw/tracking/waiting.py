@@ -110,7 +110,8 @@ def one_writer(results: Path, say: Say, stop: Event | None = None) -> Iterator[N
                         raise Stopped
         except OSError as error:  # some network file systems
             say(
-                f"The file system of {results} has no locks ({error.strerror}); see to it that one importer runs at a time."
+                f"The file system of {results} has no locks ({error.strerror}); "
+                "see to it that one importer runs at a time."
             )
         yield
 
