@@ -9,6 +9,7 @@ import subprocess
 import sys
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -317,3 +318,37 @@ def test_curves_are_spread_over_the_run_and_single_numbers_are_no_curves(place: 
     assert (point.step, point.timestamp) == (0, milliseconds(90))
     times = [m.timestamp for m in store.client.get_metric_history(found.info.run_id, "train_loss")]
     assert sorted(times) == [milliseconds(15 * k) for k in range(1, 7)]
+
+
+def test_somebody_elses_run_of_that_name_is_left_alone(any_place: Place, tmp_path: Path) -> None:
+    """Two colleagues, one server, the same study at two learning rates."""
+    run = make_run(any_place.study)
+    write_finished(any_place.results, run)
+    assert any_place.import_all().written == [run.key]
+    mine = active_runs(any_place.store(), any_place.study)[run.key].info.run_id
+    elsewhere = Place(tmp_path / "elsewhere", any_place.uri, any_place.study)
+    write_finished(elsewhere.results, other_spec(run))
+    write_finished(elsewhere.results, make_run(any_place.study, seed=7))
+    outcome = elsewhere.import_all()
+    assert outcome.written == [make_run(any_place.study, seed=7).key]
+    (problem,) = outcome.problems.values()
+    assert f"has another run of the name {run.key} in {run.study}, imported from" in problem
+    assert str(any_place.results) in problem
+    assert active_runs(any_place.store(), any_place.study)[run.key].info.run_id == mine
+    assert any_place.import_all().written == []
+
+
+def test_the_login_nodes_of_a_cluster_are_one_importer(
+    any_place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What one of them imported, the other goes on with, a changed spec too."""
+    run = make_run(any_place.study)
+    write_finished(any_place.results, run)
+    any_place.import_all()
+    shutil.rmtree(any_place.results / "runs")
+    monkeypatch.setattr("socket.gethostname", lambda: "login2")
+    write_finished(any_place.results, other_spec(run))
+    outcome = any_place.import_all()
+    assert (outcome.written, outcome.problems, outcome.rivals) == ([run.key], {}, set())
+    (found,) = active_runs(any_place.store(), any_place.study).values()
+    assert found.data.tags["spec_digest"] == other_spec(run).digest

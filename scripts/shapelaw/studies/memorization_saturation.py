@@ -78,7 +78,7 @@ def analyse_saturation(runs: pd.DataFrame | None, attention: Path | None) -> Sat
 
 
 def read_attention(folder: Path) -> list[Attention]:
-    """All .npz files of a folder, by heads, T and name.
+    """All .npz files of a folder and below, by heads, T and name; the `attention.npz` of a record has its run's name.
 
     Raises:
         UserError: there is no such folder, no .npz in it, or one lacks an array, or its numbers do not fit.
@@ -270,7 +270,7 @@ def _read_one(path: Path) -> Attention:
         )
     if not ((largest > 0) & (largest <= 1 + 1e-5)).all():
         raise UserError(f"{path}: largest_weight must be in (0, 1], as a softmax coefficient is.")
-    return Attention(path.stem, largest)
+    return Attention(path.parent.name if path.stem == "attention" else path.stem, largest)
 
 
 def _draw_map(axis: Axes, one: Attention) -> None:

@@ -24,8 +24,9 @@ from mlflow.exceptions import MlflowException
 
 from shapelaw.errors import UserError
 from shapelaw.records import KILLED, RUNNING
+from shapelaw.runs import AnyRun
 from shapelaw.tracking.disk import Found, Liveness, find_records
-from shapelaw.tracking.entities import IMPORTER, MESSAGE
+from shapelaw.tracking.entities import IMPORTER, MESSAGE, SPEC_DIGEST
 from shapelaw.tracking.errors import is_conflict, tracker_errors
 from shapelaw.tracking.redaction import redact
 from shapelaw.tracking.store import (
@@ -217,6 +218,9 @@ def _settle(job: _Import, item: Found, listed: Sequence[Run]) -> bool:
     known = runs_by_key(store, job.experiment, [item.key]).get(item.key, [])
     if _is_settled(known, fingerprint):
         return False
+    if any(not is_own(store, run) for run in known):
+        reading = reading or read(item, job.liveness)
+        _refuse_others(job, known, reading.record.run)
     whole = sorted(run.info.run_id for run in known if run.data.tags.get(FINGERPRINT) == fingerprint)
     job.outcome.rivals.update(
         run.data.tags[IMPORTER]
@@ -242,6 +246,22 @@ def _settle(job: _Import, item: Found, listed: Sequence[Run]) -> bool:
         job.outcome.written.append(item.key)
     job.progress.advance()
     return True
+
+
+def _refuse_others(job: _Import, known: Sequence[Run], run: AnyRun) -> None:
+    """See that nobody else has a run of this name that is another one: replacing it would cost them theirs.
+
+    Raises:
+        UserError: somebody has.
+    """
+    for other in known:
+        tags = other.data.tags
+        if not is_own(job.store, other) and FINGERPRINT in tags and tags.get(SPEC_DIGEST) != run.digest:
+            raise UserError(
+                f"MLflow ({redact(job.store.uri, job.store.uri)}) has another run of the name {run.key} in "
+                f"{job.study}, imported from {tags[IMPORTER]}; two results folders with different runs of one name "
+                "can't share a tracking store: give one of them its own (tracking.uri), or delete that run there."
+            )
 
 
 def _is_settled(runs: Sequence[Run], fingerprint: str) -> bool:

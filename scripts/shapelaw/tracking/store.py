@@ -7,7 +7,7 @@ import logging
 import secrets
 import socket
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -22,6 +22,7 @@ from mlflow.tracking import MlflowClient
 from shapelaw.errors import UserError
 from shapelaw.tracking.errors import is_conflict, tracker_errors
 from shapelaw.tracking.redaction import redact
+from shapelaw.tracking.waiting import LOCK_NAME
 
 KEY, STUDY, SUMMARY_OF = "key", "study", "summary_of"  # tags: of a training run; of a study's summary run
 FINGERPRINT = "fingerprint"  # tag of a run that is whole, written last
@@ -39,7 +40,7 @@ class Store:
         uri: the tracking URI; may hold a password, so show `redact(uri)`.
         client: MLflow's client of it.
         artifacts: URI of the folder for artifacts; None where a tracking server decides.
-        importer: who writes: this machine and its results folder.
+        importer: who writes: a machine and its results folder.
     """
 
     uri: str
@@ -84,8 +85,25 @@ def open_store(uri: str, results: Path) -> Store:
         with _one_creator(uri):
             client = MlflowClient(uri)
             client.search_experiments(max_results=1)
-    importer = f"{socket.gethostname()}:{results.absolute()}"
-    return Store(uri, client, None if scheme in ("http", "https") else artifacts, importer)
+    return Store(uri, client, None if scheme in ("http", "https") else artifacts, _importer_of(results))
+
+
+def _importer_of(results: Path) -> str:
+    """Who imports from this results folder: the machine that did so first, and the folder.
+
+    Kept in the importers' lock file, so that the login nodes of a cluster are one importer and not rivals.
+    """
+    path, folder = results / LOCK_NAME, str(results.absolute())
+    try:
+        kept = path.read_text().strip()
+        if kept.partition(":")[2] == folder:
+            return kept
+    except FileNotFoundError:
+        pass  # the first import
+    importer = f"{socket.gethostname()}:{folder}"
+    with suppress(OSError):  # on a full disk: the next import keeps it
+        path.write_text(importer + "\n")
+    return importer
 
 
 def _create_sqlite(uri: str, artifacts: str) -> None:
