@@ -18,6 +18,7 @@ import argparse
 import csv
 import itertools
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import get_args
 
@@ -47,6 +48,8 @@ def main() -> int:
 
     def work() -> None:
         runs = _runs(arguments)
+        if arguments.pack < 1:
+            raise UserError(f"--pack is {arguments.pack}; it must be at least 1.")
         execution = Execution(
             arguments.device,
             arguments.threads,
@@ -54,24 +57,47 @@ def main() -> int:
             checkpoint_seconds=60 * arguments.checkpoint_minutes,
         )
         folders = (arguments.out / RUNS / STUDY, arguments.out / CHECKPOINTS / STUDY)
+        _refuse_other_records(runs, folders[0])
         failed = []
         packs = packs_of(runs, arguments.pack)
         for number, pack in enumerate(packs, start=1):
             say(f"pack {number} of {len(packs)}: {len(pack)} models like {pack[0].key}")
             outcomes = train_memorizers(pack, *folders, execution)
             failed += [key for key, outcome in outcomes.items() if outcome != "FINISHED"]
-        write_runs(arguments.out / "runs.csv", folders[0], [run for run in runs if run.key not in failed])
+        write_runs(arguments.out / "runs.csv", folders[0])
         if failed:
             raise TrainingFailed(f"{len(failed)} of {len(runs)} runs can't go on: {', '.join(failed)}.")
 
     return exit_code_of(work, 0.0)
 
 
-def write_runs(path: Path, records: Path, runs: list[MemorizationRun]) -> None:
-    """One row a run, from their records."""
-    rows = []
+def _refuse_other_records(runs: list[MemorizationRun], records: Path) -> None:
+    """A key does not hold the whole recipe: a record of another one under the same name must not be overwritten.
+
+    Raises:
+        UserError: there is one.
+    """
     for run in runs:
-        summary, m = read_record(records / run.key).summary, run.memorizer
+        if (records / run.key / "summary.json").exists():
+            there = read_record(records / run.key).run
+            assert isinstance(there, MemorizationRun)
+            before, now = (asdict(each) | asdict(each.memorizer) for each in (there, run))
+            other = [name for name in now if before[name] != now[name] and name != "memorizer"]
+            if other:
+                raise UserError(
+                    f"{records / run.key} is another run of that name: its {other[0]} is {before[other[0]]}, not "
+                    f"{now[other[0]]}; give another --out, or delete that folder and the one in {CHECKPOINTS}/."
+                )
+
+
+def write_runs(path: Path, records: Path) -> None:
+    """One row a run, of all that have a record, those of earlier calls too."""
+    rows = []
+    for folder in sorted(summary.parent for summary in records.glob("*/summary.json")):
+        record = read_record(folder)
+        run, summary = record.run, record.summary
+        assert isinstance(run, MemorizationRun)
+        m = run.memorizer
         values = (m.heads, m.context, m.head_dim, m.values, m.width, m.outputs)
         rows.append(
             {"key": run.key, "task": run.task, "context_type": run.context_type}
@@ -137,9 +163,12 @@ def _runs(arguments: argparse.Namespace) -> list[MemorizationRun]:
 
 def _numbers(text: str) -> list[int]:
     try:
-        return [int(part) for part in text.split(",")]
+        numbers = [int(part) for part in text.split(",")]
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is no list of whole numbers such as 4,8") from None
+    if len(set(numbers)) < len(numbers):
+        raise argparse.ArgumentTypeError(f"{text!r} has a number twice")
+    return numbers
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -81,7 +81,7 @@ def test_what_is_no_knee_is_rarely_called_one():
     ("y", "status", "words"),
     [
         (truth(32, plateau=1.0), KneeStatus.SATURATED, "all is memorized"),
-        (truth(12), KneeStatus.AT_EDGE, "one point beyond it"),
+        (truth(12), KneeStatus.AT_EDGE, "too few points below it"),
         (truth(64), KneeStatus.STRAIGHT, "straight line"),
         (truth(32, slope=-0.01), KneeStatus.FLAT, "no significant rise"),
     ],

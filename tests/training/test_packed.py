@@ -1,7 +1,7 @@
 """Packed training: every model goes the way that it would go alone, whatever the others do."""
 
 import json
-import random
+import shutil
 import signal
 import subprocess
 import time
@@ -21,6 +21,7 @@ from shapelaw.errors import UserError
 from shapelaw.memorizers import MemorizationRun, Memorizer, check_memorization_run
 from shapelaw.models.memorizer import forward, initial_parameters, losses, positions
 from shapelaw.runs import spec_from_dict, spec_to_dict
+from shapelaw.training import checkpoint
 from shapelaw.training.examples import draw_examples, example_order, learning_rate
 from shapelaw.training.memorize import train_memorizers
 from shapelaw.training.packed import Pack, can_compile, group_of, packs_of
@@ -99,7 +100,7 @@ def losses_of(pack: Pack, steps: int) -> np.ndarray:
     rows = []
     for _ in range(steps):
         pack.step()
-        rows.append(pack.take_losses())
+        rows.append(pack.take_losses(range(len(pack.runs))))
     return np.array(rows)
 
 
@@ -249,6 +250,95 @@ def test_a_run_that_diverges_leaves_the_others_in_peace(tmp_path: Path) -> None:
     assert "It is not tried again" in again[wild.key]
 
 
+def test_the_history_of_a_model_does_not_depend_on_its_pack(tmp_path: Path) -> None:
+    """Its neighbours end, and are evaluated, at other steps."""
+    run = replace(RUN, precision="float64", stop_when_memorized=False)
+    others = [replace(run, seed=1, steps=130), replace(run, seed=2, evaluate_every=70)]
+    train_memorizers([run], tmp_path / "alone", tmp_path / "checkpoints alone", Execution("cpu"))
+    train_memorizers([run, *others], tmp_path / "packed", tmp_path / "checkpoints", Execution("cpu"))
+    alone, packed = (records.read_record(tmp_path / name / run.key).history for name in ("alone", "packed"))
+    for column in alone.column_names:
+        np.testing.assert_allclose(packed[column].to_numpy(), alone[column].to_numpy(), rtol=0, atol=1e-10)
+
+
+def test_a_model_that_ends_at_the_first_step(tmp_path: Path) -> None:
+    run = replace(RUN, steps=1)
+    assert train_memorizers([run], tmp_path / "runs", tmp_path / "checkpoints", Execution("cpu")) == {
+        run.key: "FINISHED"
+    }
+
+
+class Interrupted(Exception):
+    pass
+
+
+def interrupt_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """End the process's training as a SIGKILL would, when a pack has done that step."""
+    original = Pack.step
+
+    def stepping(pack: Pack) -> None:
+        original(pack)
+        if pack.step_number == step:
+            raise Interrupted
+
+    monkeypatch.setattr(Pack, "step", stepping)
+
+
+@pytest.mark.parametrize("step", [60, 110, 160, 240])
+def test_a_pack_whose_models_left_goes_on_exactly(
+    step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed before and after models ended and the pack got smaller; in float32, where its size shows."""
+    m = Memorizer(heads=12, context=32, head_dim=16, width=32, value_dim=1, outputs=50)
+    run = replace(RUN, memorizer=m, examples=200, batch_size=64, steps=300, stop_when_memorized=False)
+    runs = [replace(run, seed=seed, steps=steps) for seed, steps in enumerate((100, 150, 200, 300))]
+    execution = Execution("cpu", checkpoint_seconds=1e9)
+    train_memorizers(runs, tmp_path / "whole", tmp_path / "a", execution)
+    with monkeypatch.context() as patch:
+        interrupt_at(step, patch)
+        with pytest.raises(Interrupted):
+            train_memorizers(runs, tmp_path / "killed", tmp_path / "b", execution)
+    outcomes = train_memorizers(runs, tmp_path / "killed", tmp_path / "b", execution)
+    assert outcomes == {run.key: "FINISHED" for run in runs}
+    for each in runs:
+        paths = (tmp_path / name / each.key / "history.parquet" for name in ("whole", "killed"))
+        assert len({path.read_bytes() for path in paths}) == 1
+
+
+def test_a_model_whose_folder_was_deleted_is_trained_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [
+        replace(RUN, seed=seed, steps=steps, stop_when_memorized=False)
+        for seed, steps in ((0, 50), (1, 100), (2, 300))
+    ]
+    execution = Execution("cpu", checkpoint_seconds=0.0)
+    with monkeypatch.context() as patch:
+        interrupt_at(200, patch)
+        with pytest.raises(Interrupted):
+            train_memorizers(runs, tmp_path / "runs", tmp_path / "checkpoints", execution)
+    for place in ("runs", "checkpoints"):
+        shutil.rmtree(tmp_path / place / runs[0].key)
+    outcomes = train_memorizers(runs, tmp_path / "runs", tmp_path / "checkpoints", execution)
+    assert outcomes == {run.key: "FINISHED" for run in runs}
+    assert records.read_record(tmp_path / "runs" / runs[0].key).summary["steps_done"] == 50
+
+
+def test_one_process_at_a_time_trains_a_run_whatever_its_pack(tmp_path: Path) -> None:
+    runs = [replace(RUN, seed=seed) for seed in range(3)]
+    held = tmp_path / "checkpoints" / runs[1].key
+    with (
+        checkpoint.only_process(held, 0, print, lambda: False),
+        pytest.raises(UserError, match="Another process is training"),
+    ):
+        train_memorizers(runs, tmp_path / "runs", tmp_path / "checkpoints", Execution("cpu"))
+
+
+def newest(folder: Path) -> int:
+    """The step of the newest checkpoint of a pack; 0 without one."""
+    return max((int(path.stem[5:]) for path in folder.glob("checkpoints/*/pack-*/step-*.pt")), default=0)
+
+
 def test_killed_again_and_again_it_ends_with_the_same_histories(tmp_path: Path) -> None:
     options = ["--heads", "2,3", "--examples", "60,90", "--context", "6", "--head-dim", "4", "--width", "16"]
     options += [
@@ -268,26 +358,26 @@ def test_killed_again_and_again_it_ends_with_the_same_histories(tmp_path: Path) 
         return [PYTHON, str(SCRIPTS / "train_memorization.py"), *options, "--out", str(out)]
 
     subprocess.run(command(tmp_path / "undisturbed"), check=True, capture_output=True)
-    chance, kills = random.Random(0), 0
-    while kills < 4:
+    codes = []
+    for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL, signal.SIGUSR1):
+        before = newest(tmp_path / "killed")
         process = subprocess.Popen(command(tmp_path / "killed"), stderr=subprocess.PIPE)
-        deadline = time.monotonic() + 120
-        while not list(tmp_path.glob("killed/checkpoints/*/pack-*/step-*.pt")) and process.poll() is None:
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-        time.sleep(chance.random())
-        process.send_signal(signal.SIGTERM if kills == 2 else signal.SIGKILL)
+        while newest(tmp_path / "killed") <= before:
+            assert process.poll() is None, "it ended before it could be disturbed"
+            time.sleep(0.01)
+        process.send_signal(number)
         process.communicate()
-        if process.returncode == 0:
-            break
-        # a SIGTERM that comes while Python still starts ends it like any other process
-        assert process.returncode in (-signal.SIGKILL, -signal.SIGTERM, 128 + signal.SIGTERM)
-        kills += 1
-    assert kills > 1
+        codes.append(process.returncode)
+    assert codes == [-signal.SIGKILL, 128 + signal.SIGTERM, -signal.SIGKILL, 128 + signal.SIGUSR1]
     subprocess.run(command(tmp_path / "killed"), check=True, capture_output=True)
     undisturbed = sorted((tmp_path / "undisturbed").glob("runs/*/*/history.parquet"))
     assert len(undisturbed) == 8
     for path in undisturbed:
         other = tmp_path / "killed" / path.relative_to(tmp_path / "undisturbed")
         assert other.read_bytes() == path.read_bytes()
+    other = subprocess.run(
+        [*command(tmp_path / "killed"), "--learning-rate", "0.01"], capture_output=True, text=True
+    )
+    assert other.returncode == 2
+    assert "is another run of that name: its learning_rate is 0.001, not 0.01" in other.stderr
     assert (tmp_path / "killed/runs.csv").read_text() == (tmp_path / "undisturbed/runs.csv").read_text()

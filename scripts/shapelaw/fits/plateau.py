@@ -158,7 +158,8 @@ def _status(values: dict[str, float], knees: Floats, rise_p: float, kink_p: floa
     if kink_p > SIGNIFICANT:
         return KneeStatus.STRAIGHT, f"a straight line fits as well (p = {kink_p:.2g})"
     if not knees[0] + step < values["knee"] < knees[-1] - step:
-        return KneeStatus.AT_EDGE, f"the knee is at {values['knee']:.3g}, with one point beyond it"
+        side = "below" if values["knee"] <= knees[0] + step else "above"
+        return KneeStatus.AT_EDGE, f"the knee is at {values['knee']:.3g}, with too few points {side} it"
     if values["plateau"] > SATURATED_PLATEAU:
         text = "the curve is flat since all is memorized, so the knee says nothing of d_h; take more examples"
         return KneeStatus.SATURATED, text

@@ -111,7 +111,8 @@ def perfect_table(runs: pd.DataFrame) -> pd.DataFrame:
             int(str(kept[n])) for n in ("heads", "context", "head_dim", "width")
         )
         status = "below" if largest is None else "found" if len(beyond) else "at least"
-        same = context == published()["saturation"]["n"] and kept["context_type"] == "shared" and width == 64
+        alike = context == published()["saturation"]["n"] and head_dim == width == 64
+        same = alike and kept["context_type"] == "shared"
         rows.append(
             kept
             | {

@@ -7,6 +7,7 @@ import resource
 import statistics
 import sys
 import time
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -75,8 +76,9 @@ def start_afresh(device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats(device)
-    elif _CLEAR.exists():
-        _CLEAR.write_text("5")
+    else:
+        with suppress(OSError):  # not Linux, or not allowed: the peak is then that of the whole process
+            _CLEAR.write_text("5")
 
 
 def peak_memory_bytes(device: torch.device) -> int:
@@ -86,9 +88,10 @@ def peak_memory_bytes(device: torch.device) -> int:
     """
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
-    if _CLEAR.exists():
-        line = next(line for line in _STATUS.read_text().splitlines() if line.startswith("VmHWM:"))
-        return int(line.split()[1]) * 1024
+    status = _STATUS.read_text().splitlines() if _STATUS.exists() else []
+    for line in status:
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 

@@ -7,6 +7,7 @@ import io
 import math
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,9 @@ def train_memorizers(
     start_afresh(device)
     mark = hashlib.sha256("\n".join(run.digest for run in runs).encode()).hexdigest()[:16]
     folder = checkpoints / f"pack-{mark}"
-    with StopRequest() as stop, lock_of(runs[0], folder, execution, stop):
+    with StopRequest() as stop, ExitStack() as locks:
+        for run in sorted(runs, key=lambda run: run.key):
+            locks.enter_context(lock_of(run, checkpoints / run.key, execution, stop))
         models = [
             _Model(
                 run, Journal(run, run.digest, {}, out / run.key, checkpoints / run.key, dict(execution.tags))
@@ -72,11 +75,55 @@ def train_memorizers(
             for run in runs
         ]
         try:
-            return _Training(models, mark, folder, device, execution, stop).train()
+            outcomes = _train_all(models, mark, folder, device, execution, stop)
         except WriteFailed as error:
             raise DiskFull(
                 f"{str(error).removesuffix('.')}: {checkpoint.where_to_resume(folder)}."
             ) from error
+        if stop.received:  # it came with the last step; what the caller would do next is not begun
+            raise Stopped(
+                f"Stopped by signal {int(stop.received)}; this pack is done.", 128 + int(stop.received)
+            )
+        return outcomes
+
+
+def _train_all(
+    models: Sequence[_Model],
+    mark: str,
+    folder: Path,
+    device: torch.device,
+    execution: Execution,
+    stop: StopRequest,
+) -> dict[str, str]:
+    """Train those that have no record yet: first the pack of the newest checkpoint, then what is not in it."""
+    outcomes: dict[str, str] = {}
+    for model in models:
+        if model.journal.restore_finished():
+            outcomes[model.run.key] = records.FINISHED
+            kept = model.journal.checkpoints / ATTENTION
+            if kept.exists():
+                records.write_bytes(model.journal.out / ATTENTION, kept.read_bytes())
+        elif failed := model.journal.failure_for_good():
+            outcomes[model.run.key] = failed
+    wished = execution.compile
+    if wished is None:
+        wished = sum(model.run.steps for model in models) >= COMPILE_FROM
+    compiled = wished and can_compile(device)
+    state = checkpoint.load_newest(folder, mark, say)
+    packs: list[tuple[list[_Model], dict[str, Any] | None]] = []
+    if state is not None:
+        by_key = {model.run.key: model for model in models}
+        packs.append(([by_key[key] for key in state["keys"]], state))
+    packs.append((list(models), None))
+    for chosen, from_state in packs:
+        # a pack goes on as it was, with models that have a record since: fewer models round differently
+        if any(model.run.key not in outcomes for model in chosen):
+            if from_state is None:
+                chosen = [model for model in chosen if model.run.key not in outcomes]
+            training = _Training(chosen, from_state, mark, folder, device, compiled, execution, stop)
+            outcomes |= training.train()
+        checkpoint.delete_checkpoints(folder)
+    return outcomes
 
 
 class _Training:
@@ -85,104 +132,86 @@ class _Training:
     def __init__(
         self,
         models: Sequence[_Model],
+        state: dict[str, Any] | None,
         mark: str,
         folder: Path,
         device: torch.device,
+        compiled: bool,
         execution: Execution,
         stop: StopRequest,
     ) -> None:
-        self.models: list[_Model] = []
+        self.models = list(models)  # as in the pack, with those that are done and still in it
+        self.live = [True] * len(models)
         self.outcomes: dict[str, str] = {}
-        for model in models:
-            if model.journal.restore_finished():
-                self.outcomes[model.run.key] = records.FINISHED
-                kept = model.journal.checkpoints / ATTENTION
-                if kept.exists():
-                    records.write_bytes(model.journal.out / ATTENTION, kept.read_bytes())
-            elif failed := model.journal.failure_for_good():
-                self.outcomes[model.run.key] = failed
-            else:
-                self.models.append(model)
         self.mark, self.folder, self.device, self.execution, self.stop = mark, folder, device, execution, stop
         self.seconds = 0.0  # a model's share of the time, summed over attempts
         self.threads = torch.get_num_threads()
+        self.trouble: WriteFailed | None = None  # of the last note, if it failed
+        self.pack = Pack([model.run for model in models], device, compiled)
+        if state is not None:
+            self.pack.load(state)
+            self.live, self.seconds = list(state["live"]), state["seconds"]
+            for model in self.models:
+                model.rows = [list(row) for row in state["rows"][model.run.key]]
+            say(f"resumed a pack of {len(self.models)} at step {self.pack.step_number}")
+        for model in self._living():
+            model.journal.start(self.pack.step_number, model.rows)
 
     def train(self) -> dict[str, str]:
-        if self.models:
-            self._start()
         last_checkpoint = last_live = time.monotonic()
-        while self.models:
+        while any(self.live):
             begin = time.monotonic()
             self.pack.step()
-            self._evaluate()
+            self.seconds += (time.monotonic() - begin) / len(self.models)
+            shrunk = self._evaluate()
             now = time.monotonic()
-            self.seconds += (now - begin) / max(1, len(self.pack.runs))
+            if not any(self.live):
+                break
             if now - last_live >= self.execution.live_seconds:
                 self._note(records.RUNNING)
                 last_live = now
-            if self.models and now - last_checkpoint >= self.execution.checkpoint_seconds:
+            if shrunk or now - last_checkpoint >= self.execution.checkpoint_seconds:
                 self._save()
                 last_checkpoint = time.monotonic()
-            if self.models and self.stop.received:
+            if self.stop.received:
                 self._stop(int(self.stop.received))
-        checkpoint.delete_checkpoints(self.folder)
         return self.outcomes
 
-    def _start(self) -> None:
-        runs = [model.run for model in self.models]
-        work = sum(run.steps for run in runs)
-        wished = work >= COMPILE_FROM if self.execution.compile is None else self.execution.compile
-        state = checkpoint.load_newest(self.folder, self.mark, say)
-        if state is None:
-            self.pack = Pack(runs, self.device, wished and can_compile(self.device))
-        else:  # those that were done since have their record
-            by_key = {model.run.key: model for model in self.models}
-            then = [model for model in state["keys"] if model in by_key or model in self.outcomes]
-            everyone = [by_key[key].run if key in by_key else self._done(key) for key in then]
-            self.pack = Pack(everyone, self.device, wished and can_compile(self.device))
-            self.pack.load(state)
-            live = [place for place, key in enumerate(then) if key in by_key]
-            if len(live) < len(then):
-                self.pack.keep(live)
-            self.models = [by_key[then[place]] for place in live]
-            for model in self.models:
-                model.rows = [list(row) for row in state["rows"][model.run.key]]
-            self.seconds = state["seconds"]
-            say(f"resumed a pack of {len(self.models)} at step {self.pack.step_number}")
-        for model in self.models:
-            model.journal.start(self.pack.step_number, model.rows)
+    def _living(self) -> list[_Model]:
+        return [model for model, live in zip(self.models, self.live, strict=True) if live]
 
-    def _done(self, key: str) -> MemorizationRun:
-        """A run of the checkpoint that has finished since."""
-        run = records.read_record(self.folder.parent / key).run
-        assert isinstance(run, MemorizationRun)
-        return run
-
-    def _evaluate(self) -> None:
-        """Evaluate the models whose step it is; those that are done write their record and leave."""
+    def _evaluate(self) -> bool:
+        """Evaluate the models whose step it is, and let those that are done go; whether the pack got smaller."""
         step = self.pack.step_number
         due = [
-            i for i, m in enumerate(self.models) if step % m.run.evaluate_every == 0 or step == m.run.steps
+            i
+            for i, model in enumerate(self.models)
+            if self.live[i] and (step % model.run.evaluate_every == 0 or step == model.run.steps)
         ]
         if not due:
-            return
-        means, leaving = self.pack.take_losses(), []
-        for i in due:
+            return False
+        for i, mean in zip(due, self.pack.take_losses(due), strict=True):
             model, found = self.models[i], self.pack.evaluate(i)
+            if not (math.isfinite(found.loss) and math.isfinite(mean)):
+                self.live[i] = False
+                self._fail(model, found.loss if math.isfinite(mean) else mean)
+                continue
             accuracy = math.nan if found.accuracy is None else found.accuracy
-            rate = self.pack.rates[i]
-            model.rows.append([step, means[i], rate, found.loss, accuracy])
-            if not (math.isfinite(found.loss) and math.isfinite(means[i])):
-                leaving.append(i)
-                self._fail(model, means[i])
-            elif step == model.run.steps or (model.run.stop_when_memorized and found.accuracy == 1.0):
-                leaving.append(i)
+            model.rows.append([step, mean, self.pack.rates[i], found.loss, accuracy])
+            if step == model.run.steps or (model.run.stop_when_memorized and found.accuracy == 1.0):
+                self.live[i] = False
                 self._finish(i, found)
-        if leaving:
-            staying = [i for i in range(len(self.models)) if i not in leaving]
-            self.models = [self.models[i] for i in staying]
-            if staying:
-                self.pack.keep(staying)
+        return self._shrink()
+
+    def _shrink(self) -> bool:
+        """Let the models that are done leave once they are half of the pack: each size is compiled anew."""
+        staying = [i for i, live in enumerate(self.live) if live]
+        if not staying or 2 * len(staying) > len(self.models):
+            return False
+        self.pack.keep(staying)
+        self.models = [self.models[i] for i in staying]
+        self.live = [True] * len(staying)
+        return True
 
     def _finish(self, i: int, found: Evaluation) -> None:
         model = self.models[i]
@@ -225,7 +254,6 @@ class _Training:
             f"The loss of {model.run.key} is {loss} at step {self.pack.step_number}; lower its learning rate "
             f"({model.run.learning_rate:g})."
         )
-        model.rows.pop()
         model.journal.update(records.FAILED, self.pack.step_number, model.rows, sentence, for_good=True)
         self.outcomes[model.run.key] = sentence
         say(sentence)
@@ -236,17 +264,25 @@ class _Training:
             f"was stopped by signal {number} at step {self.pack.step_number}; start it again to resume."
         )
         self._note(records.KILLED, sentence)
-        raise Stopped(f"A pack of {len(self.models)} models {sentence}", 128 + number)
+        raise Stopped(f"A pack of {len(self._living())} models {sentence}", 128 + number)
 
     def _note(self, status: str, sentence: str | None = None) -> None:
-        for model in self.models:
-            said = None if sentence is None else f"{model.run.key} {sentence}"
-            model.journal.update(status, self.pack.step_number, model.rows, said)
+        """Write where the models stand; it is for people, and a full disk must not end a pack for want of it."""
+        try:
+            for model in self._living():
+                said = None if sentence is None else f"{model.run.key} {sentence}"
+                model.journal.update(status, self.pack.step_number, model.rows, said)
+            self.trouble = None
+        except WriteFailed as error:
+            if self.trouble is None:
+                say(f"where the runs stand is not noted: {error}")
+            self.trouble = error
 
     def _save(self) -> None:
         state = self.pack.state() | {
             "identity": self.mark,
             "keys": [model.run.key for model in self.models],
+            "live": self.live,
             "rows": {model.run.key: model.rows for model in self.models},
             "seconds": self.seconds,
         }

@@ -30,7 +30,7 @@ from shapelaw.training.examples import batch_of, draw_examples, example_order, l
 
 BLOCK = 64  # steps whose order is drawn at once
 EVALUATED = 4096  # examples of a model that are evaluated at once
-SHAPES = 64  # pack shapes that one process may compile
+SIZES = 64  # of packs that one process may compile; a pack halves its size
 Gradients = Callable[..., tuple[Tensor, Parameters]]
 
 
@@ -78,7 +78,7 @@ class Pack:
         self.first = {name: torch.zeros_like(value) for name, value in self.parameters.items()}
         self.second = {name: torch.zeros_like(value) for name, value in self.parameters.items()}
         self.loss_sum_P = torch.zeros(len(runs), dtype=torch.float64, device=device)
-        self.steps_summed = 0
+        self.summed_P = torch.zeros(len(runs), dtype=torch.float64, device=device)  # steps in it
         self.rates: list[float] = []  # of the last step
         drawn = [draw_examples(run) for run in runs]
         self._queries = torch.cat([examples.queries for examples in drawn]).to(device)  # of all models
@@ -102,7 +102,7 @@ class Pack:
         self.rates = [learning_rate(run, self.step_number) for run in self.runs]
         self._adam(found)
         self.loss_sum_P += loss_P
-        self.steps_summed += 1
+        self.summed_P += 1
         self.step_number += 1
 
     def _next_order(self) -> Tensor:
@@ -139,11 +139,12 @@ class Pack:
                     maximize=False,
                 )
 
-    def take_losses(self) -> list[float]:
-        """Each model's mean training loss since the last call."""
-        means: list[float] = (self.loss_sum_P / max(1, self.steps_summed)).tolist()
-        self.loss_sum_P.zero_()
-        self.steps_summed = 0
+    def take_losses(self, models: Sequence[int]) -> list[float]:
+        """The mean training losses of some models since each was last asked for."""
+        chosen = torch.tensor(list(models), device=self.device)
+        means: list[float] = (self.loss_sum_P[chosen] / self.summed_P[chosen].clamp(min=1)).tolist()
+        self.loss_sum_P[chosen] = 0
+        self.summed_P[chosen] = 0
         return means
 
     def attention(self, model: int) -> Tensor:
@@ -181,7 +182,7 @@ class Pack:
         for table in (self.parameters, self.first, self.second):
             for name in table:
                 table[name] = table[name][chosen].contiguous()
-        self.loss_sum_P = self.loss_sum_P[chosen]
+        self.loss_sum_P, self.summed_P = self.loss_sum_P[chosen], self.summed_P[chosen]
         self.runs = [self.runs[model] for model in models]
         self.rates = [self.rates[model] for model in models] if self.rates else []
         self._begin = [self._begin[model] for model in models]
@@ -197,17 +198,18 @@ class Pack:
             "first": dict(self.first),
             "second": dict(self.second),
             "loss_sum": self.loss_sum_P,
-            "steps_summed": self.steps_summed,
+            "summed": self.summed_P,
         }
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Go on from a `state` of the same runs."""
-        self.step_number, self.steps_summed = state["step"], state["steps_summed"]
+        self.step_number = state["step"]
         for name in self.parameters:
             self.parameters[name].copy_(state["parameters"][name])
             self.first[name].copy_(state["first"][name])
             self.second[name].copy_(state["second"][name])
         self.loss_sum_P.copy_(state["loss_sum"])
+        self.summed_P.copy_(state["summed"])
         self._block = None
 
 
@@ -219,8 +221,8 @@ def _rows(table: Tensor, at_PB: Tensor) -> Tensor:
 def choose_gradients(m: Memorizer, shared: bool, compiled: bool) -> Gradients:
     """The gradients of a pack: written out where they are, by autograd otherwise; compiled where that is asked.
 
-    Each shape of a pack is compiled once a process. More than `SHAPES` would be run uncompiled without a word; that
-    is made an error here.
+    A pack is compiled at each of its sizes. More than `SIZES` would be run uncompiled without a word; that is made an
+    error here.
     """
     if m.attend_to_query or not (shared or m.values == 1):
         return gradients
@@ -229,14 +231,9 @@ def choose_gradients(m: Memorizer, shared: bool, compiled: bool) -> Gradients:
         return written
     from torch._dynamo import config
 
-    config.recompile_limit = SHAPES
+    config.recompile_limit = SIZES
     config.fail_on_recompile_limit_hit = True
-    if written not in _COMPILED:
-        _COMPILED[written] = torch.compile(written, dynamic=False, fullgraph=True)
-    return _COMPILED[written]
-
-
-_COMPILED: dict[Gradients, Gradients] = {}  # torch.compile remembers the shapes of what it returned
+    return torch.compile(written, dynamic=False, fullgraph=True)
 
 
 def can_compile(device: torch.device) -> bool:
