@@ -39,3 +39,12 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> tuple[TokenStore, TokenS
 
     test = texts[::10]
     return write("train", [t for i, t in enumerate(texts) if i % 10]), write("test", test)
+
+
+LONG = ("workflow", "tracking", "training")  # folders whose files take minutes
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The long files first: then no worker is left alone with one at the end."""
+    order = {name: place for place, name in enumerate(LONG)}
+    items.sort(key=lambda item: order.get(item.path.parent.name, len(LONG)))
