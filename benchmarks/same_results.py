@@ -22,6 +22,7 @@ from mlflow.entities import Run
 from mlflow.tracking import MlflowClient
 
 from shapelaw.tracking.store import default_uri
+from shapelaw.tracking.waiting import LOCK_NAME
 
 CLOCKS = {"started_at", "finished_at", "wall_seconds", "train_seconds", "tokens_per_second", "data_wait"}
 CLOCKS |= {"model_flops_utilisation", "peak_flops", "peak_memory_bytes"}  # measured too
@@ -73,8 +74,8 @@ def _files(results: Path) -> set[str]:
 
 def _content(path: Path) -> object:
     """A file's bytes, or what it says where clocks are among that."""
-    if path.name == "lock":
-        return None  # who held it last
+    if path.name in ("lock", LOCK_NAME):
+        return None  # who held it last; whose folder it is
     if path.name == "summary.json":
         values: dict[str, Any] = json.loads(path.read_bytes())
         return {name: value for name, value in values.items() if name not in CLOCKS | OTHER_RUN}
