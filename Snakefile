@@ -63,6 +63,7 @@ include: "workflow/rules/common.smk"
 include: "workflow/rules/corpus.smk"
 include: "workflow/rules/train.smk"
 include: "workflow/rules/depth_width.smk"
+include: "workflow/rules/memorization.smk"
 include: "workflow/rules/track.smk"
 include: "workflow/rules/plan.smk"
 

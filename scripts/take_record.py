@@ -15,6 +15,7 @@ from typing import Any
 
 from shapelaw.files import WriteFailed, replacing
 
+EXTRA = ("attention.npz",)  # of a memorizer that keeps it
 FILES = ("spec.json", "history.parquet", "summary.json")  # the last one makes the record whole
 
 
@@ -63,7 +64,9 @@ def main() -> int:
         print(problem, file=sys.stderr)
         return 1
     try:
-        for name in FILES:
+        for name in (*FILES, *EXTRA):
+            if name in EXTRA and not (arguments.checkpoints / name).exists():
+                continue
             with replacing(arguments.out / name) as temporary:
                 shutil.copyfile(arguments.checkpoints / name, temporary)
     except WriteFailed as error:

@@ -30,12 +30,12 @@ from shapelaw.memorizers import (
     Memorizer,
     Task,
     check_memorization_run,
+    packs_of,
     warnings_of,
 )
 from shapelaw.records import CHECKPOINTS, RUNS, read_record
 from shapelaw.training.command import exit_code_of
 from shapelaw.training.memorize import train_memorizers
-from shapelaw.training.packed import packs_of
 from shapelaw.training.trainer import Execution, TrainingFailed, say
 
 STUDY = "memorization"

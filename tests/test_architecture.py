@@ -11,7 +11,19 @@ from small import PYTHON, SCRIPTS
 
 PACKAGE = SCRIPTS / "shapelaw"
 FLOORS = [
-    {"errors", "files", "shapes", "memorizers", "runs", "config", "plan", "jobs", "records", "failures"},
+    {
+        "errors",
+        "files",
+        "shapes",
+        "memorizers",
+        "runs",
+        "sections",
+        "config",
+        "plan",
+        "jobs",
+        "records",
+        "failures",
+    },
     {"theory", "plots", "tables"},
     {"models", "corpora", "fits"},
     {"training", "tracking"},

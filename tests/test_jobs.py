@@ -5,9 +5,19 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapelaw.config import Execution
-from shapelaw.jobs import LEVELS, job_resources, keys_pattern, level_of, packs_of, train_minutes
+from shapelaw.jobs import (
+    LEVELS,
+    job_resources,
+    keys_pattern,
+    level_of,
+    memorizer_packs,
+    memorizer_resources,
+    packs_of,
+    train_minutes,
+)
+from shapelaw.memorizers import MemorizationRun, Memorizer
 from shapelaw.runs import Run, Training
+from shapelaw.sections import Execution
 from shapelaw.shapes import make_shape
 
 RATE = 1e13
@@ -66,6 +76,43 @@ def test_a_pack_is_known_by_its_members(some: list[Run], size: int) -> None:
     assert all(re.fullmatch("[0-9a-f]{16}", name) for name in packs)
     others = packs_of(small[size:], execution)  # the first pack's runs are gone
     assert list(packs.items())[1:] == list(others.items())
+
+
+def a_memorization_run(heads: int, examples: int, seed: int) -> MemorizationRun:
+    return MemorizationRun(
+        "memorization_heads", Memorizer(heads, 32, 64), "classification", "shared", examples, 50_000, seed
+    )
+
+
+memorization_runs = st.builds(
+    a_memorization_run, st.sampled_from([1, 4, 60]), st.sampled_from([100, 550, 40_000]), st.integers(0, 9)
+)
+
+
+@given(st.lists(memorization_runs, max_size=20, unique_by=lambda run: run.key), st.integers(1, 5))
+def test_memorizers_of_one_shape_share_packs(some: list[MemorizationRun], size: int) -> None:
+    packs = memorizer_packs(some, size)
+    assert {run.key for pack in packs.values() for run in pack} == {run.key for run in some}
+    assert sum(map(len, packs.values())) == len(some)
+    assert all(1 <= len(pack) <= size for pack in packs.values())
+    assert all(len({run.group for run in pack}) == 1 for pack in packs.values())
+    assert all(re.fullmatch("[0-9a-f]{16}", name) for name in packs)
+
+
+@given(st.lists(memorization_runs, min_size=1, max_size=8), st.integers(1, 5), st.sampled_from([0, 1]))
+def test_packs_of_memorizers_ask_enough_for_the_longest(
+    some: list[MemorizationRun], attempt: int, gpus: int
+) -> None:
+    together = memorizer_resources([some, some[:1]], RATE, gpus, 1440, attempt)
+    alone = memorizer_resources([some[:1]], RATE, gpus, 1440, attempt)
+    assert together.memory_mb >= alone.memory_mb
+    assert 1440 >= together.minutes >= alone.minutes
+    assert together.minutes * 60 * RATE > sum(run.steps * run.step_flops for run in some) or (
+        together.minutes == 1440
+    )
+    later = memorizer_resources([some], RATE, gpus, 1440, attempt + 1)
+    assert later.memory_mb >= together.memory_mb
+    assert later.minutes >= together.minutes
 
 
 @given(st.lists(runs, max_size=20))

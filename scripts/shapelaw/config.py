@@ -7,16 +7,19 @@ itself goes on top. All problems are collected and told at once, each with its k
 from __future__ import annotations
 
 import difflib
+import itertools
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Any, get_args, get_origin
 from urllib.parse import parse_qsl, urlsplit
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import ValidationError
 
 from shapelaw.errors import UserError
+from shapelaw.memorizers import MemorizationRun, Memorizer, check_memorization_run
 from shapelaw.runs import Training
+from shapelaw.sections import MEMORIZATION_STUDIES, Config, MemorizationGrid, MemorizationStudy
 from shapelaw.shapes import shape_problems
 
 SOURCE_KINDS = ("wiki", "gensim", "folder", "huggingface")
@@ -25,117 +28,6 @@ _PATTERNS = {  # what would be right, for people
     "tracking.uri": "a tracking URI begins with its kind, such as sqlite:///, http:// or postgresql://",
 }
 _SECRET_NAMES = ("pass", "pwd", "token", "secret")  # parts of names in a URI's query
-_WORDS = {"true": True, "false": False, "null": None}
-Count = Annotated[int, Field(ge=1)]
-Widths = dict[Count, list[Count]]  # depth: widths
-
-
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _as_spelled(cls, value: Any, info: ValidationInfo) -> Any:
-        """A text that spells a number, true, false or null is one, unless the field is for texts.
-
-        YAML takes 1e-3 for a text, and Snakemake hands on the inside of `--config training='{steps: 60}'` as texts.
-        """
-        kind = cls.model_fields[str(info.field_name)].annotation
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
-            return value  # whose own fields do so
-        if _takes_text(kind):
-            return None if value == "null" and type(None) in get_args(kind) else value
-        return _numbers(value)
-
-
-class Corpus(_Model):
-    """The text."""
-
-    name: str = Field(
-        "wiki", pattern=r"^[a-z0-9_]+$", max_length=64, description="short name, part of every run's key"
-    )
-    sources: list[str] = Field(
-        ["wiki"],
-        min_length=1,
-        description="`wiki` (bundled Wikipedia leads), `folder:PATH` (.txt, .jsonl, .parquet) or "
-        "`huggingface:NAME[,config=..][,split=..][,text_column=..]`; several are put one after the other",
-    )
-    test_fraction: float = Field(0.05, gt=0, lt=1, description="share of the documents kept for testing")
-    limit_bytes: Count | None = Field(None, description="stop after this much text (null: all of it)")
-    gpt2_files: str | None = Field(
-        None, description="folder with GPT-2's tokenizer, for a vocabulary of 50257"
-    )
-
-
-class TrainingConfig(_Model):
-    """How a run is trained (see shapelaw.runs.Training)."""
-
-    steps: Count = Field(description="optimizer steps")
-    batch_size: Count = Field(description="sequences a step")
-    optimizer: Literal["adam", "adamw"] = "adamw"
-    learning_rate: float = Field(1.6e-3, gt=0, description="peak rate")
-    beta1: float = Field(0.9, ge=0, lt=1)
-    beta2: float = Field(0.999, ge=0, lt=1)
-    weight_decay: float = Field(0.01, ge=0)
-    warmup_steps: int = Field(0, ge=0, description="linear warm-up; then a cosine to zero")
-    gradient_clip: Annotated[float, Field(gt=0)] | None = None
-    dropout: float = Field(0.0, ge=0, lt=1)
-    precision: Literal["float32", "bfloat16"] = Field("float32", description="bfloat16 needs a GPU")
-    log_every: Count = Field(100, description="steps between two rows of a history")
-    evaluate_every: Count = Field(1000, description="steps between two test losses")
-    test_sequences: Count = Field(1000, description="windows of the test set, the same for every run")
-
-
-class DepthWidth(_Model):
-    """Study 1: which depth is best at which size (depth-width paper)."""
-
-    vocab_size: int = Field(2000, ge=257, description="257 is bytes; else byte-level BPE of that size")
-    context_length: Count = 128
-    heads: Count = Field(2, description="of every shape; must divide every width")
-    widths: Annotated[Widths, Field(min_length=1)] | None = Field(None, description="depth: [widths]")
-    grid_file: str | None = Field(None, description="or a CSV with columns depth, width")
-    seeds: Count = Field(1, description="runs of every shape, seeds 0, 1, ...")
-    repeated: Widths = Field({}, description="depth: [widths] run with `repeated_seeds` seeds, for the noise")
-    repeated_seeds: Count = 3
-
-
-class Tracking(_Model):
-    """Where runs are tracked."""
-
-    uri: str | None = Field(
-        None,
-        pattern=r"^[a-z+]+://",
-        description="MLflow tracking URI without a password; null: MLFLOW_TRACKING_URI, else results/mlflow.db",
-    )
-
-
-class Execution(_Model):
-    """How jobs run; does not change results beyond rounding, and retrains nothing."""
-
-    threads: Count = Field(1, description="CPU threads of a training job")
-    gpus: int = Field(
-        0, ge=0, description="GPUs of a training job (more than one: a process each, by scripts/launch.py)"
-    )
-    checkpoint_minutes: float = Field(10.0, gt=0)
-    runs_per_job: int = Field(
-        1,
-        ge=1,
-        le=128,
-        description="small runs (at most 10 minutes each) that one job trains, one after the other",
-    )
-    job_hours: float = Field(24.0, gt=0, description="most that a cluster allows one job; longer runs resume")
-    flops_per_second: float = Field(4e10, gt=0, description="sustained by one job, for `snakemake plan`")
-
-
-class Config(_Model):
-    """A whole config, scale and overrides together."""
-
-    studies: list[Literal["depth_width"]] = Field(["depth_width"], min_length=1)
-    corpus: Corpus = Corpus()
-    training: TrainingConfig
-    depth_width: DepthWidth = DepthWidth()
-    tracking: Tracking = Tracking()
-    execution: Execution = Execution()
 
 
 def load_config(values: Mapping[str, Any], scales: Path, root: Path = Path()) -> Config:
@@ -183,29 +75,6 @@ def merge(base: Mapping[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _takes_text(kind: Any) -> bool:
-    """Whether a type is of texts, or of lists of them, or leaves a choice between texts."""
-    return kind is str or get_origin(kind) is Literal or any(map(_takes_text, get_args(kind)))
-
-
-def _numbers(value: Any) -> Any:
-    """Texts that spell numbers, true, false or null as such."""
-    if isinstance(value, Mapping):
-        return {_numbers(key): _numbers(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_numbers(item) for item in value]
-    if not isinstance(value, str):
-        return value
-    if value in _WORDS:
-        return _WORDS[value]
-    for kind in (int, float):
-        try:
-            return kind(value)
-        except ValueError:
-            continue
-    return value
-
-
 def training_of(config: Config) -> Training:
     """The training section as the frozen part of a run's spec."""
     return Training(**config.training.model_dump())
@@ -248,7 +117,57 @@ def _cross_problems(config: Config, root: Path) -> list[str]:
                             depth, width, study.heads, study.vocab_size, study.context_length
                         )
                     ]
+    for name in config.studies:
+        if name in MEMORIZATION_STUDIES:
+            problems += _memorization_problems(config, name)
     return problems
+
+
+def memorization_runs(
+    config: Config, study: MemorizationStudy, grid: MemorizationGrid
+) -> list[MemorizationRun]:
+    """All runs of a grid."""
+    common = config.memorization
+    outputs = common.classes if grid.task == "classification" else 1
+    runs = []
+    for heads, context, head_dim, examples, seed in itertools.product(
+        grid.heads, grid.context, grid.head_dim, grid.examples, range(grid.seeds)
+    ):
+        memorizer = Memorizer(
+            heads, context, head_dim, common.width, common.value_dim, outputs, common.logit_scale
+        )
+        steps = max(grid.steps, grid.epochs * examples // common.batch_size)
+        run = MemorizationRun(
+            study,
+            memorizer,
+            grid.task,
+            grid.context_type,
+            examples,
+            steps,
+            seed,
+            batch_size=common.batch_size,
+            learning_rate=common.learning_rate,
+            warmup=common.warmup,
+            evaluate_every=common.evaluate_every,
+            stop_when_memorized=not grid.to_the_end,
+            keep_attention=study == "memorization_saturation",
+        )
+        runs.append(run)
+    return runs
+
+
+def _memorization_problems(config: Config, study: MemorizationStudy) -> list[str]:
+    grids: list[MemorizationGrid] = getattr(config, study)
+    if not grids:
+        return [f"{study} is empty; give it a list of grids, such as [{{heads: [4, 8], examples: [300]}}]"]
+    problems = []
+    for place, grid in enumerate(grids):
+        for run in memorization_runs(config, study, grid):
+            try:
+                check_memorization_run(run)
+            except UserError as error:
+                problems += [f"{study}.{place}: {sentence}" for sentence in str(error).splitlines()]
+    return list(dict.fromkeys(problems))
 
 
 def _source_problems(source: str, root: Path) -> list[str]:
@@ -303,9 +222,10 @@ def _sentence(error: Any) -> str:
 
 
 def _known_keys(path: tuple[Any, ...]) -> list[str]:
-    model: type[BaseModel] = Config
-    for part in path:
-        model = model.model_fields[part].annotation  # type: ignore[assignment]
+    model: Any = Config
+    for part in path:  # a field's name, or a place in a list
+        kind = model.model_fields[part].annotation if isinstance(part, str) else model
+        model = get_args(kind)[0] if get_origin(kind) is list else kind
     keys = list(model.model_fields)
     return ["scale", *keys] if model is Config else keys
 

@@ -13,8 +13,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from shapelaw.config import Execution
-from shapelaw.runs import Run
+from shapelaw import memorizers
+from shapelaw.memorizers import MemorizationRun
+from shapelaw.runs import AnyRun, Run
+from shapelaw.sections import Execution
 
 Level = Literal["small", "medium", "large"]
 LEVELS: tuple[Level, ...] = ("small", "medium", "large")
@@ -23,6 +25,8 @@ _LEVEL_MINUTES = {"small": 10.0, "medium": 240.0, "large": math.inf}  # of train
 _START_MINUTES = 5.0  # Snakemake, imports, compilation, the test set
 _MARGIN = 1.5  # of time
 _STEP_SECONDS_AT_LEAST = 0.005  # however small the network
+_MEMORIZER_STEP_SECONDS_AT_LEAST = 0.001
+_MEMORIZER_SHARE = 0.5  # of the speed of large products that packed training reaches
 _START_MB = 2000.0  # of the host: Python, PyTorch, the token store's pages
 _GPU_START_MB = 8000.0  # the same of each GPU's process, with CUDA's libraries and a compiler at work
 _ACTIVATION_BYTES_AT_MOST = 4 * 2**30  # micro-batches keep a CPU below that
@@ -100,8 +104,37 @@ def packs_of(runs: Iterable[Run], execution: Execution) -> dict[str, list[Run]]:
     return {_pack_name(pack): pack for pack in packs}
 
 
-def _pack_name(pack: Sequence[Run]) -> str:
+def _pack_name(pack: Sequence[AnyRun]) -> str:
     return hashlib.sha256("\n".join(run.key for run in pack).encode()).hexdigest()[:16]
+
+
+def memorizer_packs(
+    runs: Iterable[MemorizationRun], models_per_pack: int
+) -> dict[str, list[MemorizationRun]]:
+    """The memorizers of a study in packs that are trained as one computation, by name."""
+    return {_pack_name(pack): pack for pack in memorizers.packs_of(runs, models_per_pack)}
+
+
+def memorizer_resources(
+    packs: Iterable[Sequence[MemorizationRun]],
+    flops_per_second: float,
+    gpus: int,
+    most_minutes: int,
+    attempt: int,
+) -> JobResources:
+    """What covers each of these packs of memorizers; a further attempt asks for more of both."""
+    minutes, memory = 0.0, 0.0
+    for pack in packs:
+        steps = max(run.steps for run in pack)
+        step_seconds = sum(run.step_flops for run in pack) / (_MEMORIZER_SHARE * flops_per_second)
+        minutes = max(minutes, steps * max(step_seconds, _MEMORIZER_STEP_SECONDS_AT_LEAST) / 60)
+        # examples, their contexts, and a few copies of the logits
+        numbers = sum(
+            run.examples * run.memorizer.width * (run.memorizer.context + 1) + 8 * run.params for run in pack
+        )
+        memory = max(memory, (_GPU_START_MB if gpus else _START_MB) + 2 * 4 * numbers / 1e6)
+    wanted = math.ceil((_START_MINUTES + _MARGIN * minutes) * attempt)
+    return JobResources(math.ceil(memory * min(attempt, _MOST_MEMORY)), min(most_minutes, wanted))
 
 
 def _memory_mb(run: Run, gpus: int) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
@@ -109,6 +109,40 @@ class MemorizationRun:
         return "-".join([*parts, f"T{self.examples}", f"t{self.steps}", f"s{self.seed}"])
 
     @property
+    def batch(self) -> int:
+        """Examples a step: all of them where there are fewer than a batch."""
+        return min(self.batch_size, self.examples)
+
+    @property
+    def params(self) -> int:
+        """All trained numbers."""
+        return self.memorizer.params
+
+    @property
+    def step_flops(self) -> int:
+        """Operations of the matrix products of one training step, as packed training does them."""
+        m, batch = self.memorizer, self.batch
+        d, columns = m.width, m.heads * m.context
+        once = 2 * columns * d * (m.head_dim + d)  # keys; from raw query to logits
+        if self.context_type == "shared":
+            each = 2 * d * columns
+        else:
+            once += 2 * m.heads * d * d * (m.head_dim + d)
+            each = 2 * d * (m.heads * d + 3 * columns)
+        each += 2 * m.values * (columns + m.heads * m.outputs)
+        return 2 * once + 2 * batch * each
+
+    @property
+    def history_rows(self) -> int:
+        """Rows of its history, at most."""
+        return self.steps // self.evaluate_every + 1
+
+    @property
+    def group(self) -> tuple[object, ...]:
+        """Runs that agree in this can be trained as one pack."""
+        return self.memorizer, self.task, self.context_type, self.batch, self.precision
+
+    @property
     def digest(self) -> str:
         """A hash of the whole spec: two runs with the same one are the same run."""
         return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()[:16]
@@ -166,6 +200,14 @@ def check_memorization_run(run: MemorizationRun) -> None:
         )
     if problems:
         raise UserError("\n".join(problems))
+
+
+def packs_of(runs: Iterable[MemorizationRun], size: int) -> list[list[MemorizationRun]]:
+    """The runs in packs of at most `size`, those of like length together: none waits alone for the longest."""
+    groups: dict[tuple[object, ...], list[MemorizationRun]] = {}
+    for run in sorted(runs, key=lambda run: -run.steps):
+        groups.setdefault(run.group, []).append(run)
+    return [group[i : i + size] for group in groups.values() for i in range(0, len(group), size)]
 
 
 def warnings_of(m: Memorizer) -> list[str]:

@@ -10,15 +10,16 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from shapelaw.config import Config, training_of
+from shapelaw.config import memorization_runs, training_of
 from shapelaw.errors import UserError
-from shapelaw.runs import Run
+from shapelaw.runs import AnyRun, Run
+from shapelaw.sections import MEMORIZATION_STUDIES, Config
 from shapelaw.shapes import make_shape, shape_problems
 
 _LINGER_SECONDS = 120  # longer than the grace that clusters give a preempted job
 
 
-def runs_of(config: Config, study: str, root: Path) -> dict[str, Run]:
+def runs_of(config: Config, study: str, root: Path) -> dict[str, AnyRun]:
     """The runs of a study by key.
 
     Args:
@@ -29,7 +30,11 @@ def runs_of(config: Config, study: str, root: Path) -> dict[str, Run]:
     Raises:
         UserError: a grid file can't be used.
     """
-    return {run.key: run for run in {"depth_width": _depth_width}[study](config, root)}
+    if study == "depth_width":
+        return {run.key: run for run in _depth_width(config, root)}
+    name = next(known for known in MEMORIZATION_STUDIES if known == study)
+    grids = getattr(config, study)
+    return {run.key: run for grid in grids for run in memorization_runs(config, name, grid)}
 
 
 def job_environment(root: Path, config: Config) -> dict[str, str]:
@@ -80,16 +85,15 @@ class Cost:
     disk_bytes: int
 
 
-def cost_of(runs: Collection[Run], flops_per_second: float) -> Cost:
+def cost_of(runs: Collection[AnyRun], flops_per_second: float) -> Cost:
     """The cost of some runs, from their shapes alone."""
-    flops = float(sum(run.training.steps * run.shape.step_flops(run.training.batch_size) for run in runs))
-    rows = sum(run.training.steps // run.training.log_every + 1 for run in runs)
+    flops = float(sum(run.steps * run.step_flops for run in runs))
     return Cost(
         len(runs),
-        max(run.shape.params for run in runs),
+        max(run.params for run in runs),
         flops,
         flops / flops_per_second / 3600,
-        sum(2 * 3 * 4 * run.shape.params for run in runs) + 40 * rows,
+        sum(2 * 3 * 4 * run.params + 40 * run.history_rows for run in runs),
     )
 
 

@@ -69,6 +69,21 @@ class Run:
         return self.training.steps
 
     @property
+    def params(self) -> int:
+        """All trained numbers."""
+        return self.shape.params
+
+    @property
+    def step_flops(self) -> int:
+        """Operations of one training step."""
+        return self.shape.step_flops(self.training.batch_size)
+
+    @property
+    def history_rows(self) -> int:
+        """Rows of its history, at most."""
+        return self.steps // self.training.log_every + 1
+
+    @property
     def key(self) -> str:
         """Readable: `wiki-V2000-L6-d128-r128-H2-t1000-s0` (t: steps).
 

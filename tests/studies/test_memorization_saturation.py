@@ -149,3 +149,14 @@ def test_all_is_written_and_said(tmp_path):
     assert fit["saturation"][0]["heads"] == 8
     assert "H = 4, n = 32, d_h = 64: T = 550 memorized perfectly." in summary(found)
     assert "H = 8, T = 40:" in summary(found)
+
+
+def test_attention_of_another_grid_in_the_same_folder_is_left_out(tmp_path):
+    for name in ("mine", "of_another_grid"):
+        save(tmp_path / "a", name, weights(40, 8))
+    raw = pd.DataFrame({"key": ["mine"], "heads": 8, "examples": 40, "seed": 0, "accuracy": 1.0})
+    raw.assign(context=32, head_dim=64).to_csv(tmp_path / "runs.csv", index=False)
+    found = analyse(
+        tmp_path / "runs.csv", tmp_path / "out", "memorization_saturation", attention=tmp_path / "a"
+    )
+    assert [one.name for one in found.attention] == ["mine"]

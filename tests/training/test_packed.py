@@ -18,13 +18,13 @@ from small import PYTHON, SCRIPTS
 
 from shapelaw import records
 from shapelaw.errors import UserError
-from shapelaw.memorizers import MemorizationRun, Memorizer, check_memorization_run
+from shapelaw.memorizers import MemorizationRun, Memorizer, check_memorization_run, packs_of
 from shapelaw.models.memorizer import forward, initial_parameters, losses, positions
 from shapelaw.runs import spec_from_dict, spec_to_dict
 from shapelaw.training import checkpoint
 from shapelaw.training.examples import draw_examples, example_order, learning_rate
 from shapelaw.training.memorize import train_memorizers
-from shapelaw.training.packed import Pack, can_compile, group_of, packs_of
+from shapelaw.training.packed import Pack, can_compile
 from shapelaw.training.trainer import Execution
 
 CPU = torch.device("cpu")
@@ -200,7 +200,7 @@ def test_packs_have_one_shape_and_no_more_models_than_asked() -> None:
     packs = packs_of(runs, 2)
     assert sorted(run.key for pack in packs for run in pack) == sorted(run.key for run in runs)
     assert {len(pack) for pack in packs} == {1, 2}
-    assert all(len({group_of(run) for run in pack}) == 1 for pack in packs)
+    assert all(len({run.group for run in pack}) == 1 for pack in packs)
     with pytest.raises(ValueError, match="one shape"):
         Pack([runs[0], runs[-1]], CPU, compiled=False)
 

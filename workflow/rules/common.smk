@@ -7,24 +7,39 @@ from functools import cache
 from snakemake.exceptions import WorkflowError
 
 from shapelaw.failures import failures
-from shapelaw.jobs import LEVELS, job_resources, keys_pattern, level_of, packs_of
+from shapelaw.jobs import (
+    LEVELS,
+    job_resources,
+    keys_pattern,
+    level_of,
+    memorizer_packs,
+    memorizer_resources,
+    packs_of,
+)
 from shapelaw.plan import cost_of
 from shapelaw.runs import run_to_dict
+from shapelaw.sections import MEMORIZATION_STUDIES
 
 GPT2_VOCAB_SIZE = 50257
-VOCAB_SIZES = {run.shape.vocab_size for runs in RUNS.values() for run in runs.values()}
+LANGUAGE_RUNS = {study: runs for study, runs in RUNS.items() if study not in MEMORIZATION_STUDIES}
+MEMORIZER_RUNS = {study: runs for study, runs in RUNS.items() if study in MEMORIZATION_STUDIES}
+LANGUAGE_STUDY, MEMORIZER_STUDY = ("|".join(runs) or "(?!)" for runs in (LANGUAGE_RUNS, MEMORIZER_RUNS))
+VOCAB_SIZES = {run.shape.vocab_size for runs in LANGUAGE_RUNS.values() for run in runs.values()}
 
 EXECUTION = CONFIG.execution
 JOB_MINUTES = round(60 * EXECUTION.job_hours)
 LEVEL_RUNS = {level: [] for level in LEVELS}
-for runs in RUNS.values():
+for runs in LANGUAGE_RUNS.values():
     for run in runs.values():
         LEVEL_RUNS[level_of(run, EXECUTION.flops_per_second)].append(run)
-PACKS = {study: packs_of(runs.values(), EXECUTION) for study, runs in RUNS.items()}
+PACKS = {study: packs_of(runs.values(), EXECUTION) for study, runs in LANGUAGE_RUNS.items()}
+LONGEST_PACK = max((len(pack) for packs in PACKS.values() for pack in packs.values()), default=1)
+PACKS |= {
+    study: memorizer_packs(runs.values(), EXECUTION.models_per_pack) for study, runs in MEMORIZER_RUNS.items()
+}
 PACK_NAMES = {
     (study, run.key): name for study, packs in PACKS.items() for name, pack in packs.items() for run in pack
 }
-LONGEST_PACK = max((len(pack) for packs in PACKS.values() for pack in packs.values()), default=1)
 KEYS = {level: keys_pattern(LEVEL_RUNS[level]) for level in ("small", "medium")}
 KEYS["large"] = rf"(?!(?:{KEYS['small']}|{KEYS['medium']})/)[^/]+"  # a wrong key too, which is then told
 
@@ -84,6 +99,13 @@ def resources_of(wildcards, attempt):
 def pack_resources(wildcards, attempt):
     """What a pack asks for: enough for the longest of all packs."""
     return level_resources("small", attempt, LONGEST_PACK)
+
+
+@cache
+def memorizer_pack_resources(attempt):
+    """What a pack of memorizers asks for: enough for the longest of all packs."""
+    packs = [pack for study in MEMORIZER_RUNS for pack in PACKS[study].values()]
+    return memorizer_resources(packs, EXECUTION.flops_per_second, EXECUTION.gpus, JOB_MINUTES, attempt)
 
 
 def pack_of(wildcards):

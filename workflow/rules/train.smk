@@ -16,6 +16,7 @@ rule train_large:
     log:
         "results/logs/train/{study}/{key}.log",
     wildcard_constraints:
+        study=LANGUAGE_STUDY,
         key=KEYS["large"],
     conda:
         "../../envs/shapelaw.yaml"
@@ -40,6 +41,7 @@ rule train_large:
 
 use rule train_large as train_medium with:
     wildcard_constraints:
+        study=LANGUAGE_STUDY,
         key=KEYS["medium"],
 
 
@@ -47,6 +49,7 @@ if EXECUTION.runs_per_job == 1:
 
     use rule train_large as train_small with:
         wildcard_constraints:
+            study=LANGUAGE_STUDY,
             key=KEYS["small"],
 
 else:
@@ -59,6 +62,7 @@ else:
         log:
             "results/logs/train_pack/{study}/{pack}.log",
         wildcard_constraints:
+            study=LANGUAGE_STUDY,
             pack="[0-9a-f]+",
         conda:
             "../../envs/shapelaw.yaml"
@@ -87,6 +91,7 @@ else:
         log:
             "results/logs/train/{study}/{key}.log",
         wildcard_constraints:
+            study=LANGUAGE_STUDY,
             key=KEYS["small"],
         localrule: True
         conda:

@@ -52,7 +52,7 @@ def analyse(
         runs: one row a run; see `check_memorization_runs`.
         study: one of `STUDIES`.
         attention: of the saturation study alone, which needs it or `runs`: a folder of .npz files, one a run, with
-            `largest_weight` (T, H) float, `heads` and `examples`.
+            `largest_weight` (T, H) float, `heads` and `examples`. Where `runs` has a column `key`, only its runs'.
 
     Written: points, comparison, monotony, capacity, and linear_part and linear_rules (along H) or knee (along d_h),
     each as .csv, .md and .tex; fit.json; the figures share, capacity and per_head as .svg and .png. For saturation
@@ -67,10 +67,12 @@ def analyse(
         raise UserError(
             f"{study} takes a table of runs and no attention weights; those are for {SATURATION}."
         )
-    checked = None if runs is None else check_memorization_runs(read_table(runs), str(runs))
+    table = None if runs is None else read_table(runs)
+    checked = None if table is None else check_memorization_runs(table, str(runs))
     found: Analysis | Saturation
     if study == SATURATION or checked is None:
-        found = analyse_saturation(checked, attention)
+        keys = None if table is None or "key" not in table else frozenset(table["key"])
+        found = analyse_saturation(checked, attention, keys)
     else:
         found = analyse_runs(checked, study)
     write(found, out)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+from collections.abc import Container
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,8 +64,13 @@ class Saturation:
     perfect: pd.DataFrame | None
 
 
-def analyse_saturation(runs: pd.DataFrame | None, attention: Path | None) -> Saturation:
+def analyse_saturation(
+    runs: pd.DataFrame | None, attention: Path | None, keys: Container[str] | None = None
+) -> Saturation:
     """From checked runs (`check_memorization_runs`), a folder of attention weights, or both.
+
+    Args:
+        keys: the runs whose attention is wanted (None: all): a folder of records may have those of other grids too.
 
     Raises:
         UserError: neither is given, or a file of the folder can't be used.
@@ -72,7 +78,9 @@ def analyse_saturation(runs: pd.DataFrame | None, attention: Path | None) -> Sat
     if runs is None and attention is None:
         raise UserError(f"{SATURATION} needs a table of runs, a folder of attention weights, or both.")
     return Saturation(
-        () if attention is None else tuple(read_attention(attention)),
+        ()
+        if attention is None
+        else tuple(a for a in read_attention(attention) if keys is None or a.name in keys),
         None if runs is None else perfect_table(runs),
     )
 

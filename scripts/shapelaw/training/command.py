@@ -18,21 +18,28 @@ from shapelaw.training.trainer import Execution, TrainingFailed
 
 
 def training_parser(description: str | None) -> argparse.ArgumentParser:
-    """A parser with the options that every training script has."""
+    """A parser with the options of scripts that train language models."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
     add("--train-store", required=True, type=Path, help="header (.json) of the training tokens")
     add("--test-store", required=True, type=Path, help="header (.json) of the test tokens")
+    add("--micro-batch", type=int, help="sequences at once on a device (default: from its memory)")
+    add_execution_options(parser)
+    return parser
+
+
+def add_execution_options(parser: argparse.ArgumentParser) -> None:
+    """How training is executed, of language models and of memorizers."""
+    add = parser.add_argument
     add("--checkpoint-minutes", type=float, default=10.0, help="between two checkpoints (default 10)")
     add("--device", default="auto", help="auto (a GPU if there is one), cpu, cuda or cuda:N")
     add("--threads", type=int, help="CPU threads (default: PyTorch's)")
-    add("--micro-batch", type=int, help="sequences at once on a device (default: from its memory)")
     add(
         "--compile",
         action=argparse.BooleanOptionalAction,
-        help="torch.compile (default: on a GPU only)",
+        help="torch.compile (default: where it pays)",
     )
     add(
         "--wait-minutes",
@@ -47,7 +54,6 @@ def training_parser(description: str | None) -> argparse.ArgumentParser:
         help="stay after a SIGTERM and its checkpoint: a scheduler then sees a job that it stopped, not a failed one",
     )
     add("--tag", action="append", type=_tag, default=[], help="NAME=VALUE kept in the record")
-    return parser
 
 
 def _tag(text: str) -> tuple[str, str]:
@@ -60,7 +66,7 @@ def execution_of(arguments: argparse.Namespace) -> Execution:
     return Execution(
         arguments.device,
         arguments.threads,
-        arguments.micro_batch,
+        getattr(arguments, "micro_batch", None),
         arguments.compile,
         60 * arguments.checkpoint_minutes,
         wait_seconds=60 * arguments.wait_minutes,

@@ -45,18 +45,13 @@ def draw_examples(run: MemorizationRun) -> Examples:
     )
 
 
-def batch_of(run: MemorizationRun) -> int:
-    """Examples a step: all of them where there are fewer than a batch."""
-    return min(run.batch_size, run.examples)
-
-
 def example_order(run: MemorizationRun, first: int, steps: int) -> npt.NDArray[np.int64]:
     """Which examples the steps `first`, ..., `first + steps - 1` (from 0) take: [steps, B].
 
     Epoch after epoch, each in a random order of its own; a batch may take the end of one and the begin of the next,
     so that every batch is full. A function of seed and step alone.
     """
-    batch, total = batch_of(run), run.examples
+    batch, total = run.batch, run.examples
     places = np.arange(first * batch, (first + steps) * batch)
     order = np.empty(len(places), np.int64)
     for epoch in range(places[0] // total, places[-1] // total + 1):

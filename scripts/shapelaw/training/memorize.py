@@ -46,7 +46,7 @@ def train_memorizers(
     """Train runs of one shape as one pack, and write their records to `<out>/<key>`.
 
     Args:
-        runs: of one `packed.group_of`.
+        runs: of one `MemorizationRun.group`.
         out: folder of the records.
         checkpoints: folder with one folder a run (its live and finished record) and the pack's own checkpoints.
 

@@ -26,25 +26,12 @@ from shapelaw.models.memorizer import (
     positions,
 )
 from shapelaw.models.memorizer_gradients import per_example_gradients, shared_gradients
-from shapelaw.training.examples import batch_of, draw_examples, example_order, learning_rate
+from shapelaw.training.examples import draw_examples, example_order, learning_rate
 
 BLOCK = 64  # steps whose order is drawn at once
 EVALUATED = 4096  # examples of a model that are evaluated at once
 SIZES = 64  # of packs that one process may compile; a pack halves its size
 Gradients = Callable[..., tuple[Tensor, Parameters]]
-
-
-def group_of(run: MemorizationRun) -> tuple[object, ...]:
-    """Runs that agree in this can be in one pack."""
-    return run.memorizer, run.task, run.context_type, batch_of(run), run.precision
-
-
-def packs_of(runs: Sequence[MemorizationRun], size: int) -> list[list[MemorizationRun]]:
-    """The runs in packs of at most `size`, those of like length together: none waits alone for the longest."""
-    groups: dict[tuple[object, ...], list[MemorizationRun]] = {}
-    for run in sorted(runs, key=lambda run: -run.steps):
-        groups.setdefault(group_of(run), []).append(run)
-    return [group[i : i + size] for group in groups.values() for i in range(0, len(group), size)]
 
 
 @dataclass
@@ -59,13 +46,13 @@ class Pack:
     """Some models under way. All have done the same number of steps.
 
     Args:
-        runs: of one `group_of`.
+        runs: of one `group`.
         device: where they are.
         compiled: run the gradients through torch.compile.
     """
 
     def __init__(self, runs: Sequence[MemorizationRun], device: torch.device, compiled: bool) -> None:
-        if len({group_of(run) for run in runs}) != 1:
+        if len({run.group for run in runs}) != 1:
             raise ValueError(
                 "the models of a pack have one shape, task, context type, batch size and precision"
             )

@@ -1,0 +1,56 @@
+"""Train one pack of memorizers, given by their specs: what a job of the workflow does.
+
+Each run's finished record stays in its checkpoint folder, where scripts/take_record.py takes it from. Exit codes: 0
+done (what became of each run is in --out), 1 the disk is full, 2 wrong input, 128 + n stopped by signal n (started
+again, the pack goes on where it was).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from shapelaw.errors import UserError
+from shapelaw.files import WriteFailed
+from shapelaw.memorizers import MemorizationRun, memorization_run_from_dict
+from shapelaw.records import write_json
+from shapelaw.training.command import add_execution_options, execution_of, exit_code_of
+from shapelaw.training.memorize import train_memorizers
+from shapelaw.training.trainer import DiskFull
+
+
+def _runs(text: str) -> list[MemorizationRun]:
+    try:
+        return [memorization_run_from_dict(values) for values in json.loads(text)]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UserError(
+            f"--specs {text[:80]} is not a JSON list of specs of memorizers ({error!r})."
+        ) from error
+
+
+def main() -> int:
+    """Parse the command line and train."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--specs", required=True, help="the runs as a JSON list of specs, of one shape")
+    parser.add_argument("--checkpoints", required=True, type=Path, help="folder; each run has <key> in it")
+    parser.add_argument("--out", required=True, type=Path, help="JSON: what became of each run")
+    add_execution_options(parser)
+    arguments = parser.parse_args()
+
+    def train_them() -> None:
+        folder = arguments.checkpoints
+        outcomes = train_memorizers(_runs(arguments.specs), folder, folder, execution_of(arguments))
+        try:
+            write_json(arguments.out, outcomes)
+        except WriteFailed as error:
+            raise DiskFull(str(error)) from error
+
+    return exit_code_of(train_them, arguments.linger_seconds)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,122 @@
+# The memorization studies: grids of tiny networks, trained as packs, each with a record of its own.
+MEMORIZATION_TABLES = {
+    "memorization_heads": ["points", "monotony", "capacity", "linear_part", "linear_rules", "comparison"],
+    "memorization_context": ["points", "monotony", "capacity", "comparison"],
+    "memorization_head_dim": ["points", "monotony", "capacity", "knee", "comparison"],
+    "memorization_saturation": ["saturation", "perfect", "comparison"],
+}
+MEMORIZATION_FIGURES = {
+    "memorization_heads": {
+        "share": "figures 2a, 4 and 5 of the memorization paper",
+        "per_head": "our own",
+        "capacity": "our own",
+    },
+    "memorization_context": {"share": "figures 2b, 4 and 5 of the memorization paper", "capacity": "our own"},
+    "memorization_head_dim": {"share": "figure 2c of the memorization paper", "capacity": "our own"},
+    "memorization_saturation": {"saturation": "figure 3 of the memorization paper"},
+}
+for study, tables in MEMORIZATION_TABLES.items():
+    STUDY_RESULTS[study] = [
+        f"results/{study}/{table}.{ending}" for table in tables for ending in ("csv", "md", "tex")
+    ] + [
+        f"results/{study}/{figure}.{ending}"
+        for figure in MEMORIZATION_FIGURES[study]
+        for ending in ("svg", "png")
+    ]
+
+
+rule train_memorizers:
+    output:
+        "results/packs/{study}/{pack}.json",
+    log:
+        "results/logs/train_memorizers/{study}/{pack}.log",
+    wildcard_constraints:
+        study=MEMORIZER_STUDY,
+        pack="[0-9a-f]+",
+    conda:
+        "../../envs/shapelaw.yaml"
+    threads: EXECUTION.threads
+    resources:
+        gpu=min(EXECUTION.gpus, 1),
+        mem_mb=lambda wildcards, attempt: memorizer_pack_resources(attempt).memory_mb,
+        runtime=lambda wildcards, attempt: memorizer_pack_resources(attempt).minutes,
+    params:
+        specs=lambda wildcards: json.dumps([run.to_dict() for run in pack_of(wildcards)]),
+    message:
+        "training the memorizers of pack {wildcards.pack} of {wildcards.study}"
+    shell:
+        "exec python $SCRIPTS/train_memorizers.py --specs {params.specs:q} --checkpoints results/checkpoints/{wildcards.study}"
+        " --out {output} --checkpoint-minutes $CHECKPOINT_MINUTES --wait-minutes $WAIT_MINUTES --threads {threads}"
+        " --tag config_hash=$CONFIG_HASH $SLURM_OPTIONS >> {log} 2>&1"
+
+
+rule take_memorizer:
+    input:
+        pack_path,
+    output:
+        spec="results/runs/{study}/{key}/spec.json",
+        history="results/runs/{study}/{key}/history.parquet",
+        summary="results/runs/{study}/{key}/summary.json",
+    log:
+        "results/logs/train/{study}/{key}.log",
+    wildcard_constraints:
+        study=MEMORIZER_STUDY,
+    localrule: True
+    conda:
+        "../../envs/shapelaw.yaml"
+    params:
+        digest=lambda wildcards: run_of(wildcards).digest,
+    message:
+        "taking the record of {wildcards.key}"
+    shell:
+        "python $SCRIPTS/take_record.py --checkpoints results/checkpoints/{wildcards.study}/{wildcards.key}"
+        " --digest {params.digest} --pack {input} --out results/runs/{wildcards.study}/{wildcards.key} 2>&1 | tee {log}"
+
+
+for study, tables in MEMORIZATION_TABLES.items():
+
+    rule:
+        name:
+            study
+        input:
+            f"results/{study}/runs.parquet",
+        output:
+            f"results/{study}/fit.json",
+            expand("results/{study}/{table}.{ending}", study=study, table=tables, ending=["md", "tex"]),
+            expand("results/{study}/{figure}.png", study=study, figure=MEMORIZATION_FIGURES[study]),
+            [
+                report(
+                    f"results/{study}/{table}.csv",
+                    caption="../report/memorization_table.rst",
+                    category="Memorization",
+                    subcategory=f"{study.removeprefix('memorization_').replace('_', ' ')}: tables",
+                    labels={"table": table.replace("_", " ")},
+                )
+                for table in tables
+            ],
+            [
+                report(
+                    f"results/{study}/{figure}.svg",
+                    caption=f"../report/memorization_{figure}.rst",
+                    category="Memorization",
+                    subcategory=f"{study.removeprefix('memorization_').replace('_', ' ')}: figures",
+                    labels={"figure": figure.replace("_", " "), "published as": source},
+                )
+                for figure, source in MEMORIZATION_FIGURES[study].items()
+            ],
+        log:
+            f"results/logs/{study}.log",
+        localrule: True
+        conda:
+            "../../envs/shapelaw.yaml"
+        params:
+            study=study,
+            # the largest weights of the records
+            attention=(
+                "--attention results/runs/memorization_saturation" if study.endswith("saturation") else ""
+            ),
+        message:
+            f"fits and figures of {study}"
+        shell:
+            "python $SCRIPTS/fit_memorization.py --study {params.study} --runs {input} {params.attention}"
+            " --out results/{params.study} 2>&1 | tee {log}"
