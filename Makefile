@@ -48,7 +48,7 @@ ui: $(READY)
 	    --artifacts-destination results/mlartifacts --host 127.0.0.1 --port $(PORT) --workers 1
 
 test: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slurm"
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not slurm"
 
 test-slurm: $(READY)
 	$(BIN)/python -m pytest tests/slurm
