@@ -75,3 +75,12 @@ def test_too_few_points_below_saturation_give_no_line(seeds):
     assert part.line.status is FitStatus.TOO_FEW_POINTS
     assert "2 points" in part.line.message
     assert part.line.to_dict()["b"] is None
+
+
+def test_few_seeds_do_not_make_a_straight_line_look_bent():
+    """The noise of 2 seeds a point is itself uncertain: p below 5% in about 5% of 300 straight curves."""
+    rng = np.random.default_rng(5)
+    curves = [curve_of(examples=(20000,), seeds=2, seed=int(rng.integers(2**31))) for _ in range(300)]
+    p_values = np.array([linear_part(curve).line.p_value for curve in curves])
+    assert 0.02 <= np.mean(p_values < 0.05) <= 0.085
+    assert 0.42 <= np.mean(p_values < 0.5) <= 0.58

@@ -106,3 +106,10 @@ def test_an_interval_that_reaches_the_range_is_open():
     fit = fit_knee(HEAD_DIMS, y, np.full(12, 0.006), Noise(0.006, np.inf))
     assert np.isnan(fit.high95)
     assert fit.low95 < 58
+
+
+def test_few_seeds_do_not_make_a_true_knee_look_wrong():
+    rng = np.random.default_rng(9)
+    p_values = np.array([experiment(truth(32.0), rng).p_value for _ in range(300)])
+    assert 0.015 <= np.mean(p_values < 0.05) <= 0.085
+    assert 0.40 <= np.mean(p_values < 0.5) <= 0.60

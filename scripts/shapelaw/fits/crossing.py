@@ -17,7 +17,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from numpy.polynomial import legendre
-from scipy import stats  # type: ignore[import-untyped]
 
 from shapelaw.fits.curves import Curve, Transition, TransitionStatus, no_transition, shared_range, sizes_in
 from shapelaw.fits.line import Floats
@@ -204,9 +203,7 @@ def _fit(models: list[_Model], y: Floats) -> tuple[Floats, npt.NDArray[np.intp],
 
 def _noise_scale(chi2: float, dof: int, noise: Noise) -> float:
     """By how much the residuals exceed the seed noise, where that is significant (p < 1%), else 1."""
-    ratio = chi2 / dof
-    p_value = stats.chi2.sf(chi2, dof) if np.isinf(noise.dof) else stats.f.sf(ratio, dof, noise.dof)
-    return float(np.sqrt(ratio)) if p_value < 0.01 else 1.0
+    return float(np.sqrt(chi2 / dof)) if noise.chance(chi2, dof) < 0.01 else 1.0
 
 
 def _crossing(differences: Floats, grid: Floats) -> Floats:

@@ -9,7 +9,8 @@ from enum import StrEnum
 import lmfit
 import numpy as np
 import numpy.typing as npt
-from scipy import stats  # type: ignore[import-untyped]
+
+from shapelaw.fits.noise import Noise
 
 Floats = npt.NDArray[np.float64]
 
@@ -66,6 +67,7 @@ def fit_line(
     y: npt.ArrayLike,
     sigma: npt.ArrayLike | None = None,
     *,
+    sigma_dof: float = math.inf,
     rescale_covariance: bool = False,
     through_origin: bool = False,
 ) -> LineFit:
@@ -74,6 +76,7 @@ def fit_line(
     Args:
         x, y: (n,) finite values.
         sigma: (n,) positive standard errors of `y`; all 1 if not given.
+        sigma_dof: degrees of freedom with which a common factor of `sigma` was estimated; `p_value` knows it.
         rescale_covariance: multiply the covariance by `chi2 / dof`, for errors known up to a common factor.
             Off by default: the transition widths come with errors of their own (Levine et al. 2020, D.1).
         through_origin: hold `a` at 0; `r_squared` is then the uncentred one.
@@ -114,11 +117,11 @@ def fit_line(
     )
     if not result.success or result.covar is None or not np.isfinite(result.covar).all():
         return _unusable(FitStatus.FAILED, n_points, n_free, f"the minimiser stopped: {result.message}")
-    return _converged(result, y_n, sigma_n, n_points, n_free)
+    return _converged(result, y_n, sigma_n, sigma_dof, n_points, n_free)
 
 
 def _converged(
-    result: lmfit.model.ModelResult, y: Floats, sigma: Floats, n_points: int, n_free: int
+    result: lmfit.model.ModelResult, y: Floats, sigma: Floats, sigma_dof: float, n_points: int, n_free: int
 ) -> LineFit:
     order = [result.var_names.index(name) for name in ("intercept", "slope") if name in result.var_names]
     covariance = np.zeros((2, 2))
@@ -126,7 +129,7 @@ def _converged(
     chi2, dof = float(result.chisqr), n_points - n_free
     centre = float(np.average(y, weights=sigma**-2.0)) if n_free == 2 else 0.0
     total = float((((y - centre) / sigma) ** 2).sum())
-    p_value = float(stats.chi2.sf(chi2, dof))
+    p_value = Noise(1.0, sigma_dof).chance(chi2, dof)
     message = f"chi2/dof = {chi2 / dof:.3g} with {dof} degree{'' if dof == 1 else 's'} of freedom (p = {p_value:.2g})"
     if p_value < 0.01:
         message += "; the points scatter more than their errors allow, so the errors of the fit are too small"

@@ -41,11 +41,12 @@ def linear_part(curve: MemorizationCurve, saturated: float = SATURATED) -> Linea
     above = np.flatnonzero(curve.share > saturated)
     used = np.arange(len(curve.x)) < (above[0] if above.size else len(curve.x))
     x, y, err = curve.x[used], curve.share[used], standard_errors(curve)[used]
-    if np.isfinite(err).all():
-        line = fit_line(x, y, err)
+    noise = curve.noise
+    if noise is not None:
+        line = fit_line(x, y, err, sigma_dof=noise.dof)
         if not line.usable or line.p_value >= LEAST_CHANCE:
             return LinearPart(line, used, "seed noise")
-        wider = fit_line(x, y, err, rescale_covariance=True)
+        wider = fit_line(x, y, err, sigma_dof=noise.dof, rescale_covariance=True)
         text = (
             f"chi2/dof = {line.chi2_reduced:.3g} with the seeds' noise: more scatter, which gives the errors"
         )

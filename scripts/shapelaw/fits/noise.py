@@ -23,6 +23,15 @@ class Noise:
         quantile = stats.norm.ppf if math.isinf(self.dof) else lambda p: stats.t.ppf(p, self.dof)
         return float(quantile(0.5 + confidence / 2.0))
 
+    def chance(self, chi2: float, dof: int) -> float:
+        """The chance of a larger `chi2` of residuals with `dof` degrees of freedom, in units of this noise.
+
+        By Fisher's F, since the noise is itself an estimate: chi2's own distribution calls too many fits wrong.
+        """
+        if math.isinf(self.dof):
+            return float(stats.chi2.sf(chi2, dof))
+        return float(stats.f.sf(chi2 / dof, dof, self.dof))
+
 
 def seed_table(runs: pd.DataFrame) -> pd.DataFrame:
     """One row per shape: `depth, width, seeds, loss_mean, loss_std` (NaN with one seed), by depth, then width.

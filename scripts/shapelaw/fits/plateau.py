@@ -108,7 +108,7 @@ def fit_knee(x: Floats, y: Floats, err: Floats, noise: Noise | None) -> KneeFit:
     values = {name: float(result.params[name].value) for name in ("plateau", "slope", "knee")}
     covariance = np.full((3, 3), np.nan) if result.covar is None else result.covar * _growth(noise, scale)
     intervals = [_profile_interval(knees, profile, scale, noise_dof, level) for level in LEVELS]
-    p_value = float(stats.chi2.sf(chi2, dof)) if noise else math.nan
+    p_value = noise.chance(chi2, dof) if noise else math.nan
     status, message = _status(values, knees, rise_p, kink_p)
     errors = np.sqrt(np.diag(covariance))
     return KneeFit(
@@ -170,17 +170,13 @@ def _noise_scale(chi2: float, dof: int, noise: Noise | None) -> tuple[float, flo
     """The degrees of freedom of the noise, and by how much it must grow where the scatter exceeds it (p < 1%)."""
     if noise is None:
         return float(dof), math.sqrt(max(chi2, 1e-300) / dof)
-    ratio = chi2 / dof
-    p_value = stats.chi2.sf(chi2, dof) if math.isinf(noise.dof) else stats.f.sf(ratio, dof, noise.dof)
-    return (float(dof), math.sqrt(ratio)) if p_value < 0.01 else (noise.dof, 1.0)
+    too_much = noise.chance(chi2, dof) < 0.01
+    return (float(dof), math.sqrt(chi2 / dof)) if too_much else (noise.dof, 1.0)
 
 
 def _chance(gain: float, parameters: int, scale: float, noise_dof: float) -> float:
     """The chance that noise alone lowers chi2 by `gain` with so many more parameters."""
-    gain = max(gain, 0.0) / scale**2
-    if math.isinf(noise_dof):
-        return float(stats.chi2.sf(gain, parameters))
-    return float(stats.f.sf(gain / parameters, parameters, noise_dof))
+    return Noise(1.0, noise_dof).chance(max(gain, 0.0) / scale**2, parameters)
 
 
 def _profile_interval(
