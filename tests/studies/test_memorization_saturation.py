@@ -69,7 +69,7 @@ def test_the_figure_shows_the_first_examples_and_all_runs_of_the_largest_size(tm
     figure = saturation_figure(analyse_saturation(None, folder))
     assert len(figure.axes) == 6
     top, counts, largest = figure.axes[3:]
-    assert top.get_title(loc="left") == "H = 4, T = 40, run s0"
+    assert top.get_title(loc="left") == "H = 4, T = 40"
     (mesh,) = [artist for artist in top.collections if isinstance(artist, QuadMesh)]
     drawn = mesh.get_array().reshape(4, 20)
     assert (drawn == (weights(40)[:20].T > 0.99)).all()
@@ -160,3 +160,12 @@ def test_attention_of_another_grid_in_the_same_folder_is_left_out(tmp_path):
         tmp_path / "runs.csv", tmp_path / "out", "memorization_saturation", attention=tmp_path / "a"
     )
     assert [one.name for one in found.attention] == ["mine"]
+
+
+def test_runs_of_one_size_are_compared_as_their_mean(tmp_path):
+    full = np.full((10, 2), 0.995, dtype=np.float32)
+    save(tmp_path / "a", "s0", full)
+    save(tmp_path / "a", "s1", np.full((10, 2), 0.5, dtype=np.float32))
+    rows = comparison_table(analyse_saturation(None, tmp_path / "a"))
+    assert rows["setting"].tolist() == ["H = 2, T = 10 (2 runs)"] * 2
+    assert rows["ours"].tolist() == [0.5, 0.5]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Container
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -159,11 +159,11 @@ def shares_table(found: Saturation) -> pd.DataFrame:
 
 
 def comparison_table(found: Saturation) -> pd.DataFrame:
-    """The paper's two statements per network, and its largest T, beside ours; `agrees` is yes, no or open."""
+    """The paper's two statements per H and T, means over seeds, and the largest T; `agrees` is yes, no or open."""
     rows: list[tuple[Any, ...]] = []
-    for row in shares_table(found).to_dict("records"):
-        setting = f"H = {row['heads']}, T = {row['examples']:,} ({row['run']})"
-        share, free = row["saturated"], row["some_head_not_saturated"]
+    for heads, examples, runs in _groups(found):
+        setting = f"H = {heads}, T = {examples:,} ({_counted(len(runs))})"
+        share, free = runs["saturated"].mean(), runs["some_head_not_saturated"].mean()
         rows.append(
             ("share of saturated heads", setting, share, "the majority", "yes" if share > 0.5 else "no")
         )
@@ -245,11 +245,11 @@ def write(found: Saturation, out: Path) -> list[Path]:
 
 
 def summary(found: Saturation) -> str:
-    """One sentence a network."""
+    """One sentence per H and T, and one per H for the largest T."""
     lines = [
-        f"H = {row['heads']}, T = {row['examples']}: {row['saturated']:.0%} of heads saturated, "
-        f"{row['some_head_not_saturated']:.0%} of examples have a head that is not ({row['run']})."
-        for row in shares_table(found).to_dict("records")
+        f"H = {heads}, T = {examples}: {runs['saturated'].mean():.0%} of heads saturated, "
+        f"{runs['some_head_not_saturated'].mean():.0%} of examples have a head that is not ({_counted(len(runs))})."
+        for heads, examples, runs in _groups(found)
     ]
     for row in [] if found.perfect is None else found.perfect.to_dict("records"):
         what = "none of the T tried" if pd.isna(row["largest_any"]) else f"T = {row['largest_any']}"
@@ -258,6 +258,19 @@ def summary(found: Saturation) -> str:
             f"H = {row['heads']}, n = {row['context']}, d_h = {row['head_dim']}: {what} memorized perfectly{bound}."
         )
     return "\n".join(lines)
+
+
+def _groups(found: Saturation) -> Iterator[tuple[int, int, pd.DataFrame]]:
+    """H, T and the rows of `shares_table` of each."""
+    table = shares_table(found)
+    if not table.empty:
+        for key, runs in table.groupby(["heads", "examples"], sort=True):
+            heads, examples = (int(str(size)) for size in key)
+            yield heads, examples, runs
+
+
+def _counted(runs: int) -> str:
+    return f"{runs} run{'' if runs == 1 else 's'}"
 
 
 _SHARES = ("saturated", "majority_saturated", "some_head_not_saturated", "median_largest_weight")
@@ -292,7 +305,7 @@ def _draw_map(axis: Axes, one: Attention) -> None:
     axis.set_xticks([1, *range(5, shown.shape[1] + 1, 5)])
     axis.set_ylabel("head")
     axis.grid(False)
-    axis.set_title(f"H = {one.heads}, T = {one.examples:,}, run {one.name}", fontsize=7)
+    axis.set_title(f"H = {one.heads}, T = {one.examples:,}", fontsize=7)
 
 
 def _draw_histograms(counts: Axes, weights: Axes, mine: list[Attention]) -> None:
@@ -303,8 +316,7 @@ def _draw_histograms(counts: Axes, weights: Axes, mine: list[Attention]) -> None
     counts.set_ylabel("share of examples")
     if len(places) <= 12:
         counts.set_xticks(places)
-    runs = f"{len(mine)} run{'' if len(mine) == 1 else 's'}"
-    counts.set_title(f"{runs}, mean {per_example.mean():.2f}", fontsize=7)
+    counts.set_title(f"{_counted(len(mine))}, mean {per_example.mean():.2f}", fontsize=7)
     largest = np.concatenate([one.largest.ravel() for one in mine])
     weights.hist(
         np.minimum(largest, 1.0), bins=[k / BINS for k in range(BINS + 1)], color=SECOND,
