@@ -1,7 +1,8 @@
 # make demo   environment in .venv, then the whole workflow at scale `demo`, ending in results/report.html
 # make env    the environment alone
-# make test   the same environment, then every test that needs no cluster and no GPU
-# make test-slurm   the tests on a real Slurm; as root on Debian they install and start one
+# make test   the same environment, then every test that needs no cluster and no GPU; it installs no system packages:
+#             tests that need PostgreSQL or Chromium are skipped where there is none (.ci/run installs them)
+# make test-slurm   the tests on a real Slurm, which they start as root (tests/slurm/slurm-node.sh install, once)
 # make ui     the MLflow UI over results/mlflow.db, live while jobs run
 # make lint   the static checks
 PYTHON ?= python3
