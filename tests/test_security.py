@@ -246,17 +246,9 @@ def test_processes_that_end_well_end_well(tmp_path: Path) -> None:
 
 
 def test_the_ui_is_served_on_the_loopback_alone(tmp_path: Path) -> None:
-    """The server is given the address of Make's command, with a store and a port of its own."""
-    line = ["make", "--dry-run", "ui"]
-    said = subprocess.run(line, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
-    (host,) = re.findall(r"mlflow server[^&]*--host (\S+)", said.replace("\\\n", " "))
-    command = [PYTHON, "-m", "mlflow", "server", "--host", host, "--port", "0", "--workers", "1"]
-    command += ["--backend-store-uri", f"sqlite:///{tmp_path}/mlflow.db"]
-    environment = {
-        **os.environ,
-        "MLFLOW_DISABLE_TELEMETRY": "true",
-        "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
-    }
+    """The command of `make ui`, with a folder and a port of its own."""
+    command = [PYTHON, str(SCRIPTS / "browse_runs.py"), "--results", str(tmp_path), "--port", "0"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MLFLOW_")}
     server = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         process = psutil.Process(server.pid)
