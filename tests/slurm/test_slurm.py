@@ -76,7 +76,7 @@ class SlurmProject(Project):
         return sorted((run.data.tags["key"], run.info.status) for run in runs if "key" in run.data.tags)
 
 
-def until(true: Callable[[], bool], what: str, seconds: float = 180) -> None:
+def until(true: Callable[[], bool], what: str, seconds: float = 900) -> None:
     """Wait for something that the cluster does in its own time."""
     deadline = time.monotonic() + seconds
     while not true():

@@ -71,7 +71,7 @@ def test_the_store_of_the_config_is_served(tmp_path: Path, how: str) -> None:
     environment = {"MLFLOW_TRACKING_URI": uri} if how == "environment" else {}
     with browsing("--results", results, "--config", config, "--port", port, **environment) as process:
         assert told(process).startswith(f"Open http://127.0.0.1:{port}/#/experiments")
-        wait_for(lambda: shown(f"http://127.0.0.1:{port}", run), 300)
+        wait_for(lambda: shown(f"http://127.0.0.1:{port}", run))
         family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=300)
@@ -93,7 +93,7 @@ def test_of_a_tracking_server_the_address_is_said(tmp_path: Path, server: str) -
             f"Open {server}/#/experiments?workflowType=machine_learning: the runs are tracked by that server, "
             "so none is started here.\n"
         )
-        wait_for(lambda: shown(server, run), 300)
+        wait_for(lambda: shown(server, run))
         family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
         assert not [c for each in family for c in each.net_connections() if c.status == psutil.CONN_LISTEN]
         assert not [part for each in family for part in each.cmdline() if "hush" in part]
