@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 import yaml
 
 from shapelaw.config import load_config
-from shapelaw.errors import UserError
-from shapelaw.tracking.command import check_results, exit_code, say, tracking_uri
+from shapelaw.errors import UserError, say
+from shapelaw.tracking.command import check_results, exit_code, tracking_uri
 from shapelaw.tracking.redaction import URI_VARIABLE, redact
 
 SCRIPTS = Path(__file__).resolve().parent
