@@ -1,19 +1,17 @@
 # make demo   environment in .venv, then the whole workflow at scale `demo`, ending in results/report.html
 # make env    the environment alone
-# make test   the same environment, then every test that needs no cluster and no GPU
-# make test-slurm   the tests on a real Slurm; as root on Debian they install and start one
-# make ui     the MLflow UI over results/mlflow.db, live while jobs run
+# make test   the same environment, then every test that needs no cluster and no GPU; it installs no system packages:
+#             tests that need PostgreSQL or Chromium are skipped where there is none (.ci/run installs them)
+# make test-slurm   the tests on a real Slurm, which they start as root (tests/slurm/slurm-node.sh install, once)
+# make ui     the MLflow UI over the store of config.yaml (results/mlflow.db by default), live while jobs run
 # make lint   the static checks
 PYTHON ?= python3
 CORES ?= $(shell nproc)
 PORT ?= 5000
 SCALE ?= demo
-STORE := sqlite:///$(CURDIR)/results/mlflow.db
 VENV := .venv
 BIN := $(VENV)/bin
 export MLFLOW_DISABLE_TELEMETRY := true
-# eight helper processes of the server that nothing here needs
-export MLFLOW_SERVER_ENABLE_JOB_EXECUTION := false
 READY := $(VENV)/installed-$(shell cksum < envs/requirements.lock | cut -d' ' -f1)
 
 .PHONY: env demo test test-slurm ui lint report lock
@@ -37,15 +35,10 @@ demo: $(READY)
 report: $(READY)
 	$(BIN)/snakemake --cores 1 --config scale=$(SCALE) --quiet all --report results/report.html
 
-# the store is made ready first, by one process; then the importer follows while the server shows it
+# the store that the workflow imports into: tracking.uri of config.yaml, MLFLOW_TRACKING_URI, or results/mlflow.db
 ui: $(READY)
 	@mkdir -p results
-	$(BIN)/python scripts/follow_runs.py --results results --uri $(STORE) --once
-	@echo "Open http://127.0.0.1:$(PORT)/#/experiments?workflowType=machine_learning (Ctrl-C ends it)"
-	@$(BIN)/python scripts/follow_runs.py --results results --uri $(STORE) & follower=$$!; \
-	  trap 'kill $$follower 2>/dev/null' EXIT INT TERM; \
-	  $(BIN)/mlflow server --backend-store-uri $(STORE) \
-	    --artifacts-destination results/mlartifacts --host 127.0.0.1 --port $(PORT) --workers 1
+	@$(BIN)/python scripts/browse_runs.py --results results --config config.yaml --port $(PORT)
 
 test: $(READY)
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not slurm"

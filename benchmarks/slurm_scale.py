@@ -2,8 +2,9 @@
 
     PYTHONPATH=scripts:tests python benchmarks/slurm_scale.py [--runs 10000] [--runs-per-job 100] [--folder DIR]
 
-Needs a Slurm (tests/slurm/slurm-node.sh up). Each run is a real one (one step of a tiny decoder, its record, its place
-in MLflow); what is measured is everything around it. Prints the time of each part and the overhead a run.
+Needs a Slurm, such as that of `bash tests/slurm/slurm-node.sh up; eval "$(bash tests/slurm/slurm-node.sh env)"`. Each
+run is a real one (one step of a tiny decoder, its record, its place in MLflow); what is measured is everything around
+it. Prints the time of each part and the overhead a run.
 """
 
 from __future__ import annotations

@@ -10,12 +10,12 @@ import signal
 import sys
 from threading import Event
 
+from shapelaw.errors import say
 from shapelaw.tracking.command import (
     PATIENCE,
     add_silence_option,
     check_results,
     exit_code,
-    say,
     tracking_parser,
     tracking_uri,
 )

@@ -9,13 +9,12 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from shapelaw.errors import UserError
+from shapelaw.errors import UserError, say
 from shapelaw.tracking.command import (
     PATIENCE,
     add_silence_option,
     check_results,
     exit_code,
-    say,
     tracking_parser,
     tracking_uri,
 )

@@ -8,11 +8,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from shapelaw.errors import say
 from shapelaw.tracking.command import (
     PATIENCE,
     check_results,
     exit_code,
-    say,
     tracking_parser,
     tracking_uri,
 )

@@ -22,7 +22,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import get_args
 
-from shapelaw.errors import UserError
+from shapelaw.errors import UserError, say
 from shapelaw.memorizers import (
     ContextType,
     LogitScale,
@@ -36,7 +36,7 @@ from shapelaw.memorizers import (
 from shapelaw.records import CHECKPOINTS, RUNS, read_record
 from shapelaw.training.command import exit_code_of
 from shapelaw.training.memorize import train_memorizers
-from shapelaw.training.trainer import Execution, TrainingFailed, say
+from shapelaw.training.trainer import Execution, TrainingFailed
 
 STUDY = "memorization"
 COLUMNS = ("heads", "context", "head_dim", "value_dim", "width", "classes")  # of the memorizer, in runs.csv

@@ -18,7 +18,7 @@ from shapelaw.memorizers import MemorizationRun, memorization_run_from_dict
 from shapelaw.records import write_json
 from shapelaw.training.command import add_execution_options, execution_of, exit_code_of
 from shapelaw.training.memorize import train_memorizers
-from shapelaw.training.trainer import DiskFull
+from shapelaw.training.trainer import NotWritten
 
 
 def _runs(text: str) -> list[MemorizationRun]:
@@ -47,7 +47,7 @@ def main() -> int:
         try:
             write_json(arguments.out, outcomes)
         except WriteFailed as error:
-            raise DiskFull(str(error)) from error
+            raise NotWritten(str(error)) from error
 
     return exit_code_of(train_them, arguments.linger_seconds)
 

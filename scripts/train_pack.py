@@ -18,7 +18,7 @@ from shapelaw.records import FINISHED, write_json
 from shapelaw.runs import Run, run_from_dict
 from shapelaw.training.command import execution_of, exit_code_of, say_failure, stores_of, training_parser
 from shapelaw.training.loop import train
-from shapelaw.training.trainer import DiskFull, Execution, TrainingFailed
+from shapelaw.training.trainer import Execution, NotWritten, TrainingFailed
 
 Stores = tuple[TokenStore, TokenStore]  # training, test
 
@@ -35,7 +35,7 @@ def _train_each(runs: list[Run], checkpoints: Path, stores: Stores, execution: E
 
     Raises:
         UserError: not one of them could begin, for such a reason.
-        DiskFull, WriteFailed: the disk is full, for the others too.
+        NotWritten, WriteFailed: the disk is full, for the others too.
         Stopped: by a signal.
     """
     outcomes, refused = {}, 0
@@ -44,7 +44,7 @@ def _train_each(runs: list[Run], checkpoints: Path, stores: Stores, execution: E
         try:
             train(run, *stores, folder, folder, execution)
             outcomes[run.key] = FINISHED
-        except (DiskFull, WriteFailed):
+        except (NotWritten, WriteFailed):
             raise
         except (TrainingFailed, UserError) as error:
             refused += isinstance(error, UserError)
@@ -71,7 +71,7 @@ def main() -> int:
             outcomes = _train_each(runs, arguments.checkpoints, stores, execution_of(arguments))
             write_json(arguments.out, outcomes)
         except WriteFailed as error:
-            raise DiskFull(str(error)) from error
+            raise NotWritten(str(error)) from error
 
     return exit_code_of(train_them, arguments.linger_seconds)
 

@@ -3,8 +3,10 @@
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,23 +21,37 @@ def _mount(*arguments: str) -> None:
 
 
 @contextmanager
-def small_disk(folder: Path, size: str = "2m") -> Iterator[Path]:
-    """A disk of that size (tmpfs)."""
-    folder.mkdir()
-    _mount("-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder))
+def small_disk(folder: Path, size: str = "2m", files: int = 0) -> Iterator[Path]:
+    """A disk of that size (tmpfs), and of that many files."""
+    folder.mkdir(exist_ok=True)
+    options = f"size={size}" + (f",nr_inodes={files}" if files else "")
+    _mount("-t", "tmpfs", "-o", options, "tmpfs", str(folder))
     try:
         yield folder
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)
+    finally:  # lazily: a server may have its database on it
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-def fill(disk: Path, leave: int = 0) -> None:
-    """Fill a disk to the last page, but for `leave` bytes."""
-    with suppress(OSError), (disk / "ballast").open("ab", buffering=0) as file:
+@cache
+def may_mount() -> bool:
+    """Whether a small disk can be had here."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder]
+        if subprocess.run(command, capture_output=True, check=False).returncode:
+            return False
+        subprocess.run(["umount", folder], check=True)
+    return True
+
+
+def fill(disk: Path, leave: int = 0) -> Path:
+    """Fill a disk to the last page, but for `leave` bytes; the file that does it."""
+    ballast = disk / "ballast"
+    with suppress(OSError), ballast.open("ab", buffering=0) as file:
         while True:
             file.write(BLOCK)
     assert shutil.disk_usage(disk).free == 0
-    os.truncate(disk / "ballast", max(0, (disk / "ballast").stat().st_size - leave))
+    os.truncate(ballast, max(0, ballast.stat().st_size - leave))
+    return ballast
 
 
 def make_room(disk: Path) -> None:

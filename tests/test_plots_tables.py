@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shapelaw.plots import new_figure, ordered_colors, save_figure, say, short_number, size_axis, style
+from shapelaw.plots import explain, new_figure, ordered_colors, save_figure, short_number, size_axis, style
 from shapelaw.tables import MISSING, write_table
 
 TABLE = pd.DataFrame(
@@ -65,7 +65,7 @@ def draw():
         figure, axes = new_figure(1, 2)
         axes[0, 0].plot([1e6, 1e9], [3, 2])
         size_axis(axes[0, 0])
-        say(axes[0, 1], "no line is fitted")
+        explain(axes[0, 1], "no line is fitted")
     return figure
 
 

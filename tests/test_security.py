@@ -5,19 +5,17 @@ import json
 import os
 import pickle
 import re
-import shutil
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from pydoc_data.topics import topics
 
 import psutil
 import pytest
 import torch
-import yaml
-from small import PYTHON, REPOSITORY, SCRIPTS, small_run
+from project import Project
+from small import PYTHON, SCRIPTS, small_run
 
 from shapelaw.corpora.token_store import TokenStore
 from shapelaw.runs import run_to_dict
@@ -208,7 +206,7 @@ def test_training_on_several_devices_listens_on_the_loopback_alone(stores: Store
         started.wait()
     assert seen == {"127.0.0.1"}  # gloo's; the launcher has none
     assert len(children) == 2
-    assert not psutil.wait_procs(children, timeout=60)[1]
+    assert not psutil.wait_procs(children, timeout=600)[1]
     live = json.loads((tmp_path / "live.json").read_text())
     assert live["status"] == "KILLED"
     assert checkpoint.checkpoint_path(tmp_path, live["step"]).exists()
@@ -223,7 +221,7 @@ def launched(tmp_path: Path, code: str) -> subprocess.Popen[str]:
 
 def test_a_process_that_fails_ends_the_others_and_gives_its_code(tmp_path: Path) -> None:
     process = launched(tmp_path, "sys.exit(7) if os.environ['RANK'] == '1' else time.sleep(600)")
-    assert process.wait(timeout=60) == 7
+    assert process.wait(timeout=600) == 7
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
@@ -237,26 +235,18 @@ def test_a_signal_to_stop_reaches_every_process(tmp_path: Path, number: signal.S
     assert process.stdout is not None
     assert [process.stdout.readline() for _ in range(3)] == ["ready\n"] * 3
     process.send_signal(number)
-    assert process.communicate(timeout=60)[0] == "stopped\n" * 3
+    assert process.communicate(timeout=600)[0] == "stopped\n" * 3
     assert process.returncode == 128 + number
 
 
 def test_processes_that_end_well_end_well(tmp_path: Path) -> None:
-    assert launched(tmp_path, "").wait(timeout=60) == 0
+    assert launched(tmp_path, "").wait(timeout=600) == 0
 
 
 def test_the_ui_is_served_on_the_loopback_alone(tmp_path: Path) -> None:
-    """The server is given the address of Make's command, with a store and a port of its own."""
-    line = ["make", "--dry-run", "ui"]
-    said = subprocess.run(line, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
-    (host,) = re.findall(r"mlflow server[^&]*--host (\S+)", said.replace("\\\n", " "))
-    command = [PYTHON, "-m", "mlflow", "server", "--host", host, "--port", "0", "--workers", "1"]
-    command += ["--backend-store-uri", f"sqlite:///{tmp_path}/mlflow.db"]
-    environment = {
-        **os.environ,
-        "MLFLOW_DISABLE_TELEMETRY": "true",
-        "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
-    }
+    """The command of `make ui`, with a folder and a port of its own."""
+    command = [PYTHON, str(SCRIPTS / "browse_runs.py"), "--results", str(tmp_path), "--port", "0"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MLFLOW_")}
     server = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         process = psutil.Process(server.pid)
@@ -284,39 +274,20 @@ SECRETS = {
 PARTS = [*SECRETS.values(), "grace-2b7c41", "pass-c0ffee"]
 
 
-def project(folder: Path) -> Path:
-    """A copy of the project with a tiny config and corpus."""
-    for name in ("Snakefile", "scripts", "workflow", "envs", "profiles"):
-        source = REPOSITORY / name
-        (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / name)
-    config = {
-        "scale": "demo",
-        "corpus": {"name": "prose", "sources": ["folder:texts"], "test_fraction": 0.1},
-        "training": dict.fromkeys(("steps", "evaluate_every"), 30)
-        | {"batch_size": 4, "warmup_steps": 3, "log_every": 10, "test_sequences": 50},
-        "depth_width": {"vocab_size": 257, "context_length": 16, "widths": {1: [4, 8]}, "repeated": {}},
-    }
-    (folder / "config.yaml").write_text(yaml.safe_dump(config))
-    (folder / "texts").mkdir()
-    for name, text in topics.items():
-        (folder / "texts" / f"{name.replace('/', '_')}.txt").write_text(text, encoding="utf-8")
-    return folder
+@pytest.fixture
+def secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are in the environment, Snakemake's too."""
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name, value)
 
 
-def snakemake(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    line = [PYTHON, "-m", "snakemake", *arguments]
-    environment = {**os.environ, **SECRETS}
-    return subprocess.run(line, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-
-
+@pytest.mark.usefixtures("secrets")
 def test_no_secret_of_the_environment_is_in_any_file_or_output(tmp_path: Path) -> None:
     """Records, logs, Snakemake's own notes: everything that a run leaves, as talkative as it can be."""
-    folder = project(tmp_path)
-    target = "results/runs/depth_width/prose-V257-L1-d4-r4-H2-t30-s0/summary.json"
-    done = snakemake(folder, target, "--printshellcmds", "--verbose", "--cores", "2")
-    assert done.returncode == 0, done.stderr
-    assert (folder / target).exists()
-    files = [path for path in folder.rglob("*") if path.is_file()]
+    target = "results/runs/depth_width/prose-V300-L1-d4-r4-H2-t30-s0/summary.json"
+    done = Project(tmp_path).snakemake(target, "--printshellcmds", "--verbose", "--cores", "2")
+    assert (tmp_path / target).exists()
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert any(".snakemake/log" in str(path) for path in files)
     written = {str(path): path.read_bytes() for path in files} | {
         "output": (done.stdout + done.stderr).encode()
@@ -324,6 +295,7 @@ def test_no_secret_of_the_environment_is_in_any_file_or_output(tmp_path: Path) -
     assert not [name for name, content in written.items() for part in PARTS if part.encode() in content]
 
 
+@pytest.mark.usefixtures("secrets")
 @pytest.mark.parametrize(
     ("option", "sentence"),
     [
@@ -334,9 +306,7 @@ def test_no_secret_of_the_environment_is_in_any_file_or_output(tmp_path: Path) -
 def test_a_config_of_the_command_line_is_held_to_the_same(tmp_path: Path, option: str, sentence: str) -> None:
     folder = tmp_path / "project"
     folder.mkdir()
-    project(folder)
-    done = snakemake(folder, "--config", option, "--cores", "1")
-    assert done.returncode != 0
+    done = Project(folder).snakemake("--config", option, "--cores", "1", ok=False)
     assert sentence in done.stderr
     assert "Traceback" not in done.stderr
     assert not (folder / "results").exists()

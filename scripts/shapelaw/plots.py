@@ -103,7 +103,7 @@ def short_number(value: float) -> str:
     return f"{value:.3g}"
 
 
-def say(axes: Axes, text: str, at: tuple[float, float] = (0.5, 0.5)) -> None:
+def explain(axes: Axes, text: str, at: tuple[float, float] = (0.5, 0.5)) -> None:
     """State in words what could not be drawn; `at` is the middle of the box as a share of the axes."""
     axes.text(
         *at,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +22,7 @@ from shapelaw.tracking.waiting import Progress
 FULL_LENGTH = bool(os.environ.get("FULL_LENGTH"))
 NOTICE = 10.0 if FULL_LENGTH else 1.0  # seconds until a slow answer is said
 OUTAGE = 60.0 if FULL_LENGTH else 1.0  # seconds
-DELAY = 30.0 if FULL_LENGTH else 1.0  # seconds an answer
+DELAY = 30.0 if FULL_LENGTH else 3.0  # seconds an answer
 RUNS = 2 if FULL_LENGTH else 3
 SLOW, WAITING, BACK = "The tracker is slow: ", "Waiting up to ", "The tracker is back after "
 
@@ -34,12 +34,28 @@ def with_runs(place: Place, number: int = RUNS) -> Place:
     return place
 
 
+class HeldProgress(Progress):
+    """Holds the import after so many runs until it may go on: a fault then comes between two runs, not too late."""
+
+    def __init__(self, say: Callable[[str], None], hold_after: int | None) -> None:
+        # a reason is said again after some time, which a slow machine may need
+        super().__init__(say, NOTICE, repeat=3600.0)
+        self.hold_after, self.held, self.go_on = hold_after, threading.Event(), threading.Event()
+
+    def advance(self) -> None:
+        super().advance()
+        if self.done == self.hold_after:
+            self.at("")
+            self.held.set()
+            self.go_on.wait()
+
+
 @dataclass
 class Import:
     """An import that goes on beside the test."""
 
     place: Place
-    progress: Progress
+    progress: HeldProgress
     said: list[str] = field(default_factory=list)
     outcome: Outcome | None = None
 
@@ -49,18 +65,26 @@ class Import:
 
     def wait_for_word(self, start: str) -> str:
         """The first sentence with that beginning, when it is said."""
-        wait_for(lambda: bool(self.sentences(start)), 180)
+        wait_for(lambda: bool(self.sentences(start)))
         return self.sentences(start)[0]
 
-    def wait_for_runs(self, number: int) -> None:
-        wait_for(lambda: self.progress.done >= number, 60)
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """The import stands still after the run that `importing` was told."""
+        wait_for(self.progress.held.is_set)
+        yield
+        self.progress.go_on.set()
 
 
 @contextmanager
-def importing(place: Place) -> Iterator[Import]:
-    """Import in a thread; at the end of the block wait until it is done."""
+def importing(place: Place, hold_after: int | None = None) -> Iterator[Import]:
+    """Import in a thread; at the end of the block wait until it is done.
+
+    Args:
+        hold_after: after so many runs it waits for `Import.held`.
+    """
     said: list[str] = []
-    work = Import(place, Progress(said.append, NOTICE), said)
+    work = Import(place, HeldProgress(said.append, hold_after), said)
 
     def run() -> None:
         work.outcome = import_study(

@@ -1,28 +1,23 @@
-"""Real faults: a proxy that delays, refuses or loses answers, a database held by another process, a full disk."""
+"""Real faults: a proxy that delays, refuses or loses answers, a database held by another process."""
 
 from __future__ import annotations
 
 import http.client
-import os
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import pytest
-
 HOP = {"transfer-encoding", "connection", "content-length", "host"}  # of one connection, not of the message
 _HOLD = """
 import sqlite3, sys
-connection = sqlite3.connect(sys.argv[1], timeout=60)
+connection = sqlite3.connect(sys.argv[1], timeout=600)
 connection.execute("BEGIN EXCLUSIVE")
 print("held", flush=True)
 sys.stdin.read()
@@ -120,41 +115,4 @@ def held_by_another_process(database: Path) -> Iterator[None]:
         assert process.stdout.readline() == "held\n"
         yield
     finally:
-        process.communicate(timeout=20)
-
-
-@contextmanager
-def small_disk(folder: Path, size: str, files: int = 0) -> Iterator[Path]:
-    """A real file system of that size, and of that many files; skips the test where nobody may mount one."""
-    folder.mkdir(exist_ok=True)
-    options = f"size={size}" + (f",nr_inodes={files}" if files else "")
-    command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
-    mounted = subprocess.run(command, capture_output=True, text=True)
-    if mounted.returncode:
-        pytest.skip(f"a small disk can't be mounted (it takes root): {mounted.stderr.strip()}")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
-
-
-@cache
-def may_mount() -> bool:
-    """Whether a small disk can be had here."""
-    with tempfile.TemporaryDirectory() as folder:
-        command = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder]
-        if subprocess.run(command, capture_output=True).returncode:
-            return False
-        subprocess.run(["umount", folder], check=True)
-    return True
-
-
-def fill(disk: Path, leave: int = 0) -> Path:
-    """Fill a disk up, but for some bytes; the file that does it."""
-    ballast = disk / "ballast"
-    with ballast.open("wb", buffering=0) as file, suppress(OSError):
-        while True:
-            file.write(bytes(4096))
-    if leave:
-        os.truncate(ballast, max(0, ballast.stat().st_size - leave))
-    return ballast
+        process.communicate()

@@ -63,7 +63,7 @@ class Server:
             self.process = subprocess.Popen(
                 command, cwd=self.folder, env=environment, stdout=log, stderr=log, start_new_session=True
             )
-        wait_for(lambda: _answers(f"{self.uri}/health"), 120)
+        wait_for(lambda: _answers(f"{self.uri}/health"))
 
     def signal(self, number: signal.Signals) -> None:
         """To the server and its workers."""
@@ -74,7 +74,7 @@ class Server:
         """No word of goodbye."""
         self.signal(signal.SIGKILL)
         assert self.process
-        self.process.wait(20)
+        self.process.wait()
         self.process = None
 
 
@@ -133,13 +133,13 @@ def free_port() -> int:
 
 def _answers(url: str) -> bool:
     try:
-        return bool(urllib.request.urlopen(url, timeout=2).status == 200)
+        return bool(urllib.request.urlopen(url, timeout=30).status == 200)
     except OSError:
         return False
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 20) -> None:
-    """Fail if the condition does not come true in time."""
+def wait_for(condition: Callable[[], bool], seconds: float = 600) -> None:
+    """Wait until the condition is true; so long in vain is a failure on the slowest machine."""
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "waited too long"

@@ -18,7 +18,6 @@ import pytest
 import sqlalchemy
 from places import free_port
 
-PACKAGE = "postgresql"
 _numbers = count()
 
 
@@ -64,7 +63,9 @@ class Cluster:
 def cluster() -> Iterator[Cluster]:
     """A running cluster; skips the test where there can't be one."""
     pytest.importorskip("psycopg2", reason="the Python package psycopg2 is not installed")
-    programs = _programs() or _install()
+    programs = _programs()
+    if programs is None:
+        pytest.skip("PostgreSQL is not installed (Debian: apt-get install postgresql)")
     folder = Path(tempfile.mkdtemp(prefix="shapelaw-postgres-"))
     made = Cluster(programs, folder, free_port(), secrets.token_hex(8))
     try:
@@ -98,28 +99,6 @@ def _programs() -> Path | None:
             return folder
     found = shutil.which("initdb")
     return Path(found).parent if found and shutil.which("pg_ctl") else None
-
-
-def _install() -> Path:
-    """Debian's package, without the cluster that it would start."""
-    if os.geteuid() != 0 or not shutil.which("apt-get"):
-        pytest.skip(f"PostgreSQL is not installed (Debian: apt-get install {PACKAGE})")
-    install = ["apt-get", "-qq", "-o", "DPkg::Lock::Timeout=120", "install", "-y", "--no-install-recommends"]
-    settings = "/etc/postgresql-common/createcluster.conf"
-    for command in (
-        ["apt-get", "-qq", "update"],
-        [*install, "postgresql-common"],
-        ["pg_conftool", settings, "set", "create_main_cluster", "false"],
-        [*install, PACKAGE],
-    ):
-        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True)
-        if done.returncode:
-            pytest.skip(f"PostgreSQL can't be installed ({' '.join(command)}): {done.stderr.strip()[-200:]}")
-    programs = _programs()
-    if programs is None:
-        pytest.skip(f"PostgreSQL is not where Debian's package {PACKAGE} puts it")
-    return programs
 
 
 def _give_away(folder: Path) -> None:

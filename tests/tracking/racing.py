@@ -31,9 +31,9 @@ def race(
     ]
     for process in processes:
         process.start()
-    said = [sentences.get(timeout=300) for _ in processes]
+    said = [sentences.get(timeout=1800) for _ in processes]
     for process in processes:
-        process.join(60)
+        process.join()
     assert [process.exitcode for process in processes] == [0] * len(processes)
     return said
 
@@ -48,9 +48,9 @@ def _import(
 ) -> None:
     said: list[str] = []
     for study in studies:
-        barrier.wait(120)
-        import_study(results, study, uri, patience=60, say=said.append)
+        barrier.wait(900)
+        import_study(results, study, uri, patience=600, say=said.append)
         if files:
-            barrier.wait(120)
+            barrier.wait(900)
             log_summary(open_store(uri, results), study, files, None)
     sentences.put(said)

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from disks import fill, may_mount, small_disk
 from disturbed import (
     BACK,
     DELAY,
@@ -32,7 +33,7 @@ from disturbed import (
     undisturbed,
     with_runs,
 )
-from faults import Weather, fill, held_by_another_process, may_mount, proxy, small_disk
+from faults import Weather, held_by_another_process, proxy
 from made_records import make_run, write_finished
 from places import SCRIPTS, Place, Script, Server, serving, wait_for
 from small import small_run
@@ -103,9 +104,9 @@ def behind(remote: Place, weather: Weather) -> Place:
 
 
 def test_a_server_that_stops_and_goes_on(remote: Place, tracker: Tracker, check: Check) -> None:
-    with importing(remote) as work:
-        work.wait_for_runs(1)
-        tracker.server.signal(signal.SIGSTOP)
+    with importing(remote, hold_after=1) as work:
+        with work.held():
+            tracker.server.signal(signal.SIGSTOP)
         work.wait_for_word(SLOW)
         time.sleep(OUTAGE)
         tracker.server.signal(signal.SIGCONT)
@@ -117,10 +118,10 @@ def test_a_server_that_stops_for_longer_than_a_request_waits(
 ) -> None:
     """What it does with the requests that nobody waits for any more, when it goes on, must not double a run."""
     if not FULL_LENGTH:
-        monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "1")
-    with importing(remote) as work:
-        work.wait_for_runs(1)
-        tracker.server.signal(signal.SIGSTOP)
+        monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "5")
+    with importing(remote, hold_after=1) as work:
+        with work.held():
+            tracker.server.signal(signal.SIGSTOP)
         sentence = work.wait_for_word(WAITING)
         time.sleep(OUTAGE)
         tracker.server.signal(signal.SIGCONT)
@@ -133,9 +134,9 @@ def test_a_server_that_stops_for_longer_than_a_request_waits(
 
 
 def test_a_server_that_is_killed_and_comes_back(remote: Place, tracker: Tracker, check: Check) -> None:
-    with importing(remote) as work:
-        work.wait_for_runs(1)
-        tracker.server.kill()
+    with importing(remote, hold_after=1) as work:
+        with work.held():
+            tracker.server.kill()
         sentence = work.wait_for_word(WAITING)
         time.sleep(OUTAGE if FULL_LENGTH else 0)
         tracker.server.start()
@@ -146,9 +147,9 @@ def test_a_server_that_is_killed_and_comes_back(remote: Place, tracker: Tracker,
 
 
 def test_a_server_that_is_slow(behind: Place, weather: Weather, check: Check) -> None:
-    with importing(behind) as work:
-        work.wait_for_runs(RUNS - 1)
-        weather.delay = DELAY
+    with importing(behind, hold_after=RUNS - 1) as work:
+        with work.held():
+            weather.delay = DELAY
         sentence = work.wait_for_word(SLOW)
         if not FULL_LENGTH:
             weather.delay = 0.0
@@ -159,9 +160,9 @@ def test_a_server_that_is_slow(behind: Place, weather: Weather, check: Check) ->
 
 
 def test_a_server_that_answers_500(behind: Place, weather: Weather, check: Check) -> None:
-    with importing(behind) as work:
-        work.wait_for_runs(1)
-        weather.fault = lambda _: "refuse"
+    with importing(behind, hold_after=1) as work:
+        with work.held():
+            weather.fault = lambda _: "refuse"
         sentence = work.wait_for_word(WAITING)
         time.sleep(OUTAGE if FULL_LENGTH else 0)
         weather.fault = lambda _: ""
@@ -187,11 +188,11 @@ def test_answers_that_fail_or_get_lost_now_and_then(behind: Place, weather: Weat
 
 def test_a_database_that_another_process_holds(place: Place, check: Check) -> None:
     with_runs(place)
-    with importing(place) as work:
-        work.wait_for_runs(1)
-        with held_by_another_process(place.results / "mlflow.db"):
-            work.wait_for_word(SLOW)
-            time.sleep(OUTAGE)
+    with importing(place, hold_after=1) as work, ExitStack() as held:
+        with work.held():
+            held.enter_context(held_by_another_process(place.results / "mlflow.db"))
+        work.wait_for_word(SLOW)
+        time.sleep(OUTAGE)
     check(work)
 
 
@@ -225,9 +226,9 @@ def test_a_full_disk_where_the_store_is_to_be_made(tmp_path: Path, check: Check)
 def test_a_full_disk_under_the_server(remote: Place, tracker: Tracker, check: Check) -> None:
     if tracker.disk is None:
         pytest.skip("this machine lets nobody mount a small disk")
-    with importing(remote) as work:
-        work.wait_for_runs(1)
-        ballast = fill(tracker.disk)
+    with importing(remote, hold_after=1) as work:
+        with work.held():
+            ballast = fill(tracker.disk)
         sentence = work.wait_for_word(WAITING)
         time.sleep(OUTAGE if FULL_LENGTH else 0)
         ballast.unlink()
@@ -339,10 +340,10 @@ def test_training_never_notices_and_its_run_arrives_later(
         assert (disturbed.stdout, disturbed.stderr) == (alone.stdout, alone.stderr)
         assert history(results) == history(tmp_path / "alone")
         store = open_store(uri, results)
-        wait_for(lambda: store.client.get_experiment_by_name(run.study) is not None, 60)
-        wait_for(lambda: run.key in content(store, run.study), 60)
+        wait_for(lambda: store.client.get_experiment_by_name(run.study) is not None)
+        wait_for(lambda: run.key in content(store, run.study))
         follower.send_signal(signal.SIGTERM)
-        sentences.append(follower.communicate(timeout=60)[1])
+        sentences.append(follower.communicate()[1])
         assert follower.returncode == 0
         arguments = ["--results", results, "--uri", uri, "--study", run.study]
         done = script("import_runs.py", *arguments, "--out", tmp_path / "runs.parquet")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -113,13 +114,15 @@ def test_an_importer_waits_for_a_server_that_starts_late(place: Place, tmp_path:
     write_finished(place.results, make_run(place.study))
     said: list[str] = []
     uri = f"http://127.0.0.1:{free_port()}"
-    importing = threading.Thread(target=import_study, args=(place.results, place.study, uri, 60, said.append))
+    importing = threading.Thread(
+        target=import_study, args=(place.results, place.study, uri, 600, said.append)
+    )
     importing.start()
     wait_for(lambda: bool(said))
     with serve(place.uri, tmp_path, int(uri.rpartition(":")[2])):
-        importing.join(30)
+        importing.join(600)
     assert set(active_runs(place.store(), place.study)) == {make_run(place.study).key}
-    assert len(said) < 3, "the same reason is said once"
+    assert len([each for each in said if each.startswith("Waiting")]) == 1, "the same reason is said once"
 
 
 def test_an_importer_waits_for_a_locked_database(place: Place) -> None:
@@ -128,13 +131,13 @@ def test_an_importer_waits_for_a_locked_database(place: Place) -> None:
     holder.execute("BEGIN EXCLUSIVE")
     said: list[str] = []
     importing = threading.Thread(
-        target=import_study, args=(place.results, place.study, place.uri, 60, said.append)
+        target=import_study, args=(place.results, place.study, place.uri, 600, said.append)
     )
     importing.start()
     wait_for(lambda: bool(said))
     holder.rollback()
     holder.close()
-    importing.join(30)
+    importing.join(600)
     assert "database is locked" in said[0]
     assert set(active_runs(place.store(), place.study)) == {make_run(place.study).key}
 
@@ -159,7 +162,7 @@ def test_two_importers_of_a_new_store_wait_for_each_other(tmp_path: Path) -> Non
             assert "Another importer is writing" in process.stderr.readline()
         assert not (tmp_path / "mlflow.db").exists()
     for process in both:
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate()
         assert process.returncode == 0, errors
     store = open_store(default_uri(tmp_path), tmp_path)
     assert [list(active_runs(store, study)) for study in studies] == [
@@ -168,17 +171,27 @@ def test_two_importers_of_a_new_store_wait_for_each_other(tmp_path: Path) -> Non
 
 
 def test_a_creation_that_was_killed_leaves_no_store_and_the_next_one_is_whole(tmp_path: Path) -> None:
-    command = [sys.executable, str(SCRIPTS / "follow_runs.py"), "--once", "--results", str(tmp_path)]
-    process = subprocess.Popen(command)
-    wait_for(lambda: bool([*tmp_path.glob(".mlflow.db.*.new")]) or process.poll() is not None)
-    process.kill()
-    process.wait()
-    assert not (tmp_path / "mlflow.db").exists(), "killed too late to show anything"
+    command = [sys.executable, str(SCRIPTS / "follow_runs.py"), "--once", "--notice", "600"]
+    command += ["--results", str(tmp_path)]
+    for _ in range(20):  # where the test gets no time of the machine it kills too late, and tries again
+        (tmp_path / "mlflow.db").unlink(missing_ok=True)
+        process = subprocess.Popen(command)
+        wait_for(lambda process=process: begun(tmp_path) or process.poll() is not None)  # type: ignore[misc]
+        process.kill()
+        assert process.wait() in (0, -signal.SIGKILL)
+        if killed := begun(tmp_path) and not (tmp_path / "mlflow.db").exists():
+            break
+    assert killed, "always too late"
     again = subprocess.run(command, capture_output=True, text=True, check=True)
     assert again.stdout + again.stderr == ""
     store = open_store(default_uri(tmp_path), tmp_path)
     assert [e.name for e in store.client.search_experiments()] == ["Default"]
     assert sorted(os.listdir(tmp_path)) == ["mlflow.db", LOCK_NAME]
+
+
+def begun(folder: Path) -> bool:
+    """Whether a store is being made."""
+    return bool([*folder.glob(".mlflow.db.*.new")])
 
 
 def test_waiting_ends_when_the_user_says_so(tmp_path: Path) -> None:

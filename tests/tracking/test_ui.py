@@ -55,7 +55,7 @@ def test_a_user_finds_the_study_its_runs_and_a_loss_curve(place: Place, browser:
     def wait(look: Callable[[], Any], what: str) -> None:
         # the page draws itself bit by bit, so what was found may be replaced or covered a moment later
         changing = (StaleElementReferenceException, ElementClickInterceptedException)
-        WebDriverWait(browser, 60, 0.1, changing).until(lambda _: look(), f"{what} is not on the page")
+        WebDriverWait(browser, 300, 0.1, changing).until(lambda _: look(), f"{what} is not on the page")
 
     def find(xpath: str, use: Callable[[Any], Any] = lambda element: element) -> None:
         def look() -> bool:

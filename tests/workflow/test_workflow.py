@@ -114,6 +114,31 @@ def test_a_run_that_diverges_is_named_and_costs_no_other(tmp_path: Path) -> None
     assert set(project.trained()) == KEYS
 
 
+@pytest.mark.parametrize(("runs_per_job", "rule"), [(1, "train"), (2, "train_pack")])
+def test_the_log_has_every_attempt(tmp_path: Path, runs_per_job: int, rule: str) -> None:
+    """Snakemake deletes a job's log before it tries again; the first failure's reason is wanted most."""
+    project = Project(tmp_path)
+    project.configure(
+        training={**CONFIG["training"], "learning_rate": 1e20, "warmup_steps": 0},
+        execution={"runs_per_job": runs_per_job},
+    )
+    key = "prose-V300-L1-d4-r4-H2-t30-s0"
+    target = f"results/runs/depth_width/{key}/summary.json"
+    attempts = {1: 3, 2: 1}[runs_per_job]  # a pack notes what became of its runs and is done
+    project.snakemake(target, "--retries", str(attempts - 1), "--quiet", "rules", ok=False)
+    if attempts == 1:  # as after the pack's deletion
+        project.snakemake(target, "--forcerun", "train_pack", "--quiet", "rules", ok=False)
+        attempts = 2
+    (log,) = [
+        path.read_text()
+        for path in (project.folder / "results/logs" / rule / "depth_width").glob("*.log")
+        if f"The loss of {key}" in path.read_text()
+    ]
+    assert log.count("\n== ") + log.startswith("== ") == attempts
+    said = [line for line in log.splitlines() if line.startswith(f"The loss of {key}")]
+    assert ["It is not tried again" in line for line in said] == [False, *[True] * (attempts - 1)]
+
+
 @pytest.mark.parametrize("arguments", [(), ("-n",), ("plan",)])
 def test_a_wrong_config_is_told_before_anything_runs(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     project = Project(tmp_path)

@@ -3,6 +3,8 @@
 #
 # `exec`: a scheduler's SIGTERM reaches the shell too, which would end there and then.
 #
+# The log is a link: Snakemake deletes it before each attempt, and the first failure's reason must not go with it.
+#
 # Three rules that differ in which runs they take, by their estimated time: so a cluster profile can submit each as
 # job arrays and send it where it belongs. Small runs can share a job (execution.runs_per_job): a pack trains them,
 # and their own rule only takes the record.
@@ -32,7 +34,8 @@ rule train_large:
     message:
         "training {wildcards.key}"
     shell:
-        "exec python $LAUNCH $SCRIPTS/train.py --spec {params.spec:q} --train-store {input.train_store}"
+        "ln -sf {wildcards.key}.attempts {log} && echo \"== $(date '+%F %T') on $(hostname)\" >> {log}"
+        " && exec python $LAUNCH $SCRIPTS/train.py --spec {params.spec:q} --train-store {input.train_store}"
         " --test-store {input.test_store} --out results/runs/{wildcards.study}/{wildcards.key}"
         " --checkpoints results/checkpoints/{wildcards.study}/{wildcards.key}"
         " --checkpoint-minutes $CHECKPOINT_MINUTES --wait-minutes $WAIT_MINUTES --threads {threads}"
@@ -76,7 +79,8 @@ else:
         message:
             "training the small runs of pack {wildcards.pack} of {wildcards.study}"
         shell:
-            "exec python $SCRIPTS/train_pack.py --specs {params.specs:q} --train-store {input.train_store}"
+            "ln -sf {wildcards.pack}.attempts {log} && echo \"== $(date '+%F %T') on $(hostname)\" >> {log}"
+            " && exec python $SCRIPTS/train_pack.py --specs {params.specs:q} --train-store {input.train_store}"
             " --test-store {input.test_store} --checkpoints results/checkpoints --out {output}"
             " --checkpoint-minutes $CHECKPOINT_MINUTES --wait-minutes $WAIT_MINUTES --threads {threads}"
             " --tag config_hash=$CONFIG_HASH $SLURM_OPTIONS >> {log} 2>&1"

@@ -18,9 +18,9 @@ from shapelaw.plots import (
     PAGE,
     SECOND,
     THIRD,
+    explain,
     new_figure,
     ordered_colors,
-    say,
     size_axis,
     style,
 )
@@ -52,7 +52,7 @@ def loss_figure(pairs: Sequence[Pair], loss_label: str) -> Figure:
         if not pairs:
             figure, axes = new_figure(width=PAGE, height=1.5)
             axes[0, 0].set_axis_off()
-            say(axes[0, 0], "No two depths to compare.")
+            explain(axes[0, 0], "No two depths to compare.")
             return figure
         columns = 2 if len(pairs) == 4 else min(PANELS_A_ROW, len(pairs))
         blocks = -(-len(pairs) // columns)
@@ -175,7 +175,7 @@ def best_depth_figure(runs: Runs) -> Figure:
         if not ranking.params.size:
             figure, axes = new_figure(width=PAGE * 0.72, height=1.5)
             axes[0, 0].set_axis_off()
-            say(axes[0, 0], "No size that two depths have, so none is the best.")
+            explain(axes[0, 0], "No size that two depths have, so none is the best.")
             return figure
         figure, axes = new_figure(2, 1, width=PAGE * 0.72, height=3.0, height_ratios=[5, 1], sharex=True)
         upper, strip = axes[:, 0]
@@ -291,7 +291,7 @@ def _draw_sizes(axis: Axes, analysis: Analysis, up_to: float | None) -> None:
         axis.set_title("too shallow above the curve, too deep below it")
     else:
         axis.set_title("No curve")
-        say(axis, fill(reason, 40), at=(0.66, 0.35) if up_to else (0.5, 0.86))
+        explain(axis, fill(reason, 40), at=(0.66, 0.35) if up_to else (0.5, 0.86))
     size_axis(axis, "y")
     axis.set_xlabel("depth L")
     axis.set_ylabel("non-embedding parameters")

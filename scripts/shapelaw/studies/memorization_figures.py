@@ -20,9 +20,9 @@ from shapelaw.plots import (
     INK,
     MUTED,
     PAGE,
+    explain,
     new_figure,
     ordered_colors,
-    say,
     short_number,
     style,
 )
@@ -88,7 +88,7 @@ def per_head_figure(analysis: Analysis) -> Figure:
             figure.legend(loc="outside lower center")
         else:
             axis.set(xticks=[], yticks=[])
-            say(axis, "No line in H is fitted: too few points\nbelow saturation.")
+            explain(axis, "No line in H is fitted: too few points\nbelow saturation.")
         return figure
 
 
@@ -126,7 +126,7 @@ def capacity_figure(analysis: Analysis) -> Figure:
         axis.set_ylabel("T at 99% accuracy")
         if not groups:
             axis.set(xticks=[], yticks=[])
-            say(axis, "No runs of a classification task.")
+            explain(axis, "No runs of a classification task.")
             return figure
         axis.set_yscale("log")
         axis.plot([], [], ":", color=MUTED, label="theory: at least")

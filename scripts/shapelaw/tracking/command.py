@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import traceback
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
-from shapelaw.errors import UserError
+from shapelaw.errors import UserError, say
 from shapelaw.tracking.redaction import URI_VARIABLE, redact
 from shapelaw.tracking.waiting import NOTICE, TrackerDown
 
@@ -94,9 +92,3 @@ def check_results(results: Path) -> Path:
     if not results.is_dir():
         raise UserError(f"There is no results folder {results}; train first, or correct --results.")
     return results
-
-
-def say(sentence: str) -> None:
-    """Tell the user, on standard error; where that is a file on a full disk, there is no place left to say it."""
-    with suppress(OSError):
-        print(sentence, file=sys.stderr, flush=True)

@@ -5,14 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 from shapelaw.corpora.token_store import TokenStore, open_token_store
-from shapelaw.errors import UserError
+from shapelaw.errors import UserError, say
 from shapelaw.training.loop import Stopped
 from shapelaw.training.trainer import Execution, TrainingFailed
 
@@ -109,5 +107,4 @@ def exit_code_of(action: Callable[[], None], linger_seconds: float) -> int:
 def say_failure(error: Exception) -> None:
     """Print an error's sentence; of several processes of one run, the first one says what all would."""
     if isinstance(error, UserError) or os.environ.get("RANK", "0") == "0":
-        with suppress(OSError):  # a log on a full disk; the exit code still tells
-            print(error, file=sys.stderr, flush=True)
+        say(error)

@@ -11,7 +11,7 @@ import torch
 
 from shapelaw import records
 from shapelaw.corpora.token_store import TokenStore
-from shapelaw.errors import UserError
+from shapelaw.errors import UserError, say
 from shapelaw.files import WriteFailed
 from shapelaw.runs import AnyRun, Run
 from shapelaw.training import checkpoint
@@ -20,14 +20,13 @@ from shapelaw.training.hardware import choose_device, start_afresh
 from shapelaw.training.journal import Journal
 from shapelaw.training.signals import StopRequest
 from shapelaw.training.trainer import (
-    DiskFull,
     Diverged,
     Execution,
+    NotWritten,
     Progress,
     Trainer,
     TrainingFailed,
     identity,
-    say,
 )
 
 
@@ -53,7 +52,7 @@ def train(
         UserError: data and spec don't fit, or the device can't do what the spec asks.
         Stopped: SIGTERM, SIGUSR1 or SIGINT came; start again to resume.
         Diverged: the loss is not finite, in this attempt or an earlier one.
-        DiskFull: the disk is full; a checkpoint that can be read is left.
+        NotWritten: the disk is full; a checkpoint that can be read is left.
     """
     device = choose_device(execution.device, run.training.precision)
     if execution.threads is not None:
@@ -81,7 +80,7 @@ def train(
                 journal.start(trainer.progress.step, trainer.progress.rows)
             _train(trainer, journal, stop, execution)
         except WriteFailed as error:
-            raise DiskFull(_unwritten(run, out, journal, error)) from error
+            raise NotWritten(_unwritten(run, out, journal, error)) from error
 
 
 @contextmanager

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from shapelaw import records
+from shapelaw.errors import say
 from shapelaw.files import WriteFailed
 from shapelaw.memorizers import MemorizationRun
 from shapelaw.training import checkpoint
@@ -24,7 +25,7 @@ from shapelaw.training.journal import Journal
 from shapelaw.training.loop import Stopped, lock_of
 from shapelaw.training.packed import Evaluation, Pack, can_compile, keep_freed_memory
 from shapelaw.training.signals import StopRequest
-from shapelaw.training.trainer import DiskFull, Execution, say
+from shapelaw.training.trainer import Execution, NotWritten
 
 SATURATED = 0.99  # a head is saturated for an example whose largest attention weight is above (appendix H)
 ATTENTION = "attention.npz"
@@ -56,7 +57,7 @@ def train_memorizers(
     Raises:
         UserError: the device can't do what is asked, or another process trains the pack.
         Stopped: SIGTERM, SIGUSR1 or SIGINT came; start again to resume.
-        DiskFull: the disk is full; a checkpoint that can be read is left.
+        NotWritten: the disk is full; a checkpoint that can be read is left.
     """
     device = choose_device(execution.device, "float32")
     if execution.threads is not None:
@@ -77,7 +78,7 @@ def train_memorizers(
         try:
             outcomes = _train_all(models, mark, folder, device, execution, stop)
         except WriteFailed as error:
-            raise DiskFull(
+            raise NotWritten(
                 f"{str(error).removesuffix('.')}: {checkpoint.where_to_resume(folder)}."
             ) from error
         if stop.received:  # it came with the last step; what the caller would do next is not begun

@@ -6,10 +6,9 @@ Data order, dropout and learning rate are pure functions of (seed, step); a chec
 from __future__ import annotations
 
 import math
-import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
 from shapelaw.corpora.token_store import TokenStore, gather_windows
-from shapelaw.errors import UserError
+from shapelaw.errors import UserError, say
 from shapelaw.files import WriteFailed
 from shapelaw.models.decoder import Decoder, initialise, parameter_groups
 from shapelaw.runs import Run, Training
@@ -62,8 +61,8 @@ class Diverged(TrainingFailed):
     """A loss or a gradient is not finite: the same run would come to the same step again."""
 
 
-class DiskFull(TrainingFailed):
-    """The disk is full, read-only or broken: started again with space, the run goes on."""
+class NotWritten(TrainingFailed):
+    """A checkpoint or a record can't be written (a full disk, mostly): started again with space, the run goes on."""
 
 
 @dataclass
@@ -169,7 +168,7 @@ class Trainer:
         """Write a checkpoint; only rank 0 has anything to do.
 
         Raises:
-            DiskFull: the checkpoints before are untouched.
+            NotWritten: the checkpoints before are untouched.
         """
         if not self.ranks.first:
             return
@@ -190,7 +189,7 @@ class Trainer:
         try:
             checkpoint.save_checkpoint(self.checkpoints, progress.step, state)
         except WriteFailed as error:
-            raise DiskFull(
+            raise NotWritten(
                 f"The checkpoint of step {progress.step} can't be written to {self.checkpoints} ({error.reason}); "
                 f"{error.advice}: {checkpoint.where_to_resume(self.checkpoints)}."
             ) from error
@@ -344,9 +343,3 @@ def make_optimizer(model: Decoder, training: Training) -> torch.optim.Optimizer:
         betas=(training.beta1, training.beta2),
         fused=True,
     )
-
-
-def say(sentence: str) -> None:
-    """Tell the user, on standard error; where that is a file on a full disk, there is no place left to say it."""
-    with suppress(OSError):
-        print(f"shapelaw: {sentence}", file=sys.stderr, flush=True)

@@ -1,0 +1,112 @@
+"""Show the runs in MLflow's UI, live while jobs run, until interrupted (Ctrl-C).
+
+A database (SQLite, PostgreSQL, ...) is served on this machine's loopback interface. A tracking server has a UI already:
+its address is said. In both cases the records of all studies are followed into the store meanwhile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import yaml
+
+from shapelaw.config import load_config
+from shapelaw.errors import UserError, say
+from shapelaw.tracking.command import check_results, exit_code, tracking_uri
+from shapelaw.tracking.redaction import URI_VARIABLE, redact
+
+SCRIPTS = Path(__file__).resolve().parent
+HOST = "127.0.0.1"
+PAGE = "#/experiments?workflowType=machine_learning"
+
+
+def _configured_uri(config: Path) -> str | None:
+    """The tracking.uri of a config.yaml.
+
+    Raises:
+        UserError: the config can't be read or is wrong.
+    """
+    try:
+        values = yaml.safe_load(config.read_text())
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise UserError(
+            f"{config} can't be read ({str(error).splitlines()[0]}); correct --config."
+        ) from error
+    return load_config(values, SCRIPTS.parent / "workflow" / "scales", config.parent).tracking.uri
+
+
+@contextmanager
+def _started(command: Sequence[str], environment: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that is stopped at the end."""
+    process = subprocess.Popen(command, env=environment)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _browse(uri: str, results: Path, port: int) -> int:
+    """Follow and, where the store is a database, serve; the exit code of what ended."""
+    # by the environment: other users see a command line, and the URI may hold a password
+    environment = {**os.environ, URI_VARIABLE: uri, "MLFLOW_BACKEND_STORE_URI": uri}
+    environment["MLFLOW_SERVER_ENABLE_JOB_EXECUTION"] = (
+        "false"  # eight helper processes that nothing here needs
+    )
+    follow = [sys.executable, str(SCRIPTS / "follow_runs.py"), "--results", str(results)]
+    if urlsplit(uri).scheme in ("http", "https"):
+        address = redact(uri, uri).replace("***@", "").partition("?")[0].rstrip("/")
+        say(f"Open {address}/{PAGE}: the runs are tracked by that server, so none is started here.")
+        with _started(follow, environment) as follower:
+            return follower.wait()
+    # the store is made ready first, by one process; then the importer follows while the server shows it
+    if code := subprocess.run([*follow, "--once"], env=environment, check=False).returncode:
+        return code
+    serve = [sys.executable, "-m", "mlflow", "server", "--host", HOST, "--port", str(port), "--workers", "1"]
+    serve += ["--artifacts-destination", str(results / "mlartifacts")]
+    say(f"Open http://{HOST}:{port}/{PAGE} (Ctrl-C ends it).")
+    with _started(follow, environment), _started(serve, environment) as server:
+        return server.wait()
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--results", required=True, type=Path, help="results folder: runs/, checkpoints/")
+    parser.add_argument("--config", type=Path, help="a config.yaml: the store is its tracking.uri")
+    parser.add_argument(
+        "--uri",
+        help="tracking URI, before --config's (default: MLFLOW_TRACKING_URI, else SQLite at <results>/mlflow.db)",
+    )
+    parser.add_argument("--port", type=int, default=5000, help="of the UI (default 5000)")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Parse the command line and browse."""
+    arguments = _arguments()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+    def choose() -> None:
+        if arguments.uri is None and arguments.config is not None:
+            arguments.uri = _configured_uri(arguments.config)
+        arguments.uri = tracking_uri(arguments, check_results(arguments.results))
+
+    if code := exit_code(choose, arguments.uri):
+        return code
+    with suppress(KeyboardInterrupt):
+        return _browse(arguments.uri, arguments.results, arguments.port)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
