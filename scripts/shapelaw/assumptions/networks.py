@@ -18,8 +18,16 @@ import numpy.typing as npt
 import safetensors.torch
 import torch
 from torch import Tensor, nn
-from transformers import BertConfig, BertModel, Dinov2Config, Dinov2Model, GPT2Config, GPT2Model
-from transformers import ViTConfig, ViTModel
+from transformers import (
+    BertConfig,
+    BertModel,
+    Dinov2Config,
+    Dinov2Model,
+    GPT2Config,
+    GPT2Model,
+    ViTConfig,
+    ViTModel,
+)
 
 from shapelaw.assumptions.onnx_weights import read_onnx_weights
 from shapelaw.corpora.wikipedia import Wheel, fetch_wheel
@@ -260,7 +268,11 @@ def _dino_config() -> Dinov2Config:
 
 def _bert_config() -> BertConfig:
     return BertConfig(
-        vocab_size=30_522, hidden_size=384, num_attention_heads=12, num_hidden_layers=1, intermediate_size=1536
+        vocab_size=30_522,
+        hidden_size=384,
+        num_attention_heads=12,
+        num_hidden_layers=1,
+        intermediate_size=1536,
     )
 
 

@@ -123,7 +123,9 @@ def images_of_folder(folder: Path, count: int, side: int) -> Images:
                         continue
                     resized = image.resize((side, side), Image.Resampling.BICUBIC)
             except (OSError, UnidentifiedImageError) as error:
-                raise UserError(f"The image {path} can't be read ({error}); repair it or take it out.") from error
+                raise UserError(
+                    f"The image {path} can't be read ({error}); repair it or take it out."
+                ) from error
             yield resized
             found += 1
             if found == count:
