@@ -24,7 +24,7 @@ from shapelaw.assumptions.tables import (
 )
 from shapelaw.corpora.sources import parse_source, read_source
 from shapelaw.corpora.token_store import open_token_store
-from shapelaw.corpora.tokenizer import end_of_text_id, train_tokenizer
+from shapelaw.corpora.tokenizer import END_OF_TEXT, train_tokenizer
 from shapelaw.errors import UserError
 from shapelaw.plots import save_figure
 from shapelaw.records import read_record
@@ -72,8 +72,7 @@ class Request:
 def check(request: Request, say: Callable[[str], None]) -> list[Row]:
     """Check every network that is asked for, and write tables and figure of all that `out` has.
 
-    A trained network that can't be had is named in a sentence, and left out, where another one stands for the same
-    model; all else that is wrong ends the check.
+    Where no hub gives GPT-2, a sentence says so and the random one stands alone; all else that is wrong ends the check.
 
     Raises:
         UserError: inputs that can't be had or read, or options that do not go together.
@@ -135,9 +134,9 @@ def _check_text(model: str, request: Request, say: Callable[[str], None]) -> Non
     count, seed = request.examples, request.seed
     if model == "bert":
         tokenizer = texts.bert_tokenizer(request.cache)
-        special = [tokenizer.token_to_id(name) for name in ("[CLS]", "[SEP]")]
+        first, middle = (texts.special_id(tokenizer, name) for name in ("[CLS]", "[SEP]"))
         stream = texts.stream_of(_documents(request), tokenizer)
-        examples = texts.sentence_pairs(stream, count, BERT_CONTEXT, special[0], special[1], seed)
+        examples = texts.sentence_pairs(stream, count, BERT_CONTEXT, first, middle, seed)
         probes = [networks.bert(None, seed), networks.bert(request.cache, seed)]
         inputs = f"{count:,} pairs of pieces of {request.source}"
     elif model == "decoder" and request.decoder is not None and request.tokens is not None:
@@ -154,7 +153,7 @@ def _check_text(model: str, request: Request, say: Callable[[str], None]) -> Non
         context = DECODER_SHAPE.context_length if model == "decoder" else GPT2_CONTEXT
         documents = list(_documents(request))
         tokenizer = train_tokenizer(documents, DECODER_SHAPE.vocab_size)
-        stream = texts.stream_of(documents, tokenizer, [end_of_text_id(tokenizer)])
+        stream = texts.stream_of(documents, tokenizer, [texts.special_id(tokenizer, END_OF_TEXT)])
         examples = texts.windows(stream, count, context, seed)
         if model == "decoder":
             probes = [networks.decoder(DECODER_SHAPE, seed, None, "our initialisation")]
@@ -172,7 +171,7 @@ def _check_trained_gpt2(request: Request, say: Callable[[str], None]) -> None:
     except UserError as error:
         say(str(error))
         return
-    stream = texts.stream_of(_documents(request), tokenizer, [tokenizer.token_to_id("<|endoftext|>")])
+    stream = texts.stream_of(_documents(request), tokenizer, [texts.special_id(tokenizer, END_OF_TEXT)])
     examples = texts.windows(stream, request.examples, GPT2_CONTEXT, request.seed)
     inputs = f"{request.examples:,} windows of {request.source}, GPT-2's tokens"
     _check_probes([probe], texts.batches(examples), inputs, request, say)

@@ -16,6 +16,7 @@ from shapelaw.theory.memorization import NumericalRank
 
 FORMAT = 1
 _SUBSETS = ("query", "mixed", "position")
+_WORDS = ("model", "weights", "layer", "note", "inputs")
 _NUMBERS = ("examples", "context", "width", "kruskal", "kruskal_float32")
 
 
@@ -35,7 +36,7 @@ def write_row(folder: Path, row: Row) -> Path:
     """Write `<model>-<weights>-<layer>.npz`; the folder is made."""
     found = row.findings
     numbers = {name: getattr(found, name) for name in _NUMBERS}
-    words = {name: getattr(row, name) for name in ("model", "weights", "layer", "note", "inputs")}
+    words = {name: getattr(row, name) for name in _WORDS}
     rates = {name: asdict(getattr(found, name).rate) for name in _SUBSETS}
     header = {"format": FORMAT, **words, **numbers, "rates": rates, "rank": asdict(found.rank)}
     path = folder / f"{row.model}-{row.weights}-{row.layer.replace(' ', '_')}.npz"
@@ -67,16 +68,24 @@ def _read_row(path: Path) -> Row:
             header = json.loads(str(file["header"]))
             if header["format"] != FORMAT:
                 raise ValueError(f"format {header['format']}")
-            subsets = {name: Subsets(PassRate(**header["rates"][name]), file[name]) for name in _SUBSETS}
-            found = LayerFindings(
-                **{name: header[name] for name in _NUMBERS},
-                **subsets,
-                context_values=file["context_values"],
-                rank=NumericalRank(**header["rank"]),
-                sizes=file["sizes"],
-                curve=file["curve"],
+            query, mixed, position = (
+                Subsets(PassRate(**header["rates"][name]), file[name]) for name in _SUBSETS
             )
+            found = LayerFindings(
+                header["examples"],
+                header["context"],
+                header["width"],
+                query,
+                mixed,
+                position,
+                file["context_values"],
+                NumericalRank(**header["rank"]),
+                header["kruskal"],
+                header["kruskal_float32"],
+                file["sizes"],
+                file["curve"],
+            )
+            words = {name: str(header[name]) for name in _WORDS}
     except Exception as error:
         raise UserError(f"{path} can't be read ({error}); delete it and check its network again.") from error
-    words = (header[name] for name in ("model", "weights", "layer", "note", "inputs"))
-    return Row(*words, found)
+    return Row(**words, findings=found)

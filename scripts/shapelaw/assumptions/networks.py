@@ -110,11 +110,11 @@ def random_vit(base: bool, seed: int) -> Probe:
         network: nn.Module
         if base:
             network = ViTModel(ViTConfig(num_hidden_layers=1), add_pooling_layer=False)
-            block, width = network.layers[0], 768
+            block = network.layers[0]
         else:
             network = Dinov2Model(_dino_config())
-            block, width = network.encoder.layer[0], 384
-        attention = RandomAttention(width).double()
+            block = network.encoder.layer[0]
+        attention = RandomAttention(network.config.hidden_size).double()
     run = _block_tokens(network, block, "pixel_values")
 
     def tokens(images: Inputs) -> tuple[Tensor, ...]:

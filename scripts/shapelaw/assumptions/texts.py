@@ -46,6 +46,18 @@ def hub_tokenizer(name: str) -> Tokenizer:
         raise UserError(f"The tokenizer of {name} can't be fetched from a hub ({reason}).") from error
 
 
+def special_id(tokenizer: Tokenizer, name: str) -> int:
+    """The id of a special token.
+
+    Raises:
+        UserError: the tokenizer has none of that name.
+    """
+    found = tokenizer.token_to_id(name)
+    if found is None:
+        raise UserError(f"The tokenizer has no token {name}; give the one that belongs to the network.")
+    return int(found)
+
+
 def stream_of(texts: Iterable[str], tokenizer: Tokenizer, between: Sequence[int] = ()) -> Ids:
     """The ids of all texts one after the other, without special tokens; `between` follows each text."""
     parts: list[Ids] = []
