@@ -82,6 +82,12 @@ def check(request: Request, say: Callable[[str], None]) -> list[Row]:
         raise UserError(
             f"--models has {', '.join(sorted(unknown)) or 'none'}; known are: {', '.join(MODELS)}."
         )
+    effort = request.effort
+    numbers = {"examples": request.examples, "trials": effort.trials}
+    numbers |= {"sensitivity-trials": effort.sensitivity_trials, "curve-trials": effort.curve_trials}
+    for name, number in numbers.items():
+        if number < 1:
+            raise UserError(f"--{name} is {number}; it must be at least 1.")
     if (request.decoder is None) != (request.tokens is None):
         raise UserError("--decoder and --tokens go together: a checkpoint, and the tokens it was trained on.")
     for model in request.models:

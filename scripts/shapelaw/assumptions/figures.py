@@ -22,7 +22,13 @@ NAMES = {
     "trained_vit": "trained ViT",
     "layer 1": "layer 1",
 }
-_MODELS = {"vit": "", "vit_base": ", ViT-base", "bert": "BERT", "decoder": "our decoder", "gpt2": "GPT-2"}
+_MODELS = {
+    "vit": "DINOv2-small",
+    "vit_base": "ViT-base",
+    "bert": "BERT",
+    "decoder": "our decoder",
+    "gpt2": "GPT-2",
+}
 _COLUMNS = 3
 
 
@@ -65,7 +71,7 @@ def _draw_panel(axis: Axes, row: Row) -> None:
     )
     axis.axvline(found.context, color=INK, linestyle="--", linewidth=0.9, zorder=1.5)
     axis.axvline(found.width, color=MUTED, linestyle=":", linewidth=1.2, zorder=1.5)
-    name = f"{NAMES[row.layer]}{_MODELS[row.model]}"
+    name = f"{NAMES[row.layer]}, {_MODELS[row.model]}"
     if row.layer == "layer 1":
         name = f"{_MODELS[row.model]}, {row.weights}, layer 1"
     axis.set_title(f"{name}\nn = {found.context}, d = {found.width}", fontsize=7.5)
@@ -75,7 +81,7 @@ def _draw_panel(axis: Axes, row: Row) -> None:
 
 def _keys() -> list[Line2D]:
     colors = ordered_colors(EXPONENTS)
-    keys = [Line2D([], [], color=ACCENT, marker="s", markersize=2.5, label="float32, as published")]
+    keys = [Line2D([], [], color=ACCENT, marker="s", markersize=2.5, label="float32's, as published")]
     keys += [
         Line2D([], [], color=colors[exponent], marker="o", markersize=2.5, label=f"$10^{{{exponent}}}$")
         for exponent in EXPONENTS
