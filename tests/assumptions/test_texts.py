@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapelaw.assumptions.texts import batches, sentence_pairs, windows
+from shapelaw.assumptions.texts import batches, sentence_pairs, special_id, stream_of, windows
+from shapelaw.corpora.tokenizer import END_OF_TEXT, train_tokenizer
 from shapelaw.errors import UserError
 
 CLS, SEP = 10_001, 10_002
@@ -51,3 +52,14 @@ def test_a_text_that_is_too_short():
         windows(np.arange(19), 10, 11, 0)
     with pytest.raises(UserError, match="give at least 13"):
         sentence_pairs(np.arange(100), 2, 12, CLS, SEP, 0)
+
+
+def test_a_stream_is_all_texts_in_their_order():
+    """Bytes as tokens: more texts than are encoded at once, with an end after each."""
+    tokenizer = train_tokenizer([], 257)
+    end = special_id(tokenizer, END_OF_TEXT)
+    stream = stream_of((f"text {i}é" for i in range(600)), tokenizer, [end])
+    pieces = np.split(stream, np.flatnonzero(stream == end) + 1)[:-1]
+    assert [tokenizer.decode(piece[:-1].tolist()) for piece in pieces] == [f"text {i}é" for i in range(600)]
+    with pytest.raises(UserError, match=r"no token \[CLS\]"):
+        special_id(tokenizer, "[CLS]")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ Ids = npt.NDArray[np.int64]
 
 LEAST_PIECE = 5  # tokens of the first piece, as in the authors' code
 _BATCH = 32
+_TEXTS = 256  # encoded at once
 
 
 def bert_tokenizer(cache: Path) -> Tokenizer:
@@ -61,8 +63,10 @@ def special_id(tokenizer: Tokenizer, name: str) -> int:
 def stream_of(texts: Iterable[str], tokenizer: Tokenizer, between: Sequence[int] = ()) -> Ids:
     """The ids of all texts one after the other, without special tokens; `between` follows each text."""
     parts: list[Ids] = []
-    for encoded in tokenizer.encode_batch_fast(list(texts), add_special_tokens=False):
-        parts += [np.array(encoded.ids, dtype=np.int64), np.array(between, dtype=np.int64)]
+    rest = iter(texts)
+    while some := list(islice(rest, _TEXTS)):
+        for encoded in tokenizer.encode_batch_fast(some, add_special_tokens=False):
+            parts += [np.array(encoded.ids, dtype=np.int64), np.array(between, dtype=np.int64)]
     return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
 
 

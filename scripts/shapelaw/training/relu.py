@@ -53,7 +53,7 @@ def train_relu(run: MemorizationRun, units: int) -> ReluResult:
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(run, step)
         optimizer.zero_grad()
-        _loss(network(inputs_TI[at_B]), labels_T[at_B]).backward()
+        torch.autograd.backward(_loss(network(inputs_TI[at_B]), labels_T[at_B]))
         optimizer.step()
         done = step + 1
         if done % run.evaluate_every == 0 or done == run.steps:
