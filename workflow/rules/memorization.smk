@@ -45,8 +45,9 @@ rule train_memorizers:
     message:
         "training the memorizers of pack {wildcards.pack} of {wildcards.study}"
     shell:
-        "exec python $SCRIPTS/train_memorizers.py --specs {params.specs:q} --checkpoints results/checkpoints/{wildcards.study}"
-        " --out {output} --checkpoint-minutes $CHECKPOINT_MINUTES --wait-minutes $WAIT_MINUTES --threads {threads}"
+        "ln -sf {wildcards.pack}.attempts {log} && echo \"== $(date '+%F %T') on $(hostname)\" >> {log}"
+        " && exec python $SCRIPTS/train_memorizers.py --specs {params.specs:q}"
+        " --checkpoints results/checkpoints/{wildcards.study} --out {output} --checkpoint-minutes $CHECKPOINT_MINUTES --wait-minutes $WAIT_MINUTES --threads {threads}"
         " --tag config_hash=$CONFIG_HASH $SLURM_OPTIONS >> {log} 2>&1"
 
 
