@@ -204,7 +204,7 @@ def gpt2(name: str | None, seed: int) -> Probe:
             network = GPT2Model.from_pretrained(name, num_hidden_layers=1)
         except (OSError, ValueError) as error:
             raise UserError(
-                f"The trained GPT-2 is left out: {name} can't be fetched from a hub ({str(error).splitlines()[0]})"
+                f"The trained GPT-2 is left out: {name} can't be fetched from a hub ({str(error).splitlines()[0]})."
             ) from error
         note = name
     run = _block_tokens(network, network.h[0], "input_ids")

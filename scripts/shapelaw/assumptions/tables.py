@@ -27,7 +27,7 @@ PUBLISHED_KRUSKAL = {
     ("bert", "trained", "layer 1"): 291,
     ("bert", "random", "layer 1"): 349,
 }  # appendix J, n = 512
-_REFERENCE = Path(__file__).parents[3] / "workflow" / "reference"
+_REFERENCE = Path(__file__).resolve().parents[3] / "workflow" / "reference"
 
 
 def in_order(rows: Sequence[Row]) -> list[Row]:
