@@ -25,8 +25,7 @@ _LEVEL_MINUTES = {"small": 10.0, "medium": 240.0, "large": math.inf}  # of train
 _START_MINUTES = 5.0  # Snakemake, imports, compilation, the test set
 _MARGIN = 1.5  # of time
 _STEP_SECONDS_AT_LEAST = 0.005  # however small the network
-_MEMORIZER_STEP_SECONDS_AT_LEAST = 0.001
-_MEMORIZER_SHARE = 0.5  # of the speed of large products that packed training reaches
+_MEMORIZER_SHARES = (0.5, 0.05)  # of the speed of large products, on a CPU and on a GPU: float32, no tensor cores
 _START_MB = 2000.0  # of the host: Python, PyTorch, the token store's pages
 _GPU_START_MB = 8000.0  # the same of each GPU's process, with CUDA's libraries and a compiler at work
 _ACTIVATION_BYTES_AT_MOST = 4 * 2**30  # micro-batches keep a CPU below that
@@ -115,6 +114,11 @@ def memorizer_packs(
     return {_pack_name(pack): pack for pack in memorizers.packs_of(runs, models_per_pack)}
 
 
+def memorizer_speed(flops_per_second: float, gpus: int) -> float:
+    """FLOP/s that packed training reaches where language models reach `flops_per_second`."""
+    return _MEMORIZER_SHARES[min(gpus, 1)] * flops_per_second
+
+
 def memorizer_resources(
     packs: Iterable[Sequence[MemorizationRun]],
     flops_per_second: float,
@@ -126,8 +130,8 @@ def memorizer_resources(
     minutes, memory = 0.0, 0.0
     for pack in packs:
         steps = max(run.steps for run in pack)
-        step_seconds = sum(run.step_flops for run in pack) / (_MEMORIZER_SHARE * flops_per_second)
-        minutes = max(minutes, steps * max(step_seconds, _MEMORIZER_STEP_SECONDS_AT_LEAST) / 60)
+        step_seconds = sum(run.step_flops for run in pack) / memorizer_speed(flops_per_second, gpus)
+        minutes = max(minutes, steps * max(step_seconds, _STEP_SECONDS_AT_LEAST) / 60)
         # examples, their contexts, and a few copies of the logits
         numbers = sum(
             run.examples * run.memorizer.width * (run.memorizer.context + 1) + 8 * run.params for run in pack

@@ -14,6 +14,7 @@ from shapelaw.jobs import (
     level_of,
     memorizer_packs,
     memorizer_resources,
+    memorizer_speed,
     packs_of,
 )
 from shapelaw.plan import cost_of
@@ -154,13 +155,18 @@ def records_of(wildcards):
 
 def costs(wildcards):
     """One line a study."""
-    rate = CONFIG.execution.flops_per_second
-    costs = {study: cost_of(runs.values(), rate) for study, runs in RUNS.items()}
-    return "\n".join(
-        f"{study}: {cost.runs} runs, networks up to {cost.largest_params:,} parameters, {cost.flops:.2e} FLOPs, about"
-        f" {cost.hours:.3g} hours of one device at {rate:.1e} FLOP/s, at most {cost.disk_bytes / 2**20:,.0f} MiB on disk"
-        for study, cost in costs.items()
-    )
+    lines = []
+    for study, runs in RUNS.items():
+        rate = EXECUTION.flops_per_second
+        if study in MEMORIZER_RUNS:
+            rate = memorizer_speed(rate, EXECUTION.gpus)
+        cost = cost_of(runs.values(), rate)
+        lines.append(
+            f"{study}: {cost.runs} runs, networks up to {cost.largest_params:,} parameters, {cost.flops:.2e} FLOPs,"
+            f" about {cost.hours:.3g} hours of one device at {rate:.1e} FLOP/s, at most"
+            f" {cost.disk_bytes / 2**20:,.0f} MiB on disk"
+        )
+    return "\n".join(lines)
 
 
 def said_failures():
