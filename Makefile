@@ -41,7 +41,7 @@ ui: $(READY)
 	@$(BIN)/python scripts/browse_runs.py --results results --config config.yaml --port $(PORT)
 
 test: $(READY)
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not slurm"
+	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder -m "not slurm"
 
 test-slurm: $(READY)
 	$(BIN)/python -m pytest tests/slurm

@@ -102,43 +102,6 @@ def test_one_run_is_a_target_of_its_own(tmp_path: Path) -> None:
     assert "The config has no run prose-V300-L2-d5-r4-H2-t30-s0 in study depth_width; it has 6 runs" in said
 
 
-def test_a_run_that_diverges_is_named_and_costs_no_other(tmp_path: Path) -> None:
-    project = Project(tmp_path)
-    project.configure(training={**CONFIG["training"], "learning_rate": 1e20, "warmup_steps": 0})
-    done = project.snakemake("--keep-going", "--quiet", "rules", ok=False)
-    assert "The loss of prose-V300-L1-d4-r4-H2-t30-s0 is nan at step" in done.stderr
-    assert "lower training.learning_rate" in done.stderr
-    assert len({line for line in done.stderr.splitlines() if line.startswith("The loss of")}) == len(KEYS)
-    project.configure()
-    project.snakemake("--quiet", "rules")  # the mended config trains them all, over the failures' traces
-    assert set(project.trained()) == KEYS
-
-
-@pytest.mark.parametrize(("runs_per_job", "rule"), [(1, "train"), (2, "train_pack")])
-def test_the_log_has_every_attempt(tmp_path: Path, runs_per_job: int, rule: str) -> None:
-    """Snakemake deletes a job's log before it tries again; the first failure's reason is wanted most."""
-    project = Project(tmp_path)
-    project.configure(
-        training={**CONFIG["training"], "learning_rate": 1e20, "warmup_steps": 0},
-        execution={"runs_per_job": runs_per_job},
-    )
-    key = "prose-V300-L1-d4-r4-H2-t30-s0"
-    target = f"results/runs/depth_width/{key}/summary.json"
-    attempts = {1: 3, 2: 1}[runs_per_job]  # a pack notes what became of its runs and is done
-    project.snakemake(target, "--retries", str(attempts - 1), "--quiet", "rules", ok=False)
-    if attempts == 1:  # as after the pack's deletion
-        project.snakemake(target, "--forcerun", "train_pack", "--quiet", "rules", ok=False)
-        attempts = 2
-    (log,) = [
-        path.read_text()
-        for path in (project.folder / "results/logs" / rule / "depth_width").glob("*.log")
-        if f"The loss of {key}" in path.read_text()
-    ]
-    assert log.count("\n== ") + log.startswith("== ") == attempts
-    said = [line for line in log.splitlines() if line.startswith(f"The loss of {key}")]
-    assert ["It is not tried again" in line for line in said] == [False, *[True] * (attempts - 1)]
-
-
 @pytest.mark.parametrize("arguments", [(), ("-n",), ("plan",)])
 def test_a_wrong_config_is_told_before_anything_runs(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     project = Project(tmp_path)
@@ -167,16 +130,6 @@ def test_several_devices_a_run_are_started_together(tmp_path: Path) -> None:
     assert summary["processes"] == 2
 
 
-def test_what_a_job_says_is_seen(tmp_path: Path) -> None:
-    project = Project(tmp_path)
-    project.configure(training={**CONFIG["training"], "test_sequences": 10**6})
-    done = project.snakemake(
-        "results/runs/depth_width/prose-V300-L1-d4-r4-H2-t30-s0/summary.json", "--quiet", "rules", ok=False
-    )
-    assert "test_sequences" in done.stderr
-    assert "1,000,000" in done.stderr or "1000000" in done.stderr
-
-
 def test_small_runs_can_share_a_job(tmp_path: Path, project: Project) -> None:
     """The same numbers; a run that fails for good costs no other of its pack; nothing is trained twice."""
     packed = Project(tmp_path)
@@ -194,18 +147,3 @@ def test_small_runs_can_share_a_job(tmp_path: Path, project: Project) -> None:
     packed.snakemake(*(f"results/runs/depth_width/{key}/summary.json" for key in KEYS), "--quiet", "rules")
     assert set(packed.trained()) == KEYS
     assert summaries == {p: p.read_bytes() for p in summaries}  # with the clock of when they were trained
-
-
-def test_a_run_that_fails_for_good_costs_no_other_of_its_pack(tmp_path: Path) -> None:
-    """At this rate width 512 overflows at step 4; width 12 gets through its 8 steps."""
-    project = Project(tmp_path)
-    project.configure(
-        training={**CONFIG["training"], "steps": 8, "learning_rate": 3e3, "warmup_steps": 0},
-        depth_width={**CONFIG["depth_width"], "widths": {1: [512, 12]}, "repeated": {}},
-        execution={"runs_per_job": 2},
-    )
-    done = project.snakemake("--keep-going", "--quiet", "rules", ok=False)
-    named = {line for line in done.stderr.splitlines() if line.startswith("The loss of")}
-    assert len(named) == 1
-    assert "-L1-d512-" in named.pop()
-    assert {key.split("-")[3] for key in project.trained()} == {"d12"}

@@ -1,0 +1,70 @@
+"""The real Snakemake where runs fail: what is said, what is kept, and that no other run suffers."""
+
+from pathlib import Path
+
+import pytest
+from project import CONFIG, Project
+
+
+def test_a_run_that_diverges_is_named_and_costs_no_other(tmp_path: Path) -> None:
+    project, two = Project(tmp_path), {**CONFIG["depth_width"], "widths": {1: [4], 2: [4]}, "repeated": {}}
+    project.configure(
+        depth_width=two, training={**CONFIG["training"], "learning_rate": 1e20, "warmup_steps": 0}
+    )
+    done = project.snakemake("--keep-going", "--quiet", "rules", ok=False)
+    assert "The loss of prose-V300-L1-d4-r4-H2-t30-s0 is nan at step" in done.stderr
+    assert "lower training.learning_rate" in done.stderr
+    assert len({line for line in done.stderr.splitlines() if line.startswith("The loss of")}) == 2
+    project.configure(depth_width=two)
+    project.snakemake("--quiet", "rules")  # the mended config trains them all, over the failures' traces
+    assert set(project.trained()) == {"prose-V300-L1-d4-r4-H2-t30-s0", "prose-V300-L2-d4-r4-H2-t30-s0"}
+
+
+@pytest.mark.parametrize(("runs_per_job", "rule"), [(1, "train"), (2, "train_pack")])
+def test_the_log_has_every_attempt(tmp_path: Path, runs_per_job: int, rule: str) -> None:
+    """Snakemake deletes a job's log before it tries again; the first failure's reason is wanted most."""
+    project = Project(tmp_path)
+    project.configure(
+        training={**CONFIG["training"], "learning_rate": 1e20, "warmup_steps": 0},
+        execution={"runs_per_job": runs_per_job},
+    )
+    key = "prose-V300-L1-d4-r4-H2-t30-s0"
+    target = f"results/runs/depth_width/{key}/summary.json"
+    attempts = {1: 3, 2: 1}[runs_per_job]  # a pack notes what became of its runs and is done
+    project.snakemake(target, "--retries", str(attempts - 1), "--quiet", "rules", ok=False)
+    if attempts == 1:  # as after the pack's deletion
+        project.snakemake(target, "--forcerun", "train_pack", "--quiet", "rules", ok=False)
+        attempts = 2
+    (log,) = [
+        path.read_text()
+        for path in (project.folder / "results/logs" / rule / "depth_width").glob("*.log")
+        if f"The loss of {key}" in path.read_text()
+    ]
+    assert log.count("\n== ") + log.startswith("== ") == attempts
+    said = [line for line in log.splitlines() if line.startswith(f"The loss of {key}")]
+    assert ["It is not tried again" in line for line in said] == [False, *[True] * (attempts - 1)]
+
+
+def test_what_a_job_says_is_seen(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    project.configure(training={**CONFIG["training"], "test_sequences": 10**6})
+    done = project.snakemake(
+        "results/runs/depth_width/prose-V300-L1-d4-r4-H2-t30-s0/summary.json", "--quiet", "rules", ok=False
+    )
+    assert "test_sequences" in done.stderr
+    assert "1,000,000" in done.stderr or "1000000" in done.stderr
+
+
+def test_a_run_that_fails_for_good_costs_no_other_of_its_pack(tmp_path: Path) -> None:
+    """At this rate width 512 overflows at step 4; width 12 gets through its 8 steps."""
+    project = Project(tmp_path)
+    project.configure(
+        training={**CONFIG["training"], "steps": 8, "learning_rate": 3e3, "warmup_steps": 0},
+        depth_width={**CONFIG["depth_width"], "widths": {1: [512, 12]}, "repeated": {}},
+        execution={"runs_per_job": 2},
+    )
+    done = project.snakemake("--keep-going", "--quiet", "rules", ok=False)
+    named = {line for line in done.stderr.splitlines() if line.startswith("The loss of")}
+    assert len(named) == 1
+    assert "-L1-d512-" in named.pop()
+    assert {key.split("-")[3] for key in project.trained()} == {"d12"}
