@@ -81,16 +81,14 @@ def main() -> None:
     ]
     plan, _ = timed(project, "-n", "--quiet", "rules")
     packs = -(-arguments.runs // arguments.runs_per_job)
-    train, said = timed(project, *slurm, "--until", "train_pack")
+    train, _ = timed(project, *slurm, "--until", "train_pack")
     records, _ = timed(project, *slurm, "--until", "train_small")
     track, _ = timed(project, "results/depth_width/runs.parquet", *slurm)
     (project.folder / "results/depth_width/runs.parquet").unlink()
     again, _ = timed(project, "results/depth_width/runs.parquet", *slurm)
     finished = len(list(folder.glob("results/runs/depth_width/*/summary.json")))
     print(f"{machine()}\n")
-    print(
-        f"{arguments.runs:,} runs in {packs} jobs, {said.count('Submitted array job')} arrays; {finished:,} records\n"
-    )
+    print(f"{arguments.runs:,} runs in {packs} jobs; {finished:,} records\n")
     print("| part | s | ms a run |\n|---|---|---|")
     rows = {
         "dry run": plan,

@@ -1,6 +1,6 @@
 """What the job of a training run asks for: memory and time from its shape, and the level that groups it with its like.
 
-A level is a rule of the workflow: jobs of one rule can share a job array (whose tasks all ask for the same), small
+A level is a rule of the workflow: jobs of one rule ask for the same (and so can share a job array), small
 ones can share a job. Estimates are generous: too much costs a little waiting, too little costs a job.
 """
 
@@ -25,7 +25,7 @@ _LEVEL_MINUTES = {"small": 10.0, "medium": 240.0, "large": math.inf}  # of train
 _START_MINUTES = 5.0  # Snakemake, imports, compilation, the test set
 _MARGIN = 1.5  # of time
 _STEP_SECONDS_AT_LEAST = 0.005  # however small the network
-_MEMORIZER_SHARES = (0.5, 0.05)  # of the speed of large products, on a CPU and on a GPU: float32, no tensor cores
+_MEMORIZER_SHARES = (0.5, 0.05)  # of the speed of large products; on a GPU float32 has no tensor cores
 _START_MB = 2000.0  # of the host: Python, PyTorch, the token store's pages
 _GPU_START_MB = 8000.0  # the same of each GPU's process, with CUDA's libraries and a compiler at work
 _ACTIVATION_BYTES_AT_MOST = 4 * 2**30  # micro-batches keep a CPU below that
@@ -70,7 +70,7 @@ def job_resources(
     """What covers each of `runs`; a further attempt asks for more: of time up to the limit, of memory twice as much.
 
     Args:
-        runs: at least one; jobs of one array ask for the same, so all runs of a level are given together.
+        runs: at least one; all runs of a level are given together, since they ask for the same.
         flops_per_second: sustained by one job.
         gpus: of the job; 0 trains on the CPU.
         most_minutes: what the cluster allows one job; a longer run is stopped there, resumed and goes on.

@@ -21,6 +21,7 @@ SLURM = [
     *("--default-resources", "slurm_partition=preempt", "slurm_account=lab", "runtime=10", "mem_mb=1000"),
     "--set-resources",
 ]
+ARRAYS = ["--slurm-array-jobs", "train_pack", "--slurm-status-command", "squeue"]
 MEMORY = [f"{rule}:mem_mb=1000" for rule in ("train_small", "train_pack")]
 TABLES = ("transitions", "fit", "projection", "comparison", "seed_noise", "best_depth")
 STORM = {  # two runs of about a minute
@@ -121,7 +122,7 @@ def test_the_grid_through_slurm_gives_the_same_tables_to_the_last_digit(
     """From the text on; training in packs, which go in as one array; the second call does nothing."""
     project = SlurmProject(tmp_path)
     project.configure(execution={"runs_per_job": 3})
-    said = project.snakemake(*SLURM, *MEMORY).stderr
+    said = project.snakemake(*ARRAYS, *SLURM, *MEMORY).stderr
     assert "Submitted array job" in said
     assert project.histories() == local.histories()
     assert set(project.histories()) == KEYS
@@ -238,7 +239,10 @@ def test_a_run_that_fails_for_good_leaves_every_other_one_finished(
     local: SlurmProject, tmp_path: Path
 ) -> None:
     """At this rate width 512 overflows at step 4; width 12 gets through its 8 steps."""
-    project = SlurmProject(tmp_path, local.folder / "results/corpora")
+    project, since = (
+        SlurmProject(tmp_path, local.folder / "results/corpora"),
+        time.strftime("%Y-%m-%dT%H:%M:%S"),
+    )
     project.configure(
         training={**CONFIG["training"], "steps": 8, "learning_rate": 3e3, "warmup_steps": 0},
         depth_width={**CONFIG["depth_width"], "widths": {1: [512, 12]}, "repeated": {}},
@@ -254,4 +258,6 @@ def test_a_run_that_fails_for_good_leaves_every_other_one_finished(
     assert "-L1-d512-" in sentence
     assert "lower training.learning_rate" in sentence
     assert [key.split("-")[3] for key in project.trained()] == ["d12"]
+    states = [state for state, _ in jobs_of(project.folder, since)]
+    assert sorted(states) == ["COMPLETED", "FAILED", "FAILED"]  # not those of the other run too
     assert "Traceback" not in said

@@ -81,7 +81,7 @@ def run_of(wildcards):
 
 @cache
 def level_resources(level, attempt, in_a_row=1):
-    """What a job of a level asks for: enough for its largest run, because the tasks of a job array are alike."""
+    """What a job of a level asks for: enough for its largest run."""
     return job_resources(
         LEVEL_RUNS[level],
         EXECUTION.flops_per_second,

@@ -5,8 +5,8 @@
 #
 # The log is a link: Snakemake deletes it before each attempt, and the first failure's reason must not go with it.
 #
-# Three rules that differ in which runs they take, by their estimated time: so a cluster profile can submit each as
-# job arrays and send it where it belongs. Small runs can share a job (execution.runs_per_job): a pack trains them,
+# Three rules that differ in which runs they take, by their estimated time: so a cluster profile can send each
+# where it belongs. Small runs can share a job (execution.runs_per_job): a pack trains them,
 # and their own rule only takes the record.
 rule train_large:
     input:
