@@ -21,7 +21,7 @@ SLURM = [
     *("--default-resources", "slurm_partition=preempt", "slurm_account=lab", "runtime=10", "mem_mb=1000"),
     "--set-resources",
 ]
-ARRAYS = ["--slurm-array-jobs", "train_pack", "--slurm-status-command", "squeue"]
+ARRAYS = ["--slurm-array-jobs", "train_pack"]
 MEMORY = [f"{rule}:mem_mb=1000" for rule in ("train_small", "train_pack")]
 TABLES = ("transitions", "fit", "projection", "comparison", "seed_noise", "best_depth")
 STORM = {  # two runs of about a minute
