@@ -40,8 +40,9 @@ ui: $(READY)
 	@mkdir -p results
 	@$(BIN)/python scripts/browse_runs.py --results results --config config.yaml --port $(PORT)
 
+# four files at a time, a thread each: they wait about as much as they work
 test: $(READY)
-	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder -m "not slurm"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder -m "not slurm"
 
 test-slurm: $(READY)
 	$(BIN)/python -m pytest tests/slurm
