@@ -32,7 +32,7 @@ from shapelaw.theory.graded_dimensions import (
 from shapelaw.theory.token_halves import Halves, check_whole_numbers
 
 Embedding = Literal["vectors", "vocabulary", "convolution"]
-MOST_MIXINGS = 2000  # above, the bound is not summed degree by degree
+MOST_MIXINGS = 400  # above, the bound is not summed degree by degree
 
 
 @dataclass(frozen=True)

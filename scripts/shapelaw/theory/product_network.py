@@ -138,15 +138,30 @@ class ProductNetwork:
             )
             for layer in range(self.depth)
         ]
-        parts = []
+        halves = []
         for half in self.halves.ordered(self.position):
             vectors = np.zeros((self.tokens, t, templates), dtype=np.uint64)
             vectors[[place - 1 for place in half]] = random_residues(rng, (len(half), t, templates), prime)
-            parts.append(self._first_maps(vectors, weights[0], prime))
-        matrix = np.empty((templates, templates), dtype=np.uint64)
-        wide = min(templates, max(1, BLOCK // (w * (self.tokens if self.mixing else 1))))
-        high = max(1, BLOCK // w // wide)
-        for top, left in itertools.product(range(0, templates, high), range(0, templates, wide)):
+            halves.append(vectors)
+        return self.outputs(halves[0], halves[1], weights, prime)
+
+    def outputs(
+        self, first: Residues, second: Residues, weights: list[tuple[Residues, ...]], prime: int
+    ) -> Residues:
+        """The output for every template of one half with every template of the other.
+
+        Args:
+            first, second: the halves' tokens, (N, t, rows) and (N, t, columns), zeros at the other half's places.
+            weights: of each layer, W, and with mixing U: (k, width, inputs).
+            prime: p.
+        """
+        parts = [self._first_maps(vectors, weights[0], prime) for vectors in (first, second)]
+        rows, columns = first.shape[2], second.shape[2]
+        matrix = np.empty((rows, columns), dtype=np.uint64)
+        numbers = self.width * (self.tokens if self.mixing else 1)
+        wide = min(columns, max(1, BLOCK // numbers))
+        high = max(1, BLOCK // numbers // wide)
+        for top, left in itertools.product(range(0, rows, high), range(0, columns, wide)):
             maps = add(parts[0][..., top : top + high, None], parts[1][..., None, left : left + wide], prime)
             matrix[top : top + high, left : left + wide] = self._output(maps, weights[1:], prime)
         return matrix
@@ -164,7 +179,7 @@ class ProductNetwork:
         for layer in range(self.depth):
             if layer == self.depth - 1 and self.mixing:
                 maps = maps[:, self.position - 1 : self.position]
-            state = maps[0]
+            state: Residues = maps[0]
             for factor in maps[1:]:
                 state = reduce(state * factor, prime)
             if layer + 1 < self.depth:
@@ -173,7 +188,8 @@ class ProductNetwork:
                 maps = np.stack(
                     [_maps(state, [w[factor][only] for w in here], prime) for factor in range(len(here[0]))]
                 )
-        return state[0, 0]
+        found: Residues = state[0, 0]
+        return found
 
 
 def _maps(state: Residues, weights: list[Residues], prime: int) -> Residues:

@@ -110,6 +110,10 @@ def separation_rank(
     start = time.perf_counter()
     bound = network.rank_bound()
     most = bound + SPARE
+    if network.domain is not None and _is_within(
+        estimate(network, max(network.domain)), limit_seconds, limit_bytes
+    ):
+        most = max(network.domain)  # of a finite vocabulary all words, which are in no general position
     if templates is not None:
         check_whole_numbers(templates=templates)
         most = min(templates, most)
@@ -144,7 +148,7 @@ def check_limits(
         UserError: with the estimate.
     """
     needed = estimate(network, templates)
-    if needed.seconds <= limit_seconds and needed.bytes <= limit_bytes:
+    if _is_within(needed, limit_seconds, limit_bytes):
         return
     raise UserError(
         f"The rank can be up to {size_text(bound)}, and {size_text(templates)} templates of each half would take "
@@ -170,6 +174,10 @@ def template_counts(most: int) -> Iterator[int]:
         yield count
         count *= 2
     yield most
+
+
+def _is_within(needed: Estimate, limit_seconds: float, limit_bytes: float) -> bool:
+    return needed.seconds <= limit_seconds and needed.bytes <= limit_bytes
 
 
 def _measured(network: Polynomial, templates: int, prime: int, seed: int) -> tuple[int, tuple[int, int]]:
