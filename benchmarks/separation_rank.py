@@ -44,7 +44,9 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=4500, help="skip networks of a larger rank bound")
     arguments = parser.parse_args()
     print(f"{machine()}, 1 thread\n")
-    print("| network | rank | exact | CPU s | estimated s | peak GiB | estimated GiB | one grid s | its rank s |")
+    print(
+        "| network | rank | exact | CPU s | estimated s | peak GiB | estimated GiB | one grid s | its rank s |"
+    )
     print("|---|---|---|---|---|---|---|---|---|")
     for name, network in CASES:
         bound = network.rank_bound()

@@ -93,7 +93,7 @@ def test_grids_of_product_networks_are_their_definition(mixing, degree, depth):
     found = network.outputs(first, second, weights, SMALL)
     for row, column in np.ndindex(2, 3):
         tokens = [[int(x) for x in token] for token in first[..., row] + second[..., column]]
-        whole = tokens if mixing else [sum(tokens, [])]
+        whole = tokens if mixing else [[x for token in tokens for x in token]]
         assert int(found[row, column]) == plain_product(whole, weights, SMALL)[1 if mixing else 0][2]
 
 
@@ -158,9 +158,7 @@ def test_positions_add_their_rank_to_a_narrow_embedding_and_nothing_to_a_full_on
 @given(st.permutations(range(1, 7)), st.integers(1, 6), st.booleans(), st.integers(1, 2))
 @settings(max_examples=12, deadline=None, derandomize=True)
 def test_proposition_1_any_balanced_partition(places, position, residual, depth):
-    network = LinearAttention(
-        depth, 2, 6, partition=tuple(places[:3]), position=position, residual=residual
-    )
+    network = LinearAttention(depth, 2, 6, partition=tuple(places[:3]), position=position, residual=residual)
     assert measured(network) == (18 if depth == 2 else 3)
 
 
@@ -184,9 +182,7 @@ def test_a_partition_that_splits_patches_has_a_rank_that_grows_with_n(tokens):
     [(2, 8, 0, 5), (3, 6, 0, 10), (3, 8, 0, 12), (4, 6, 0, 18), (4, 4, 1, 16), (8, 8, 0, 18)],
 )
 def test_a_finite_vocabulary(words, tokens, places, expected):
-    network = LinearAttention(
-        2, 2, tokens, embedding="vocabulary", vocabulary=words, positional_rank=places
-    )
+    network = LinearAttention(2, 2, tokens, embedding="vocabulary", vocabulary=words, positional_rank=places)
     assert measured(network) == expected
 
 
@@ -216,7 +212,6 @@ def test_too_few_templates_give_a_lower_bound_and_say_so():
 def test_templates_double_up_to_the_most():
     assert list(template_counts(20)) == [20]
     assert list(template_counts(1000)) == [32, 64, 128, 1000]
-    assert all(later > sooner for sooner, later in zip([32, 64], [64, 128], strict=True))
 
 
 @pytest.mark.parametrize(
@@ -238,7 +233,7 @@ def test_estimates_grow_and_limits_are_kept():
     small, large = estimate(network, 100), estimate(network, 200)
     assert 4 * small.bytes == large.bytes
     assert small.seconds < large.seconds / 3.9
-    with pytest.raises(UserError, match="above 10 minutes and 9.31e-10 GiB"):
+    with pytest.raises(UserError, match=r"above 10 minutes and 9\.31e-10 GiB"):
         separation_rank(network, limit_bytes=1)
 
 
