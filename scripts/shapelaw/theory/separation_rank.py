@@ -83,7 +83,7 @@ def estimate(network: Polynomial, templates: int) -> Estimate:
     if templates > 10**50:
         return Estimate(math.inf, math.inf)
     entries = float(templates) ** 2
-    grid = entries * (12e-9 + 1.0e-9 * network.multiplications())
+    grid = entries * (12e-9 + 1.5e-9 * network.multiplications())
     elimination = entries * 2.4e-7 + float(templates) ** 3 * 1.8e-10
     runs = len(PRIMES) * len(SEEDS)
     return Estimate((runs + 0.2) * (grid + elimination), 60 * entries)
