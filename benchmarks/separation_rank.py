@@ -41,7 +41,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--most", type=int, default=4500, help="skip networks of a larger rank bound")
+    parser.add_argument("--most", type=int, default=4600, help="skip networks of a larger rank bound")
     arguments = parser.parse_args()
     print(f"{machine()}, 1 thread\n")
     print(

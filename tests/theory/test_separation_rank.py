@@ -134,6 +134,14 @@ def test_two_layers_have_a_closed_form(width):
     assert measured(LinearAttention(2, d, 2 * d, heads=d)) == narrow
 
 
+@pytest.mark.parametrize(("depth", "width"), [(1, 6), (2, 2), (2, 3), (2, 4), (2, 6), (3, 1), (3, 2), (3, 3)])
+@pytest.mark.parametrize("residual", [False, True])
+def test_two_tokens_have_a_closed_form(depth, width, residual):
+    mixings = (3**depth - 1) // 2
+    found = measured(LinearAttention(depth, width, 2, residual=residual))
+    assert found == math.comb(width + mixings, width)
+
+
 @pytest.mark.parametrize("half", [1, 2, 3])
 def test_two_heads_cost_a_triangular_number(half):
     one = measured(LinearAttention(2, 2 * half, 4 * half))

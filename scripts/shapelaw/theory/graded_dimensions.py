@@ -12,7 +12,14 @@ in a half and vectors of d numbers,
 - the entries of `f(G_A) x_i`, f of degree c, are the sum of the S_λ, λ a partition of 2c + 1 with exactly one odd part
   and at most min(m, d) parts: d ((d (d + 1) / 2, c)) for m >= d.
 
-((n, k)) is the multiset coefficient.
+((n, k)) is the multiset coefficient. Measured ranks of almost all weights equal the sum of the smaller dimensions
+wherever one head has d_a = d (tests/theory), with and without residual connections. With C = (3^L - 1) / 2 this says
+
+- L = 1: d + 1;
+- N = 2: binomial(d + C, d);
+- L = 2 and N >= 2 d, n = d (d + 1) / 2: 1 + n + n (n + 1) / 2 + d n + d, which is about d^4 / 8 (5 at d = 1); with two
+  heads of d / 2 it is (d / 2) (d / 2 + 1) / 2 less, and with d heads of 1 it is only
+  1 + n + min(((n, 2)), d n - binomial(d, 2)) + min(d n, ((d, 3)) + d^2) + d, about 2 d^3 / 3.
 """
 
 from __future__ import annotations
