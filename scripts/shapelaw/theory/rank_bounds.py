@@ -113,8 +113,8 @@ def published_bounds(network: LinearAttention) -> tuple[RankBound, ...]:
     L, d, H, a = network.depth, network.width, network.heads, network.head_dim
     found: list[tuple[float | None, bool, str, str]] = []
     whole = not network.halves.split
-    threshold = log3(d)
-    early, late = threshold > L, threshold < L
+    power = 3**L
+    early, late = power < d, power > d
     if whole and not network.residual:
         found.append((swaps_upper(L, H, a), False, "(H (d_a + 1))^C", "depth-width, theorem 3"))
         if H * a == d and early:
