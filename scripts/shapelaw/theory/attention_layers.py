@@ -71,8 +71,8 @@ def outputs(
         row, column = np.s_[..., top : top + high, None], np.s_[..., None, left : left + wide]
         a, b = first[row], second[column]
         G = add(grams[0][row], grams[1][column], prime)
-        for token in split:
-            cross = matmul(a[token][:, None], b[token][None], prime)
+        if split:
+            cross = matmul(transpose(a[list(split)]), b[list(split)], prime)
             G = add(G, add(cross, transpose(cross), prime), prime)
         i = output.position
         x = add(a[i], b[i], prime)[:, None] if i in split else a[i][:, None]

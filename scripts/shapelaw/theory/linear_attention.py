@@ -217,7 +217,7 @@ class LinearAttention:
         whole = max(0, self.depth - 2) * (2 * H + 3)
         if split and self.depth > 1:
             whole += 2 * H
-        return whole * d**3 + 2 * split * d**2 + (4 * H + 2) * d**2
+        return whole * d**3 + split * d**2 + (4 * H + 2) * d**2
 
     def grid(self, templates: int, prime: int, seed: int) -> Residues:
         """The matricized grid tensor at random templates, for random weights.
