@@ -86,7 +86,7 @@ def estimate(network: Polynomial, templates: int) -> Estimate:
     grid = entries * (12e-9 + 1.5e-9 * network.multiplications())
     elimination = entries * 2.4e-7 + float(templates) ** 3 * 1.8e-10
     runs = len(PRIMES) * len(SEEDS)
-    return Estimate((runs + 0.2) * (grid + elimination), 60 * entries)
+    return Estimate((runs + 0.2) * (grid + elimination), 68 * entries)
 
 
 def separation_rank(
