@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from shapelaw.memorizers import Memorizer
-from shapelaw.models.memorizer import Parameters, forward, losses
+from shapelaw.models.memorizer import Parameters, forward, gradients_through
 from shapelaw.models.memorizer_gradients import per_example_gradients
 from shapelaw.training.packed import Gradients
 
@@ -27,11 +27,9 @@ def by_autograd(outputs_of: Callable[..., Tensor]) -> Gradients:
         contexts: Tensor,
         labels: Tensor,
     ) -> tuple[Tensor, Parameters]:
-        with torch.enable_grad():
-            leaves = {name: value.detach().requires_grad_() for name, value in p.items()}
-            loss_P = losses(outputs_of(leaves, m, positions, queries, contexts), labels)
-            found = torch.autograd.grad(loss_P.sum(), list(leaves.values()))
-        return loss_P.detach(), dict(zip(leaves, found, strict=True))
+        return gradients_through(
+            lambda leaves: outputs_of(leaves, m, positions, queries, contexts), p, labels
+        )
 
     return gradients
 

@@ -23,7 +23,7 @@ import torch
 
 from shapelaw.errors import UserError
 from shapelaw.memorizers import MemorizationRun
-from shapelaw.records import CHECKPOINTS, RUNS, Record, read_record, write_json
+from shapelaw.records import CHECKPOINTS, RUNS, Record, read_keys, read_record, write_json
 from shapelaw.tables import write_table
 from shapelaw.theory.memorization import memorizable_examples, relu_examples
 from shapelaw.training.command import exit_code_of
@@ -54,7 +54,7 @@ def main() -> int:
         folder = arguments.runs / RUNS / arguments.study
         finished = sorted(path.parent for path in folder.glob("*/summary.json"))
         if arguments.keys is not None:
-            finished = [folder / key for key in _lines(arguments.keys)]
+            finished = [folder / key for key in read_keys(arguments.keys)]
         if not finished:
             raise UserError(f"{folder} has no finished run; train some with scripts/train_memorization.py.")
         records = [read_record(path) for path in finished]
@@ -71,13 +71,6 @@ def main() -> int:
         write_table(table, arguments.out, formats={"attention": ".3f", "relu": ".3f"})
 
     return exit_code_of(work, 0.0)
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        return path.read_text(encoding="utf-8").split()
-    except OSError as error:
-        raise UserError(f"--keys {path} can't be read ({error.strerror}).") from error
 
 
 def relu_of(run: MemorizationRun, units: int, kept: Path) -> ReluResult:

@@ -35,9 +35,10 @@ def main() -> int:
 
     def work() -> None:
         results = check_results(arguments.results)
+        from shapelaw.records import read_keys
         from shapelaw.tracking.disk import Liveness
         from shapelaw.tracking.importer import import_study
-        from shapelaw.tracking.table import read_keys, read_runs, write_runs
+        from shapelaw.tracking.table import read_runs, write_runs
         from shapelaw.tracking.waiting import Progress, patiently
 
         keys = read_keys(arguments.keys) if arguments.keys else None

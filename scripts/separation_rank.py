@@ -137,8 +137,10 @@ def network_of(given: argparse.Namespace) -> LinearAttention | ProductNetwork:
         UserError: an option of the other kind of network, or sizes that can't be.
     """
     others = ATTENTION_ONLY if given.product else PRODUCT_ONLY
-    defaults = vars(parser().parse_args(["--depth", "1", "--width", "1"]))
-    wrong = [f"--{name.replace('_', '-')}" for name in others if getattr(given, name) != defaults[name]]
+    options = parser()
+    wrong = [
+        f"--{name.replace('_', '-')}" for name in others if getattr(given, name) != options.get_default(name)
+    ]
     if wrong:
         kind = (
             "linearized attention, not for a product network"

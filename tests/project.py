@@ -39,8 +39,8 @@ KEYS = {
 class Project:
     """A copy of the project with its own config and corpus, and Snakemake in it."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, **sections: Any) -> None:
+        self.folder, self.sections = folder, {**CONFIG, **sections}
         for name in ("Snakefile", "scripts", "workflow", "envs", "profiles"):
             source = REPOSITORY / name
             (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / name)
@@ -51,7 +51,7 @@ class Project:
 
     def configure(self, **changes: Any) -> None:
         """Write config.yaml with some sections changed."""
-        (self.folder / "config.yaml").write_text(yaml.safe_dump({**CONFIG, **changes}))
+        (self.folder / "config.yaml").write_text(yaml.safe_dump({**self.sections, **changes}))
 
     def snakemake(self, *arguments: str, ok: bool = True) -> subprocess.CompletedProcess[str]:
         """Run it; its output is in `stderr` and `stdout`."""

@@ -151,6 +151,21 @@ def read_record(directory: Path) -> Record:
     return Record(directory, run, history, summary, live)
 
 
+def read_keys(path: Path) -> list[str]:
+    """The keys of a file with one a line; blank lines don't count.
+
+    Raises:
+        UserError: the file can't be read or names no key.
+    """
+    try:
+        keys = [line.strip() for line in path.read_text().splitlines() if line.strip()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"The file of keys {path} can't be read ({error}).") from error
+    if not keys:
+        raise UserError(f"The file of keys {path} names no run; write one key a line.")
+    return keys
+
+
 def _read_history(directory: Path, sha256: str | None, schema: pa.Schema) -> pa.Table:
     """The history; compared with its sha256 where the summary has one."""
     try:

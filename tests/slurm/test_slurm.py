@@ -239,10 +239,8 @@ def test_a_run_that_fails_for_good_leaves_every_other_one_finished(
     local: SlurmProject, tmp_path: Path
 ) -> None:
     """At this rate width 512 overflows at step 4; width 12 gets through its 8 steps."""
-    project, since = (
-        SlurmProject(tmp_path, local.folder / "results/corpora"),
-        time.strftime("%Y-%m-%dT%H:%M:%S"),
-    )
+    project = SlurmProject(tmp_path, local.folder / "results/corpora")
+    since = time.strftime("%Y-%m-%dT%H:%M:%S")
     project.configure(
         training={**CONFIG["training"], "steps": 8, "learning_rate": 3e3, "warmup_steps": 0},
         depth_width={**CONFIG["depth_width"], "widths": {1: [512, 12]}, "repeated": {}},

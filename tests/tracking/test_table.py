@@ -12,7 +12,8 @@ from made_records import make_rows, make_run, write_finished, write_live
 from places import Place, Script
 
 from shapelaw.errors import UserError
-from shapelaw.tracking.table import SCHEMA, read_keys, read_runs
+from shapelaw.records import read_keys
+from shapelaw.tracking.table import SCHEMA, read_runs
 
 
 def test_the_table_has_a_row_a_run_with_its_numbers(any_place: Place) -> None:

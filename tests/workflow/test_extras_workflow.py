@@ -24,22 +24,15 @@ SECTIONS: dict[str, Any] = {
 }
 
 
-class ExtrasProject(Project):
-    """A project with one memorization study of tiny networks, and all extras."""
-
-    def configure(self, **changes: Any) -> None:
-        super().configure(**{**SECTIONS, **changes})
-
-
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> ExtrasProject:
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """After a whole run."""
-    project = ExtrasProject(tmp_path_factory.mktemp("extras"))
+    project = Project(tmp_path_factory.mktemp("extras"), **SECTIONS)
     project.snakemake("--quiet", "rules")
     return project
 
 
-def test_the_assumptions_are_tables_and_a_figure(project: ExtrasProject) -> None:
+def test_the_assumptions_are_tables_and_a_figure(project: Project) -> None:
     folder = project.folder / "results/assumptions"
     verdicts = pd.read_csv(folder / "assumptions_text.csv")
     assert set(verdicts["layer"]) == {"layer 0", "layer 1"}
@@ -49,7 +42,7 @@ def test_the_assumptions_are_tables_and_a_figure(project: ExtrasProject) -> None
     assert not (folder / "assumptions_images.csv").exists()
 
 
-def test_every_attention_network_has_a_relu_network_beside_it(project: ExtrasProject) -> None:
+def test_every_attention_network_has_a_relu_network_beside_it(project: Project) -> None:
     results = project.folder / "results"
     table = pd.read_csv(results / "memorization_heads/relu.csv")
     runs = pd.read_parquet(results / "memorization_heads/runs.parquet")
@@ -59,7 +52,7 @@ def test_every_attention_network_has_a_relu_network_beside_it(project: ExtrasPro
     assert (table["relu_params"] <= table["attention_params"]).all()
 
 
-def test_they_are_made_once_and_again_where_the_config_asks_for_others(project: ExtrasProject) -> None:
+def test_they_are_made_once_and_again_where_the_config_asks_for_others(project: Project) -> None:
     assert project.planned() == []
     project.configure(assumptions={**SECTIONS["assumptions"], "trials": 60})
     assert project.planned() == ["assumptions"]
@@ -76,7 +69,7 @@ def test_they_are_made_once_and_again_where_the_config_asks_for_others(project: 
     project.configure()
 
 
-def test_without_extras_they_are_targets_all_the_same(project: ExtrasProject) -> None:
+def test_without_extras_they_are_targets_all_the_same(project: Project) -> None:
     project.configure(extras=[])
     for target in ("results/assumptions/layers.csv", "results/memorization_heads/relu.csv"):
         (project.folder / target).unlink()

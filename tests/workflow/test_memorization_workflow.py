@@ -26,9 +26,6 @@ SECTIONS: dict[str, Any] = {
 class MemorizingProject(Project):
     """A project with two memorization studies of tiny networks."""
 
-    def configure(self, **changes: Any) -> None:
-        super().configure(**{**SECTIONS, **changes})
-
     def records(self, study: str) -> dict[str, bytes]:
         """Every summary, by key; with the clock of when it was trained."""
         folder = self.folder / "results/runs" / study
@@ -38,7 +35,7 @@ class MemorizingProject(Project):
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> MemorizingProject:
     """After a whole run."""
-    project = MemorizingProject(tmp_path_factory.mktemp("memorizing"))
+    project = MemorizingProject(tmp_path_factory.mktemp("memorizing"), **SECTIONS)
     project.snakemake("--quiet", "rules")
     return project
 

@@ -3,7 +3,6 @@
 import json
 import shutil
 import subprocess
-from typing import Any
 
 import pytest
 from project import CONFIG, KEYS, Project
@@ -15,9 +14,6 @@ SIBLING = "prose-V300-L2-d4-r4-H2-t30-s0"  # of its pack
 
 class PackedProject(Project):
     """A project whose runs share jobs two by two."""
-
-    def configure(self, **changes: Any) -> None:
-        super().configure(**{"execution": {"runs_per_job": 2}, **changes})
 
     def run(self) -> None:
         self.snakemake("--quiet", "rules")
@@ -31,7 +27,7 @@ class PackedProject(Project):
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> PackedProject:
     """After a whole run."""
-    project = PackedProject(tmp_path_factory.mktemp("packed"))
+    project = PackedProject(tmp_path_factory.mktemp("packed"), execution={"runs_per_job": 2})
     project.run()
     return project
 

@@ -150,7 +150,12 @@ TRACKING = f"--uri {shlex.quote(CONFIG.tracking.uri)}" if CONFIG.tracking.uri el
 
 def records_of(wildcards):
     """The records of every run of a study."""
-    return [f"results/runs/{wildcards.study}/{key}/summary.json" for key in RUNS[wildcards.study]]
+    return records_of_study(wildcards.study)
+
+
+def records_of_study(study):
+    """The same by its name; none where the config has not that study."""
+    return [f"results/runs/{study}/{key}/summary.json" for key in RUNS.get(study, {})]
 
 
 def assumptions_options():

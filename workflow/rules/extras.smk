@@ -54,10 +54,7 @@ rule assumptions:
 
 rule relu:
     input:
-        records=lambda wildcards: [
-            f"results/runs/memorization_heads/{key}/summary.json"
-            for key in RUNS.get("memorization_heads", [])
-        ],
+        records=lambda wildcards: records_of_study("memorization_heads"),
         listed="results/memorization_heads/keys.txt",
     output:
         expand("results/memorization_heads/relu.{ending}", ending=["md", "tex"]),

@@ -10,7 +10,7 @@ one matrix from raw query to logits, and W_O W_D into one from head outputs to l
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor
@@ -124,8 +124,17 @@ def gradients(
     labels_PB: Tensor,
 ) -> tuple[Tensor, Parameters]:
     """Each model's loss [P] and the gradients of all parameters, by autograd."""
+    return gradients_through(
+        lambda leaves: forward(leaves, m, positions, queries_PBd, contexts)[0], p, labels_PB
+    )
+
+
+def gradients_through(
+    outputs_of: Callable[[Parameters], Tensor], p: Mapping[str, Tensor], labels_PB: Tensor
+) -> tuple[Tensor, Parameters]:
+    """Each model's loss [P] and the gradients of all parameters, by autograd through a way to the outputs [P, B, c]."""
     with torch.enable_grad():
         leaves = {name: value.detach().requires_grad_() for name, value in p.items()}
-        loss_P = losses(forward(leaves, m, positions, queries_PBd, contexts)[0], labels_PB)
+        loss_P = losses(outputs_of(leaves), labels_PB)
         found = torch.autograd.grad(loss_P.sum(), list(leaves.values()))
     return loss_P.detach(), dict(zip(leaves, found, strict=True))

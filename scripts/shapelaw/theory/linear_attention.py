@@ -29,7 +29,7 @@ from shapelaw.theory.graded_dimensions import (
     output_dimension,
     staircase,
 )
-from shapelaw.theory.token_halves import Halves, check_whole_numbers
+from shapelaw.theory.token_halves import Halves, check_output, check_whole_numbers
 
 Embedding = Literal["vectors", "vocabulary", "convolution"]
 MOST_MIXINGS = 400  # above, the bound is not summed degree by degree
@@ -99,10 +99,7 @@ class LinearAttention:
             )
         self._check_embedding()
         self.halves.check()
-        if not 1 <= self.position <= self.tokens:
-            raise UserError(f"The position {self.position} must be from 1 to N = {self.tokens}.")
-        if not 1 <= self.entry <= self.width:
-            raise UserError(f"The entry {self.entry} must be from 1 to the width {self.width}.")
+        check_output(self.position, self.tokens, self.entry, self.width)
 
     def _check_embedding(self) -> None:
         if (self.vocabulary is not None) != (self.embedding == "vocabulary"):

@@ -16,7 +16,7 @@ import numpy as np
 from shapelaw.errors import UserError
 from shapelaw.theory.finite_field import Residues, add, matmul, random_residues, reduce, transpose
 from shapelaw.theory.graded_dimensions import matched, multiset, symmetric_power
-from shapelaw.theory.token_halves import Halves, check_whole_numbers
+from shapelaw.theory.token_halves import Halves, check_output, check_whole_numbers
 
 BLOCK = 2**16  # numbers of an array in one pass
 MOST_DEGREES = 2000  # above, the bound is not summed degree by degree
@@ -63,10 +63,7 @@ class ProductNetwork:
                 "With mixing a token has as many numbers as the width; give no other token dimension."
             )
         self.halves.check()
-        if not 1 <= self.position <= self.tokens:
-            raise UserError(f"The position {self.position} must be from 1 to N = {self.tokens}.")
-        if not 1 <= self.entry <= self.width:
-            raise UserError(f"The entry {self.entry} must be from 1 to the width {self.width}.")
+        check_output(self.position, self.tokens, self.entry, self.width)
 
     @property
     def halves(self) -> Halves:

@@ -21,6 +21,18 @@ def check_whole_numbers(**sizes: int | None) -> None:
             raise UserError(f"{name} = {size!r}: it must be a whole number of at least 1.")
 
 
+def check_output(position: int, tokens: int, entry: int, width: int) -> None:
+    """Refuse an output that a network does not have.
+
+    Raises:
+        UserError: the position is none of N tokens, or the entry none of d numbers.
+    """
+    if not 1 <= position <= tokens:
+        raise UserError(f"The position {position} must be from 1 to N = {tokens}.")
+    if not 1 <= entry <= width:
+        raise UserError(f"The entry {entry} must be from 1 to the width {width}.")
+
+
 @dataclass(frozen=True)
 class Halves:
     """N tokens, each made of `patch` inputs, and the places, from 1, of the inputs in the half A."""

@@ -183,21 +183,6 @@ def named(keys: Collection[str], limit: int = 10) -> str:
     return ", ".join(shown) + more
 
 
-def read_keys(path: Path) -> list[str]:
-    """The keys of a file with one a line; blank lines don't count.
-
-    Raises:
-        UserError: the file can't be read or names no key.
-    """
-    try:
-        keys = [line.strip() for line in path.read_text().splitlines() if line.strip()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"The file of keys {path} can't be read ({error}).") from error
-    if not keys:
-        raise UserError(f"The file of keys {path} names no run; write one key a line.")
-    return keys
-
-
 def write_runs(path: Path, table: pa.Table) -> None:
     """Write the table, atomically.
 
