@@ -103,6 +103,8 @@ class Run:
             parts.append(f"a{shape.attention_dim}")
         if shape.positional_rank is not None:
             parts.append(f"p{shape.positional_rank}")
+        if shape.attention_degree is not None:
+            parts.append(f"k{shape.attention_degree}")
         return "-".join([*parts, f"t{self.training.steps}", f"s{self.seed}"])
 
     @property
@@ -112,8 +114,15 @@ class Run:
 
 
 def run_to_dict(run: Run) -> dict[str, Any]:
-    """The run as plain JSON values."""
-    return {"training_version": TRAINING_VERSION, **asdict(run)}
+    """The run as plain JSON values.
+
+    Options that came later than the first records are left out where they are not used, so that the digests of older
+    runs stay.
+    """
+    values = {"training_version": TRAINING_VERSION, **asdict(run)}
+    if run.shape.attention_degree is None:
+        del values["shape"]["attention_degree"]
+    return values
 
 
 def run_from_dict(values: Mapping[str, Any]) -> Run:
