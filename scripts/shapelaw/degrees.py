@@ -22,7 +22,7 @@ DIGITS = (64, 10)  # inputs and outputs of the target "digits": 8 x 8 pixels, te
 
 
 @dataclass(frozen=True)
-class ProductNetwork:
+class ProductShape:
     """Layers `h + norm(product over k of (W_k norm(h) + b_k)) / sqrt(depth)` between a linear embedding and read-out.
 
     Attributes:
@@ -75,7 +75,7 @@ class DegreeRun:
     """
 
     study: str
-    network: ProductNetwork
+    network: ProductShape
     target: Target
     target_rank: int
     steps: int
@@ -137,7 +137,7 @@ def degree_run_from_dict(values: Mapping[str, Any]) -> DegreeRun:
     """
     names = DegreeRun.__dataclass_fields__.keys() & values.keys()
     network = {**values["network"], "degrees": tuple(values["network"]["degrees"])}
-    return DegreeRun(**{**{name: values[name] for name in names}, "network": ProductNetwork(**network)})
+    return DegreeRun(**{**{name: values[name] for name in names}, "network": ProductShape(**network)})
 
 
 def check_degree_run(run: DegreeRun) -> None:

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapelaw.degrees import ProductNetwork
+from shapelaw.degrees import ProductShape
 from shapelaw.models.product_network import (
     forward,
     initial_parameters,
@@ -17,7 +17,7 @@ from shapelaw.models.product_network import (
 )
 
 networks = st.builds(
-    ProductNetwork,
+    ProductShape,
     degrees=st.lists(st.integers(2, 4), min_size=1, max_size=3).map(tuple),
     width=st.integers(1, 6),
     inputs=st.integers(1, 6),
@@ -31,7 +31,7 @@ def norm(x: np.ndarray) -> np.ndarray:
     return x / np.sqrt((x**2).mean() + 1e-6)
 
 
-def plain(p: dict[str, torch.Tensor], n: ProductNetwork, x: np.ndarray) -> np.ndarray:
+def plain(p: dict[str, torch.Tensor], n: ProductShape, x: np.ndarray) -> np.ndarray:
     """One network at one input, as its docstring says."""
     w = {name: value.numpy() for name, value in p.items()}
     h = x @ w["embedding"] + w["embedding_bias"]
@@ -48,7 +48,7 @@ def plain(p: dict[str, torch.Tensor], n: ProductNetwork, x: np.ndarray) -> np.nd
 
 
 @given(networks, st.integers(0, 100))
-def test_a_pack_computes_each_network_as_written(n: ProductNetwork, seed: int) -> None:
+def test_a_pack_computes_each_network_as_written(n: ProductShape, seed: int) -> None:
     every = [
         {name: value.double() + 0.1 for name, value in initial_parameters(n, seed + model).items()}
         for model in range(2)
@@ -64,7 +64,7 @@ def test_a_pack_computes_each_network_as_written(n: ProductNetwork, seed: int) -
 
 
 @given(networks)
-def test_parameters_are_counted(n: ProductNetwork) -> None:
+def test_parameters_are_counted(n: ProductShape) -> None:
     sizes = {name: int(np.prod(shape)) for name, shape in parameter_shapes(n).items()}
     assert sum(sizes.values()) == n.params
     layers = sum(size for name, size in sizes.items() if name.startswith(("layer", "shares")))
@@ -72,16 +72,16 @@ def test_parameters_are_counted(n: ProductNetwork) -> None:
 
 
 def test_equal_budgets_have_equal_layers() -> None:
-    sizes = {ProductNetwork((k,) * (12 // k), 32, 16, 1).params for k in (1, 2, 3, 4, 6)}
+    sizes = {ProductShape((k,) * (12 // k), 32, 16, 1).params for k in (1, 2, 3, 4, 6)}
     assert len(sizes) == 1
 
 
 def test_a_mixture_begins_half_way_and_is_between_its_degrees() -> None:
-    n = ProductNetwork((3, 3), 4, 4, 1, mixture=True)
+    n = ProductShape((3, 3), 4, 4, 1, mixture=True)
     p = {name: value[None] for name, value in initial_parameters(n, 0).items()}
     assert mean_degrees(p, n).tolist() == [[2.5, 2.5]]
     x = torch.from_numpy(np.random.default_rng(0).standard_normal((1, 5, 4))).float()
-    two = ProductNetwork((2, 2), 4, 4, 1)
+    two = ProductShape((2, 2), 4, 4, 1)
     without = {name: value for name, value in p.items() if name != "shares"}
     for place in range(2):
         without[f"layer{place}"] = without[f"layer{place}"][:, :2]
@@ -90,12 +90,12 @@ def test_a_mixture_begins_half_way_and_is_between_its_degrees() -> None:
     torch.testing.assert_close(forward(p, n, x), forward(without, two, x))
     p["shares"] = torch.full((1, 2), 50.0)
     whole = {name: value for name, value in p.items() if name != "shares"}
-    torch.testing.assert_close(forward(p, n, x), forward(whole, ProductNetwork((3, 3), 4, 4, 1), x))
+    torch.testing.assert_close(forward(p, n, x), forward(whole, ProductShape((3, 3), 4, 4, 1), x))
 
 
 @pytest.mark.parametrize("degree", [1, 2, 3, 4])
 def test_every_matrix_has_a_gradient(degree: int) -> None:
-    n = ProductNetwork((degree,) * (12 // degree), 16, 8, 1)
+    n = ProductShape((degree,) * (12 // degree), 16, 8, 1)
     p = {name: value[None].requires_grad_() for name, value in initial_parameters(n, 0).items()}
     x = torch.from_numpy(np.random.default_rng(0).standard_normal((1, 64, 8))).float()
     forward(p, n, x).square().mean().backward()

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.polynomial.hermite_e import hermegauss
 
-from shapelaw.degrees import DegreeRun, ProductNetwork
+from shapelaw.degrees import DegreeRun, ProductShape
 from shapelaw.training.targets import (
     draw_inputs,
     draw_separable,
@@ -49,7 +49,7 @@ def test_the_rank_within_an_error_falls_from_r_to_none(rank: int, seed: int) -> 
 
 def test_inputs_are_functions_of_seed_and_step() -> None:
     def run(seed: int, degree: int) -> DegreeRun:
-        network = ProductNetwork((degree,), 4, 6, 1)
+        network = ProductShape((degree,), 4, 6, 1)
         return DegreeRun("block_degree", network, "separable", 2, 10, seed, batch_size=5)
 
     assert draw_inputs(run(0, 2), 3).shape == (5, 6)

@@ -11,13 +11,13 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from shapelaw.degrees import ProductNetwork
+from shapelaw.degrees import ProductShape
 
 Parameters = dict[str, Tensor]
 _EPSILON = 1e-6  # of the norm
 
 
-def parameter_shapes(n: ProductNetwork) -> dict[str, tuple[int, ...]]:
+def parameter_shapes(n: ProductShape) -> dict[str, tuple[int, ...]]:
     """The parameters of one network by name; a pack has P in front."""
     d = n.width
     shapes: dict[str, tuple[int, ...]] = {"embedding": (n.inputs, d), "embedding_bias": (d,)}
@@ -29,7 +29,7 @@ def parameter_shapes(n: ProductNetwork) -> dict[str, tuple[int, ...]]:
     return shapes | {"read_out": (d, n.outputs), "bias": (n.outputs,)}
 
 
-def initial_parameters(n: ProductNetwork, seed: int) -> Parameters:
+def initial_parameters(n: ProductShape, seed: int) -> Parameters:
     """One network's parameters, a function of shape and seed alone.
 
     Matrices are normal with variance 1 / columns. Biases are 1 in layers of degree 2 and more: a product of factors
@@ -47,7 +47,7 @@ def initial_parameters(n: ProductNetwork, seed: int) -> Parameters:
     return parameters
 
 
-def forward(p: Mapping[str, Tensor], n: ProductNetwork, x_PBi: Tensor) -> Tensor:
+def forward(p: Mapping[str, Tensor], n: ProductShape, x_PBi: Tensor) -> Tensor:
     """Outputs [P, B, o] for inputs [P, B, i]."""
     h_PBd = torch.baddbmm(p["embedding_bias"][:, None], x_PBi, p["embedding"])
     for place, degree in enumerate(n.degrees):
@@ -69,7 +69,7 @@ def _norm(x_PBd: Tensor) -> Tensor:
     return x_PBd * torch.rsqrt(x_PBd.square().mean(-1, keepdim=True) + _EPSILON)
 
 
-def mean_degrees(p: Mapping[str, Tensor], n: ProductNetwork) -> Tensor:
+def mean_degrees(p: Mapping[str, Tensor], n: ProductShape) -> Tensor:
     """The mean degree of each layer, [P, depth]: where a mixture has settled; the degrees themselves without one."""
     degrees = torch.tensor(n.degrees, dtype=torch.float32)
     if not n.mixture:
