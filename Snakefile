@@ -3,6 +3,8 @@
 #   snakemake                                            everything that config.yaml asks for
 #   snakemake plan                                       what that would cost, before anything runs
 #   snakemake results/depth_width/transitions.csv        one target and what it needs
+#   snakemake assumptions                                the theorem's assumptions on real networks
+#   snakemake relu                                       a ReLU network beside each one of memorization_heads
 #
 # This file is read again at the start of every job: it imports nothing heavy (no torch, no mlflow, no pandas).
 import os
@@ -57,6 +59,7 @@ rule all:
     default_target: True
     input:
         expand("results/{study}/logged", study=CONFIG.studies),
+        lambda wildcards: [EXTRAS[extra] for extra in CONFIG.extras],
 
 
 include: "workflow/rules/common.smk"
@@ -64,6 +67,7 @@ include: "workflow/rules/corpus.smk"
 include: "workflow/rules/train.smk"
 include: "workflow/rules/depth_width.smk"
 include: "workflow/rules/memorization.smk"
+include: "workflow/rules/extras.smk"
 include: "workflow/rules/track.smk"
 include: "workflow/rules/plan.smk"
 

@@ -7,6 +7,9 @@ thread, by turns; medians of CPU time (of wall time on a GPU). The peers:
 
 - naive: keys for every example, an output for every token, autograd, torch.optim.Adam (naive_memorizer.py)
 - one at a time: the same folded algebra as the pack's, one model, autograd, torch.optim.Adam, eager
+
+The second table is the pack without each of its ideas: what it takes against the same pack with that idea. Where an
+idea is left out, no gradients are written out for what is left: both sides of the pair are then by autograd.
 """
 
 from __future__ import annotations
@@ -19,11 +22,12 @@ from collections.abc import Callable
 import torch
 from machine import machine
 from naive_memorizer import NaiveMemorizer
+from pack_without import WITHOUT
 
 from shapelaw.memorizers import MemorizationRun, Memorizer
 from shapelaw.models.memorizer import forward, gradients, initial_parameters, losses, positions
 from shapelaw.training.examples import draw_examples, example_order
-from shapelaw.training.packed import Pack, can_compile, keep_freed_memory
+from shapelaw.training.packed import Gradients, Pack, can_compile, keep_freed_memory
 
 SHARED, EACH = "shared", "per_example"
 CASES = [
@@ -34,6 +38,13 @@ CASES = [
     (20, 64, 2000, EACH),
 ]
 LEAST_SECONDS = 0.3  # of a measurement
+IDEAS = {  # without it, with it: names of steps behind "pack of N"
+    "the compiled step": ("", ", compiled"),
+    "gradients written out": (", autograd", ""),
+    "keys once a step, not once an example": (", keys for each example", ""),
+    "W_Q W_K and W_O W_D folded": (", autograd, no folds", ", autograd"),
+    "the query's output alone": (", autograd, all outputs", ", autograd"),
+}
 
 
 def run_of(heads: int, head_dim: int, examples: int, context_type: str, seed: int = 0) -> MemorizationRun:
@@ -89,13 +100,32 @@ def alone(run: MemorizationRun, device: torch.device) -> Callable[[], object]:
 
 
 def packed(
-    runs: list[MemorizationRun], device: torch.device, compiled: bool, written: bool = True
+    runs: list[MemorizationRun], device: torch.device, compiled: bool, by: Gradients | None = None
 ) -> Callable[[], object]:
-    """A step of a pack."""
+    """A step of a pack, with its own gradients or others."""
     pack = Pack(runs, device, compiled)
-    if not written:
-        pack._gradients = gradients
+    if by is not None:
+        pack._gradients = by
     return pack.step
+
+
+def steps_of(
+    case: tuple[int, int, int, str], sizes: list[int], without: int, device: torch.device
+) -> dict[str, tuple[Callable[[], object], int]]:
+    """All that is measured in a case, by name, with the models that a step of it steps."""
+    run = run_of(*case)
+    steps = {"naive": (naive(run, device), 1), "one at a time": (alone(run, device), 1)}
+    for models in sorted({*sizes, *([1, without] if without else [])}):
+        runs = [run_of(*case, seed) for seed in range(models)]
+        name = f"pack of {models}"
+        steps[f"{name}, autograd"] = (packed(runs, device, False, gradients), models)
+        steps[name] = (packed(runs, device, False), models)
+        if can_compile(device):
+            steps[f"{name}, compiled"] = (packed(runs, device, True), models)
+        if models == without and case[-1] == SHARED:
+            for other, by in WITHOUT.items():
+                steps[f"{name}, {other}"] = (packed(runs, device, False, by), models)
+    return steps
 
 
 def seconds_of(step: Callable[[], object], device: torch.device) -> float:
@@ -103,11 +133,11 @@ def seconds_of(step: Callable[[], object], device: torch.device) -> float:
     clock = time.process_time if device.type == "cpu" else time.perf_counter
     calls, start = 0, clock()
     while clock() - start < LEAST_SECONDS:
-        for _ in range(5):
+        for _ in range(1 if device.type == "cpu" else 5):
             step()
+            calls += 1
         if device.type == "cuda":
             torch.cuda.synchronize(device)
-        calls += 5
     return (clock() - start) / calls
 
 
@@ -122,6 +152,9 @@ def main() -> None:
         "--cases", type=int, nargs="+", default=range(len(CASES)), help="places in the list of cases"
     )
     parser.add_argument("--models", type=int, nargs="+", default=[1, 4, 8], help="sizes of packs")
+    parser.add_argument(
+        "--without", type=int, default=4, help="size of the pack that lacks an idea each (0: no such table)"
+    )
     arguments = parser.parse_args()
     device = torch.device(arguments.device)
     torch.set_num_threads(1)
@@ -131,18 +164,9 @@ def main() -> None:
     print(
         "| H | d_h | T | context | what | ms | x naive | x one at a time |\n|---|---|---|---|---|---|---|---|"
     )
-    for heads, head_dim, examples, context_type in (CASES[place] for place in arguments.cases):
-        run = run_of(heads, head_dim, examples, context_type)
-        steps: dict[str, tuple[Callable[[], object], int]] = {
-            "naive": (naive(run, device), 1),
-            "one at a time": (alone(run, device), 1),
-        }
-        for models in arguments.models:
-            runs = [run_of(heads, head_dim, examples, context_type, seed) for seed in range(models)]
-            steps[f"pack of {models}, autograd"] = (packed(runs, device, False, written=False), models)
-            steps[f"pack of {models}"] = (packed(runs, device, False), models)
-            if can_compile(device):
-                steps[f"pack of {models}, compiled"] = (packed(runs, device, True), models)
+    rows = []
+    for case in (CASES[place] for place in arguments.cases):
+        steps = steps_of(case, arguments.models, arguments.without, device)
         for step, _ in steps.values():
             for _ in range(3):
                 step()
@@ -150,16 +174,38 @@ def main() -> None:
         for _ in range(arguments.rounds):
             for name, (step, models) in steps.items():
                 times[name].append(seconds_of(step, device) / models)
+        where = "| " + " | ".join(map(str, case))
         for name, values in times.items():
-            against = [
-                statistics.median(p / v for p, v in zip(times[peer], values, strict=True))
-                for peer in ("naive", "one at a time")
-            ]
+            against = [ratio(times[peer], values) for peer in ("naive", "one at a time")]
             print(
-                f"| {heads} | {head_dim} | {examples} | {context_type} | {name} | "
-                f"{1000 * statistics.median(values):.2f} | {against[0]:.1f} | {against[1]:.2f} |",
+                f"{where} | {name} | {1000 * statistics.median(values):.2f} | {against[0]:.1f} | {against[1]:.2f} |",
                 flush=True,
             )
+        rows += [f"{where} {row}" for row in ideas(times, arguments.without)]
+    if rows:
+        print(f"\nA pack of {arguments.without} without each idea, and how many times slower than with it.\n")
+        print(
+            "| H | d_h | T | context | without | model-steps/s | with it | times |\n|---|---|---|---|---|---|---|---|"
+        )
+        print("\n".join(rows))
+
+
+def ratio(one: list[float], other: list[float]) -> float:
+    """The median of how many times longer `one` took than `other`, round by round."""
+    return statistics.median(a / b for a, b in zip(one, other, strict=True))
+
+
+def ideas(times: dict[str, list[float]], models: int) -> list[str]:
+    """A row for each idea that was measured: model-steps per second without and with it."""
+    name = f"pack of {models}"
+    pairs = {idea: (name + without, name + with_it) for idea, (without, with_it) in IDEAS.items()}
+    pairs["the pack: one model at a time"] = ("pack of 1", name)
+    return [
+        f"| {idea} | {1 / statistics.median(times[without]):,.0f} | {1 / statistics.median(times[with_it]):,.0f} | "
+        f"{ratio(times[without], times[with_it]):.2f} |"
+        for idea, (without, with_it) in pairs.items()
+        if without in times and with_it in times
+    ]
 
 
 if __name__ == "__main__":

@@ -3,16 +3,19 @@
   python scripts/train_memorization.py --heads 2,4 --examples 100,300 --steps 5000 --value-dim 1 --out DIR
   python scripts/compare_relu.py --runs DIR --out DIR/relu
 
-Reads the records of DIR/runs/memorization. Written are OUT.csv, .md and .tex, one row a run: what both networks
-memorized (accuracy, or the mean squared error of a regression), what theorem 1 guarantees the attention layer, and the
-most that proposition 3 allows the ReLU network on every data set of the theorem's kind (Mahdavi et al. 2024; random
-examples may be easier). Exit codes: 0 done, 1 a loss is not finite, 2 wrong input.
+Reads the records of DIR/runs/memorization (--study names another folder). Each ReLU network that is trained is kept
+beside the checkpoints of its run: started again, this goes on with the next one. Written are OUT.csv, .md and .tex, one
+row a run: what both networks memorized (accuracy, or the mean squared error of a regression), what theorem 1 guarantees
+the attention layer, and the most that proposition 3 allows the ReLU network on every data set of the theorem's kind
+(Mahdavi et al. 2024; random examples may be easier). Exit codes: 0 done, 1 a loss is not finite, 2 wrong input.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pandas as pd
@@ -20,13 +23,14 @@ import torch
 
 from shapelaw.errors import UserError
 from shapelaw.memorizers import MemorizationRun
-from shapelaw.records import RUNS, Record, read_record
+from shapelaw.records import CHECKPOINTS, RUNS, Record, read_record, write_json
 from shapelaw.tables import write_table
 from shapelaw.theory.memorization import memorizable_examples, relu_examples
 from shapelaw.training.command import exit_code_of
-from shapelaw.training.relu import train_relu, units_of
+from shapelaw.training.relu import ReluResult, train_relu, units_of
 
 STUDY = "memorization"
+KEPT = "relu.json"
 
 
 def main() -> int:
@@ -38,18 +42,26 @@ def main() -> int:
     parser.add_argument(
         "--out", type=Path, required=True, metavar="NAME", help="of the table, without suffix"
     )
+    parser.add_argument(
+        "--study", default=STUDY, help=f"folder of the records in DIR/{RUNS} (default: {STUDY})"
+    )
+    parser.add_argument("--keys", type=Path, metavar="FILE", help="one key a line: the runs (default: all)")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads (default 1)")
     arguments = parser.parse_args()
 
     def work() -> None:
         torch.set_num_threads(arguments.threads)
-        folder = arguments.runs / RUNS / STUDY
-        records = [read_record(path.parent) for path in sorted(folder.glob("*/summary.json"))]
-        if not records:
+        folder = arguments.runs / RUNS / arguments.study
+        finished = sorted(path.parent for path in folder.glob("*/summary.json"))
+        if arguments.keys is not None:
+            finished = [folder / key for key in _lines(arguments.keys)]
+        if not finished:
             raise UserError(f"{folder} has no finished run; train some with scripts/train_memorization.py.")
+        records = [read_record(path) for path in finished]
         rows = []
         for number, record in enumerate(records, start=1):
-            rows.append(row_of(record))
+            kept = arguments.runs / CHECKPOINTS / arguments.study / record.run.key / KEPT
+            rows.append(row_of(record, kept))
             print(
                 f"{number} of {len(records)}: {record.run.key}: "
                 f"attention {rows[-1]['attention']:.3g}, ReLU {rows[-1]['relu']:.3g}",
@@ -61,8 +73,39 @@ def main() -> int:
     return exit_code_of(work, 0.0)
 
 
-def row_of(record: Record) -> dict[str, object]:
-    """Train the ReLU network of one record; both networks as a row of the table.
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8").split()
+    except OSError as error:
+        raise UserError(f"--keys {path} can't be read ({error.strerror}).") from error
+
+
+def relu_of(run: MemorizationRun, units: int, kept: Path) -> ReluResult:
+    """The ReLU network of a run: as it was kept by an earlier call, or trained now and kept.
+
+    Raises:
+        TrainingFailed: its loss is not finite.
+        UserError: it can't be written.
+    """
+    try:
+        known = json.loads(kept.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        known = {}
+    except ValueError:  # files are written whole; a disk's error is made good by training again
+        print(f"{kept} is damaged; its network is trained again", file=sys.stderr, flush=True)
+        known = {}
+    if known.get("spec_digest") == run.digest:
+        return ReluResult(**known["result"])
+    found = train_relu(run, units)
+    write_json(kept, {"spec_digest": run.digest, "result": asdict(found)})
+    return found
+
+
+def row_of(record: Record, kept: Path) -> dict[str, object]:
+    """Both networks of one record as a row of the table.
+
+    Args:
+        kept: where its ReLU network is kept.
 
     Raises:
         UserError: the attention network's parameters do not pay for one ReLU unit.
@@ -74,7 +117,7 @@ def row_of(record: Record) -> dict[str, object]:
         raise UserError(
             f"The {m.params:,} parameters of {run.key} don't pay for one ReLU unit; take more heads or less context."
         )
-    found = train_relu(run, units)
+    found = relu_of(run, units, kept)
     classes = run.task == "classification"
     return {
         "task": run.task,

@@ -29,9 +29,9 @@ from shapelaw.memorizers import (
     MemorizationRun,
     Memorizer,
     Task,
+    beyond_theorem,
     check_memorization_run,
     packs_of,
-    warnings_of,
 )
 from shapelaw.records import CHECKPOINTS, RUNS, read_record
 from shapelaw.training.command import exit_code_of
@@ -156,7 +156,7 @@ def _runs(arguments: argparse.Namespace) -> list[MemorizationRun]:
         raise UserError(
             "\n".join(dict.fromkeys(problems)) or f"--seeds is {arguments.seeds}; give at least 1."
         )
-    for warning in dict.fromkeys(warning for run in runs for warning in warnings_of(run.memorizer)):
+    for warning in beyond_theorem((run.memorizer.context, run.memorizer.width) for run in runs):
         say(warning)
     return runs
 

@@ -124,6 +124,19 @@ def test_one_changed_width_changes_one_run() -> None:
         ({"corpus": {"sources": ["folder:/nowhere"]}}, ["there is no folder /nowhere"]),
         ({"corpus": {"gpt2_files": "/nowhere"}}, ["corpus.gpt2_files is /nowhere, which is no folder"]),
         ({"tracking": {"uri": "foo"}}, ["tracking.uri is 'foo'"]),
+        ({"extras": ["rellu"]}, ["extras.0 is 'rellu'", "'assumptions' or 'relu'"]),
+        (
+            {"extras": ["relu"], "studies": ["depth_width"]},
+            ["extras has relu, which is trained beside memorization_heads, and studies has no"],
+        ),
+        ({"assumptions": {"models": ["bart"]}}, ["assumptions.models.0 is 'bart'", "'bert'"]),
+        ({"assumptions": {"models": []}}, ["assumptions.models is []", "at least 1"]),
+        ({"assumptions": {"trials": 0}}, ["assumptions.trials is 0"]),
+        (
+            {"assumptions": {"images": "/nowhere"}},
+            ["assumptions.images is /nowhere, which is no folder; leave it out"],
+        ),
+        ({"assumptions": {"source": "wikki"}}, ["assumptions.source has 'wikki'", "did you mean wiki?"]),
         ({"depth_width": {"widths": {}, "repeated": {}}}, ["depth_width.widths is {}"]),
         ({"training": {"steps": "many"}}, ["training.steps is 'many'", "valid integer"]),
         (
@@ -242,6 +255,8 @@ def test_every_text_of_a_config_is_known_to_be_no_path_that_is_written() -> None
         "corpus.sources",  # read, and quoted on command lines
         "corpus.gpt2_files",  # read
         "depth_width.grid_file",  # read
+        "assumptions.images",  # read
+        "assumptions.source",  # read, and quoted on command lines
         "tracking.uri",  # where the user wants the runs: any server or database
     }
 

@@ -82,7 +82,21 @@ def training_of(config: Config) -> Training:
 
 def _cross_problems(config: Config, root: Path) -> list[str]:
     """What no single key shows."""
-    problems = [problem for source in config.corpus.sources for problem in _source_problems(source, root)]
+    problems = [
+        problem
+        for source in config.corpus.sources
+        for problem in _source_problems("corpus.sources", source, root)
+    ]
+    problems += _source_problems("assumptions.source", config.assumptions.source, root)
+    images = config.assumptions.images
+    if images is not None and not (root / images).is_dir():
+        problems.append(
+            f"assumptions.images is {images}, which is no folder; leave it out for photographs from wheels"
+        )
+    if "relu" in config.extras and "memorization_heads" not in config.studies:
+        problems.append(
+            "extras has relu, which is trained beside memorization_heads, and studies has no memorization_heads; add it"
+        )
     gpt2_files = config.corpus.gpt2_files
     if gpt2_files is not None and not (root / gpt2_files).is_dir():
         problems.append(
@@ -170,17 +184,17 @@ def _memorization_problems(config: Config, study: MemorizationStudy) -> list[str
     return list(dict.fromkeys(problems))
 
 
-def _source_problems(source: str, root: Path) -> list[str]:
+def _source_problems(key: str, source: str, root: Path) -> list[str]:
     """The kind of a source and, of a folder, whether it is there; the rest is checked where it is read."""
     kind, _, rest = source.partition(":")
     kind, name = kind.split(",")[0], rest.split(",")[0]
     if kind not in SOURCE_KINDS:
         return [
-            f"corpus.sources has {source!r}; a source starts with one of {', '.join(SOURCE_KINDS)}"
+            f"{key} has {source!r}; a source starts with one of {', '.join(SOURCE_KINDS)}"
             f"{_near(kind, list(SOURCE_KINDS))}"
         ]
     if kind == "folder" and not (root / name).is_dir():
-        return [f"corpus.sources has {source!r}, and there is no folder {root / name}"]
+        return [f"{key} has {source!r}, and there is no folder {root / name}"]
     return []
 
 

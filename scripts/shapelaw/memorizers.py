@@ -17,6 +17,8 @@ from shapelaw.errors import UserError
 # raised on purpose when a change of the code changes what a spec trains
 MEMORIZER_VERSION = 1
 KIND = "memorization"
+# a head is saturated for an example if its largest softmax coefficient is above (appendix H)
+SATURATED_WEIGHT = 0.99
 Task = Literal["classification", "regression"]
 ContextType = Literal["shared", "per_example"]
 LogitScale = Literal["none", "head_dim", "width"]
@@ -210,10 +212,14 @@ def packs_of(runs: Iterable[MemorizationRun], size: int) -> list[list[Memorizati
     return [group[i : i + size] for group in groups.values() for i in range(0, len(group), size)]
 
 
-def warnings_of(m: Memorizer) -> list[str]:
-    """What the theory does not cover, a sentence each."""
-    if m.context < m.width:
-        return []
+def beyond_theorem(sizes: Iterable[tuple[int, int]]) -> list[str]:
+    """What theorem 1 does not cover of some context lengths n and widths d: a sentence a width, with all its n."""
+    contexts: dict[int, set[int]] = {}
+    for context, width in sizes:
+        if context >= width:
+            contexts.setdefault(width, set()).add(context)
     return [
-        f"context is {m.context}, not below the width {m.width}: theorem 1 needs n < d, its bound says nothing here."
+        "Theorem 1 needs a context shorter than the width (n < d), and here "
+        f"n = {', '.join(map(str, sorted(found)))} at d = {width}: it promises nothing there."
+        for width, found in sorted(contexts.items())
     ]

@@ -14,6 +14,8 @@ MemorizationStudy = Literal[
     "memorization_heads", "memorization_context", "memorization_head_dim", "memorization_saturation"
 ]
 Study = Literal["depth_width", MemorizationStudy]
+AssumptionModel = Literal["vit", "bert", "decoder", "gpt2", "vit_base"]
+Extra = Literal["assumptions", "relu"]
 MEMORIZATION_STUDIES: tuple[MemorizationStudy, ...] = get_args(MemorizationStudy)
 _WORDS = {"true": True, "false": False, "null": None}
 
@@ -146,10 +148,28 @@ class MemorizationGrid(_Model):
     to_the_end: bool = Field(False, description="go on when everything is memorized")
 
 
+class Assumptions(_Model):
+    """The theorem's assumptions on real networks and data (section 5.1 of the same paper): results/assumptions."""
+
+    models: list[AssumptionModel] = Field(
+        ["bert", "decoder"],
+        min_length=1,
+        description="their weights come from wheels; those of gpt2 need a hub, without one it is random",
+    )
+    examples: Count = Field(2000, description="images or texts of each")
+    images: str | None = Field(None, description="folder of your own; null: photographs from wheels")
+    source: str = Field("wiki", description="of text, one as in corpus.sources")
+    trials: Count = Field(5000, description="random subsets of a verdict")
+    sensitivity_trials: Count = Field(500, description="the same at other tolerances")
+    curve_trials: Count = Field(100, description="the same of a point of the figure")
+
+
 class Config(_Model):
     """A whole config, scale and overrides together."""
 
     studies: list[Study] = Field(["depth_width"], min_length=1)
+    extras: list[Extra] = Field([], description="what is made beside the studies' own results")
+    assumptions: Assumptions = Assumptions()
     corpus: Corpus = Corpus()
     training: TrainingConfig
     depth_width: DepthWidth = DepthWidth()

@@ -47,11 +47,11 @@ def test_a_rising_curve_is_never_called_falling_and_a_falling_one_is_found():
     rng = np.random.default_rng(4)
     rising = 1 - np.exp(-X / 15)
     found = [monotony(X, *experiment(rising, rng), draws=500) for _ in range(100)]
-    assert all(one.status is Monotony.RISING for one in found)
+    assert all(one.verdict is Monotony.RISING for one in found)
     dented = rising.copy()
     dented[5] -= 0.2
     dents = [monotony(X, *experiment(dented, rng), draws=500) for _ in range(50)]
-    assert all(one.status is Monotony.FALLING for one in dents)
+    assert all(one.verdict is Monotony.FALLING for one in dents)
     assert {(one.fall_from, one.fall_to) for one in dents} == {(30.0, 40.0)}
     drop = dented[4] - dented[5]
     pulls = [(one.largest_fall - drop) / one.largest_fall_err for one in dents]
@@ -61,10 +61,10 @@ def test_a_rising_curve_is_never_called_falling_and_a_falling_one_is_found():
 def test_flat_unknown_and_single_points_say_so():
     err = np.full(8, 0.01)
     flat = monotony(X, np.full(8, 0.5), err, Noise(0.01, np.inf))
-    assert flat.status is Monotony.FLAT
+    assert flat.verdict is Monotony.FLAT
     assert flat.largest_fall == 0.0
-    assert monotony(X, X, np.full(8, np.nan), None).status is Monotony.NO_NOISE
-    assert monotony(X[:1], X[:1], err[:1], Noise(0.01, 4.0)).status is Monotony.TOO_FEW_POINTS
+    assert monotony(X, X, np.full(8, np.nan), None).verdict is Monotony.NO_NOISE
+    assert monotony(X[:1], X[:1], err[:1], Noise(0.01, 4.0)).verdict is Monotony.TOO_FEW_POINTS
     again = [monotony(X, -X, err, Noise(0.01, 4.0), seed=3) for _ in range(2)]
     assert again[0] == again[1]
-    assert again[0].status is Monotony.FALLING
+    assert again[0].verdict is Monotony.FALLING

@@ -7,6 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_memorizer import NaiveMemorizer
+from pack_without import WITHOUT
 from torch import Tensor
 
 from shapelaw.memorizers import Memorizer
@@ -139,3 +140,14 @@ def test_the_naive_model_of_the_benchmark_is_the_same_model(shared: bool, value_
     torch.testing.assert_close(
         naive.embedding.weight.grad, expected["embedding"][0].T, rtol=1e-10, atol=1e-12
     )
+
+
+@pytest.mark.parametrize("name", WITHOUT)
+def test_the_pack_without_an_idea_is_the_same_pack(name: str) -> None:
+    m = Memorizer(heads=3, context=6, head_dim=4, width=8, value_dim=1, outputs=5, logit_scale="width")
+    p, place = pack(m, 2), positions(m, torch.float64)
+    queries, contexts, labels = problem(m, 2, 7, True)
+    loss, found = WITHOUT[name](p, m, place, queries, contexts, labels)
+    expected_loss, expected = gradients(p, m, place, queries, contexts, labels)
+    torch.testing.assert_close(loss, expected_loss, rtol=1e-11, atol=1e-11)
+    torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-12)

@@ -102,7 +102,7 @@ def test_no_line_is_open_and_never_drawn():
 def test_monotone_in_the_context():
     runs = simulate(context=CONTEXTS, examples=(6000, 18000))
     analysis = study_of(runs, CONTEXT)
-    assert set(tables.monotony_table(analysis)["status"]) == {"rising, no significant fall"}
+    assert set(tables.monotony_table(analysis)["verdict"]) == {"rising, no significant fall"}
     assert set(tables.comparison_table(analysis)["agrees"]) == {"yes"}
     fallen = runs.copy()
     fallen.loc[(runs["context"] == 50) & (runs["examples"] == 18000), "accuracy"] -= 0.2
@@ -154,8 +154,24 @@ def test_beyond_the_theorem_nothing_is_promised():
     runs = simulate((20,), context=(16, 32, 64, 96), examples=(20000,))
     analysis = study_of(runs, CONTEXT)
     assert np.isfinite(analysis.curves[0].guaranteed).tolist() == [True, True, False, False]
-    assert len(warnings(analysis)) == 2
-    assert "n < d" in summary(analysis)
+    (sentence,) = warnings(analysis)
+    assert "(n < d), and here n = 64, 96 at d = 64" in sentence
+    assert summary(analysis).count("n < d") == 1
+
+
+def test_the_test_along_the_context_has_the_status_of_a_fit(tmp_path):
+    rising = study_of(simulate(context=CONTEXTS), CONTEXT)
+    write(rising, tmp_path / "rising")
+    fit = json.loads((tmp_path / "rising" / "fit.json").read_text())
+    assert fit["status"] == fit["curves"][0]["status"] == "converged"
+    assert fit["curves"][0]["verdict"] == "rising, no significant fall"
+    assert 0.9 < fit["curves"][0]["r_squared"] <= 1
+    assert fit["curves"][0]["chi2"] >= 0
+    write(study_of(simulate(context=CONTEXTS, seeds=1), CONTEXT), tmp_path / "one")
+    fit = json.loads((tmp_path / "one" / "fit.json").read_text())
+    assert fit["status"] == "not identifiable"
+    assert fit["curves"][0]["verdict"] == "no noise estimate"
+    assert fit["curves"][0]["chi2"] is None
 
 
 def test_one_seed_claims_nothing():

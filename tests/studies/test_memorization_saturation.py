@@ -10,13 +10,13 @@ from matplotlib.collections import QuadMesh
 from shapelaw.errors import UserError
 from shapelaw.fits.memorized import check_memorization_runs
 from shapelaw.studies.memorization import analyse, summary
+from shapelaw.studies.memorization_attention import read_attention, saturation_figure
 from shapelaw.studies.memorization_saturation import (
     analyse_saturation,
     comparison_table,
     perfect_table,
-    read_attention,
-    saturation_figure,
     shares_table,
+    write,
 )
 
 
@@ -66,7 +66,7 @@ def test_the_figure_shows_the_first_examples_and_all_runs_of_the_largest_size(tm
     folder = tmp_path / "a"
     for name, examples, heads in (("s0", 40, 4), ("s1", 40, 4), ("small", 30, 4), ("big", 50, 8)):
         save(folder, name, weights(examples, heads))
-    figure = saturation_figure(analyse_saturation(None, folder))
+    figure = saturation_figure(read_attention(folder))
     assert len(figure.axes) == 6
     top, counts, largest = figure.axes[3:]
     assert top.get_title(loc="left") == "H = 4, T = 40"
@@ -84,7 +84,9 @@ def test_the_largest_size_memorized():
         (4, 600, 0, 0.98), (8, 1200, 0, 1.0), (8, 1300, 0, 1.0), (2, 200, 0, 0.5),
     )  # fmt: skip
     table = perfect_table(runs).set_index("heads")
-    assert table["status"].to_dict() == {2: "below", 4: "found", 8: "at least"}
+    assert table["bound"].to_dict() == {2: "below", 4: "found", 8: "at least"}
+    assert table["status"].to_dict() == {2: "too few points", 4: "converged", 8: "at the edge"}
+    assert table.loc[8, "message"] == "T = 1300 is memorized, and no larger T was tried"
     assert table["largest_any"].tolist() == [pd.NA, 550, 1300]
     assert table["largest_all"].tolist() == [pd.NA, 450, 1300]
     assert table["not_memorized"].tolist() == [200, 600, pd.NA]
@@ -146,6 +148,7 @@ def test_all_is_written_and_said(tmp_path):
     assert files == tables | {"fit.json", "saturation.svg", "saturation.png"}
     fit = json.loads((tmp_path / "out" / "fit.json").read_text())
     assert fit["perfect"][0]["largest_any"] == 550
+    assert fit["status"] == fit["perfect"][0]["status"] == "converged"
     assert fit["saturation"][0]["heads"] == 8
     assert "H = 4, n = 32, d_h = 64: T = 550 memorized perfectly." in summary(found)
     assert "H = 8, T = 40:" in summary(found)
@@ -169,3 +172,26 @@ def test_runs_of_one_size_are_compared_as_their_mean(tmp_path):
     rows = comparison_table(analyse_saturation(None, tmp_path / "a"))
     assert rows["setting"].tolist() == ["H = 2, T = 10 (2 runs)"] * 2
     assert rows["ours"].tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "accuracies", "status"),
+    [
+        ([550, 600], [1.0, 1.0], "at the edge"),
+        ([550, 600], [0.9, 0.8], "at the edge"),
+        ([550], [1.0], "too few points"),
+        ([550, 600], [1.0, 0.8], "converged"),
+    ],
+)
+def test_a_bound_is_not_called_converged(tmp_path, sizes, accuracies, status):
+    found = analyse_saturation(
+        runs_of(*((4, size, 0, share) for size, share in zip(sizes, accuracies, strict=True))), None
+    )
+    write(found, tmp_path)
+    assert json.loads((tmp_path / "fit.json").read_text())["status"] == status
+
+
+def test_attention_alone_finds_no_capacity(tmp_path):
+    save(tmp_path / "a", "one", weights(40, 8))
+    write(analyse_saturation(None, tmp_path / "a"), tmp_path / "out")
+    assert json.loads((tmp_path / "out" / "fit.json").read_text())["status"] == "too few points"

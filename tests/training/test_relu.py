@@ -85,3 +85,25 @@ def test_the_command_puts_both_networks_into_one_row(tmp_path):
     assert table["relu"].between(0, 1).all()
     assert (table["relu_params"] <= table["attention_params"]).all()
     assert table["attention_at_least"].tolist() == [2 * 3 + 1] * 2
+    # what was trained is kept: only what is missing, or is of another spec, is trained again
+    kept = sorted(tmp_path.glob("checkpoints/memorization/*/relu.json"))
+    assert len(kept) == 2
+    before = kept[0].stat().st_mtime_ns
+    kept[1].write_text("{")
+    again = command("compare_relu", "--runs", tmp_path, "--out", tmp_path / "again")
+    assert (again.returncode, again.stderr) == (0, f"{kept[1]} is damaged; its network is trained again\n")
+    assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "relu.csv").read_bytes()
+    assert kept[0].stat().st_mtime_ns == before
+    kept[0].write_text(kept[0].read_text().replace('"spec_digest": "', '"spec_digest": "other'))
+    (tmp_path / "keys.txt").write_text(f"{kept[0].parent.name}\n")
+    one = command(
+        "compare_relu", "--runs", tmp_path, "--keys", tmp_path / "keys.txt", "--out", tmp_path / "one"
+    )
+    assert one.returncode == 0, one.stderr
+    assert "1 of 1" in one.stdout
+    assert "other" not in kept[0].read_text()
+    absent = command(
+        "compare_relu", "--runs", tmp_path, "--keys", tmp_path / "absent", "--out", tmp_path / "one"
+    )
+    assert absent.returncode == 2
+    assert "absent can't be read" in absent.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import torch
@@ -29,6 +30,7 @@ from shapelaw.errors import UserError
 from shapelaw.plots import save_figure
 from shapelaw.records import read_record
 from shapelaw.runs import Run
+from shapelaw.sections import AssumptionModel
 from shapelaw.shapes import make_shape
 from shapelaw.tables import write_table
 from shapelaw.training.checkpoint import checkpoint_paths, read_checkpoint
@@ -37,7 +39,7 @@ SIDE = 224
 BERT_CONTEXT = 192  # of d = 384: the paper's n / d = 512 / 1024
 GPT2_CONTEXT = 256  # of d = 768; the authors' GPT-2 large has 1,024 of 1,280
 DECODER_SHAPE = make_shape(2, 256, 4, 2_000, 128)
-MODELS = ("vit", "bert", "decoder", "gpt2", "vit_base")
+MODELS: tuple[str, ...] = get_args(AssumptionModel)
 ROWS = "layers"
 
 

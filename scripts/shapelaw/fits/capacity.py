@@ -10,9 +10,8 @@ from scipy import stats  # type: ignore[import-untyped]
 
 from shapelaw.fits.isotonic import isotonic
 from shapelaw.fits.line import Floats
-from shapelaw.fits.memorized import EQUAL, MemorizationCurve
+from shapelaw.fits.memorized import EQUAL, MEMORIZED, MemorizationCurve
 
-MEMORIZED = 0.99
 INTERVAL = (0.16, 0.84)
 
 

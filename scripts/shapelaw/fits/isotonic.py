@@ -8,7 +8,7 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
-from shapelaw.fits.line import Floats
+from shapelaw.fits.line import FitStatus, Floats
 from shapelaw.fits.noise import Noise
 
 SIGNIFICANT = 0.05
@@ -29,7 +29,8 @@ class MonotonyTest:
     """`falls_p`: the chance of falls this large if none are real; `rises_p`: the same for rises.
 
     `largest_fall` is the largest drop from a point to any later one, 0 if there is none, with its standard error
-    and the two x; all NaN where nothing was tested.
+    and the two x. `chi2` is the weighted sum of squared residuals from the nearest curve that does not fall, with
+    its `r_squared`; `falls_p` is its p-value. All NaN where nothing was tested.
     """
 
     falls_p: float
@@ -38,7 +39,26 @@ class MonotonyTest:
     largest_fall_err: float
     fall_from: float
     fall_to: float
-    status: Monotony
+    chi2: float
+    r_squared: float
+    verdict: Monotony
+
+    @property
+    def status(self) -> FitStatus:
+        """What the isotonic fit is worth, whatever the test finds."""
+        return {
+            Monotony.TOO_FEW_POINTS: FitStatus.TOO_FEW_POINTS,
+            Monotony.NO_NOISE: FitStatus.NOT_IDENTIFIABLE,
+        }.get(self.verdict, FitStatus.CONVERGED)
+
+    @property
+    def message(self) -> str:
+        """A sentence on what `status` rests on."""
+        if self.verdict is Monotony.NO_NOISE:
+            return "no seed noise, so a fall can't be told from chance; train several seeds of some points"
+        if self.verdict is Monotony.TOO_FEW_POINTS:
+            return "1 point, and an order needs 2"
+        return f"{self.verdict} (p of a fall = {self.falls_p:.2g})"
 
 
 def isotonic(y: npt.ArrayLike, weights: npt.ArrayLike) -> Floats:
@@ -72,12 +92,22 @@ def monotony(
     called significant is one. `rises_p` is the same test of the reversed order.
     """
     nothing = dict.fromkeys(
-        ("falls_p", "rises_p", "largest_fall", "largest_fall_err", "fall_from", "fall_to"), np.nan
+        (
+            "falls_p",
+            "rises_p",
+            "largest_fall",
+            "largest_fall_err",
+            "fall_from",
+            "fall_to",
+            "chi2",
+            "r_squared",
+        ),
+        np.nan,
     )
     if len(x) < 2:
-        return MonotonyTest(**nothing, status=Monotony.TOO_FEW_POINTS)
+        return MonotonyTest(**nothing, verdict=Monotony.TOO_FEW_POINTS)
     if noise is None or not np.isfinite(err).all():
-        return MonotonyTest(**nothing, status=Monotony.NO_NOISE)
+        return MonotonyTest(**nothing, verdict=Monotony.NO_NOISE)
     rng = np.random.default_rng(seed)
     weights = err**-2.0
     scale = np.ones(draws) if np.isinf(noise.dof) else np.sqrt(rng.chisquare(noise.dof, draws) / noise.dof)
@@ -91,7 +121,9 @@ def monotony(
     drop = np.triu(y[:, None] - y[None, :], k=1)
     start, end = np.unravel_index(int(drop.argmax()), drop.shape)
     falls = drop[start, end] > 0
-    status = Monotony.RISING if rises_p < SIGNIFICANT else Monotony.FLAT
+    verdict = Monotony.RISING if rises_p < SIGNIFICANT else Monotony.FLAT
+    chi2 = float(_distance(y[None, :], weights)[0])
+    total = float((weights * (y - np.average(y, weights=weights)) ** 2).sum())
     return MonotonyTest(
         falls_p,
         rises_p,
@@ -99,7 +131,9 @@ def monotony(
         float(np.hypot(err[start], err[end])) if falls else np.nan,
         float(x[start]) if falls else np.nan,
         float(x[end]) if falls else np.nan,
-        Monotony.FALLING if falls_p < SIGNIFICANT else status,
+        chi2,
+        1 - chi2 / total if total > 0 else np.nan,
+        Monotony.FALLING if falls_p < SIGNIFICANT else verdict,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 
@@ -21,7 +22,15 @@ class FitStatus(StrEnum):
     CONVERGED = "converged"
     TOO_FEW_POINTS = "too few points"
     NOT_IDENTIFIABLE = "not identifiable"
+    AT_EDGE = "at the edge"  # of what was measured: a bound
     FAILED = "did not converge"
+
+
+def overall_status(statuses: Sequence[str]) -> str:
+    """The status of several fits together: "converged" if one of them is, else the first one's."""
+    if not statuses:
+        return FitStatus.TOO_FEW_POINTS.value
+    return FitStatus.CONVERGED.value if FitStatus.CONVERGED.value in statuses else statuses[0]
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ import numpy as np
 from scipy import stats  # type: ignore[import-untyped]
 
 from shapelaw.fits.line import Floats
+from shapelaw.fits.memorized import MEMORIZED
 from shapelaw.fits.noise import Noise
 
 MIN_POINTS = 5
 GRID = 600
-SATURATED_PLATEAU = 0.99
 SIGNIFICANT = 0.05
 LEVELS = (0.68, 0.95)
 
@@ -160,7 +160,7 @@ def _status(values: dict[str, float], knees: Floats, rise_p: float, kink_p: floa
     if not knees[0] + step < values["knee"] < knees[-1] - step:
         side = "below" if values["knee"] <= knees[0] + step else "above"
         return KneeStatus.AT_EDGE, f"the knee is at {values['knee']:.3g}, with too few points {side} it"
-    if values["plateau"] > SATURATED_PLATEAU:
+    if values["plateau"] > MEMORIZED:
         text = "the curve is flat since all is memorized, so the knee says nothing of d_h; take more examples"
         return KneeStatus.SATURATED, text
     return KneeStatus.CONVERGED, f"better than a straight line (p = {kink_p:.2g})"

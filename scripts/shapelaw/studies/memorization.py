@@ -23,8 +23,9 @@ import pandas as pd
 from shapelaw.errors import UserError
 from shapelaw.fits.capacity import CapacityStatus
 from shapelaw.fits.inputs import read_table
-from shapelaw.fits.line import FitStatus
-from shapelaw.fits.memorized import SATURATED, check_memorization_runs
+from shapelaw.fits.line import overall_status
+from shapelaw.fits.memorized import MEMORIZED, SATURATED, check_memorization_runs
+from shapelaw.memorizers import beyond_theorem
 from shapelaw.plots import save_figure
 from shapelaw.studies import memorization_figures as figures
 from shapelaw.studies import memorization_tables as tabled
@@ -33,12 +34,11 @@ from shapelaw.studies.memorization_saturation import SATURATION, Saturation, ana
 from shapelaw.studies.memorization_saturation import summary as saturation_summary
 from shapelaw.studies.memorization_saturation import write as write_saturation
 from shapelaw.tables import write_table
-from shapelaw.theory.memorization import theorem_warnings
 
 STUDIES = (*ALONG, SATURATION)
 _MODELS = {
     HEADS: f"share = intercept + slope H over the points below the first whose mean share is above {SATURATED}",
-    CONTEXT: "share does not fall with n",
+    CONTEXT: "share does not fall with n (isotonic regression)",
     HEAD_DIM: "share = plateau - slope max(knee - d_h, 0)",
 }
 
@@ -111,29 +111,32 @@ def summary(found: Analysis | Saturation) -> str:
         )
     for curve, one in found.capacities:
         if one.status is CapacityStatus.FOUND:
-            lines.append(f"{curve.setting}: T at 99% is {one.examples:.0f}.")
+            lines.append(f"{curve.setting}: T at {MEMORIZED:.0%} is {one.examples:.0f}.")
     bounds = sum(one.status is not CapacityStatus.FOUND for _, one in found.capacities)
     if bounds:
         networks = "network has" if bounds == 1 else "networks have"
-        lines.append(f"{bounds} {networks} no T at 99% among those trained, only a bound (see capacity).")
+        lines.append(
+            f"{bounds} {networks} no T at {MEMORIZED:.0%} among those trained, only a bound (see capacity)."
+        )
     return "\n".join(lines)
 
 
 def warnings(analysis: Analysis) -> list[str]:
-    """A sentence for each context length of the runs for which theorem 1 has no word (n >= d)."""
-    found = set()
-    for one in analysis.curves:
-        contexts = one.curve.x if one.curve.context is None else [one.curve.context]
-        for context in contexts:
-            if context >= one.curve.width:
-                found.add(theorem_warnings(int(context), one.curve.width, int(context))[0])
-    return sorted(found)
+    """The context lengths of the runs for which theorem 1 has no word (n >= d), in a sentence a width."""
+    return beyond_theorem(
+        (int(context), one.curve.width)
+        for one in analysis.curves
+        for context in (one.curve.x if one.curve.context is None else [one.curve.context])
+    )
 
 
 def _write_tables(analysis: Analysis, out: Path) -> list[Path]:
     named = {"points": ("Share memorized, means over seeds.", tabled.points_table(analysis))}
     named["monotony"] = ("Does the share fall anywhere?", tabled.monotony_table(analysis))
-    named["capacity"] = ("Examples at 99\u202f% accuracy.", tabled.capacity_table(analysis))
+    named["capacity"] = (
+        f"Examples at {100 * MEMORIZED:.0f}\u202f% accuracy.",
+        tabled.capacity_table(analysis),
+    )
     if analysis.study == HEADS:
         named["linear_part"] = ("The line in H below saturation.", tabled.linear_table(analysis))
         named["linear_rules"] = ("The line for other rules of saturation.", tabled.rules_table(analysis))
@@ -150,18 +153,17 @@ def _write_tables(analysis: Analysis, out: Path) -> list[Path]:
 
 
 def _fits(analysis: Analysis) -> dict[str, Any]:
-    """What fit.json holds: the rule, all fits, and a status that is "converged" if one of them is."""
+    """What fit.json holds: the model, all fits, and a status that is "converged" if one of them is."""
     table = {HEADS: tabled.linear_table, HEAD_DIM: tabled.knee_table, CONTEXT: tabled.monotony_table}
     rows = [
         {str(name): _plain(value) for name, value in row.items()}
         for row in table[analysis.study](analysis).to_dict("records")
     ]
     statuses = [str(row["status"]) for row in rows]
-    done = FitStatus.CONVERGED.value in statuses or analysis.study == CONTEXT  # a test is no fit
     return {
         "study": analysis.study,
         "model": _MODELS[analysis.study],
-        "status": FitStatus.CONVERGED.value if done else statuses[0],
+        "status": overall_status(statuses),
         "curves": rows,
         "warnings": warnings(analysis),
     }

@@ -19,12 +19,13 @@ from shapelaw.fits.line import Floats, fit_line
 from shapelaw.fits.linear_part import LinearPart, linear_part
 from shapelaw.fits.memorized import (
     CLASSIFICATION,
+    MEMORIZED,
     SATURATED,
     MemorizationCurve,
     memorization_curves,
     standard_errors,
 )
-from shapelaw.fits.plateau import SATURATED_PLATEAU, KneeFit, fit_knee
+from shapelaw.fits.plateau import KneeFit, fit_knee
 from shapelaw.theory.memorization import memorizable_examples
 
 HEADS, CONTEXT, HEAD_DIM = "memorization_heads", "memorization_context", "memorization_head_dim"
@@ -135,7 +136,7 @@ def gain_beyond(curve: MemorizationCurve, context: int) -> Gain:
     x, y, noise = curve.x[beyond], curve.share[beyond], curve.noise
     if count < (2 if noise else 3):
         return unknown(f"too few points with d_h >= n: {count}, and a gain needs {2 if noise else 3}")
-    if y.max() > SATURATED_PLATEAU:
+    if y.max() > MEMORIZED:
         return unknown("all is memorized there, so nothing could be gained; take more examples")
     if noise is not None and count == 2:
         gain, gain_err = float(y[1] - y[0]), float(np.hypot(err[0], err[1]))

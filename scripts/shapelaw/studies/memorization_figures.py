@@ -13,7 +13,13 @@ from matplotlib.lines import Line2D
 
 from shapelaw.fits.capacity import CapacityStatus
 from shapelaw.fits.line import Floats
-from shapelaw.fits.memorized import PER_EXAMPLE, REGRESSION, MemorizationCurve, mean_squared_error
+from shapelaw.fits.memorized import (
+    MEMORIZED,
+    PER_EXAMPLE,
+    REGRESSION,
+    MemorizationCurve,
+    mean_squared_error,
+)
 from shapelaw.plots import (
     ACCENT,
     COLUMN,
@@ -123,7 +129,7 @@ def capacity_figure(analysis: Analysis) -> Figure:
                 )  # fmt: skip
             axis.plot([], [], "o", color=colors[place], label=group)
         axis.set_xlabel(LABELS[analysis.along])
-        axis.set_ylabel("T at 99% accuracy")
+        axis.set_ylabel(f"T at {MEMORIZED:.0%} accuracy")
         if not groups:
             axis.set(xticks=[], yticks=[])
             explain(axis, "No runs of a classification task.")

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from shapelaw.fits.isotonic import Monotony
+from shapelaw.fits.line import FitStatus
 from shapelaw.fits.linear_part import LinearPart
 from shapelaw.fits.memorized import REGRESSION, MemorizationCurve, mean_squared_error, standard_errors
 from shapelaw.studies.memorization_analysis import (
@@ -142,14 +143,18 @@ def monotony_table(analysis: Analysis) -> pd.DataFrame:
                 "fall_to": test.fall_to,
                 "seed_std": math.nan if noise is None else noise.std,
                 "seed_dof": math.nan if noise is None else noise.dof,
+                "chi2": test.chi2,
+                "r_squared": test.r_squared,
+                "verdict": test.verdict.value,
                 "status": test.status.value,
+                "message": test.message,
             }
         )
     return pd.DataFrame(rows)
 
 
 def capacity_table(analysis: Analysis) -> pd.DataFrame:
-    """T at 99% per network, with the trained T on either side, beside the number that theory guarantees."""
+    """T at `MEMORIZED` per network, with the trained T on either side, beside the number that theory guarantees."""
     rows = []
     for curve, found in analysis.capacities:
         rows.append(
@@ -226,15 +231,15 @@ def _knee_rows(one: CurveAnalysis) -> list[tuple[Any, ...]]:
 
 def _monotony_row(one: CurveAnalysis) -> tuple[Any, ...]:
     test, symbol = one.monotony, SYMBOLS[one.curve.along]
-    tested = test.status not in (Monotony.NO_NOISE, Monotony.TOO_FEW_POINTS)
-    note = str(test.status)
-    if test.status is Monotony.FALLING:
+    tested = test.status is FitStatus.CONVERGED
+    note = str(test.verdict)
+    if test.verdict is Monotony.FALLING:
         note += f", most from {symbol} = {test.fall_from:.0f} to {test.fall_to:.0f}"
     if tested:
         note += f" (p = {test.falls_p:.2g})"
     return (
         f"largest fall of the share in {symbol}", one.curve.setting, test.largest_fall, test.largest_fall_err,
-        "none", _says(tested, test.status is not Monotony.FALLING), note,
+        "none", _says(tested, test.verdict is not Monotony.FALLING), note,
     )  # fmt: skip
 
 

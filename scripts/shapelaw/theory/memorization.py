@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from shapelaw.errors import UserError
+from shapelaw.memorizers import beyond_theorem
 
 Floats = npt.NDArray[np.float64]
 Scale = Literal["none", "width", "head_dim"]
@@ -164,12 +165,7 @@ def theorem_warnings(
     """Sentences on what of theorem 1 does not hold, or gains nothing, at these sizes; empty if all is well."""
     r = examples_per_head(context, head_dim, kruskal_rank)
     check_sizes(width=width, outputs=outputs)
-    warnings = []
-    if context >= width:
-        warnings.append(
-            f"The theorem needs a context shorter than the width (n < d), and here n = {context}, d = {width}: "
-            "it promises nothing, the numbers are only what its formula would give."
-        )
+    warnings = beyond_theorem([(context, width)])
     if kruskal_rank is not None and kruskal_rank < context:
         warnings.append(
             f"The queries' Kruskal rank {kruskal_rank} is below n = {context}, so assumption 1 fails; "

@@ -61,6 +61,12 @@ def checkpoint_paths(directory: Path) -> list[Path]:
     return sorted((p for p in directory.iterdir() if _NAME.fullmatch(p.name)), reverse=True)
 
 
+def newest_step(directory: Path) -> int:
+    """The step of the newest checkpoint of a directory; 0 without one."""
+    paths = checkpoint_paths(directory)
+    return int(paths[0].stem[5:]) if paths else 0
+
+
 def keep_newest(directory: Path, number: int) -> bool:
     """Delete all but the newest checkpoints; whether there was one to delete."""
     old = checkpoint_paths(directory)[number:]
@@ -109,10 +115,8 @@ def load_newest(directory: Path, identity: str, warn: Callable[[str], None]) -> 
 
 def where_to_resume(directory: Path) -> str:
     """A clause for people: what starting again would go on from."""
-    paths = checkpoint_paths(directory)
-    return (
-        f"the run resumes at step {int(paths[0].stem[5:])}" if paths else "the run begins at its first step"
-    )
+    step = newest_step(directory)
+    return f"the run resumes at step {step}" if step else "the run begins at its first step"
 
 
 class Damaged(UserError):

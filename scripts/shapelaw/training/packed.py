@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ctypes
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import torch
@@ -30,6 +31,7 @@ from shapelaw.training.examples import draw_examples, example_order, learning_ra
 
 BLOCK = 64  # steps whose order is drawn at once
 EVALUATED = 4096  # examples of a model that are evaluated at once
+LANES = 16  # numbers that a CPU multiplies at once, at most
 SIZES = 64  # of packs that one process may compile; a pack halves its size
 Gradients = Callable[..., tuple[Tensor, Parameters]]
 
@@ -43,12 +45,17 @@ class Evaluation:
 
 
 class Pack:
-    """Some models under way. All have done the same number of steps.
+    """Some models under way, each at a step of its own.
 
     Args:
         runs: of one `group`.
         device: where they are.
         compiled: run the gradients through torch.compile.
+
+    Attributes:
+        steps: that each model has done.
+        step_number: of the pack: the most that a model of it has done, those that left too; it never falls.
+        rates: the learning rates of each model's last step.
     """
 
     def __init__(self, runs: Sequence[MemorizationRun], device: torch.device, compiled: bool) -> None:
@@ -56,7 +63,8 @@ class Pack:
             raise ValueError(
                 "the models of a pack have one shape, task, context type, batch size and precision"
             )
-        self.runs, self.device, self.step_number = list(runs), device, 0
+        self.runs, self.device = list(runs), device
+        self.steps, self.step_number = [0] * len(runs), 0
         self.memorizer = runs[0].memorizer
         dtype: torch.dtype = getattr(torch, runs[0].precision)
         self.positions = positions(self.memorizer, dtype).to(device)
@@ -66,7 +74,7 @@ class Pack:
         self.second = {name: torch.zeros_like(value) for name, value in self.parameters.items()}
         self.loss_sum_P = torch.zeros(len(runs), dtype=torch.float64, device=device)
         self.summed_P = torch.zeros(len(runs), dtype=torch.float64, device=device)  # steps in it
-        self.rates: list[float] = []  # of the last step
+        self.rates: list[float] = []
         drawn = [draw_examples(run) for run in runs]
         self._queries = torch.cat([examples.queries for examples in drawn]).to(device)  # of all models
         self._labels = torch.cat([examples.labels for examples in drawn]).to(device)
@@ -75,7 +83,7 @@ class Pack:
         self._contexts = (torch.stack(contexts) if self._shared else torch.cat(contexts)).to(device)
         sizes = torch.tensor([0, *(run.examples for run in runs)])
         self._begin = torch.cumsum(sizes, 0)[:-1].tolist()  # of each model's examples
-        self._block: Tensor | None = None
+        self._order: Iterator[Tensor] = iter(())
         self._gradients = choose_gradients(self.memorizer, self._shared, compiled)
 
     def step(self) -> None:
@@ -86,36 +94,42 @@ class Pack:
         loss_P, found = self._gradients(
             self.parameters, self.memorizer, self.positions, queries_PBd, contexts, labels_PB
         )
-        self.rates = [learning_rate(run, self.step_number) for run in self.runs]
+        self.rates = [learning_rate(run, step) for run, step in zip(self.runs, self.steps, strict=True)]
         self._adam(found)
         self.loss_sum_P += loss_P
         self.summed_P += 1
+        self.steps = [step + 1 for step in self.steps]
         self.step_number += 1
 
     def _next_order(self) -> Tensor:
         """Rows of the examples' table that this step takes: [P, B]."""
-        row = self.step_number % BLOCK
-        if self._block is None or row == 0:
-            first = self.step_number - row
+        row = next(self._order, None)
+        if row is None:
             orders = [
-                torch.from_numpy(example_order(run, first, BLOCK)) + begin
-                for run, begin in zip(self.runs, self._begin, strict=True)
+                torch.from_numpy(example_order(run, step, BLOCK)) + begin
+                for run, step, begin in zip(self.runs, self.steps, self._begin, strict=True)
             ]
-            self._block = torch.stack(orders, dim=1).to(self.device)
-        return self._block[row]
+            self._order = iter(torch.stack(orders, dim=1).to(self.device))
+            row = next(self._order)
+        return row
 
     def _adam(self, found: Mapping[str, Tensor]) -> None:
-        names = list(self.parameters)
-        models: list[Any] = [...] if len(set(self.rates)) == 1 else list(range(len(self.rates)))
+        """One call for all models side by side that are at the same step and rate."""
+        known = list(zip(self.steps, self.rates, strict=True))
+        gradient = {name: found[name].contiguous() for name in self.parameters}
         with torch.no_grad():
-            for model, rate in zip(models, self.rates, strict=False):
+            for (step, rate), places in groupby(range(len(known)), key=known.__getitem__):
+                first, *others = places
+                models = slice(first, first + 1 + len(others))
+                parameters = _pieces(self.parameters, models)
+                steps = torch.full((len(parameters),), float(step), device=self.device)
                 adam(
-                    [self.parameters[name][model] for name in names],
-                    [found[name].contiguous()[model] for name in names],
-                    [self.first[name][model] for name in names],
-                    [self.second[name][model] for name in names],
+                    parameters,
+                    _pieces(gradient, models),
+                    _pieces(self.first, models),
+                    _pieces(self.second, models),
                     [],
-                    [torch.full((), float(self.step_number), device=self.device) for _ in names],
+                    list(steps.unbind()),
                     fused=True,
                     amsgrad=False,
                     beta1=0.9,
@@ -136,32 +150,29 @@ class Pack:
 
     def attention(self, model: int) -> Tensor:
         """The attention weights of all examples of a model: [T, H, n]."""
-        return torch.cat([weights[0] for _, weights, _ in self._all(model)])
+        return torch.cat([weights[0] for _, weights, _ in self._parts(model)])
 
     def evaluate(self, model: int) -> Evaluation:
         """The loss and accuracy of a model on all its examples."""
         run, total, right = self.runs[model], 0.0, 0
-        for outputs, _, labels in self._all(model):
+        for outputs, _, labels in self._parts(model):
             total += losses(outputs, labels).item() * labels.shape[1]
             if run.task == "classification":
                 right += int((outputs.argmax(-1) == labels).sum())
         accuracy = right / run.examples if run.task == "classification" else None
         return Evaluation(total / run.examples, accuracy)
 
-    def _all(self, model: int) -> list[tuple[Tensor, Tensor, Tensor]]:
-        """Outputs, attention weights and labels of all examples of a model, in parts."""
-        begin, run = self._begin[model], self.runs[model]
+    def _parts(self, model: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Outputs, attention weights and labels of all examples of a model, `EVALUATED` at a time."""
+        begin, end = self._begin[model], self._begin[model] + self.runs[model].examples
         alone = {name: value[model : model + 1] for name, value in self.parameters.items()}
-        parts = []
-        with torch.no_grad():
-            for start in range(begin, begin + run.examples, EVALUATED):
-                rows = slice(start, min(start + EVALUATED, begin + run.examples))
-                contexts = self._contexts[model][None] if self._shared else self._contexts[rows][None]
-                outputs, weights = forward(
-                    alone, self.memorizer, self.positions, self._queries[rows][None], contexts
-                )
-                parts.append((outputs, weights, self._labels[rows][None]))
-        return parts
+        for start in range(begin, end, EVALUATED):
+            rows = slice(start, min(start + EVALUATED, end))
+            contexts = self._contexts[model] if self._shared else self._contexts[rows]
+            queries_1Td = self._queries[rows][None]
+            with torch.no_grad():
+                outputs, weights = forward(alone, self.memorizer, self.positions, queries_1Td, contexts[None])
+            yield outputs, weights, self._labels[rows][None]
 
     def keep(self, models: Sequence[int]) -> None:
         """Let all other models leave."""
@@ -171,16 +182,18 @@ class Pack:
                 table[name] = table[name][chosen].contiguous()
         self.loss_sum_P, self.summed_P = self.loss_sum_P[chosen], self.summed_P[chosen]
         self.runs = [self.runs[model] for model in models]
+        self.steps = [self.steps[model] for model in models]
         self.rates = [self.rates[model] for model in models] if self.rates else []
         self._begin = [self._begin[model] for model in models]
         if self._shared:
             self._contexts = self._contexts[chosen]
-        self._block = None
+        self._order = iter(())
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint needs, beside the runs."""
+        """What a checkpoint needs, beside the runs; models stand in it by their place."""
         return {
-            "step": self.step_number,
+            "step_number": self.step_number,
+            "steps": self.steps,
             "parameters": dict(self.parameters),
             "first": dict(self.first),
             "second": dict(self.second),
@@ -190,14 +203,33 @@ class Pack:
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Go on from a `state` of the same runs."""
-        self.step_number = state["step"]
-        for name in self.parameters:
-            self.parameters[name].copy_(state["parameters"][name])
-            self.first[name].copy_(state["first"][name])
-            self.second[name].copy_(state["second"][name])
-        self.loss_sum_P.copy_(state["loss_sum"])
-        self.summed_P.copy_(state["summed"])
-        self._block = None
+        for model in range(len(self.runs)):
+            self.load_model(model, state, model)
+        self.step_number = state["step_number"]
+
+    def load_model(self, model: int, state: Mapping[str, Any], place: int) -> None:
+        """Let one model go on from where it stands in the `state` of any pack with models of its shape."""
+        for kind in ("parameters", "first", "second"):
+            for name, values in getattr(self, kind).items():
+                values[model].copy_(state[kind][name][place])
+        self.loss_sum_P[model] = state["loss_sum"][place]
+        self.summed_P[model] = state["summed"][place]
+        self.steps[model] = state["steps"][place]
+        self.step_number = max(self.step_number, self.steps[model])
+        self._order = iter(())
+
+
+def _pieces(tables: Mapping[str, Tensor], models: slice) -> list[Tensor]:
+    """What Adam takes of some models, so that how one is rounded does not hang on how many go with it.
+
+    Adam's kernel on a CPU takes up to `LANES` numbers at once, and rounds the last few of a tensor in another way.
+    Tables with such a rest in each model are given model by model.
+    """
+    pieces: list[Tensor] = []
+    for table in tables.values():
+        some = table[models]
+        pieces += [some] if some[0].numel() % LANES == 0 else some.unbind()
+    return pieces
 
 
 def _rows(table: Tensor, at_PB: Tensor) -> Tensor:

@@ -1,0 +1,231 @@
+"""A pack under way: its steps, evaluations, checkpoints, and the records that its models leave."""
+
+from __future__ import annotations
+
+import io
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from shapelaw import records
+from shapelaw.errors import say
+from shapelaw.files import WriteFailed
+from shapelaw.memorizers import SATURATED_WEIGHT, MemorizationRun
+from shapelaw.training import checkpoint
+from shapelaw.training.hardware import device_name, peak_memory_bytes
+from shapelaw.training.journal import Journal
+from shapelaw.training.loop import Stopped
+from shapelaw.training.packed import Evaluation, Pack
+from shapelaw.training.signals import StopRequest
+from shapelaw.training.trainer import Execution
+from shapelaw.training.unfinished import Unfinished, write_members
+
+ATTENTION = "attention.npz"
+
+
+@dataclass
+class PackedModel:
+    """One model of a pack: its journal, its history, and its share of the time, summed over attempts."""
+
+    run: MemorizationRun
+    journal: Journal
+    rows: list[list[float]] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+class PackTraining:
+    """A pack under way, with its journals."""
+
+    def __init__(
+        self,
+        models: Sequence[PackedModel],
+        mark: str,
+        folder: Path,
+        device: torch.device,
+        compiled: bool,
+        execution: Execution,
+        stop: StopRequest,
+    ) -> None:
+        self.models = list(models)  # as in the pack, with those that are done and still in it
+        self.live = [True] * len(models)
+        self.outcomes: dict[str, str] = {}
+        self.mark, self.folder, self.device, self.execution, self.stop = mark, folder, device, execution, stop
+        self.threads = torch.get_num_threads()
+        self.trouble: WriteFailed | None = None  # of the last note, if it failed
+        self.pack = Pack([model.run for model in models], device, compiled)
+
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """Go on with all models as a checkpoint of this pack has them."""
+        self.pack.load(state)
+        self.live = list(state["live"])
+        for place, model in enumerate(self.models):
+            _take_history(model, state, place)
+        say(f"resumed a pack of {len(self.models)} at step {self.pack.step_number}")
+
+    def adopt(self, found: Mapping[str, Unfinished]) -> None:
+        """Let models that were found in a checkpoint go on from there; the others begin."""
+        # what this pack saves is newer than what its folder has, also where the models that were ahead are done
+        self.pack.step_number = checkpoint.newest_step(self.folder)
+        for i, model in enumerate(self.models):
+            if (one := found.get(model.run.key)) is not None:
+                self.pack.load_model(i, one.state, one.place)
+                _take_history(model, one.state, one.place)
+                say(f"{model.run.key} goes on at step {one.step}, where a pack left it")
+
+    def train(self) -> dict[str, str]:
+        """Train to the end of all models.
+
+        Raises:
+            Stopped: a signal came.
+            WriteFailed: the disk is full or gone.
+        """
+        write_members(self.folder, [model.run for model in self.models])
+        for i, model in self._living():
+            model.journal.start(self.pack.steps[i], model.rows)
+        last_checkpoint = last_live = time.monotonic()
+        while any(self.live):
+            begin = time.monotonic()
+            self.pack.step()
+            share = (time.monotonic() - begin) / len(self.models)
+            for model in self.models:
+                model.seconds += share
+            shrunk = self._evaluate()
+            now = time.monotonic()
+            if not any(self.live):
+                break
+            if now - last_live >= self.execution.live_seconds:
+                self._note(records.RUNNING)
+                last_live = now
+            if shrunk or now - last_checkpoint >= self.execution.checkpoint_seconds:
+                self._save()
+                last_checkpoint = time.monotonic()
+            if self.stop.received:
+                self._stop(int(self.stop.received))
+        return self.outcomes
+
+    def _living(self) -> list[tuple[int, PackedModel]]:
+        """The models that are not done, with their places."""
+        return [(i, model) for i, model in enumerate(self.models) if self.live[i]]
+
+    def _evaluate(self) -> bool:
+        """Evaluate the models whose step it is, and let those that are done go; whether the pack got smaller."""
+        due = [i for i, model in self._living() if _is_due(model.run, self.pack.steps[i])]
+        if not due:
+            return False
+        for i, mean in zip(due, self.pack.take_losses(due), strict=True):
+            model, found, step = self.models[i], self.pack.evaluate(i), self.pack.steps[i]
+            if not (math.isfinite(found.loss) and math.isfinite(mean)):
+                self.live[i] = False
+                self._fail(i, found.loss if math.isfinite(mean) else mean)
+                continue
+            accuracy = math.nan if found.accuracy is None else found.accuracy
+            model.rows.append([step, mean, self.pack.rates[i], found.loss, accuracy])
+            if step == model.run.steps or (model.run.stop_when_memorized and found.accuracy == 1.0):
+                self.live[i] = False
+                self._finish(i, found)
+        return self._shrink()
+
+    def _shrink(self) -> bool:
+        """Let the models that are done leave once they are half of the pack: each size is compiled anew."""
+        staying = [i for i, live in enumerate(self.live) if live]
+        if not staying or 2 * len(staying) > len(self.models):
+            return False
+        self.pack.keep(staying)
+        self.models = [self.models[i] for i in staying]
+        self.live = [True] * len(staying)
+        return True
+
+    def _finish(self, i: int, found: Evaluation) -> None:
+        model = self.models[i]
+        steps = self.pack.steps[i]
+        attention = self.pack.attention(i)
+        largest = attention.max(-1).values  # [T, H]
+        if model.run.keep_attention:
+            self._keep_attention(model, largest)
+        saturated = (largest > SATURATED_WEIGHT).double()
+        numbers: dict[str, Any] = {
+            "final_loss": found.loss,
+            "final_accuracy": found.accuracy,
+            "memorized": found.accuracy == 1.0,
+            "steps_done": steps,
+            "saturated_share": saturated.mean().item(),
+            "examples_with_free_head": (saturated.sum(1) < saturated.shape[1]).double().mean().item(),
+            "wall_seconds": model.seconds,
+            "model_steps_per_second": steps / model.seconds,
+            "device": device_name(self.device),
+            "threads": self.threads,
+            "torch_version": str(torch.__version__),
+            "peak_memory_bytes": peak_memory_bytes(self.device),
+        }
+        model.journal.finish(
+            model.rows, {name: value for name, value in numbers.items() if value is not None}
+        )
+        self.outcomes[model.run.key] = records.FINISHED
+
+    def _keep_attention(self, model: PackedModel, largest_TH: torch.Tensor) -> None:
+        """The largest weight of each head for each example, for figure 3: `attention.npz` of the record."""
+        content = io.BytesIO()
+        values = largest_TH.float().cpu().numpy()
+        np.savez(content, largest_weight=values, heads=values.shape[1], examples=values.shape[0])
+        for folder in (model.journal.checkpoints, model.journal.out):
+            records.write_bytes(folder / ATTENTION, content.getvalue())
+
+    def _fail(self, i: int, loss: float) -> None:
+        """Note that a model diverged, and let it go."""
+        model, step = self.models[i], self.pack.steps[i]
+        sentence = (
+            f"The loss of {model.run.key} is {loss} at step {step}; lower its learning rate "
+            f"({model.run.learning_rate:g})."
+        )
+        model.journal.update(records.FAILED, step, model.rows, sentence, for_good=True)
+        self.outcomes[model.run.key] = sentence
+        say(sentence)
+
+    def _stop(self, number: int) -> None:
+        self._save()
+        self._note(records.KILLED, f"was stopped by signal {number} at step {{}}; start it again to resume.")
+        raise Stopped(
+            f"A pack of {len(self._living())} models was stopped by signal {number} at step "
+            f"{self.pack.step_number}; start it again to resume.",
+            128 + number,
+        )
+
+    def _note(self, status: str, sentence: str | None = None) -> None:
+        """Write where the models stand; it is for people, and a full disk must not end a pack for want of it."""
+        try:
+            for i, model in self._living():
+                step = self.pack.steps[i]
+                said = f"{model.run.key} {sentence.format(step)}" if sentence else None
+                model.journal.update(status, step, model.rows, said)
+            self.trouble = None
+        except WriteFailed as error:
+            if self.trouble is None:
+                say(f"where the runs stand is not noted: {error}")
+            self.trouble = error
+
+    def _save(self) -> None:
+        state = self.pack.state() | {
+            "identity": self.mark,
+            "keys": [model.run.key for model in self.models],
+            "live": self.live,
+            "rows": [model.rows for model in self.models],
+            "seconds": [model.seconds for model in self.models],
+        }
+        checkpoint.save_checkpoint(self.folder, self.pack.step_number, state)
+
+
+def _is_due(run: MemorizationRun, step: int) -> bool:
+    """Whether a model is evaluated after that many steps."""
+    return step % run.evaluate_every == 0 or step == run.steps
+
+
+def _take_history(model: PackedModel, state: Mapping[str, Any], place: int) -> None:
+    """What a checkpoint knows of a model beside its tensors."""
+    model.rows = [list(row) for row in state["rows"][place]]
+    model.seconds = state["seconds"][place]

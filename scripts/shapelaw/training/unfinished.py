@@ -1,0 +1,113 @@
+"""Models that a pack left unfinished, found again whatever pack they are in now.
+
+A pack is named by its members, so another grid makes other packs. Each pack's folder says who is in it
+(`members.json`), and its checkpoints hold every model on its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shapelaw import records
+from shapelaw.errors import UserError, say
+from shapelaw.memorizers import MemorizationRun
+from shapelaw.training import checkpoint
+
+MEMBERS = "members.json"
+_FOLDER = "pack-"
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """A model in a checkpoint.
+
+    Attributes:
+        mark: of the pack that wrote it.
+        state: of the whole pack.
+        place: of the model in it.
+    """
+
+    mark: str
+    state: Mapping[str, Any]
+    place: int
+
+    @property
+    def step(self) -> int:
+        """Steps that the model has done."""
+        return int(self.state["steps"][self.place])
+
+
+def pack_folder(checkpoints: Path, mark: str) -> Path:
+    """Where a pack has its checkpoints."""
+    return checkpoints / f"{_FOLDER}{mark}"
+
+
+def write_members(folder: Path, runs: Sequence[MemorizationRun]) -> None:
+    """Note who is in a pack.
+
+    Raises:
+        WriteFailed: the disk is full or gone.
+    """
+    records.write_json(folder / MEMBERS, {run.key: run.digest for run in runs})
+
+
+def find_unfinished(checkpoints: Path, runs: Sequence[MemorizationRun], mark: str) -> dict[str, Unfinished]:
+    """Where each of some models is furthest, by key, of those that are under way in a pack's newest checkpoint.
+
+    The locks of the runs must be held: then no other process trains a pack that has one of them.
+
+    Args:
+        mark: of the pack that asks; where others are no further, its own checkpoint is taken.
+    """
+    digests = {run.key: run.digest for run in runs}
+    found: dict[str, Unfinished] = {}
+    for folder, members in sorted(_packs(checkpoints), key=lambda pack: pack[0].name != _FOLDER + mark):
+        if not members.items() & digests.items():
+            continue
+        its_mark = folder.name.removeprefix(_FOLDER)
+        state = checkpoint.load_newest(folder, its_mark, say)
+        if state is None:
+            continue
+        for place, key in enumerate(state["keys"]):
+            one = Unfinished(its_mark, state, place)
+            wanted = members[key] == digests.get(key) and state["live"][place]
+            if wanted and (key not in found or one.step > found[key].step):
+                found[key] = one
+    return found
+
+
+def forget_finished(checkpoints: Path, runs: Sequence[MemorizationRun]) -> None:
+    """Delete the checkpoints of every pack that has one of these runs and whose members are all done."""
+    digests = {run.key: run.digest for run in runs}
+    for folder, members in _packs(checkpoints):
+        shared = members.items() & digests.items()
+        if shared and all(_is_done(checkpoints / key, digest) for key, digest in members.items()):
+            checkpoint.delete_checkpoints(folder)
+            (folder / MEMBERS).unlink(missing_ok=True)
+
+
+def _packs(checkpoints: Path) -> Iterator[tuple[Path, dict[str, str]]]:
+    """The folders of packs that have not ended, with the digests of their members by key."""
+    for path in sorted(checkpoints.glob(f"{_FOLDER}*/{MEMBERS}")):
+        try:
+            yield path.parent, json.loads(path.read_text())
+        except FileNotFoundError:  # it has ended since
+            continue
+        except ValueError as error:
+            say(f"{path} can't be read ({error}); its models are not looked for")
+
+
+def _is_done(folder: Path, digest: str) -> bool:
+    """Whether a run of this spec is finished, or has failed in a way that it is not tried again."""
+    try:
+        record = records.read_record(folder)
+    except UserError:  # nothing there, or nothing whole
+        return False
+    return digest in (
+        record.summary.get("identity"),
+        record.live.get("for_good") and record.live.get("identity"),
+    )

@@ -1,0 +1,93 @@
+# Beside the studies: the theorem's assumptions on real networks, and ReLU networks on the memorizers' data.
+EXTRAS = {"assumptions": "results/assumptions/layers.csv", "relu": "results/memorization_heads/relu.csv"}
+ASSUMPTIONS = CONFIG.assumptions
+IMAGE_MODELS = ("vit", "vit_base")
+ASSUMPTION_TABLES = ["layers", "sensitivity", "pass_rate"]
+if any(model in IMAGE_MODELS for model in ASSUMPTIONS.models):
+    ASSUMPTION_TABLES.append("assumptions_images")
+if any(model not in IMAGE_MODELS for model in ASSUMPTIONS.models):
+    ASSUMPTION_TABLES.append("assumptions_text")
+ASSUMPTION_MINUTES = 60  # a model; of 2,000 examples the slowest takes 11 on one thread
+ASSUMPTION_MB = 6000
+
+
+def assumptions_options():
+    """The assumptions section as options of check_assumptions.py."""
+    options = ["--models", ",".join(ASSUMPTIONS.models), "--source", ASSUMPTIONS.source]
+    for name in ("examples", "trials", "sensitivity_trials", "curve_trials"):
+        options += [f"--{name.replace('_', '-')}", str(getattr(ASSUMPTIONS, name))]
+    if ASSUMPTIONS.images is not None:
+        options += ["--images", ASSUMPTIONS.images]
+    return shlex.join(options)
+
+
+rule assumptions:
+    output:
+        # so that Snakemake deletes what it has of other models
+        directory("results/assumptions/layers"),
+        expand("results/assumptions/{table}.{ending}", table=ASSUMPTION_TABLES, ending=["md", "tex"]),
+        "results/assumptions/pass_rate.png",
+        [
+            report(
+                f"results/assumptions/{table}.csv",
+                caption="../report/assumptions_table.rst",
+                category="Assumptions",
+                subcategory="Tables",
+                labels={"table": table.replace("_", " ")},
+            )
+            for table in ASSUMPTION_TABLES
+        ],
+        report(
+            "results/assumptions/pass_rate.svg",
+            caption="../report/assumptions_pass_rate.rst",
+            category="Assumptions",
+            subcategory="Figures",
+            labels={"figure": "pass rate", "published as": "figure 1 of the memorization paper"},
+        ),
+    log:
+        "results/logs/assumptions.log",
+    conda:
+        "../../envs/shapelaw.yaml"
+    resources:
+        mem_mb=lambda wildcards, attempt: ASSUMPTION_MB * attempt,
+        runtime=lambda wildcards, attempt: min(
+            ASSUMPTION_MINUTES * len(ASSUMPTIONS.models) * attempt, JOB_MINUTES
+        ),
+    params:
+        options=assumptions_options(),
+    message:
+        "checking the theorem's assumptions on real networks"
+    shell:
+        "python $SCRIPTS/check_assumptions.py {params.options} --cache results/corpora/downloads"
+        " --out results/assumptions > {log} 2>&1"
+
+
+rule relu:
+    input:
+        records=lambda wildcards: [
+            f"results/runs/memorization_heads/{key}/summary.json"
+            for key in RUNS.get("memorization_heads", [])
+        ],
+        listed="results/memorization_heads/keys.txt",
+    output:
+        expand("results/memorization_heads/relu.{ending}", ending=["md", "tex"]),
+        report(
+            "results/memorization_heads/relu.csv",
+            caption="../report/memorization_relu.rst",
+            category="Memorization",
+            subcategory="heads: tables",
+            labels={"table": "relu"},
+        ),
+    log:
+        "results/logs/relu.log",
+    conda:
+        "../../envs/shapelaw.yaml"
+    threads: EXECUTION.threads
+    resources:
+        mem_mb=lambda wildcards, attempt: memorizer_pack_resources(attempt).memory_mb,
+        runtime=JOB_MINUTES,
+    message:
+        "training a ReLU network beside each one of memorization_heads"
+    shell:
+        "python $SCRIPTS/compare_relu.py --runs results --study memorization_heads --keys {input.listed}"
+        " --out results/memorization_heads/relu --threads {threads} > {log} 2>&1"
