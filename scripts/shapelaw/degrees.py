@@ -108,6 +108,12 @@ class DegreeRun:
         return 6 * self.batch_size * self.network.params
 
     @property
+    def memory_numbers(self) -> int:
+        """Numbers in memory: a few copies of the parameters, and what a batch leaves for the backward pass."""
+        n = self.network
+        return 8 * self.params + 4 * self.batch_size * n.width * (n.matrices + n.depth)
+
+    @property
     def history_rows(self) -> int:
         """Rows of its history, at most."""
         return self.steps // self.evaluate_every + 1

@@ -11,9 +11,11 @@ from numpy.polynomial.hermite_e import hermegauss
 
 from shapelaw.degrees import DegreeRun, ProductShape
 from shapelaw.training.targets import (
-    draw_inputs,
+    draw_batch,
     draw_separable,
-    held_out_inputs,
+    held_out,
+    load_digits,
+    make_task,
     rank_within,
     singular_values,
 )
@@ -47,13 +49,31 @@ def test_the_rank_within_an_error_falls_from_r_to_none(rank: int, seed: int) -> 
     assert ranks[-1] == 0
 
 
-def test_inputs_are_functions_of_seed_and_step() -> None:
-    def run(seed: int, degree: int) -> DegreeRun:
-        network = ProductShape((degree,), 4, 6, 1)
-        return DegreeRun("block_degree", network, "separable", 2, 10, seed, batch_size=5)
+def run(seed: int, degree: int, target: str = "separable") -> DegreeRun:
+    """A small run."""
+    sizes = (64, 10, 0) if target == "digits" else (6, 1, 2)
+    network = ProductShape((degree,), 4, *sizes[:2])
+    return DegreeRun("block_degree", network, target, sizes[2], 10, seed, batch_size=5)  # type: ignore[arg-type]
 
-    assert draw_inputs(run(0, 2), 3).shape == (5, 6)
-    assert torch.equal(draw_inputs(run(0, 2), 3), draw_inputs(run(0, 3), 3))
-    assert not torch.equal(draw_inputs(run(0, 2), 3), draw_inputs(run(0, 2), 4))
-    assert not torch.equal(draw_inputs(run(0, 2), 3), draw_inputs(run(1, 2), 3))
-    assert torch.equal(held_out_inputs(run(0, 2)), held_out_inputs(run(0, 3)))
+
+@pytest.mark.parametrize("target", ["separable", "digits"])
+def test_batches_are_functions_of_seed_and_step(target: str) -> None:
+    def batch(seed: int, degree: int, step: int) -> torch.Tensor:
+        chosen = run(seed, degree, target)
+        return draw_batch(chosen, make_task(chosen), step).inputs
+
+    assert batch(0, 2, 3).shape == (5, 64 if target == "digits" else 6)
+    assert torch.equal(batch(0, 2, 3), batch(0, 3, 3))
+    assert not torch.equal(batch(0, 2, 3), batch(0, 2, 4))
+    assert not torch.equal(batch(0, 2, 3), batch(1, 2, 3))
+    one, other = run(0, 2, target), run(0, 3, target)
+    assert torch.equal(held_out(one, make_task(one)).labels, held_out(other, make_task(other)).labels)
+
+
+def test_no_image_is_in_both_halves_and_all_are_in_one() -> None:
+    digits = load_digits(0)
+    rows = [{tuple(row) for row in half.inputs.tolist()} for half in (digits.train, digits.test)]
+    assert not rows[0] & rows[1]
+    assert len(digits.train.labels) + len(digits.test.labels) == 1797
+    assert digits.train.inputs.std().item() == pytest.approx(1, abs=1e-3)
+    assert set(digits.test.labels.tolist()) == set(range(10))

@@ -18,8 +18,8 @@ from shapelaw import records
 from shapelaw.memorizers import MemorizationRun, Memorizer
 from shapelaw.training import checkpoint
 from shapelaw.training.loop import Stopped
-from shapelaw.training.memorize import train_memorizers
-from shapelaw.training.packed import Pack
+from shapelaw.training.memorizer_pack import MemorizerPack
+from shapelaw.training.pack_runs import train_packed
 from shapelaw.training.trainer import Execution
 
 # large enough that float32 shows how many models are stepped together, and odd enough that it shows where they lie
@@ -47,16 +47,16 @@ class Stepped:
     """Counts the steps that models do, and stops this process's training after so many of a pack."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.model_steps, self.stop_after, original = 0, -1, Pack.step
+        self.model_steps, self.stop_after, original = 0, -1, MemorizerPack.step
 
-        def step(pack: Pack) -> None:
+        def step(pack: MemorizerPack) -> None:
             original(pack)
             self.model_steps += len(pack.runs)
             self.stop_after -= 1
             if self.stop_after == 0:
                 os.kill(os.getpid(), signal.SIGTERM)
 
-        monkeypatch.setattr(Pack, "step", step)
+        monkeypatch.setattr(MemorizerPack, "step", step)
 
     def train(self, runs: list[MemorizationRun], folder: Path, *, stop_after: int = -1) -> int:
         """Train a pack, to its end or to a step; returns the model-steps that it took."""
@@ -64,9 +64,9 @@ class Stepped:
         execution = Execution("cpu", checkpoint_seconds=1e9)
         if stop_after > 0:
             with pytest.raises(Stopped):
-                train_memorizers(runs, folder / "runs", folder / "checkpoints", execution)
+                train_packed(runs, folder / "runs", folder / "checkpoints", execution)
         else:
-            outcomes = train_memorizers(runs, folder / "runs", folder / "checkpoints", execution)
+            outcomes = train_packed(runs, folder / "runs", folder / "checkpoints", execution)
             assert outcomes == {run.key: "FINISHED" for run in runs}
         return self.model_steps - before
 

@@ -25,33 +25,33 @@ for study, tables in MEMORIZATION_TABLES.items():
     ]
 
 
-rule train_memorizers:
+rule train_packed:
     output:
         "results/packs/{study}/{pack}.json",
     log:
-        "results/logs/train_memorizers/{study}/{pack}.log",
+        "results/logs/train_packed/{study}/{pack}.log",
     wildcard_constraints:
-        study=MEMORIZER_STUDY,
+        study=PACKED_STUDY,
         pack="[0-9a-f]+",
     conda:
         "../../envs/shapelaw.yaml"
     threads: EXECUTION.threads
     resources:
         gpu=min(EXECUTION.gpus, 1),
-        mem_mb=lambda wildcards, attempt: memorizer_pack_resources(attempt).memory_mb,
-        runtime=lambda wildcards, attempt: memorizer_pack_resources(attempt).minutes,
+        mem_mb=lambda wildcards, attempt: packed_job_resources(attempt).memory_mb,
+        runtime=lambda wildcards, attempt: packed_job_resources(attempt).minutes,
     params:
         specs=lambda wildcards: json.dumps([run.to_dict() for run in pack_of(wildcards)]),
     message:
-        "training the memorizers of pack {wildcards.pack} of {wildcards.study}"
+        "training pack {wildcards.pack} of {wildcards.study}"
     shell:
         "ln -sf {wildcards.pack}.attempts {log} && echo \"== $(date '+%F %T') on $(hostname)\" >> {log}"
-        " && exec python $SCRIPTS/train_memorizers.py --specs {params.specs:q}"
+        " && exec python $SCRIPTS/train_packed.py --specs {params.specs:q}"
         " --checkpoints results/checkpoints/{wildcards.study} --out {output} --checkpoint-minutes $CHECKPOINT_MINUTES --wait-minutes $WAIT_MINUTES --threads {threads}"
         " --tag config_hash=$CONFIG_HASH $SLURM_OPTIONS >> {log} 2>&1"
 
 
-rule take_memorizer:
+rule take_packed:
     input:
         pack_path,
     output:
@@ -61,7 +61,7 @@ rule take_memorizer:
     log:
         "results/logs/train/{study}/{key}.log",
     wildcard_constraints:
-        study=MEMORIZER_STUDY,
+        study=PACKED_STUDY,
     localrule: True
     conda:
         "../../envs/shapelaw.yaml"

@@ -130,12 +130,12 @@ def tune(runs: pd.DataFrame) -> list[Tuned]:
     found = []
     for (*task, degrees, mixture), group in runs.groupby([*of_task, "degrees", "mixture"], sort=True):
         by_seed = group.pivot_table(index="seed", columns="learning_rate", values="loss", aggfunc="first")
-        chosen = {int(seed): _best_rate(by_seed, seed) for seed in by_seed.index}
+        chosen = {int(seed): _best_rate(by_seed, int(seed)) for seed in by_seed.index.astype(int)}
         rows = {
             seed: group[(group["seed"] == seed) & (group["learning_rate"] == rate)].iloc[0]
             for seed, rate in chosen.items()
         }
-        edges = {by_seed.columns.min(), by_seed.columns.max()}
+        rates = [float(rate) for rate in by_seed.columns]
         thresholds = [
             float(str(name).removeprefix("steps_to_")) for name in group if str(name).startswith("steps_to_")
         ]
@@ -145,8 +145,8 @@ def tune(runs: pd.DataFrame) -> list[Tuned]:
                 str(degrees),
                 bool(mixture),
                 chosen,
-                sum(rate in edges for rate in chosen.values()) if len(by_seed.columns) > 1 else 0,
-                len(by_seed.columns),
+                sum(rate in (min(rates), max(rates)) for rate in chosen.values()) if len(rates) > 1 else 0,
+                len(rates),
                 {seed: float(row["loss"]) for seed, row in rows.items()},
                 {
                     at: {seed: _or_never(row[STEPS_TO.format(f"{at:g}")]) for seed, row in rows.items()}
@@ -164,7 +164,7 @@ def _best_rate(by_seed: pd.DataFrame, seed: int) -> float:
     """The rate with the least mean log loss over the other seeds; a rate at which one diverged is never it."""
     others = by_seed.drop(index=seed) if len(by_seed) > 1 else by_seed
     scores = others.map(math.log).mean()
-    return float(scores.idxmin())
+    return float(str(scores.idxmin()))
 
 
 def _or_never(value: float) -> float:

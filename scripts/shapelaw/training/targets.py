@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +16,7 @@ import torch
 from torch import Tensor
 
 from shapelaw.degrees import DegreeRun
+from shapelaw.errors import UserError
 
 Array = npt.NDArray[np.float64]
 FREQUENCY = 1.5  # standard deviation of a cosine's argument, in radians
@@ -79,16 +82,80 @@ def rank_within(target: SeparableTarget, error: float) -> int:
     return int((left > error).sum())
 
 
-def draw_inputs(run: DegreeRun, step: int) -> Tensor:
-    """The inputs of a step (from 0), standard normal: [B, inputs]; the same for all networks of a seed and batch."""
+@dataclass(frozen=True)
+class Examples:
+    """Inputs [B, i] and what is to be said of them, [B]: numbers, or classes (int64)."""
+
+    inputs: Tensor
+    labels: Tensor
+
+
+@dataclass(frozen=True)
+class DigitsTarget:
+    """Scikit-learn's 1,797 images of digits, split by a seed: 80% to train on.
+
+    Attributes:
+        train, test: pixels with mean 0 and mean square 1 over the training images, and classes.
+    """
+
+    train: Examples
+    test: Examples
+
+
+Task = SeparableTarget | DigitsTarget
+
+
+def make_task(run: DegreeRun) -> Task:
+    """What a run learns, a function of its target and seed: equal for every network of a seed."""
+    if run.target == "digits":
+        return load_digits(run.seed)
+    return draw_separable(run.network.inputs, run.target_rank, run.seed)
+
+
+def draw_batch(run: DegreeRun, task: Task, step: int) -> Examples:
+    """The batch of a step (from 0): fresh standard normal inputs, or images drawn with replacement."""
     random = np.random.default_rng([run.seed, _TRAIN, step])
-    return torch.from_numpy(random.standard_normal((run.batch_size, run.network.inputs), dtype=np.float32))
+    if isinstance(task, DigitsTarget):
+        rows = torch.from_numpy(random.integers(0, len(task.train.labels), run.batch_size))
+        return Examples(task.train.inputs[rows], task.train.labels[rows])
+    inputs = random.standard_normal((run.batch_size, run.network.inputs), dtype=np.float32)
+    return _with_values(torch.from_numpy(inputs), task)
 
 
-def held_out_inputs(run: DegreeRun) -> Tensor:
-    """The inputs that a run is tested on: [4096, inputs]."""
+def held_out(run: DegreeRun, task: Task) -> Examples:
+    """What a run is tested on: 4,096 further inputs, or the images that are left."""
+    if isinstance(task, DigitsTarget):
+        return task.test
     random = np.random.default_rng([run.seed, _TEST])
-    return torch.from_numpy(random.standard_normal((TEST_EXAMPLES, run.network.inputs), dtype=np.float32))
+    inputs = random.standard_normal((TEST_EXAMPLES, run.network.inputs), dtype=np.float32)
+    return _with_values(torch.from_numpy(inputs), task)
+
+
+def load_digits(seed: int) -> DigitsTarget:
+    """The images that come with scikit-learn, split by a seed. Its file is read; the library itself is not imported.
+
+    Raises:
+        UserError: scikit-learn is not installed.
+    """
+    package = find_spec("sklearn")
+    if package is None or package.origin is None:
+        raise UserError(
+            "The target digits needs the images that come with scikit-learn: pip install scikit-learn."
+        )
+    table = np.loadtxt(Path(package.origin).parent / "datasets" / "data" / "digits.csv.gz", delimiter=",")
+    pixels, classes = table[:, :-1].astype(np.float32), table[:, -1].astype(np.int64)
+    order = np.random.default_rng([seed, _TARGET]).permutation(len(classes))
+    chosen = order[: round(0.8 * len(order))]
+    mean, spread = pixels[chosen].mean(), pixels[chosen].std()
+
+    def examples(rows: npt.NDArray[np.int64]) -> Examples:
+        return Examples(torch.from_numpy((pixels[rows] - mean) / spread), torch.from_numpy(classes[rows]))
+
+    return DigitsTarget(examples(chosen), examples(order[len(chosen) :]))
+
+
+def _with_values(inputs: Tensor, target: SeparableTarget) -> Examples:
+    return Examples(inputs, target(inputs))
 
 
 def _gram(directions: Array, phases: Array) -> Array:
