@@ -66,9 +66,9 @@ class Project:
         assert (done.returncode == 0) == ok, done.stderr + done.stdout
         return done
 
-    def planned(self) -> list[str]:
-        """The rules that a dry run would run, one entry a job."""
-        text = self.snakemake("-n", "--quiet", "rules").stdout
+    def planned(self, *targets: str) -> list[str]:
+        """The rules that a dry run (of some targets) would run, one entry a job."""
+        text = self.snakemake(*targets, "-n", "--quiet", "rules").stdout
         table = text[text.index("-------  --") :].splitlines()[1:] if "-------  --" in text else []
         jobs = [line.split() for line in table[: table.index("")] if line.strip()] if table else []
         return [name for name, count in jobs if name not in ("total", "all") for _ in range(int(count))]

@@ -81,7 +81,5 @@ def test_without_extras_they_are_targets_all_the_same(project: ExtrasProject) ->
     for target in ("results/assumptions/layers.csv", "results/memorization_heads/relu.csv"):
         (project.folder / target).unlink()
     assert not {"assumptions", "relu"} & set(project.planned())
-    said = project.snakemake("-n", "results/assumptions/layers.csv", "relu").stdout
+    assert {"assumptions", "relu"} <= set(project.planned("results/assumptions/layers.csv", "relu"))
     project.configure()
-    assert "rule assumptions:" in said
-    assert "rule relu:" in said

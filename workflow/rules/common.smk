@@ -153,6 +153,17 @@ def records_of(wildcards):
     return [f"results/runs/{wildcards.study}/{key}/summary.json" for key in RUNS[wildcards.study]]
 
 
+def assumptions_options():
+    """The assumptions section as options of check_assumptions.py."""
+    section = CONFIG.assumptions
+    options = ["--models", ",".join(section.models), "--source", section.source]
+    for name in ("examples", "trials", "sensitivity_trials", "curve_trials"):
+        options += [f"--{name.replace('_', '-')}", str(getattr(section, name))]
+    if section.images is not None:
+        options += ["--images", section.images]
+    return shlex.join(options)
+
+
 def costs(wildcards):
     """One line a study."""
     lines = []

@@ -11,16 +11,6 @@ ASSUMPTION_MINUTES = 60  # a model; of 2,000 examples the slowest takes 11 on on
 ASSUMPTION_MB = 6000
 
 
-def assumptions_options():
-    """The assumptions section as options of check_assumptions.py."""
-    options = ["--models", ",".join(ASSUMPTIONS.models), "--source", ASSUMPTIONS.source]
-    for name in ("examples", "trials", "sensitivity_trials", "curve_trials"):
-        options += [f"--{name.replace('_', '-')}", str(getattr(ASSUMPTIONS, name))]
-    if ASSUMPTIONS.images is not None:
-        options += ["--images", ASSUMPTIONS.images]
-    return shlex.join(options)
-
-
 rule assumptions:
     output:
         # so that Snakemake deletes what it has of other models
