@@ -35,9 +35,7 @@ for runs in LANGUAGE_RUNS.values():
         LEVEL_RUNS[level_of(run, EXECUTION.flops_per_second)].append(run)
 PACKS = {study: packs_of(runs.values(), EXECUTION) for study, runs in LANGUAGE_RUNS.items()}
 LONGEST_PACK = max((len(pack) for packs in PACKS.values() for pack in packs.values()), default=1)
-PACKS |= {
-    study: model_packs(runs.values(), EXECUTION.models_per_pack) for study, runs in PACKED_RUNS.items()
-}
+PACKS |= {study: model_packs(runs.values(), EXECUTION.models_per_pack) for study, runs in PACKED_RUNS.items()}
 PACK_NAMES = {
     (study, run.key): name for study, packs in PACKS.items() for name, pack in packs.items() for run in pack
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, cast
 
 import pandas as pd
 
@@ -128,7 +129,8 @@ def tune(runs: pd.DataFrame) -> list[Tuned]:
     """
     of_task = ["target", "target_rank", "width", "layer_params", "steps"]
     found = []
-    for (*task, degrees, mixture), group in runs.groupby([*of_task, "degrees", "mixture"], sort=True):
+    for names, group in runs.groupby([*of_task, "degrees", "mixture"], sort=True):
+        target, *numbers, degrees, mixture = cast(tuple[Any, ...], names)
         by_seed = group.pivot_table(index="seed", columns="learning_rate", values="loss", aggfunc="first")
         chosen = {int(seed): _best_rate(by_seed, int(seed)) for seed in by_seed.index.astype(int)}
         rows = {
@@ -141,7 +143,7 @@ def tune(runs: pd.DataFrame) -> list[Tuned]:
         ]
         found.append(
             Tuned(
-                Task(str(task[0]), *(int(value) for value in task[1:])),
+                Task(str(target), *(int(number) for number in numbers)),
                 str(degrees),
                 bool(mixture),
                 chosen,
