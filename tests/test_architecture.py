@@ -15,7 +15,7 @@ FLOORS = [
         "errors",
         "files",
         "shapes",
-        "memorizers",
+        "degrees", "memorizers",
         "runs",
         "sections",
         "config",
