@@ -49,7 +49,7 @@ def test_json_with_a_kruskal_rank_and_a_relu_network():
 def test_warnings():
     done = command("--heads", 1, "--context", 64, "--head-dim", 1, "--outputs", 65)
     assert done.returncode == 0
-    for words in ("(n < d), and here n = 64, d = 64", "adds no example", "at most d = 64"):
+    for words in ("(n < d), and here n = 64 at d = 64", "adds no example", "at most d = 64"):
         assert words in done.stdout
     poor = command("--heads", 1, "--context", 40, "--head-dim", 1, "--width", 50)
     assert "200 parameters do not pay for one ReLU unit" in poor.stdout

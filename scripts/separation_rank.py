@@ -1,0 +1,222 @@
+"""Measure the separation rank of a polynomial network exactly, over two finite fields.
+
+  python scripts/separation_rank.py --depth 2 --width 3 --tokens 4
+  python scripts/separation_rank.py --depth 2 --width 6 --tokens 4 --embedding-rank 2 --json
+  python scripts/separation_rank.py --product --degree 3 --depth 2 --width 2 --tokens 2
+
+Linearized attention (Levine et al. 2020, Wies et al. 2021), or with --product a network of element-wise products of k
+linear maps. The rank is that of almost all weights. Beside it stand the most that any weights reach by the dimensions
+of the spaces of functions, and what the papers prove. Exit codes: 0 printed, 2 sizes that can't be or can't be reached.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from dataclasses import asdict, dataclass
+
+from shapelaw.errors import UserError
+from shapelaw.theory.linear_attention import LinearAttention
+from shapelaw.theory.product_network import ProductNetwork
+from shapelaw.theory.rank_bounds import RankBound, log3, published_bounds
+from shapelaw.theory.separation_rank import (
+    LIMIT_BYTES,
+    LIMIT_SECONDS,
+    SeparationRank,
+    separation_rank,
+    size_text,
+)
+
+ATTENTION_ONLY = (
+    "heads",
+    "attention_dim",
+    "embedding_rank",
+    "positional_rank",
+    "residual",
+    "embedding",
+    "vocabulary",
+    "patch",
+    "input_dim",
+)
+PRODUCT_ONLY = ("degree", "mixing", "token_dim")
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The network, its separation rank, and the bounds that hold for it."""
+
+    network: LinearAttention | ProductNetwork
+    result: SeparationRank
+    bounds: tuple[RankBound, ...]
+
+
+def main() -> int:
+    """Parse the command line, measure, and print."""
+    arguments = parser().parse_args()
+    try:
+        measured = measure(arguments)
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(json.dumps(as_json(measured), indent=2) if arguments.json else text_of(measured))
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options."""
+    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = found.add_argument
+    add("--depth", type=int, required=True, help="L, layers")
+    add("--width", type=int, required=True, help="d")
+    add("--tokens", type=int, default=2, help="N, even (default: 2)")
+    add(
+        "--partition",
+        type=int,
+        nargs="+",
+        metavar="J",
+        help="places of the half A, from 1 (default: 1 to N/2)",
+    )
+    add("--position", type=int, default=1, help="of the output, from 1")
+    add("--entry", type=int, default=1, help="of the output's vector, from 1")
+    attention = found.add_argument_group("linearized attention")
+    add = attention.add_argument
+    add("--heads", type=int, default=1, help="H")
+    add("--attention-dim", type=int, help="d_a of one head (default: d / H)")
+    add("--embedding-rank", type=int, help="r (default: the most that is possible)")
+    add(
+        "--positional-rank", type=int, default=0, help="r_e of the added positional embedding (default: none)"
+    )
+    add("--residual", action="store_true", help="every layer adds its input")
+    add(
+        "--embedding",
+        choices=("vectors", "vocabulary", "convolution"),
+        default="vectors",
+        help="what a token is: any vector (default), a word of a vocabulary, or a patch of a convolution",
+    )
+    add("--vocabulary", type=int, help="V, words")
+    add("--patch", type=int, default=1, help="M / N, inputs that the convolution makes one token of")
+    add("--input-dim", type=int, help="d_input, numbers of an input of the convolution")
+    product = found.add_argument_group("product network")
+    add = product.add_argument
+    add("--product", action="store_true", help="layers are element-wise products of linear maps")
+    add("--degree", type=int, help="k, linear maps a layer")
+    add("--mixing", action="store_true", help="tokens stay apart and are mixed by sums in every layer")
+    add("--token-dim", type=int, help="numbers of a token (default: d)")
+    measuring = found.add_argument_group("measuring")
+    add = measuring.add_argument
+    add("--templates", type=int, metavar="M", help="at most so many of each half; the rank may be larger")
+    add(
+        "--limit",
+        type=float,
+        nargs=2,
+        metavar=("MINUTES", "GIB"),
+        default=(LIMIT_SECONDS / 60, LIMIT_BYTES / 2**30),
+        help="refuse what is estimated to take more (default: 10 4)",
+    )
+    add("--json", action="store_true", help="print one JSON object instead of text")
+    return found
+
+
+def measure(given: argparse.Namespace) -> Measurement:
+    """Build the network, measure it, and collect its bounds."""
+    network = network_of(given)
+    minutes, gib = given.limit
+    if not (minutes > 0 and gib > 0):
+        raise UserError(f"The limits {minutes:g} minutes and {gib:g} GiB must be above zero.")
+    result = separation_rank(network, given.templates, 60 * minutes, gib * 2**30)
+    bounds = published_bounds(network) if isinstance(network, LinearAttention) else ()
+    return Measurement(network, result, bounds)
+
+
+def network_of(given: argparse.Namespace) -> LinearAttention | ProductNetwork:
+    """The network of the command line.
+
+    Raises:
+        UserError: an option of the other kind of network, or sizes that can't be.
+    """
+    others = ATTENTION_ONLY if given.product else PRODUCT_ONLY
+    defaults = vars(parser().parse_args(["--depth", "1", "--width", "1"]))
+    wrong = [f"--{name.replace('_', '-')}" for name in others if getattr(given, name) != defaults[name]]
+    if wrong:
+        kind = (
+            "linearized attention, not for a product network"
+            if given.product
+            else "a product network: add --product"
+        )
+        raise UserError(f"{', '.join(wrong)}: only for {kind}.")
+    partition = tuple(given.partition) if given.partition else None
+    if given.product:
+        if given.degree is None:
+            raise UserError("A product network needs its degree: give --degree k.")
+        return ProductNetwork(
+            given.degree,
+            given.depth,
+            given.width,
+            given.tokens,
+            given.mixing,
+            given.token_dim,
+            partition,
+            given.position,
+            given.entry,
+        )
+    return LinearAttention(
+        given.depth,
+        given.width,
+        given.tokens,
+        partition=partition,
+        position=given.position,
+        entry=given.entry,
+        **{name: getattr(given, name) for name in ATTENTION_ONLY},
+    )
+
+
+def as_json(measured: Measurement) -> dict[str, object]:
+    """Everything, for machines."""
+    result = measured.result
+    kind = "product" if isinstance(measured.network, ProductNetwork) else "linear attention"
+    return {
+        "kind": kind,
+        "network": asdict(measured.network),
+        **asdict(result),
+        "log3_rank": log3(result.rank) if result.rank else None,
+        "bounds": [asdict(bound) for bound in measured.bounds],
+    }
+
+
+def text_of(measured: Measurement) -> str:
+    """The rank, how sure it is, and a table of the bounds."""
+    result = measured.result
+    amount = f"{result.rank:,}" if result.exact else f"at least {result.rank:,}"
+    how = "exact" if result.exact else "not exact: more templates could give more"
+    rows, columns = result.templates
+    lines = [
+        f"separation rank  {amount}  ({how})",
+        f"log3             {log3(result.rank):.3f}" if result.rank else "log3             -",
+        f"upper bound      {result.upper_bound:,}  (dimensions of the spaces of functions, any weights)",
+        f"templates        {rows:,} x {columns:,}, primes {', '.join(map(str, result.primes))}, "
+        f"seeds {', '.join(map(str, result.seeds))}",
+        f"failure          probability at most {result.failure_probability:.1e}"
+        if result.failure_probability
+        else "failure          impossible: the rank is the upper bound",
+        f"time             {result.seconds:.2f} s",
+    ]
+    if measured.bounds:
+        width = max(len(bound.formula) for bound in measured.bounds)
+        lines.append("published bounds on the rank, and on its log3:")
+        lines += [
+            f"  {'at least' if bound.lower else 'at most':<8}  {power_text(bound.log3):>10}  {bound.log3:>9.3f}  "
+            f"{bound.formula:<{width}}  {bound.source}"
+            for bound in measured.bounds
+        ]
+    return "\n".join(lines)
+
+
+def power_text(exponent: float) -> str:
+    """3 to a power that may be too large for a float."""
+    return size_text(3.0**exponent) if exponent < 600 else f"10^{exponent * math.log10(3):.0f}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

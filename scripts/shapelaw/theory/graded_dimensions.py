@@ -1,0 +1,135 @@
+"""How many functions of one half of the tokens a polynomial network has at its disposal, degree by degree.
+
+A function of two halves A and B is a sum over the degree in B's tokens. Functions of different degrees are linearly
+independent, so where the total degree is fixed the separation rank is the sum of the ranks of the degrees, and each is
+at most the smaller of two dimensions: of the functions of B of that degree, and of those of A of the other degrees.
+Linearized attention sees the half B through its Gram matrix `G_B = sum over j in B of x_j x_j^T` alone, and the half A
+with the output position i through `G_A` and `x_i`. By the theory of invariants of the orthogonal group, with m tokens
+in a half and vectors of d numbers,
+
+- polynomials of degree k in the entries of G_B are the sum of the representations S_{2λ} of GL(d), λ a partition of k
+  into at most min(m, d) parts: ((d (d + 1) / 2, k)) of them for m >= d;
+- the entries of `f(G_A) x_i`, f of degree c, are the sum of the S_λ, λ a partition of 2c + 1 with exactly one odd part
+  and at most min(m, d) parts: d ((d (d + 1) / 2, c)) for m >= d.
+
+((n, k)) is the multiset coefficient. Measured ranks of almost all weights equal the sum of the smaller dimensions
+wherever one head has d_a = d (tests/theory), with and without residual connections. With C = (3^L - 1) / 2 this says
+
+- L = 1: d + 1;
+- N = 2: binomial(d + C, d);
+- L = 2 and N >= 2 d, n = d (d + 1) / 2: 1 + n + n (n + 1) / 2 + d n + d, which is about d^4 / 8 (5 at d = 1); with two
+  heads of d / 2 it is (d / 2) (d / 2 + 1) / 2 less, and with d heads of 1 it is only
+  1 + n + min(((n, 2)), d n - binomial(d, 2)) + min(d n, ((d, 3)) + d^2) + d, about 2 d^3 / 3.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+MOST_FACTORS = 10_000  # of the dimensions that are summed
+
+
+def multiset(kinds: int, picks: int) -> int:
+    """`((n, k))`: monomials of degree k in n variables, `binomial(n + k - 1, k)`."""
+    if picks < 0:
+        return 0
+    return math.comb(kinds + picks - 1, picks) if kinds > 0 else int(picks == 0)
+
+
+def partitions(total: int, parts: int, largest: int | None = None) -> Iterator[tuple[int, ...]]:
+    """Partitions of `total` into at most `parts` parts, largest first."""
+    if total == 0:
+        yield ()
+    elif parts > 0:
+        for first in range(min(total, total if largest is None else largest), 0, -1):
+            if first * parts < total:
+                return
+            for rest in partitions(total - first, parts - 1, first):
+                yield (first, *rest)
+
+
+def too_many_partitions(total: int, parts: int, width: int) -> bool:
+    """Whether there are too many partitions to go through; the dimensions are then upper bounds."""
+    partitions_about = math.comb(total + parts - 1, parts - 1) // math.factorial(parts) + 1
+    return partitions_about * parts * width > MOST_FACTORS
+
+
+def schur_dimension(shape: Sequence[int], width: int) -> int:
+    """The dimension of the representation S_λ of GL(d), by Weyl's formula; 0 if λ has more than d parts."""
+    if len(shape) > width:
+        return 0
+    rows = [*shape, *[0] * (width - len(shape))]
+    above = below = 1
+    for i in range(len(shape)):
+        for j in range(i + 1, width):
+            above *= rows[i] - rows[j] + j - i
+            below *= j - i
+    return above // below
+
+
+@cache
+def gram_dimension(degree: int, width: int, tokens: int) -> int:
+    """Linearly independent polynomials of a degree in the entries of the Gram matrix of `tokens` vectors.
+
+    An upper bound, by the entries and by all polynomials in the vectors, where there are too many partitions.
+    """
+    entries = multiset(width * (width + 1) // 2, degree)
+    if tokens >= width:
+        return entries
+    if too_many_partitions(degree, tokens, width):
+        return min(entries, multiset(width * tokens, 2 * degree))
+    return sum(schur_dimension([2 * part for part in shape], width) for shape in partitions(degree, tokens))
+
+
+@cache
+def output_dimension(degree: int, width: int, tokens: int) -> int:
+    """Linearly independent entries of `f(G) x_i`, f of a degree in G, i one of the `tokens` vectors; or a bound."""
+    entries = width * multiset(width * (width + 1) // 2, degree)
+    if tokens >= width:
+        return entries
+    if too_many_partitions(2 * degree + 1, tokens, width):
+        return min(entries, multiset(width * tokens, 2 * degree + 1))
+    return sum(
+        schur_dimension(shape, width)
+        for shape in partitions(2 * degree + 1, min(tokens, width))
+        if sum(part % 2 for part in shape) == 1
+    )
+
+
+def matched(first: Sequence[int], second: Sequence[int], total: int) -> int:
+    """The most that a matrix of blocks (a, b) can have as rank if only those with a + b = `total` are not zero."""
+    return sum(min(first[total - b], second[b]) for b in range(total + 1))
+
+
+def staircase(first: Sequence[int], second: Sequence[int], total: int) -> int:
+    """The most that a matrix of blocks (a, b) can have as rank if those with a + b > `total` are zero.
+
+    The rows of degree up to `total - t - 1` and the columns of degree up to t cover all other blocks, for each t.
+
+    Args:
+        first, second: rows and columns of degree at most 0, 1, ..., `total`.
+        total: the largest degree of both together.
+    """
+    columns, rows = [0, *second[: total + 1]], [*first[: total + 1][::-1], 0]
+    return min(map(sum, zip(columns, rows, strict=True)))
+
+
+def symmetric_power(dimensions: Sequence[int], power: int) -> list[int]:
+    """Graded dimensions of the products of `power` functions out of spaces of the given graded dimensions."""
+    found: list[list[int]] = [[1], *[[0] for _ in range(power)]]
+    for degree, dimension in enumerate(dimensions):
+        if dimension == 0:
+            continue
+        longer: list[list[int]] = []
+        for picks in range(power + 1):
+            total = [0] * ((len(dimensions) - 1) * picks + 1)
+            for new in range(picks + 1):
+                ways, old = multiset(dimension, new), found[picks - new]
+                for place, count in enumerate(old):
+                    if count:
+                        total[place + degree * new] += ways * count
+            longer.append(total)
+        found = longer
+    return found[power]

@@ -1,0 +1,307 @@
+"""Linearized self-attention as a polynomial over GF(p): eq. 3 of Levine et al. 2020, eq. 5 of Wies et al. 2021.
+
+A layer maps the tokens' vectors, the columns of X, to `sum over h of W_O W_V X X^T W_K^T W_Q X`. So after l layers
+X has become T X, with a d x d matrix T that depends on the tokens through `G = X X^T` alone:
+
+    T_0 = 1,  T_{l+1} = (sum over h of (W_O W_V)_h (T_l G T_l^T) (W_K^T W_Q)_h) T_l  (+ T_l with residual connections)
+
+and one output is an entry of `T_L x_i`. G is a sum over both halves of the tokens, which is all that an entry of the
+grid tensor has to compute: its cost does not depend on N.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Literal
+
+import numpy as np
+
+from shapelaw.errors import UserError
+from shapelaw.theory.attention_layers import Layer, Output, outputs, random_maps
+from shapelaw.theory.finite_field import Residues, add, matmul, random_residues
+from shapelaw.theory.graded_dimensions import (
+    gram_dimension,
+    matched,
+    multiset,
+    output_dimension,
+    staircase,
+)
+from shapelaw.theory.token_halves import Halves, check_whole_numbers
+
+Embedding = Literal["vectors", "vocabulary", "convolution"]
+MOST_MIXINGS = 400  # above, the bound is not summed degree by degree
+
+
+@dataclass(frozen=True)
+class LinearAttention:
+    """A network without softmax, norm and ReLU, what it reads, and the number of it that is looked at.
+
+    Attributes:
+        depth: L.
+        width: d, of the tokens' vectors.
+        tokens: N, even.
+        heads: H.
+        attention_dim: d_a of one head; d / H if not given.
+        embedding_rank: r, of the embedding; the most that is possible if not given.
+        positional_rank: r_e, of the added positional embedding; 0 is none.
+        residual: whether each layer adds its input (figure 5 of Levine et al.).
+        embedding: `vectors`, every token any vector of numbers through a matrix of rank r, which is a vocabulary
+            without end; `vocabulary`, one of V columns (eq. 1 of Wies et al.); `convolution` (their eq. 2).
+        vocabulary: V.
+        patch: M / N, inputs that the convolution makes one token of.
+        input_dim: d_input, numbers of an input of the convolution.
+        partition: places of the half A, from 1, among N tokens, or among M inputs of a convolution; the first half
+            if not given.
+        position: i, whose output is looked at, from 1.
+        entry: p, the entry of that output, from 1.
+    """
+
+    depth: int
+    width: int
+    tokens: int
+    heads: int = 1
+    attention_dim: int | None = None
+    embedding_rank: int | None = None
+    positional_rank: int = 0
+    residual: bool = False
+    embedding: Embedding = "vectors"
+    vocabulary: int | None = None
+    patch: int = 1
+    input_dim: int | None = None
+    partition: tuple[int, ...] | None = None
+    position: int = 1
+    entry: int = 1
+
+    def __post_init__(self) -> None:
+        check_whole_numbers(
+            depth=self.depth,
+            width=self.width,
+            tokens=self.tokens,
+            heads=self.heads,
+            attention_dim=self.attention_dim,
+            embedding_rank=self.embedding_rank,
+            vocabulary=self.vocabulary,
+            patch=self.patch,
+            input_dim=self.input_dim,
+        )
+        if self.positional_rank < 0 or self.positional_rank > min(self.width, self.tokens):
+            raise UserError(
+                f"The positional rank {self.positional_rank} must be from 0 to the smaller of width and tokens, "
+                f"{min(self.width, self.tokens)}."
+            )
+        if self.attention_dim is None and self.width % self.heads:
+            raise UserError(
+                f"The width {self.width} is not divisible by {self.heads} heads: "
+                "give another number of heads, or the attention dimension of a head."
+            )
+        self._check_embedding()
+        self.halves.check()
+        if not 1 <= self.position <= self.tokens:
+            raise UserError(f"The position {self.position} must be from 1 to N = {self.tokens}.")
+        if not 1 <= self.entry <= self.width:
+            raise UserError(f"The entry {self.entry} must be from 1 to the width {self.width}.")
+
+    def _check_embedding(self) -> None:
+        if (self.vocabulary is not None) != (self.embedding == "vocabulary"):
+            raise UserError("A vocabulary size goes with the vocabulary embedding, and only with it.")
+        if (self.input_dim is not None) != (self.embedding == "convolution"):
+            raise UserError("An input dimension goes with the convolutional embedding, and only with it.")
+        if self.patch != 1 and self.embedding != "convolution":
+            raise UserError("A patch of several inputs goes with the convolutional embedding only.")
+        if self.embedding_rank is not None and self.embedding_rank > self.most_rank:
+            raise UserError(
+                f"The embedding rank {self.embedding_rank} is above {self.most_rank}, "
+                "the smaller of the width and what the embedding reads: r can be at most that."
+            )
+
+    @property
+    def most_rank(self) -> int:
+        """`min(d, V)`, V being `M/N d_input` of a convolution: the most that the embedding's rank can be."""
+        if self.embedding == "vocabulary":
+            return min(self.width, self.vocabulary or 0)
+        if self.embedding == "convolution":
+            return min(self.width, self.patch * (self.input_dim or 0))
+        return self.width
+
+    @property
+    def rank(self) -> int:
+        """r, of the embedding."""
+        return self.most_rank if self.embedding_rank is None else self.embedding_rank
+
+    @property
+    def head_dim(self) -> int:
+        """d_a."""
+        return self.width // self.heads if self.attention_dim is None else self.attention_dim
+
+    @property
+    def halves(self) -> Halves:
+        """The partition of the inputs, and which of them each token is made of."""
+        return Halves(self.tokens, self.patch, self.partition)
+
+    @property
+    def mixings(self) -> int:
+        """`C = (3^L - 1) / 2`: the degree of the output in G (lemma 1 of Levine et al.)."""
+        return int((3**self.depth - 1) // 2)
+
+    @property
+    def degree(self) -> int:
+        """Of an entry of the grid tensor as a polynomial in the templates and all weights, at most."""
+        return int(3 * 3**self.depth) + 4 * self.mixings
+
+    def rank_bound(self) -> int:
+        """An upper bound on the separation rank for any weights: see `graded_dimensions`.
+
+        With an embedding of less than full rank and positions, the tokens' numbers w enter G with constants q, as
+        `w w^T` and `w q^T`: polynomials of a degree in those r (r + 1) / 2 + r r_e entries. They are also such of
+        vectors of r + r_e numbers, and polynomials of twice that degree in all numbers of a half.
+        """
+        C, m = self.mixings, self.tokens // 2
+        if self.halves.split:
+            return self._split_bound()
+        r, constant = self.rank, min(self.positional_rank, self.width - self.rank)
+        if C > MOST_MIXINGS:
+            return multiset((r + constant) * (r + constant + 1) // 2 + 1, C)
+        outputs = [output_dimension(c, r + constant, m) for c in range(C + 1)]
+        grams = [gram_dimension(c, r + constant, m) for c in range(C + 1)]
+        if self.residual:
+            bound = staircase(list(accumulate(outputs)), list(accumulate(grams)), C)
+        else:
+            bound = min(matched(outputs, grams, C), (self.heads * (self.head_dim + 1)) ** C)
+        if constant:
+            entries = r * (r + 1) // 2 + r * constant
+            outputs = [(r + 1) * multiset(entries + 1, c) for c in range(C + 1)]
+            grams = [multiset(entries + 1, c) for c in range(C + 1)]
+            outputs = [min(count, multiset(m * r + 1, 2 * c + 1)) for c, count in enumerate(outputs)]
+            grams = [min(count, multiset(m * r + 1, 2 * c)) for c, count in enumerate(grams)]
+            bound = min(staircase(outputs, grams, C), bound)
+        return min(bound, *(self.domain or (bound,)))
+
+    def _split_bound(self) -> int:
+        """Where the partition splits patches: all polynomials in the numbers that a half puts in."""
+        top = 2 * self.mixings + 1
+        if top > MOST_MIXINGS:
+            return multiset(max(map(self._numbers, self.halves.inputs)) + 1, top)
+        first, second = (
+            [multiset(self._numbers(half), degree) for degree in range(top + 1)]
+            for half in self.halves.inputs
+        )
+        if not self.residual and (self.positional_rank == 0 or self.rank == self.width):
+            return matched(first, second, top)
+        return staircase(list(accumulate(first)), list(accumulate(second)), top)
+
+    def _numbers(self, half: tuple[int, ...]) -> int:
+        each = [0] * self.tokens
+        for place in half:
+            each[(place - 1) // self.patch] += self.input_dim or 0
+        return sum(min(self.rank, numbers) for numbers in each)
+
+    @property
+    def domain(self) -> tuple[int, int] | None:
+        """How many different inputs each half has, where a vocabulary makes it finite.
+
+        Without positions a half's functions don't change when its tokens are permuted, but for the output position's.
+        """
+        if self.vocabulary is None:
+            return None
+        V, m = self.vocabulary, self.tokens // 2
+        if self.positional_rank:
+            return V**m, V**m
+        return V * multiset(V, m - 1), multiset(V, m)
+
+    def multiplications(self) -> int:
+        """Products modulo p for an entry of the grid tensor."""
+        d, H, split = self.width, self.heads, len(self.halves.split)
+        whole = max(0, self.depth - 2) * (2 * H + 3)
+        if split and self.depth > 1:
+            whole += 2 * H
+        return whole * d**3 + split * d**2 + (4 * H + 2) * d**2
+
+    def grid(self, templates: int, prime: int, seed: int) -> Residues:
+        """The matricized grid tensor at random templates, for random weights.
+
+        Args:
+            templates: of each half; fewer where a vocabulary has no more.
+            prime: p.
+            seed: of weights and templates.
+
+        Returns:
+            (rows, columns): a row for a template of the half with the output position, or of A if both hold it.
+        """
+        rng = np.random.default_rng([seed, prime])
+        d, H, a = self.width, self.heads, self.head_dim
+        layers = [
+            Layer(random_maps(rng, H, d, a, prime), random_maps(rng, H, d, a, prime))
+            for _ in range(self.depth)
+        ]
+        first, second = self._embedded(templates, rng, prime)
+        split = tuple(token - 1 for token in self.halves.split)
+        output = Output(self.position - 1, self.entry - 1, self.residual)
+        return outputs(first, second, split, layers, output, prime)
+
+    def _embedded(self, templates: int, rng: np.random.Generator, prime: int) -> tuple[Residues, Residues]:
+        """What each half puts into every token, (N, d, templates); positions are put in by one half."""
+        d, N = self.width, self.tokens
+        readers = self.patch * (self.input_dim or 0) if self.embedding == "convolution" else self.vocabulary
+        matrix = random_residues(rng, (d, self.rank), prime)
+        if readers is not None:
+            matrix = matmul(matrix, random_residues(rng, (self.rank, readers), prime), prime)
+        places = np.zeros((d, N), dtype=np.uint64)
+        if self.positional_rank:
+            left = random_residues(rng, (d, self.positional_rank), prime)
+            places = matmul(left, random_residues(rng, (self.positional_rank, N), prime), prime)
+        halves = self.halves.ordered(self.position)
+        domains = self.domain or (None, None)
+        found = []
+        for place, (half, domain) in enumerate(zip(halves, domains, strict=True)):
+            count = templates if domain is None else min(templates, domain)
+            vectors = np.zeros((N, d, count), dtype=np.uint64)
+            if self.embedding == "vocabulary":
+                words = self._words(half, count, domain or 0, rng)
+                for j, token in enumerate(half):
+                    vectors[token - 1] = matrix[:, words[j]]
+            else:
+                self._read(vectors, half, matrix, rng, prime)
+            for token in range(1, N + 1):
+                if self.halves.token_in(token, half) and (
+                    place == 0 or not self.halves.token_in(token, halves[0])
+                ):
+                    vectors[token - 1] = add(vectors[token - 1], places[:, token - 1, None], prime)
+            found.append(vectors)
+        return found[0], found[1]
+
+    def _read(
+        self, vectors: Residues, half: tuple[int, ...], matrix: Residues, rng: np.random.Generator, prime: int
+    ) -> None:
+        """Add random inputs of one half, through the embedding's matrix, to the tokens that they belong to."""
+        numbers = self.input_dim or self.rank
+        for place in half:
+            token, offset = divmod(place - 1, self.patch)
+            read = matrix[:, offset * numbers : (offset + 1) * numbers]
+            inputs = random_residues(rng, (numbers, vectors.shape[2]), prime)
+            vectors[token] = add(vectors[token], matmul(read, inputs, prime), prime)
+
+    def _words(self, half: tuple[int, ...], count: int, domain: int, rng: np.random.Generator) -> Residues:
+        """Words of the vocabulary for each token of a half, (m, count): all that differ if `count` is the domain."""
+        V, m = self.vocabulary or 0, len(half)
+        if count < domain:
+            return rng.integers(0, V, (m, count), dtype=np.uint64)
+        rows: Iterator[tuple[int, ...]]
+        if self.positional_rank:
+            rows = itertools.product(range(V), repeat=m)
+        else:
+            alone = half.index(self.position) if self.position in half else None
+            rows = _multisets(V, m, alone)
+        return np.array(list(rows), dtype=np.uint64).T
+
+
+def _multisets(kinds: int, picks: int, alone: int | None) -> Iterator[tuple[int, ...]]:
+    """Words of a half up to permutations of all tokens but the one at place `alone`."""
+    if alone is None:
+        yield from itertools.combinations_with_replacement(range(kinds), picks)
+        return
+    for word in range(kinds):
+        for others in itertools.combinations_with_replacement(range(kinds), picks - 1):
+            yield (*others[:alone], word, *others[alone:])

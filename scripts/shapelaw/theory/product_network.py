@@ -1,0 +1,204 @@
+"""Product networks as polynomials over GF(p): each layer an element-wise product of k linear maps.
+
+The note's layers (`P_k(x) = product over i of (W_i x)`, its comment 3.1) are fully connected: the first one reads the
+concatenated tokens, and no token is left after it. With mixing, the tokens stay: each linear map of the output at
+position j is `W_i x_j + U_i (sum over all tokens)`, which treats tokens alike as attention does.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from shapelaw.errors import UserError
+from shapelaw.theory.finite_field import Residues, add, matmul, random_residues, reduce, transpose
+from shapelaw.theory.graded_dimensions import matched, multiset, symmetric_power
+from shapelaw.theory.token_halves import Halves, check_whole_numbers
+
+BLOCK = 2**16  # numbers of an array in one pass
+MOST_DEGREES = 2000  # above, the bound is not summed degree by degree
+
+
+@dataclass(frozen=True)
+class ProductNetwork:
+    """A network of element-wise products, what it reads, and the number of it that is looked at.
+
+    Attributes:
+        degree_of_layer: k.
+        depth: L.
+        width: of every layer, and with mixing of every token.
+        tokens: N, even; numbers of the input where `token_dim` is 1.
+        mixing: whether tokens stay apart and are mixed by sums; otherwise the first layer reads all of them at once.
+        token_dim: numbers of a token; the width if not given, and always with mixing.
+        partition: places of the half A, from 1; the first half if not given.
+        position: whose output is looked at, from 1; only with mixing.
+        entry: of that output, from 1.
+    """
+
+    degree_of_layer: int
+    depth: int
+    width: int
+    tokens: int = 2
+    mixing: bool = False
+    token_dim: int | None = None
+    partition: tuple[int, ...] | None = None
+    position: int = 1
+    entry: int = 1
+
+    def __post_init__(self) -> None:
+        if self.degree_of_layer < 1:
+            raise UserError(f"The degree k = {self.degree_of_layer} of a layer must be at least 1.")
+        check_whole_numbers(
+            degree=self.degree_of_layer,
+            depth=self.depth,
+            width=self.width,
+            tokens=self.tokens,
+            token_dim=self.token_dim,
+        )
+        if self.mixing and self.token_dim not in (None, self.width):
+            raise UserError(
+                "With mixing a token has as many numbers as the width; give no other token dimension."
+            )
+        self.halves.check()
+        if not 1 <= self.position <= self.tokens:
+            raise UserError(f"The position {self.position} must be from 1 to N = {self.tokens}.")
+        if not 1 <= self.entry <= self.width:
+            raise UserError(f"The entry {self.entry} must be from 1 to the width {self.width}.")
+
+    @property
+    def halves(self) -> Halves:
+        """The partition of the tokens."""
+        return Halves(self.tokens, 1, self.partition)
+
+    @property
+    def total_degree(self) -> int:
+        """`k^L`, of the output in its input."""
+        return int(self.degree_of_layer**self.depth)
+
+    @property
+    def degree(self) -> int:
+        """Of an entry of the grid tensor as a polynomial in the templates and all weights."""
+        return self.total_degree + sum(int(self.degree_of_layer**layer) for layer in range(1, self.depth + 1))
+
+    @property
+    def params(self) -> int:
+        """Numbers in the linear maps, all layers of equal size (the note's `L k N_d`)."""
+        return self.depth * self.degree_of_layer * self.width**2 * (2 if self.mixing else 1)
+
+    @property
+    def domain(self) -> None:
+        """A half has infinitely many inputs."""
+        return None
+
+    def rank_bound(self) -> int:
+        """An upper bound on the separation rank for any weights, a sum over the degree in B's numbers.
+
+        Of each degree, a half has at most all monomials in its numbers. Without mixing, the k maps of a layer are sums
+        of a part of A and a part of B; so the functions of a half are at most the products of subsets of the first
+        layer's parts, of each unit, and in every further layer the products of k of the layer before.
+        """
+        k, K = self.degree_of_layer, self.total_degree
+        numbers = (self.token_dim or self.width) * self.tokens // 2
+        if K > MOST_DEGREES:
+            return multiset(numbers + 1, K)
+        half = [multiset(numbers, degree) for degree in range(K + 1)]
+        if not self.mixing:
+            units = 1 if self.depth == 1 else self.width
+            products = [units * math.comb(k, degree) for degree in range(k + 1)]
+            for _ in range(1, self.depth):
+                products = symmetric_power(products, k)
+            half = [min(pair) for pair in zip(half, products, strict=True)]
+        return matched(half, half, K)
+
+    def multiplications(self) -> int:
+        """Products modulo p for an entry of the grid tensor."""
+        k, w, L = self.degree_of_layer, self.width, self.depth
+        if not self.mixing:
+            return max(0, L - 2) * k * (w**2 + w) + (w * k if L > 1 else 0) + k * (w + 1)
+        return (L - 1) * k * w * (self.tokens * (w + 1) + w) + k * w * 2
+
+    def grid(self, templates: int, prime: int, seed: int) -> Residues:
+        """The matricized grid tensor at random templates, for random weights; rows hold the output position.
+
+        Args:
+            templates: of each half.
+            prime: p.
+            seed: of weights and templates.
+        """
+        rng = np.random.default_rng([seed, prime])
+        k, w, t = self.degree_of_layer, self.width, self.token_dim or self.width
+        inputs = t if self.mixing else t * self.tokens
+        weights = [
+            tuple(
+                random_residues(rng, (k, w, inputs if layer == 0 else w), prime)
+                for _ in range(2 if self.mixing else 1)
+            )
+            for layer in range(self.depth)
+        ]
+        halves = []
+        for half in self.halves.ordered(self.position):
+            vectors = np.zeros((self.tokens, t, templates), dtype=np.uint64)
+            vectors[[place - 1 for place in half]] = random_residues(rng, (len(half), t, templates), prime)
+            halves.append(vectors)
+        return self.outputs(halves[0], halves[1], weights, prime)
+
+    def outputs(
+        self, first: Residues, second: Residues, weights: list[tuple[Residues, ...]], prime: int
+    ) -> Residues:
+        """The output for every template of one half with every template of the other.
+
+        Args:
+            first, second: the halves' tokens, (N, t, rows) and (N, t, columns), zeros at the other half's places.
+            weights: of each layer, W, and with mixing U: (k, width, inputs).
+            prime: p.
+        """
+        parts = [self._first_maps(vectors, weights[0], prime) for vectors in (first, second)]
+        rows, columns = first.shape[2], second.shape[2]
+        matrix = np.empty((rows, columns), dtype=np.uint64)
+        numbers = self.width * (self.tokens if self.mixing else 1)
+        wide = min(columns, max(1, BLOCK // numbers))
+        high = max(1, BLOCK // numbers // wide)
+        for top, left in itertools.product(range(0, rows, high), range(0, columns, wide)):
+            maps = add(parts[0][..., top : top + high, None], parts[1][..., None, left : left + wide], prime)
+            matrix[top : top + high, left : left + wide] = self._output(maps, weights[1:], prime)
+        return matrix
+
+    def _first_maps(self, vectors: Residues, weights: tuple[Residues, ...], prime: int) -> Residues:
+        """A half's part of the first layer's linear maps, (k, positions, units, templates)."""
+        flat = vectors if self.mixing else vectors.reshape(1, -1, vectors.shape[2])
+        only = [self.entry - 1] if self.depth == 1 else slice(None)
+        return np.stack(
+            [_maps(flat, [w[factor][only] for w in weights], prime) for factor in range(len(weights[0]))]
+        )
+
+    def _output(self, maps: Residues, weights: list[tuple[Residues, ...]], prime: int) -> Residues:
+        """The entry of the last layer's output, from the first layer's linear maps."""
+        for layer in range(self.depth):
+            if layer == self.depth - 1 and self.mixing:
+                maps = maps[:, self.position - 1 : self.position]
+            state: Residues = maps[0]
+            for factor in maps[1:]:
+                state = reduce(state * factor, prime)
+            if layer + 1 < self.depth:
+                only = [self.entry - 1] if layer + 2 == self.depth else slice(None)
+                here = weights[layer]
+                maps = np.stack(
+                    [_maps(state, [w[factor][only] for w in here], prime) for factor in range(len(here[0]))]
+                )
+        found: Residues = state[0, 0]
+        return found
+
+
+def _maps(state: Residues, weights: list[Residues], prime: int) -> Residues:
+    """`W x_j`, with a second matrix `+ U (sum over j of x_j)`, for every position: (positions, units, ...)."""
+    tail = (1,) * (state.ndim - 2)
+    first = weights[0].reshape(*weights[0].shape, *tail)
+    each = transpose(matmul(first, transpose(state), prime))
+    if len(weights) == 1:
+        return each
+    pooled = reduce(np.asarray(state.sum(axis=0), dtype=np.uint64), prime)[:, None]
+    second = weights[1].reshape(*weights[1].shape, *tail)
+    return add(each, transpose(matmul(second, pooled, prime)), prime)

@@ -1,0 +1,154 @@
+"""What the papers prove about the separation rank, as numbers: bounds on its logarithm to base 3.
+
+Levine et al. 2020 (`Limits to Depth Efficiencies of Self-Attention`, "depth-width" here) and Wies et al. 2021 (`Which
+Transformer Architecture Fits My Data? A Vocabulary Bottleneck in Self-Attention`, "vocabulary" here). Lower bounds hold
+for almost all weights, upper bounds for all. Every function returns a logarithm, because the ranks themselves are
+double exponential in the depth. A bound is listed only where its theorem speaks of the network.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from shapelaw.theory.graded_dimensions import multiset
+from shapelaw.theory.linear_attention import LinearAttention
+
+
+@dataclass(frozen=True)
+class RankBound:
+    """One statement: log3 of the separation rank is at least (`lower`) or at most this."""
+
+    log3: float
+    lower: bool
+    formula: str
+    source: str
+
+
+def log3(number: float) -> float:
+    """The logarithm to base 3, of whole numbers of any size."""
+    return math.log(number) / math.log(3)
+
+
+def mixings(depth: int) -> int:
+    """`C(L) = (3^L - 1) / 2`."""
+    return int((3**depth - 1) // 2)
+
+
+def early_lower(depth: int, width: int, heads: int) -> float:
+    """Theorem 1 of depth-width, eq. 7: `3^(L-2) (log3(d - H) + 2 - L - log3 2)`, for `L < log3 d` and `H < d`."""
+    return 3.0 ** (depth - 2) * (log3(width - heads) + 2 - depth - log3(2))
+
+
+def early_upper(depth: int, width: int, heads: int) -> float:
+    """Theorem 1 of depth-width, eq. 7: `(3^L - 1) / 2 log3(d + H)`, for `H d_a = d`."""
+    return mixings(depth) * log3(width + heads)
+
+
+def swaps_upper(depth: int, heads: int, attention_dim: int) -> float:
+    """Theorem 3 of depth-width (appendix A.2): `(H (d_a + 1))^C`, any depth, any partition of the tokens."""
+    return mixings(depth) * log3(heads * (attention_dim + 1))
+
+
+def late_lower(depth: int, width: int, heads: int) -> float:
+    """Theorem 2 of depth-width, eq. 8: `d L / 2 + b1 + b2`, for `L > log3 d` and `H < d`."""
+    b1 = -depth * (heads / 2 + 1)
+    b2 = -width * (1 + log3((width - heads) / 2) / 2)
+    return width * depth / 2 + b1 + b2
+
+
+def late_upper(depth: int, width: int) -> float:
+    """Theorem 2 of depth-width, eq. 8: `2 d L + c1 + c2`, for `L > log3 d`."""
+    c2 = -2 * width * log3(width / (2 * math.sqrt(2 * math.e))) + log3(width)
+    return 2 * width * depth + depth + c2
+
+
+def monomials_upper(depth: int, width: int, residual: bool = False) -> float:
+    """Theorem 4 of depth-width, eq. 19: `d (C + 1) ((d, 2C)) (2C / d + 1)^d`; theorem 6 has one more factor C + 1.
+
+    The proof groups the products of C entries of G by the powers of the coordinates and says that each group is one
+    function; but G_11 G_22 and G_12^2 are of one group and differ. See `tests/theory/test_rank_bounds.py`.
+    """
+    C = mixings(depth)
+    found = log3(width) + log3(C + 1) + log3(multiset(width, 2 * C)) + width * log3(2 * C / width + 1)
+    return found + (log3(C + 1) if residual else 0.0)
+
+
+def unraveled_upper(depth: int, width: int, heads: int, tokens: int) -> float:
+    """Theorem 5 of depth-width, residual: `L log3 L + (4 log3 d + log3 N - log3 H) (3^L - 1) / 2`."""
+    return depth * log3(depth) + (4 * log3(width) + log3(tokens) - log3(heads)) * mixings(depth)
+
+
+def bottleneck_upper(depth: int, rank: int, positional_rank: int) -> float:
+    """Theorems 3 and 4 of vocabulary, eqs. 9 and 11: `((r + r_e, 3^L)) ((4, 3^L)) (3^L + 1)^(r + r_e)`."""
+    top, both = 3**depth, rank + positional_rank
+    return log3(multiset(both, top)) + log3(multiset(4, top)) + both * log3(top + 1)
+
+
+def bottleneck_scale(depth: int, rank: int) -> float:
+    """Theorem 1 of vocabulary, eq. 6, with what its proof leaves of constants: theorem 3 at r_e = 1 and lemma 3.
+
+    `log sep = O~(L min(r, d))`: `(r + 1) log3(2e (r + 1 + 3^L) (3^L + 1) / (r + 1)) + 4 log3(2e (4 + 3^L) / 4)`.
+    """
+    top, both = 3**depth, rank + 1
+    folded = both * log3(2 * math.e * (both + top) * (top + 1) / both)
+    return folded + 4 * log3(2 * math.e * (4 + top) / 4)
+
+
+def bottleneck_lower(depth: int, rank: int, heads: int) -> float | None:
+    """Theorem 2 of vocabulary, eq. 14: `((floor((r - H) / 2), 3^(L-2)))`, for `L > log3 d`, `L >= 2`, `H < r`.
+
+    `log sep = Omega~(L (min(r, d) - H))` is its asymptotic form. None where the formula gives no number.
+    """
+    half = (rank - heads) // 2
+    return log3(multiset(half, 3 ** (depth - 2))) if depth >= 2 and half >= 1 else None
+
+
+def published_bounds(network: LinearAttention) -> tuple[RankBound, ...]:
+    """The bounds whose theorem holds for a network.
+
+    Upper bounds of depth-width hold for any embedding that makes each token from inputs of one half. Lower bounds hold
+    where tokens can be any vectors of r numbers, so not for a finite vocabulary, and for heads of d / H or more.
+    """
+    L, d, H, a = network.depth, network.width, network.heads, network.head_dim
+    found: list[tuple[float | None, bool, str, str]] = []
+    whole = not network.halves.split
+    power = 3**L
+    early, late = power < d, power > d
+    if whole and not network.residual:
+        found.append((swaps_upper(L, H, a), False, "(H (d_a + 1))^C", "depth-width, theorem 3"))
+        if H * a == d and early:
+            found.append((early_upper(L, d, H), False, "C log3(d + H)", "depth-width, theorem 1"))
+        found.append(
+            (monomials_upper(L, d), False, "d (C+1) ((d, 2C)) (2C/d + 1)^d", "depth-width, theorem 4")
+        )
+        if late:
+            found.append((late_upper(L, d), False, "2 d L + c1 + c2", "depth-width, theorem 2"))
+    if whole and network.residual:
+        if H * a == d:
+            formula = "L log3 L + (4 log3 d + log3 N - log3 H) C"
+            found.append((unraveled_upper(L, d, H, network.tokens), False, formula, "depth-width, theorem 5"))
+        formula = "d (C+1)^2 ((d, 2C)) (2C/d + 1)^d"
+        found.append((monomials_upper(L, d, residual=True), False, formula, "depth-width, theorem 6"))
+    if not network.residual:
+        kind = "theorem 4" if network.embedding == "convolution" else "theorem 3"
+        upper = bottleneck_upper(L, network.rank, network.positional_rank)
+        formula = "((r+r_e, 3^L)) ((4, 3^L)) (3^L + 1)^(r+r_e)"
+        found.append((upper, False, formula, f"vocabulary, {kind}"))
+        if network.positional_rank <= 1:
+            formula = "O~(L min(r, d)), explicit"
+            found.append((bottleneck_scale(L, network.rank), False, formula, "vocabulary, theorem 1"))
+    if whole and network.vocabulary is None and H * a >= d:
+        if d == network.rank and d > H and early:
+            formula = "3^(L-2) (log3(d - H) + 2 - L - log3 2)"
+            found.append((early_lower(L, d, H), True, formula, "depth-width, theorem 1"))
+        if d == network.rank and d > H and late:
+            found.append((late_lower(L, d, H), True, "d L / 2 + b1 + b2", "depth-width, theorem 2"))
+        if late and not network.residual:
+            lower = bottleneck_lower(L, network.rank, H)
+            found.append((lower, True, "(((r - H) / 2, 3^(L-2)))", "vocabulary, theorem 2"))
+    return tuple(
+        RankBound(value, lower, formula, source)
+        for value, lower, formula, source in found
+        if value is not None
+    )

@@ -1,0 +1,204 @@
+"""The separation rank of a polynomial network, exactly.
+
+The rank of the matricized grid tensor is a lower bound of the separation rank for any templates (claim 1 of Levine et
+al. 2020, appendix B), and reaches it once there are as many generic templates of each half as the rank: a sum of R
+products g_r(A) g'_r(B) with linearly independent g_r and independent g'_r has a matrix of rank R wherever R points of
+each half are in general position. With weights and templates drawn uniformly from GF(p) every number is exact, and the
+rank is the largest one that any weights reach, which is that of almost all weights, unless a minor of it that is not
+zero as a polynomial happens to vanish: by Schwartz and Zippel with a probability of at most its degree / p. It is never
+larger than the rank over the rational numbers.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from shapelaw.errors import UserError
+from shapelaw.theory.finite_field import PRIMES, Residues, rank
+from shapelaw.theory.token_halves import check_whole_numbers
+
+SEEDS = (0, 1)
+FIRST_TEMPLATES = 32
+SPARE = 8  # templates beyond an upper bound of the rank
+LIMIT_SECONDS = 600.0
+LIMIT_BYTES = 4 * 2**30
+
+
+class Polynomial(Protocol):
+    """What can be measured: `LinearAttention`, `ProductNetwork`."""
+
+    @property
+    def degree(self) -> int: ...
+
+    @property
+    def domain(self) -> tuple[int, int] | None: ...
+
+    def rank_bound(self) -> int: ...
+
+    def multiplications(self) -> int: ...
+
+    def grid(self, templates: int, prime: int, seed: int) -> Residues: ...
+
+
+@dataclass(frozen=True)
+class SeparationRank:
+    """A measured separation rank.
+
+    Attributes:
+        rank: of almost all weights; the separation rank is at least this where it is not exact.
+        exact: the rank is below the number of templates of each half that has further ones, or an upper bound.
+        templates: rows and columns of the last grid.
+        upper_bound: what no weights exceed, from the dimensions of the spaces of functions.
+        primes, seeds: each prime with each seed gave this rank, or, where it is not exact, at most this rank.
+        failure_probability: at most this that all of these grids have a rank that is too small, if more templates
+            would not give a larger one; 0 where the rank is an upper bound.
+        seconds: of wall time.
+    """
+
+    rank: int
+    exact: bool
+    templates: tuple[int, int]
+    upper_bound: int
+    primes: tuple[int, ...]
+    seeds: tuple[int, ...]
+    failure_probability: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a measurement takes: wall seconds on one core, and bytes."""
+
+    seconds: float
+    bytes: float
+
+
+def estimate(network: Polynomial, templates: int) -> Estimate:
+    """Time and memory of a measurement with so many templates of each half, fitted by benchmarks/separation_rank.py."""
+    if templates > 10**50:
+        return Estimate(math.inf, math.inf)
+    entries = float(templates) ** 2
+    grid = entries * (12e-9 + 1.5e-9 * network.multiplications())
+    elimination = entries * 2.4e-7 + float(templates) ** 3 * 1.8e-10
+    runs = len(PRIMES) * len(SEEDS)
+    return Estimate((runs + 0.2) * (grid + elimination), 68 * entries)
+
+
+def separation_rank(
+    network: Polynomial,
+    templates: int | None = None,
+    limit_seconds: float = LIMIT_SECONDS,
+    limit_bytes: float = LIMIT_BYTES,
+) -> SeparationRank:
+    """Measure the separation rank of a network's output.
+
+    The templates double until the rank is smaller than their number; then every prime and seed must give the same.
+
+    Args:
+        network: what to measure.
+        templates: the most of each half; a few more than the rank's upper bound if not given.
+        limit_seconds, limit_bytes: refuse what is estimated to take more.
+
+    Raises:
+        UserError: more time or memory than the limits would be needed; nothing has been started then.
+    """
+    start = time.perf_counter()
+    bound = network.rank_bound()
+    most = bound + SPARE
+    if network.domain is not None and _is_within(
+        estimate(network, max(network.domain)), limit_seconds, limit_bytes
+    ):
+        most = max(network.domain)  # of a finite vocabulary all words, which are in no general position
+    if templates is not None:
+        check_whole_numbers(templates=templates)
+        most = min(templates, most)
+    check_limits(network, bound, most, limit_seconds, limit_bytes)
+    for count in template_counts(most):
+        found, shape = _measured(network, count, PRIMES[0], SEEDS[0])
+        if _has_enough(network, found, shape, bound):
+            break
+    ranks = {found}
+    for prime, seed in itertools.product(PRIMES, SEEDS):
+        if (prime, seed) != (PRIMES[0], SEEDS[0]):
+            ranks.add(_measured(network, count, prime, seed)[0])
+    found = max(ranks)  # none is too large
+    return SeparationRank(
+        rank=found,
+        exact=len(ranks) == 1 and _has_enough(network, found, shape, bound),
+        templates=shape,
+        upper_bound=bound,
+        primes=PRIMES,
+        seeds=SEEDS,
+        failure_probability=0.0 if found == bound else _failure_probability(network, found),
+        seconds=time.perf_counter() - start,
+    )
+
+
+def check_limits(
+    network: Polynomial, bound: int, templates: int, limit_seconds: float, limit_bytes: float
+) -> None:
+    """Refuse a measurement that is estimated to take too long or too much memory.
+
+    Raises:
+        UserError: with the estimate.
+    """
+    needed = estimate(network, templates)
+    if _is_within(needed, limit_seconds, limit_bytes):
+        return
+    raise UserError(
+        f"The rank can be up to {size_text(bound)}, and {size_text(templates)} templates of each half would take "
+        f"{size_text(needed.seconds / 60)} minutes and {size_text(needed.bytes / 2**30)} GiB by estimate, above "
+        f"{limit_seconds / 60:.3g} minutes and {limit_bytes / 2**30:.3g} GiB: take a smaller network, raise the "
+        "limits, or give a number of templates and get a lower bound."
+    )
+
+
+def size_text(number: float) -> str:
+    """A count that may be too large to print or to be a float."""
+    if number == math.inf:
+        return "over 10^100"
+    if number < 1e6:
+        return f"{number:,.0f}" if number >= 10 else f"{number:.1g}"
+    return f"10^{math.log10(number):.0f}"
+
+
+def template_counts(most: int) -> Iterator[int]:
+    """Numbers of templates to try: doubling, then the most as soon as it is at most four times as many."""
+    count = FIRST_TEMPLATES
+    while 4 * count < most:
+        yield count
+        count *= 2
+    yield most
+
+
+def _is_within(needed: Estimate, limit_seconds: float, limit_bytes: float) -> bool:
+    return needed.seconds <= limit_seconds and needed.bytes <= limit_bytes
+
+
+def _measured(network: Polynomial, templates: int, prime: int, seed: int) -> tuple[int, tuple[int, int]]:
+    """The rank of one grid, and its rows and columns."""
+    matrix = network.grid(templates, prime, seed)
+    rows, columns = matrix.shape
+    return rank(matrix, prime), (rows, columns)
+
+
+def _has_enough(network: Polynomial, found: int, shape: tuple[int, int], bound: int) -> bool:
+    """Whether more templates can't give a larger rank.
+
+    Words of a finite vocabulary are in no general position: unless the rank is the upper bound, all must be there.
+    """
+    if found == bound:
+        return True
+    if network.domain is not None:
+        return shape == network.domain
+    return found < min(shape)
+
+
+def _failure_probability(network: Polynomial, found: int) -> float:
+    """Of every grid's missing a larger rank: each time, a minor of order found + 1 must vanish by chance."""
+    return math.prod(min(1.0, (found + 1) * network.degree / prime) for prime in PRIMES for _ in SEEDS)

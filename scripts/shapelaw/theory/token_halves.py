@@ -1,0 +1,73 @@
+"""A balanced partition of a network's inputs, and which tokens its halves reach."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from shapelaw.errors import UserError
+
+
+def check_whole_numbers(**sizes: int | None) -> None:
+    """Refuse a size that is not a whole number of at least 1; None passes.
+
+    Raises:
+        UserError: names the first such size.
+    """
+    for name, size in sizes.items():
+        whole = isinstance(size, int | np.integer) and not isinstance(size, bool)
+        if size is not None and not (whole and size >= 1):
+            raise UserError(f"{name} = {size!r}: it must be a whole number of at least 1.")
+
+
+@dataclass(frozen=True)
+class Halves:
+    """N tokens, each made of `patch` inputs, and the places, from 1, of the inputs in the half A."""
+
+    tokens: int
+    patch: int = 1
+    first: tuple[int, ...] | None = None
+
+    def check(self) -> None:
+        """Refuse what is no partition into halves of one size.
+
+        Raises:
+            UserError: an odd N, or places that are not half of all places.
+        """
+        if self.tokens % 2:
+            raise UserError(f"N = {self.tokens} tokens is odd: a balanced partition needs an even number.")
+        places = self.first
+        if places is None:
+            return
+        count = self.tokens * self.patch
+        if len(set(places)) != len(places) or not set(places) <= set(range(1, count + 1)):
+            raise UserError(f"The partition names places from 1 to {count}, each once.")
+        if 2 * len(places) != count:
+            raise UserError(
+                f"The partition names {len(places)} of {count} places: a balanced one names {count // 2}."
+            )
+
+    @property
+    def inputs(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The places of both halves."""
+        count = self.tokens * self.patch
+        first = tuple(range(1, count // 2 + 1)) if self.first is None else self.first
+        return first, tuple(place for place in range(1, count + 1) if place not in set(first))
+
+    def ordered(self, position: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The places of both halves, that with the token `position` first."""
+        first, second = self.inputs
+        return (first, second) if self.token_in(position, first) else (second, first)
+
+    def token_in(self, token: int, half: tuple[int, ...]) -> bool:
+        """Whether a half holds an input of a token."""
+        return any((place - 1) // self.patch == token - 1 for place in half)
+
+    @property
+    def split(self) -> list[int]:
+        """Tokens, from 1, that have inputs in both halves."""
+        if self.patch == 1:
+            return []
+        tokens = [{(place - 1) // self.patch + 1 for place in half} for half in self.inputs]
+        return sorted(tokens[0] & tokens[1])

@@ -1,0 +1,40 @@
+"""The analysed networks written out token by token with Python's integers, as their papers' equations have them."""
+
+
+def times(matrix, vector, prime):
+    return [sum(int(a) * b for a, b in zip(row, vector, strict=True)) % prime for row in matrix]
+
+
+def plain_attention(tokens, layers, residual, prime):
+    """Eq. 3 of Levine et al. 2020, with `W_O W_V` and `W_K^T W_Q` for the four matrices of a head."""
+    for layer in layers:
+        found = []
+        for x_i in tokens:
+            total = list(x_i) if residual else [0] * len(x_i)
+            for values, scores in zip(layer.values, layer.scores, strict=True):
+                asked = times(scores, x_i, prime)
+                for x_j in tokens:
+                    weight = sum(a * b for a, b in zip(asked, x_j, strict=True)) % prime
+                    moved = times(values, x_j, prime)
+                    total = [(t + weight * m) % prime for t, m in zip(total, moved, strict=True)]
+            found.append(total)
+        tokens = found
+    return tokens
+
+
+def plain_product(tokens, weights, prime):
+    """Element-wise products of `W x`, or of `W x_j + U (sum of all)`."""
+    for layer in weights:
+        pooled = [sum(column) % prime for column in zip(*tokens, strict=True)]
+        found = []
+        for x in tokens:
+            product = [1] * len(layer[0][0])
+            for factor in range(len(layer[0])):
+                moved = times(layer[0][factor], x, prime)
+                if len(layer) == 2:
+                    mixed = times(layer[1][factor], pooled, prime)
+                    moved = [a + b for a, b in zip(moved, mixed, strict=True)]
+                product = [a * b % prime for a, b in zip(product, moved, strict=True)]
+            found.append(product)
+        tokens = found
+    return tokens
