@@ -17,7 +17,7 @@ from shapelaw.memorizers import MemorizationRun
 from shapelaw.runs import PackedRun
 from shapelaw.training import checkpoint
 from shapelaw.training.degree_pack import DegreePack
-from shapelaw.training.hardware import choose_device, start_afresh
+from shapelaw.training.hardware import choose_device, compiling_in, start_afresh
 from shapelaw.training.journal import Journal
 from shapelaw.training.loop import Stopped, lock_of
 from shapelaw.training.memorizer_pack import ATTENTION, MemorizerPack
@@ -68,7 +68,8 @@ def train_packed(
             for run in runs
         ]
         try:
-            outcomes = _train_all(models, mark, folder, device, execution, stop)
+            with compiling_in(folder / "compiled", device):
+                outcomes = _train_all(models, mark, folder, device, execution, stop)
         except WriteFailed as error:
             raise NotWritten(
                 f"{str(error).removesuffix('.')}: {checkpoint.where_to_resume(folder)}."
