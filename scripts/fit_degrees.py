@@ -2,7 +2,7 @@
 
   python scripts/fit_degrees.py --runs runs.csv --out DIR
 
-Runs are rows of `target, target_rank, degrees, mixture, width, layer_params, steps, learning_rate, seed, loss`, as CSV
+Runs are rows of `target, target_rank, degrees, mixture, width, steps, learning_rate, seed, loss`, as CSV
 or Parquet; `mean_degree` and `steps_to_<loss>` are used where they are there. Each seed of a network is taken at the
 learning rate that is best on its other seeds. Written to DIR: the tables losses, differences, speed and mixtures as
 .csv, .md and .tex, fit.json, and figures as .svg and .png. Exit codes: 0 done, also when nothing can be compared (said

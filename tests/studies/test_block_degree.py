@@ -35,7 +35,6 @@ def table(seeds: int = 5, noise: float = 0.05) -> pd.DataFrame:
                             "degrees": ".".join([str(degree)] * (12 // degree)),
                             "mixture": "False",
                             "width": 32,
-                            "layer_params": 12672,
                             "steps": 1000,
                             "learning_rate": rate,
                             "seed": seed,

@@ -93,7 +93,7 @@ def _of_task(one: Tuned) -> dict[str, Any]:
         "target": task.target,
         "target_rank": task.target_rank,
         "width": task.width,
-        "layer_params": task.layer_params,
+        "matrices": task.matrices,
         "steps": task.steps,
         "network": one.name,
     }
@@ -140,7 +140,7 @@ def differences_table(found: list[Difference]) -> pd.DataFrame:
 
 
 def _of_task_names() -> list[str]:
-    return ["target", "target_rank", "width", "layer_params", "steps", "network"]
+    return ["target", "target_rank", "width", "matrices", "steps", "network"]
 
 
 def speed_table(tuned: list[Tuned]) -> pd.DataFrame:
@@ -230,7 +230,7 @@ def _lines(tuned: list[Tuned]) -> dict[tuple[str, int, int], list[Tuned]]:
     lines: dict[tuple[str, int, int], list[Tuned]] = {}
     for one in sorted(tuned, key=lambda one: (one.mixture, one.mean_degree, one.task.target_rank)):
         if one.log_losses:
-            lines.setdefault((one.name, one.task.width, one.task.layer_params), []).append(one)
+            lines.setdefault((one.name, one.task.width, one.task.matrices), []).append(one)
     return lines
 
 
@@ -238,13 +238,13 @@ def _draw_separable(axis: Axes, tuned: list[Tuned]) -> None:
     if not tuned:
         explain(axis, "No runs on separable targets.")
         return
-    budgets = sorted({one.task.layer_params for one in tuned})
+    budgets = sorted({one.task.matrices for one in tuned})
     for (name, _, budget), line in _lines(tuned).items():
         means = [one.log_loss for one in line]
         value = [math.exp(mean.value) for mean in means]
         low = [v - math.exp(m.low) if m.seeds > 1 else 0 for v, m in zip(value, means, strict=True)]
         high = [math.exp(m.high) - v if m.seeds > 1 else 0 for v, m in zip(value, means, strict=True)]
-        label = name if len(budgets) == 1 else f"{name}, {budget:,} parameters"
+        label = name if len(budgets) == 1 else f"{name}, {budget} matrices"
         axis.errorbar(
             [one.task.target_rank for one in line], value, [low, high], marker="o", color=_color(line[0]),
             linestyle=("-", "--", ":", "-.")[budgets.index(budget) % 4], label=label,
@@ -282,7 +282,7 @@ def speed_figure(tuned: list[Tuned]) -> Figure:
         for place, threshold in enumerate(thresholds):
             axis = axes[0, place]
             here = table[table["threshold"] == threshold]
-            for (name, _), line in here.groupby(["network", "layer_params"], sort=True):
+            for (name, _), line in here.groupby(["network", "matrices"], sort=True):
                 axis.plot(line["target_rank"], line["steps_to_it"], "o-", color=colors[str(name)], label=name)
             axis.set(xscale="log", yscale="log", xlabel="separation rank R of the target")
             axis.set_title(f"to a loss of {threshold:g}")

@@ -18,7 +18,6 @@ COLUMNS = {
     "degrees": "of the layers, such as 3.3.3.3",
     "mixture": "whether the last factor of a layer has a learned share",
     "width": "of the layers",
-    "layer_params": "trained numbers of the layers",
     "steps": "of training",
     "learning_rate": "its peak",
     "seed": "0, 1, ...",
@@ -36,14 +35,14 @@ class Task:
     target: str
     target_rank: int
     width: int
-    layer_params: int
+    matrices: int
     steps: int
 
     @property
     def name(self) -> str:
-        """For titles: `separable, R = 8, d = 32, 12,672 parameters`."""
+        """For titles: `separable, R = 8, 12 matrices of 32 x 32`."""
         rank = f", R = {self.target_rank}" if self.target_rank else ""
-        return f"{self.target}{rank}, d = {self.width}, {self.layer_params:,} parameters"
+        return f"{self.target}{rank}, {self.matrices} matrices of {self.width} x {self.width}"
 
 
 @dataclass(frozen=True)
@@ -116,6 +115,7 @@ def check_runs(runs: pd.DataFrame, source: str) -> pd.DataFrame:
             f"{source} has a loss that is not above 0, in row {int((runs['loss'] <= 0).argmax())}."
         )
     checked = runs.copy()
+    checked["matrices"] = [sum(map(int, str(text).split("."))) for text in checked["degrees"]]  # the budget
     checked["loss"] = checked["loss"].fillna(math.inf)  # a run that diverged
     checked["mixture"] = checked["mixture"].astype(str).str.lower() == "true"
     return checked
@@ -127,7 +127,7 @@ def tune(runs: pd.DataFrame) -> list[Tuned]:
     A seed's rate is the one with the least mean log loss over the other seeds, so that no loss that is reported was
     used to choose. With one seed there is no other, and its own loss chooses.
     """
-    of_task = ["target", "target_rank", "width", "layer_params", "steps"]
+    of_task = ["target", "target_rank", "width", "matrices", "steps"]
     found = []
     for names, group in runs.groupby([*of_task, "degrees", "mixture"], sort=True):
         target, *numbers, degrees, mixture = cast(tuple[Any, ...], names)
