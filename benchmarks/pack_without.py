@@ -13,7 +13,7 @@ from torch import Tensor
 from shapelaw.memorizers import Memorizer
 from shapelaw.models.memorizer import Parameters, forward, gradients_through
 from shapelaw.models.memorizer_gradients import per_example_gradients
-from shapelaw.training.packed import Gradients
+from shapelaw.training.memorizer_pack import Gradients
 
 
 def by_autograd(outputs_of: Callable[..., Tensor]) -> Gradients:

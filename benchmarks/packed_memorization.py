@@ -27,7 +27,8 @@ from pack_without import WITHOUT
 from shapelaw.memorizers import MemorizationRun, Memorizer
 from shapelaw.models.memorizer import forward, gradients, initial_parameters, losses, positions
 from shapelaw.training.examples import draw_examples, example_order
-from shapelaw.training.packed import Gradients, Pack, can_compile, keep_freed_memory
+from shapelaw.training.memorizer_pack import Gradients, MemorizerPack
+from shapelaw.training.packed import can_compile, keep_freed_memory
 
 SHARED, EACH = "shared", "per_example"
 CASES = [
@@ -103,7 +104,7 @@ def packed(
     runs: list[MemorizationRun], device: torch.device, compiled: bool, by: Gradients | None = None
 ) -> Callable[[], object]:
     """A step of a pack, with its own gradients or others."""
-    pack = Pack(runs, device, compiled)
+    pack = MemorizerPack(runs, device, compiled)
     if by is not None:
         pack._gradients = by
     return pack.step

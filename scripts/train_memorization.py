@@ -31,11 +31,11 @@ from shapelaw.memorizers import (
     Task,
     beyond_theorem,
     check_memorization_run,
-    packs_of,
 )
 from shapelaw.records import CHECKPOINTS, RUNS, read_record
+from shapelaw.runs import in_packs
 from shapelaw.training.command import exit_code_of
-from shapelaw.training.memorize import train_memorizers
+from shapelaw.training.pack_runs import train_packed
 from shapelaw.training.trainer import Execution, TrainingFailed
 
 STUDY = "memorization"
@@ -59,10 +59,10 @@ def main() -> int:
         folders = (arguments.out / RUNS / STUDY, arguments.out / CHECKPOINTS / STUDY)
         _refuse_other_records(runs, folders[0])
         failed = []
-        packs = packs_of(runs, arguments.pack)
+        packs = in_packs(runs, arguments.pack)
         for number, pack in enumerate(packs, start=1):
             say(f"pack {number} of {len(packs)}: {len(pack)} models like {pack[0].key}")
-            outcomes = train_memorizers(pack, *folders, execution)
+            outcomes = train_packed(pack, *folders, execution)
             failed += [key for key, outcome in outcomes.items() if outcome != "FINISHED"]
         write_runs(arguments.out / "runs.csv", folders[0])
         if failed:

@@ -15,6 +15,7 @@ FLOORS = [
         "errors",
         "files",
         "shapes",
+        "degrees",
         "memorizers",
         "runs",
         "sections",

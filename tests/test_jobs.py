@@ -10,8 +10,8 @@ from shapelaw.jobs import (
     job_resources,
     keys_pattern,
     level_of,
-    memorizer_packs,
-    memorizer_resources,
+    model_packs,
+    packed_resources,
     packs_of,
     train_minutes,
 )
@@ -91,7 +91,7 @@ memorization_runs = st.builds(
 
 @given(st.lists(memorization_runs, max_size=20, unique_by=lambda run: run.key), st.integers(1, 5))
 def test_memorizers_of_one_shape_share_packs(some: list[MemorizationRun], size: int) -> None:
-    packs = memorizer_packs(some, size)
+    packs = model_packs(some, size)
     assert {run.key for pack in packs.values() for run in pack} == {run.key for run in some}
     assert sum(map(len, packs.values())) == len(some)
     assert all(1 <= len(pack) <= size for pack in packs.values())
@@ -103,14 +103,14 @@ def test_memorizers_of_one_shape_share_packs(some: list[MemorizationRun], size: 
 def test_packs_of_memorizers_ask_enough_for_the_longest(
     some: list[MemorizationRun], attempt: int, gpus: int
 ) -> None:
-    together = memorizer_resources([some, some[:1]], RATE, gpus, 1440, attempt)
-    alone = memorizer_resources([some[:1]], RATE, gpus, 1440, attempt)
+    together = packed_resources([some, some[:1]], RATE, gpus, 1440, attempt)
+    alone = packed_resources([some[:1]], RATE, gpus, 1440, attempt)
     assert together.memory_mb >= alone.memory_mb
     assert 1440 >= together.minutes >= alone.minutes
     assert together.minutes * 60 * RATE > sum(run.steps * run.step_flops for run in some) or (
         together.minutes == 1440
     )
-    later = memorizer_resources([some], RATE, gpus, 1440, attempt + 1)
+    later = packed_resources([some], RATE, gpus, 1440, attempt + 1)
     assert later.memory_mb >= together.memory_mb
     assert later.minutes >= together.minutes
 

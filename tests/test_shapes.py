@@ -23,6 +23,10 @@ def test_gpt2_smalls_published_size() -> None:
         ((6, 128, 2, 100, 8, None, 101), "embedding_rank 101 is above min(width, vocab_size) = 100"),
         ((6, 128, 2, 100, 8, None, None, 9), "positional_rank 9 is above min(width, context_length) = 8"),
         ((6, 128, 2, 100, 8, -1), "attention_dim is -1"),
+        (
+            (6, 128, 2, 100, 8, None, None, None, 1),
+            "attention_degree is 1; linear attention has degree 2 at least",
+        ),
     ],
 )
 def test_what_is_wrong_is_said(arguments: tuple[int, ...], sentence: str) -> None:

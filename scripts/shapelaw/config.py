@@ -16,10 +16,11 @@ from urllib.parse import parse_qsl, urlsplit
 import yaml
 from pydantic import ValidationError
 
+from shapelaw.degrees import DIGITS, DegreeRun, ProductShape, check_degree_run, layers_of_budget
 from shapelaw.errors import UserError
 from shapelaw.memorizers import MemorizationRun, Memorizer, check_memorization_run
 from shapelaw.runs import Training
-from shapelaw.sections import MEMORIZATION_STUDIES, Config, MemorizationGrid, MemorizationStudy
+from shapelaw.sections import MEMORIZATION_STUDIES, Config, DegreeGrid, MemorizationGrid, MemorizationStudy
 from shapelaw.shapes import shape_problems
 
 SOURCE_KINDS = ("wiki", "gensim", "folder", "huggingface")
@@ -134,6 +135,8 @@ def _cross_problems(config: Config, root: Path) -> list[str]:
     for name in config.studies:
         if name in MEMORIZATION_STUDIES:
             problems += _memorization_problems(config, name)
+    if "block_degree" in config.studies:
+        problems += _degree_problems(config)
     return problems
 
 
@@ -168,6 +171,56 @@ def memorization_runs(
         )
         runs.append(run)
     return runs
+
+
+def degree_runs(grid: DegreeGrid) -> list[DegreeRun]:
+    """All runs of a grid.
+
+    Raises:
+        UserError: a degree does not divide the budget.
+    """
+    digits = grid.target == "digits"
+    inputs, outputs = DIGITS if digits else (grid.inputs, 1)
+    layers = [(layers_of_budget(degree, grid.matrices), False) for degree in grid.degrees]
+    layers += [(tuple(pattern), False) for pattern in grid.patterns]
+    layers += [(layers_of_budget(degree, grid.matrices), True) for degree in grid.mixtures]
+    return [
+        DegreeRun(
+            "block_degree",
+            ProductShape(degrees, grid.width, inputs, outputs, mixture),
+            grid.target,
+            rank,
+            grid.steps,
+            seed,
+            grid.batch_size,
+            rate,
+            evaluate_every=grid.evaluate_every,
+        )
+        for (degrees, mixture), rank, rate, seed in itertools.product(
+            layers, [0] if digits else grid.target_ranks, grid.learning_rates, range(grid.seeds)
+        )
+    ]
+
+
+def _degree_problems(config: Config) -> list[str]:
+    if not config.block_degree:
+        return [
+            "block_degree is empty; give it a list of grids, such as [{degrees: [2, 3], target_ranks: [8]}]"
+        ]
+    problems = []
+    for place, grid in enumerate(config.block_degree):
+        budgets = {sum(pattern) for pattern in grid.patterns} - {grid.matrices}
+        if budgets:
+            problems.append(
+                f"block_degree.{place}.patterns has networks of {', '.join(map(str, sorted(budgets)))} matrices, and "
+                f"block_degree.{place}.matrices is {grid.matrices}: networks of one grid have one budget"
+            )
+        try:
+            for run in degree_runs(grid):
+                check_degree_run(run)
+        except UserError as error:
+            problems += [f"block_degree.{place}: {sentence}" for sentence in str(error).splitlines()]
+    return problems
 
 
 def _memorization_problems(config: Config, study: MemorizationStudy) -> list[str]:

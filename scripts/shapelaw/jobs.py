@@ -13,9 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from shapelaw import memorizers
-from shapelaw.memorizers import MemorizationRun
-from shapelaw.runs import AnyRun, Run
+from shapelaw.runs import AnyRun, PackedRun, Run, in_packs
 from shapelaw.sections import Execution
 
 Level = Literal["small", "medium", "large"]
@@ -25,7 +23,7 @@ _LEVEL_MINUTES = {"small": 10.0, "medium": 240.0, "large": math.inf}  # of train
 _START_MINUTES = 5.0  # Snakemake, imports, compilation, the test set
 _MARGIN = 1.5  # of time
 _STEP_SECONDS_AT_LEAST = 0.005  # however small the network
-_MEMORIZER_SHARES = (0.5, 0.05)  # of the speed of large products; on a GPU float32 has no tensor cores
+_PACKED_SHARES = (0.5, 0.05)  # of the speed of large products; on a GPU float32 has no tensor cores
 _START_MB = 2000.0  # of the host: Python, PyTorch, the token store's pages
 _GPU_START_MB = 8000.0  # the same of each GPU's process, with CUDA's libraries and a compiler at work
 _ACTIVATION_BYTES_AT_MOST = 4 * 2**30  # micro-batches keep a CPU below that
@@ -107,35 +105,30 @@ def _pack_name(pack: Sequence[AnyRun]) -> str:
     return hashlib.sha256("\n".join(run.key for run in pack).encode()).hexdigest()[:16]
 
 
-def memorizer_packs(
-    runs: Iterable[MemorizationRun], models_per_pack: int
-) -> dict[str, list[MemorizationRun]]:
-    """The memorizers of a study in packs that are trained as one computation, by name."""
-    return {_pack_name(pack): pack for pack in memorizers.packs_of(runs, models_per_pack)}
+def model_packs(runs: Iterable[PackedRun], models_per_pack: int) -> dict[str, list[PackedRun]]:
+    """The runs of a study in packs that are trained as one computation, by name."""
+    return {_pack_name(pack): pack for pack in in_packs(runs, models_per_pack)}
 
 
-def memorizer_speed(flops_per_second: float, gpus: int) -> float:
+def packed_speed(flops_per_second: float, gpus: int) -> float:
     """FLOP/s that packed training reaches where language models reach `flops_per_second`."""
-    return _MEMORIZER_SHARES[min(gpus, 1)] * flops_per_second
+    return _PACKED_SHARES[min(gpus, 1)] * flops_per_second
 
 
-def memorizer_resources(
-    packs: Iterable[Sequence[MemorizationRun]],
+def packed_resources(
+    packs: Iterable[Sequence[PackedRun]],
     flops_per_second: float,
     gpus: int,
     most_minutes: int,
     attempt: int,
 ) -> JobResources:
-    """What covers each of these packs of memorizers; a further attempt asks for more of both."""
+    """What covers each of these packs; a further attempt asks for more of both."""
     minutes, memory = 0.0, 0.0
     for pack in packs:
         steps = max(run.steps for run in pack)
-        step_seconds = sum(run.step_flops for run in pack) / memorizer_speed(flops_per_second, gpus)
+        step_seconds = sum(run.step_flops for run in pack) / packed_speed(flops_per_second, gpus)
         minutes = max(minutes, steps * max(step_seconds, _STEP_SECONDS_AT_LEAST) / 60)
-        # examples, their contexts, and a few copies of the logits
-        numbers = sum(
-            run.examples * run.memorizer.width * (run.memorizer.context + 1) + 8 * run.params for run in pack
-        )
+        numbers = sum(run.memory_numbers for run in pack)
         memory = max(memory, (_GPU_START_MB if gpus else _START_MB) + 2 * 4 * numbers / 1e6)
     wanted = math.ceil((_START_MINUTES + _MARGIN * minutes) * attempt)
     return JobResources(math.ceil(memory * min(attempt, _MOST_MEMORY)), min(most_minutes, wanted))

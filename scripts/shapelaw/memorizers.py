@@ -135,6 +135,12 @@ class MemorizationRun:
         return 2 * once + 2 * batch * each
 
     @property
+    def memory_numbers(self) -> int:
+        """Numbers in memory: examples, their contexts, and a few copies of the parameters."""
+        m = self.memorizer
+        return self.examples * m.width * (m.context + 1) + 8 * self.params
+
+    @property
     def history_rows(self) -> int:
         """Rows of its history, at most."""
         return self.steps // self.evaluate_every + 1
@@ -202,14 +208,6 @@ def check_memorization_run(run: MemorizationRun) -> None:
         )
     if problems:
         raise UserError("\n".join(problems))
-
-
-def packs_of(runs: Iterable[MemorizationRun], size: int) -> list[list[MemorizationRun]]:
-    """The runs in packs of at most `size`, those of like length together: none waits alone for the longest."""
-    groups: dict[tuple[object, ...], list[MemorizationRun]] = {}
-    for run in sorted(runs, key=lambda run: -run.steps):
-        groups.setdefault(run.group, []).append(run)
-    return [group[i : i + size] for group in groups.values() for i in range(0, len(group), size)]
 
 
 def beyond_theorem(sizes: Iterable[tuple[int, int]]) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from shapelaw.config import memorization_runs, training_of
+from shapelaw.config import degree_runs, memorization_runs, training_of
 from shapelaw.errors import UserError
 from shapelaw.runs import AnyRun, Run
 from shapelaw.sections import MEMORIZATION_STUDIES, Config
@@ -32,6 +32,8 @@ def runs_of(config: Config, study: str, root: Path) -> dict[str, AnyRun]:
     """
     if study == "depth_width":
         return {run.key: run for run in _depth_width(config, root)}
+    if study == "block_degree":
+        return {run.key: run for grid in config.block_degree for run in degree_runs(grid)}
     name = next(known for known in MEMORIZATION_STUDIES if known == study)
     grids = getattr(config, study)
     return {run.key: run for grid in grids for run in memorization_runs(config, name, grid)}

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from shapelaw.memorizers import KIND, MemorizationRun, memorization_run_from_dict
+from shapelaw import degrees, memorizers
+from shapelaw.degrees import DegreeRun, degree_run_from_dict
+from shapelaw.memorizers import MemorizationRun, memorization_run_from_dict
 from shapelaw.shapes import Shape
 
 # raised on purpose when a change of the code changes what a spec trains: every run is then trained again
@@ -103,6 +105,8 @@ class Run:
             parts.append(f"a{shape.attention_dim}")
         if shape.positional_rank is not None:
             parts.append(f"p{shape.positional_rank}")
+        if shape.attention_degree is not None:
+            parts.append(f"k{shape.attention_degree}")
         return "-".join([*parts, f"t{self.training.steps}", f"s{self.seed}"])
 
     @property
@@ -112,8 +116,15 @@ class Run:
 
 
 def run_to_dict(run: Run) -> dict[str, Any]:
-    """The run as plain JSON values."""
-    return {"training_version": TRAINING_VERSION, **asdict(run)}
+    """The run as plain JSON values.
+
+    Options that came later than the first records are left out where they are not used, so that the digests of older
+    runs stay.
+    """
+    values = {"training_version": TRAINING_VERSION, **asdict(run)}
+    if run.shape.attention_degree is None:
+        del values["shape"]["attention_degree"]
+    return values
 
 
 def run_from_dict(values: Mapping[str, Any]) -> Run:
@@ -131,11 +142,13 @@ def run_from_dict(values: Mapping[str, Any]) -> Run:
     )
 
 
-AnyRun = Run | MemorizationRun
+PackedRun = MemorizationRun | DegreeRun  # many of one shape are trained as one computation
+AnyRun = Run | PackedRun
+AnyPacked = TypeVar("AnyPacked", MemorizationRun, DegreeRun, PackedRun)
 
 
 def spec_to_dict(run: AnyRun) -> dict[str, Any]:
-    """A run of either kind as plain JSON values."""
+    """A run of any kind as plain JSON values."""
     return run_to_dict(run) if isinstance(run, Run) else run.to_dict()
 
 
@@ -145,4 +158,22 @@ def spec_from_dict(values: Mapping[str, Any]) -> AnyRun:
     Raises:
         KeyError, TypeError: a field is missing or unknown.
     """
-    return memorization_run_from_dict(values) if values.get("kind") == KIND else run_from_dict(values)
+    kind = values.get("kind")
+    return run_from_dict(values) if kind is None else packed_run_from_dict(values)
+
+
+def packed_run_from_dict(values: Mapping[str, Any]) -> PackedRun:
+    """The same of runs that are trained in packs."""
+    read: dict[str, Callable[[Mapping[str, Any]], PackedRun]] = {
+        memorizers.KIND: memorization_run_from_dict,
+        degrees.KIND: degree_run_from_dict,
+    }
+    return read[values["kind"]](values)
+
+
+def in_packs(runs: Iterable[AnyPacked], size: int) -> list[list[AnyPacked]]:
+    """The runs in packs of at most `size`, those of like length together: none waits alone for the longest."""
+    groups: dict[tuple[object, ...], list[AnyPacked]] = {}
+    for run in sorted(runs, key=lambda run: -run.steps):
+        groups.setdefault(run.group, []).append(run)
+    return [group[i : i + size] for group in groups.values() for i in range(0, len(group), size)]

@@ -13,10 +13,12 @@ Sizes = Annotated[list[Count], Field(min_length=1)]
 MemorizationStudy = Literal[
     "memorization_heads", "memorization_context", "memorization_head_dim", "memorization_saturation"
 ]
-Study = Literal["depth_width", MemorizationStudy]
+PackedStudy = Literal[MemorizationStudy, "block_degree"]
+Study = Literal["depth_width", PackedStudy]
 AssumptionModel = Literal["vit", "bert", "decoder", "gpt2", "vit_base"]
 Extra = Literal["assumptions", "relu"]
 MEMORIZATION_STUDIES: tuple[MemorizationStudy, ...] = get_args(MemorizationStudy)
+PACKED_STUDIES: tuple[PackedStudy, ...] = get_args(PackedStudy)  # whose runs are trained in packs
 _WORDS = {"true": True, "false": False, "null": None}
 
 
@@ -164,6 +166,28 @@ class Assumptions(_Model):
     curve_trials: Count = Field(100, description="the same of a point of the figure")
 
 
+class DegreeGrid(_Model):
+    """Networks of equal budgets on a task: all combinations of networks, target ranks, learning rates and seeds."""
+
+    target: Literal["separable", "digits"] = "separable"
+    target_ranks: Sizes = Field([1, 4, 16, 64], description="R, products in a separable target")
+    matrices: Count = Field(12, description="square matrices in all layers, the budget of every network")
+    degrees: list[Count] = Field([1, 2, 3, 4], description="each a network of equal layers")
+    patterns: list[Sizes] = Field([], description="each a network with these degrees of its layers")
+    mixtures: list[Annotated[int, Field(ge=2)]] = Field(
+        [], description="k: a network whose layers learn a degree between k - 1 and k"
+    )
+    width: Count = Field(32, description="of the layers")
+    inputs: Count = Field(16, description="of a separable target, half of them on either side")
+    learning_rates: Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=1)] = Field(
+        [1e-3, 3e-3, 1e-2], description="Adam's peaks, the same for every network; each gets its best one"
+    )
+    seeds: Count = 4
+    steps: Count = 3000
+    batch_size: Count = 256
+    evaluate_every: Count = Field(100, description="steps between two held-out losses")
+
+
 class Config(_Model):
     """A whole config, scale and overrides together."""
 
@@ -178,6 +202,7 @@ class Config(_Model):
     memorization_context: list[MemorizationGrid] = []
     memorization_head_dim: list[MemorizationGrid] = []
     memorization_saturation: list[MemorizationGrid] = []
+    block_degree: list[DegreeGrid] = []
     tracking: Tracking = Tracking()
     execution: Execution = Execution()
 

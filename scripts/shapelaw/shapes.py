@@ -20,6 +20,8 @@ class Shape:
         attention_dim: dimension of one head, d_a; width / heads unless given.
         embedding_rank: r of a token embedding factored as (V x r)(r x d); full rank when None.
         positional_rank: the same for the positional embedding, (N x r_e)(r_e x d).
+        attention_degree: None is softmax attention; k >= 2 is linear attention of that polynomial degree in the
+            tokens (block-degree note, eq. 2), which has k input maps where softmax attention has three.
     """
 
     depth: int
@@ -30,6 +32,12 @@ class Shape:
     attention_dim: int
     embedding_rank: int | None = None
     positional_rank: int | None = None
+    attention_degree: int | None = None
+
+    @property
+    def attention_maps(self) -> int:
+        """Maps from the width into the heads: queries, keys and values, or one a degree of linear attention."""
+        return 3 if self.attention_degree is None else self.attention_degree
 
     @property
     def attention_width(self) -> int:
@@ -39,7 +47,8 @@ class Shape:
     @property
     def block_params(self) -> int:
         """Weights of the blocks' matrices: 12 L d^2 where H d_a = d (the papers' network size)."""
-        return self.depth * (4 * self.width * self.attention_width + 2 * MLP_RATIO * self.width**2)
+        attention = (self.attention_maps + 1) * self.width * self.attention_width
+        return self.depth * (attention + 2 * MLP_RATIO * self.width**2)
 
     @property
     def embedding_params(self) -> int:
@@ -52,7 +61,7 @@ class Shape:
     def params(self) -> int:
         """Every trained number: embeddings, blocks with biases and norms, final norm, classifier."""
         d, a = self.width, self.attention_width
-        biases_and_norms = 3 * a + d + MLP_RATIO * d + d + 2 * 2 * d
+        biases_and_norms = self.attention_maps * a + d + MLP_RATIO * d + d + 2 * 2 * d
         return (
             self.embedding_params
             + self.block_params
@@ -69,7 +78,8 @@ class Shape:
         """
         d, n = self.width, self.context_length
         per_token = 2 * self.block_params + 2 * d * self.vocab_size
-        per_token += self.depth * 2 * 2 * n * self.attention_width
+        if self.attention_degree != 2:  # which has running sums in place of scores
+            per_token += self.depth * 2 * 2 * n * self.attention_width
         if self.embedding_rank is not None:
             per_token += 2 * self.embedding_rank * d
         positions = 2 * n * self.positional_rank * d if self.positional_rank is not None else 0
@@ -98,6 +108,7 @@ def shape_problems(
     attention_dim: int | None = None,
     embedding_rank: int | None = None,
     positional_rank: int | None = None,
+    attention_degree: int | None = None,
 ) -> list[str]:
     """Everything that keeps these numbers from being a shape, a sentence each; empty if they are one."""
     numbers = {
@@ -113,6 +124,11 @@ def shape_problems(
     problems = [
         f"{name} is {n}; it must be at least 1" for name, n in numbers.items() if n is not None and n < 1
     ]
+    if attention_degree is not None and attention_degree < 2:
+        problems.append(
+            f"attention_degree is {attention_degree}; linear attention has degree 2 at least, "
+            "and null is softmax attention"
+        )
     if problems:
         return problems
     if attention_dim is None and width % heads:
@@ -145,6 +161,7 @@ def make_shape(
     attention_dim: int | None = None,
     embedding_rank: int | None = None,
     positional_rank: int | None = None,
+    attention_degree: int | None = None,
 ) -> Shape:
     """A checked shape, `attention_dim` filled in.
 
@@ -152,7 +169,15 @@ def make_shape(
         ValueError: a sentence for every problem (see `shape_problems`).
     """
     problems = shape_problems(
-        depth, width, heads, vocab_size, context_length, attention_dim, embedding_rank, positional_rank
+        depth,
+        width,
+        heads,
+        vocab_size,
+        context_length,
+        attention_dim,
+        embedding_rank,
+        positional_rank,
+        attention_degree,
     )
     if problems:
         raise ValueError("; ".join(problems))
@@ -165,4 +190,5 @@ def make_shape(
         width // heads if attention_dim is None else attention_dim,
         embedding_rank,
         positional_rank,
+        attention_degree,
     )

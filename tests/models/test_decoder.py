@@ -8,7 +8,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from shapelaw.models.decoder import INIT_STD, Decoder, initialise, parameter_groups
+from shapelaw.models.decoder import INIT_STD, Decoder, attend_linearly, initialise, parameter_groups
 from shapelaw.shapes import Shape, make_shape
 
 
@@ -20,7 +20,8 @@ def shapes(draw: st.DrawFn) -> Shape:
     rank = draw(st.none() | st.integers(1, min(width, vocab)))
     positional = draw(st.none() | st.integers(1, min(width, context)))
     attention_dim = draw(st.none() | st.integers(1, 9))
-    return make_shape(draw(st.integers(1, 3)), width, heads, vocab, context, attention_dim, rank, positional)
+    depth, degree = draw(st.integers(1, 3)), draw(st.none() | st.integers(2, 5))
+    return make_shape(depth, width, heads, vocab, context, attention_dim, rank, positional, degree)
 
 
 @settings(deadline=None, max_examples=60)
@@ -133,3 +134,35 @@ def test_only_matrices_decay() -> None:
     assert (decayed["weight_decay"], free["weight_decay"]) == (0.1, 0.0)
     assert len(decayed["params"]) == 3 + 2 * 4
     assert sum(p.numel() for g in (decayed, free) for p in g["params"]) == model.shape.params
+
+
+@pytest.mark.parametrize("degree", [2, 3, 4, 5])
+def test_linear_attention_is_the_polynomial_of_its_degree(degree: int) -> None:
+    """Against the sums written out, and homogeneous: twice the maps give 2^k times the output."""
+    heads, tokens, dim = 2, 5, 3
+    maps = torch.randn(1, tokens, degree * heads * dim, dtype=torch.float64)
+    found = attend_linearly(maps, heads, degree)
+    torch.testing.assert_close(attend_linearly(2 * maps, heads, degree), 2**degree * found)
+    each = maps.view(tokens, degree, heads, dim)
+    for i in range(tokens):
+        for h in range(heads):
+            total = torch.zeros(dim, dtype=torch.float64)
+            for j in range(i + 1):
+                if degree == 2:
+                    total += each[i, 0, h] * each[j, 1, h]
+                else:
+                    score = each[i, 0, h] @ each[j, 1, h] / dim**0.5
+                    total += score * each[j, 2:, h].prod(0)
+            torch.testing.assert_close(found[0, i, h * dim : (h + 1) * dim], total / (i + 1))
+
+
+def test_a_linear_decoder_sees_no_future() -> None:
+    shape = make_shape(2, 8, 2, 11, 6, attention_degree=3)
+    model = Decoder(shape)
+    initialise(model, 0)
+    ids = torch.randint(0, 11, (1, 6))
+    changed = ids.clone()
+    changed[0, 4] = (ids[0, 4] + 1) % 11
+    before, after = model.logits(ids), model.logits(changed)
+    torch.testing.assert_close(before[:, :4], after[:, :4])
+    assert not torch.allclose(before[:, 4], after[:, 4])

@@ -18,13 +18,15 @@ from small import PYTHON, SCRIPTS
 
 from shapelaw import records
 from shapelaw.errors import UserError
-from shapelaw.memorizers import MemorizationRun, Memorizer, check_memorization_run, packs_of
+from shapelaw.memorizers import MemorizationRun, Memorizer, check_memorization_run
 from shapelaw.models.memorizer import forward, initial_parameters, losses, positions
-from shapelaw.runs import spec_from_dict, spec_to_dict
+from shapelaw.runs import in_packs, spec_from_dict, spec_to_dict
 from shapelaw.training import checkpoint
-from shapelaw.training.examples import draw_examples, example_order, learning_rate
-from shapelaw.training.memorize import train_memorizers
-from shapelaw.training.packed import Pack, can_compile
+from shapelaw.training.examples import draw_examples, example_order
+from shapelaw.training.memorizer_pack import MemorizerPack
+from shapelaw.training.pack_runs import train_packed
+from shapelaw.training.packed import can_compile
+from shapelaw.training.schedule import packed_rate
 from shapelaw.training.trainer import Execution
 
 CPU = torch.device("cpu")
@@ -87,7 +89,7 @@ def alone(run: MemorizationRun, steps: int) -> list[float]:
         stacked = {name: value[None] for name, value in parameters.items()}
         outputs, _ = forward(stacked, m, place, examples.queries[at][None], contexts[None])
         loss = losses(outputs, examples.labels[at][None])[0]
-        optimizer.param_groups[0]["lr"] = learning_rate(run, step)
+        optimizer.param_groups[0]["lr"] = packed_rate(run, step)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -95,7 +97,7 @@ def alone(run: MemorizationRun, steps: int) -> list[float]:
     return found
 
 
-def losses_of(pack: Pack, steps: int) -> np.ndarray:
+def losses_of(pack: MemorizerPack, steps: int) -> np.ndarray:
     """[steps, P]"""
     rows = []
     for _ in range(steps):
@@ -117,7 +119,7 @@ def test_a_packed_model_follows_the_path_of_the_same_model_alone(
         )  # the paper's
         for run in varied(OPTIONS[name])
     ]
-    packed = losses_of(Pack(runs, CPU, compiled=False), steps)
+    packed = losses_of(MemorizerPack(runs, CPU, compiled=False), steps)
     for column, run in zip(packed.T, runs, strict=True):
         np.testing.assert_allclose(column, alone(run, steps), rtol=0, atol=tolerance)
 
@@ -128,7 +130,7 @@ def test_the_compiled_step_is_the_same_and_is_the_one_that_runs() -> None:
 
     runs = [replace(run, precision="float64") for run in varied(RUN)]
     counters.clear()
-    compiled, plain = Pack(runs, CPU, compiled=True), Pack(runs, CPU, compiled=False)
+    compiled, plain = MemorizerPack(runs, CPU, compiled=True), MemorizerPack(runs, CPU, compiled=False)
     np.testing.assert_allclose(losses_of(compiled, 100), losses_of(plain, 100), rtol=0, atol=1e-10)
     assert counters["stats"]["unique_graphs"] == 1
     compiled.keep([0, 2])
@@ -139,7 +141,7 @@ def test_the_compiled_step_is_the_same_and_is_the_one_that_runs() -> None:
 
 def test_a_model_that_leaves_changes_nothing_for_the_others() -> None:
     runs = [replace(run, precision="float64") for run in varied(RUN)]
-    whole, fewer = Pack(runs, CPU, compiled=False), Pack(runs, CPU, compiled=False)
+    whole, fewer = MemorizerPack(runs, CPU, compiled=False), MemorizerPack(runs, CPU, compiled=False)
     expected = losses_of(whole, 100)
     losses_of(fewer, 37)  # in the middle of a block of the order
     fewer.keep([0, 2])
@@ -148,10 +150,10 @@ def test_a_model_that_leaves_changes_nothing_for_the_others() -> None:
 
 def test_a_pack_goes_on_from_its_state_bit_for_bit() -> None:
     runs = varied(RUN)
-    whole, halved = Pack(runs, CPU, compiled=False), Pack(runs, CPU, compiled=False)
+    whole, halved = MemorizerPack(runs, CPU, compiled=False), MemorizerPack(runs, CPU, compiled=False)
     expected = losses_of(whole, 90)
     losses_of(halved, 41)
-    later = Pack(runs, CPU, compiled=False)
+    later = MemorizerPack(runs, CPU, compiled=False)
     later.load(halved.state())
     assert np.array_equal(losses_of(later, 49), expected[41:])
 
@@ -179,7 +181,7 @@ def test_the_learning_rate_is_that_of_torch_schedulers() -> None:
     cosine = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=380)
     schedule = torch.optim.lr_scheduler.SequentialLR(optimizer, [warm, cosine], milestones=[20])
     for step in range(400):
-        assert learning_rate(run, step) == pytest.approx(optimizer.param_groups[0]["lr"], rel=1e-9, abs=1e-12)
+        assert packed_rate(run, step) == pytest.approx(optimizer.param_groups[0]["lr"], rel=1e-9, abs=1e-12)
         optimizer.step()
         schedule.step()
 
@@ -197,12 +199,12 @@ def test_more_examples_begin_with_those_of_fewer() -> None:
 
 def test_packs_have_one_shape_and_no_more_models_than_asked() -> None:
     runs = [replace(run, seed=seed) for run in OPTIONS.values() for seed in range(5)]
-    packs = packs_of(runs, 2)
+    packs = in_packs(runs, 2)
     assert sorted(run.key for pack in packs for run in pack) == sorted(run.key for run in runs)
     assert {len(pack) for pack in packs} == {1, 2}
     assert all(len({run.group for run in pack}) == 1 for pack in packs)
     with pytest.raises(ValueError, match="one shape"):
-        Pack([runs[0], runs[-1]], CPU, compiled=False)
+        MemorizerPack([runs[0], runs[-1]], CPU, compiled=False)
 
 
 def test_a_spec_survives_json() -> None:
@@ -223,7 +225,7 @@ def test_records(tmp_path: Path) -> None:
     """What a pack leaves: whole records, one of them stopped early because it had memorized everything."""
     easy = replace(RUN, examples=8, batch_size=8, learning_rate=3e-2, steps=4000)
     hard = replace(easy, seed=1, stop_when_memorized=False, steps=200)
-    outcomes = train_memorizers([easy, hard], tmp_path / "runs", tmp_path / "checkpoints", Execution("cpu"))
+    outcomes = train_packed([easy, hard], tmp_path / "runs", tmp_path / "checkpoints", Execution("cpu"))
     assert outcomes == {easy.key: "FINISHED", hard.key: "FINISHED"}
     first, second = (records.read_record(tmp_path / "runs" / run.key) for run in (easy, hard))
     assert first.run == easy
@@ -240,12 +242,12 @@ def test_records(tmp_path: Path) -> None:
 def test_a_run_that_diverges_leaves_the_others_in_peace(tmp_path: Path) -> None:
     steady = replace(RUN, task="regression", memorizer=replace(SMALL, outputs=1, value_dim=None))
     wild = replace(steady, seed=1, learning_rate=1e18)
-    outcomes = train_memorizers([steady, wild], tmp_path / "runs", tmp_path / "checkpoints", Execution("cpu"))
+    outcomes = train_packed([steady, wild], tmp_path / "runs", tmp_path / "checkpoints", Execution("cpu"))
     assert outcomes[steady.key] == "FINISHED"
     assert f"The loss of {wild.key} is" in outcomes[wild.key]
     assert not (tmp_path / "runs" / wild.key / "summary.json").exists()
     assert records.read_record(tmp_path / "checkpoints" / wild.key).status == records.FAILED
-    again = train_memorizers([steady, wild], tmp_path / "runs", tmp_path / "checkpoints", Execution("cpu"))
+    again = train_packed([steady, wild], tmp_path / "runs", tmp_path / "checkpoints", Execution("cpu"))
     assert again[steady.key] == "FINISHED"
     assert "It is not tried again" in again[wild.key]
 
@@ -254,8 +256,8 @@ def test_the_history_of_a_model_does_not_depend_on_its_pack(tmp_path: Path) -> N
     """Its neighbours end, and are evaluated, at other steps."""
     run = replace(RUN, precision="float64", stop_when_memorized=False)
     others = [replace(run, seed=1, steps=130), replace(run, seed=2, evaluate_every=70)]
-    train_memorizers([run], tmp_path / "alone", tmp_path / "checkpoints alone", Execution("cpu"))
-    train_memorizers([run, *others], tmp_path / "packed", tmp_path / "checkpoints", Execution("cpu"))
+    train_packed([run], tmp_path / "alone", tmp_path / "checkpoints alone", Execution("cpu"))
+    train_packed([run, *others], tmp_path / "packed", tmp_path / "checkpoints", Execution("cpu"))
     alone, packed = (records.read_record(tmp_path / name / run.key).history for name in ("alone", "packed"))
     for column in alone.column_names:
         np.testing.assert_allclose(packed[column].to_numpy(), alone[column].to_numpy(), rtol=0, atol=1e-10)
@@ -263,7 +265,7 @@ def test_the_history_of_a_model_does_not_depend_on_its_pack(tmp_path: Path) -> N
 
 def test_a_model_that_ends_at_the_first_step(tmp_path: Path) -> None:
     run = replace(RUN, steps=1)
-    assert train_memorizers([run], tmp_path / "runs", tmp_path / "checkpoints", Execution("cpu")) == {
+    assert train_packed([run], tmp_path / "runs", tmp_path / "checkpoints", Execution("cpu")) == {
         run.key: "FINISHED"
     }
 
@@ -274,14 +276,14 @@ class Interrupted(Exception):
 
 def interrupt_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """End the process's training as a SIGKILL would, when a pack has done that step."""
-    original = Pack.step
+    original = MemorizerPack.step
 
-    def stepping(pack: Pack) -> None:
+    def stepping(pack: MemorizerPack) -> None:
         original(pack)
         if pack.step_number == step:
             raise Interrupted
 
-    monkeypatch.setattr(Pack, "step", stepping)
+    monkeypatch.setattr(MemorizerPack, "step", stepping)
 
 
 @pytest.mark.parametrize("step", [60, 110, 160, 240])
@@ -293,12 +295,12 @@ def test_a_pack_whose_models_left_goes_on_exactly(
     run = replace(RUN, memorizer=m, examples=200, batch_size=64, steps=300, stop_when_memorized=False)
     runs = [replace(run, seed=seed, steps=steps) for seed, steps in enumerate((100, 150, 200, 300))]
     execution = Execution("cpu", checkpoint_seconds=1e9)
-    train_memorizers(runs, tmp_path / "whole", tmp_path / "a", execution)
+    train_packed(runs, tmp_path / "whole", tmp_path / "a", execution)
     with monkeypatch.context() as patch:
         interrupt_at(step, patch)
         with pytest.raises(Interrupted):
-            train_memorizers(runs, tmp_path / "killed", tmp_path / "b", execution)
-    outcomes = train_memorizers(runs, tmp_path / "killed", tmp_path / "b", execution)
+            train_packed(runs, tmp_path / "killed", tmp_path / "b", execution)
+    outcomes = train_packed(runs, tmp_path / "killed", tmp_path / "b", execution)
     assert outcomes == {run.key: "FINISHED" for run in runs}
     for each in runs:
         paths = (tmp_path / name / each.key / "history.parquet" for name in ("whole", "killed"))
@@ -316,10 +318,10 @@ def test_a_model_whose_folder_was_deleted_is_trained_again(
     with monkeypatch.context() as patch:
         interrupt_at(200, patch)
         with pytest.raises(Interrupted):
-            train_memorizers(runs, tmp_path / "runs", tmp_path / "checkpoints", execution)
+            train_packed(runs, tmp_path / "runs", tmp_path / "checkpoints", execution)
     for place in ("runs", "checkpoints"):
         shutil.rmtree(tmp_path / place / runs[0].key)
-    outcomes = train_memorizers(runs, tmp_path / "runs", tmp_path / "checkpoints", execution)
+    outcomes = train_packed(runs, tmp_path / "runs", tmp_path / "checkpoints", execution)
     assert outcomes == {run.key: "FINISHED" for run in runs}
     assert records.read_record(tmp_path / "runs" / runs[0].key).summary["steps_done"] == 50
 
@@ -331,7 +333,7 @@ def test_one_process_at_a_time_trains_a_run_whatever_its_pack(tmp_path: Path) ->
         checkpoint.only_process(held, 0, print, lambda: False),
         pytest.raises(UserError, match="Another process is training"),
     ):
-        train_memorizers(runs, tmp_path / "runs", tmp_path / "checkpoints", Execution("cpu"))
+        train_packed(runs, tmp_path / "runs", tmp_path / "checkpoints", Execution("cpu"))
 
 
 def newest(folder: Path) -> int:

@@ -18,8 +18,9 @@ from shapelaw import records
 from shapelaw.memorizers import MemorizationRun, Memorizer
 from shapelaw.training import checkpoint
 from shapelaw.training.loop import Stopped
-from shapelaw.training.memorize import train_memorizers
-from shapelaw.training.packed import Pack
+from shapelaw.training.memorizer_pack import MemorizerPack
+from shapelaw.training.pack_runs import train_packed
+from shapelaw.training.packed import can_compile
 from shapelaw.training.trainer import Execution
 
 # large enough that float32 shows how many models are stepped together, and odd enough that it shows where they lie
@@ -47,16 +48,16 @@ class Stepped:
     """Counts the steps that models do, and stops this process's training after so many of a pack."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.model_steps, self.stop_after, original = 0, -1, Pack.step
+        self.model_steps, self.stop_after, original = 0, -1, MemorizerPack.step
 
-        def step(pack: Pack) -> None:
+        def step(pack: MemorizerPack) -> None:
             original(pack)
             self.model_steps += len(pack.runs)
             self.stop_after -= 1
             if self.stop_after == 0:
                 os.kill(os.getpid(), signal.SIGTERM)
 
-        monkeypatch.setattr(Pack, "step", step)
+        monkeypatch.setattr(MemorizerPack, "step", step)
 
     def train(self, runs: list[MemorizationRun], folder: Path, *, stop_after: int = -1) -> int:
         """Train a pack, to its end or to a step; returns the model-steps that it took."""
@@ -64,9 +65,9 @@ class Stepped:
         execution = Execution("cpu", checkpoint_seconds=1e9)
         if stop_after > 0:
             with pytest.raises(Stopped):
-                train_memorizers(runs, folder / "runs", folder / "checkpoints", execution)
+                train_packed(runs, folder / "runs", folder / "checkpoints", execution)
         else:
-            outcomes = train_memorizers(runs, folder / "runs", folder / "checkpoints", execution)
+            outcomes = train_packed(runs, folder / "runs", folder / "checkpoints", execution)
             assert outcomes == {run.key: "FINISHED" for run in runs}
         return self.model_steps - before
 
@@ -214,3 +215,39 @@ def test_a_grid_that_grows_after_a_real_kill(tmp_path: Path) -> None:
     for path in whole.glob("runs/*/*/history.parquet"):
         assert (killed / path.relative_to(whole)).read_bytes() == path.read_bytes()
     assert len(list(killed.glob("runs/*/*/summary.json"))) == 4
+
+
+@pytest.mark.skipif(not can_compile(torch.device("cpu")), reason="torch.compile needs a C++ compiler")
+def test_a_kill_while_it_compiles_is_no_hindrance(tmp_path: Path) -> None:
+    """The library that the compiler was writing is cut short; the next attempt must not find it."""
+
+    def command(out: Path) -> list[str]:
+        options = ["--heads", "3", "--examples", "60", "--context", "6", "--head-dim", "4", "--width", "16"]
+        options += [
+            "--value-dim",
+            "1",
+            "--steps",
+            "40",
+            "--evaluate-every",
+            "20",
+            "--seeds",
+            "2",
+            "--compile",
+        ]
+        return [PYTHON, str(SCRIPTS / "train_memorization.py"), *options, "--out", str(out)]
+
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    subprocess.run(command(whole), check=True, capture_output=True)
+    process = subprocess.Popen(command(killed), stderr=subprocess.DEVNULL, start_new_session=True)
+    while not list(killed.glob("checkpoints/*/pack-*/compiled/**/*.cpp")):
+        assert process.poll() is None, "it ended before it could be killed"
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    (folder,) = killed.glob("checkpoints/*/pack-*/compiled")
+    for source in folder.rglob("*.cpp"):
+        source.with_suffix(".main.so").touch()  # as the compiler leaves it
+    subprocess.run(command(killed), check=True, capture_output=True)
+    assert not folder.exists()
+    for path in whole.glob("runs/*/*/history.parquet"):
+        assert (killed / path.relative_to(whole)).read_bytes() == path.read_bytes()

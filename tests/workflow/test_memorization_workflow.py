@@ -81,7 +81,7 @@ def test_one_more_number_of_heads_trains_its_runs_alone(project: MemorizingProje
     before = project.records("memorization_heads")
     more = [{**SIZES, "heads": [1, 2, 3, 4], "seeds": 2}]
     project.configure(memorization_heads=more)
-    assert project.planned().count("train_memorizers") == 2  # its four runs
+    assert project.planned().count("train_packed") == 2  # its four runs
     project.configure(memorization_heads=more, execution={"models_per_pack": 8})
     project.snakemake("--quiet", "rules")
     after = project.records("memorization_heads")

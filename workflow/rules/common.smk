@@ -12,19 +12,19 @@ from shapelaw.jobs import (
     job_resources,
     keys_pattern,
     level_of,
-    memorizer_packs,
-    memorizer_resources,
-    memorizer_speed,
+    model_packs,
+    packed_resources,
+    packed_speed,
     packs_of,
 )
 from shapelaw.plan import cost_of
 from shapelaw.runs import run_to_dict
-from shapelaw.sections import MEMORIZATION_STUDIES
+from shapelaw.sections import PACKED_STUDIES
 
 GPT2_VOCAB_SIZE = 50257
-LANGUAGE_RUNS = {study: runs for study, runs in RUNS.items() if study not in MEMORIZATION_STUDIES}
-MEMORIZER_RUNS = {study: runs for study, runs in RUNS.items() if study in MEMORIZATION_STUDIES}
-LANGUAGE_STUDY, MEMORIZER_STUDY = ("|".join(runs) or "(?!)" for runs in (LANGUAGE_RUNS, MEMORIZER_RUNS))
+LANGUAGE_RUNS = {study: runs for study, runs in RUNS.items() if study not in PACKED_STUDIES}
+PACKED_RUNS = {study: runs for study, runs in RUNS.items() if study in PACKED_STUDIES}
+LANGUAGE_STUDY, PACKED_STUDY = ("|".join(runs) or "(?!)" for runs in (LANGUAGE_RUNS, PACKED_RUNS))
 VOCAB_SIZES = {run.shape.vocab_size for runs in LANGUAGE_RUNS.values() for run in runs.values()}
 
 EXECUTION = CONFIG.execution
@@ -35,9 +35,7 @@ for runs in LANGUAGE_RUNS.values():
         LEVEL_RUNS[level_of(run, EXECUTION.flops_per_second)].append(run)
 PACKS = {study: packs_of(runs.values(), EXECUTION) for study, runs in LANGUAGE_RUNS.items()}
 LONGEST_PACK = max((len(pack) for packs in PACKS.values() for pack in packs.values()), default=1)
-PACKS |= {
-    study: memorizer_packs(runs.values(), EXECUTION.models_per_pack) for study, runs in MEMORIZER_RUNS.items()
-}
+PACKS |= {study: model_packs(runs.values(), EXECUTION.models_per_pack) for study, runs in PACKED_RUNS.items()}
 PACK_NAMES = {
     (study, run.key): name for study, packs in PACKS.items() for name, pack in packs.items() for run in pack
 }
@@ -103,10 +101,10 @@ def pack_resources(wildcards, attempt):
 
 
 @cache
-def memorizer_pack_resources(attempt):
-    """What a pack of memorizers asks for: enough for the longest of all packs."""
-    packs = [pack for study in MEMORIZER_RUNS for pack in PACKS[study].values()]
-    return memorizer_resources(packs, EXECUTION.flops_per_second, EXECUTION.gpus, JOB_MINUTES, attempt)
+def packed_job_resources(attempt):
+    """What a pack that is one computation asks for: enough for the longest of all packs."""
+    packs = [pack for study in PACKED_RUNS for pack in PACKS[study].values()]
+    return packed_resources(packs, EXECUTION.flops_per_second, EXECUTION.gpus, JOB_MINUTES, attempt)
 
 
 def pack_of(wildcards):
@@ -174,8 +172,8 @@ def costs(wildcards):
     lines = []
     for study, runs in RUNS.items():
         rate = EXECUTION.flops_per_second
-        if study in MEMORIZER_RUNS:
-            rate = memorizer_speed(rate, EXECUTION.gpus)
+        if study in PACKED_RUNS:
+            rate = packed_speed(rate, EXECUTION.gpus)
         cost = cost_of(runs.values(), rate)
         lines.append(
             f"{study}: {cost.runs} runs, networks up to {cost.largest_params:,} parameters, {cost.flops:.2e} FLOPs,"

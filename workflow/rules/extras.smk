@@ -71,7 +71,7 @@ rule relu:
         "../../envs/shapelaw.yaml"
     threads: EXECUTION.threads
     resources:
-        mem_mb=lambda wildcards, attempt: memorizer_pack_resources(attempt).memory_mb,
+        mem_mb=lambda wildcards, attempt: packed_job_resources(attempt).memory_mb,
         runtime=JOB_MINUTES,
     message:
         "training a ReLU network beside each one of memorization_heads"

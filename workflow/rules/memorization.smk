@@ -1,4 +1,4 @@
-# The memorization studies: grids of tiny networks, trained as packs, each with a record of its own.
+# The memorization studies: from the runs of packs to tables and figures.
 MEMORIZATION_TABLES = {
     "memorization_heads": ["points", "monotony", "capacity", "linear_part", "linear_rules", "comparison"],
     "memorization_context": ["points", "monotony", "capacity", "comparison"],
@@ -23,55 +23,6 @@ for study, tables in MEMORIZATION_TABLES.items():
         for figure in MEMORIZATION_FIGURES[study]
         for ending in ("svg", "png")
     ]
-
-
-rule train_memorizers:
-    output:
-        "results/packs/{study}/{pack}.json",
-    log:
-        "results/logs/train_memorizers/{study}/{pack}.log",
-    wildcard_constraints:
-        study=MEMORIZER_STUDY,
-        pack="[0-9a-f]+",
-    conda:
-        "../../envs/shapelaw.yaml"
-    threads: EXECUTION.threads
-    resources:
-        gpu=min(EXECUTION.gpus, 1),
-        mem_mb=lambda wildcards, attempt: memorizer_pack_resources(attempt).memory_mb,
-        runtime=lambda wildcards, attempt: memorizer_pack_resources(attempt).minutes,
-    params:
-        specs=lambda wildcards: json.dumps([run.to_dict() for run in pack_of(wildcards)]),
-    message:
-        "training the memorizers of pack {wildcards.pack} of {wildcards.study}"
-    shell:
-        "ln -sf {wildcards.pack}.attempts {log} && echo \"== $(date '+%F %T') on $(hostname)\" >> {log}"
-        " && exec python $SCRIPTS/train_memorizers.py --specs {params.specs:q}"
-        " --checkpoints results/checkpoints/{wildcards.study} --out {output} --checkpoint-minutes $CHECKPOINT_MINUTES --wait-minutes $WAIT_MINUTES --threads {threads}"
-        " --tag config_hash=$CONFIG_HASH $SLURM_OPTIONS >> {log} 2>&1"
-
-
-rule take_memorizer:
-    input:
-        pack_path,
-    output:
-        spec="results/runs/{study}/{key}/spec.json",
-        history="results/runs/{study}/{key}/history.parquet",
-        summary="results/runs/{study}/{key}/summary.json",
-    log:
-        "results/logs/train/{study}/{key}.log",
-    wildcard_constraints:
-        study=MEMORIZER_STUDY,
-    localrule: True
-    conda:
-        "../../envs/shapelaw.yaml"
-    params:
-        digest=lambda wildcards: run_of(wildcards).digest,
-    message:
-        "taking the record of {wildcards.key}"
-    shell:
-        "python $SCRIPTS/take_record.py --checkpoints results/checkpoints/{wildcards.study}/{wildcards.key}"
-        " --digest {params.digest} --pack {input} --out results/runs/{wildcards.study}/{wildcards.key} 2>&1 | tee {log}"
 
 
 for study, tables in MEMORIZATION_TABLES.items():

@@ -43,12 +43,15 @@ class Attention(nn.Module):
 
     def __init__(self, shape: Shape, dropout: float) -> None:
         super().__init__()
-        self.heads, self.dropout = shape.heads, dropout
-        self.qkv = nn.Linear(shape.width, 3 * shape.attention_width)
+        self.heads, self.degree, self.dropout = shape.heads, shape.attention_degree, dropout
+        self.qkv = nn.Linear(shape.width, shape.attention_maps * shape.attention_width)
         self.out = nn.Linear(shape.attention_width, shape.width)
 
     def forward(self, x_BTD: Tensor) -> Tensor:
         qkv_BTE = self.qkv(x_BTD)
+        if self.degree is not None:
+            linear: Tensor = self.out(attend_linearly(qkv_BTE, self.heads, self.degree))
+            return linear
         dropout = self.dropout if self.training else 0.0
         by_products = x_BTD.device.type == "cpu" and x_BTD.shape[1] <= PRODUCTS_UP_TO
         attend = attend_by_products if by_products else attend_fused
@@ -80,6 +83,28 @@ def attend_by_products(qkv_BTE: Tensor, heads: int, dropout: float) -> Tensor:
         scores_BTT = torch.baddbmm(future_TT, q_BTK, k_BTK.transpose(1, 2), alpha=scale)
         heads_BTK.append(torch.bmm(F.dropout(scores_BTT.softmax(-1), dropout), v_BTK))
     return torch.cat(heads_BTK, dim=-1)
+
+
+def attend_linearly(maps_BTE: Tensor, heads: int, degree: int) -> Tensor:
+    """Causal attention without softmax, a polynomial of a degree k in the tokens, from its k maps side by side.
+
+    With queries q, keys k and values v, w, ... of a head, means over the tokens j <= i:
+    k = 2: `q_i * mean_j v_j` (element-wise); k = 3: `mean_j <q_i, k_j> v_j`, the theory's attention (Levine et al.
+    2020, eq. 3); k = 4: `mean_j <q_i, k_j> v_j * w_j`; and so on. Scores are divided by sqrt(K).
+    """
+    B, T, _ = maps_BTE.shape
+    maps_BHTK = maps_BTE.view(B, T, degree, heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
+    seen_T1 = torch.arange(1, T + 1, device=maps_BTE.device, dtype=maps_BTE.dtype)[:, None]
+    if degree == 2:
+        y_BHTK = maps_BHTK[0] * maps_BHTK[1].cumsum(2) / seen_T1
+    else:
+        q_BHTK, k_BHTK, values_BHTK = maps_BHTK[0], maps_BHTK[1], maps_BHTK[2]
+        for more_BHTK in maps_BHTK[3:]:
+            values_BHTK = values_BHTK * more_BHTK
+        past_TT = torch.ones(T, T, device=maps_BTE.device, dtype=maps_BTE.dtype).tril() / seen_T1
+        scores_BHTT = q_BHTK @ k_BHTK.transpose(2, 3) * (past_TT / math.sqrt(q_BHTK.shape[-1]))
+        y_BHTK = scores_BHTT @ values_BHTK
+    return y_BHTK.transpose(1, 2).reshape(B, T, -1)
 
 
 class Block(nn.Module):

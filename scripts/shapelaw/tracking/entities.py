@@ -14,6 +14,7 @@ from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunT
 
 from shapelaw.memorizers import MemorizationRun
 from shapelaw.records import Record
+from shapelaw.runs import Run
 from shapelaw.tracking.store import FINGERPRINT, KEY, STUDY
 
 SPEC_DIGEST, MESSAGE, IMPORTER = "spec_digest", "message", "importer"  # tags
@@ -31,9 +32,14 @@ TEXT_LIMIT = 5000  # characters of a tag or param
 def params(record: Record) -> list[Param]:
     """Shape, budget, seed, and the sizes that follow from them; a rank that is full is left out."""
     run = record.run
-    if isinstance(run, MemorizationRun):
-        spec = run.to_dict() | {"total_params": run.memorizer.params}
-        spec |= {**spec.pop("memorizer"), "value_dim": run.memorizer.values}
+    if not isinstance(run, Run):
+        spec = run.to_dict() | {"total_params": run.params}
+        if isinstance(run, MemorizationRun):
+            spec |= {**spec.pop("memorizer"), "value_dim": run.memorizer.values}
+        else:
+            network = spec.pop("network")
+            spec |= {**network, "degrees": ".".join(map(str, network["degrees"]))}
+            spec["layer_params"] = run.network.layer_params
         return [Param(name, str(value)) for name, value in spec.items()]
     shape = run.shape
     values = {
@@ -101,8 +107,8 @@ def history_metrics(
 
 
 def datasets(record: Record) -> list[DatasetInput]:
-    """The token stores that the run was trained and tested on; a memorizer draws its examples itself."""
-    if isinstance(record.run, MemorizationRun):
+    """The token stores that the run was trained and tested on; runs of packs draw their examples themselves."""
+    if not isinstance(record.run, Run):
         return []
     inputs = []
     for field, context in (("train_store", "training"), ("test_store", "testing")):

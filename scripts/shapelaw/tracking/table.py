@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from mlflow.entities import Run
 
+from shapelaw import degrees, memorizers
 from shapelaw.errors import UserError
-from shapelaw.memorizers import KIND
 from shapelaw.records import write_bytes
 from shapelaw.tracking.errors import tracker_errors
 from shapelaw.tracking.redaction import redact
@@ -100,6 +100,33 @@ _MEMORIZATION = _Columns(
     },
     {"classes": "outputs", "accuracy": "final_accuracy", "loss": "final_loss"},
 )
+_DEGREE = _Columns(
+    {
+        "target": pa.string(),
+        "target_rank": pa.int64(),  # 0: digits
+        "degrees": pa.string(),  # of the layers, such as 3.3.3.3
+        "mixture": pa.string(),
+        "width": pa.int64(),
+        "inputs": pa.int64(),
+        "seed": pa.int64(),
+        "layer_params": pa.int64(),
+        "total_params": pa.int64(),
+        "steps": pa.int64(),
+        "batch_size": pa.int64(),
+        "learning_rate": pa.float64(),
+    },
+    {
+        "loss": pa.float64(),  # held-out, at the end: share of the variance, or nats
+        "accuracy": pa.float64(),
+        "mean_degree": pa.float64(),  # of the layers, at the end
+        **{f"steps_to_{threshold}": pa.float64() for threshold in ("1", "0.5", "0.2", "0.1")},
+        "wall_seconds": pa.float64(),
+        "model_steps_per_second": pa.float64(),
+        "peak_memory_bytes": pa.int64(),
+    },
+    {"accuracy": "final_accuracy", "loss": "final_loss"},
+)
+_BY_KIND = {memorizers.KIND: _MEMORIZATION, degrees.KIND: _DEGREE}
 SCHEMA = _LANGUAGE.schema
 
 
@@ -108,7 +135,8 @@ def read_runs(
 ) -> pa.Table:
     """The training runs of a study, one row a run, sorted by key.
 
-    Columns of language models as in `SCHEMA`, of memorizers as scripts/fit_memorization.py reads them.
+    Columns of language models as in `SCHEMA`, of runs of packs as scripts/fit_memorization.py and fit_degrees.py read
+    them.
 
     Args:
         keys: only these; all if None. What a run did not log is null, and unfinished runs have no final numbers.
@@ -141,7 +169,8 @@ def read_runs(
         raise UserError(
             f"MLflow has two active runs of {named(twice)} in {study}; import again to repair it."
         )
-    columns = _MEMORIZATION if any(run.data.params.get("kind") == KIND for run in runs) else _LANGUAGE
+    kinds = {run.data.params.get("kind") for run in runs}
+    columns = next((_BY_KIND[kind] for kind in kinds if kind in _BY_KIND), _LANGUAGE)
     rows = sorted((_row(run, columns) for run in runs), key=lambda row: str(row["key"]))
     return pa.Table.from_pylist(rows, schema=columns.schema)
 

@@ -59,11 +59,3 @@ def example_order(run: MemorizationRun, first: int, steps: int) -> npt.NDArray[n
         here = places // total == epoch
         order[here] = shuffled[places[here] - epoch * total]
     return order.reshape(steps, batch)
-
-
-def learning_rate(run: MemorizationRun, step: int) -> float:
-    """The rate of a step (from 0): linear from a hundredth of the peak, then a cosine to zero."""
-    warm = int(run.warmup * run.steps)
-    if step < warm:
-        return run.learning_rate * (0.01 + 0.99 * step / warm)
-    return run.learning_rate * (1 + float(np.cos(np.pi * (step - warm) / (run.steps - warm)))) / 2

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import gc
+import os
 import resource
+import shutil
 import statistics
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
@@ -16,6 +19,7 @@ import torch
 from shapelaw.errors import UserError
 from shapelaw.shapes import Shape
 
+_COMPILED = "TORCHINDUCTOR_CACHE_DIR"
 _CLEAR, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")  # Linux: a 5 resets the peak
 
 
@@ -62,6 +66,26 @@ def _peak_flops(device: torch.device, precision: str, _threads: int) -> float:
             torch.cuda.synchronize(device)
         seconds.append(time.perf_counter() - start)
     return 2 * n**3 / statistics.median(seconds[1:])
+
+
+@contextmanager
+def compiling_in(folder: Path, device: torch.device) -> Iterator[None]:
+    """On a CPU, let torch.compile keep what it makes in a folder that is empty before and gone after.
+
+    Its own folder is shared by all processes of a user, and one that is killed while it compiles leaves a file there
+    that is cut short: every later process with the same code would stop at it. Where the user has chosen a folder
+    (TORCHINDUCTOR_CACHE_DIR), it is left alone.
+    """
+    if device.type != "cpu" or _COMPILED in os.environ:
+        yield
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    os.environ[_COMPILED] = str(folder)
+    try:
+        yield
+    finally:
+        del os.environ[_COMPILED]
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def start_afresh(device: torch.device) -> None:

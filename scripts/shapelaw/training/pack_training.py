@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 import time
 from collections.abc import Mapping, Sequence
@@ -10,13 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from shapelaw import records
 from shapelaw.errors import say
 from shapelaw.files import WriteFailed
-from shapelaw.memorizers import SATURATED_WEIGHT, MemorizationRun
+from shapelaw.runs import PackedRun
 from shapelaw.training import checkpoint
 from shapelaw.training.hardware import device_name, peak_memory_bytes
 from shapelaw.training.journal import Journal
@@ -26,14 +24,12 @@ from shapelaw.training.signals import StopRequest
 from shapelaw.training.trainer import Execution
 from shapelaw.training.unfinished import Unfinished, write_members
 
-ATTENTION = "attention.npz"
-
 
 @dataclass
 class PackedModel:
     """One model of a pack: its journal, its history, and its share of the time, summed over attempts."""
 
-    run: MemorizationRun
+    run: PackedRun
     journal: Journal
     rows: list[list[float]] = field(default_factory=list)
     seconds: float = 0.0
@@ -45,20 +41,18 @@ class PackTraining:
     def __init__(
         self,
         models: Sequence[PackedModel],
+        pack: Pack[Any],
         mark: str,
         folder: Path,
-        device: torch.device,
-        compiled: bool,
         execution: Execution,
         stop: StopRequest,
     ) -> None:
         self.models = list(models)  # as in the pack, with those that are done and still in it
         self.live = [True] * len(models)
         self.outcomes: dict[str, str] = {}
-        self.mark, self.folder, self.device, self.execution, self.stop = mark, folder, device, execution, stop
+        self.pack, self.mark, self.folder, self.execution, self.stop = pack, mark, folder, execution, stop
         self.threads = torch.get_num_threads()
         self.trouble: WriteFailed | None = None  # of the last note, if it failed
-        self.pack = Pack([model.run for model in models], device, compiled)
 
     def resume(self, state: Mapping[str, Any]) -> None:
         """Go on with all models as a checkpoint of this pack has them."""
@@ -126,7 +120,7 @@ class PackTraining:
                 continue
             accuracy = math.nan if found.accuracy is None else found.accuracy
             model.rows.append([step, mean, self.pack.rates[i], found.loss, accuracy])
-            if step == model.run.steps or (model.run.stop_when_memorized and found.accuracy == 1.0):
+            if self.pack.is_done(i, found):
                 self.live[i] = False
                 self._finish(i, found)
         return self._shrink()
@@ -144,37 +138,25 @@ class PackTraining:
     def _finish(self, i: int, found: Evaluation) -> None:
         model = self.models[i]
         steps = self.pack.steps[i]
-        attention = self.pack.attention(i)
-        largest = attention.max(-1).values  # [T, H]
-        if model.run.keep_attention:
-            self._keep_attention(model, largest)
-        saturated = (largest > SATURATED_WEIGHT).double()
+        for name, content in self.pack.files(i).items():
+            for folder in (model.journal.checkpoints, model.journal.out):
+                records.write_bytes(folder / name, content)
         numbers: dict[str, Any] = {
             "final_loss": found.loss,
             "final_accuracy": found.accuracy,
-            "memorized": found.accuracy == 1.0,
             "steps_done": steps,
-            "saturated_share": saturated.mean().item(),
-            "examples_with_free_head": (saturated.sum(1) < saturated.shape[1]).double().mean().item(),
+            **self.pack.numbers(i, found, model.rows),
             "wall_seconds": model.seconds,
             "model_steps_per_second": steps / model.seconds,
-            "device": device_name(self.device),
+            "device": device_name(self.pack.device),
             "threads": self.threads,
             "torch_version": str(torch.__version__),
-            "peak_memory_bytes": peak_memory_bytes(self.device),
+            "peak_memory_bytes": peak_memory_bytes(self.pack.device),
         }
         model.journal.finish(
             model.rows, {name: value for name, value in numbers.items() if value is not None}
         )
         self.outcomes[model.run.key] = records.FINISHED
-
-    def _keep_attention(self, model: PackedModel, largest_TH: torch.Tensor) -> None:
-        """The largest weight of each head for each example, for figure 3: `attention.npz` of the record."""
-        content = io.BytesIO()
-        values = largest_TH.float().cpu().numpy()
-        np.savez(content, largest_weight=values, heads=values.shape[1], examples=values.shape[0])
-        for folder in (model.journal.checkpoints, model.journal.out):
-            records.write_bytes(folder / ATTENTION, content.getvalue())
 
     def _fail(self, i: int, loss: float) -> None:
         """Note that a model diverged, and let it go."""
@@ -220,7 +202,7 @@ class PackTraining:
         checkpoint.save_checkpoint(self.folder, self.pack.step_number, state)
 
 
-def _is_due(run: MemorizationRun, step: int) -> bool:
+def _is_due(run: PackedRun, step: int) -> bool:
     """Whether a model is evaluated after that many steps."""
     return step % run.evaluate_every == 0 or step == run.steps
 

@@ -15,7 +15,8 @@ from torch.nn import functional
 
 from shapelaw.memorizers import MemorizationRun
 from shapelaw.theory.memorization import equal_relu_units
-from shapelaw.training.examples import draw_examples, example_order, learning_rate
+from shapelaw.training.examples import draw_examples, example_order
+from shapelaw.training.schedule import packed_rate
 from shapelaw.training.trainer import TrainingFailed
 
 
@@ -51,7 +52,7 @@ def train_relu(run: MemorizationRun, units: int) -> ReluResult:
     for step in range(run.steps):
         at_B = torch.from_numpy(example_order(run, step, 1)[0])
         for group in optimizer.param_groups:
-            group["lr"] = learning_rate(run, step)
+            group["lr"] = packed_rate(run, step)
         optimizer.zero_grad()
         torch.autograd.backward(_loss(network(inputs_TI[at_B]), labels_T[at_B]))
         optimizer.step()

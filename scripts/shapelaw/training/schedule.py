@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from shapelaw.runs import Training
+from shapelaw.runs import PackedRun, Training
 
 
 def learning_rate(training: Training, step: int) -> float:
@@ -32,3 +32,11 @@ def dropout_seed(seed: int, step: int, part: int) -> int:
     """Seed of the dropout masks of one part (rank, micro-batch) of a step, below 2^63."""
     state = np.random.SeedSequence([seed, step, part]).generate_state(1, np.uint64)[0]
     return int(state) >> 1
+
+
+def packed_rate(run: PackedRun, step: int) -> float:
+    """The rate of a packed model's step (from 0): linear from a hundredth of the peak, then a cosine to zero."""
+    warm = int(run.warmup * run.steps)
+    if step < warm:
+        return run.learning_rate * (0.01 + 0.99 * step / warm)
+    return run.learning_rate * (1 + float(np.cos(np.pi * (step - warm) / (run.steps - warm)))) / 2

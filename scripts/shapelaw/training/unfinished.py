@@ -14,7 +14,7 @@ from typing import Any
 
 from shapelaw import records
 from shapelaw.errors import UserError, say
-from shapelaw.memorizers import MemorizationRun
+from shapelaw.runs import PackedRun
 from shapelaw.training import checkpoint
 
 MEMBERS = "members.json"
@@ -46,7 +46,7 @@ def pack_folder(checkpoints: Path, mark: str) -> Path:
     return checkpoints / f"{_FOLDER}{mark}"
 
 
-def write_members(folder: Path, runs: Sequence[MemorizationRun]) -> None:
+def write_members(folder: Path, runs: Sequence[PackedRun]) -> None:
     """Note who is in a pack.
 
     Raises:
@@ -55,7 +55,7 @@ def write_members(folder: Path, runs: Sequence[MemorizationRun]) -> None:
     records.write_json(folder / MEMBERS, {run.key: run.digest for run in runs})
 
 
-def find_unfinished(checkpoints: Path, runs: Sequence[MemorizationRun], mark: str) -> dict[str, Unfinished]:
+def find_unfinished(checkpoints: Path, runs: Sequence[PackedRun], mark: str) -> dict[str, Unfinished]:
     """Where each of some models is furthest, by key, of those that are under way in a pack's newest checkpoint.
 
     The locks of the runs must be held: then no other process trains a pack that has one of them.
@@ -80,7 +80,7 @@ def find_unfinished(checkpoints: Path, runs: Sequence[MemorizationRun], mark: st
     return found
 
 
-def forget_finished(checkpoints: Path, runs: Sequence[MemorizationRun]) -> None:
+def forget_finished(checkpoints: Path, runs: Sequence[PackedRun]) -> None:
     """Delete the checkpoints of every pack that has one of these runs and whose members are all done."""
     digests = {run.key: run.digest for run in runs}
     for folder, members in _packs(checkpoints):

@@ -1,4 +1,4 @@
-"""Train one pack of memorizers, given by their specs: what a job of the workflow does.
+"""Train one pack of runs of one shape, given by their specs: what a job of the workflow does.
 
 Each run's finished record stays in its checkpoint folder, where scripts/take_record.py takes it from. Exit codes: 0
 done (what became of each run is in --out), 1 the disk is full, 2 wrong input, 128 + n stopped by signal n (started
@@ -14,19 +14,19 @@ from pathlib import Path
 
 from shapelaw.errors import UserError
 from shapelaw.files import WriteFailed
-from shapelaw.memorizers import MemorizationRun, memorization_run_from_dict
 from shapelaw.records import write_json
+from shapelaw.runs import PackedRun, packed_run_from_dict
 from shapelaw.training.command import add_execution_options, execution_of, exit_code_of
-from shapelaw.training.memorize import train_memorizers
+from shapelaw.training.pack_runs import train_packed
 from shapelaw.training.trainer import NotWritten
 
 
-def _runs(text: str) -> list[MemorizationRun]:
+def _runs(text: str) -> list[PackedRun]:
     try:
-        return [memorization_run_from_dict(values) for values in json.loads(text)]
+        return [packed_run_from_dict(values) for values in json.loads(text)]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(
-            f"--specs {text[:80]} is not a JSON list of specs of memorizers ({error!r})."
+            f"--specs {text[:80]} is not a JSON list of specs of runs that are trained in packs ({error!r})."
         ) from error
 
 
@@ -43,7 +43,7 @@ def main() -> int:
 
     def train_them() -> None:
         folder = arguments.checkpoints
-        outcomes = train_memorizers(_runs(arguments.specs), folder, folder, execution_of(arguments))
+        outcomes = train_packed(_runs(arguments.specs), folder, folder, execution_of(arguments))
         try:
             write_json(arguments.out, outcomes)
         except WriteFailed as error:

@@ -1,4 +1,4 @@
-"""Training packs of memorizers to their records; resumable at any moment, like language runs."""
+"""Training packs to their records; resumable at any moment, like language runs."""
 
 from __future__ import annotations
 
@@ -6,18 +6,23 @@ import hashlib
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from shapelaw import records
+from shapelaw.degrees import DegreeRun
 from shapelaw.files import WriteFailed
 from shapelaw.memorizers import MemorizationRun
+from shapelaw.runs import PackedRun
 from shapelaw.training import checkpoint
-from shapelaw.training.hardware import choose_device, start_afresh
+from shapelaw.training.degree_pack import DegreePack
+from shapelaw.training.hardware import choose_device, compiling_in, start_afresh
 from shapelaw.training.journal import Journal
 from shapelaw.training.loop import Stopped, lock_of
-from shapelaw.training.pack_training import ATTENTION, PackedModel, PackTraining
-from shapelaw.training.packed import can_compile, keep_freed_memory
+from shapelaw.training.memorizer_pack import ATTENTION, MemorizerPack
+from shapelaw.training.pack_training import PackedModel, PackTraining
+from shapelaw.training.packed import Pack, can_compile, keep_freed_memory
 from shapelaw.training.signals import StopRequest
 from shapelaw.training.trainer import Execution, NotWritten
 from shapelaw.training.unfinished import find_unfinished, forget_finished, pack_folder
@@ -26,15 +31,15 @@ STATE_VERSION = 2  # of a pack's checkpoint
 COMPILE_FROM = 200_000  # model-steps: compiling takes some ten seconds of a CPU
 
 
-def train_memorizers(
-    runs: Sequence[MemorizationRun], out: Path, checkpoints: Path, execution: Execution
+def train_packed(
+    runs: Sequence[PackedRun], out: Path, checkpoints: Path, execution: Execution
 ) -> dict[str, str]:
     """Train runs of one shape as one pack, and write their records to `<out>/<key>`.
 
     A pack of these runs goes on where it was. A run that a pack of others left unfinished goes on from there.
 
     Args:
-        runs: of one `MemorizationRun.group`.
+        runs: of one `group`.
         out: folder of the records.
         checkpoints: folder with one folder a run (its live and finished record) and the pack's own checkpoints.
 
@@ -63,7 +68,8 @@ def train_memorizers(
             for run in runs
         ]
         try:
-            outcomes = _train_all(models, mark, folder, device, execution, stop)
+            with compiling_in(folder / "compiled", device):
+                outcomes = _train_all(models, mark, folder, device, execution, stop)
         except WriteFailed as error:
             raise NotWritten(
                 f"{str(error).removesuffix('.')}: {checkpoint.where_to_resume(folder)}."
@@ -75,7 +81,7 @@ def train_memorizers(
         return outcomes
 
 
-def _mark_of(runs: Sequence[MemorizationRun]) -> str:
+def _mark_of(runs: Sequence[PackedRun]) -> str:
     """What names a pack: its runs in order, and how its checkpoints are written."""
     parts = [str(STATE_VERSION), *(run.digest for run in runs)]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
@@ -114,16 +120,34 @@ def _train_all(
         state = next(iter(found.values())).state
         by_key = {model.run.key: model for model in models}
         as_it_was = [by_key[key] for key in state["keys"]]
-        training = PackTraining(as_it_was, mark, folder, device, compiled, execution, stop)
+        training = PackTraining(
+            as_it_was, _make_pack(as_it_was, device, compiled), mark, folder, execution, stop
+        )
         training.resume(state)
         outcomes |= training.train()
         checkpoint.delete_checkpoints(folder)
     if waiting := [model for model in models if model.run.key not in outcomes]:
         # those of equal steps side by side
         waiting.sort(key=lambda model: found[model.run.key].step if model.run.key in found else 0)
-        training = PackTraining(waiting, mark, folder, device, compiled, execution, stop)
+        training = PackTraining(waiting, _make_pack(waiting, device, compiled), mark, folder, execution, stop)
         training.adopt(found)
         outcomes |= training.train()
     checkpoint.delete_checkpoints(folder)
     forget_finished(folder.parent, runs)
     return outcomes
+
+
+def _make_pack(models: Sequence[PackedModel], device: torch.device, compiled: bool) -> Pack[Any]:
+    """The pack of some models; `compiled` is for memorizers.
+
+    Raises:
+        ValueError: they are not of one kind.
+    """
+    runs = [model.run for model in models]
+    memorizers = [run for run in runs if isinstance(run, MemorizationRun)]
+    if len(memorizers) == len(runs):
+        return MemorizerPack(memorizers, device, compiled)
+    networks = [run for run in runs if isinstance(run, DegreeRun)]
+    if len(networks) == len(runs):
+        return DegreePack(networks, device)
+    raise ValueError("the models of a pack are of one kind")

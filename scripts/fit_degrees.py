@@ -1,0 +1,41 @@
+"""Which polynomial degree of a layer learns best at equal parameters? From runs of product networks.
+
+  python scripts/fit_degrees.py --runs runs.csv --out DIR
+
+Runs are rows of `target, target_rank, degrees, mixture, width, steps, learning_rate, seed, loss`, as CSV
+or Parquet; `mean_degree` and `steps_to_<loss>` are used where they are there. Each seed of a network is taken at the
+learning rate that is best on its other seeds. Written to DIR: the tables losses, differences, speed and mixtures as
+.csv, .md and .tex, fit.json, and figures as .svg and .png. Exit codes: 0 done, also when nothing can be compared (said
+in fit.json's status and here), 2 unusable input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from shapelaw.errors import UserError
+from shapelaw.studies.block_degree import analyse, summary
+
+
+def main() -> int:
+    """Parse the command line, analyse, and say what was found."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--runs", type=Path, required=True, metavar="FILE", help="one row a run")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for all results")
+    arguments = parser.parse_args()
+    try:
+        found = analyse(arguments.runs, arguments.out)
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(summary(found))
+    print(f"Tables and figures are in {arguments.out}.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

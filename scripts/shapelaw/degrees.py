@@ -1,0 +1,196 @@
+"""A run of the study `block_degree`: a network whose layers are polynomials of a chosen degree, and what it learns.
+
+Navon 2021, "Attention is optimal building block", sections 2 and 3: at a fixed budget of parameters, which degree of a
+layer is best?
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
+
+from shapelaw.errors import UserError
+
+# raised on purpose when a change of the code changes what a spec trains
+DEGREE_VERSION = 1
+KIND = "degree"
+Target = Literal["separable", "digits"]
+DIGITS = (64, 10)  # inputs and outputs of the target "digits": 8 x 8 pixels, ten classes
+
+
+@dataclass(frozen=True)
+class ProductShape:
+    """Layers `h + norm(product over k of (W_k norm(h) + b_k)) / sqrt(depth)` between a linear embedding and read-out.
+
+    Attributes:
+        degrees: of the layers, first to last: how many linear maps each multiplies (comment 3.1).
+        width: d, of every layer.
+        inputs: numbers that the network sees.
+        outputs: numbers that it gives.
+        mixture: the last factor of each layer comes in by a learned share m in (0, 1), as
+            `1 - m + m (W_k norm(h) + b_k)`: a layer of degree 3 is then one of degree 2 + m (task 3).
+    """
+
+    degrees: tuple[int, ...]
+    width: int
+    inputs: int
+    outputs: int
+    mixture: bool = False
+
+    @property
+    def depth(self) -> int:
+        """Layers."""
+        return len(self.degrees)
+
+    @property
+    def matrices(self) -> int:
+        """Square matrices in all layers: the budget in the note's unit, B / N_d (eq. 4)."""
+        return sum(self.degrees)
+
+    @property
+    def layer_params(self) -> int:
+        """Trained numbers of the layers: a matrix and a bias each, a share each where it is learned."""
+        return self.matrices * self.width * (self.width + 1) + (self.depth if self.mixture else 0)
+
+    @property
+    def params(self) -> int:
+        """All trained numbers, embedding and read-out with their biases included."""
+        return (self.inputs + 1) * self.width + self.layer_params + (self.width + 1) * self.outputs
+
+
+@dataclass(frozen=True)
+class DegreeRun:
+    """One network and its task, trained by Adam with a linear warm-up and a cosine to zero.
+
+    Attributes:
+        target: "separable", a sum of products g(A) g'(B) of the two halves of the inputs, fresh inputs every step,
+            mean squared error; or "digits", scikit-learn's images of digits, cross-entropy.
+        target_rank: R, products in the sum; 0 for digits.
+        steps: optimizer steps.
+        warmup: share of the steps.
+        evaluate_every: steps between two test losses.
+    """
+
+    study: str
+    network: ProductShape
+    target: Target
+    target_rank: int
+    steps: int
+    seed: int
+    batch_size: int = 256
+    learning_rate: float = 3e-3
+    warmup: float = 0.05
+    evaluate_every: int = 250
+
+    @property
+    def key(self) -> str:
+        """Readable: `separable-R8-k3x4-d32-lr0.003-t4000-s0`, degrees as `k3x4` (equal ones) or `k2.3.2`."""
+        n = self.network
+        equal = len(set(n.degrees)) == 1
+        layers = f"k{n.degrees[0]}x{n.depth}" if equal else "k" + ".".join(map(str, n.degrees))
+        parts = [self.target, *([f"R{self.target_rank}"] if self.target_rank else []), layers]
+        parts += ["mix"] if n.mixture else []
+        return "-".join(
+            [*parts, f"d{n.width}", f"lr{self.learning_rate:g}", f"t{self.steps}", f"s{self.seed}"]
+        )
+
+    @property
+    def params(self) -> int:
+        """All trained numbers."""
+        return self.network.params
+
+    @property
+    def step_flops(self) -> int:
+        """Operations of the matrix products of one training step: six a weight and example."""
+        return 6 * self.batch_size * self.network.params
+
+    @property
+    def memory_numbers(self) -> int:
+        """Numbers in memory: a few copies of the parameters, and what a batch leaves for the backward pass."""
+        n = self.network
+        return 8 * self.params + 4 * self.batch_size * n.width * (n.matrices + n.depth)
+
+    @property
+    def history_rows(self) -> int:
+        """Rows of its history, at most."""
+        return self.steps // self.evaluate_every + 1
+
+    @property
+    def group(self) -> tuple[object, ...]:
+        """Runs that agree in this can be trained as one pack."""
+        return self.network, self.target, self.target_rank, self.batch_size
+
+    @property
+    def digest(self) -> str:
+        """A hash of the whole spec: two runs with the same one are the same run."""
+        return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()[:16]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The run as plain JSON values."""
+        values = asdict(self)
+        values["network"]["degrees"] = list(self.network.degrees)
+        return {"kind": KIND, "training_version": DEGREE_VERSION, **values}
+
+
+def degree_run_from_dict(values: Mapping[str, Any]) -> DegreeRun:
+    """The inverse of `DegreeRun.to_dict`; keys that are not its own are passed over.
+
+    Raises:
+        KeyError, TypeError: a field is missing, or one of the network's is unknown.
+    """
+    names = DegreeRun.__dataclass_fields__.keys() & values.keys()
+    network = {**values["network"], "degrees": tuple(values["network"]["degrees"])}
+    return DegreeRun(**{**{name: values[name] for name in names}, "network": ProductShape(**network)})
+
+
+def check_degree_run(run: DegreeRun) -> None:
+    """See that a run can be trained.
+
+    Raises:
+        UserError: all that is wrong with it, a sentence each.
+    """
+    n, problems = run.network, []
+    positive = {"width": n.width, "inputs": n.inputs, "outputs": n.outputs, "depth": n.depth}
+    positive |= {"steps": run.steps, "batch_size": run.batch_size, "evaluate_every": run.evaluate_every}
+    positive |= {f"the degree of layer {place}": degree for place, degree in enumerate(n.degrees, 1)}
+    if run.target == "separable":
+        positive["target_rank"] = run.target_rank
+    for name, value in positive.items():
+        if value < 1:
+            problems.append(f"{name} is {value}; it must be at least 1.")
+    if run.target not in get_args(Target):
+        problems.append(f"target is {run.target!r}; it must be one of {', '.join(get_args(Target))}.")
+    if run.target == "separable" and (n.inputs % 2 or n.outputs != 1):
+        problems.append(
+            f"a separable target has an even number of inputs, its two halves, and one output; not {n.inputs} "
+            f"and {n.outputs}."
+        )
+    if run.target == "digits" and (n.inputs, n.outputs, run.target_rank) != (*DIGITS, 0):
+        problems.append(
+            f"digits have {DIGITS[0]} inputs, {DIGITS[1]} outputs and target_rank 0; not {n.inputs}, {n.outputs} "
+            f"and {run.target_rank}."
+        )
+    if n.mixture and min(n.degrees, default=2) < 2:
+        problems.append("a mixture needs layers of degree 2 at least: its last factor comes in by a share.")
+    if not run.learning_rate > 0 or not 0 <= run.warmup < 1:
+        problems.append(
+            f"learning_rate {run.learning_rate} must be above 0 and warmup {run.warmup} in [0, 1)."
+        )
+    if problems:
+        raise UserError("\n".join(problems))
+
+
+def layers_of_budget(degree: int, matrices: int) -> tuple[int, ...]:
+    """The degrees of a network of `matrices // degree` equal layers (eq. 4).
+
+    Raises:
+        UserError: the degree does not divide the budget.
+    """
+    if degree < 1 or matrices % degree:
+        raise UserError(
+            f"{matrices} matrices can't be layers of degree {degree} each; 12 can, for degrees 1, 2, 3, 4 and 6."
+        )
+    return (degree,) * (matrices // degree)

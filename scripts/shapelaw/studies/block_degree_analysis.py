@@ -1,0 +1,209 @@
+"""Which degree of a layer is best at equal parameters? Learning rates and errors (Navon 2021, section 3)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import pandas as pd
+
+from shapelaw.errors import UserError
+from shapelaw.fits.paired import Mean, mean_of, paired_mean
+
+COLUMNS = {
+    "target": "separable or digits",
+    "target_rank": "products in a separable target",
+    "degrees": "of the layers, such as 3.3.3.3",
+    "mixture": "whether the last factor of a layer has a learned share",
+    "width": "of the layers",
+    "steps": "of training",
+    "learning_rate": "its peak",
+    "seed": "0, 1, ...",
+    "loss": "on held-out inputs at the end",
+}
+SETTLED = "mean_degree"  # optional column: where a mixture's layers are at the end, on average
+STEPS_TO = "steps_to_{}"  # optional columns: training steps to a held-out loss
+REFERENCE = 3.0  # the degree that the note's theory calls best among integers
+
+
+@dataclass(frozen=True)
+class Task:
+    """What networks are compared on: a target, a budget, and a length of training."""
+
+    target: str
+    target_rank: int
+    width: int
+    matrices: int
+    steps: int
+
+    @property
+    def name(self) -> str:
+        """For titles: `separable, R = 8, 12 matrices of 32 x 32`."""
+        rank = f", R = {self.target_rank}" if self.target_rank else ""
+        return f"{self.target}{rank}, {self.matrices} matrices of {self.width} x {self.width}"
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """A network on a task, each seed at the learning rate that is best on the other seeds.
+
+    Attributes:
+        degrees: of the layers, as text.
+        mixture: whether it learns shares.
+        learning_rates: chosen, by seed.
+        at_edge: seeds whose choice is the largest or the smallest rate that was tried.
+        tried: how many rates.
+        losses: held-out, at the end, by seed; infinite where a run diverged.
+        steps_to: by threshold, then by seed; infinite where it is not reached.
+        settled: mean degree at the end, by seed; empty without a mixture.
+    """
+
+    task: Task
+    degrees: str
+    mixture: bool
+    learning_rates: dict[int, float]
+    at_edge: int
+    tried: int
+    losses: dict[int, float]
+    steps_to: dict[float, dict[int, float]]
+    settled: dict[int, float]
+
+    @property
+    def mean_degree(self) -> float:
+        """Mean over the layers, before training of a mixture."""
+        parts = [int(part) for part in self.degrees.split(".")]
+        return sum(parts) / len(parts)
+
+    @property
+    def name(self) -> str:
+        """`degree 3`, `degrees 2.3.2.3`, `mixture of 2 and 3`."""
+        parts = self.degrees.split(".")
+        if self.mixture:
+            return f"mixture of {int(parts[0]) - 1} and {parts[0]}"
+        return f"degree {parts[0]}" if len(set(parts)) == 1 else f"degrees {self.degrees}"
+
+    @property
+    def log_losses(self) -> dict[int, float]:
+        """Natural logarithms of the losses that are finite."""
+        return {seed: math.log(loss) for seed, loss in self.losses.items() if math.isfinite(loss)}
+
+    @property
+    def log_loss(self) -> Mean:
+        """Their mean.
+
+        Raises:
+            ValueError: every run diverged.
+        """
+        return mean_of(list(self.log_losses.values()))
+
+
+def check_runs(runs: pd.DataFrame, source: str) -> pd.DataFrame:
+    """See that a table has what the analysis reads.
+
+    Raises:
+        UserError: a column is missing, there is no row, or a loss is not positive.
+    """
+    missing = [f"{name} ({what})" for name, what in COLUMNS.items() if name not in runs]
+    if missing:
+        raise UserError(f"{source} lacks {', '.join(missing)}.")
+    if runs.empty:
+        raise UserError(f"{source} has no runs.")
+    if (runs["loss"] <= 0).any():
+        raise UserError(
+            f"{source} has a loss that is not above 0, in row {int((runs['loss'] <= 0).argmax())}."
+        )
+    checked = runs.copy()
+    checked["matrices"] = [sum(map(int, str(text).split("."))) for text in checked["degrees"]]  # the budget
+    checked["loss"] = checked["loss"].fillna(math.inf)  # a run that diverged
+    checked["mixture"] = checked["mixture"].astype(str).str.lower() == "true"
+    return checked
+
+
+def tune(runs: pd.DataFrame) -> list[Tuned]:
+    """One `Tuned` a task and network, from checked runs.
+
+    A seed's rate is the one with the least mean log loss over the other seeds, so that no loss that is reported was
+    used to choose. With one seed there is no other, and its own loss chooses.
+    """
+    of_task = ["target", "target_rank", "width", "matrices", "steps"]
+    found = []
+    for names, group in runs.groupby([*of_task, "degrees", "mixture"], sort=True):
+        target, *numbers, degrees, mixture = cast(tuple[Any, ...], names)
+        by_seed = group.pivot_table(index="seed", columns="learning_rate", values="loss", aggfunc="first")
+        chosen = {int(seed): _best_rate(by_seed, int(seed)) for seed in by_seed.index.astype(int)}
+        rows = {
+            seed: group[(group["seed"] == seed) & (group["learning_rate"] == rate)].iloc[0]
+            for seed, rate in chosen.items()
+        }
+        rates = [float(rate) for rate in by_seed.columns]
+        thresholds = [
+            float(str(name).removeprefix("steps_to_")) for name in group if str(name).startswith("steps_to_")
+        ]
+        found.append(
+            Tuned(
+                Task(str(target), *(int(number) for number in numbers)),
+                str(degrees),
+                bool(mixture),
+                chosen,
+                sum(rate in (min(rates), max(rates)) for rate in chosen.values()) if len(rates) > 1 else 0,
+                len(rates),
+                {seed: float(row["loss"]) for seed, row in rows.items()},
+                {
+                    at: {seed: _or_never(row[STEPS_TO.format(f"{at:g}")]) for seed, row in rows.items()}
+                    for at in thresholds
+                },
+                {seed: float(row[SETTLED]) for seed, row in rows.items()}
+                if mixture and SETTLED in group
+                else {},
+            )
+        )
+    return found
+
+
+def _best_rate(by_seed: pd.DataFrame, seed: int) -> float:
+    """The rate with the least mean log loss over the other seeds; a rate at which one diverged is never it."""
+    others = by_seed.drop(index=seed) if len(by_seed) > 1 else by_seed
+    scores = others.map(math.log).mean()
+    return float(str(scores.idxmin()))
+
+
+def _or_never(value: float) -> float:
+    return math.inf if pd.isna(value) else float(value)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How much worse a network is than the one of degree 3 on the same task, in natural logarithms of the loss."""
+
+    tuned: Tuned
+    reference: Tuned
+    log_ratio: Mean
+
+    @property
+    def verdict(self) -> str:
+        """In words."""
+        if math.isnan(self.log_ratio.p_value):
+            return "one seed: no comparison"
+        if not self.log_ratio.significant:
+            return "no significant difference"
+        return "worse" if self.log_ratio.value > 0 else "better"
+
+
+def differences(tuned: Sequence[Tuned]) -> list[Difference]:
+    """Each network against the one of degree 3, seed by seed: both learn the same target from the same inputs."""
+    references = {
+        one.task: one
+        for one in tuned
+        if not one.mixture and set(one.degrees.split(".")) == {str(int(REFERENCE))}
+    }
+    found = []
+    for one in tuned:
+        reference = references.get(one.task)
+        if reference is None or one is reference:
+            continue
+        mean = paired_mean(one.log_losses, reference.log_losses)
+        if mean is not None:
+            found.append(Difference(one, reference, mean))
+    return found

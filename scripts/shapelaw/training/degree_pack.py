@@ -1,0 +1,101 @@
+"""A pack of product networks of one shape, each with a target of its own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from shapelaw.degrees import DegreeRun
+from shapelaw.models.product_network import Parameters, forward, initial_parameters, mean_degrees
+from shapelaw.training.packed import Evaluation, Pack
+from shapelaw.training.targets import Examples, draw_batch, held_out, make_task
+
+THRESHOLDS = {
+    "separable": (0.5, 0.2, 0.1),
+    "digits": (1.0, 0.5, 0.2),
+}  # held-out losses, for the steps to them
+
+
+class DegreePack(Pack[DegreeRun]):
+    """Product networks under way; those of one seed see the same inputs.
+
+    Args:
+        runs: of one `group`.
+        device: where they are.
+    """
+
+    def __init__(self, runs: Sequence[DegreeRun], device: torch.device) -> None:
+        self.network = runs[0].network
+        super().__init__(runs, [initial_parameters(self.network, run.seed) for run in runs], device)
+        seeds = {run.seed: run for run in runs}
+        self._tasks = {seed: make_task(run) for seed, run in seeds.items()}
+        self._held_out = {seed: held_out(run, self._tasks[seed]) for seed, run in seeds.items()}
+
+    def gradients(self) -> tuple[Tensor, Parameters]:
+        """Each model's loss [P] on its next batch, and the gradients of all parameters."""
+        drawn: dict[tuple[int, int], Examples] = {}
+        for run, step in zip(self.runs, self.steps, strict=True):
+            if (run.seed, step) not in drawn:
+                drawn[run.seed, step] = draw_batch(run, self._tasks[run.seed], step)
+        batches = [drawn[run.seed, step] for run, step in zip(self.runs, self.steps, strict=True)]
+        x_PBi = torch.stack([batch.inputs for batch in batches]).to(self.device)
+        y_PB = torch.stack([batch.labels for batch in batches]).to(self.device)
+        leaves = {name: value.detach().requires_grad_() for name, value in self.parameters.items()}
+        loss_P = _losses(forward(leaves, self.network, x_PBi), y_PB)
+        found = torch.autograd.grad(loss_P.sum(), list(leaves.values()))
+        return loss_P.detach(), dict(zip(leaves, found, strict=True))
+
+    def evaluate(self, model: int) -> Evaluation:
+        """Loss and accuracy on held-out examples."""
+        examples = self._held_out[self.runs[model].seed]
+        x_1Bi, y_1B = examples.inputs[None].to(self.device), examples.labels[None].to(self.device)
+        with torch.no_grad():
+            outputs_1Bo = forward(self.alone(model), self.network, x_1Bi)
+        accuracy = None
+        if not y_1B.is_floating_point():
+            accuracy = (outputs_1Bo.argmax(-1) == y_1B).double().mean().item()
+        return Evaluation(_losses(outputs_1Bo, y_1B).item(), accuracy)
+
+    def numbers(self, model: int, found: Evaluation, rows: Sequence[Sequence[float]]) -> dict[str, Any]:
+        """Steps to some losses, and the mean degree of the layers: of a mixture where it has settled."""
+        run = self.runs[model]
+        reached = {
+            f"steps_to_{threshold:g}": steps_to(threshold, rows) for threshold in THRESHOLDS[run.target]
+        }
+        return {
+            "mean_degree": mean_degrees(self.alone(model), self.network).mean().item(),
+            **{name: steps for name, steps in reached.items() if steps is not None},
+        }
+
+    def rearranged(self, models: Sequence[int] | None) -> None:
+        """Nothing hangs on who is in the pack."""
+
+
+def steps_to(threshold: float, rows: Sequence[Sequence[float]]) -> float | None:
+    """Training steps to a held-out loss, log-linear between two evaluations; None if it is not reached.
+
+    Args:
+        rows: of the history: step, training loss, rate, held-out loss, accuracy.
+    """
+    before: tuple[float, float] | None = None
+    for step, _, _, loss, _ in rows:
+        if loss <= threshold:
+            if before is None or before[1] <= loss:
+                return step
+            share = math.log(before[1] / threshold) / math.log(before[1] / loss)
+            return before[0] + share * (step - before[0])
+        before = step, loss
+    return None
+
+
+def _losses(outputs_PBo: Tensor, labels_PB: Tensor) -> Tensor:
+    """Each model's loss [P]: mean squared error for numbers, cross-entropy in nats for classes."""
+    if labels_PB.is_floating_point():
+        return (outputs_PBo[..., 0] - labels_PB).square().mean(1)
+    flat = functional.cross_entropy(outputs_PBo.flatten(0, 1), labels_PB.flatten(), reduction="none")
+    return flat.view(labels_PB.shape).mean(1)

@@ -1,0 +1,105 @@
+"""Packed product networks against the same network written plainly."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shapelaw.degrees import ProductShape
+from shapelaw.models.product_network import (
+    forward,
+    initial_parameters,
+    mean_degrees,
+    parameter_shapes,
+)
+
+networks = st.builds(
+    ProductShape,
+    degrees=st.lists(st.integers(2, 4), min_size=1, max_size=3).map(tuple),
+    width=st.integers(1, 6),
+    inputs=st.integers(1, 6),
+    outputs=st.integers(1, 3),
+    mixture=st.booleans(),
+)
+
+
+def norm(x: np.ndarray) -> np.ndarray:
+    """A vector with mean square 1."""
+    return x / np.sqrt((x**2).mean() + 1e-6)
+
+
+def plain(p: dict[str, torch.Tensor], n: ProductShape, x: np.ndarray) -> np.ndarray:
+    """One network at one input, as its docstring says."""
+    w = {name: value.numpy() for name, value in p.items()}
+    h = x @ w["embedding"] + w["embedding_bias"]
+    for place, degree in enumerate(n.degrees):
+        product = np.ones(n.width)
+        for k in range(degree):
+            factor = norm(h) @ w[f"layer{place}"][k] + w[f"layer{place}_bias"][k]
+            if n.mixture and k == degree - 1:
+                share = 1 / (1 + np.exp(-w["shares"][place]))
+                factor = 1 - share + share * factor
+            product = product * factor
+        h = h + norm(product) / np.sqrt(n.depth)
+    return norm(h) @ w["read_out"] + w["bias"]
+
+
+@given(networks, st.integers(0, 100))
+def test_a_pack_computes_each_network_as_written(n: ProductShape, seed: int) -> None:
+    every = [
+        {name: value.double() + 0.1 for name, value in initial_parameters(n, seed + model).items()}
+        for model in range(2)
+    ]
+    packed = {name: torch.stack([p[name] for p in every]) for name in every[0]}
+    x = np.random.default_rng(seed).standard_normal((2, 3, n.inputs))
+    found = forward(packed, n, torch.from_numpy(x)).numpy()
+    for model, p in enumerate(every):
+        for example in range(3):
+            np.testing.assert_allclose(
+                found[model, example], plain(p, n, x[model, example]), rtol=1e-9, atol=1e-9
+            )
+
+
+@given(networks)
+def test_parameters_are_counted(n: ProductShape) -> None:
+    sizes = {name: int(np.prod(shape)) for name, shape in parameter_shapes(n).items()}
+    assert sum(sizes.values()) == n.params
+    layers = sum(size for name, size in sizes.items() if name.startswith(("layer", "shares")))
+    assert layers == n.layer_params
+
+
+def test_equal_budgets_have_equal_layers() -> None:
+    sizes = {ProductShape((k,) * (12 // k), 32, 16, 1).params for k in (1, 2, 3, 4, 6)}
+    assert len(sizes) == 1
+
+
+def test_a_mixture_begins_half_way_and_is_between_its_degrees() -> None:
+    n = ProductShape((3, 3), 4, 4, 1, mixture=True)
+    p = {name: value[None] for name, value in initial_parameters(n, 0).items()}
+    assert mean_degrees(p, n).tolist() == [[2.5, 2.5]]
+    x = torch.from_numpy(np.random.default_rng(0).standard_normal((1, 5, 4))).float()
+    two = ProductShape((2, 2), 4, 4, 1)
+    without = {name: value for name, value in p.items() if name != "shares"}
+    for place in range(2):
+        without[f"layer{place}"] = without[f"layer{place}"][:, :2]
+        without[f"layer{place}_bias"] = without[f"layer{place}_bias"][:, :2]
+    p["shares"] = torch.full((1, 2), -50.0)
+    torch.testing.assert_close(forward(p, n, x), forward(without, two, x))
+    p["shares"] = torch.full((1, 2), 50.0)
+    whole = {name: value for name, value in p.items() if name != "shares"}
+    torch.testing.assert_close(forward(p, n, x), forward(whole, ProductShape((3, 3), 4, 4, 1), x))
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3, 4])
+def test_every_matrix_has_a_gradient(degree: int) -> None:
+    n = ProductShape((degree,) * (12 // degree), 16, 8, 1)
+    p = {name: value[None].requires_grad_() for name, value in initial_parameters(n, 0).items()}
+    x = torch.from_numpy(np.random.default_rng(0).standard_normal((1, 64, 8))).float()
+    forward(p, n, x).square().mean().backward()
+    for name, value in p.items():
+        assert value.grad is not None
+        if name.startswith("layer") and value.ndim == 4:
+            assert (value.grad.flatten(2).norm(dim=-1) > 1e-4).all(), name

@@ -1,0 +1,124 @@
+"""The degree study on tables whose truth is known."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from shapelaw.errors import UserError
+from shapelaw.studies.block_degree import analyse, losses_table, summary
+from shapelaw.studies.block_degree_analysis import check_runs, tune
+
+TRUE_LOSS = {1: 0.4, 2: 0.25, 3: 0.1, 4: 0.1}
+BEST_RATE = {1: 1e-2, 2: 3e-3, 3: 3e-3, 4: 1e-3}
+
+
+def table(seeds: int = 5, noise: float = 0.05) -> pd.DataFrame:
+    """Runs of degrees 1 to 4: degree 3 and 4 equally good, each degree with its own best rate."""
+    random = np.random.default_rng(0)
+    rows = []
+    for rank in (2, 8):
+        for degree, loss in TRUE_LOSS.items():
+            for rate in (1e-3, 3e-3, 1e-2):
+                off = abs(math.log(rate / BEST_RATE[degree]))
+                for seed in range(seeds):
+                    value = loss * rank**0.3 * math.exp(0.5 * off + noise * random.standard_normal())
+                    rows.append(
+                        {
+                            "target": "separable",
+                            "target_rank": rank,
+                            "degrees": ".".join([str(degree)] * (12 // degree)),
+                            "mixture": "False",
+                            "width": 32,
+                            "steps": 1000,
+                            "learning_rate": rate,
+                            "seed": seed,
+                            "loss": value,
+                            "steps_to_0.5": 100.0 * value,
+                            "steps_to_0.2": 500.0 * value if value < 0.2 else None,
+                        }
+                    )
+    return pd.DataFrame(rows)
+
+
+def test_every_degree_gets_its_best_rate_and_the_truth_is_found(tmp_path: Path) -> None:
+    table().to_csv(tmp_path / "runs.csv", index=False)
+    found = analyse(tmp_path / "runs.csv", tmp_path / "out")
+    verdicts = {(one.tuned.task.target_rank, one.tuned.name): one.verdict for one in found}
+    for rank in (2, 8):
+        assert verdicts[rank, "degree 1"] == verdicts[rank, "degree 2"] == "worse"
+        assert verdicts[rank, "degree 4"] == "no significant difference"
+    losses = pd.read_csv(tmp_path / "out" / "losses.csv").set_index(["target_rank", "network"])
+    for degree, loss in TRUE_LOSS.items():
+        row = losses.loc[(2, f"degree {degree}")]
+        assert row["learning_rate"] == BEST_RATE[degree]
+        assert row["low95"] < row["loss"] < row["high95"]
+        assert row["loss"] == pytest.approx(loss * 2**0.3, rel=0.1)
+        assert row["rates_at_edge"] == (5 if degree in (1, 4) else 0)
+    speed = pd.read_csv(tmp_path / "out" / "speed.csv").set_index(["target_rank", "network", "threshold"])
+    assert (2, "degree 1", 0.2) not in speed.index
+    assert speed.loc[(2, "degree 3", 0.2), "reached"] == 5
+    fit = json.loads((tmp_path / "out" / "fit.json").read_text())
+    assert fit["status"] == "converged"
+    assert len(fit["differences"]) == 6
+    assert "degree 1 against 3: loss times" in summary(found)
+    for figure in ("losses", "speed"):
+        assert (tmp_path / "out" / f"{figure}.svg").stat().st_size > 1000
+
+
+def test_no_loss_that_is_reported_chose_its_own_rate() -> None:
+    """With pure noise the best of three rates would look better than it is; a rate chosen on other seeds does not."""
+    random = np.random.default_rng(1)
+    biases = []
+    for _ in range(60):
+        runs = table(seeds=4)
+        runs["loss"] = np.exp(random.standard_normal(len(runs)) * 0.5)
+        biases += [one.log_loss.value for one in tune(check_runs(runs, "runs"))]
+    assert np.mean(biases) == pytest.approx(0, abs=4 * np.std(biases) / math.sqrt(len(biases)))
+
+
+def test_one_seed_is_no_comparison() -> None:
+    runs = table(seeds=1)
+    found = tune(check_runs(runs, "runs"))
+    assert losses_table(found)["low95"].isna().all()
+
+
+def test_a_diverged_run_is_counted_and_its_rate_not_chosen() -> None:
+    runs = table()
+    runs.loc[
+        (runs["learning_rate"] == 3e-3) & (runs["degrees"].str.startswith("3")) & (runs["seed"] == 0), "loss"
+    ] = None
+    tuned = {(one.task.target_rank, one.name): one for one in tune(check_runs(runs, "runs"))}
+    one = tuned[2, "degree 3"]
+    assert all(rate != 3e-3 for seed, rate in one.learning_rates.items() if seed)
+    assert math.isinf(one.losses[0])
+    assert len(one.log_losses) == 4
+
+
+def test_a_mixture_is_compared_with_e(tmp_path: Path) -> None:
+    runs = table()
+    mixed = runs[runs["degrees"] == "3.3.3.3"].copy()
+    mixed["mixture"] = "True"
+    mixed["mean_degree"] = 2.5 + 0.01 * mixed["seed"]
+    pd.concat([runs, mixed]).to_csv(tmp_path / "runs.csv", index=False)
+    analyse(tmp_path / "runs.csv", tmp_path / "out")
+    mixtures = pd.read_csv(tmp_path / "out" / "mixtures.csv")
+    assert (mixtures["network"] == "mixture of 2 and 3").all()
+    assert (mixtures["p_value_of_e"] < 1e-3).all()
+    assert mixtures["mean_degree"].iloc[0] == pytest.approx(2.52)
+
+
+def test_a_table_that_lacks_columns_is_told() -> None:
+    with pytest.raises(UserError, match="lacks learning_rate"):
+        check_runs(table().drop(columns="learning_rate"), "runs.csv")
+    with pytest.raises(UserError, match="no runs"):
+        check_runs(table().iloc[:0], "runs.csv")
+    wrong = table()
+    wrong.loc[3, "loss"] = 0.0
+    with pytest.raises(UserError, match="not above 0, in row 3"):
+        check_runs(wrong, "runs.csv")

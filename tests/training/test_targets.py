@@ -1,0 +1,79 @@
+"""Targets of known separation rank, checked by quadrature."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.polynomial.hermite_e import hermegauss
+
+from shapelaw.degrees import DegreeRun, ProductShape
+from shapelaw.training.targets import (
+    draw_batch,
+    draw_separable,
+    held_out,
+    load_digits,
+    make_task,
+    rank_within,
+    singular_values,
+)
+
+
+def values_and_weights(rank: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """A target of two inputs on a grid of Gauss-Hermite points [100, 100], and the points' weights."""
+    points, weights = hermegauss(100)
+    grid = np.stack(np.meshgrid(points, points, indexing="ij"), -1).reshape(-1, 2)
+    target = draw_separable(2, rank, seed)
+    exact = type(target)(target.directions.double(), target.phases.double(), target.scale)
+    return exact(torch.from_numpy(grid)).numpy().reshape(100, 100), weights / weights.sum()
+
+
+@given(st.integers(1, 6), st.integers(0, 1000))
+def test_variance_and_singular_values_are_those_of_the_function(rank: int, seed: int) -> None:
+    values, weights = values_and_weights(rank, seed)
+    joint = np.outer(weights, weights)
+    mean = (joint * values).sum()
+    assert (joint * (values - mean) ** 2).sum() == pytest.approx(1, abs=1e-5)
+    found = np.linalg.svd(np.sqrt(joint) * values, compute_uv=False)[:rank]
+    np.testing.assert_allclose(singular_values(draw_separable(2, rank, seed)), found, atol=2e-4)
+
+
+@given(st.integers(1, 40), st.integers(0, 100))
+def test_the_rank_within_an_error_falls_from_r_to_none(rank: int, seed: int) -> None:
+    target = draw_separable(16, rank, seed)
+    ranks = [rank_within(target, error) for error in (1e-9, 0.01, 0.1, 0.5, 1e6)]
+    assert ranks == sorted(ranks, reverse=True)
+    assert ranks[0] == rank
+    assert ranks[-1] == 0
+
+
+def run(seed: int, degree: int, target: str = "separable") -> DegreeRun:
+    """A small run."""
+    sizes = (64, 10, 0) if target == "digits" else (6, 1, 2)
+    network = ProductShape((degree,), 4, *sizes[:2])
+    return DegreeRun("block_degree", network, target, sizes[2], 10, seed, batch_size=5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("target", ["separable", "digits"])
+def test_batches_are_functions_of_seed_and_step(target: str) -> None:
+    def batch(seed: int, degree: int, step: int) -> torch.Tensor:
+        chosen = run(seed, degree, target)
+        return draw_batch(chosen, make_task(chosen), step).inputs
+
+    assert batch(0, 2, 3).shape == (5, 64 if target == "digits" else 6)
+    assert torch.equal(batch(0, 2, 3), batch(0, 3, 3))
+    assert not torch.equal(batch(0, 2, 3), batch(0, 2, 4))
+    assert not torch.equal(batch(0, 2, 3), batch(1, 2, 3))
+    one, other = run(0, 2, target), run(0, 3, target)
+    assert torch.equal(held_out(one, make_task(one)).labels, held_out(other, make_task(other)).labels)
+
+
+def test_no_image_is_in_both_halves_and_all_are_in_one() -> None:
+    digits = load_digits(0)
+    rows = [{tuple(row) for row in half.inputs.tolist()} for half in (digits.train, digits.test)]
+    assert not rows[0] & rows[1]
+    assert len(digits.train.labels) + len(digits.test.labels) == 1797
+    assert digits.train.inputs.std().item() == pytest.approx(1, abs=1e-3)
+    assert set(digits.test.labels.tolist()) == set(range(10))

@@ -1,0 +1,75 @@
+"""The degree study in the real Snakemake and the real MLflow store, from specs to tables."""
+
+import json
+from typing import Any
+
+import pandas as pd
+import pytest
+from project import Project
+
+STUDY = "block_degree"
+GRID: dict[str, Any] = {
+    "target_ranks": [2],
+    "degrees": [2, 3],
+    "mixtures": [3],
+    "matrices": 6,
+    "width": 8,
+    "inputs": 4,
+    "batch_size": 32,
+    "learning_rates": [0.01, 0.03],
+    "seeds": 2,
+    "steps": 60,
+    "evaluate_every": 20,
+}
+DIGITS = {**GRID, "target": "digits", "degrees": [3], "mixtures": [], "learning_rates": [0.01]}
+
+
+class DegreeProject(Project):
+    """A project with tiny product networks."""
+
+    def configure(self, **changes: Any) -> None:
+        super().configure(**{"studies": [STUDY], STUDY: [GRID, DIGITS], **changes})
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> DegreeProject:
+    """After a whole run."""
+    project = DegreeProject(tmp_path_factory.mktemp("degree"))
+    project.snakemake("--quiet", "rules")
+    return project
+
+
+def test_every_run_is_in_mlflow_and_in_the_tables(project: DegreeProject) -> None:
+    folder = project.folder / "results" / STUDY
+    runs = pd.read_parquet(folder / "runs.parquet")
+    assert len(runs) == 3 * 2 * 2 + 2
+    assert set(runs["status"]) == {"FINISHED"}
+    assert set(runs["degrees"]) == {"2.2.2", "3.3"}
+    assert runs.loc[runs["target"] == "digits", "accuracy"].between(0.1, 1).all()
+    assert runs.loc[runs["target"] == "separable", "loss"].between(0, 2).all()
+    mixed = runs["mixture"] == "True"
+    assert runs.loc[mixed, "mean_degree"].between(2, 3, inclusive="neither").all()
+    fit = json.loads((folder / "fit.json").read_text())
+    assert fit["status"] == "converged"
+    assert {row["network"] for row in fit["differences"]} == {"degree 2", "mixture of 2 and 3"}
+    assert len(pd.read_csv(folder / "losses.csv")) == 4
+
+
+def test_a_second_call_does_nothing_and_a_further_degree_trains_its_own(project: DegreeProject) -> None:
+    assert project.planned() == []
+    project.configure(**{STUDY: [{**GRID, "degrees": [1, 2, 3]}, DIGITS]})
+    planned = project.planned()
+    assert planned.count("take_packed") == 4
+    assert planned.count("train_packed") == 1
+    project.configure()
+
+
+def test_mistakes_of_a_grid_are_told_at_once(project: DegreeProject) -> None:
+    project.configure(**{STUDY: [{**GRID, "degrees": [4], "patterns": [[2, 3]], "inputs": 5}]})
+    done = project.snakemake("-n", ok=False)
+    project.configure()
+    for sentence in (
+        "block_degree.0.patterns has networks of 5 matrices, and block_degree.0.matrices is 6",
+        "block_degree.0: 6 matrices can't be layers of degree 4 each",
+    ):
+        assert sentence in done.stderr

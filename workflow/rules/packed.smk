@@ -1,0 +1,48 @@
+# Runs that are trained in packs, as one computation each, and leave a record each.
+rule train_packed:
+    output:
+        "results/packs/{study}/{pack}.json",
+    log:
+        "results/logs/train_packed/{study}/{pack}.log",
+    wildcard_constraints:
+        study=PACKED_STUDY,
+        pack="[0-9a-f]+",
+    conda:
+        "../../envs/shapelaw.yaml"
+    threads: EXECUTION.threads
+    resources:
+        gpu=min(EXECUTION.gpus, 1),
+        mem_mb=lambda wildcards, attempt: packed_job_resources(attempt).memory_mb,
+        runtime=lambda wildcards, attempt: packed_job_resources(attempt).minutes,
+    params:
+        specs=lambda wildcards: json.dumps([run.to_dict() for run in pack_of(wildcards)]),
+    message:
+        "training pack {wildcards.pack} of {wildcards.study}"
+    shell:
+        "ln -sf {wildcards.pack}.attempts {log} && echo \"== $(date '+%F %T') on $(hostname)\" >> {log}"
+        " && exec python $SCRIPTS/train_packed.py --specs {params.specs:q}"
+        " --checkpoints results/checkpoints/{wildcards.study} --out {output} --checkpoint-minutes $CHECKPOINT_MINUTES --wait-minutes $WAIT_MINUTES --threads {threads}"
+        " --tag config_hash=$CONFIG_HASH $SLURM_OPTIONS >> {log} 2>&1"
+
+
+rule take_packed:
+    input:
+        pack_path,
+    output:
+        spec="results/runs/{study}/{key}/spec.json",
+        history="results/runs/{study}/{key}/history.parquet",
+        summary="results/runs/{study}/{key}/summary.json",
+    log:
+        "results/logs/train/{study}/{key}.log",
+    wildcard_constraints:
+        study=PACKED_STUDY,
+    localrule: True
+    conda:
+        "../../envs/shapelaw.yaml"
+    params:
+        digest=lambda wildcards: run_of(wildcards).digest,
+    message:
+        "taking the record of {wildcards.key}"
+    shell:
+        "python $SCRIPTS/take_record.py --checkpoints results/checkpoints/{wildcards.study}/{wildcards.key}"
+        " --digest {params.digest} --pack {input} --out results/runs/{wildcards.study}/{wildcards.key} 2>&1 | tee {log}"
