@@ -16,6 +16,7 @@ FLOORS = [
         "files",
         "shapes",
         "memorizers",
+        "rank_grids",
         "runs",
         "sections",
         "config",

@@ -18,8 +18,16 @@ from pydantic import ValidationError
 
 from shapelaw.errors import UserError
 from shapelaw.memorizers import MemorizationRun, Memorizer, check_memorization_run
+from shapelaw.rank_grids import rank_problems
 from shapelaw.runs import Training
-from shapelaw.sections import MEMORIZATION_STUDIES, Config, MemorizationGrid, MemorizationStudy
+from shapelaw.sections import (
+    MEMORIZATION_STUDIES,
+    RANK_STUDY,
+    Config,
+    MemorizationGrid,
+    MemorizationStudy,
+    RankGrids,
+)
 from shapelaw.shapes import shape_problems
 
 SOURCE_KINDS = ("wiki", "gensim", "folder", "huggingface")
@@ -80,6 +88,11 @@ def training_of(config: Config) -> Training:
     return Training(**config.training.model_dump())
 
 
+def rank_grids(config: Config) -> RankGrids:
+    """What the study `separation_rank` measures."""
+    return RankGrids(**{name: getattr(config, name) for name in RankGrids.model_fields})
+
+
 def _cross_problems(config: Config, root: Path) -> list[str]:
     """What no single key shows."""
     problems = [problem for source in config.corpus.sources for problem in _source_problems(source, root)]
@@ -120,6 +133,8 @@ def _cross_problems(config: Config, root: Path) -> list[str]:
     for name in config.studies:
         if name in MEMORIZATION_STUDIES:
             problems += _memorization_problems(config, name)
+    if RANK_STUDY in config.studies:
+        problems += rank_problems(rank_grids(config))
     return problems
 
 

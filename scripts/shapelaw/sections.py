@@ -13,8 +13,9 @@ Sizes = Annotated[list[Count], Field(min_length=1)]
 MemorizationStudy = Literal[
     "memorization_heads", "memorization_context", "memorization_head_dim", "memorization_saturation"
 ]
-Study = Literal["depth_width", MemorizationStudy]
+Study = Literal["depth_width", MemorizationStudy, "separation_rank"]
 MEMORIZATION_STUDIES: tuple[MemorizationStudy, ...] = get_args(MemorizationStudy)
+RANK_STUDY = "separation_rank"  # trains nothing, so has no runs
 _WORDS = {"true": True, "false": False, "null": None}
 
 
@@ -146,6 +147,52 @@ class MemorizationGrid(_Model):
     to_the_end: bool = Field(False, description="go on when everything is memorized")
 
 
+class RankGrid(_Model):
+    """All combinations of its lists: networks of linearized attention whose separation rank is measured."""
+
+    depth: Sizes
+    width: Sizes
+    tokens: Sizes = Field(description="N, even")
+    heads: Sizes = [1]
+    attention_dim: Annotated[list[Count | None], Field(min_length=1)] = Field(
+        [None], description="d_a of a head; null is width / heads"
+    )
+    embedding_rank: Annotated[list[Count | None], Field(min_length=1)] = Field(
+        [None], description="r; null is the width"
+    )
+    positional_rank: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)] = Field(
+        [0], description="r_e; 0 is no positions"
+    )
+    residual: Annotated[list[bool], Field(min_length=1)] = [False]
+    seconds: float = Field(10.0, gt=0, description="of one core, for each; a larger rank gets bounds")
+
+
+class DegreeGrid(_Model):
+    """Networks of blocks of degree k at equal budgets."""
+
+    blocks: Literal["product", "attention"] = Field(
+        description="element-wise products of k maps of all inputs, or blocks like linearized attention"
+    )
+    width: Sizes
+    budget: Sizes = Field(
+        description="matrices of width x width; a block has k, or k + 1 with W_O of attention"
+    )
+    degrees: Sizes = [1, 2, 3, 4, 5, 6]
+    tokens: Sizes = Field([2], description="N, even; of attention")
+    heads: Sizes = Field([1], description="of attention of degree 3 and more")
+    seconds: float = Field(10.0, gt=0, description="of one core, for each; a larger rank gets bounds")
+
+
+class RankGrids(_Model):
+    """The study `separation_rank`: exact ranks of linearized attention, and of blocks of other degrees."""
+
+    separation_rank: list[RankGrid] = []
+    degree_budget: list[DegreeGrid] = []
+    fractional_degree: list[DegreeGrid] = Field(
+        [], description="blocks of these degrees mixed, in every order"
+    )
+
+
 class Config(_Model):
     """A whole config, scale and overrides together."""
 
@@ -158,6 +205,9 @@ class Config(_Model):
     memorization_context: list[MemorizationGrid] = []
     memorization_head_dim: list[MemorizationGrid] = []
     memorization_saturation: list[MemorizationGrid] = []
+    separation_rank: list[RankGrid] = []
+    degree_budget: list[DegreeGrid] = []
+    fractional_degree: list[DegreeGrid] = []
     tracking: Tracking = Tracking()
     execution: Execution = Execution()
 
