@@ -1,12 +1,12 @@
 """The figures of the exact separation ranks: against depth, width, embedding rank, heads, tokens; and of degrees.
 
-Filled marks are exact; hollow triangles are lower bounds.
+Circles are exact, triangles are lower bounds.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -23,7 +23,7 @@ from shapelaw.theory.rank_formulas import one_head
 
 LOG3_RANK = "$\\log_3$ of the separation rank"
 _LINE_DEPTHS = 3  # drawn beyond the deepest that was measured
-_MOST_PANELS = 9
+_MOST_PANELS, _MOST_BUDGETS = 9, 4
 
 
 def depth_figure(ranks: pd.DataFrame) -> Figure:
@@ -60,7 +60,7 @@ def depth_figure(ranks: pd.DataFrame) -> Figure:
             axis.set_ylabel(LOG3_RANK)
             axis.set_title(title)
             axis.xaxis.set_major_locator(MaxNLocator(integer=True))
-            axis.legend(loc="upper left")
+            axis.legend(loc="lower right")
         _keys(figure, "closed form", "thick ticks: the threshold $\\log_3 d$ of each width")
         return figure
 
@@ -126,8 +126,8 @@ def heads_figure(ranks: pd.DataFrame) -> Figure:
 
 
 def tokens_figure(ranks: pd.DataFrame) -> Figure:
-    """The rank against the number of tokens N, one head, a line a depth and width."""
-    mine = _whole(ranks[ranks["heads"] == 1])
+    """The rank against the number of tokens N, one head, two layers and more, a line a depth and width."""
+    mine = _whole(ranks[(ranks["heads"] == 1) & (ranks["depth"] > 1)])
 
     def series() -> Iterable[tuple[str, pd.DataFrame]]:
         for (depth, width), group in mine.groupby(["depth", "width"]):
@@ -186,25 +186,44 @@ def degree_figure(degrees: pd.DataFrame) -> Figure:
             _degree_panel(
                 axes[divmod(place, columns)], degrees[at], name + (f", H = {heads}" if heads > 1 else "")
             )
-        _keys(figure, last=Line2D([], [], color=INK, linestyle="--", label="ln(k) / k, scaled at k = 3"))
+        part = Line2D(
+            [], [], color=INK, marker="o", linestyle="", markerfacecolor="white", label="budget not filled"
+        )
+        note = Line2D([], [], color=INK, linestyle="--", label="ln(k) / k, scaled at k = 3")
+        _keys(figure, last=[part, note])
         return figure
 
 
 def _degree_panel(axis: Axes, mine: pd.DataFrame, title: str) -> None:
-    budgets = sorted(mine["budget"].unique())
+    budgets = _telling_budgets(mine)
     colors = ordered_colors(budgets)
     for budget in budgets:
         group = mine[mine["budget"] == budget].sort_values("degree")
-        _points(axis, group, "degree", colors[budget], f"B = {budget}")
-        axis.plot(group["degree"], group["log3_rank"], color=colors[budget], linewidth=0.8)
+        axis.plot(
+            group["degree"], group["log3_rank"], color=colors[budget], linewidth=0.8, label=f"B = {budget}"
+        )
+        for full, face in ((True, colors[budget]), (False, "white")):
+            for exact, marker in ((True, "o"), (False, "^")):
+                part = group[((group["unused"] == 0) == full) & ((group["status"] == "exact") == exact)]
+                axis.plot(
+                    part["degree"], part["log3_rank"], marker, color=colors[budget], markerfacecolor=face
+                )
     largest = mine[mine["budget"] == budgets[-1]].set_index("degree")["log3_rank"]
     if 3 in largest:
         k = np.linspace(1, mine["degree"].max(), 60)
         axis.plot(k, np.log(k) / k / (math.log(3) / 3) * largest[3], color=INK, linestyle="--", linewidth=0.9)
+    axis.set_ylim(0, 1.4 * mine.loc[mine["budget"].isin(budgets), "log3_rank"].max())
     axis.set_xlabel("degree k of a block")
     axis.set_ylabel(LOG3_RANK)
     axis.set_title(title)
-    axis.legend(ncols=2, title="matrices", title_fontsize=7)
+    axis.legend(ncols=2, loc="upper right")
+
+
+def _telling_budgets(mine: pd.DataFrame) -> list[int]:
+    """At most four: those that most degrees fill to the last matrix, of these the largest."""
+    full = mine[mine["unused"] == 0].groupby("budget").size()
+    order = sorted(mine["budget"].unique(), key=lambda budget: (full.get(budget, 0), budget), reverse=True)
+    return sorted(int(budget) for budget in order[:_MOST_BUDGETS])
 
 
 def _whole(ranks: pd.DataFrame) -> pd.DataFrame:
@@ -287,7 +306,7 @@ _plain: Callable[[float, int], str] = lambda value, _: f"{value:g}"  # noqa: E73
 
 
 def _keys(
-    figure: Figure, line: str | None = None, note: str | None = None, last: Line2D | None = None
+    figure: Figure, line: str | None = None, note: str | None = None, last: Sequence[Line2D] = ()
 ) -> None:
     handles = [
         Line2D([], [], color=INK, marker="o", linestyle="", label="exact"),
@@ -297,8 +316,7 @@ def _keys(
         handles.append(Line2D([], [], color=INK, linestyle=":", label=line))
     if note:
         handles.append(Line2D([], [], linestyle="", label=note))
-    if last is not None:
-        handles.append(last)
+    handles += last
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
 
 

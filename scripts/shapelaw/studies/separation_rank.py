@@ -128,11 +128,10 @@ def summary(analysis: Analysis) -> str:
             f"{row['violated']}, open {row['open']}; from {row['least_distance']:.3g} to "
             f"{row['largest_distance']:.3g} powers of 3 away."
         )
-    for row in analysis.tables["degree_ranking"].to_dict("records"):
-        lines.append(
-            f"{row['blocks']}, d = {row['width']}, N = {row['tokens']}, {row['budget']} matrices: the largest rank has "
-            f"degree {row['largest_rank']}, the largest total degree {row['largest_total_degree']}."
-        )
+    for group, mine in analysis.tables["degree_ranking"].groupby(degree_tables.GROUP[:-1], sort=True):
+        blocks, width, tokens, _ = group
+        winners = "; ".join(f"{one['largest_rank']} at {one['budget']}" for one in mine.to_dict("records"))
+        lines.append(f"{blocks}, d = {width}, N = {tokens}: degree of largest rank by matrices: {winners}.")
     return "\n".join(lines)
 
 
