@@ -81,10 +81,19 @@ def asked_of(grids: RankGrids) -> list[Asked]:
 
 
 def attention_sizes(grid: RankGrid) -> list[AttentionSizes]:
-    """All combinations."""
+    """All combinations; null for what is the default anyway, so that a network is measured once."""
     return [
-        AttentionSizes(*values)
-        for values in itertools.product(
+        AttentionSizes(
+            depth,
+            width,
+            tokens,
+            heads,
+            None if inner is not None and inner * heads == width else inner,
+            None if rank == width else rank,
+            places,
+            residual,
+        )
+        for depth, width, tokens, heads, inner, rank, places, residual in itertools.product(
             grid.depth,
             grid.width,
             grid.tokens,

@@ -220,6 +220,18 @@ def test_digests_name_networks():
     assert len({digest(one), *map(digest, others), digest(DegreeSizes("product", (3, 2), 4, 2, 1))}) == 4
 
 
+def test_a_default_that_is_written_out_is_the_same_network():
+    grid = {
+        "depth": [2],
+        "width": [4],
+        "tokens": [8],
+        "embedding_rank": [None, 4],
+        "attention_dim": [None, 4],
+    }
+    (one,) = asked_of(RankGrids(separation_rank=[grid]))
+    assert one.sizes == AttentionSizes(2, 4, 8, 1, None, None, 0, False)
+
+
 def test_equal_parameters_of_a_budget():
     for one in asked_of(RankGrids(**GRIDS)):
         if isinstance(one.sizes, DegreeSizes):

@@ -111,6 +111,12 @@ def memorizer_pack_resources(attempt):
     return memorizer_resources(packs, EXECUTION.flops_per_second, EXECUTION.gpus, JOB_MINUTES, attempt)
 
 
+def rank_minutes(wildcards, attempt):
+    """Enough for every network that takes all of its time, and for starting; what was measured is kept."""
+    seconds = 300 + sum(one.seconds for one in asked_of(rank_grids(CONFIG)))
+    return min(JOB_MINUTES, round(seconds * attempt / 60))
+
+
 def pack_of(wildcards):
     """The runs of a pack; a sentence when the config has no such pack."""
     packs = PACKS.get(wildcards.study, {})

@@ -17,16 +17,10 @@ RANK_FIGURES = {
     "rank_residual": "theorems 5 and 6 of the depth-width paper",
     "degree": "section 1.2 of the note on building blocks",
 }
-RANK_MB, RANK_SECONDS = 6000, 300  # of the largest grids; of starting
+RANK_MB = 6000  # of the largest grids
 STUDY_RESULTS[RANK_STUDY] = [
     f"results/{RANK_STUDY}/{table}.{ending}" for table in RANK_TABLES for ending in ("csv", "md", "tex")
 ] + [f"results/{RANK_STUDY}/{figure}.{ending}" for figure in RANK_FIGURES for ending in ("svg", "png")]
-
-
-def rank_minutes(wildcards, attempt):
-    """Enough for every network that takes all of its time, up to the longest job; what was measured is kept."""
-    seconds = RANK_SECONDS + sum(one.seconds for one in asked_of(rank_grids(CONFIG)))
-    return min(JOB_MINUTES, round(seconds * attempt / 60))
 
 
 localrules:

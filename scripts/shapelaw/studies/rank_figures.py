@@ -206,7 +206,12 @@ def _degree_panel(axis: Axes, mine: pd.DataFrame, title: str) -> None:
             for exact, marker in ((True, "o"), (False, "^")):
                 part = group[((group["unused"] == 0) == full) & ((group["status"] == "exact") == exact)]
                 axis.plot(
-                    part["degree"], part["log3_rank"], marker, color=colors[budget], markerfacecolor=face
+                    part["degree"],
+                    part["log3_rank"],
+                    marker,
+                    color=colors[budget],
+                    markerfacecolor=face,
+                    zorder=3 + full,
                 )
     largest = mine[mine["budget"] == budgets[-1]].set_index("degree")["log3_rank"]
     if 3 in largest:
