@@ -24,6 +24,7 @@ from shapelaw.theory.rank_formulas import one_head
 LOG3_RANK = "$\\log_3$ of the separation rank"
 _LINE_DEPTHS = 3  # drawn beyond the deepest that was measured
 _MOST_PANELS, _MOST_BUDGETS = 9, 4
+_MOST_INSIDE = 4  # lines whose legend finds room in the axes
 
 
 def depth_figure(ranks: pd.DataFrame) -> Figure:
@@ -60,7 +61,7 @@ def depth_figure(ranks: pd.DataFrame) -> Figure:
             axis.set_ylabel(LOG3_RANK)
             axis.set_title(title)
             axis.xaxis.set_major_locator(MaxNLocator(integer=True))
-            axis.legend(loc="lower right")
+            axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
         _keys(figure, "closed form", "thick ticks: the threshold $\\log_3 d$ of each width")
         return figure
 
@@ -256,7 +257,7 @@ def _regimes(axis: Axes, width: int, last: int) -> None:
     ):
         if len(places):
             axis.plot(places, bound, color=ACCENT, linestyle=dashes, marker="_", linewidth=0.9,
-                      label=f"{name} (d = {width})")  # fmt: skip
+                      label=f"{name}\n(d = {width})")  # fmt: skip
 
 
 def _points(
@@ -281,7 +282,10 @@ def _lines(
     if y == "rank":
         axis.set_yscale("log")
     axis.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axis.legend()
+    if len(drawn) > _MOST_INSIDE:
+        axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    else:
+        axis.legend()
 
 
 def _single(
