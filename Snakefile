@@ -21,6 +21,7 @@ sys.path.insert(0, str(BASE / "scripts"))
 from shapelaw.config import load_config
 from shapelaw.errors import UserError
 from shapelaw.plan import job_environment, runs_of
+from shapelaw.sections import RANK_STUDY
 
 
 configfile: str(BASE / "config.yaml")
@@ -28,7 +29,7 @@ configfile: str(BASE / "config.yaml")
 
 try:
     CONFIG = load_config(config, BASE / "workflow" / "scales", Path.cwd())
-    RUNS = {study: runs_of(CONFIG, study, BASE) for study in CONFIG.studies}
+    RUNS = {study: runs_of(CONFIG, study, BASE) for study in CONFIG.studies if study != RANK_STUDY}
 except UserError as error:
     sys.exit(str(error))  # the sentences alone, no traceback
 
@@ -70,6 +71,7 @@ include: "workflow/rules/packed.smk"
 include: "workflow/rules/memorization.smk"
 include: "workflow/rules/block_degree.smk"
 include: "workflow/rules/extras.smk"
+include: "workflow/rules/separation_rank.smk"
 include: "workflow/rules/track.smk"
 include: "workflow/rules/plan.smk"
 

@@ -101,7 +101,7 @@ def parser() -> argparse.ArgumentParser:
     product = found.add_argument_group("product network")
     add = product.add_argument
     add("--product", action="store_true", help="layers are element-wise products of linear maps")
-    add("--degree", type=int, help="k, linear maps a layer")
+    add("--degree", type=int, nargs="+", metavar="K", help="k, linear maps a layer; or one k for each layer")
     add("--mixing", action="store_true", help="tokens stay apart and are mixed by sums in every layer")
     add("--token-dim", type=int, help="numbers of a token (default: d)")
     measuring = found.add_argument_group("measuring")
@@ -153,7 +153,7 @@ def network_of(given: argparse.Namespace) -> LinearAttention | ProductNetwork:
         if given.degree is None:
             raise UserError("A product network needs its degree: give --degree k.")
         return ProductNetwork(
-            given.degree,
+            given.degree[0] if len(given.degree) == 1 else tuple(given.degree),
             given.depth,
             given.width,
             given.tokens,

@@ -17,6 +17,7 @@ FLOORS = [
         "shapes",
         "degrees",
         "memorizers",
+        "rank_grids",
         "runs",
         "sections",
         "config",

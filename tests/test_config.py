@@ -12,12 +12,13 @@ import yaml
 from pydantic import BaseModel
 from small import PYTHON, REPOSITORY, SCRIPTS
 
-from shapelaw.config import load_config
+from shapelaw.config import load_config, rank_grids
 from shapelaw.errors import UserError
 from shapelaw.memorizers import MemorizationRun
 from shapelaw.plan import cost_of, runs_of
+from shapelaw.rank_grids import asked_of
 from shapelaw.runs import run_from_dict, run_to_dict, spec_from_dict, spec_to_dict
-from shapelaw.sections import MEMORIZATION_STUDIES, Config
+from shapelaw.sections import MEMORIZATION_STUDIES, RANK_STUDY, Config
 
 SCALES = REPOSITORY / "workflow" / "scales"
 SCALE_NAMES = ["demo", "gpu", "laptop", "paper"]
@@ -70,6 +71,15 @@ def test_every_scale_has_every_memorization_study(scale: str, study: str) -> Non
     assert len(runs) >= 2
     assert all(run.key == key and spec_from_dict(spec_to_dict(run)) == run for key, run in runs.items())
     assert cost_of(runs.values(), 1e14).flops > 0
+
+
+@pytest.mark.parametrize("scale", SCALE_NAMES)
+def test_every_scale_has_separation_ranks(scale: str) -> None:
+    config = load_config(shipped(scale=scale), SCALES)
+    asked = asked_of(rank_grids(config))
+    assert {one.table for one in asked} == {"ranks", "degree_budget", "fractional_degree"}
+    assert len(asked) > 400
+    assert RANK_STUDY in config.studies
 
 
 def test_scale_paper_is_the_memorization_papers_grid() -> None:
@@ -162,6 +172,28 @@ def test_one_changed_width_changes_one_run() -> None:
         ({"depth_width": {"vocab_size": 100}}, ["depth_width.vocab_size is 100", "257"]),
         ({"execution": {"gpus": -1}}, ["execution.gpus is -1"]),
         ({"execution": {"models_per_pack": 0}}, ["execution.models_per_pack is 0"]),
+        (
+            {"separation_rank": [{"depth": [1], "width": [2], "tokens": [2], "residual": ["maybe"]}]},
+            ["separation_rank.0.residual.0 is 'maybe'"],
+        ),
+        (
+            {
+                "separation_rank": [{"depth": [0], "width": [2], "tokens": [2]}],
+                "degree_budget": [{"block": "product", "width": [2], "budget": [3]}],
+            },
+            ["separation_rank.0.depth.0 is 0", "degree_budget.0.block is not a key (did you mean blocks?)"],
+        ),
+        (
+            {
+                "separation_rank": [
+                    {"depth": [1], "width": [3], "tokens": [2], "embedding_rank": [4], "heads": [2]}
+                ]
+            },
+            [
+                "separation_rank.0: width 3 is not divisible by 2 heads",
+                "embedding_rank is 4, above the width 3",
+            ],
+        ),
         ({"memorization_heads": []}, ["memorization_heads is empty; give it a list of grids"]),
         (
             {"memorization_heads": [{"heads": [0, 4], "examples": [-3]}]},

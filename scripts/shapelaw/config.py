@@ -19,8 +19,17 @@ from pydantic import ValidationError
 from shapelaw.degrees import DIGITS, DegreeRun, ProductShape, check_degree_run, layers_of_budget
 from shapelaw.errors import UserError
 from shapelaw.memorizers import MemorizationRun, Memorizer, check_memorization_run
+from shapelaw.rank_grids import rank_problems
 from shapelaw.runs import Training
-from shapelaw.sections import MEMORIZATION_STUDIES, Config, DegreeGrid, MemorizationGrid, MemorizationStudy
+from shapelaw.sections import (
+    MEMORIZATION_STUDIES,
+    RANK_STUDY,
+    Config,
+    DegreeGrid,
+    MemorizationGrid,
+    MemorizationStudy,
+    RankGrids,
+)
 from shapelaw.shapes import shape_problems
 
 SOURCE_KINDS = ("wiki", "gensim", "folder", "huggingface")
@@ -81,6 +90,11 @@ def training_of(config: Config) -> Training:
     return Training(**config.training.model_dump())
 
 
+def rank_grids(config: Config) -> RankGrids:
+    """What the study `separation_rank` measures."""
+    return RankGrids(**{name: getattr(config, name) for name in RankGrids.model_fields})
+
+
 def _cross_problems(config: Config, root: Path) -> list[str]:
     """What no single key shows."""
     problems = [
@@ -137,6 +151,8 @@ def _cross_problems(config: Config, root: Path) -> list[str]:
             problems += _memorization_problems(config, name)
     if "block_degree" in config.studies:
         problems += _degree_problems(config)
+    if RANK_STUDY in config.studies:
+        problems += rank_problems(rank_grids(config))
     return problems
 
 

@@ -14,11 +14,12 @@ MemorizationStudy = Literal[
     "memorization_heads", "memorization_context", "memorization_head_dim", "memorization_saturation"
 ]
 PackedStudy = Literal[MemorizationStudy, "block_degree"]
-Study = Literal["depth_width", PackedStudy]
+Study = Literal["depth_width", PackedStudy, "separation_rank"]
 AssumptionModel = Literal["vit", "bert", "decoder", "gpt2", "vit_base"]
 Extra = Literal["assumptions", "relu"]
 MEMORIZATION_STUDIES: tuple[MemorizationStudy, ...] = get_args(MemorizationStudy)
 PACKED_STUDIES: tuple[PackedStudy, ...] = get_args(PackedStudy)  # whose runs are trained in packs
+RANK_STUDY = "separation_rank"  # trains nothing, so has no runs
 _WORDS = {"true": True, "false": False, "null": None}
 
 
@@ -188,6 +189,52 @@ class DegreeGrid(_Model):
     evaluate_every: Count = Field(100, description="steps between two held-out losses")
 
 
+class RankGrid(_Model):
+    """All combinations of its lists: networks of linearized attention whose separation rank is measured."""
+
+    depth: Sizes
+    width: Sizes
+    tokens: Sizes = Field(description="N, even")
+    heads: Sizes = [1]
+    attention_dim: Annotated[list[Count | None], Field(min_length=1)] = Field(
+        [None], description="d_a of a head; null is width / heads"
+    )
+    embedding_rank: Annotated[list[Count | None], Field(min_length=1)] = Field(
+        [None], description="r; null is the width"
+    )
+    positional_rank: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)] = Field(
+        [0], description="r_e; 0 is no positions"
+    )
+    residual: Annotated[list[bool], Field(min_length=1)] = [False]
+    seconds: float = Field(10.0, gt=0, description="of one core, for each; a larger rank gets bounds")
+
+
+class BlockGrid(_Model):
+    """Networks of blocks of degree k at equal budgets."""
+
+    blocks: Literal["product", "attention"] = Field(
+        description="element-wise products of k maps of all inputs, or blocks like linearized attention"
+    )
+    width: Sizes
+    budget: Sizes = Field(
+        description="matrices of width x width; a block has k, or k + 1 with W_O of attention"
+    )
+    degrees: Sizes = [1, 2, 3, 4, 5, 6]
+    tokens: Sizes = Field([2], description="N, even; of attention")
+    heads: Sizes = Field([1], description="of attention of degree 3 and more")
+    seconds: float = Field(10.0, gt=0, description="of one core, for each; a larger rank gets bounds")
+
+
+class RankGrids(_Model):
+    """The study `separation_rank`: exact ranks of linearized attention, and of blocks of other degrees."""
+
+    separation_rank: list[RankGrid] = []
+    degree_budget: list[BlockGrid] = []
+    fractional_degree: list[BlockGrid] = Field(
+        [], description="blocks of these degrees mixed, in every order"
+    )
+
+
 class Config(_Model):
     """A whole config, scale and overrides together."""
 
@@ -203,6 +250,9 @@ class Config(_Model):
     memorization_head_dim: list[MemorizationGrid] = []
     memorization_saturation: list[MemorizationGrid] = []
     block_degree: list[DegreeGrid] = []
+    separation_rank: list[RankGrid] = []
+    degree_budget: list[BlockGrid] = []
+    fractional_degree: list[BlockGrid] = []
     tracking: Tracking = Tracking()
     execution: Execution = Execution()
 

@@ -1,5 +1,7 @@
 """The analysed networks written out token by token with Python's integers, as their papers' equations have them."""
 
+import math
+
 
 def times(matrix, vector, prime):
     return [sum(int(a) * b for a, b in zip(row, vector, strict=True)) % prime for row in matrix]
@@ -36,5 +38,37 @@ def plain_product(tokens, weights, prime):
                     moved = [a + b for a, b in zip(moved, mixed, strict=True)]
                 product = [a * b % prime for a, b in zip(product, moved, strict=True)]
             found.append(product)
+        tokens = found
+    return tokens
+
+
+def plain_degree_attention(tokens, blocks, heads, prime):
+    """Blocks of degree k, head by head, as the definition of `shapelaw.theory.degree_attention` has them."""
+    for block in blocks:
+        moved = [[times(weights, x, prime) for weights in block.maps] for x in tokens]
+        degree, d, found = len(block.maps), len(tokens[0]), []
+        values = [
+            [math.prod(row[place] for row in [maps[0], *maps[3:]]) % prime for place in range(d)]
+            for maps in moved
+        ]
+        pooled = [sum(column) % prime for column in zip(*values, strict=True)]
+        for i in range(len(tokens)):
+            if degree == 1:
+                mixed = pooled
+            elif degree == 2:
+                mixed = [q * s % prime for q, s in zip(moved[i][1], pooled, strict=True)]
+            else:
+                mixed = []
+                for head in range(heads):
+                    part = slice(head * d // heads, (head + 1) * d // heads)
+                    weights = [
+                        sum(q * k for q, k in zip(moved[i][2][part], maps[1][part], strict=True)) % prime
+                        for maps in moved
+                    ]
+                    columns = zip(*(row[part] for row in values), strict=True)
+                    mixed += [
+                        sum(w * v for w, v in zip(weights, column, strict=True)) % prime for column in columns
+                    ]
+            found.append(times(block.output, mixed, prime))
         tokens = found
     return tokens

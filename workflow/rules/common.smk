@@ -6,6 +6,7 @@ from functools import cache
 
 from snakemake.exceptions import WorkflowError
 
+from shapelaw.config import rank_grids
 from shapelaw.failures import failures
 from shapelaw.jobs import (
     LEVELS,
@@ -18,8 +19,9 @@ from shapelaw.jobs import (
     packs_of,
 )
 from shapelaw.plan import cost_of
+from shapelaw.rank_grids import asked_of
 from shapelaw.runs import run_to_dict
-from shapelaw.sections import PACKED_STUDIES
+from shapelaw.sections import PACKED_STUDIES, RANK_STUDY
 
 GPT2_VOCAB_SIZE = 50257
 LANGUAGE_RUNS = {study: runs for study, runs in RUNS.items() if study not in PACKED_STUDIES}
@@ -107,6 +109,12 @@ def packed_job_resources(attempt):
     return packed_resources(packs, EXECUTION.flops_per_second, EXECUTION.gpus, JOB_MINUTES, attempt)
 
 
+def rank_minutes(wildcards, attempt):
+    """Enough for every network that takes all of its time, and for starting; what was measured is kept."""
+    seconds = 300 + sum(one.seconds for one in asked_of(rank_grids(CONFIG)))
+    return min(JOB_MINUTES, round(seconds * attempt / 60))
+
+
 def pack_of(wildcards):
     """The runs of a pack; a sentence when the config has no such pack."""
     packs = PACKS.get(wildcards.study, {})
@@ -170,6 +178,12 @@ def assumptions_options():
 def costs(wildcards):
     """One line a study."""
     lines = []
+    if RANK_STUDY in CONFIG.studies:
+        asked = asked_of(rank_grids(CONFIG))
+        lines.append(
+            f"{RANK_STUDY}: {len(asked)} separation ranks, nothing trained, at most"
+            f" {sum(one.seconds for one in asked) / 3600:.2g} hours of one core"
+        )
     for study, runs in RUNS.items():
         rate = EXECUTION.flops_per_second
         if study in PACKED_RUNS:

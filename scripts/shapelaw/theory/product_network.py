@@ -16,7 +16,7 @@ import numpy as np
 from shapelaw.errors import UserError
 from shapelaw.theory.finite_field import Residues, add, matmul, random_residues, reduce, transpose
 from shapelaw.theory.graded_dimensions import matched, multiset, symmetric_power
-from shapelaw.theory.token_halves import Halves, check_output, check_whole_numbers
+from shapelaw.theory.token_halves import Halves, check_degrees, check_output, check_whole_numbers
 
 BLOCK = 2**16  # numbers of an array in one pass
 MOST_DEGREES = 2000  # above, the bound is not summed degree by degree
@@ -27,7 +27,7 @@ class ProductNetwork:
     """A network of element-wise products, what it reads, and the number of it that is looked at.
 
     Attributes:
-        degree_of_layer: k.
+        degree_of_layer: k, or one k for each layer, the first layer's first.
         depth: L.
         width: of every layer, and with mixing of every token.
         tokens: N, even; numbers of the input where `token_dim` is 1.
@@ -38,7 +38,7 @@ class ProductNetwork:
         entry: of that output, from 1.
     """
 
-    degree_of_layer: int
+    degree_of_layer: int | tuple[int, ...]
     depth: int
     width: int
     tokens: int = 2
@@ -49,11 +49,11 @@ class ProductNetwork:
     entry: int = 1
 
     def __post_init__(self) -> None:
-        if self.degree_of_layer < 1:
-            raise UserError(f"The degree k = {self.degree_of_layer} of a layer must be at least 1.")
+        check_whole_numbers(depth=self.depth)
+        if len(self.degrees) != self.depth:
+            raise UserError(f"{len(self.degrees)} degrees for {self.depth} layers: give one, or one a layer.")
+        check_degrees(self.degrees)
         check_whole_numbers(
-            degree=self.degree_of_layer,
-            depth=self.depth,
             width=self.width,
             tokens=self.tokens,
             token_dim=self.token_dim,
@@ -66,24 +66,30 @@ class ProductNetwork:
         check_output(self.position, self.tokens, self.entry, self.width)
 
     @property
+    def degrees(self) -> tuple[int, ...]:
+        """k of each layer."""
+        k = self.degree_of_layer
+        return k if isinstance(k, tuple) else (k,) * self.depth
+
+    @property
     def halves(self) -> Halves:
         """The partition of the tokens."""
         return Halves(self.tokens, 1, self.partition)
 
     @property
     def total_degree(self) -> int:
-        """`k^L`, of the output in its input."""
-        return int(self.degree_of_layer**self.depth)
+        """The product of all k, `k^L` where they are equal, of the output in its input."""
+        return math.prod(self.degrees)
 
     @property
     def degree(self) -> int:
         """Of an entry of the grid tensor as a polynomial in the templates and all weights."""
-        return self.total_degree + sum(int(self.degree_of_layer**layer) for layer in range(1, self.depth + 1))
+        return self.total_degree + sum(math.prod(self.degrees[layer:]) for layer in range(self.depth))
 
     @property
     def params(self) -> int:
         """Numbers in the linear maps, all layers of equal size (the note's `L k N_d`)."""
-        return self.depth * self.degree_of_layer * self.width**2 * (2 if self.mixing else 1)
+        return sum(self.degrees) * self.width**2 * (2 if self.mixing else 1)
 
     @property
     def domain(self) -> None:
@@ -97,25 +103,26 @@ class ProductNetwork:
         of a part of A and a part of B; so the functions of a half are at most the products of subsets of the first
         layer's parts, of each unit, and in every further layer the products of k of the layer before.
         """
-        k, K = self.degree_of_layer, self.total_degree
+        K = self.total_degree
         numbers = (self.token_dim or self.width) * self.tokens // 2
         if K > MOST_DEGREES:
             return multiset(numbers + 1, K)
         half = [multiset(numbers, degree) for degree in range(K + 1)]
         if not self.mixing:
             units = 1 if self.depth == 1 else self.width
-            products = [units * math.comb(k, degree) for degree in range(k + 1)]
-            for _ in range(1, self.depth):
+            first = self.degrees[0]
+            products = [units * math.comb(first, degree) for degree in range(first + 1)]
+            for k in self.degrees[1:]:
                 products = symmetric_power(products, k)
             half = [min(pair) for pair in zip(half, products, strict=True)]
         return matched(half, half, K)
 
     def multiplications(self) -> int:
         """Products modulo p for an entry of the grid tensor."""
-        k, w, L = self.degree_of_layer, self.width, self.depth
+        w, first, inner, last = self.width, self.degrees[0], sum(self.degrees[1:-1]), self.degrees[-1]
         if not self.mixing:
-            return max(0, L - 2) * k * (w**2 + w) + (w * k if L > 1 else 0) + k * (w + 1)
-        return (L - 1) * k * w * (self.tokens * (w + 1) + w) + k * w * 2
+            return inner * (w**2 + w) + (w * first if self.depth > 1 else 0) + last * (w + 1)
+        return (inner + first * (self.depth > 1)) * w * (self.tokens * (w + 1) + w) + last * w * 2
 
     def grid(self, templates: int, prime: int, seed: int) -> Residues:
         """The matricized grid tensor at random templates, for random weights; rows hold the output position.
@@ -126,14 +133,14 @@ class ProductNetwork:
             seed: of weights and templates.
         """
         rng = np.random.default_rng([seed, prime])
-        k, w, t = self.degree_of_layer, self.width, self.token_dim or self.width
+        w, t = self.width, self.token_dim or self.width
         inputs = t if self.mixing else t * self.tokens
         weights = [
             tuple(
                 random_residues(rng, (k, w, inputs if layer == 0 else w), prime)
                 for _ in range(2 if self.mixing else 1)
             )
-            for layer in range(self.depth)
+            for layer, k in enumerate(self.degrees)
         ]
         halves = []
         for half in self.halves.ordered(self.position):

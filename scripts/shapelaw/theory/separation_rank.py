@@ -158,6 +158,18 @@ def check_limits(
     )
 
 
+def templates_within(network: Polynomial, limit_seconds: float, limit_bytes: float = LIMIT_BYTES) -> int:
+    """The most templates of each half that are estimated to stay within the limits, up to what the rank needs."""
+    few, many = 1, network.rank_bound() + SPARE + 1
+    while many - few > 1:
+        middle = (few + many) // 2
+        if _is_within(estimate(network, middle), limit_seconds, limit_bytes):
+            few = middle
+        else:
+            many = middle
+    return few
+
+
 def size_text(number: float) -> str:
     """A count that may be too large to print or to be a float."""
     if number == math.inf:

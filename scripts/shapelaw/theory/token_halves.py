@@ -33,6 +33,18 @@ def check_output(position: int, tokens: int, entry: int, width: int) -> None:
         raise UserError(f"The entry {entry} must be from 1 to the width {width}.")
 
 
+def check_degrees(degrees: tuple[int, ...]) -> None:
+    """Refuse layers of a degree below 1.
+
+    Raises:
+        UserError: names the first such degree.
+    """
+    for degree in degrees:
+        if degree < 1:
+            raise UserError(f"The degree k = {degree} of a layer must be at least 1.")
+        check_whole_numbers(degree=degree)
+
+
 @dataclass(frozen=True)
 class Halves:
     """N tokens, each made of `patch` inputs, and the places, from 1, of the inputs in the half A."""

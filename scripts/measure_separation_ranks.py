@@ -1,0 +1,60 @@
+"""Measure the separation ranks that a config asks for; what is measured already is taken as it is.
+
+  python scripts/measure_separation_ranks.py --grids '{"separation_rank": [{"depth": [1, 2], "width": [2, 3],
+      "tokens": [6]}], "degree_budget": [], "fractional_degree": []}' --kept FOLDER --out ranks.json
+
+The grids are the config's sections of these names. Each network is measured within its grid's seconds; where that is
+too few for an exact rank, with as many templates as they allow, which gives a lower bound. Every rank is kept in a file
+of its own, so a killed run goes on and a changed grid measures what is new. Exit codes: 0 written, 2 unusable grids.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from shapelaw.errors import UserError, say
+from shapelaw.rank_grids import asked_of, rank_problems
+from shapelaw.sections import RankGrids
+from shapelaw.studies.rank_measurements import measure_all, write_measurements
+
+
+def main() -> int:
+    """Parse the command line, measure, and write."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--grids", required=True, metavar="JSON", help="the sections of the config")
+    parser.add_argument("--kept", type=Path, required=True, metavar="DIR", help="one file a measured network")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="all of them (.json)")
+    arguments = parser.parse_args()
+    try:
+        grids = _grids(arguments.grids)
+        found = list(measure_all(asked_of(grids), arguments.kept))
+        write_measurements(found, arguments.out)
+    except UserError as error:
+        say(error)
+        return 2
+    print(
+        f"{len(found)} separation ranks are in {arguments.out}, {sum(m.exact for _, m in found)} of them exact."
+    )
+    return 0
+
+
+def _grids(text: str) -> RankGrids:
+    try:
+        grids = RankGrids.model_validate_json(text)
+    except ValidationError as error:
+        problems = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()]
+        raise UserError("\n".join(["The grids can't be used:", *problems])) from error
+    problems = [problem for problem in rank_problems(grids) if " is empty; " not in problem]
+    if problems:
+        raise UserError("\n".join(problems))
+    return grids
+
+
+if __name__ == "__main__":
+    sys.exit(main())

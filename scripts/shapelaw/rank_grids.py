@@ -1,0 +1,195 @@
+"""From the grids of the study `separation_rank` to the networks whose ranks are measured: their sizes alone."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+
+from shapelaw.sections import BlockGrid, RankGrid, RankGrids
+
+# raised on purpose when a change of the code changes what is measured
+MEASUREMENT_VERSION = 1
+
+
+@dataclass(frozen=True)
+class AttentionSizes:
+    """Of linearized attention; see shapelaw.theory.linear_attention."""
+
+    depth: int
+    width: int
+    tokens: int
+    heads: int
+    attention_dim: int | None
+    embedding_rank: int | None
+    positional_rank: int
+    residual: bool
+
+
+@dataclass(frozen=True)
+class DegreeSizes:
+    """Of a product network of equal layers (its input has `width` numbers), or of attention of any degree."""
+
+    blocks: str
+    degrees: tuple[int, ...]
+    width: int
+    tokens: int
+    heads: int
+
+
+Sizes = AttentionSizes | DegreeSizes
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A network, the table that shows it, its budget (matrices of d x d; None without), and its time limit."""
+
+    table: str
+    sizes: Sizes
+    budget: int | None
+    seconds: float
+
+
+def digest(sizes: Sizes) -> str:
+    """Names a measurement: equal as long as the network and what a measurement means are."""
+    spec = {"kind": type(sizes).__name__, "version": MEASUREMENT_VERSION, **asdict(sizes)}
+    return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def matrices(blocks: str, degree: int) -> int:
+    """Matrices of d x d in a block: k maps, and W_O of attention."""
+    return degree + (1 if blocks == "attention" else 0)
+
+
+def asked_of(grids: RankGrids) -> list[Asked]:
+    """All networks of a config, each once a table and budget."""
+    found = [
+        Asked("ranks", sizes, None, grid.seconds)
+        for grid in grids.separation_rank
+        for sizes in attention_sizes(grid)
+    ]
+    for grid in grids.degree_budget:
+        found += [Asked("degree_budget", *one, grid.seconds) for one in equal_degrees(grid)]
+    for grid in grids.fractional_degree:
+        found += [Asked("fractional_degree", *one, grid.seconds) for one in mixed_degrees(grid)]
+    first: dict[tuple[str, Sizes, int | None], Asked] = {}
+    for one in found:
+        first.setdefault((one.table, one.sizes, one.budget), one)
+    return list(first.values())
+
+
+def attention_sizes(grid: RankGrid) -> list[AttentionSizes]:
+    """All combinations; null for what is the default anyway, so that a network is measured once."""
+    return [
+        AttentionSizes(
+            depth,
+            width,
+            tokens,
+            heads,
+            None if inner is not None and inner * heads == width else inner,
+            None if rank == width else rank,
+            places,
+            residual,
+        )
+        for depth, width, tokens, heads, inner, rank, places, residual in itertools.product(
+            grid.depth,
+            grid.width,
+            grid.tokens,
+            grid.heads,
+            grid.attention_dim,
+            grid.embedding_rank,
+            grid.positional_rank,
+            grid.residual,
+        )
+    ]
+
+
+def equal_degrees(grid: BlockGrid) -> Iterator[tuple[DegreeSizes, int]]:
+    """For every budget and degree as many blocks as the budget has room for, and the budget."""
+    for width, tokens, heads, budget, degree in itertools.product(
+        grid.width, grid.tokens, grid.heads, grid.budget, grid.degrees
+    ):
+        depth = budget // matrices(grid.blocks, degree)
+        if depth:
+            yield DegreeSizes(grid.blocks, (degree,) * depth, width, tokens, heads), budget
+
+
+def mixed_degrees(grid: BlockGrid) -> Iterator[tuple[DegreeSizes, int]]:
+    """For every budget all sequences of the degrees that leave no room for a further block, and the budget."""
+    costs = {degree: matrices(grid.blocks, degree) for degree in grid.degrees}
+    for width, tokens, heads, budget in itertools.product(grid.width, grid.tokens, grid.heads, grid.budget):
+        for degrees in _full(budget, costs):
+            if degrees:
+                yield DegreeSizes(grid.blocks, degrees, width, tokens, heads), budget
+
+
+def _full(budget: int, costs: dict[int, int]) -> Iterator[tuple[int, ...]]:
+    fitting = [degree for degree, cost in costs.items() if cost <= budget]
+    if not fitting:
+        yield ()
+    for degree in fitting:
+        for rest in _full(budget - costs[degree], costs):
+            yield (degree, *rest)
+
+
+def rank_problems(grids: RankGrids) -> list[str]:
+    """A sentence for each size of the grids that can't be, and for each empty section."""
+    problems = []
+    for name, example in _EXAMPLES.items():
+        if not getattr(grids, name):
+            problems.append(f"{name} is empty; give it a list of grids, such as [{{{example}}}]")
+    for place, grid in enumerate(grids.separation_rank):
+        for sizes in attention_sizes(grid):
+            problems += [f"separation_rank.{place}: {problem}" for problem in _attention_problems(sizes)]
+    for name in ("degree_budget", "fractional_degree"):
+        degree_grids: Sequence[BlockGrid] = getattr(grids, name)
+        for place, degree_grid in enumerate(degree_grids):
+            problems += [f"{name}.{place}: {problem}" for problem in _degree_problems(degree_grid)]
+    return list(dict.fromkeys(problems))
+
+
+_EXAMPLES = {
+    "separation_rank": "depth: [1, 2], width: [2, 3], tokens: [6]",
+    "degree_budget": "blocks: product, width: [2], budget: [6]",
+    "fractional_degree": "blocks: product, width: [2], budget: [5]",
+}
+
+
+def _attention_problems(sizes: AttentionSizes) -> Iterator[str]:
+    d = sizes.width
+    yield from _token_problems(sizes.tokens)
+    if sizes.attention_dim is None and d % sizes.heads:
+        yield (
+            f"width {d} is not divisible by {sizes.heads} heads; give another number of heads, or attention_dim"
+        )
+    if sizes.embedding_rank is not None and sizes.embedding_rank > d:
+        yield f"embedding_rank is {sizes.embedding_rank}, above the width {d}; it can be at most that"
+    if sizes.positional_rank > min(d, sizes.tokens):
+        yield (
+            f"positional_rank is {sizes.positional_rank}, above {min(d, sizes.tokens)}, the smaller of width and "
+            "tokens; it can be at most that"
+        )
+
+
+def _degree_problems(grid: BlockGrid) -> Iterator[str]:
+    product = grid.blocks == "product"
+    if product and (list(grid.tokens) != [2] or list(grid.heads) != [1]):
+        yield "tokens and heads are for attention; a product network reads all its input at once: leave them out"
+    for width, tokens, heads in itertools.product(grid.width, grid.tokens, grid.heads):
+        if product and width % 2:
+            yield f"width {width} is odd; half of the input of a product network is A, so take an even one"
+        if not product:
+            yield from _token_problems(tokens)
+        if width % heads:
+            yield f"width {width} is not divisible by {heads} heads; give another number of heads"
+    least = min(matrices(grid.blocks, degree) for degree in grid.degrees)
+    for budget in grid.budget:
+        if budget < least:
+            yield f"budget {budget} has no room for a block; one takes {least} matrices at least"
+
+
+def _token_problems(tokens: int) -> Iterator[str]:
+    if tokens % 2:
+        yield f"tokens is {tokens}; a balanced partition needs an even number"

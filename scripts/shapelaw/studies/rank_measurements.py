@@ -1,0 +1,141 @@
+"""Separation ranks of the networks that a config asks for, measured once each and kept."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from shapelaw.errors import UserError, say
+from shapelaw.files import replacing
+from shapelaw.rank_grids import Asked, AttentionSizes, DegreeSizes, Sizes, digest
+from shapelaw.theory.degree_attention import DegreeAttention
+from shapelaw.theory.linear_attention import LinearAttention
+from shapelaw.theory.product_network import ProductNetwork
+from shapelaw.theory.separation_rank import SPARE, separation_rank, templates_within
+
+EXACT, AT_LEAST = "exact", "at least"
+Network = LinearAttention | ProductNetwork | DegreeAttention
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A network's separation rank, or a lower bound of it.
+
+    Attributes:
+        rank: exact, or that of the largest grid within the time limit.
+        exact: which of the two.
+        upper_bound: what no weights exceed.
+        templates: rows and columns of the last grid, at most.
+        failure_probability: see `shapelaw.theory.separation_rank.SeparationRank`.
+        seconds: of wall time, when it was measured.
+    """
+
+    rank: int
+    exact: bool
+    upper_bound: int
+    templates: int
+    failure_probability: float
+    seconds: float
+
+    @property
+    def status(self) -> str:
+        return EXACT if self.exact else AT_LEAST
+
+    @property
+    def bound(self) -> float:
+        """The upper bound as a table can hold it."""
+        return float(self.upper_bound) if math.log10(self.upper_bound) < 300 else math.inf
+
+    @property
+    def most(self) -> int:
+        """What the rank can't exceed."""
+        return self.rank if self.exact else self.upper_bound
+
+
+def network_of(sizes: Sizes) -> Network:
+    """The network of some sizes."""
+    if isinstance(sizes, AttentionSizes):
+        return LinearAttention(**asdict(sizes))
+    if sizes.blocks == "product":
+        half = sizes.width // 2
+        return ProductNetwork(sizes.degrees, len(sizes.degrees), sizes.width, 2, token_dim=half)
+    return DegreeAttention(sizes.degrees, sizes.width, sizes.tokens, sizes.heads)
+
+
+def measure_all(asked: Sequence[Asked], kept: Path) -> Iterator[tuple[Asked, Measured]]:
+    """Measure what is not kept yet, in the order given, and keep each at once.
+
+    A lower bound is measured again where the time limit now allows more templates.
+
+    Args:
+        asked: the networks, their tables and limits.
+        kept: folder of one file a network.
+    """
+    for place, one in enumerate(asked, start=1):
+        network, path = network_of(one.sizes), kept / f"{digest(one.sizes)}.json"
+        known = _read(path)
+        if known is None or not known.exact:
+            templates = templates_within(network, one.seconds)
+            if known is None or templates > known.templates:
+                say(f"{place} of {len(asked)}: {one.sizes}")
+                known = _measure(network, templates)
+                with replacing(path) as temporary:
+                    temporary.write_text(json.dumps(asdict(known)) + "\n", encoding="utf-8")
+        yield one, known
+
+
+def _measure(network: Network, templates: int) -> Measured:
+    bound = network.rank_bound()
+    limit = None if templates >= bound + SPARE else templates
+    found = separation_rank(network, limit, limit_seconds=float("inf"), limit_bytes=float("inf"))
+    return Measured(
+        found.rank, found.exact, bound, templates, found.failure_probability, round(found.seconds, 3)
+    )
+
+
+def _read(path: Path) -> Measured | None:
+    try:
+        return Measured(**json.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError) as error:
+        raise UserError(f"{path} is no kept separation rank ({error}); delete it.") from error
+
+
+def write_measurements(found: Sequence[tuple[Asked, Measured]], out: Path) -> None:
+    """All measurements as one JSON file."""
+    rows = [
+        {"table": one.table, "budget": one.budget, "sizes": asdict(one.sizes), **asdict(result)}
+        for one, result in found
+    ]
+    with replacing(out) as temporary:
+        temporary.write_text(json.dumps(rows, indent=0) + "\n", encoding="utf-8")
+
+
+def read_measurements(path: Path) -> list[tuple[Asked, Measured]]:
+    """What `write_measurements` wrote.
+
+    Raises:
+        UserError: the file is missing or is none.
+    """
+    try:
+        return [_row(dict(row)) for row in json.loads(path.read_text(encoding="utf-8"))]
+    except OSError as error:
+        raise UserError(f"{path} can't be read ({error.strerror}).") from error
+    except (ValueError, TypeError, KeyError) as error:
+        raise UserError(
+            f"{path} holds no separation ranks of scripts/measure_separation_ranks.py ({error})."
+        ) from error
+
+
+def _row(row: dict[str, Any]) -> tuple[Asked, Measured]:
+    table, budget, sizes = row.pop("table"), row.pop("budget"), row.pop("sizes")
+    if "degrees" in sizes:
+        network: Sizes = DegreeSizes(**{**sizes, "degrees": tuple(sizes["degrees"])})
+    else:
+        network = AttentionSizes(**sizes)
+    return Asked(table, network, budget, 0.0), Measured(**row)

@@ -1,0 +1,40 @@
+"""Tables and figures of measured separation ranks, beside the papers' theorems.
+
+  python scripts/tabulate_separation_ranks.py --measured ranks.json --out DIR
+
+Written to DIR: tables as .csv, .md and .tex (see shapelaw.studies.separation_rank), fit.json, and figures as .svg and
+.png. Exit codes: 0 done, 2 unusable input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from shapelaw.errors import UserError
+from shapelaw.studies.separation_rank import analyse, summary
+
+
+def main() -> int:
+    """Parse the command line, analyse, and say what was found."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--measured", type=Path, required=True, metavar="FILE", help="of measure_separation_ranks.py"
+    )
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for all results")
+    arguments = parser.parse_args()
+    try:
+        found = analyse(arguments.measured, arguments.out)
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(summary(found))
+    print(f"Tables and figures are in {arguments.out}.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
