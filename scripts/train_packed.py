@@ -1,4 +1,4 @@
-"""Train one pack of runs of one shape, given by their specs: what a job of the workflow does.
+"""Train runs in packs of one shape each, given by their specs: what a job of the workflow does.
 
 Each run's finished record stays in its checkpoint folder, where scripts/take_record.py takes it from. Exit codes: 0
 done (what became of each run is in --out), 1 the disk is full, 2 wrong input, 128 + n stopped by signal n (started
@@ -15,7 +15,7 @@ from pathlib import Path
 from shapelaw.errors import UserError
 from shapelaw.files import WriteFailed
 from shapelaw.records import write_json
-from shapelaw.runs import PackedRun, packed_run_from_dict
+from shapelaw.runs import PackedRun, in_packs, packed_run_from_dict
 from shapelaw.training.command import add_execution_options, execution_of, exit_code_of
 from shapelaw.training.pack_runs import train_packed
 from shapelaw.training.trainer import NotWritten
@@ -35,15 +35,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--specs", required=True, help="the runs as a JSON list of specs, of one shape")
+    parser.add_argument("--specs", required=True, help="the runs as a JSON list of specs")
+    parser.add_argument("--models-per-pack", type=int, default=64, help="most that are one computation")
     parser.add_argument("--checkpoints", required=True, type=Path, help="folder; each run has <key> in it")
     parser.add_argument("--out", required=True, type=Path, help="JSON: what became of each run")
     add_execution_options(parser)
     arguments = parser.parse_args()
 
     def train_them() -> None:
-        folder = arguments.checkpoints
-        outcomes = train_packed(_runs(arguments.specs), folder, folder, execution_of(arguments))
+        folder, execution = arguments.checkpoints, execution_of(arguments)
+        outcomes: dict[str, str] = {}
+        for pack in in_packs(_runs(arguments.specs), arguments.models_per_pack):
+            outcomes |= train_packed(pack, folder, folder, execution)
         try:
             write_json(arguments.out, outcomes)
         except WriteFailed as error:

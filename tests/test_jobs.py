@@ -1,5 +1,6 @@
 """What jobs ask for: enough for every run of a level, more on a second attempt, and a level for every run."""
 
+import math
 import re
 
 from hypothesis import given
@@ -16,7 +17,7 @@ from shapelaw.jobs import (
     train_minutes,
 )
 from shapelaw.memorizers import MemorizationRun, Memorizer
-from shapelaw.runs import Run, Training
+from shapelaw.runs import Run, Training, in_packs
 from shapelaw.sections import Execution
 from shapelaw.shapes import make_shape
 
@@ -91,7 +92,7 @@ memorization_runs = st.builds(
 
 @given(st.lists(memorization_runs, max_size=20, unique_by=lambda run: run.key), st.integers(1, 5))
 def test_memorizers_of_one_shape_share_packs(some: list[MemorizationRun], size: int) -> None:
-    packs = model_packs(some, size)
+    packs = model_packs(some, Execution(models_per_pack=size))
     assert {run.key for pack in packs.values() for run in pack} == {run.key for run in some}
     assert sum(map(len, packs.values())) == len(some)
     assert all(1 <= len(pack) <= size for pack in packs.values())
@@ -99,18 +100,33 @@ def test_memorizers_of_one_shape_share_packs(some: list[MemorizationRun], size: 
     assert all(re.fullmatch("[0-9a-f]{16}", name) for name in packs)
 
 
+@given(
+    st.lists(memorization_runs, max_size=20, unique_by=lambda run: run.key),
+    st.integers(1, 5),
+    st.integers(1, 4),
+)
+def test_a_job_trains_the_packs_that_it_would_train_alone(
+    some: list[MemorizationRun], size: int, packs_per_job: int
+) -> None:
+    jobs = model_packs(some, Execution(models_per_pack=size, packs_per_job=packs_per_job))
+    in_jobs = [pack for job in jobs.values() for pack in in_packs(job, size)]
+    assert in_jobs == in_packs(some, size)
+    assert len(jobs) == math.ceil(len(in_jobs) / packs_per_job)
+
+
 @given(st.lists(memorization_runs, min_size=1, max_size=8), st.integers(1, 5), st.sampled_from([0, 1]))
 def test_packs_of_memorizers_ask_enough_for_the_longest(
     some: list[MemorizationRun], attempt: int, gpus: int
 ) -> None:
-    together = packed_resources([some, some[:1]], RATE, gpus, 1440, attempt)
-    alone = packed_resources([some[:1]], RATE, gpus, 1440, attempt)
+    execution = Execution(flops_per_second=RATE, gpus=gpus)
+    together = packed_resources([some, some[:1]], execution, 1440, attempt)
+    alone = packed_resources([some[:1]], execution, 1440, attempt)
     assert together.memory_mb >= alone.memory_mb
     assert 1440 >= together.minutes >= alone.minutes
     assert together.minutes * 60 * RATE > sum(run.steps * run.step_flops for run in some) or (
         together.minutes == 1440
     )
-    later = packed_resources([some], RATE, gpus, 1440, attempt + 1)
+    later = packed_resources([some], execution, 1440, attempt + 1)
     assert later.memory_mb >= together.memory_mb
     assert later.minutes >= together.minutes
 

@@ -105,9 +105,12 @@ def _pack_name(pack: Sequence[AnyRun]) -> str:
     return hashlib.sha256("\n".join(run.key for run in pack).encode()).hexdigest()[:16]
 
 
-def model_packs(runs: Iterable[PackedRun], models_per_pack: int) -> dict[str, list[PackedRun]]:
-    """The runs of a study in packs that are trained as one computation, by name."""
-    return {_pack_name(pack): pack for pack in in_packs(runs, models_per_pack)}
+def model_packs(runs: Iterable[PackedRun], execution: Execution) -> dict[str, list[PackedRun]]:
+    """The runs of a study by the name of their job, which trains packs of one shape each, one after the other."""
+    packs = in_packs(runs, execution.models_per_pack)
+    n = execution.packs_per_job
+    jobs = [[run for pack in packs[i : i + n] for run in pack] for i in range(0, len(packs), n)]
+    return {_pack_name(job): job for job in jobs}
 
 
 def packed_speed(flops_per_second: float, gpus: int) -> float:
@@ -116,21 +119,21 @@ def packed_speed(flops_per_second: float, gpus: int) -> float:
 
 
 def packed_resources(
-    packs: Iterable[Sequence[PackedRun]],
-    flops_per_second: float,
-    gpus: int,
-    most_minutes: int,
-    attempt: int,
+    jobs: Iterable[Sequence[PackedRun]], execution: Execution, most_minutes: int, attempt: int
 ) -> JobResources:
-    """What covers each of these packs; a further attempt asks for more of both."""
-    minutes, memory = 0.0, 0.0
-    for pack in packs:
-        steps = max(run.steps for run in pack)
-        step_seconds = sum(run.step_flops for run in pack) / packed_speed(flops_per_second, gpus)
-        minutes = max(minutes, steps * max(step_seconds, _STEP_SECONDS_AT_LEAST) / 60)
-        numbers = sum(run.memory_numbers for run in pack)
-        memory = max(memory, (_GPU_START_MB if gpus else _START_MB) + 2 * 4 * numbers / 1e6)
-    wanted = math.ceil((_START_MINUTES + _MARGIN * minutes) * attempt)
+    """What covers each of these jobs of packs; a further attempt asks for more of both."""
+    gpus = execution.gpus
+    rate = packed_speed(execution.flops_per_second, gpus)
+    longest, memory = 0.0, 0.0
+    for job in jobs:
+        minutes = 0.0
+        for pack in in_packs(job, execution.models_per_pack):
+            step_seconds = max(sum(run.step_flops for run in pack) / rate, _STEP_SECONDS_AT_LEAST)
+            minutes += max(run.steps for run in pack) * step_seconds / 60
+            numbers = sum(run.memory_numbers for run in pack)
+            memory = max(memory, (_GPU_START_MB if gpus else _START_MB) + 2 * 4 * numbers / 1e6)
+        longest = max(longest, minutes)
+    wanted = math.ceil((_START_MINUTES + _MARGIN * longest) * attempt)
     return JobResources(math.ceil(memory * min(attempt, _MOST_MEMORY)), min(most_minutes, wanted))
 
 

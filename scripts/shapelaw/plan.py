@@ -50,6 +50,7 @@ def job_environment(root: Path, config: Config) -> dict[str, str]:
         "SCRIPTS": str(root / "scripts"),
         "LAUNCH": f"{root / 'scripts' / 'launch.py'} --processes {gpus}" if gpus > 1 else "",
         "CONFIG_HASH": hashlib.sha256(config.model_dump_json().encode()).hexdigest()[:16],
+        "MODELS_PER_PACK": str(config.execution.models_per_pack),
         "CHECKPOINT_MINUTES": str(config.execution.checkpoint_minutes),
         # a job whose workflow was killed goes on: the next workflow's job waits for it and takes its result
         "SLURM_OPTIONS": _slurm_options(os.environ),

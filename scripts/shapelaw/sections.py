@@ -119,6 +119,7 @@ class Execution(_Model):
     models_per_pack: Count = Field(
         4, description="memorizers that are trained as one computation (64 and more on a GPU)"
     )
+    packs_per_job: Count = Field(1, description="such computations that one job does, one after the other")
     job_hours: float = Field(24.0, gt=0, description="most that a cluster allows one job; longer runs resume")
     flops_per_second: float = Field(4e10, gt=0, description="sustained by one job, for `snakemake plan`")
 

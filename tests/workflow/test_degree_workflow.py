@@ -28,7 +28,8 @@ class DegreeProject(Project):
     """A project with tiny product networks."""
 
     def configure(self, **changes: Any) -> None:
-        super().configure(**{"studies": [STUDY], STUDY: [GRID, DIGITS], **changes})
+        own = {"studies": [STUDY], STUDY: [GRID, DIGITS], "execution": {"packs_per_job": 1}}
+        super().configure(**{**own, **changes})
 
 
 @pytest.fixture(scope="module")

@@ -37,7 +37,7 @@ for runs in LANGUAGE_RUNS.values():
         LEVEL_RUNS[level_of(run, EXECUTION.flops_per_second)].append(run)
 PACKS = {study: packs_of(runs.values(), EXECUTION) for study, runs in LANGUAGE_RUNS.items()}
 LONGEST_PACK = max((len(pack) for packs in PACKS.values() for pack in packs.values()), default=1)
-PACKS |= {study: model_packs(runs.values(), EXECUTION.models_per_pack) for study, runs in PACKED_RUNS.items()}
+PACKS |= {study: model_packs(runs.values(), EXECUTION) for study, runs in PACKED_RUNS.items()}
 PACK_NAMES = {
     (study, run.key): name for study, packs in PACKS.items() for name, pack in packs.items() for run in pack
 }
@@ -104,9 +104,9 @@ def pack_resources(wildcards, attempt):
 
 @cache
 def packed_job_resources(attempt):
-    """What a pack that is one computation asks for: enough for the longest of all packs."""
+    """What a job of packs that are one computation each asks for: enough for the longest of all jobs."""
     packs = [pack for study in PACKED_RUNS for pack in PACKS[study].values()]
-    return packed_resources(packs, EXECUTION.flops_per_second, EXECUTION.gpus, JOB_MINUTES, attempt)
+    return packed_resources(packs, EXECUTION, JOB_MINUTES, attempt)
 
 
 def rank_minutes(wildcards, attempt):

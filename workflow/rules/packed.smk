@@ -20,7 +20,7 @@ rule train_packed:
         "training pack {wildcards.pack} of {wildcards.study}"
     shell:
         "ln -sf {wildcards.pack}.attempts {log} && echo \"== $(date '+%F %T') on $(hostname)\" >> {log}"
-        " && exec python $SCRIPTS/train_packed.py --specs {params.specs:q}"
+        " && exec python $SCRIPTS/train_packed.py --specs {params.specs:q} --models-per-pack $MODELS_PER_PACK"
         " --checkpoints results/checkpoints/{wildcards.study} --out {output} --checkpoint-minutes $CHECKPOINT_MINUTES --wait-minutes $WAIT_MINUTES --threads {threads}"
         " --tag config_hash=$CONFIG_HASH $SLURM_OPTIONS >> {log} 2>&1"
 
