@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from mlflow.tracking import MlflowClient
 from project import CONFIG, KEYS, Project
@@ -114,6 +115,17 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> SlurmProject:
     project = SlurmProject(tmp_path_factory.mktemp("local"))
     project.snakemake("--quiet", "rules")
     return project
+
+
+def test_the_daemons_listen_on_the_loopback_alone() -> None:
+    listening = {
+        (process.name(), connection.laddr.ip)
+        for process in psutil.process_iter()
+        if process.name() in ("slurmctld", "slurmd", "slurmdbd", "mariadbd")
+        for connection in process.net_connections("inet")
+        if connection.status == psutil.CONN_LISTEN
+    }
+    assert listening == {(name, "127.0.0.1") for name in ("slurmctld", "slurmd", "slurmdbd")}
 
 
 def test_the_grid_through_slurm_gives_the_same_tables_to_the_last_digit(
