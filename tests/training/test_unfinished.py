@@ -218,7 +218,7 @@ def test_a_grid_that_grows_after_a_real_kill(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not can_compile(torch.device("cpu")), reason="torch.compile needs a C++ compiler")
-def test_a_kill_while_it_compiles_is_no_hindrance(tmp_path: Path) -> None:
+def test_a_kill_while_it_compiles_is_no_hindrance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The library that the compiler was writing is cut short; the next attempt must not find it."""
 
     def command(out: Path) -> list[str]:
@@ -237,6 +237,7 @@ def test_a_kill_while_it_compiles_is_no_hindrance(tmp_path: Path) -> None:
         return [PYTHON, str(SCRIPTS / "train_memorization.py"), *options, "--out", str(out)]
 
     whole, killed = tmp_path / "whole", tmp_path / "killed"
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)  # PyTorch sets it where it has compiled
     subprocess.run(command(whole), check=True, capture_output=True)
     process = subprocess.Popen(command(killed), stderr=subprocess.DEVNULL, start_new_session=True)
     while not list(killed.glob("checkpoints/*/pack-*/compiled/**/*.cpp")):

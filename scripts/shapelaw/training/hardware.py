@@ -20,6 +20,7 @@ from shapelaw.errors import UserError
 from shapelaw.shapes import Shape
 
 _COMPILED = "TORCHINDUCTOR_CACHE_DIR"
+_COMPILED_CHOSEN = _COMPILED in os.environ  # by the user: PyTorch sets it too, as soon as it compiles
 _CLEAR, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")  # Linux: a 5 resets the peak
 
 
@@ -76,7 +77,7 @@ def compiling_in(folder: Path, device: torch.device) -> Iterator[None]:
     that is cut short: every later process with the same code would stop at it. Where the user has chosen a folder
     (TORCHINDUCTOR_CACHE_DIR), it is left alone.
     """
-    if device.type != "cpu" or _COMPILED in os.environ:
+    if device.type != "cpu" or _COMPILED_CHOSEN:
         yield
         return
     shutil.rmtree(folder, ignore_errors=True)
@@ -84,7 +85,7 @@ def compiling_in(folder: Path, device: torch.device) -> Iterator[None]:
     try:
         yield
     finally:
-        del os.environ[_COMPILED]
+        os.environ.pop(_COMPILED, None)
         shutil.rmtree(folder, ignore_errors=True)
 
 
