@@ -51,6 +51,5 @@ class Batches:
 def _has_room(tokens: int, device: torch.device) -> bool:
     """Whether a GPU can spare the memory; a CPU reads the memory map."""
     return (
-        device.type == "cuda"
-        and _TOKEN_BYTES * tokens <= DEVICE_SHARE * torch.cuda.mem_get_info(device)[0]
+        device.type == "cuda" and _TOKEN_BYTES * tokens <= DEVICE_SHARE * torch.cuda.mem_get_info(device)[0]
     )
