@@ -34,8 +34,8 @@ def summary(fit: CostFit) -> str:
             f"in memory and {model.per_flop:.3g} s a FLOP; a run {model.extra_seconds:.3g} s beside its steps.",
             f"{len(fit.runs)} runs took {hours:.3g} hours; models fitted without a run's shape predict "
             f"{fit.total_ratio * hours:.3g} hours ({fit.total_ratio:.0%}).",
-            f"A run is off by {fit.typical_error:.0%} (median) and {fit.worst_error:.0%} at most; the typical factor is "
-            f"{model.factor:.2f}.",
+            f"A run is off by {fit.typical_error:.0%} (median) and {fit.worst_error:.0%} at most; the typical "
+            f"factor is {model.factor:.2f}.",
         ]
     )
 

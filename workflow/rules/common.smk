@@ -190,9 +190,10 @@ def costs(wildcards):
         speed = SPEED
         if study in PACKED_RUNS:
             speed = packed_speed(EXECUTION.flops_per_second, EXECUTION.gpus)
-        by = f"at {speed:.1e} FLOP/s"
         if isinstance(speed, CostModel):
             by = f"by {EXECUTION.cost_model} (a run within a factor of {speed.factor:.2f}, typically)"
+        else:
+            by = f"at {speed:.1e} FLOP/s"
         cost = cost_of(runs.values(), speed)
         lines.append(
             f"{study}: {cost.runs} runs, networks up to {cost.largest_params:,} parameters, {cost.flops:.2e} FLOPs,"

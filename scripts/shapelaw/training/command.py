@@ -67,6 +67,15 @@ def _tag(text: str) -> tuple[str, str]:
     return name, value
 
 
+def text_of(option: str) -> str:
+    """An option's own text, or that of the file which it names after an @.
+
+    Raises:
+        OSError, UnicodeDecodeError: the file can't be read.
+    """
+    return Path(option[1:]).read_text(encoding="utf-8") if option.startswith("@") else option
+
+
 def execution_of(arguments: argparse.Namespace) -> Execution:
     """How to execute, from parsed options."""
     return Execution(
