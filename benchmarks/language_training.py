@@ -397,7 +397,8 @@ def main() -> int:
     return 0
 
 
-def _shape(text: str) -> tuple[int, int]:
+def shape_of(text: str) -> tuple[int, int]:
+    """Depth and width of an option such as 6,128."""
     try:
         depth, width = map(int, text.split(","))
     except ValueError:
@@ -411,7 +412,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("--out", type=Path, required=True, metavar="DIR", help="for the JSON and the table")
-    add("--shapes", type=_shape, nargs="+", metavar="L,d", help="(default: all seven; on a CPU two)")
+    add("--shapes", type=shape_of, nargs="+", metavar="L,d", help="(default: all seven; on a CPU two)")
     add(
         "--vocab-sizes", type=int, nargs="+", metavar="V", help="(default: 2000 50257 257; on a CPU 257 2000)"
     )

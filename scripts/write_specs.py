@@ -6,6 +6,7 @@ Language models: one file for each corpus and vocabulary, DIR/<study>-<corpus>-V
 `python scripts/train_pack.py --specs @FILE`. The most informative runs come first: those nearest to the size at which
 their depth is expected to be overtaken, or to overtake, by the published line log d = 5.039 + 0.0555 L; further seeds
 later. With --hours, those that fit into so many hours (one device, by the config's rate or cost model) and no more.
+With --split N there are N files of each, DIR/...-V<size>-<number>.json, for as many processes on one card.
 Memorizers and product networks: one file a pack, DIR/<study>-<pack>.json, for `python scripts/train_packed.py`.
 
 A table of what was written goes to standard output. Exit codes: 0 done, 2 unusable input.
@@ -55,8 +56,8 @@ def by_information(runs: Iterable[Run]) -> list[Run]:
     return sorted(chosen, key=distance)
 
 
-def write_language(runs: Iterable[AnyRun], speed: Speed, hours: float, out: Path) -> None:
-    """A file for each corpus and vocabulary of a study, and a line for each run.
+def write_language(runs: Iterable[AnyRun], speed: Speed, hours: float, split: int, out: Path) -> None:
+    """`split` files for each corpus and vocabulary of a study, and a line for each run.
 
     Raises:
         WriteFailed: a file can't be written.
@@ -71,7 +72,9 @@ def write_language(runs: Iterable[AnyRun], speed: Speed, hours: float, out: Path
         print(f"{spent / 3600:8.3f} h  {seconds:8.1f} s  {run.step_flops * run.steps:.2e} FLOPs  {run.key}")
         stores.setdefault(f"{run.study}-{run.corpus}-V{run.shape.vocab_size}", []).append(run)
     for name, chosen in stores.items():
-        _write(out / f"{name}.json", chosen)
+        for part in range(split):
+            path = out / (f"{name}.json" if split == 1 else f"{name}-{part + 1}.json")
+            _write(path, chosen[part::split])
 
 
 def _write(path: Path, runs: Iterable[AnyRun]) -> None:
@@ -93,12 +96,15 @@ def main() -> int:
     add(
         "--hours", type=float, default=math.inf, help="of one device, for language models (default: all runs)"
     )
+    add("--split", type=int, default=1, metavar="N", help="files of each corpus and vocabulary (default 1)")
     add("--cost-model", metavar="FILE", help="in place of the config's execution.cost_model")
     add("--out", type=Path, required=True, metavar="DIR")
     arguments = parser.parse_args()
     try:
         config = _config(arguments.config, arguments.scale, arguments.cost_model)
         studies = [study for study in config.studies if study != RANK_STUDY]
+        if arguments.split < 1:
+            raise UserError(f"--split is {arguments.split}; it must be at least 1.")
         unknown = sorted(set(arguments.study or ()) - set(studies))
         if unknown:
             raise UserError(
@@ -108,7 +114,8 @@ def main() -> int:
         for study in arguments.study or studies:
             runs = list(runs_of(config, study, ROOT).values())
             if all(isinstance(run, Run) for run in runs):
-                write_language(runs, speed_of(config, Path.cwd()), arguments.hours, arguments.out)
+                speed = speed_of(config, Path.cwd())
+                write_language(runs, speed, arguments.hours, arguments.split, arguments.out)
                 continue
             packs = model_packs(
                 [run for run in runs if not isinstance(run, Run)], config.execution.models_per_pack
