@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.optimize import least_squares, nnls
+from scipy.optimize import least_squares, nnls  # type: ignore[import-untyped]
 
 from shapelaw.cost import TERMS, CostModel, step_counts
 from shapelaw.errors import UserError
