@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from small import small_run
 
 from shapelaw.corpora.token_store import TokenStore, gather_windows
@@ -76,14 +77,14 @@ def test_chunks_are_equal_where_that_is_cheap(rows: int, most: int) -> None:
         assert rows % size == 0
 
 
-def test_the_loss_without_scattered_writes_is_the_same() -> None:
+def test_the_loss_without_scattered_writes_is_the_same_with_columns_of_no_word_too() -> None:
     generator = torch.Generator().manual_seed(0)
     logits = 30 * torch.randn(40, 17, generator=generator)
     targets = torch.randint(0, 17, (40,), generator=generator)
-    for one, other in zip(
-        loss_and_gradient_unscattered(logits, targets), loss_and_gradient(logits, targets), strict=True
-    ):
-        torch.testing.assert_close(one, other)
+    plain = loss_and_gradient(logits, targets)
+    loss, gradient = loss_and_gradient_unscattered(F.pad(logits, (0, 15)), targets, 17)
+    torch.testing.assert_close((loss, gradient[:, :17]), plain)
+    assert not gradient[:, 17:].any()
 
 
 @needs_compiler
@@ -94,14 +95,15 @@ def test_the_compiled_loss_equals_pytorchs_in_bfloat16_too() -> None:
     targets = torch.randint(0, 50, (96,), generator=generator)
     for precision, tolerance in ((torch.float32, 2e-6), (torch.bfloat16, 2e-2)):
         found = []
-        for chunk, compiled in ((96 * 50, False), (40 * 50, True)):
+        for chunk, compiled, columns in ((96 * 50, False, 1), (40 * 50, True, 1), (40 * 50, True, 16)):
             x_, w_ = x.clone().requires_grad_(), w.clone().requires_grad_()
             with torch.autocast("cpu", torch.bfloat16, enabled=precision == torch.bfloat16):
-                loss = linear_cross_entropy(x_, w_, targets, chunk, compiled)
+                loss = linear_cross_entropy(x_, w_, targets, chunk, compiled, columns)
             loss.backward()
             found.append((loss, x_.grad, w_.grad))
-        for plain, fast in zip(*found, strict=True):
+        for plain, fast, padded in zip(*found, strict=True):
             torch.testing.assert_close(fast, plain, atol=tolerance, rtol=tolerance)
+            torch.testing.assert_close(padded, plain, atol=tolerance, rtol=tolerance)
 
 
 def test_attention_is_by_products_where_there_is_no_flash_kernel() -> None:

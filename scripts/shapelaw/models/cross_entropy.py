@@ -7,6 +7,7 @@ The idea is that of fused linear cross-entropy kernels (Liger, Hsu et al. 2024; 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -17,6 +18,7 @@ from torch import Tensor
 
 CHUNK_ELEMENTS = 2**23  # logits in a chunk: 32 MiB in float32
 GPU_CHUNK_ELEMENTS = 2**27  # the same on a GPU, which a small product can't fill: 256 MiB in bfloat16
+GPU_COLUMNS_OF = 64
 
 
 def linear_cross_entropy(
@@ -25,6 +27,7 @@ def linear_cross_entropy(
     targets_N: Tensor,
     chunk_elements: int | None = None,
     compiled: bool = False,
+    columns_of: int | None = None,
 ) -> Tensor:
     """Mean cross-entropy of `x @ weight.T` against the targets, in nats, float32.
 
@@ -33,6 +36,8 @@ def linear_cross_entropy(
     Args:
         chunk_elements: logits in a chunk; by the device when None.
         compiled: turn a chunk's logits into its loss and gradient by one compiled function, whatever their number.
+        columns_of: give a compiled chunk a multiple of so many columns, since tensor cores want aligned rows,
+            not of 257 or 50,257 numbers; 64 on a GPU when None, 1 on a CPU.
     """
     N, V = x_ND.shape[0], weight_VD.shape[0]
     if chunk_elements is None:
@@ -43,8 +48,12 @@ def linear_cross_entropy(
         dtype = torch.get_autocast_dtype(x_ND.device.type)
         x_ND, weight_VD = x_ND.to(dtype), weight_VD.to(dtype)
     rows = max(1, min(N, chunk_elements // V))
+    if compiled:
+        if columns_of is None:
+            columns_of = 1 if x_ND.device.type == "cpu" else GPU_COLUMNS_OF
+        rows, weight_VD = equal_rows(N, rows), F.pad(weight_VD, (0, 0, 0, -V % columns_of))
     loss: Tensor = _ChunkedCrossEntropy.apply(  # type: ignore[no-untyped-call]
-        x_ND, weight_VD, targets_N, equal_rows(N, rows) if compiled else rows, compiled
+        x_ND, weight_VD, targets_N, rows, V if compiled else None
     )
     return loss
 
@@ -59,7 +68,7 @@ def equal_rows(rows: int, most: int) -> int:
     return -(-rows // parts)
 
 
-LossAndGradient = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+CompiledLoss = Callable[[Tensor, Tensor, int], tuple[Tensor, Tensor]]
 
 
 def loss_and_gradient(logits_NV: Tensor, targets_N: Tensor) -> tuple[Tensor, Tensor]:
@@ -71,16 +80,22 @@ def loss_and_gradient(logits_NV: Tensor, targets_N: Tensor) -> tuple[Tensor, Ten
     return loss, grad.to(logits_NV.dtype)
 
 
-def loss_and_gradient_unscattered(logits_NV: Tensor, targets_N: Tensor) -> tuple[Tensor, Tensor]:
-    """The same without writes at scattered places, so that a compiler can make few passes over the logits of it."""
-    log_p = F.log_softmax(logits_NV.float(), dim=1)
-    hot = torch.arange(logits_NV.shape[1], device=logits_NV.device) == targets_N[:, None]
+def loss_and_gradient_unscattered(
+    logits_NV: Tensor, targets_N: Tensor, vocab_size: int
+) -> tuple[Tensor, Tensor]:
+    """The same without writes at scattered places, so that a compiler can make few passes over the logits of it.
+
+    Columns from `vocab_size` on count for nothing.
+    """
+    columns_V = torch.arange(logits_NV.shape[1], device=logits_NV.device)
+    log_p = F.log_softmax(torch.where(columns_V < vocab_size, logits_NV.float(), -math.inf), dim=1)
+    hot = columns_V == targets_N[:, None]
     loss = -torch.where(hot, log_p, 0.0).sum()
     return loss, (log_p.exp() - hot.float()).to(logits_NV.dtype)
 
 
 @cache
-def _compiled() -> LossAndGradient:
+def _compiled() -> CompiledLoss:
     """Made when it is wanted: torch.compile alone takes a second to import."""
     return torch.compile(loss_and_gradient_unscattered, dynamic=False)
 
@@ -88,10 +103,10 @@ def _compiled() -> LossAndGradient:
 class _ChunkedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, x_ND: Tensor, weight_VD: Tensor, targets_N: Tensor, rows: int, compiled: bool
+        ctx: Any, x_ND: Tensor, weight_VD: Tensor, targets_N: Tensor, rows: int, vocab_size: int | None
     ) -> Tensor:
+        """With a `vocab_size` by a compiled function; `weight_VD` may have more rows then."""
         N = x_ND.shape[0]
-        both = _compiled() if compiled else loss_and_gradient
         needs_x, needs_weight = ctx.needs_input_grad[0], ctx.needs_input_grad[1]
         total = torch.zeros((), dtype=torch.float32, device=x_ND.device)
         grad_x = torch.empty_like(x_ND) if needs_x else None
@@ -100,9 +115,14 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
             x, targets = x_ND[start : start + rows], targets_N[start : start + rows]
             logits = F.linear(x, weight_VD)
             if grad_x is None and grad_weight is None:
-                total -= F.log_softmax(logits.float(), dim=1).gather(1, targets[:, None]).sum()
+                total -= (
+                    F.log_softmax(logits[:, :vocab_size].float(), dim=1).gather(1, targets[:, None]).sum()
+                )
                 continue
-            loss, grad = both(logits, targets)
+            if vocab_size is None:
+                loss, grad = loss_and_gradient(logits, targets)
+            else:
+                loss, grad = _compiled()(logits, targets, vocab_size)
             total += loss
             if grad_x is not None:
                 torch.mm(grad, weight_VD, out=grad_x[start : start + rows])
