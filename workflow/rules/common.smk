@@ -37,7 +37,9 @@ LEVEL_RUNS = {level: [] for level in LEVELS}
 for runs in LANGUAGE_RUNS.values():
     for run in runs.values():
         LEVEL_RUNS[level_of(run, SPEED)].append(run)
-PACKS = {study: packs_of(runs.values(), EXECUTION.runs_per_job, SPEED) for study, runs in LANGUAGE_RUNS.items()}
+PACKS = {
+    study: packs_of(runs.values(), EXECUTION.runs_per_job, SPEED) for study, runs in LANGUAGE_RUNS.items()
+}
 LONGEST_PACK = max((len(pack) for packs in PACKS.values() for pack in packs.values()), default=1)
 PACKS |= {study: model_packs(runs.values(), EXECUTION.models_per_pack) for study, runs in PACKED_RUNS.items()}
 PACK_NAMES = {

@@ -74,7 +74,9 @@ def fit_cost(table: pd.DataFrame, source: str) -> CostFit:
         left_out[out] = counts[out] @ _constants(counts[~out], seconds[~out])
     extra = max(0.0, float(np.nanmedian(runs["extra_seconds"]))) if "extra_seconds" in runs else 0.0
     log_errors = np.log(seconds / left_out)
-    model = CostModel(*constants.tolist(), extra, float(np.exp(np.sqrt(np.mean(log_errors**2)))))
+    overhead, per_layer, per_number, per_flop = constants.tolist()
+    factor = float(np.exp(np.sqrt(np.mean(log_errors**2))))
+    model = CostModel(overhead, per_layer, per_number, per_flop, extra, factor)
     steps = runs["steps"].to_numpy()
     runs = runs.drop(columns=["shape", "step_seconds"]).assign(
         seconds=steps * seconds, predicted=steps * (counts @ constants), left_out=steps * left_out
