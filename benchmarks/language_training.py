@@ -7,8 +7,9 @@ of each would run on 512 x 128 tokens: on a GPU under bfloat16 autocast with flo
 many micro-batches as its memory wants. Ours are the steps of `shapelaw.training`, with the reading of windows, the
 schedule and the reading of losses; a peer finds its batch on the device. What can't be imported is left out.
 
-Written to --out after every shape: language_training.json and .md. With results of an earlier call there, only what is
-missing is measured: stop it at any time, or give it --seconds, and call it again. The most informative come first.
+Written to --out after every shape: language_training.json, .md, and .csv, which scripts/fit_cost.py takes. With results
+of an earlier call there, only what is missing is measured: stop it at any time, or give it --seconds, and call it again.
+The most informative come first.
 
 - MFU: FLOPs of the shape's matrix products over time and over this machine's own large product (8192 x 8192, bfloat16).
 - memory: most that a contestant allocated from its making to its last warm-up step, weights and moments included.
@@ -298,11 +299,7 @@ def table(results: dict[str, Any]) -> str:
         "|---|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for case in results["cases"]:
-        ours = min(
-            (one for way, one in case["ways"].items() if way.startswith("ours")),
-            key=lambda one: one["seconds_per_step"],
-            default=None,
-        )
+        ours = best_of_ours(case)
         for way, one in case["ways"].items():
             data = "" if one["data_share"] is None else f"{one['data_share']:.2%}"
             against = "" if ours is None else f"{one['seconds_per_step'] / ours['seconds_per_step']:.2f}"
@@ -331,9 +328,27 @@ def table(results: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def best_of_ours(case: dict[str, Any]) -> dict[str, Any] | None:
+    """The fastest of ours at a shape."""
+    ours = [one for way, one in case["ways"].items() if way.startswith("ours")]
+    return min(ours, key=lambda one: float(one["seconds_per_step"]), default=None)
+
+
+def as_runs(results: dict[str, Any]) -> str:
+    """The fastest of ours as runs of one step, for scripts/fit_cost.py; compiling is what a run takes beside it."""
+    lines = ["depth,width,heads,vocab_size,context_length,batch_size,steps,tokens_per_second,wall_seconds"]
+    for case in results["cases"]:
+        if (ours := best_of_ours(case)) is not None:
+            shape = f"{case['depth']},{case['width']},2,{case['vocab_size']},{CONTEXT},{case['batch']},1"
+            wall = ours["seconds_per_step"] + ours["compile_seconds"]
+            lines.append(f"{shape},{ours['tokens_per_second']},{wall}")
+    return "\n".join(lines) + "\n"
+
+
 def write(results: dict[str, Any], out: Path) -> None:
-    """Both files, whole or not at all."""
-    for name, text in (("json", json.dumps(results, indent=1) + "\n"), ("md", table(results))):
+    """All files, each whole or not at all."""
+    texts = {"json": json.dumps(results, indent=1) + "\n", "md": table(results), "csv": as_runs(results)}
+    for name, text in texts.items():
         with replacing(out / f"language_training.{name}") as temporary:
             temporary.write_text(text)
 
