@@ -8,8 +8,8 @@ many micro-batches as its memory wants. Ours are the steps of `shapelaw.training
 schedule and the reading of losses; a peer finds its batch on the device. What can't be imported is left out.
 
 Written to --out after every shape: language_training.json, .md, and .csv, which scripts/fit_cost.py takes. With results
-of an earlier call there, only what is missing is measured: stop it at any time, or give it --seconds, and call it again.
-The most informative come first.
+of an earlier call there, only what is missing is measured: stop it at any time, or give it --seconds, and call it
+again. The most informative come first.
 
 - MFU: FLOPs of the shape's matrix products over time and over this machine's own large product (8192 x 8192, bfloat16).
 - memory: most that a contestant allocated from its making to its last warm-up step, weights and moments included.
