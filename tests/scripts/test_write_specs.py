@@ -68,7 +68,7 @@ def test_memorizers_are_written_by_packs(tmp_path: Path) -> None:
         (("--study", "ranks"), "--study is ranks; the config trains depth_width"),
         (("--split", "0"), "--split is 0; it must be at least 1"),
         (("--scale", "gpus"), "did you mean gpu"),
-        (("--cost-model", "none.json"), "The cost model none.json can't be read"),
+        (("--cost-model", "none.json"), "none.json can't be read"),
     ],
 )
 def test_what_is_wrong_is_told(tmp_path: Path, options: tuple[str, ...], sentence: str) -> None:
