@@ -174,12 +174,19 @@ def peer_step(setting: Setting, way: str, micro_batch: int, peer: Path | None) -
 
 def measure(
     setting: Setting, ways: Iterable[str], peer: Path | None, repeats: int, least_seconds: float, peak: float
-) -> dict[str, dict[str, Any]]:
-    """Every contestant's numbers at one shape, by way."""
+) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+    """Every contestant's numbers at one shape, by way; and why the others can't run (a compiler's error, mostly)."""
     start_afresh(setting.device)
     found: dict[str, dict[str, Any]] = {}
+    failed: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as name:
-        contestants = {way: make_contestant(setting, way, peer, Path(name)) for way in ways}
+        contestants: dict[str, Contestant] = {}
+        for way in ways:
+            try:
+                contestants[way] = make_contestant(setting, way, peer, Path(name))
+            except RuntimeError as error:
+                failed[way] = str(error).strip().splitlines()[0]
+                print(f"{way} can't run: {failed[way]}", flush=True)
         actions: list[Callable[[], object]] = []
         counts: dict[str, int] = {}
         for way, one in contestants.items():
@@ -207,7 +214,7 @@ def measure(
                 if one.trainer is None
                 else one.trainer.progress.data_seconds / steps / median,
             }
-    return found
+    return found, failed
 
 
 def _several(step: Step, count: int, synchronize: Callable[[], None]) -> Step:
@@ -309,6 +316,11 @@ def table(results: dict[str, Any]) -> str:
                 f"| {one['memory_bytes'] / 2**30:.2f} | {one['micro_batch']} | {one['compile_seconds']:.1f} | {data} "
                 f"| {against} |"
             )
+    for case in results["cases"]:
+        for way, why in case.get("failed", {}).items():
+            lines.append(
+                f"\n{way} can't run at ({case['depth']}, {case['width']}), V = {case['vocab_size']}: {why}"
+            )
     heads = [case for case in results["cases"] if case.get("head")]
     if heads:
         lines += [
@@ -384,7 +396,7 @@ def main() -> int:
                 (depth, width, vocab_size, batch),
                 {"depth": depth, "width": width, "vocab_size": vocab_size, "batch": batch, "ways": {}},
             )
-            missing = [way for way in ways if way not in case["ways"]]
+            missing = [way for way in ways if way not in case["ways"] and way not in case.get("failed", {})]
             if not missing:
                 continue
             if time.monotonic() - started + longest > arguments.seconds:
@@ -397,7 +409,7 @@ def main() -> int:
             setting = Setting(shape, store, batch, micro_batch, device, precision)
             # a way that is measured later is measured beside ours again, which it is compared with
             again = [way for way in case["ways"] if way.startswith("ours")][:1]
-            found = measure(
+            found, failed = measure(
                 setting,
                 [*again, *missing],
                 arguments.peer,
@@ -406,6 +418,7 @@ def main() -> int:
                 peak,
             )
             case["ways"] |= found
+            case["failed"] = case.get("failed", {}) | failed
             if not on_cpu and vocab_size > 2000:
                 case["head"] = measure_head(setting, arguments.repeats)
             results["cases"] = list(done.values())
