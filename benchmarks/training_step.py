@@ -16,11 +16,12 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import torch
 from machine import alternate, machine, ratio
-from transformers import GPT2Config, GPT2LMHeadModel
+from peers import gpt2_model, gpt2_step
 
 from shapelaw.models.cross_entropy import CHUNK_ELEMENTS, linear_cross_entropy
 from shapelaw.models.decoder import Decoder, initialise
@@ -48,28 +49,7 @@ def our_step(shape: Shape, ids: torch.Tensor) -> Callable[[], object]:
 
 def peer_step(shape: Shape, ids: torch.Tensor, fused: bool) -> Callable[[], object]:
     """The peer's step: GPT-2 shifts the labels itself, so it gets the first T tokens and predicts T - 1."""
-    config = GPT2Config(
-        vocab_size=shape.vocab_size,
-        n_positions=shape.context_length,
-        n_embd=shape.width,
-        n_layer=shape.depth,
-        n_head=shape.heads,
-        resid_pdrop=0.0,
-        embd_pdrop=0.0,
-        attn_pdrop=0.0,
-        tie_word_embeddings=False,
-        use_cache=False,
-    )
-    model = GPT2LMHeadModel(config).train()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1.6e-3, weight_decay=0.01, fused=fused)
-    tokens = ids[:, :-1].contiguous()
-
-    def step() -> None:
-        optimizer.zero_grad(set_to_none=True)
-        model(tokens, labels=tokens).loss.backward()
-        optimizer.step()
-
-    return step
+    return gpt2_step(gpt2_model(shape), [ids], False, nullcontext, fused)
 
 
 def steps_table(rounds: int) -> None:

@@ -12,13 +12,13 @@ from pathlib import Path
 
 from shapelaw.errors import UserError
 from shapelaw.runs import Run, run_from_dict
-from shapelaw.training.command import execution_of, exit_code_of, stores_of, training_parser
+from shapelaw.training.command import execution_of, exit_code_of, stores_of, text_of, training_parser
 from shapelaw.training.loop import train
 
 
 def _run(text: str) -> Run:
     try:
-        values = json.loads(Path(text[1:]).read_text() if text.startswith("@") else text)
+        values = json.loads(text_of(text))
         return run_from_dict({k: v for k, v in values.items() if k not in ("schema_version", "key")})
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(

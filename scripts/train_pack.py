@@ -16,7 +16,14 @@ from shapelaw.errors import UserError
 from shapelaw.files import WriteFailed
 from shapelaw.records import FINISHED, write_json
 from shapelaw.runs import Run, run_from_dict
-from shapelaw.training.command import execution_of, exit_code_of, say_failure, stores_of, training_parser
+from shapelaw.training.command import (
+    execution_of,
+    exit_code_of,
+    say_failure,
+    stores_of,
+    text_of,
+    training_parser,
+)
 from shapelaw.training.loop import train
 from shapelaw.training.trainer import Execution, NotWritten, TrainingFailed
 
@@ -25,8 +32,8 @@ Stores = tuple[TokenStore, TokenStore]  # training, test
 
 def _runs(text: str) -> list[Run]:
     try:
-        return [run_from_dict(values) for values in json.loads(text)]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        return [run_from_dict(values) for values in json.loads(text_of(text))]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"--specs {text[:80]} is not a JSON list of specs of runs ({error!r}).") from error
 
 
@@ -58,7 +65,7 @@ def _train_each(runs: list[Run], checkpoints: Path, stores: Stores, execution: E
 def main() -> int:
     """Parse the command line and train."""
     parser = training_parser(__doc__)
-    parser.add_argument("--specs", required=True, help="the runs as a JSON list of specs")
+    parser.add_argument("--specs", required=True, help="the runs as a JSON list of specs, or @FILE")
     parser.add_argument(
         "--checkpoints", required=True, type=Path, help="folder; each run has <study>/<key> in it"
     )

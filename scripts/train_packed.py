@@ -16,15 +16,15 @@ from shapelaw.errors import UserError
 from shapelaw.files import WriteFailed
 from shapelaw.records import write_json
 from shapelaw.runs import PackedRun, in_packs, packed_run_from_dict
-from shapelaw.training.command import add_execution_options, execution_of, exit_code_of
+from shapelaw.training.command import add_execution_options, execution_of, exit_code_of, text_of
 from shapelaw.training.pack_runs import train_packed
 from shapelaw.training.trainer import NotWritten
 
 
 def _runs(text: str) -> list[PackedRun]:
     try:
-        return [packed_run_from_dict(values) for values in json.loads(text)]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        return [packed_run_from_dict(values) for values in json.loads(text_of(text))]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(
             f"--specs {text[:80]} is not a JSON list of specs of runs that are trained in packs ({error!r})."
         ) from error
@@ -35,7 +35,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--specs", required=True, help="the runs as a JSON list of specs")
+    parser.add_argument("--specs", required=True, help="the runs as a JSON list of specs, or @FILE")
     parser.add_argument("--models-per-pack", type=int, default=64, help="most that are one computation")
     parser.add_argument("--checkpoints", required=True, type=Path, help="folder; each run has <key> in it")
     parser.add_argument("--out", required=True, type=Path, help="JSON: what became of each run")

@@ -21,6 +21,7 @@ FLOORS = [
         "runs",
         "sections",
         "config",
+        "cost",
         "plan",
         "jobs",
         "records",

@@ -287,6 +287,7 @@ def test_every_text_of_a_config_is_known_to_be_no_path_that_is_written() -> None
         "corpus.sources",  # read, and quoted on command lines
         "corpus.gpt2_files",  # read
         "depth_width.grid_file",  # read
+        "execution.cost_model",  # read
         "assumptions.images",  # read
         "assumptions.source",  # read, and quoted on command lines
         "tracking.uri",  # where the user wants the runs: any server or database

@@ -69,13 +69,12 @@ def test_every_gpu_has_a_process_that_needs_its_memory(run: Run) -> None:
 
 @given(st.lists(runs, max_size=20, unique_by=lambda run: run.key), st.integers(2, 5))
 def test_a_pack_is_known_by_its_members(some: list[Run], size: int) -> None:
-    execution = Execution(runs_per_job=size, flops_per_second=RATE)
-    packs = packs_of(some, execution)
+    packs = packs_of(some, size, RATE)
     small = [run for run in some if level_of(run, RATE) == "small"]
     assert [run for pack in packs.values() for run in pack] == small
     assert all(1 <= len(pack) <= size for pack in packs.values())
     assert all(re.fullmatch("[0-9a-f]{16}", name) for name in packs)
-    others = packs_of(small[size:], execution)  # the first pack's runs are gone
+    others = packs_of(small[size:], size, RATE)  # the first pack's runs are gone
     assert list(packs.items())[1:] == list(others.items())
 
 

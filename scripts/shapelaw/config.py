@@ -16,6 +16,7 @@ from urllib.parse import parse_qsl, urlsplit
 import yaml
 from pydantic import ValidationError
 
+from shapelaw.cost import read_cost_model
 from shapelaw.degrees import DIGITS, DegreeRun, ProductShape, check_degree_run, layers_of_budget
 from shapelaw.errors import UserError
 from shapelaw.memorizers import MemorizationRun, Memorizer, check_memorization_run
@@ -117,6 +118,11 @@ def _cross_problems(config: Config, root: Path) -> list[str]:
         problems.append(
             f"corpus.gpt2_files is {gpt2_files}, which is no folder; leave it out to train a tokenizer"
         )
+    if config.execution.cost_model is not None:
+        try:
+            read_cost_model(root / config.execution.cost_model)
+        except UserError as error:
+            problems.append(f"execution.cost_model: {error}")
     problems += _uri_problems(config.tracking.uri)
     training, study = config.training, config.depth_width
     if training.warmup_steps >= training.steps:

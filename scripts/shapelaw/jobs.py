@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from shapelaw.cost import CostModel, Speed, run_seconds
 from shapelaw.runs import AnyRun, PackedRun, Run, in_packs
 from shapelaw.sections import Execution
 
@@ -45,21 +46,23 @@ class JobResources:
     minutes: int
 
 
-def train_minutes(run: Run, flops_per_second: float) -> float:
-    """Minutes of training alone, on a device that sustains `flops_per_second`."""
-    step_seconds = run.shape.step_flops(run.training.batch_size) / flops_per_second
+def train_minutes(run: Run, speed: Speed) -> float:
+    """Minutes of training alone, on a device that sustains `speed` FLOP/s, or whose cost model it is."""
+    if isinstance(speed, CostModel):
+        return run_seconds(run, speed) / 60
+    step_seconds = run.shape.step_flops(run.training.batch_size) / speed
     return run.training.steps * max(step_seconds, _STEP_SECONDS_AT_LEAST) / 60
 
 
-def level_of(run: Run, flops_per_second: float) -> Level:
+def level_of(run: Run, speed: Speed) -> Level:
     """small: at most 10 minutes; medium: at most 4 hours; large: the rest."""
-    minutes = train_minutes(run, flops_per_second)
+    minutes = train_minutes(run, speed)
     return next(level for level in LEVELS if minutes <= _LEVEL_MINUTES[level])
 
 
 def job_resources(
     runs: Iterable[Run],
-    flops_per_second: float,
+    speed: Speed,
     gpus: int,
     most_minutes: int,
     attempt: int,
@@ -69,14 +72,14 @@ def job_resources(
 
     Args:
         runs: at least one; all runs of a level are given together, since they ask for the same.
-        flops_per_second: sustained by one job.
+        speed: FLOP/s sustained by one job, or its cost model.
         gpus: of the job; 0 trains on the CPU.
         most_minutes: what the cluster allows one job; a longer run is stopped there, resumed and goes on.
         attempt: 1 for the first.
         in_a_row: runs that one job trains one after the other.
     """
     chosen = list(runs)
-    longest = sorted((train_minutes(run, flops_per_second) for run in chosen), reverse=True)[:in_a_row]
+    longest = sorted((train_minutes(run, speed) for run in chosen), reverse=True)[:in_a_row]
     minutes = _START_MINUTES + _MARGIN * sum(longest)
     memory = max(_memory_mb(run, gpus) for run in chosen)
     return JobResources(
@@ -84,20 +87,23 @@ def job_resources(
     )
 
 
-def packs_of(runs: Iterable[Run], execution: Execution) -> dict[str, list[Run]]:
-    """The small runs of a study in packs of at most `execution.runs_per_job`, each of one corpus and vocabulary.
+def packs_of(runs: Iterable[Run], runs_per_job: int, speed: Speed) -> dict[str, list[Run]]:
+    """The small runs of a study in packs of at most `runs_per_job`, each of one corpus and vocabulary.
 
     By name, which says who is in a pack: it stays when others come and go, or when a recipe changes. No packs when
     that is 1.
     """
-    if execution.runs_per_job == 1:
+    if runs_per_job == 1:
         return {}
     by_store: dict[tuple[str, int], list[Run]] = {}
     for run in runs:
-        if level_of(run, execution.flops_per_second) == "small":
+        if level_of(run, speed) == "small":
             by_store.setdefault((run.corpus, run.shape.vocab_size), []).append(run)
-    size = execution.runs_per_job
-    packs = [chosen[i : i + size] for chosen in by_store.values() for i in range(0, len(chosen), size)]
+    packs = [
+        chosen[i : i + runs_per_job]
+        for chosen in by_store.values()
+        for i in range(0, len(chosen), runs_per_job)
+    ]
     return {_pack_name(pack): pack for pack in packs}
 
 

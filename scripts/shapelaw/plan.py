@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shapelaw.config import degree_runs, memorization_runs, training_of
+from shapelaw.cost import Speed, read_cost_model, run_seconds
 from shapelaw.errors import UserError
 from shapelaw.runs import AnyRun, Run
 from shapelaw.sections import MEMORIZATION_STUDIES, Config
@@ -77,7 +78,7 @@ class Cost:
         runs: number of training runs.
         largest_params: parameters of the largest network.
         flops: operations of all training steps (evaluations and start-up not counted).
-        hours: of one device that sustains the config's `execution.flops_per_second`.
+        hours: of one device that sustains the config's `execution.flops_per_second`, or by its cost model.
         disk_bytes: most that checkpoints (two a run: weights and two moments in float32) and records can take.
     """
 
@@ -88,14 +89,23 @@ class Cost:
     disk_bytes: int
 
 
-def cost_of(runs: Collection[AnyRun], flops_per_second: float) -> Cost:
+def speed_of(config: Config, root: Path) -> Speed:
+    """How fast language models are trained: the cost model of the config, or its rate.
+
+    Raises:
+        UserError: the file is no cost model.
+    """
+    path = config.execution.cost_model
+    return config.execution.flops_per_second if path is None else read_cost_model(root / path)
+
+
+def cost_of(runs: Collection[AnyRun], speed: Speed) -> Cost:
     """The cost of some runs, from their shapes alone."""
-    flops = float(sum(run.steps * run.step_flops for run in runs))
     return Cost(
         len(runs),
         max(run.params for run in runs),
-        flops,
-        flops / flops_per_second / 3600,
+        float(sum(run.steps * run.step_flops for run in runs)),
+        sum(run_seconds(run, speed) for run in runs) / 3600,
         sum(2 * 3 * 4 * run.params + 40 * run.history_rows for run in runs),
     )
 

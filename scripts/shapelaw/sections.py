@@ -122,6 +122,9 @@ class Execution(_Model):
     packs_per_job: Count = Field(1, description="such computations that one job does, one after the other")
     job_hours: float = Field(24.0, gt=0, description="most that a cluster allows one job; longer runs resume")
     flops_per_second: float = Field(4e10, gt=0, description="sustained by one job, for `snakemake plan`")
+    cost_model: str | None = Field(
+        None, description="file of scripts/fit_cost.py, in place of that rate for language models"
+    )
 
 
 class Memorization(_Model):

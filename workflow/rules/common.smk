@@ -7,6 +7,7 @@ from functools import cache
 from snakemake.exceptions import WorkflowError
 
 from shapelaw.config import rank_grids
+from shapelaw.cost import CostModel
 from shapelaw.failures import failures
 from shapelaw.jobs import (
     LEVELS,
@@ -18,7 +19,7 @@ from shapelaw.jobs import (
     packed_speed,
     packs_of,
 )
-from shapelaw.plan import cost_of
+from shapelaw.plan import cost_of, speed_of
 from shapelaw.rank_grids import asked_of
 from shapelaw.runs import run_to_dict
 from shapelaw.sections import PACKED_STUDIES, RANK_STUDY
@@ -30,12 +31,15 @@ LANGUAGE_STUDY, PACKED_STUDY = ("|".join(runs) or "(?!)" for runs in (LANGUAGE_R
 VOCAB_SIZES = {run.shape.vocab_size for runs in LANGUAGE_RUNS.values() for run in runs.values()}
 
 EXECUTION = CONFIG.execution
+SPEED = speed_of(CONFIG, Path.cwd())
 JOB_MINUTES = round(60 * EXECUTION.job_hours)
 LEVEL_RUNS = {level: [] for level in LEVELS}
 for runs in LANGUAGE_RUNS.values():
     for run in runs.values():
-        LEVEL_RUNS[level_of(run, EXECUTION.flops_per_second)].append(run)
-PACKS = {study: packs_of(runs.values(), EXECUTION) for study, runs in LANGUAGE_RUNS.items()}
+        LEVEL_RUNS[level_of(run, SPEED)].append(run)
+PACKS = {
+    study: packs_of(runs.values(), EXECUTION.runs_per_job, SPEED) for study, runs in LANGUAGE_RUNS.items()
+}
 LONGEST_PACK = max((len(pack) for packs in PACKS.values() for pack in packs.values()), default=1)
 PACKS |= {study: model_packs(runs.values(), EXECUTION) for study, runs in PACKED_RUNS.items()}
 PACK_NAMES = {
@@ -84,7 +88,7 @@ def level_resources(level, attempt, in_a_row=1):
     """What a job of a level asks for: enough for its largest run."""
     return job_resources(
         LEVEL_RUNS[level],
-        EXECUTION.flops_per_second,
+        SPEED,
         EXECUTION.gpus,
         JOB_MINUTES,
         attempt,
@@ -94,7 +98,7 @@ def level_resources(level, attempt, in_a_row=1):
 
 def resources_of(wildcards, attempt):
     """What the job of a run asks for."""
-    return level_resources(level_of(run_of(wildcards), EXECUTION.flops_per_second), attempt)
+    return level_resources(level_of(run_of(wildcards), SPEED), attempt)
 
 
 def pack_resources(wildcards, attempt):
@@ -185,13 +189,17 @@ def costs(wildcards):
             f" {sum(one.seconds for one in asked) / 3600:.2g} hours of one core"
         )
     for study, runs in RUNS.items():
-        rate = EXECUTION.flops_per_second
+        speed = SPEED
         if study in PACKED_RUNS:
-            rate = packed_speed(rate, EXECUTION.gpus)
-        cost = cost_of(runs.values(), rate)
+            speed = packed_speed(EXECUTION.flops_per_second, EXECUTION.gpus)
+        if isinstance(speed, CostModel):
+            by = f"by {EXECUTION.cost_model} (a run within a factor of {speed.factor:.2f}, typically)"
+        else:
+            by = f"at {speed:.1e} FLOP/s"
+        cost = cost_of(runs.values(), speed)
         lines.append(
             f"{study}: {cost.runs} runs, networks up to {cost.largest_params:,} parameters, {cost.flops:.2e} FLOPs,"
-            f" about {cost.hours:.3g} hours of one device at {rate:.1e} FLOP/s, at most"
+            f" about {cost.hours:.3g} hours of one device {by}, at most"
             f" {cost.disk_bytes / 2**20:,.0f} MiB on disk"
         )
     return "\n".join(lines)

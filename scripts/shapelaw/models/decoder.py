@@ -8,6 +8,8 @@ Dimensions in names: B sequences, T tokens, D width, H heads, K attention_dim, V
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -18,6 +20,8 @@ from shapelaw.shapes import MLP_RATIO, Shape
 
 INIT_STD = 0.02  # GPT-2's
 PRODUCTS_UP_TO = 512  # tokens of context: so far attention by plain products is the faster one on a CPU
+FLASH_UP_TO = 256  # dimension of a head: beyond it a GPU has no flash kernel
+AttentionWay = Literal["auto", "products", "fused"]
 FULL_RANK_NAMES = ("tokens.weight", "positions.weight")
 
 
@@ -44,6 +48,8 @@ class Attention(nn.Module):
     def __init__(self, shape: Shape, dropout: float) -> None:
         super().__init__()
         self.heads, self.degree, self.dropout = shape.heads, shape.attention_degree, dropout
+        self.attention_dim = shape.attention_dim
+        self.way: AttentionWay = "auto"
         self.qkv = nn.Linear(shape.width, shape.attention_maps * shape.attention_width)
         self.out = nn.Linear(shape.attention_width, shape.width)
 
@@ -53,10 +59,17 @@ class Attention(nn.Module):
             linear: Tensor = self.out(attend_linearly(qkv_BTE, self.heads, self.degree))
             return linear
         dropout = self.dropout if self.training else 0.0
-        by_products = x_BTD.device.type == "cpu" and x_BTD.shape[1] <= PRODUCTS_UP_TO
-        attend = attend_by_products if by_products else attend_fused
+        products = takes_products(x_BTD.device.type, x_BTD.shape[1], self.attention_dim)
+        if self.way != "auto":
+            products = self.way == "products"
+        attend = attend_by_products if products else attend_fused
         out: Tensor = self.out(attend(qkv_BTE, self.heads, dropout))
         return out
+
+
+def takes_products(device_type: str, tokens: int, attention_dim: int) -> bool:
+    """Whether attention is by plain products there: on a short context, where no flash kernel is at hand."""
+    return tokens <= PRODUCTS_UP_TO and (device_type == "cpu" or attention_dim > FLASH_UP_TO)
 
 
 def attend_fused(qkv_BTE: Tensor, heads: int, dropout: float) -> Tensor:
@@ -136,11 +149,11 @@ class Decoder(nn.Module):
         self.norm = nn.LayerNorm(shape.width)
         self.classifier = nn.Linear(shape.width, shape.vocab_size, bias=False)
 
-    def features(self, ids_BT: Tensor) -> Tensor:
-        """The final hidden states, [B, T, D]."""
+    def features(self, ids_BT: Tensor, blocks: Iterable[Callable[[Tensor], Tensor]] | None = None) -> Tensor:
+        """The final hidden states, [B, T, D]; `blocks` are the model's own in another guise (compiled)."""
         positions = torch.arange(ids_BT.shape[1], device=ids_BT.device)
         x_BTD = F.dropout(self.tokens(ids_BT) + self.positions(positions), self.dropout, self.training)
-        for block in self.blocks:
+        for block in self.blocks if blocks is None else blocks:
             x_BTD = block(x_BTD)
         out: Tensor = self.norm(x_BTD)
         return out

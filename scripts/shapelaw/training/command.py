@@ -11,6 +11,7 @@ from pathlib import Path
 
 from shapelaw.corpora.token_store import TokenStore, open_token_store
 from shapelaw.errors import UserError, say
+from shapelaw.training.compiled import COMPILED_PARTS
 from shapelaw.training.loop import Stopped
 from shapelaw.training.trainer import Execution, TrainingFailed
 
@@ -24,6 +25,13 @@ def training_parser(description: str | None) -> argparse.ArgumentParser:
     add("--train-store", required=True, type=Path, help="header (.json) of the training tokens")
     add("--test-store", required=True, type=Path, help="header (.json) of the test tokens")
     add("--micro-batch", type=int, help="sequences at once on a device (default: from its memory)")
+    add(
+        "--compiled-part",
+        choices=COMPILED_PARTS,
+        default="model",
+        help="what is one graph where the step is compiled: model (default), blocks (one for all: compiles in a time "
+        "that does not grow with depth) or graphs (the model, replayed as CUDA graphs)",
+    )
     add_execution_options(parser)
     return parser
 
@@ -59,6 +67,15 @@ def _tag(text: str) -> tuple[str, str]:
     return name, value
 
 
+def text_of(option: str) -> str:
+    """An option's own text, or that of the file which it names after an @.
+
+    Raises:
+        OSError, UnicodeDecodeError: the file can't be read.
+    """
+    return Path(option[1:]).read_text(encoding="utf-8") if option.startswith("@") else option
+
+
 def execution_of(arguments: argparse.Namespace) -> Execution:
     """How to execute, from parsed options."""
     return Execution(
@@ -66,6 +83,7 @@ def execution_of(arguments: argparse.Namespace) -> Execution:
         arguments.threads,
         getattr(arguments, "micro_batch", None),
         arguments.compile,
+        getattr(arguments, "compiled_part", "model"),
         60 * arguments.checkpoint_minutes,
         wait_seconds=60 * arguments.wait_minutes,
         tags=dict(arguments.tag),

@@ -17,12 +17,14 @@ import torch
 from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
-from shapelaw.corpora.token_store import TokenStore, gather_windows
+from shapelaw.corpora.token_store import TokenStore
 from shapelaw.errors import UserError, say
 from shapelaw.files import WriteFailed
 from shapelaw.models.decoder import Decoder, initialise, parameter_groups
 from shapelaw.runs import Run, Training
 from shapelaw.training import checkpoint, schedule
+from shapelaw.training.batches import Batches
+from shapelaw.training.compiled import CompiledDecoder, CompiledPart
 from shapelaw.training.distributed import Ranks
 from shapelaw.training.evaluation import EvaluationSet, bits_per_byte, evaluate, load_test_set
 from shapelaw.training.hardware import device_name, micro_batch_size, peak_flops, peak_memory_bytes
@@ -37,6 +39,7 @@ class Execution:
         threads: CPU threads of PyTorch; its own default when None.
         micro_batch: sequences at once on one device; from the memory there is when None.
         compile: compile the step with torch.compile; on a GPU when None (it does not pay on a CPU).
+        compiled_part: what is one graph then (see `shapelaw.training.compiled`).
         checkpoint_seconds: time between two checkpoints.
         live_seconds: time between two updates of live.json and the live history.
         wait_seconds: how long to wait for another process that trains the same run.
@@ -47,10 +50,14 @@ class Execution:
     threads: int | None = None
     micro_batch: int | None = None
     compile: bool | None = None
+    compiled_part: CompiledPart = "model"
     checkpoint_seconds: float = 600.0
     live_seconds: float = 15.0
     wait_seconds: float = 0.0
     tags: Mapping[str, str] = field(default_factory=dict)
+
+
+_UNREAD_STEPS = 16  # of a GPU, at most, whose losses the host has not asked for yet
 
 
 class TrainingFailed(Exception):
@@ -95,7 +102,8 @@ class Trainer:
                 f"training.batch_size is {training.batch_size}, which {ranks.world} processes don't divide; "
                 f"use a multiple of {ranks.world}."
             )
-        self.run, self.ranks, self.store = run, ranks, train_store
+        self.run, self.ranks = run, ranks
+        self.batches = Batches(train_store, run.shape.context_length, ranks.device)
         self.checkpoints, self.identity = checkpoints, identity(run, train_store, test_store)
         self.test_set: EvaluationSet = load_test_set(
             test_store, run.shape.context_length, training.test_sequences
@@ -110,12 +118,11 @@ class Trainer:
         self.started = time.monotonic()
         self.progress = Progress()
         self._resume()
-        wrapped: Any = self.model
-        if ranks.world > 1:
-            wrapped = DistributedDataParallel(wrapped)
         compiled = ranks.device.type == "cuda" if execution.compile is None else execution.compile
-        self._forward: Any = torch.compile(wrapped) if compiled else wrapped
-        self._wrapped = wrapped
+        self._forward: Any = CompiledDecoder(self.model, execution.compiled_part) if compiled else self.model
+        if ranks.world > 1:
+            self._forward = DistributedDataParallel(self._forward)
+        self._unread: list[tuple[int, Tensor]] = []  # steps and their losses, on the device
 
     def _resume(self) -> None:
         """Go on from the newest checkpoint; rank 0 chooses it, so that all ranks go on from the same one.
@@ -169,9 +176,11 @@ class Trainer:
 
         Raises:
             NotWritten: the checkpoints before are untouched.
+            Diverged: a loss since the last look is not finite.
         """
         if not self.ranks.first:
             return
+        self._read_losses()
         progress = self.progress
         state = {
             "identity": self.identity,
@@ -194,28 +203,21 @@ class Trainer:
                 f"{error.advice}: {checkpoint.where_to_resume(self.checkpoints)}."
             ) from error
 
-    def step(self) -> float:
+    def step(self) -> None:
         """One optimizer step.
 
-        Returns:
-            The batch's mean loss in nats per token.
-
         Raises:
-            Diverged: the loss or its gradient is not finite.
+            Diverged: its loss or the loss of a step before it is not finite.
         """
         started = time.perf_counter()
-        training, ranks, device = self.run.training, self.ranks, self.ranks.device
+        training, ranks = self.run.training, self.ranks
         step = self.progress.step + 1
         rate = schedule.learning_rate(training, step)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        length = self.run.shape.context_length
-        starts = schedule.window_starts(
-            self.run.seed, step, len(self.store.tokens) - length, training.batch_size
-        )
+        starts = schedule.window_starts(self.run.seed, step, self.batches.windows, training.batch_size)
         local = training.batch_size // ranks.world
-        batch = gather_windows(self.store, starts[ranks.rank * local : (ranks.rank + 1) * local], length)
-        ids = torch.from_numpy(batch).to(device, non_blocking=True)
+        ids = self.batches.gather(starts[ranks.rank * local : (ranks.rank + 1) * local])
         self.progress.data_seconds += time.perf_counter() - started
         self.optimizer.zero_grad(set_to_none=True)
         losses: list[Tensor] = []
@@ -227,20 +229,33 @@ class Trainer:
                 loss = self._forward(part[:, :-1], part[:, 1:]) * (len(part) / local)
                 loss.backward()
             losses.append(loss.detach())
-        total = ranks.sum(float(torch.stack(losses).sum())) / ranks.world
-        if not math.isfinite(total):
-            raise Diverged(
-                f"The loss of {self.run.key} is {total} at step {step}; lower training.learning_rate "
-                f"({training.learning_rate:g}), lengthen training.warmup_steps or set training.gradient_clip."
-            )
+        self._unread.append((step, torch.stack(losses).sum()))
+        waits = ranks.device.type == "cuda" and ranks.world == 1 and not self._is_logged(step)
+        if not waits or len(self._unread) >= _UNREAD_STEPS:
+            self._read_losses()
         norm = self._gradient_norm(step)
         self.optimizer.step()
         progress = self.progress
-        progress.step, progress.loss_sum = step, progress.loss_sum + total
+        progress.step = step
         progress.train_seconds += time.perf_counter() - started
         if norm is not None:
             self._log(rate, norm)
-        return total
+
+    def _read_losses(self) -> None:
+        """Add up the losses since the last look: each look waits for the device, which then waits for the host.
+
+        Raises:
+            Diverged: one is not finite.
+        """
+        training, unread, self._unread = self.run.training, self._unread, []
+        for step, loss in unread:
+            total = self.ranks.sum(float(loss)) / self.ranks.world
+            if not math.isfinite(total):
+                raise Diverged(
+                    f"The loss of {self.run.key} is {total} at step {step}; lower training.learning_rate "
+                    f"({training.learning_rate:g}), lengthen training.warmup_steps or set training.gradient_clip."
+                )
+            self.progress.loss_sum += total
 
     def _gradient_norm(self, step: int) -> float | None:
         """The gradient's norm where the history wants it or clipping needs it; clips."""
@@ -289,7 +304,7 @@ class Trainer:
         return nullcontext()
 
     def _no_sync(self, accumulating: bool) -> Any:
-        return self._wrapped.no_sync() if accumulating and self.ranks.world > 1 else nullcontext()
+        return self._forward.no_sync() if accumulating and self.ranks.world > 1 else nullcontext()
 
     def _wall_seconds(self) -> float:
         return self.progress.wall_seconds + time.monotonic() - self.started

@@ -1,0 +1,105 @@
+"""Other libraries' GPT-2 and a step of theirs, as a user of each would write it: what training is measured against."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from shapelaw.errors import UserError
+from shapelaw.shapes import Shape
+
+Step = Callable[[], object]
+Autocast = Callable[[], AbstractContextManager[Any]]
+
+
+def gpt2_model(shape: Shape) -> torch.nn.Module:
+    """transformers' model of that shape, without dropout."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    config = GPT2Config(
+        vocab_size=shape.vocab_size,
+        n_positions=shape.context_length,
+        n_embd=shape.width,
+        n_layer=shape.depth,
+        n_head=shape.heads,
+        resid_pdrop=0.0,
+        embd_pdrop=0.0,
+        attn_pdrop=0.0,
+        tie_word_embeddings=False,
+        use_cache=False,
+    )
+    return GPT2LMHeadModel(config).train()
+
+
+def gpt2_step(
+    model: torch.nn.Module,
+    parts: Sequence[torch.Tensor],
+    compiled: bool,
+    autocast: Autocast,
+    fused: bool = True,
+) -> Step:
+    """A step on micro-batches [B, T + 1]: GPT-2 shifts the labels itself, so T tokens give T - 1 predictions."""
+    forward: Any = torch.compile(model) if compiled else model
+    inputs = [part[:, :-1].contiguous() for part in parts]
+    return _step(model, [lambda x=x: forward(x, labels=x).loss for x in inputs], autocast, fused)
+
+
+def nanogpt_model(folder: Path, shape: Shape) -> torch.nn.Module:
+    """nanoGPT's model of that shape, from a checkout.
+
+    Raises:
+        UserError: the folder has no model.py with GPTConfig and GPT.
+    """
+    specification = importlib.util.spec_from_file_location("nanogpt_model", folder / "model.py")
+    try:
+        assert specification is not None
+        assert specification.loader is not None
+        module: Any = importlib.util.module_from_spec(specification)
+        sys.modules["nanogpt_model"] = module  # dataclasses look there
+        specification.loader.exec_module(module)
+        config = module.GPTConfig(
+            block_size=shape.context_length,
+            vocab_size=shape.vocab_size,
+            n_layer=shape.depth,
+            n_head=shape.heads,
+            n_embd=shape.width,
+            dropout=0.0,
+            bias=True,
+        )
+        model: torch.nn.Module = module.GPT(config)
+    except (OSError, AssertionError, AttributeError) as error:
+        raise UserError(
+            f"{folder} is no checkout of nanoGPT: it has no model.py with GPTConfig and GPT."
+        ) from error
+    return model
+
+
+def nanogpt_step(
+    model: torch.nn.Module, parts: Sequence[torch.Tensor], compiled: bool, autocast: Autocast
+) -> Step:
+    """A step of its train.py on micro-batches [B, T + 1]."""
+    forward: Any = torch.compile(model) if compiled else model
+    pairs = [(part[:, :-1].contiguous(), part[:, 1:].contiguous()) for part in parts]
+    return _step(model, [lambda x=x, y=y: forward(x, y)[1] for x, y in pairs], autocast)
+
+
+def _step(
+    model: torch.nn.Module, losses: Sequence[Callable[[], Any]], autocast: Autocast, fused: bool = True
+) -> Step:
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1.6e-3, weight_decay=0.01, fused=fused)
+
+    def step() -> None:
+        optimizer.zero_grad(set_to_none=True)
+        for loss in losses:
+            with autocast():
+                value = loss() / len(losses)
+            value.backward()
+        optimizer.step()
+
+    return step

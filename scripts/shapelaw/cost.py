@@ -1,0 +1,103 @@
+"""What a training step takes, as a model of four measured constants: `execution.cost_model` of the config.
+
+    seconds of a step = overhead + per_layer L + per_number (activations + logits) + per_flop FLOPs
+
+The four are what a step is made of: what happens once (the optimizer, the batch, the schedule), launches of kernels for
+every layer, passes through memory, and arithmetic. Small networks pay the first two and narrow ones the third, so that
+one rate of FLOP/s fits no grid. `scripts/fit_cost.py` fits them to the runs of one kind of device.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from shapelaw.errors import UserError
+from shapelaw.runs import AnyRun, Run
+from shapelaw.shapes import Shape
+
+SCHEMA_VERSION = 1
+TERMS = ("overhead", "per_layer", "per_number", "per_flop")
+
+
+@dataclass(frozen=True)
+class CostModel:
+    """Seconds of training on one kind of device.
+
+    Attributes:
+        overhead: seconds of a step, whatever its shape.
+        per_layer: seconds of a step for every layer.
+        per_number: seconds for every activation and logit of a step.
+        per_flop: seconds for every operation of a step's matrix products.
+        extra_seconds: of a run, beside its steps: evaluations, checkpoints, start.
+        factor: the standard deviation of measured over predicted seconds as a factor (1.2: some 20%), of shapes that
+            the model was not fitted to.
+    """
+
+    overhead: float
+    per_layer: float
+    per_number: float
+    per_flop: float
+    extra_seconds: float
+    factor: float
+
+    def step_seconds(self, shape: Shape, batch_size: int) -> float:
+        """Seconds of one step of `batch_size` sequences."""
+        constants = (self.overhead, self.per_layer, self.per_number, self.per_flop)
+        return sum(c * n for c, n in zip(constants, step_counts(shape, batch_size), strict=True))
+
+    def run_seconds(self, run: Run) -> float:
+        """Seconds of a whole run."""
+        return self.extra_seconds + run.steps * self.step_seconds(run.shape, run.training.batch_size)
+
+
+Speed = float | CostModel  # FLOP/s that a job sustains, or what its steps take
+
+
+def step_counts(shape: Shape, batch_size: int) -> tuple[float, float, float, float]:
+    """What a step has of each term: one, layers, activations and logits, FLOPs."""
+    logits = batch_size * shape.context_length * shape.vocab_size
+    numbers = shape.activation_bytes(batch_size, number_bytes=1) + logits
+    return 1.0, float(shape.depth), float(numbers), float(shape.step_flops(batch_size))
+
+
+def run_seconds(run: AnyRun, speed: Speed) -> float:
+    """Seconds of a run; of one that is trained in packs, `speed` is a rate."""
+    if isinstance(speed, CostModel):
+        if not isinstance(run, Run):
+            raise TypeError(f"the cost model is of language models, and {run.key} is none")
+        return speed.run_seconds(run)
+    return run.steps * run.step_flops / speed
+
+
+def model_to_dict(model: CostModel) -> dict[str, Any]:
+    """The model as plain JSON values."""
+    return {"schema_version": SCHEMA_VERSION, **asdict(model)}
+
+
+def read_cost_model(path: Path) -> CostModel:
+    """The model that `scripts/fit_cost.py` wrote.
+
+    Raises:
+        UserError: there is none, or it is none.
+    """
+    again = "make it with scripts/fit_cost.py"
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"The cost model {path} can't be read ({error}); {again}.") from error
+    if not isinstance(values, Mapping) or values.get("schema_version") != SCHEMA_VERSION:
+        raise UserError(f"{path} is no cost model of version {SCHEMA_VERSION}; {again}.")
+    names = CostModel.__dataclass_fields__
+    wrong = [name for name in names if not _is_constant(values.get(name))]
+    if wrong or not any(values[name] for name in TERMS):
+        listed = ", ".join(wrong) or "all of its terms are zero"
+        raise UserError(f"{path} is no cost model (missing or wrong: {listed}); {again}.")
+    return CostModel(**{name: float(values[name]) for name in names})
+
+
+def _is_constant(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < float("inf")

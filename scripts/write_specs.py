@@ -1,0 +1,150 @@
+"""Write the runs of a config as files of specs, to train where there is no Snakemake: a bare machine with a GPU.
+
+  python scripts/write_specs.py --scale gpu --study depth_width --out specs [--hours 0.4 --cost-model cost.json]
+
+Language models: one file for each corpus and vocabulary, DIR/<study>-<corpus>-V<size>.json, for
+`python scripts/train_pack.py --specs @FILE`. The most informative runs come first: those nearest to the size at which
+their depth is expected to be overtaken, or to overtake, by the published line log d = 5.039 + 0.0555 L; further seeds
+later. With --hours, those that fit into so many hours (one device, by the config's rate or cost model) and no more.
+With --split N there are N files of each, DIR/...-V<size>-<number>.json, for as many processes on one card.
+Memorizers and product networks: one file a pack, DIR/<study>-<pack>.json, for `python scripts/train_packed.py`.
+
+A table of what was written goes to standard output. Exit codes: 0 done, 2 unusable input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import yaml
+
+from shapelaw.config import load_config
+from shapelaw.cost import Speed, run_seconds
+from shapelaw.errors import UserError
+from shapelaw.files import WriteFailed, replacing
+from shapelaw.jobs import model_packs, packed_speed
+from shapelaw.plan import runs_of, speed_of
+from shapelaw.runs import AnyRun, Run, spec_to_dict
+from shapelaw.sections import RANK_STUDY, Config
+
+ROOT = Path(__file__).resolve().parent.parent
+LINE = json.loads((ROOT / "workflow" / "reference" / "depth_width_fit.json").read_text())
+LATER_SEED = 0.7  # of log size: how much less a further seed tells than a first run that is as near
+
+
+def by_information(runs: Iterable[Run]) -> list[Run]:
+    """The runs, those first that decide where one depth overtakes the next.
+
+    A run's distance is |log P - log P_t| with P = 12 L d^2 and P_t the expected size at the transition from its depth
+    to the next deeper of the grid, or to its depth from the one before: the nearer one.
+    """
+    chosen = list(runs)
+    depths = sorted({run.shape.depth for run in chosen})
+    sizes = {depth: math.log(12 * depth) + 2 * (LINE["a"] + LINE["b"] * depth) for depth in depths}
+
+    def distance(run: Run) -> float:
+        place, shape = depths.index(run.shape.depth), run.shape
+        shallower = [depth for depth in depths[max(0, place - 1) : place + 1] if depth != depths[-1]]
+        size = math.log(12 * shape.depth * shape.width**2)
+        return min((abs(size - sizes[depth]) for depth in shallower), default=0.0) + LATER_SEED * run.seed
+
+    return sorted(chosen, key=distance)
+
+
+def write_language(runs: Iterable[AnyRun], speed: Speed, hours: float, split: int, out: Path) -> None:
+    """`split` files for each corpus and vocabulary of a study, and a line for each run.
+
+    Raises:
+        WriteFailed: a file can't be written.
+    """
+    stores: dict[str, list[Run]] = {}
+    spent = 0.0
+    for run in by_information(run for run in runs if isinstance(run, Run)):
+        seconds = run_seconds(run, speed)
+        if spent + seconds > 3600 * hours:
+            continue
+        spent += seconds
+        print(f"{spent / 3600:8.3f} h  {seconds:8.1f} s  {run.step_flops * run.steps:.2e} FLOPs  {run.key}")
+        stores.setdefault(f"{run.study}-{run.corpus}-V{run.shape.vocab_size}", []).append(run)
+    for name, chosen in stores.items():
+        for part in range(split):
+            path = out / (f"{name}.json" if split == 1 else f"{name}-{part + 1}.json")
+            _write(path, chosen[part::split])
+
+
+def _write(path: Path, runs: Iterable[AnyRun]) -> None:
+    specs = [spec_to_dict(run) for run in runs]
+    with replacing(path) as temporary:
+        temporary.write_text(json.dumps(specs) + "\n", encoding="utf-8")
+    print(f"{path}: {len(specs)} runs")
+
+
+def main() -> int:
+    """Parse the command line and write."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("--config", type=Path, default=ROOT / "config.yaml", metavar="FILE", help="(default: config.yaml)")
+    add("--scale", help="in place of the config's")
+    add("--study", action="append", help="of the config; several times (default: all that train)")
+    add(
+        "--hours", type=float, default=math.inf, help="of one device, for language models (default: all runs)"
+    )
+    add("--split", type=int, default=1, metavar="N", help="files of each corpus and vocabulary (default 1)")
+    add("--cost-model", metavar="FILE", help="in place of the config's execution.cost_model")
+    add("--out", type=Path, required=True, metavar="DIR")
+    arguments = parser.parse_args()
+    try:
+        config = _config(arguments.config, arguments.scale, arguments.cost_model)
+        studies = [study for study in config.studies if study != RANK_STUDY]
+        if arguments.split < 1:
+            raise UserError(f"--split is {arguments.split}; it must be at least 1.")
+        unknown = sorted(set(arguments.study or ()) - set(studies))
+        if unknown:
+            raise UserError(
+                f"--study is {', '.join(unknown)}; the config trains {', '.join(studies) or 'nothing'}."
+            )
+        rate = packed_speed(config.execution.flops_per_second, config.execution.gpus)
+        for study in arguments.study or studies:
+            runs = list(runs_of(config, study, ROOT).values())
+            if all(isinstance(run, Run) for run in runs):
+                speed = speed_of(config, Path.cwd())
+                write_language(runs, speed, arguments.hours, arguments.split, arguments.out)
+                continue
+            packs = model_packs([run for run in runs if not isinstance(run, Run)], config.execution)
+            for name, pack in packs.items():
+                seconds = sum(run_seconds(run, rate) for run in pack)
+                print(f"{seconds:8.1f} s, if none stops early: ", end="")
+                _write(arguments.out / f"{study}-{name}.json", pack)
+    except (UserError, WriteFailed) as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+def _config(path: Path, scale: str | None, cost_model: str | None) -> Config:
+    """The config with the options of the command line on top.
+
+    Raises:
+        UserError: it can't be read, or is wrong.
+    """
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise UserError(f"The config {path} can't be read ({error}).") from error
+    if not isinstance(values, dict):
+        raise UserError(f"The config {path} has no keys; see the one that comes with shapelaw.")
+    values |= {} if scale is None else {"scale": scale}
+    if cost_model is not None:
+        values["execution"] = {**(values.get("execution") or {}), "cost_model": cost_model}
+    return load_config(values, ROOT / "workflow" / "scales", Path.cwd())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

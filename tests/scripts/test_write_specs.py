@@ -1,0 +1,77 @@
+"""A grid as files of specs: the runs of the config, in order of information, cut to the hours there are."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+from small import PYTHON, SCRIPTS
+
+from shapelaw.memorizers import MemorizationRun
+from shapelaw.runs import Run, spec_from_dict
+
+GRID = {
+    "scale": "gpu",
+    "studies": ["depth_width", "memorization_head_dim"],
+    "depth_width": {"widths": {2: [64, 176, 352], 4: [64, 128, 256]}, "repeated": {2: [176]}},
+}
+
+
+def written(folder: Path, *options: str, code: int = 0) -> tuple[list[list[Run | MemorizationRun]], str]:
+    """The runs of each file, by name, and what was said."""
+    (folder / "config.yaml").write_text(yaml.safe_dump(GRID))
+    command = [PYTHON, str(SCRIPTS / "write_specs.py"), "--config", str(folder / "config.yaml"), *options]
+    done = subprocess.run(
+        [*command, "--out", str(folder / "specs")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == code, done.stderr
+    files = sorted((folder / "specs").glob("*.json"))
+    runs = [[spec_from_dict(spec) for spec in json.loads(path.read_text())] for path in files]
+    return runs, done.stdout + done.stderr  # type: ignore[return-value]
+
+
+def test_the_runs_near_the_expected_crossing_come_first(tmp_path: Path) -> None:
+    (runs,), _ = written(tmp_path, "--study", "depth_width")
+    assert len({run.key for run in runs}) == len(runs) == 8
+    order = [(run.shape.depth, run.shape.width, run.seed) for run in runs]
+    # P_t of depth 2 is 12 x 2 x 172.6^2 = 7.1e5; sizes are 7.4e5, 7.9e5, ...
+    assert order[:2] == [(2, 176, 0), (4, 128, 0)]
+    assert order.index((2, 176, 1)) < order.index((2, 176, 2))
+    assert order[-1] == (2, 64, 0)
+
+
+def test_hours_cut_the_grid_and_parts_share_it(tmp_path: Path) -> None:
+    (whole,), _ = written(tmp_path, "--study", "depth_width")
+    flops = [run.steps * run.step_flops for run in whole]
+    hours = sum(flops[:3]) * 1.01 / 1e14 / 3600  # at the scale's rate
+    (few,), said = written(tmp_path, "--study", "depth_width", "--hours", str(hours))
+    assert whole[:3] == few[:3]
+    assert sum(run.steps * run.step_flops for run in few) <= 1.01 * sum(flops[:3])
+    assert f"{len(few)} runs" in said
+    (tmp_path / "specs" / "depth_width-wiki-V2000.json").unlink()
+    parts, _ = written(tmp_path, "--study", "depth_width", "--split", "3")
+    assert [run for part in zip(*parts, strict=False) for run in part] == whole[:6]
+    assert sum(map(len, parts)) == len(whole)
+
+
+def test_memorizers_are_written_by_packs(tmp_path: Path) -> None:
+    packs, said = written(tmp_path, "--study", "memorization_head_dim")
+    assert sum(map(len, packs)) == 36  # 12 dimensions, 3 numbers of examples
+    assert all(len({run.group for run in pack}) == 1 for pack in packs)  # type: ignore[union-attr]
+    assert said.count("if none stops early") == len(packs)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--study", "ranks"), "--study is ranks; the config trains depth_width"),
+        (("--split", "0"), "--split is 0; it must be at least 1"),
+        (("--scale", "gpus"), "did you mean gpu"),
+        (("--cost-model", "none.json"), "none.json can't be read"),
+    ],
+)
+def test_what_is_wrong_is_told(tmp_path: Path, options: tuple[str, ...], sentence: str) -> None:
+    _, said = written(tmp_path, *options, code=2)
+    assert sentence in said
+    assert "Traceback" not in said
