@@ -3,8 +3,10 @@
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from shapelaw.shapes import make_shape, shape_problems
+from shapelaw.shapes import make_shape, shape_problems, with_attention_degree
 
 
 def test_gpt2_smalls_published_size() -> None:
@@ -39,3 +41,25 @@ def test_what_is_wrong_is_said(arguments: tuple[int, ...], sentence: str) -> Non
 
 def test_heads_need_not_divide_the_width_when_their_dimension_is_given() -> None:
     assert make_shape(2, 129, 2, 100, 8, attention_dim=7).attention_width == 14
+
+
+@given(st.integers(1, 6), st.integers(2, 40), st.sampled_from([1, 2, 4]), st.integers(2, 7))
+def test_attention_of_another_degree_has_as_many_weights(
+    depth: int, dim: int, heads: int, degree: int
+) -> None:
+    softmax = make_shape(depth, dim * heads, heads, 300, 16)
+    try:
+        other = with_attention_degree(softmax, degree)
+    except ValueError as error:
+        assert "take a larger width or fewer heads" in str(error)
+        assert dim < 14  # a head's dimension is whole: the finer it is, the nearer
+        return
+    assert abs(other.block_params / softmax.block_params - 1) <= 0.02
+    assert (other.width, other.depth, other.heads, other.attention_degree) == (
+        dim * heads,
+        depth,
+        heads,
+        degree,
+    )
+    if degree == 3:
+        assert other.params == softmax.params

@@ -30,7 +30,7 @@ from shapelaw.sections import (
     MemorizationStudy,
     RankGrids,
 )
-from shapelaw.shapes import shape_problems
+from shapelaw.shapes import make_shape, shape_problems, with_attention_degree
 
 SOURCE_KINDS = ("wiki", "gensim", "folder", "huggingface")
 _PATTERNS = {  # what would be right, for people
@@ -146,6 +146,8 @@ def _cross_problems(config: Config, root: Path) -> list[str]:
                             depth, width, study.heads, study.vocab_size, study.context_length
                         )
                     ]
+    if "attention_degree" in config.studies:
+        problems += _attention_problems(config)
     for name in config.studies:
         if name in MEMORIZATION_STUDIES:
             problems += _memorization_problems(config, name)
@@ -153,6 +155,22 @@ def _cross_problems(config: Config, root: Path) -> list[str]:
         problems += _degree_problems(config)
     if RANK_STUDY in config.studies:
         problems += rank_problems(rank_grids(config))
+    return problems
+
+
+def _attention_problems(config: Config) -> list[str]:
+    study, problems = config.attention_degree, []
+    if not study.widths:
+        return ["attention_degree has no widths; give it depth: [widths], such as {2: [64, 128]}"]
+    for depth, width in ((depth, width) for depth, row in study.widths.items() for width in row):
+        sizes = depth, width, study.heads, study.vocab_size, study.context_length
+        found = shape_problems(*sizes)
+        for degree in () if found else study.degrees:
+            try:
+                with_attention_degree(make_shape(*sizes), degree)
+            except ValueError as error:
+                found.append(str(error))
+        problems += [f"attention_degree.widths.{depth}: {problem}" for problem in found]
     return problems
 
 
