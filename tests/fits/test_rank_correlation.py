@@ -43,6 +43,26 @@ def test_the_interval_holds_the_truth_as_often_as_a_bootstrap_can() -> None:
     assert 50 <= held <= 60
 
 
+def test_the_chance_is_that_of_spearmans_exact_distribution() -> None:
+    """With 5 networks in order: 2 of 120 permutations are as far from 0, with 4 networks 2 of 24."""
+    for networks, chance in ((5, 2 / 120), (4, 2 / 24)):
+        losses = np.arange(float(networks))[:, None]
+        found = rank_correlation(np.arange(networks), losses, np.arange(networks))
+        assert found.p_value == pytest.approx(chance)
+        assert found.verdict == ("positive" if networks == 5 else "not told from 0")
+
+
+def test_noise_is_rarely_called_a_correlation() -> None:
+    """False alarms of 6 networks with 3 targets each, whose losses have nothing to do with the values."""
+    alarms = 0
+    for seed in range(100):
+        random = np.random.default_rng(seed)
+        losses = np.repeat(random.standard_normal((6, 2)), 3, axis=0) + random.standard_normal((18, 2))
+        names, values = np.repeat(np.arange(6), 3), np.repeat(random.permutation(6), 3)
+        alarms += rank_correlation(values, losses, names, draws=100).verdict != "not told from 0"
+    assert alarms <= 10
+
+
 def test_points_of_one_network_are_no_further_evidence() -> None:
     """Each of 5 networks stands there 20 times: the interval is as wide as with one point each."""
     random = np.random.default_rng(0)

@@ -17,7 +17,7 @@ TRUE_LOSS = {None: 2.0, 2: 2.3, 3: 2.1, 4: 2.1}
 
 def table(seeds: int = 5, noise: float = 0.01) -> pd.DataFrame:
     """Softmax is best, degrees 3 and 4 are equal, 2 is worst; what seeds share is ten times their own noise."""
-    random, rows = np.random.default_rng(0), []
+    random, rows = np.random.default_rng(1), []  # one table in twenty has a false alarm
     for width, gain in ((64, 0.0), (128, 0.2)):
         shared = random.standard_normal(seeds) * 10 * noise
         for degree, loss in TRUE_LOSS.items():
@@ -62,7 +62,7 @@ def test_the_truth_is_found_through_what_seeds_share(tmp_path: Path, ending: str
     assert list(losses["attention"]) == ["softmax", "degree 2", "degree 3", "degree 4"] * 2
     fit = json.loads((tmp_path / "out" / "fit.json").read_text())
     assert (fit["status"], fit["decoders"], len(fit["differences"])) == ("converged", 8, 12)
-    assert "depth 2, width 64: softmax against degree 3: -0.1" in summary(found)
+    assert "depth 2, width 64: softmax against degree 3: -0.09" in summary(found)
     assert (tmp_path / "out" / "losses.svg").stat().st_size > 1000
 
 
@@ -85,7 +85,7 @@ def test_without_a_reference_nothing_is_compared(tmp_path: Path) -> None:
 def test_wrong_tables_are_told() -> None:
     with pytest.raises(UserError, match="lacks attention_degree"):
         read_decoders(table().drop(columns="attention_degree"), "runs.csv")
-    with pytest.raises(UserError, match="row 1: a run .* must have one row|rows? .*must have one row"):
+    with pytest.raises(UserError, match=r"a run .* must have one row"):
         read_decoders(pd.concat([table(), table()], ignore_index=True), "runs.csv")
     for wrong in (1, -2, 2.5):
         runs = table()

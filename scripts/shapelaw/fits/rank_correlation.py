@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from scipy import stats  # type: ignore[import-untyped]
 Floats = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
 DRAWS = 2000
+PERMUTATIONS = 5040  # of 7
 FEWEST = 4  # networks
 _FEWEST_DRAWS = 0.5  # share of the draws that must have a correlation for an interval
 
@@ -23,6 +25,8 @@ class RankCorrelation:
     Attributes:
         value: Spearman's rho, ties at their mean rank; NaN if one side is constant or there are too few networks.
         low, high: percentiles of the bootstrap; NaN where it says nothing.
+        p_value: of no relation between values and losses, two-sided, from permutations of the networks: exact up to 7
+            of them. Four can't fall below 0.08. NaN where the networks have not equally many points.
         networks: different ones.
         seeds: how many each network has, at most.
     """
@@ -30,6 +34,7 @@ class RankCorrelation:
     value: float
     low: float
     high: float
+    p_value: float
     networks: int
     seeds: int
 
@@ -38,6 +43,8 @@ class RankCorrelation:
         """In words."""
         if math.isnan(self.low):
             return "too few networks"
+        if not self.p_value < 0.05:
+            return "not told from 0"
         return "negative" if self.high < 0 else "positive" if self.low > 0 else "not told from 0"
 
 
@@ -61,12 +68,12 @@ def rank_correlation(
     x, y, names = x[there], y[there], names[there]
     different, seeds = np.unique(names), y.shape[1]
     if len(different) < FEWEST:
-        return RankCorrelation(math.nan, math.nan, math.nan, len(different), seeds)
+        return RankCorrelation(math.nan, math.nan, math.nan, math.nan, len(different), seeds)
     random, places = np.random.default_rng(seed), [np.flatnonzero(names == name) for name in different]
     by_length: dict[int, list[tuple[Places, Places]]] = {}
     for _ in range(draws):
         points = np.concatenate([places[at] for at in random.integers(0, len(places), len(places))])
-        by_length.setdefault(len(points), []).append((points, random.choice(seeds, seeds)))
+        by_length.setdefault(len(points), []).append((points, np.asarray(random.integers(0, seeds, seeds))))
     drawn = []
     for batch in by_length.values():
         points, chosen = (np.stack(part) for part in zip(*batch, strict=True))
@@ -76,8 +83,25 @@ def rank_correlation(
     low, high = (
         np.quantile(known, (0.025, 0.975)) if len(known) > _FEWEST_DRAWS * draws else (math.nan, math.nan)
     )
-    value = _spearman(x[None], y[None])[0]
-    return RankCorrelation(float(value), float(low), float(high), len(different), seeds)
+    value = float(_spearman(x[None], y[None])[0])
+    p_value = _chance(value, x, y, places, random)
+    return RankCorrelation(value, float(low), float(high), p_value, len(different), seeds)
+
+
+def _chance(value: float, x: Floats, y: Floats, places: list[Places], random: np.random.Generator) -> float:
+    """How often a correlation is as far from 0 when each network gets the values of another one."""
+    if math.isnan(value) or len({len(points) for points in places}) > 1:
+        return math.nan
+    points, count = np.stack(places), len(places)
+    exact = math.factorial(count) <= PERMUTATIONS
+    if exact:
+        orders = np.array(list(itertools.permutations(range(count))))
+    else:
+        orders = np.stack([random.permutation(count) for _ in range(PERMUTATIONS)])
+    values = x[points][orders].reshape(len(orders), -1)
+    losses = np.broadcast_to(y[points.ravel()], (len(orders), points.size, y.shape[1]))
+    as_far = int((np.abs(_spearman(values, losses)) >= abs(value) - 1e-9).sum())
+    return as_far / len(orders) if exact else (as_far + 1) / (len(orders) + 1)
 
 
 def _spearman(values: Floats, losses: Floats) -> Floats:

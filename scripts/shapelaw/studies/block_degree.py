@@ -91,7 +91,7 @@ def summary(analysis: Analysis) -> str:
             lines.append(
                 f"{inputs} inputs, {matrices} matrices of {width} x {width}, {target}: rank correlation of loss and "
                 f"{one.against} {one.found.value:.2f} ({one.found.low:.2f} to {one.found.high:.2f}, "
-                f"{one.found.networks} networks), {one.found.verdict}."
+                f"p = {one.found.p_value:.2g}, {one.found.networks} networks), {one.found.verdict}."
             )
     return "\n".join(lines)
 

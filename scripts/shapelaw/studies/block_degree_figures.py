@@ -19,11 +19,18 @@ def _color(one: Tuned) -> str:
     return MIXED if one.mixture else COLORS.get(one.mean_degree, INK)
 
 
+def _widest(tuned: list[Tuned]) -> list[Tuned]:
+    """The networks on separable targets of the most inputs and, of these, the greatest width; the tables have all."""
+    chosen = [one for one in tuned if one.task.target == "separable"]
+    sizes = [(one.task.inputs, one.task.width) for one in chosen]
+    return [one for one, size in zip(chosen, sizes, strict=True) if size == max(sizes)]
+
+
 def losses_figure(tuned: list[Tuned]) -> Figure:
     """Held-out loss against the target's separation rank R, a colour per degree; right, digits."""
     with style():
         figure, axes = new_figure(1, 2, width=PAGE, height=3.0, width_ratios=[2, 1])
-        _draw_separable(axes[0, 0], [one for one in tuned if one.task.target == "separable"])
+        _draw_separable(axes[0, 0], _widest(tuned))
         _draw_digits(axes[0, 1], [one for one in tuned if one.task.target == "digits"])
         handles, labels = axes[0, 0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=6)
@@ -75,7 +82,7 @@ def _draw_digits(axis: Axes, tuned: list[Tuned]) -> None:
 
 def speed_figure(tuned: list[Tuned]) -> Figure:
     """Steps to a held-out loss against R, a panel per threshold of the separable targets."""
-    chosen = [one for one in tuned if one.task.target == "separable"]
+    chosen = _widest(tuned)
     table = speed_table(chosen).dropna(subset="steps_to_it")
     thresholds = sorted(table["threshold"].unique(), reverse=True) if len(table) else []
     with style():

@@ -217,9 +217,8 @@ def rank_correlation_table(found: Sequence[Correlation]) -> pd.DataFrame:
         "low95",
         "high95",
     ]
-    return pd.DataFrame(rows, columns=[*columns, "networks", "seeds", "verdict"]).astype(
-        {"target_rank": "Int64"}
-    )
+    table = pd.DataFrame(rows, columns=[*columns, "p_value", "networks", "seeds", "verdict"])
+    return table.astype({"target_rank": "Int64"})
 
 
 def rank_figure(ranked: Sequence[Ranked]) -> Figure:
