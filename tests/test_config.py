@@ -233,7 +233,7 @@ def test_one_changed_width_changes_one_run() -> None:
             ["attention_degree has no widths"],
         ),
         (
-            {"studies": ["attention_degree"], "attention_degree": {"widths": {1: [6, 7]}}},
+            {"studies": ["attention_degree"], "attention_degree": {"heads": 2, "widths": {1: [6, 7]}}},
             [
                 "attention_degree.widths.1: no heads' dimension gives attention of degree 4 within 2%",
                 "attention_degree.widths.1: width 7 is not divisible by 2 heads",
