@@ -2,11 +2,11 @@
 
   python scripts/fit_degrees.py --runs runs.csv --out DIR
 
-Runs are rows of `target, target_rank, degrees, mixture, width, steps, learning_rate, seed, loss`, as CSV
-or Parquet; `mean_degree` and `steps_to_<loss>` are used where they are there. Each seed of a network is taken at the
-learning rate that is best on its other seeds. Written to DIR: the tables losses, differences, speed and mixtures as
-.csv, .md and .tex, fit.json, and figures as .svg and .png. Exit codes: 0 done, also when nothing can be compared (said
-in fit.json's status and here), 2 unusable input.
+Runs are rows of `target, target_rank, degrees, mixture, inputs, width, steps, learning_rate, seed, loss`, as CSV or
+Parquet; `mean_degree` and `steps_to_<loss>` are used where they are there. Each seed of a network is taken at the
+learning rate that is best on its other seeds. Written to DIR: the tables losses, differences, speed, mixtures,
+rank_losses and rank_correlation as .csv, .md and .tex, fit.json, and figures as .svg and .png. Exit codes: 0 done,
+also when nothing can be compared (said in fit.json's status and here), 2 unusable input.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 
 from shapelaw.errors import UserError
 from shapelaw.studies.block_degree import analyse, summary
+from shapelaw.studies.block_degree_ranks import SECONDS
 
 
 def main() -> int:
@@ -26,9 +27,16 @@ def main() -> int:
     )
     parser.add_argument("--runs", type=Path, required=True, metavar="FILE", help="one row a run")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for all results")
+    parser.add_argument(
+        "--rank-seconds",
+        type=float,
+        default=SECONDS,
+        help="of one core, for the exact separation rank of a network; a longer one gets its upper bound (default: "
+        f"{SECONDS:g})",
+    )
     arguments = parser.parse_args()
     try:
-        found = analyse(arguments.runs, arguments.out)
+        found = analyse(arguments.runs, arguments.out, arguments.rank_seconds)
     except UserError as error:
         print(error, file=sys.stderr)
         return 2

@@ -12,12 +12,12 @@ import yaml
 from pydantic import BaseModel
 from small import PYTHON, REPOSITORY, SCRIPTS
 
-from shapelaw.config import load_config, rank_grids
+from shapelaw.config import degree_runs, load_config, rank_grids
 from shapelaw.errors import UserError
 from shapelaw.memorizers import MemorizationRun
 from shapelaw.plan import cost_of, runs_of
 from shapelaw.rank_grids import asked_of
-from shapelaw.runs import run_from_dict, run_to_dict, spec_from_dict, spec_to_dict
+from shapelaw.runs import Run, run_from_dict, run_to_dict, spec_from_dict, spec_to_dict
 from shapelaw.sections import MEMORIZATION_STUDIES, RANK_STUDY, Config
 
 SCALES = REPOSITORY / "workflow" / "scales"
@@ -71,6 +71,40 @@ def test_every_scale_has_every_memorization_study(scale: str, study: str) -> Non
     assert len(runs) >= 2
     assert all(run.key == key and spec_from_dict(spec_to_dict(run)) == run for key, run in runs.items())
     assert cost_of(runs.values(), 1e14).flops > 0
+
+
+@pytest.mark.parametrize("scale", SCALE_NAMES)
+def test_every_scale_has_attention_of_each_degree_at_equal_parameters(scale: str) -> None:
+    config = load_config(shipped(scale=scale, studies=["attention_degree"]), SCALES)
+    assert (
+        "attention_degree" not in load_config(shipped(scale=scale), SCALES).studies
+    )  # minutes that demo has not
+    runs = runs_of(config, "attention_degree", REPOSITORY)
+    sizes: dict[tuple[int, int], dict[int | None, int]] = {}
+    for key, run in runs.items():
+        assert isinstance(run, Run)
+        assert run.key == key
+        assert run_from_dict(run_to_dict(run)) == run
+        shape = run.shape
+        sizes.setdefault((shape.depth, shape.width), {})[shape.attention_degree] = shape.params
+    for params in sizes.values():
+        assert set(params) == {None, 2, 3, 4}
+        assert max(params.values()) <= 1.02 * min(params.values())
+        assert params[3] == params[None]
+    assert len(runs) == len(sizes) * 4 * config.attention_degree.seeds
+
+
+@pytest.mark.parametrize("scale", SCALE_NAMES)
+def test_every_run_of_block_degree_has_its_own_key(scale: str) -> None:
+    config = load_config(shipped(scale=scale), SCALES)
+    specs = {run for grid in config.block_degree for run in degree_runs(grid)}
+    assert len(runs_of(config, "block_degree", REPOSITORY)) == len(specs)
+
+
+def test_grids_that_differ_in_the_inputs_alone_are_other_runs() -> None:
+    grids = [{"target_ranks": [2], "degrees": [3], "matrices": 6, "inputs": inputs} for inputs in (4, 8)]
+    runs = runs_of(load_config(shipped(block_degree=grids), SCALES), "block_degree", REPOSITORY)
+    assert len(runs) == 2 * 3 * 4
 
 
 @pytest.mark.parametrize("scale", SCALE_NAMES)
@@ -193,6 +227,21 @@ def test_one_changed_width_changes_one_run() -> None:
                 "separation_rank.0: width 3 is not divisible by 2 heads",
                 "embedding_rank is 4, above the width 3",
             ],
+        ),
+        (
+            {"studies": ["attention_degree"], "attention_degree": {"widths": {}}},
+            ["attention_degree has no widths"],
+        ),
+        (
+            {"studies": ["attention_degree"], "attention_degree": {"heads": 2, "widths": {1: [6, 7]}}},
+            [
+                "attention_degree.widths.1: no heads' dimension gives attention of degree 4 within 2%",
+                "attention_degree.widths.1: width 7 is not divisible by 2 heads",
+            ],
+        ),
+        (
+            {"attention_degree": {"degrees": [1]}},
+            ["attention_degree.degrees.0 is 1", "greater than or equal to 2"],
         ),
         ({"memorization_heads": []}, ["memorization_heads is empty; give it a list of grids"]),
         (

@@ -3,8 +3,10 @@
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from shapelaw.shapes import make_shape, shape_problems
+from shapelaw.shapes import make_shape, shape_problems, with_attention_degree
 
 
 def test_gpt2_smalls_published_size() -> None:
@@ -39,3 +41,24 @@ def test_what_is_wrong_is_said(arguments: tuple[int, ...], sentence: str) -> Non
 
 def test_heads_need_not_divide_the_width_when_their_dimension_is_given() -> None:
     assert make_shape(2, 129, 2, 100, 8, attention_dim=7).attention_width == 14
+
+
+@given(st.integers(1, 6), st.integers(17, 60), st.sampled_from([1, 2, 4]), st.integers(2, 7))
+def test_attention_of_another_degree_has_as_many_weights(
+    depth: int, dim: int, heads: int, degree: int
+) -> None:
+    """A head's dimension is off by 1/2 at most: (k + 1) / (24 dim) of a block's weights, 2% from dim = 17 on."""
+    softmax = make_shape(depth, dim * heads, heads, 300, 16)
+    other = with_attention_degree(softmax, degree)
+    assert abs(other.block_params / softmax.block_params - 1) <= 0.02
+    assert (other.width, other.depth, other.heads) == (dim * heads, depth, heads)
+    assert other.attention_degree == degree
+    if degree == 3:
+        assert other.params == softmax.params
+
+
+def test_where_whole_dimensions_are_too_coarse_it_is_said() -> None:
+    with pytest.raises(
+        ValueError, match=r"degree 4 within 2% .* \(the nearest has 408 for 432\); take a larger width"
+    ):
+        with_attention_degree(make_shape(1, 6, 2, 300, 16), 4)

@@ -31,7 +31,7 @@ from shapelaw.sections import (
     MemorizationStudy,
     RankGrids,
 )
-from shapelaw.shapes import shape_problems
+from shapelaw.shapes import make_shape, shape_problems, with_attention_degree
 
 SOURCE_KINDS = ("wiki", "gensim", "folder", "huggingface")
 _PATTERNS = {  # what would be right, for people
@@ -59,7 +59,7 @@ def load_config(values: Mapping[str, Any], scales: Path, root: Path = Path()) ->
         raise UserError(
             _listed([f"scale is {scale!r}; it must be one of {', '.join(names)}{_near(scale, names)}"])
         )
-    base = yaml.safe_load((scales / f"{scale}.yaml").read_text())
+    base = _values_of(scales, scale)
     merged = merge(base, own)
     try:
         config, problems = Config.model_validate(merged), []
@@ -74,6 +74,15 @@ def load_config(values: Mapping[str, Any], scales: Path, root: Path = Path()) ->
     if problems:
         raise UserError(_listed(problems))
     return config
+
+
+def _values_of(scales: Path, scale: str) -> dict[str, Any]:
+    """What a scale's file says, over the parts of it that it shares with other scales (`include`)."""
+    own = yaml.safe_load((scales / f"{scale}.yaml").read_text())
+    values: dict[str, Any] = {}
+    for part in own.pop("include", []):
+        values = merge(values, yaml.safe_load((scales / "parts" / f"{part}.yaml").read_text()))
+    return merge(values, own)
 
 
 def merge(base: Mapping[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
@@ -152,6 +161,8 @@ def _cross_problems(config: Config, root: Path) -> list[str]:
                             depth, width, study.heads, study.vocab_size, study.context_length
                         )
                     ]
+    if "attention_degree" in config.studies:
+        problems += _attention_problems(config)
     for name in config.studies:
         if name in MEMORIZATION_STUDIES:
             problems += _memorization_problems(config, name)
@@ -159,6 +170,22 @@ def _cross_problems(config: Config, root: Path) -> list[str]:
         problems += _degree_problems(config)
     if RANK_STUDY in config.studies:
         problems += rank_problems(rank_grids(config))
+    return problems
+
+
+def _attention_problems(config: Config) -> list[str]:
+    study, problems = config.attention_degree, []
+    if not study.widths:
+        return ["attention_degree has no widths; give it depth: [widths], such as {2: [64, 128]}"]
+    for depth, width in ((depth, width) for depth, row in study.widths.items() for width in row):
+        sizes = depth, width, study.heads, study.vocab_size, study.context_length
+        found = shape_problems(*sizes)
+        for degree in () if found else study.degrees:
+            try:
+                with_attention_degree(make_shape(*sizes), degree)
+            except ValueError as error:
+                found.append(str(error))
+        problems += [f"attention_degree.widths.{depth}: {problem}" for problem in found]
     return problems
 
 

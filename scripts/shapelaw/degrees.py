@@ -87,11 +87,12 @@ class DegreeRun:
 
     @property
     def key(self) -> str:
-        """Readable: `separable-R8-k3x4-d32-lr0.003-t4000-s0`, degrees as `k3x4` (equal ones) or `k2.3.2`."""
+        """Readable: `separable-i16-R8-k3x4-d32-lr0.003-t4000-s0`, degrees as `k3x4` (equal ones) or `k2.3.2`."""
         n = self.network
         equal = len(set(n.degrees)) == 1
         layers = f"k{n.degrees[0]}x{n.depth}" if equal else "k" + ".".join(map(str, n.degrees))
-        parts = [self.target, *([f"R{self.target_rank}"] if self.target_rank else []), layers]
+        sizes = [f"i{n.inputs}", f"R{self.target_rank}"] if self.target_rank else []
+        parts = [self.target, *sizes, layers]
         parts += ["mix"] if n.mixture else []
         return "-".join(
             [*parts, f"d{n.width}", f"lr{self.learning_rate:g}", f"t{self.steps}", f"s{self.seed}"]

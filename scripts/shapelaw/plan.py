@@ -15,7 +15,7 @@ from shapelaw.cost import Speed, read_cost_model, run_seconds
 from shapelaw.errors import UserError
 from shapelaw.runs import AnyRun, Run
 from shapelaw.sections import MEMORIZATION_STUDIES, Config
-from shapelaw.shapes import make_shape, shape_problems
+from shapelaw.shapes import make_shape, shape_problems, with_attention_degree
 
 _LINGER_SECONDS = 120  # longer than the grace that clusters give a preempted job
 
@@ -33,6 +33,8 @@ def runs_of(config: Config, study: str, root: Path) -> dict[str, AnyRun]:
     """
     if study == "depth_width":
         return {run.key: run for run in _depth_width(config, root)}
+    if study == "attention_degree":
+        return {run.key: run for run in _attention_degree(config)}
     if study == "block_degree":
         return {run.key: run for grid in config.block_degree for run in degree_runs(grid)}
     name = next(known for known in MEMORIZATION_STUDIES if known == study)
@@ -131,6 +133,21 @@ def _depth_width(config: Config, root: Path) -> list[Run]:
             repeated = width in study.repeated.get(depth, [])
             seeds = max(study.seeds, study.repeated_seeds if repeated else 1)
             runs += [Run("depth_width", config.corpus.name, shape, training, seed) for seed in range(seeds)]
+    return runs
+
+
+def _attention_degree(config: Config) -> list[Run]:
+    study, training = config.attention_degree, training_of(config)
+    runs = []
+    for depth, row in study.widths.items():
+        for width in dict.fromkeys(row):
+            softmax = make_shape(depth, width, study.heads, study.vocab_size, study.context_length)
+            shapes = [with_attention_degree(softmax, degree) for degree in dict.fromkeys(study.degrees)]
+            runs += [
+                Run("attention_degree", config.corpus.name, shape, training, seed)
+                for shape in shapes
+                for seed in range(study.seeds)
+            ]
     return runs
 
 

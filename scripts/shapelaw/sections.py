@@ -14,7 +14,7 @@ MemorizationStudy = Literal[
     "memorization_heads", "memorization_context", "memorization_head_dim", "memorization_saturation"
 ]
 PackedStudy = Literal[MemorizationStudy, "block_degree"]
-Study = Literal["depth_width", PackedStudy, "separation_rank"]
+Study = Literal["depth_width", "attention_degree", PackedStudy, "separation_rank"]
 AssumptionModel = Literal["vit", "bert", "decoder", "gpt2", "vit_base"]
 Extra = Literal["assumptions", "relu"]
 MEMORIZATION_STUDIES: tuple[MemorizationStudy, ...] = get_args(MemorizationStudy)
@@ -90,6 +90,19 @@ class DepthWidth(_Model):
     seeds: Count = Field(1, description="runs of every shape, seeds 0, 1, ...")
     repeated: Widths = Field({}, description="depth: [widths] run with `repeated_seeds` seeds, for the noise")
     repeated_seeds: Count = 3
+
+
+class AttentionDegree(_Model):
+    """Decoders with linear attention of each degree, and softmax, at equal parameters (block-degree note, eq. 2)."""
+
+    vocab_size: int = Field(2000, ge=257, description="as in depth_width")
+    context_length: Count = 128
+    heads: Count = Field(2, description="of every shape; must divide every width")
+    widths: Widths = Field({}, description="depth: [widths]")
+    degrees: Annotated[list[Annotated[int, Field(ge=2)] | None], Field(min_length=1)] = Field(
+        [None, 2, 3, 4], description="of attention; null is softmax, whose weights the others have as many of"
+    )
+    seeds: Count = Field(5, description="runs of every shape, seeds 0, 1, ...")
 
 
 class Tracking(_Model):
@@ -248,6 +261,7 @@ class Config(_Model):
     corpus: Corpus = Corpus()
     training: TrainingConfig
     depth_width: DepthWidth = DepthWidth()
+    attention_degree: AttentionDegree = AttentionDegree()
     memorization: Memorization = Memorization()
     memorization_heads: list[MemorizationGrid] = []
     memorization_context: list[MemorizationGrid] = []

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
+EQUAL_SHARE = 0.02  # of the blocks' weights, by which shapes called equal may differ
 MLP_RATIO = 4  # hidden width of the feed-forward network over the residual width, as in GPT-2
 
 
@@ -192,3 +194,29 @@ def make_shape(
         positional_rank,
         attention_degree,
     )
+
+
+def with_attention_degree(shape: Shape, degree: int | None) -> Shape:
+    """The same decoder with attention of another degree and nearly as many weights, by another dimension of its heads.
+
+    Args:
+        shape: of softmax attention.
+        degree: of linear attention; None is softmax.
+
+    Raises:
+        ValueError: no dimension of the heads brings the blocks' weights within 2% of the given shape's.
+    """
+    maps = replace(shape, attention_degree=degree).attention_maps + 1
+    exact = shape.attention_dim * (shape.attention_maps + 1) / maps
+    near = [
+        replace(shape, attention_degree=degree, attention_dim=dim)
+        for dim in {max(1, math.floor(exact)), math.ceil(exact)}
+    ]
+    best = min(near, key=lambda one: abs(one.block_params - shape.block_params))
+    if abs(best.block_params - shape.block_params) > EQUAL_SHARE * shape.block_params:
+        raise ValueError(
+            f"no heads' dimension gives attention of degree {degree} within {EQUAL_SHARE:.0%} of the weights of "
+            f"softmax attention at width {shape.width} and {shape.heads} heads (the nearest has "
+            f"{best.block_params:,} for {shape.block_params:,}); take a larger width or fewer heads"
+        )
+    return best

@@ -14,6 +14,7 @@ from shapelaw.training.targets import (
     draw_batch,
     draw_separable,
     held_out,
+    least_errors,
     load_digits,
     make_task,
     rank_within,
@@ -38,6 +39,17 @@ def test_variance_and_singular_values_are_those_of_the_function(rank: int, seed:
     assert (joint * (values - mean) ** 2).sum() == pytest.approx(1, abs=1e-5)
     found = np.linalg.svd(np.sqrt(joint) * values, compute_uv=False)[:rank]
     np.testing.assert_allclose(singular_values(draw_separable(2, rank, seed)), found, atol=2e-4)
+
+
+@given(st.integers(1, 6), st.integers(0, 1000))
+def test_the_least_error_of_a_rank_is_that_of_the_best_approximation(rank: int, seed: int) -> None:
+    """Eckart and Young on a grid of quadrature points: cut the singular value decomposition, and measure."""
+    values, weights = values_and_weights(rank, seed)
+    joint = np.outer(weights, weights)
+    left, middle, right = np.linalg.svd(np.sqrt(joint) * values)
+    for place, error in enumerate(least_errors(draw_separable(2, rank, seed))):
+        approximation = (left[:, :place] * middle[:place]) @ right[:place]
+        assert ((np.sqrt(joint) * values - approximation) ** 2).sum() == pytest.approx(error, abs=2e-4)
 
 
 @given(st.integers(1, 40), st.integers(0, 100))

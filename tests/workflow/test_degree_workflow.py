@@ -24,23 +24,16 @@ GRID: dict[str, Any] = {
 DIGITS = {**GRID, "target": "digits", "degrees": [3], "mixtures": [], "learning_rates": [0.01]}
 
 
-class DegreeProject(Project):
-    """A project with tiny product networks."""
-
-    def configure(self, **changes: Any) -> None:
-        own = {"studies": [STUDY], STUDY: [GRID, DIGITS], "execution": {"packs_per_job": 1}}
-        super().configure(**{**own, **changes})
-
-
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> DegreeProject:
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """After a whole run."""
-    project = DegreeProject(tmp_path_factory.mktemp("degree"))
+    sections = {"studies": [STUDY], STUDY: [GRID, DIGITS], "execution": {"packs_per_job": 1}}
+    project = Project(tmp_path_factory.mktemp("degree"), **sections)
     project.snakemake("--quiet", "rules")
     return project
 
 
-def test_every_run_is_in_mlflow_and_in_the_tables(project: DegreeProject) -> None:
+def test_every_run_is_in_mlflow_and_in_the_tables(project: Project) -> None:
     folder = project.folder / "results" / STUDY
     runs = pd.read_parquet(folder / "runs.parquet")
     assert len(runs) == 3 * 2 * 2 + 2
@@ -54,9 +47,13 @@ def test_every_run_is_in_mlflow_and_in_the_tables(project: DegreeProject) -> Non
     assert fit["status"] == "converged"
     assert {row["network"] for row in fit["differences"]} == {"degree 2", "mixture of 2 and 3"}
     assert len(pd.read_csv(folder / "losses.csv")) == 4
+    ranked = pd.read_csv(folder / "rank_losses.csv").set_index("network")
+    assert dict(ranked["rank"]) == {"degree 2": 25, "degree 3": 30}  # of 4 inputs and total degrees 8 and 9
+    assert (ranked["floor"] == 0).all()  # R is 2
+    assert (folder / "rank.svg").stat().st_size > 1000
 
 
-def test_a_second_call_does_nothing_and_a_further_degree_trains_its_own(project: DegreeProject) -> None:
+def test_a_second_call_does_nothing_and_a_further_degree_trains_its_own(project: Project) -> None:
     assert project.planned() == []
     project.configure(**{STUDY: [{**GRID, "degrees": [1, 2, 3]}, DIGITS]})
     planned = project.planned()
@@ -65,7 +62,7 @@ def test_a_second_call_does_nothing_and_a_further_degree_trains_its_own(project:
     project.configure()
 
 
-def test_mistakes_of_a_grid_are_told_at_once(project: DegreeProject) -> None:
+def test_mistakes_of_a_grid_are_told_at_once(project: Project) -> None:
     project.configure(**{STUDY: [{**GRID, "degrees": [4], "patterns": [[2, 3]], "inputs": 5}]})
     done = project.snakemake("-n", ok=False)
     project.configure()

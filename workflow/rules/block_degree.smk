@@ -1,6 +1,6 @@
 # The degree of the building block: product networks of degrees 1, 2, 3, ... at equal budgets.
-DEGREE_TABLES = ["losses", "differences", "speed", "mixtures"]
-DEGREE_FIGURES = ["losses", "speed"]
+DEGREE_TABLES = ["losses", "differences", "speed", "mixtures", "rank_losses", "rank_correlation"]
+DEGREE_FIGURES = ["losses", "speed", "rank"]
 STUDY_RESULTS["block_degree"] = [
     f"results/block_degree/{table}.{ending}" for table in DEGREE_TABLES for ending in ("csv", "md", "tex")
 ] + [f"results/block_degree/{figure}.{ending}" for figure in DEGREE_FIGURES for ending in ("svg", "png")]
@@ -19,7 +19,7 @@ rule block_degree:
                 caption="../report/block_degree_table.rst",
                 category="Degree of the building block",
                 subcategory="Tables",
-                labels={"table": table},
+                labels={"table": table.replace("_", " ")},
             )
             for table in DEGREE_TABLES
         ],

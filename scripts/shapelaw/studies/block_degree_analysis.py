@@ -17,6 +17,7 @@ COLUMNS = {
     "target_rank": "products in a separable target",
     "degrees": "of the layers, such as 3.3.3.3",
     "mixture": "whether the last factor of a layer has a learned share",
+    "inputs": "that the network sees",
     "width": "of the layers",
     "steps": "of training",
     "learning_rate": "its peak",
@@ -34,15 +35,17 @@ class Task:
 
     target: str
     target_rank: int
+    inputs: int
     width: int
     matrices: int
     steps: int
 
     @property
     def name(self) -> str:
-        """For titles: `separable, R = 8, 12 matrices of 32 x 32`."""
+        """For titles: `separable, R = 8 of 16 inputs, 12 matrices of 32 x 32`."""
         rank = f", R = {self.target_rank}" if self.target_rank else ""
-        return f"{self.target}{rank}, {self.matrices} matrices of {self.width} x {self.width}"
+        seen = f" of {self.inputs} inputs" if self.target_rank else ""
+        return f"{self.target}{rank}{seen}, {self.matrices} matrices of {self.width} x {self.width}"
 
 
 @dataclass(frozen=True)
@@ -71,10 +74,14 @@ class Tuned:
     settled: dict[int, float]
 
     @property
+    def layers(self) -> tuple[int, ...]:
+        """The degree of each layer, before training of a mixture."""
+        return tuple(int(part) for part in self.degrees.split("."))
+
+    @property
     def mean_degree(self) -> float:
-        """Mean over the layers, before training of a mixture."""
-        parts = [int(part) for part in self.degrees.split(".")]
-        return sum(parts) / len(parts)
+        """Mean over the layers."""
+        return sum(self.layers) / len(self.layers)
 
     @property
     def name(self) -> str:
@@ -127,7 +134,7 @@ def tune(runs: pd.DataFrame) -> list[Tuned]:
     A seed's rate is the one with the least mean log loss over the other seeds, so that no loss that is reported was
     used to choose. With one seed there is no other, and its own loss chooses.
     """
-    of_task = ["target", "target_rank", "width", "matrices", "steps"]
+    of_task = ["target", "target_rank", "inputs", "width", "matrices", "steps"]
     found = []
     for names, group in runs.groupby([*of_task, "degrees", "mixture"], sort=True):
         target, *numbers, degrees, mixture = cast(tuple[Any, ...], names)

@@ -46,6 +46,7 @@ _LANGUAGE_PARAMS: dict[str, pa.DataType] = {
     "context_length": pa.int64(),
     "embedding_rank": pa.int64(),  # null: full rank
     "positional_rank": pa.int64(),  # null: full rank
+    "attention_degree": pa.int64(),  # null: softmax
     "seed": pa.int64(),
     "params": pa.int64(),  # block_params: 12 L d^2, the papers' network size
     "total_params": pa.int64(),

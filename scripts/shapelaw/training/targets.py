@@ -76,10 +76,15 @@ def singular_values(target: SeparableTarget) -> npt.NDArray[np.float64]:
     return target.scale * np.asarray(values)
 
 
+def least_errors(target: SeparableTarget) -> npt.NDArray[np.float64]:
+    """The least mean squared error of any function of separation rank 0, 1, ..., R: [R + 1] (y has variance 1)."""
+    beyond = np.cumsum(singular_values(target)[::-1] ** 2)[::-1]
+    return np.append(beyond, 0.0)
+
+
 def rank_within(target: SeparableTarget, error: float) -> int:
-    """The least separation rank of a function whose mean squared error is at most `error` (y has variance 1)."""
-    left = np.cumsum(singular_values(target)[::-1] ** 2)[::-1]
-    return int((left > error).sum())
+    """The least separation rank of a function whose mean squared error is at most `error`."""
+    return int((least_errors(target) > error).sum())
 
 
 @dataclass(frozen=True)

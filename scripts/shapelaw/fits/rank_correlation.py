@@ -1,0 +1,119 @@
+"""Spearman's rank correlation of a quantity with losses over seeds, with an interval over networks and seeds."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats  # type: ignore[import-untyped]
+
+Floats = npt.NDArray[np.float64]
+Places = npt.NDArray[np.int64]
+DRAWS = 2000
+PERMUTATIONS = 5040  # of 7
+FEWEST = 4  # networks
+_FEWEST_DRAWS = 0.5  # share of the draws that must have a correlation for an interval
+
+
+@dataclass(frozen=True)
+class RankCorrelation:
+    """A rank correlation with its 95% interval.
+
+    Attributes:
+        value: Spearman's rho, ties at their mean rank; NaN if one side is constant or there are too few networks.
+        low, high: percentiles of the bootstrap; NaN where it says nothing.
+        p_value: of no relation between values and losses, two-sided, from permutations of the networks: exact up to 7
+            of them. Four can't fall below 0.08. NaN where the networks have not equally many points.
+        networks: different ones.
+        seeds: how many each network has, at most.
+    """
+
+    value: float
+    low: float
+    high: float
+    p_value: float
+    networks: int
+    seeds: int
+
+    @property
+    def verdict(self) -> str:
+        """In words."""
+        if math.isnan(self.low):
+            return "too few networks"
+        if not self.p_value < 0.05:
+            return "not told from 0"
+        return "negative" if self.high < 0 else "positive" if self.low > 0 else "not told from 0"
+
+
+def rank_correlation(
+    values: npt.ArrayLike, losses: npt.ArrayLike, networks: npt.ArrayLike, draws: int = DRAWS, seed: int = 0
+) -> RankCorrelation:
+    """The rank correlation of values with mean losses.
+
+    The bootstrap draws networks with all their points, and seeds, the same ones for every network: what is shared by
+    points of a network or of a seed is no further evidence.
+
+    Args:
+        values: [P], one a point (a network on a task).
+        losses: [P, S], of each seed; NaN where a seed has none. Any monotone function of the seeds' means is the same.
+        networks: [P], whose points these are.
+        draws: of the bootstrap.
+        seed: of the bootstrap.
+    """
+    x, y, names = np.asarray(values, np.float64), np.asarray(losses, np.float64), np.asarray(networks)
+    there = np.isfinite(y).any(1)
+    x, y, names = x[there], y[there], names[there]
+    different, seeds = np.unique(names), y.shape[1]
+    if len(different) < FEWEST:
+        return RankCorrelation(math.nan, math.nan, math.nan, math.nan, len(different), seeds)
+    random, places = np.random.default_rng(seed), [np.flatnonzero(names == name) for name in different]
+    by_length: dict[int, list[tuple[Places, Places]]] = {}
+    for _ in range(draws):
+        points = np.concatenate([places[at] for at in random.integers(0, len(places), len(places))])
+        by_length.setdefault(len(points), []).append((points, np.asarray(random.integers(0, seeds, seeds))))
+    drawn = []
+    for batch in by_length.values():
+        points, chosen = (np.stack(part) for part in zip(*batch, strict=True))
+        drawn.append(_spearman(x[points], y[points[:, :, None], chosen[:, None, :]]))
+    known = np.concatenate(drawn)
+    known = known[np.isfinite(known)]
+    low, high = (
+        np.quantile(known, (0.025, 0.975)) if len(known) > _FEWEST_DRAWS * draws else (math.nan, math.nan)
+    )
+    value = float(_spearman(x[None], y[None])[0])
+    p_value = _chance(value, x, y, places, random)
+    return RankCorrelation(value, float(low), float(high), p_value, len(different), seeds)
+
+
+def _chance(value: float, x: Floats, y: Floats, places: list[Places], random: np.random.Generator) -> float:
+    """How often a correlation is as far from 0 when each network gets the values of another one."""
+    if math.isnan(value) or len({len(points) for points in places}) > 1:
+        return math.nan
+    points, count = np.stack(places), len(places)
+    exact = math.factorial(count) <= PERMUTATIONS
+    if exact:
+        orders = np.array(list(itertools.permutations(range(count))))
+    else:
+        orders = np.stack([random.permutation(count) for _ in range(PERMUTATIONS)])
+    values = x[points][orders].reshape(len(orders), -1)
+    losses = np.broadcast_to(y[points.ravel()], (len(orders), points.size, y.shape[1]))
+    as_far = int((np.abs(_spearman(values, losses)) >= abs(value) - 1e-9).sum())
+    return as_far / len(orders) if exact else (as_far + 1) / (len(orders) + 1)
+
+
+def _spearman(values: Floats, losses: Floats) -> Floats:
+    """Of each draw's points, [draws], from [draws, P] and [draws, P, S]; NaN where a side is constant or unknown."""
+    count = np.isfinite(losses).sum(2)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = np.nansum(losses, 2) / count
+        left, right = (_standard(stats.rankdata(side, axis=1)) for side in (values, means))
+        return np.where((count > 0).all(1), (left * right).mean(1), np.nan)
+
+
+def _standard(ranks: Floats) -> Floats:
+    """With mean 0 and variance 1; NaN where all are equal."""
+    centered = ranks - ranks.mean(1, keepdims=True)
+    return np.asarray(centered / centered.std(1, keepdims=True))

@@ -1,0 +1,109 @@
+"""The tables of the degree study: losses, differences from degree 3, speed, and where mixtures settle."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pandas as pd
+
+from shapelaw.fits.paired import Mean, mean_of
+from shapelaw.studies.block_degree_analysis import Difference, Tuned
+
+TASK_COLUMNS = ["target", "target_rank", "inputs", "width", "matrices", "steps", "network"]
+
+
+def of_task(one: Tuned) -> dict[str, Any]:
+    """The columns that name a network and its task."""
+    task = one.task
+    return {
+        "target": task.target,
+        "target_rank": task.target_rank,
+        "inputs": task.inputs,
+        "width": task.width,
+        "matrices": task.matrices,
+        "steps": task.steps,
+        "network": one.name,
+    }
+
+
+def losses_table(tuned: list[Tuned]) -> pd.DataFrame:
+    """One row a task and network: loss with its interval, and if the learning rate was inside of what was tried."""
+    rows = []
+    for one in tuned:
+        diverged = len(one.losses) - len(one.log_losses)
+        mean = one.log_loss if one.log_losses else Mean(math.nan, math.nan, math.nan, math.nan, 0)
+        rows.append(
+            of_task(one)
+            | {
+                "loss": math.exp(mean.value),
+                "low95": math.exp(mean.low),
+                "high95": math.exp(mean.high),
+                "seeds": len(one.losses),
+                "diverged": diverged,
+                "learning_rate": pd.Series(one.learning_rates.values()).median(),
+                "rates_tried": one.tried,
+                "rates_at_edge": one.at_edge,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def differences_table(found: list[Difference]) -> pd.DataFrame:
+    """One row a task and network: its loss over that of degree 3."""
+    columns = [*TASK_COLUMNS, "ratio", "low95", "high95", "p_value", "seeds", "verdict"]
+    rows = [
+        of_task(one.tuned)
+        | {
+            "ratio": math.exp(one.log_ratio.value),
+            "low95": math.exp(one.log_ratio.low),
+            "high95": math.exp(one.log_ratio.high),
+            "p_value": one.log_ratio.p_value,
+            "seeds": one.log_ratio.seeds,
+            "verdict": one.verdict,
+        }
+        for one in found
+    ]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def speed_table(tuned: list[Tuned]) -> pd.DataFrame:
+    """One row a task, network and threshold; no median where half of the seeds don't reach it."""
+    rows = []
+    for one in tuned:
+        for threshold, steps in one.steps_to.items():
+            reached = sum(math.isfinite(value) for value in steps.values())
+            if reached:
+                median = float(pd.Series(steps.values()).median())
+                rows.append(
+                    of_task(one)
+                    | {
+                        "threshold": threshold,
+                        "steps_to_it": median if math.isfinite(median) else math.nan,
+                        "reached": reached,
+                        "seeds": len(steps),
+                    }
+                )
+    return pd.DataFrame(rows, columns=[*TASK_COLUMNS, "threshold", "steps_to_it", "reached", "seeds"])
+
+
+def mixtures_table(tuned: list[Tuned]) -> pd.DataFrame:
+    """One row a task and mixture: the mean degree at the end with its interval, and how far from e it is."""
+    rows = []
+    for one in tuned:
+        if not one.settled:
+            continue
+        mean, gap = mean_of(list(one.settled.values())), mean_of([v - math.e for v in one.settled.values()])
+        rows.append(
+            of_task(one)
+            | {
+                "mean_degree": mean.value,
+                "low95": mean.low,
+                "high95": mean.high,
+                "seeds": mean.seeds,
+                "p_value_of_e": gap.p_value,
+            }
+        )
+    return pd.DataFrame(
+        rows, columns=[*TASK_COLUMNS, "mean_degree", "low95", "high95", "seeds", "p_value_of_e"]
+    )
