@@ -25,6 +25,7 @@ from typing import get_args
 from shapelaw.errors import UserError, say
 from shapelaw.memorizers import (
     ContextType,
+    LastBatch,
     LogitScale,
     MemorizationRun,
     Memorizer,
@@ -100,7 +101,7 @@ def write_runs(path: Path, records: Path) -> None:
         m = run.memorizer
         values = (m.heads, m.context, m.head_dim, m.values, m.width, m.outputs)
         rows.append(
-            {"key": run.key, "task": run.task, "context_type": run.context_type}
+            {"key": run.key, "task": run.task, "context_type": run.context_type, "last_batch": run.last_batch}
             | dict(zip(COLUMNS, values, strict=True))
             | {
                 "examples": run.examples,
@@ -146,6 +147,7 @@ def _runs(arguments: argparse.Namespace) -> list[MemorizationRun]:
                 stop_when_memorized=not arguments.to_the_end,
                 precision=arguments.precision,
                 keep_attention=arguments.attention,
+                last_batch=arguments.last_batch,
             )
             try:
                 check_memorization_run(run)
@@ -189,6 +191,12 @@ def _parser() -> argparse.ArgumentParser:
     add("--seeds", type=int, default=1, help="runs of each shape (default 1)")
     add("--steps", type=int, default=50_000, help="optimizer steps (default 50000)")
     add("--batch-size", type=int, default=256)
+    add(
+        "--last-batch",
+        choices=get_args(LastBatch),
+        default="filled",
+        help="of an epoch: filled up from the next one (default), or short, as in the authors' code",
+    )
     add("--learning-rate", type=float, default=1e-3, help="Adam's peak (default 0.001)")
     add("--evaluate-every", type=int, default=500, help="steps between two evaluations (default 500)")
     add("--to-the-end", action="store_true", help="don't stop when everything is memorized")

@@ -137,6 +137,16 @@ def test_scale_paper_is_the_memorization_papers_grid() -> None:
     assert all(count == (1 if point[0] == "saturation" else 6) for point, count in points.items())
 
 
+def test_a_grids_last_batch_wins_over_the_sections() -> None:
+    grids = [
+        {"heads": [2], "examples": [300]},
+        {"heads": [4], "examples": [300], "last_batch": "filled"},
+    ]
+    config = load_config(shipped(memorization={"last_batch": "short"}, memorization_heads=grids), SCALES)
+    runs = runs_of(config, "memorization_heads", REPOSITORY).values()
+    assert [run.last_batch for run in runs if isinstance(run, MemorizationRun)] == ["short", "filled"]
+
+
 def test_one_more_size_of_a_memorization_grid_adds_its_runs_alone() -> None:
     def keys(heads: list[int]) -> set[str]:
         changes = {"memorization_heads": [{"heads": heads, "head_dim": [8], "examples": [9, 99], "seeds": 2}]}

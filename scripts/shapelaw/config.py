@@ -217,6 +217,7 @@ def memorization_runs(
             evaluate_every=common.evaluate_every,
             stop_when_memorized=not grid.to_the_end,
             keep_attention=study == "memorization_saturation",
+            last_batch=grid.last_batch or common.last_batch,
         )
         runs.append(run)
     return runs

@@ -21,6 +21,7 @@ KIND = "memorization"
 SATURATED_WEIGHT = 0.99
 Task = Literal["classification", "regression"]
 ContextType = Literal["shared", "per_example"]
+LastBatch = Literal["filled", "short"]
 LogitScale = Literal["none", "head_dim", "width"]
 
 
@@ -78,6 +79,7 @@ class MemorizationRun:
         warmup: share of the steps; from a hundredth of the rate.
         evaluate_every: steps between two evaluations on all examples.
         stop_when_memorized: end at the first evaluation with accuracy 1.
+        last_batch: of an epoch: "filled" up from the next one, or "short", as the authors' loader leaves it.
         precision: "float32" or "float64".
         keep_attention: keep the largest attention weight of each head for each example (figure 3).
     """
@@ -96,6 +98,7 @@ class MemorizationRun:
     stop_when_memorized: bool = True
     precision: str = "float32"
     keep_attention: bool = False
+    last_batch: LastBatch = "filled"
 
     @property
     def key(self) -> str:
@@ -108,6 +111,8 @@ class MemorizationRun:
             parts.append(f"by{m.logit_scale.replace('_', '')}")
         if m.attend_to_query:
             parts.append("self")
+        if self.last_batch != "filled":
+            parts.append(self.last_batch)
         return "-".join([*parts, f"T{self.examples}", f"t{self.steps}", f"s{self.seed}"])
 
     @property
@@ -148,7 +153,7 @@ class MemorizationRun:
     @property
     def group(self) -> tuple[object, ...]:
         """Runs that agree in this can be trained as one pack."""
-        return self.memorizer, self.task, self.context_type, self.batch, self.precision
+        return self.memorizer, self.task, self.context_type, self.batch, self.precision, self.last_batch
 
     @property
     def digest(self) -> str:
@@ -157,7 +162,10 @@ class MemorizationRun:
 
     def to_dict(self) -> dict[str, Any]:
         """The run as plain JSON values."""
-        return {"kind": KIND, "training_version": MEMORIZER_VERSION, **asdict(self)}
+        values = {"kind": KIND, "training_version": MEMORIZER_VERSION, **asdict(self)}
+        if self.last_batch == "filled":
+            del values["last_batch"]  # a run keeps the digest that it had before there was a choice
+        return values
 
 
 def memorization_run_from_dict(values: Mapping[str, Any]) -> MemorizationRun:
@@ -194,6 +202,7 @@ def check_memorization_run(run: MemorizationRun) -> None:
         ("context_type", run.context_type, get_args(ContextType)),
         ("logit_scale", m.logit_scale, get_args(LogitScale)),
         ("precision", run.precision, ("float32", "float64")),
+        ("last_batch", run.last_batch, get_args(LastBatch)),
     ]
     for name, chosen, known in choices:
         if chosen not in known:

@@ -17,6 +17,7 @@ PackedStudy = Literal[MemorizationStudy, "block_degree"]
 Study = Literal["depth_width", "attention_degree", PackedStudy, "separation_rank"]
 AssumptionModel = Literal["vit", "bert", "decoder", "gpt2", "vit_base"]
 Extra = Literal["assumptions", "relu"]
+LastBatch = Literal["filled", "short"]
 MEMORIZATION_STUDIES: tuple[MemorizationStudy, ...] = get_args(MemorizationStudy)
 PACKED_STUDIES: tuple[PackedStudy, ...] = get_args(PackedStudy)  # whose runs are trained in packs
 RANK_STUDY = "separation_rank"  # trains nothing, so has no runs
@@ -148,6 +149,9 @@ class Memorization(_Model):
     logit_scale: Literal["none", "head_dim", "width"] = Field("width", description="logits by its root")
     classes: Annotated[int, Field(ge=2)] = 100
     batch_size: Count = 256
+    last_batch: LastBatch = Field(
+        "filled", description="of an epoch: filled up from the next one, or short, as in the authors' code"
+    )
     learning_rate: float = Field(1e-3, gt=0, description="Adam's peak")
     warmup: float = Field(0.05, ge=0, lt=1, description="share of the steps; then a cosine to zero")
     evaluate_every: Count = Field(500, description="steps between two evaluations on all examples")
@@ -166,6 +170,7 @@ class MemorizationGrid(_Model):
     steps: Count = Field(50_000, description="optimizer steps, at least")
     epochs: int = Field(0, ge=0, description="and at least so many times through all examples")
     to_the_end: bool = Field(False, description="go on when everything is memorized")
+    last_batch: LastBatch | None = Field(None, description="null is memorization.last_batch")
 
 
 class Assumptions(_Model):

@@ -1,6 +1,7 @@
 """Packed training: every model goes the way that it would go alone, whatever the others do."""
 
 import json
+import math
 import shutil
 import signal
 import subprocess
@@ -22,7 +23,7 @@ from shapelaw.memorizers import MemorizationRun, Memorizer, check_memorization_r
 from shapelaw.models.memorizer import forward, initial_parameters, losses, positions
 from shapelaw.runs import in_packs, spec_from_dict, spec_to_dict
 from shapelaw.training import checkpoint
-from shapelaw.training.examples import draw_examples, example_order
+from shapelaw.training.examples import NONE, draw_examples, example_order
 from shapelaw.training.memorizer_pack import MemorizerPack
 from shapelaw.training.pack_runs import train_packed
 from shapelaw.training.packed import can_compile
@@ -51,6 +52,20 @@ OPTIONS = {
     "query among the keys": replace(RUN, memorizer=replace(SMALL, attend_to_query=True)),
     "numbers": replace(RUN, task="regression", memorizer=replace(SMALL, outputs=1)),
     "a context each": replace(RUN, context_type="per_example"),
+    "short last batches": replace(RUN, last_batch="short"),
+    "short last batches, numbers, a context each": replace(
+        RUN,
+        last_batch="short",
+        task="regression",
+        context_type="per_example",
+        memorizer=replace(SMALL, outputs=1),
+    ),
+    "short last batches, full values": replace(
+        RUN, last_batch="short", memorizer=replace(SMALL, value_dim=None)
+    ),
+    "short last batches, query among the keys": replace(
+        RUN, last_batch="short", memorizer=replace(SMALL, attend_to_query=True)
+    ),
     "numbers, a context each": replace(
         RUN,
         task="regression",
@@ -84,7 +99,7 @@ def alone(run: MemorizationRun, steps: int) -> list[float]:
     examples, place, order = draw_examples(run), positions(m, dtype), example_order(run, 0, steps)
     found = []
     for step in range(steps):
-        at = torch.from_numpy(order[step])
+        at = torch.from_numpy(order[step][order[step] != NONE])
         contexts = examples.contexts if run.context_type == "shared" else examples.contexts[at]
         stacked = {name: value[None] for name, value in parameters.items()}
         outputs, _ = forward(stacked, m, place, examples.queries[at][None], contexts[None])
@@ -172,6 +187,27 @@ def test_every_epoch_takes_every_example_once(examples: int, batch: int, first: 
     for epoch in range(len(taken) // examples):
         assert sorted(taken[epoch * examples : (epoch + 1) * examples]) == list(range(examples))
     assert np.array_equal(example_order(run, first, 40 - first), order[first:])  # wherever it begins
+    short = example_order(replace(run, last_batch="short"), 0, 40)
+    steps = math.ceil(examples / run.batch)
+    for epoch in range(40 // steps):
+        batches = short[epoch * steps : (epoch + 1) * steps]
+        assert np.array_equal(batches[batches != NONE], taken_of(run, epoch))
+        assert (batches[:-1] != NONE).all()  # only the last one is short
+
+
+def taken_of(run: MemorizationRun, epoch: int) -> np.ndarray:
+    """An epoch's order, where batches are filled."""
+    alone = replace(run, batch_size=run.examples)  # one batch an epoch
+    return np.asarray(example_order(alone, epoch, 1)[0])
+
+
+def test_a_choice_that_is_not_made_leaves_the_digest_alone() -> None:
+    assert "last_batch" not in RUN.to_dict()
+    short = replace(RUN, last_batch="short")
+    assert short.digest != RUN.digest
+    assert short.key != RUN.key
+    assert spec_from_dict(short.to_dict()) == short
+    assert spec_from_dict(RUN.to_dict()) == RUN
 
 
 def test_the_learning_rate_is_that_of_torch_schedulers() -> None:

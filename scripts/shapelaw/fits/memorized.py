@@ -18,7 +18,7 @@ SHARED, PER_EXAMPLE = "shared", "per_example"
 AXES = ("heads", "context", "head_dim", "examples")
 DEFAULTS: dict[str, str | int] = {"task": CLASSIFICATION, "context_type": SHARED, "width": 64}
 # choices of the model that make another curve
-OPTIONS = ("logit_scale", "attend_to_query")
+OPTIONS = ("logit_scale", "attend_to_query", "last_batch")
 # labels of the regression task are uniform(0, 1) (Mahdavi et al. 2024, section 5.2)
 LABEL_VARIANCE = 1.0 / 12.0
 # from this share on a point counts as saturated; see `linear_part`
@@ -94,8 +94,8 @@ def check_memorization_runs(table: pd.DataFrame, source: str) -> pd.DataFrame:
     Args:
         table: one row per trained network: `heads, context, head_dim, examples, seed`, and `accuracy` (0 to 1) or
             `loss` (mean squared error of a regression). `task`, `context_type` and `width` default to
-            classification, shared and 64. `value_dim`, `classes`, `logit_scale`,
-            `attend_to_query`, `steps` and `steps_done` are used where they are; other columns are ignored.
+            classification, shared and 64. `value_dim`, `classes`, `logit_scale`, `attend_to_query`,
+            `last_batch`, `steps` and `steps_done` are used where they are; other columns are ignored.
         source: what to call the table in messages, e.g. its path.
 
     Raises:

@@ -107,12 +107,20 @@ def forward(
     return torch.baddbmm(p["bias"][:, None], o_PBo, read_out_Poc), weights_PBHn
 
 
-def losses(outputs_PBc: Tensor, labels_PB: Tensor) -> Tensor:
-    """Each model's loss [P]: cross-entropy in nats for classes, mean squared error for numbers."""
+def losses(outputs_PBc: Tensor, labels_PB: Tensor, there_PB: Tensor | None = None) -> Tensor:
+    """Each model's loss [P]: cross-entropy in nats for classes, mean squared error for numbers.
+
+    Args:
+        there_PB: which places of a batch have an example; all when None.
+    """
     if labels_PB.is_floating_point():
-        return (outputs_PBc[..., 0] - labels_PB).square().mean(1)
-    flat = functional.cross_entropy(outputs_PBc.flatten(0, 1), labels_PB.flatten(), reduction="none")
-    return flat.view(labels_PB.shape).mean(1)
+        each_PB = (outputs_PBc[..., 0] - labels_PB).square()
+    else:
+        flat = functional.cross_entropy(outputs_PBc.flatten(0, 1), labels_PB.flatten(), reduction="none")
+        each_PB = flat.view(labels_PB.shape)
+    if there_PB is None:
+        return each_PB.mean(1)
+    return (each_PB * there_PB).sum(1) / there_PB.sum(1)
 
 
 def gradients(
@@ -122,19 +130,23 @@ def gradients(
     queries_PBd: Tensor,
     contexts: Tensor,
     labels_PB: Tensor,
+    there_PB: Tensor | None = None,
 ) -> tuple[Tensor, Parameters]:
-    """Each model's loss [P] and the gradients of all parameters, by autograd."""
+    """Each model's loss [P] and the gradients of all parameters, by autograd; see `losses` for `there_PB`."""
     return gradients_through(
-        lambda leaves: forward(leaves, m, positions, queries_PBd, contexts)[0], p, labels_PB
+        lambda leaves: forward(leaves, m, positions, queries_PBd, contexts)[0], p, labels_PB, there_PB
     )
 
 
 def gradients_through(
-    outputs_of: Callable[[Parameters], Tensor], p: Mapping[str, Tensor], labels_PB: Tensor
+    outputs_of: Callable[[Parameters], Tensor],
+    p: Mapping[str, Tensor],
+    labels_PB: Tensor,
+    there_PB: Tensor | None = None,
 ) -> tuple[Tensor, Parameters]:
     """Each model's loss [P] and the gradients of all parameters, by autograd through a way to the outputs [P, B, c]."""
     with torch.enable_grad():
         leaves = {name: value.detach().requires_grad_() for name, value in p.items()}
-        loss_P = losses(outputs_of(leaves), labels_PB)
+        loss_P = losses(outputs_of(leaves), labels_PB, there_PB)
         found = torch.autograd.grad(loss_P.sum(), list(leaves.values()))
     return loss_P.detach(), dict(zip(leaves, found, strict=True))

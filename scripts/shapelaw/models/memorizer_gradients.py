@@ -23,6 +23,7 @@ def shared_gradients(
     queries_PBd: Tensor,
     context_Pnd: Tensor,
     labels_PB: Tensor,
+    there_PB: Tensor | None = None,
 ) -> tuple[Tensor, Parameters]:
     """`gradients` for a shared context, written out: no product for the inputs, fewer passes over [P, B, H, n]."""
     models, examples, d = queries_PBd.shape
@@ -43,7 +44,7 @@ def shared_gradients(
     else:
         v_PHnv = torch.bmm(c_Pnd, w_v).view(models, n, heads, v).transpose(1, 2).contiguous()
         o_PBo = torch.matmul(weights_PBHn.transpose(1, 2), v_PHnv).transpose(1, 2).flatten(2)
-    loss_P, d_o_PBo, g = _read_out_gradients(p, o_PBo, labels_PB)
+    loss_P, d_o_PBo, g = _read_out_gradients(p, o_PBo, labels_PB, there_PB)
 
     if v == 1:  # softmax backward in closed form: sum_i weights_i v_i is the output itself
         spread_PBHn = weights_PBHn * d_o_PBo[..., None]
@@ -72,16 +73,20 @@ def shared_gradients(
     return loss_P, {name: g[name] for name in parameter_shapes(m)}
 
 
-def _loss_gradient(outputs_PBc: Tensor, labels_PB: Tensor) -> tuple[Tensor, Tensor]:
+def _loss_gradient(outputs_PBc: Tensor, labels_PB: Tensor, there_PB: Tensor | None) -> tuple[Tensor, Tensor]:
     """`losses` [P] and their gradient by the outputs [P, B, c]."""
-    examples = labels_PB.shape[1]
     if labels_PB.is_floating_point():
         error_PB1 = outputs_PBc - labels_PB[..., None]
-        return error_PB1.square().mean((1, 2)), error_PB1 * (2 / examples)
-    log_sum_PB1 = torch.logsumexp(outputs_PBc, -1, keepdim=True)
-    loss_P = (log_sum_PB1 - outputs_PBc.gather(2, labels_PB[..., None])).mean((1, 2))
-    off = torch.full_like(log_sum_PB1, -1.0)
-    return loss_P, torch.exp(outputs_PBc - log_sum_PB1).scatter_add(2, labels_PB[..., None], off) / examples
+        each_PB1, gradient_PBc = error_PB1.square(), 2 * error_PB1
+    else:
+        log_sum_PB1 = torch.logsumexp(outputs_PBc, -1, keepdim=True)
+        each_PB1 = log_sum_PB1 - outputs_PBc.gather(2, labels_PB[..., None])
+        off = torch.full_like(log_sum_PB1, -1.0)
+        gradient_PBc = torch.exp(outputs_PBc - log_sum_PB1).scatter_add(2, labels_PB[..., None], off)
+    if there_PB is None:
+        return each_PB1.mean((1, 2)), gradient_PBc / labels_PB.shape[1]
+    share_PB1 = (there_PB / there_PB.sum(1, keepdim=True))[..., None]
+    return (each_PB1 * share_PB1).sum((1, 2)), gradient_PBc * share_PB1
 
 
 def per_example_gradients(
@@ -91,6 +96,7 @@ def per_example_gradients(
     queries_PBd: Tensor,
     contexts_PBnd: Tensor,
     labels_PB: Tensor,
+    there_PB: Tensor | None = None,
 ) -> tuple[Tensor, Parameters]:
     """`gradients` for a context each and one value a head.
 
@@ -127,7 +133,7 @@ def per_example_gradients(
     weights_PBHn = torch.softmax(logits_PBHn, dim=-1)
     v_PBHn = of_tokens_PBRn[:, :, heads:] + value0_PnH.mT[:, None]
     o_PBH = (weights_PBHn * v_PBHn).sum(-1)
-    loss_P, d_o_PBH, g = _read_out_gradients(p, o_PBH, labels_PB)
+    loss_P, d_o_PBH, g = _read_out_gradients(p, o_PBH, labels_PB, there_PB)
 
     spread_PBHn = weights_PBHn * d_o_PBH[..., None]
     d_logits_PBHn = spread_PBHn * (v_PBHn - o_PBH[..., None])
@@ -157,13 +163,13 @@ def per_example_gradients(
 
 
 def _read_out_gradients(
-    p: Mapping[str, Tensor], o_PBo: Tensor, labels_PB: Tensor
+    p: Mapping[str, Tensor], o_PBo: Tensor, labels_PB: Tensor, there_PB: Tensor | None
 ) -> tuple[Tensor, Tensor, Parameters]:
     """Losses [P] of head outputs [P, B, H v], their gradient by those, and the gradients of W_O, W_D and the bias."""
     w_o, w_d = p["w_o"], p["w_d"]
     read_out_Poc = torch.bmm(w_o, w_d)
     outputs_PBc = torch.baddbmm(p["bias"][:, None], o_PBo, read_out_Poc)
-    loss_P, d_outputs_PBc = _loss_gradient(outputs_PBc, labels_PB)
+    loss_P, d_outputs_PBc = _loss_gradient(outputs_PBc, labels_PB, there_PB)
     d_read_out_Poc = torch.bmm(o_PBo.transpose(1, 2), d_outputs_PBc)
     g: Parameters = {
         "bias": d_outputs_PBc.sum(1),

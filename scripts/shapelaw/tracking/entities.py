@@ -35,7 +35,7 @@ def params(record: Record) -> list[Param]:
     if not isinstance(run, Run):
         spec = run.to_dict() | {"total_params": run.params}
         if isinstance(run, MemorizationRun):
-            spec |= {**spec.pop("memorizer"), "value_dim": run.memorizer.values}
+            spec |= {**spec.pop("memorizer"), "value_dim": run.memorizer.values, "last_batch": run.last_batch}
         else:
             network = spec.pop("network")
             spec |= {**network, "degrees": ".".join(map(str, network["degrees"]))}

@@ -82,6 +82,7 @@ _MEMORIZATION = _Columns(
         "classes": pa.int64(),
         "logit_scale": pa.string(),
         "attend_to_query": pa.string(),
+        "last_batch": pa.string(),
         "examples": pa.int64(),
         "seed": pa.int64(),
         "steps": pa.int64(),

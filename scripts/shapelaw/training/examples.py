@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from shapelaw.memorizers import MemorizationRun
 
+NONE = -1  # in an order: no example
 _CONTEXTS, _QUERIES, _LABELS, _ORDER = range(4)  # streams of random numbers of a seed
 
 
@@ -48,14 +50,17 @@ def draw_examples(run: MemorizationRun) -> Examples:
 def example_order(run: MemorizationRun, first: int, steps: int) -> npt.NDArray[np.int64]:
     """Which examples the steps `first`, ..., `first + steps - 1` (from 0) take: [steps, B].
 
-    Epoch after epoch, each in a random order of its own; a batch may take the end of one and the begin of the next,
-    so that every batch is full. A function of seed and step alone.
+    Epoch after epoch, each in a random order of its own. A batch takes the end of one and the begin of the next, so
+    that every batch is full; or, where the last batch of an epoch is short, has `NONE` in its other places. A function
+    of seed and step alone.
     """
     batch, total = run.batch, run.examples
+    of_epoch = total if run.last_batch == "filled" else math.ceil(total / batch) * batch  # places
     places = np.arange(first * batch, (first + steps) * batch)
     order = np.empty(len(places), np.int64)
-    for epoch in range(places[0] // total, places[-1] // total + 1):
+    for epoch in range(places[0] // of_epoch, places[-1] // of_epoch + 1):
         shuffled = np.random.default_rng([run.seed, _ORDER, epoch]).permutation(total)
-        here = places // total == epoch
-        order[here] = shuffled[places[here] - epoch * total]
+        shuffled = np.append(shuffled, np.full(of_epoch - total, NONE))
+        here = places // of_epoch == epoch
+        order[here] = shuffled[places[here] - epoch * of_epoch]
     return order.reshape(steps, batch)

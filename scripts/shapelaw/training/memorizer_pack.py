@@ -20,7 +20,7 @@ from shapelaw.models.memorizer import (
     positions,
 )
 from shapelaw.models.memorizer_gradients import per_example_gradients, shared_gradients
-from shapelaw.training.examples import draw_examples, example_order
+from shapelaw.training.examples import NONE, draw_examples, example_order
 from shapelaw.training.packed import Evaluation, Pack
 
 ATTENTION = "attention.npz"
@@ -49,7 +49,7 @@ class MemorizerPack(Pack[MemorizationRun]):
         self._queries = torch.cat([examples.queries for examples in drawn]).to(device)  # of all models
         self._labels = torch.cat([examples.labels for examples in drawn]).to(device)
         contexts = [examples.contexts for examples in drawn]
-        self._shared = runs[0].context_type == "shared"
+        self._shared, self._short = runs[0].context_type == "shared", runs[0].last_batch == "short"
         self._contexts = (torch.stack(contexts) if self._shared else torch.cat(contexts)).to(device)
         sizes = torch.tensor([0, *(run.examples for run in runs)])
         self._begin = torch.cumsum(sizes, 0)[:-1].tolist()  # of each model's examples
@@ -59,20 +59,24 @@ class MemorizerPack(Pack[MemorizationRun]):
     def gradients(self) -> tuple[Tensor, Parameters]:
         """Each model's loss [P] on its next batch, and the gradients of all parameters."""
         at = self._next_order()
+        there_PB = None
+        if self._short:
+            there_PB = (at != NONE).to(self.positions.dtype)
+            at = at.clamp(min=0)
         queries_PBd, labels_PB = _rows(self._queries, at), _rows(self._labels, at)
         contexts = self._contexts if self._shared else _rows(self._contexts, at)
         return self._gradients(
-            self.parameters, self.memorizer, self.positions, queries_PBd, contexts, labels_PB
+            self.parameters, self.memorizer, self.positions, queries_PBd, contexts, labels_PB, there_PB
         )
 
     def _next_order(self) -> Tensor:
-        """Rows of the examples' table that this step takes: [P, B]."""
+        """Rows of the examples' table that this step takes, or `NONE`: [P, B]."""
         row = next(self._order, None)
         if row is None:
-            orders = [
-                torch.from_numpy(example_order(run, step, BLOCK)) + begin
-                for run, step, begin in zip(self.runs, self.steps, self._begin, strict=True)
-            ]
+            orders = []
+            for run, step, begin in zip(self.runs, self.steps, self._begin, strict=True):
+                order = torch.from_numpy(example_order(run, step, BLOCK))
+                orders.append(torch.where(order == NONE, NONE, order + begin))
             self._order = iter(torch.stack(orders, dim=1).to(self.device))
             row = next(self._order)
         return row

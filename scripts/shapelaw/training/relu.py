@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from shapelaw.memorizers import MemorizationRun
 from shapelaw.theory.memorization import equal_relu_units
-from shapelaw.training.examples import draw_examples, example_order
+from shapelaw.training.examples import NONE, draw_examples, example_order
 from shapelaw.training.schedule import packed_rate
 from shapelaw.training.trainer import TrainingFailed
 
@@ -50,7 +50,8 @@ def train_relu(run: MemorizationRun, units: int) -> ReluResult:
     network = _network(inputs_TI.shape[1], units, run)
     optimizer = torch.optim.Adam(network.parameters())
     for step in range(run.steps):
-        at_B = torch.from_numpy(example_order(run, step, 1)[0])
+        order_B = example_order(run, step, 1)[0]
+        at_B = torch.from_numpy(order_B[order_B != NONE])
         for group in optimizer.param_groups:
             group["lr"] = packed_rate(run, step)
         optimizer.zero_grad()
