@@ -139,8 +139,8 @@ def test_scale_paper_is_the_memorization_papers_grid() -> None:
 
 def test_a_grids_last_batch_wins_over_the_sections() -> None:
     grids = [
-        {"heads": [2], "examples": [300]},
-        {"heads": [4], "examples": [300], "last_batch": "filled"},
+        {"heads": [2], "head_dim": [8], "examples": [300]},
+        {"heads": [4], "head_dim": [8], "examples": [300], "last_batch": "filled"},
     ]
     config = load_config(shipped(memorization={"last_batch": "short"}, memorization_heads=grids), SCALES)
     runs = runs_of(config, "memorization_heads", REPOSITORY).values()
