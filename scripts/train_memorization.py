@@ -18,6 +18,7 @@ import argparse
 import csv
 import itertools
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import get_args
@@ -36,7 +37,7 @@ from shapelaw.memorizers import (
 from shapelaw.records import CHECKPOINTS, RUNS, read_record
 from shapelaw.runs import in_packs
 from shapelaw.training.command import exit_code_of
-from shapelaw.training.pack_runs import train_packed
+from shapelaw.training.pack_runs import train_packs
 from shapelaw.training.trainer import Execution, TrainingFailed
 
 STUDY = "memorization"
@@ -59,12 +60,15 @@ def main() -> int:
         )
         folders = (arguments.out / RUNS / STUDY, arguments.out / CHECKPOINTS / STUDY)
         _refuse_other_records(runs, folders[0])
-        failed = []
         packs = in_packs(runs, arguments.pack)
-        for number, pack in enumerate(packs, start=1):
-            say(f"pack {number} of {len(packs)}: {len(pack)} models like {pack[0].key}")
-            outcomes = train_packed(pack, *folders, execution)
-            failed += [key for key, outcome in outcomes.items() if outcome != "FINISHED"]
+
+        def announced() -> Iterator[list[MemorizationRun]]:
+            for number, pack in enumerate(packs, start=1):
+                say(f"pack {number} of {len(packs)}: {len(pack)} models like {pack[0].key}")
+                yield pack
+
+        outcomes = train_packs(announced(), *folders, execution)
+        failed = [key for key, outcome in outcomes.items() if outcome != "FINISHED"]
         write_runs(arguments.out / "runs.csv", folders[0])
         if failed:
             raise TrainingFailed(f"{len(failed)} of {len(runs)} runs can't go on: {', '.join(failed)}.")

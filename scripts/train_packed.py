@@ -17,7 +17,7 @@ from shapelaw.files import WriteFailed
 from shapelaw.records import write_json
 from shapelaw.runs import PackedRun, in_packs, packed_run_from_dict
 from shapelaw.training.command import add_execution_options, execution_of, exit_code_of, text_of
-from shapelaw.training.pack_runs import train_packed
+from shapelaw.training.pack_runs import train_packs
 from shapelaw.training.trainer import NotWritten
 
 
@@ -43,10 +43,9 @@ def main() -> int:
     arguments = parser.parse_args()
 
     def train_them() -> None:
-        folder, execution = arguments.checkpoints, execution_of(arguments)
-        outcomes: dict[str, str] = {}
-        for pack in in_packs(_runs(arguments.specs), arguments.models_per_pack):
-            outcomes |= train_packed(pack, folder, folder, execution)
+        folder = arguments.checkpoints
+        packs = in_packs(_runs(arguments.specs), arguments.models_per_pack)
+        outcomes = train_packs(packs, folder, folder, execution_of(arguments))
         try:
             write_json(arguments.out, outcomes)
         except WriteFailed as error:

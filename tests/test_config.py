@@ -1,6 +1,7 @@
 """Configs: the shipped ones, and every kind of mistake told at once."""
 
 import csv
+import math
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
@@ -127,9 +128,8 @@ def test_scale_paper_is_the_memorization_papers_grid() -> None:
             m = run.memorizer
             sizes = (m.heads, m.context, m.head_dim, run.examples)
             steps = 300_000 if study.endswith(("head_dim", "saturation")) else 50_000
-            assert run.steps == max(
-                steps, 500 * run.examples // 256 if study != "memorization_saturation" else 0
-            )
+            epochs = 0 if study == "memorization_saturation" else 500
+            assert run.steps == max(steps, epochs * math.ceil(run.examples / 256))
             name = study.removeprefix("memorization_")
             points[(name, run.task, run.context_type, *map(str, sizes), str(steps))] += 1
     assert len(grid) == 342
@@ -155,6 +155,13 @@ def test_one_more_size_of_a_memorization_grid_adds_its_runs_alone() -> None:
     assert keys([4, 6]) - keys([4]) == keys([6])
     assert len(keys([6])) == 4
     assert keys([4]) < keys([4, 6])
+
+
+def test_two_runs_of_one_name_that_are_trained_otherwise_are_refused() -> None:
+    grids = [{"batch_size": 64}, {"batch_size": 256}]
+    config = load_config(shipped(block_degree=grids), SCALES)
+    with pytest.raises(UserError, match=r"two runs of the name .* batch_size"):
+        runs_of(config, "block_degree", REPOSITORY)
 
 
 def test_one_changed_width_changes_one_run() -> None:

@@ -202,7 +202,12 @@ def memorization_runs(
         memorizer = Memorizer(
             heads, context, head_dim, common.width, common.value_dim, outputs, common.logit_scale
         )
-        steps = max(grid.steps, grid.epochs * examples // common.batch_size)
+        last_batch = grid.last_batch or common.last_batch
+        size = common.batch_size
+        epochs = (
+            grid.epochs * examples // size if last_batch == "filled" else grid.epochs * -(-examples // size)
+        )
+        steps = max(grid.steps, epochs)
         run = MemorizationRun(
             study,
             memorizer,
@@ -217,7 +222,7 @@ def memorization_runs(
             evaluate_every=common.evaluate_every,
             stop_when_memorized=not grid.to_the_end,
             keep_attention=study == "memorization_saturation",
-            last_batch=grid.last_batch or common.last_batch,
+            last_batch=last_batch,
         )
         runs.append(run)
     return runs

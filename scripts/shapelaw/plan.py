@@ -6,8 +6,8 @@ import csv
 import hashlib
 import os
 import sys
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from shapelaw.config import degree_runs, memorization_runs, training_of
@@ -29,17 +29,27 @@ def runs_of(config: Config, study: str, root: Path) -> dict[str, AnyRun]:
         root: folder that a relative `grid_file` is relative to.
 
     Raises:
-        UserError: a grid file can't be used.
+        UserError: a grid file can't be used, or two runs have one name.
     """
+    found: dict[str, AnyRun] = {}
+    for run in _all_runs(config, study, root):
+        if found.setdefault(run.key, run) != run:
+            raise UserError(
+                f"{study} has two runs of the name {run.key} that are not trained alike (its grids differ in what "
+                "a name does not say, such as batch_size); leave one of them out."
+            )
+    return found
+
+
+def _all_runs(config: Config, study: str, root: Path) -> Iterable[AnyRun]:
     if study == "depth_width":
-        return {run.key: run for run in _depth_width(config, root)}
+        return _depth_width(config, root)
     if study == "attention_degree":
-        return {run.key: run for run in _attention_degree(config)}
+        return _attention_degree(config)
     if study == "block_degree":
-        return {run.key: run for grid in config.block_degree for run in degree_runs(grid)}
+        return (run for grid in config.block_degree for run in degree_runs(grid))
     name = next(known for known in MEMORIZATION_STUDIES if known == study)
-    grids = getattr(config, study)
-    return {run.key: run for grid in grids for run in memorization_runs(config, name, grid)}
+    return (run for grid in getattr(config, study) for run in memorization_runs(config, name, grid))
 
 
 def job_environment(root: Path, config: Config) -> dict[str, str]:
@@ -137,7 +147,10 @@ def _depth_width(config: Config, root: Path) -> list[Run]:
 
 
 def _attention_degree(config: Config) -> list[Run]:
-    study, training = config.attention_degree, training_of(config)
+    study = config.attention_degree
+    training = replace(
+        training_of(config), dropout=0.0
+    )  # linear attention has no weights to drop, and softmax would
     runs = []
     for depth, row in study.widths.items():
         for width in dict.fromkeys(row):

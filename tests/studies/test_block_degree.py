@@ -12,7 +12,7 @@ import pytest
 
 from shapelaw.errors import UserError
 from shapelaw.studies.block_degree import analyse, summary
-from shapelaw.studies.block_degree_analysis import check_runs, tune
+from shapelaw.studies.block_degree_analysis import check_runs, differences, tune
 from shapelaw.studies.block_degree_ranks import EXACT, FLOOR, polynomial, rank_networks
 from shapelaw.studies.block_degree_tables import losses_table
 from shapelaw.training.targets import draw_separable, least_errors
@@ -90,6 +90,23 @@ def test_one_seed_is_no_comparison() -> None:
     runs = table(seeds=1)
     found = tune(check_runs(runs, "runs"))
     assert losses_table(found)["low95"].isna().all()
+
+
+def test_nothing_is_said_of_a_degree_that_diverged_on_some_seed() -> None:
+    """What is left of its seeds is not what the other degree is compared on."""
+    runs = table(seeds=4)
+    runs.loc[(runs["degrees"] == "2.2.2.2.2.2") & (runs["seed"] == 0), "loss"] = math.nan
+    found = differences(tune(check_runs(runs, "runs")))
+    verdicts = {one.verdict for one in found if one.tuned.name == "degree 2"}
+    assert verdicts == {"degree 2 diverged on 1 seeds"}
+
+
+def test_a_rate_that_not_every_seed_has_is_not_chosen() -> None:
+    runs = table(seeds=3)
+    (one, *_) = tune(check_runs(runs[(runs["seed"] > 0) | (runs["learning_rate"] != 1e-2)], "runs"))
+    assert set(one.learning_rates.values()) <= {1e-3, 3e-3}
+    with pytest.raises(UserError, match="no learning rate was tried with every seed"):
+        tune(check_runs(runs[runs["learning_rate"] == runs["seed"].map({0: 1e-3, 1: 3e-3, 2: 1e-2})], "runs"))
 
 
 def test_a_diverged_run_is_counted_and_its_rate_not_chosen() -> None:

@@ -127,6 +127,17 @@ def test_the_furthest_of_several_is_taken_and_killed_again_it_goes_on(
     assert stepped.train([C], killed) == 200
 
 
+def test_an_older_checkpoint_may_name_a_model_that_has_left(tmp_path: Path, stepped: Stepped) -> None:
+    """Its pack was killed between writing who is left and the next checkpoint."""
+    stepped.train([A, B], tmp_path / "undisturbed")
+    killed = tmp_path / "killed"
+    stepped.train([A, B], killed, stop_after=60)
+    (path,) = killed.glob("checkpoints/pack-*/members.json")
+    path.write_text(json.dumps({B.key: B.digest}))
+    stepped.train([A, B], killed)
+    assert history(killed, B) == history(tmp_path / "undisturbed", B)
+
+
 def test_a_pack_that_was_ahead_of_what_is_left_of_it(tmp_path: Path, stepped: Stepped) -> None:
     """Its newest checkpoint has a higher number than the steps of the models that are not done."""
     killed = tmp_path / "killed"

@@ -19,7 +19,7 @@ COLUMNS = (
     *("depth", "width", "heads", "vocab_size", "context_length"),
     *("batch_size", "steps", "tokens_per_second"),
 )
-OPTIONAL = ("attention_dim", "embedding_rank", "positional_rank")
+OPTIONAL = ("attention_dim", "embedding_rank", "positional_rank", "attention_degree")
 SOFT = 0.3  # relative error beyond which a run weighs less: another user of the machine makes runs slower, never faster
 
 

@@ -128,7 +128,10 @@ def check_memorization_runs(table: pd.DataFrame, source: str) -> pd.DataFrame:
         share=_share(runs, source),
     )
     _refuse_unfinished(runs, checked["share"], source)
-    checked["variant"] = _variant(checked, runs[[name for name in OPTIONS if name in runs]])
+    options = runs[[name for name in OPTIONS if name in runs]]
+    checked["variant"] = _variant(
+        checked, options.fillna({"last_batch": "filled"})
+    )  # of runs from before the choice
     key = ["task", "context_type", "width", "variant", *AXES, "seed"]
     twice = "a run (sizes, task, context type, seed) must have one row; keep one number of steps"
     refuse(checked, checked.duplicated(key, keep=False), source, twice)

@@ -139,6 +139,11 @@ def tune(runs: pd.DataFrame) -> list[Tuned]:
     for names, group in runs.groupby([*of_task, "degrees", "mixture"], sort=True):
         target, *numbers, degrees, mixture = cast(tuple[Any, ...], names)
         by_seed = group.pivot_table(index="seed", columns="learning_rate", values="loss", aggfunc="first")
+        if by_seed.dropna(axis="columns").empty:
+            raise UserError(
+                f"Of target {target} and degrees {degrees} no learning rate was tried with every seed; run the grid to "
+                "its end, or leave out the seeds that miss one."
+            )
         chosen = {int(seed): _best_rate(by_seed, int(seed)) for seed in by_seed.index.astype(int)}
         rows = {
             seed: group[(group["seed"] == seed) & (group["learning_rate"] == rate)].iloc[0]
@@ -170,7 +175,11 @@ def tune(runs: pd.DataFrame) -> list[Tuned]:
 
 
 def _best_rate(by_seed: pd.DataFrame, seed: int) -> float:
-    """The rate with the least mean log loss over the other seeds; a rate at which one diverged is never it."""
+    """The rate with the least mean log loss over the other seeds; a rate at which one diverged is never it.
+
+    Of rates that every seed has.
+    """
+    by_seed = by_seed.dropna(axis="columns")
     others = by_seed.drop(index=seed) if len(by_seed) > 1 else by_seed
     scores = others.map(math.log).mean()
     return float(str(scores.idxmin()))
@@ -190,7 +199,13 @@ class Difference:
 
     @property
     def verdict(self) -> str:
-        """In words."""
+        """In words; of this comparison alone, one of many."""
+        diverged = {
+            one.name: sum(not math.isfinite(loss) for loss in one.losses.values())
+            for one in (self.tuned, self.reference)
+        }
+        if any(diverged.values()):
+            return ", ".join(f"{name} diverged on {seeds} seeds" for name, seeds in diverged.items() if seeds)
         if math.isnan(self.log_ratio.p_value):
             return "one seed: no comparison"
         if not self.log_ratio.significant:

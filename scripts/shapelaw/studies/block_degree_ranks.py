@@ -10,7 +10,7 @@ stands in its place, and beside both the total degree, the note's proxy.
 
 The floor is exact for any function, trained or not: the least mean squared error that a function of a given
 separation rank can have on the target (Eckart and Young). A network whose polynomial has rank r and whose loss is
-below the floor of r owes that to its norms, biases and residual sums.
+clearly below the floor of r owes that to its norms, biases and residual sums.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from shapelaw.theory.product_network import ProductNetwork
 from shapelaw.theory.separation_rank import SPARE, estimate, separation_rank
 from shapelaw.training.targets import draw_separable, least_errors
 
+CLEARLY = 0.9  # of the floor: a loss over 4,096 held-out inputs is known to a few percent
 SECONDS = 10.0  # of one core, for the exact rank of a network
 EXACT, BOUND, DEGREE, FLOOR = "exact rank", "upper bound", "total degree", "floor at the exact rank"
 
@@ -179,7 +180,7 @@ def rank_losses_table(ranked: Sequence[Ranked]) -> pd.DataFrame:
             "loss": math.exp(one.tuned.log_loss.value) if one.tuned.log_losses else math.nan,
             "floor": one.mean_floor,
             "below_floor": sum(
-                loss < (one.floor(seed) or 0.0) for seed, loss in one.tuned.losses.items()
+                loss < CLEARLY * (one.floor(seed) or 0.0) for seed, loss in one.tuned.losses.items()
             ),
             "seeds": len(one.tuned.losses),
         }

@@ -15,7 +15,7 @@ from typing import Any
 from shapelaw.errors import UserError
 from shapelaw.records import KILLED, RUNNING, Record
 
-IMPORT_FORMAT = 1  # part of every fingerprint: raise it when the importer writes something else than before
+IMPORT_FORMAT = 2  # part of every fingerprint: raise it when the importer writes something else than before
 
 
 @dataclass(frozen=True)

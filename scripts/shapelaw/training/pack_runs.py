@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -34,20 +34,27 @@ COMPILE_FROM = 200_000  # model-steps: compiling takes some ten seconds of a CPU
 def train_packed(
     runs: Sequence[PackedRun], out: Path, checkpoints: Path, execution: Execution
 ) -> dict[str, str]:
-    """Train runs of one shape as one pack, and write their records to `<out>/<key>`.
+    """Train runs of one shape as one pack; see `train_packs`."""
+    return train_packs([runs], out, checkpoints, execution)
 
-    A pack of these runs goes on where it was. A run that a pack of others left unfinished goes on from there.
+
+def train_packs(
+    packs: Iterable[Sequence[PackedRun]], out: Path, checkpoints: Path, execution: Execution
+) -> dict[str, str]:
+    """Train packs one after the other, and write the records of their runs to `<out>/<key>`.
+
+    A pack of the same runs goes on where it was. A run that a pack of others left unfinished goes on from there.
 
     Args:
-        runs: of one `group`.
+        packs: each of runs of one `group`.
         out: folder of the records.
-        checkpoints: folder with one folder a run (its live and finished record) and the pack's own checkpoints.
+        checkpoints: folder with one folder a run (its live and finished record) and the packs' own checkpoints.
 
     Returns:
         by key: "FINISHED", or the sentence of a run that can't go on; the others went on.
 
     Raises:
-        UserError: the device can't do what is asked, or another process trains the pack.
+        UserError: the device can't do what is asked, or another process trains a pack.
         Stopped: SIGTERM, SIGUSR1 or SIGINT came; start again to resume.
         NotWritten: the disk is full; a checkpoint that can be read is left.
     """
@@ -55,10 +62,29 @@ def train_packed(
     if execution.threads is not None:
         torch.set_num_threads(execution.threads)
     keep_freed_memory()
-    start_afresh(device)
+    outcomes: dict[str, str] = {}
+    with StopRequest() as stop:
+        for runs in packs:
+            start_afresh(device)
+            outcomes |= _train_pack(runs, out, checkpoints, device, execution, stop)
+            if stop.received:  # it came with the last step; what comes next is not begun
+                raise Stopped(
+                    f"Stopped by signal {int(stop.received)}; this pack is done.", 128 + int(stop.received)
+                )
+    return outcomes
+
+
+def _train_pack(
+    runs: Sequence[PackedRun],
+    out: Path,
+    checkpoints: Path,
+    device: torch.device,
+    execution: Execution,
+    stop: StopRequest,
+) -> dict[str, str]:
     mark = _mark_of(runs)
     folder = pack_folder(checkpoints, mark)
-    with StopRequest() as stop, ExitStack() as locks:
+    with ExitStack() as locks:
         for run in sorted(runs, key=lambda run: run.key):
             locks.enter_context(lock_of(run, checkpoints / run.key, execution, stop))
         models = [
@@ -69,16 +95,11 @@ def train_packed(
         ]
         try:
             with compiling_in(folder / "compiled", device):
-                outcomes = _train_all(models, mark, folder, device, execution, stop)
+                return _train_all(models, mark, folder, device, execution, stop)
         except WriteFailed as error:
             raise NotWritten(
                 f"{str(error).removesuffix('.')}: {checkpoint.where_to_resume(folder)}."
             ) from error
-        if stop.received:  # it came with the last step; what the caller would do next is not begun
-            raise Stopped(
-                f"Stopped by signal {int(stop.received)}; this pack is done.", 128 + int(stop.received)
-            )
-        return outcomes
 
 
 def _mark_of(runs: Sequence[PackedRun]) -> str:

@@ -74,7 +74,8 @@ def find_unfinished(checkpoints: Path, runs: Sequence[PackedRun], mark: str) -> 
             continue
         for place, key in enumerate(state["keys"]):
             one = Unfinished(its_mark, state, place)
-            wanted = members[key] == digests.get(key) and state["live"][place]
+            # a checkpoint from before a model left its pack may name more than the pack's members of today
+            wanted = key in members and members[key] == digests.get(key) and state["live"][place]
             if wanted and (key not in found or one.step > found[key].step):
                 found[key] = one
     return found
