@@ -40,7 +40,7 @@ from machine import alternate, machine, ratio
 from peers import Step, gpt2_model, gpt2_step, nanogpt_model, nanogpt_step
 
 from shapelaw.corpora.token_store import EncodedBatch, TokenStore, open_token_store, write_token_store
-from shapelaw.errors import UserError
+from shapelaw.errors import UserError, exit_code
 from shapelaw.files import replacing
 from shapelaw.models.cross_entropy import linear_cross_entropy
 from shapelaw.runs import Run, Training
@@ -467,8 +467,4 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except UserError as error:
-        print(error, file=sys.stderr)
-        sys.exit(2)
+    sys.exit(exit_code(main))

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from shapelaw.memorizers import Memorizer
-from shapelaw.models.memorizer import Parameters, positions
+from shapelaw.models.memorizer import positions
+from shapelaw.models.pack_gradients import Parameters
 
 
 class NaiveMemorizer(nn.Module):

@@ -25,7 +25,8 @@ from naive_memorizer import NaiveMemorizer
 from pack_without import WITHOUT
 
 from shapelaw.memorizers import MemorizationRun, Memorizer
-from shapelaw.models.memorizer import forward, gradients, initial_parameters, losses, positions
+from shapelaw.models.memorizer import forward, gradients, initial_parameters, positions
+from shapelaw.models.pack_gradients import losses
 from shapelaw.training.examples import draw_examples, example_order
 from shapelaw.training.memorizer_pack import Gradients, MemorizerPack
 from shapelaw.training.packed import can_compile, keep_freed_memory

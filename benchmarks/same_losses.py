@@ -31,7 +31,7 @@ from machine import machine
 from numpy.typing import NDArray
 
 from shapelaw.corpora.token_store import TokenStore, open_token_store
-from shapelaw.errors import UserError
+from shapelaw.errors import UserError, exit_code
 from shapelaw.files import replacing
 from shapelaw.records import read_record
 from shapelaw.runs import Run, Training
@@ -208,8 +208,4 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except UserError as error:
-        print(error, file=sys.stderr)
-        sys.exit(2)
+    sys.exit(exit_code(main))

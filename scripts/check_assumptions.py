@@ -30,10 +30,10 @@ os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 
 from shapelaw.assumptions.check import MODELS, Request, check
 from shapelaw.assumptions.findings import Effort
-from shapelaw.errors import UserError
+from shapelaw.errors import exit_code
 
 
-def main() -> int:
+def main() -> None:
     """Parse the command line, check, and say what was found."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -69,14 +69,9 @@ def main() -> int:
         arguments.seed,
         effort,
     )
-    try:
-        rows = check(request, lambda sentence: print(sentence, flush=True))
-    except UserError as error:
-        print(error, file=sys.stderr)
-        return 2
+    rows = check(request, lambda sentence: print(sentence, flush=True))
     print(f"{len(rows)} layers; tables and figure are in {arguments.out}.")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_code(main))

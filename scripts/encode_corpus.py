@@ -11,10 +11,10 @@ from pathlib import Path
 
 from shapelaw.corpora.documents import SPLITS
 from shapelaw.corpora.encoding import encode_corpus
-from shapelaw.errors import UserError
+from shapelaw.errors import UserError, exit_code
 
 
-def main() -> int:
+def main() -> None:
     """Parse the command line and encode."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -31,22 +31,17 @@ def main() -> int:
     )
     parser.add_argument("--workers", type=int, help="processes (default: one for each core it may use)")
     arguments = parser.parse_args()
-    try:
-        if arguments.workers is not None and arguments.workers < 1:
-            raise UserError(f"--workers is {arguments.workers}; it must be at least 1.")
-        store = encode_corpus(
-            arguments.documents, arguments.tokenizer, arguments.split, arguments.out, arguments.workers
-        )
-    except UserError as error:
-        print(error, file=sys.stderr)
-        return 2
+    if arguments.workers is not None and arguments.workers < 1:
+        raise UserError(f"--workers is {arguments.workers}; it must be at least 1.")
+    store = encode_corpus(
+        arguments.documents, arguments.tokenizer, arguments.split, arguments.out, arguments.workers
+    )
     print(
         f"Wrote {store.path}: {len(store.tokens):,} tokens of a vocabulary of {store.vocab_size:,}, "
         f"{store.documents:,} documents, {store.text_bytes:,} bytes of text.",
         file=sys.stderr,
     )
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_code(main))

@@ -19,8 +19,8 @@ from pathlib import Path
 import pandas as pd
 
 from shapelaw.cost import model_to_dict
-from shapelaw.errors import UserError
-from shapelaw.files import WriteFailed, replacing
+from shapelaw.errors import UserError, exit_code
+from shapelaw.files import replacing
 from shapelaw.fits.cost import CostFit, fit_cost
 from shapelaw.fits.inputs import read_table
 
@@ -40,7 +40,7 @@ def summary(fit: CostFit) -> str:
     )
 
 
-def main() -> int:
+def main() -> None:
     """Parse the command line, fit, write."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -50,28 +50,23 @@ def main() -> int:
     )
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the model, as .json")
     arguments = parser.parse_args()
-    try:
-        if arguments.out.suffix != ".json":
-            raise UserError(f"--out is {arguments.out}; its name must end in .json.")
-        tables = [read_table(path) for path in arguments.runs]
-        fit = fit_cost(pd.concat(tables, ignore_index=True), " and ".join(map(str, arguments.runs)))
-        errors = {
-            "runs": len(fit.runs),
-            "measured_hours": fit.runs["seconds"].sum() / 3600,
-            "total_ratio": fit.total_ratio,
-            "typical_error": fit.typical_error,
-            "worst_error": fit.worst_error,
-        }
-        with replacing(arguments.out) as temporary:
-            temporary.write_text(json.dumps({**model_to_dict(fit.model), "errors": errors}, indent=1) + "\n")
-        with replacing(arguments.out.with_suffix(".csv")) as temporary:
-            fit.runs.to_csv(temporary, index=False)
-    except (UserError, WriteFailed) as error:
-        print(error, file=sys.stderr)
-        return 2
+    if arguments.out.suffix != ".json":
+        raise UserError(f"--out is {arguments.out}; its name must end in .json.")
+    tables = [read_table(path) for path in arguments.runs]
+    fit = fit_cost(pd.concat(tables, ignore_index=True), " and ".join(map(str, arguments.runs)))
+    errors = {
+        "runs": len(fit.runs),
+        "measured_hours": fit.runs["seconds"].sum() / 3600,
+        "total_ratio": fit.total_ratio,
+        "typical_error": fit.typical_error,
+        "worst_error": fit.worst_error,
+    }
+    with replacing(arguments.out) as temporary:
+        temporary.write_text(json.dumps({**model_to_dict(fit.model), "errors": errors}, indent=1) + "\n")
+    with replacing(arguments.out.with_suffix(".csv")) as temporary:
+        fit.runs.to_csv(temporary, index=False)
     print(summary(fit))
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_code(main))

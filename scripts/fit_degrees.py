@@ -15,12 +15,12 @@ import argparse
 import sys
 from pathlib import Path
 
-from shapelaw.errors import UserError
+from shapelaw.errors import exit_code
 from shapelaw.studies.block_degree import analyse, summary
 from shapelaw.studies.block_degree_ranks import SECONDS
 
 
-def main() -> int:
+def main() -> None:
     """Parse the command line, analyse, and say what was found."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -35,15 +35,10 @@ def main() -> int:
         f"{SECONDS:g})",
     )
     arguments = parser.parse_args()
-    try:
-        found = analyse(arguments.runs, arguments.out, arguments.rank_seconds)
-    except UserError as error:
-        print(error, file=sys.stderr)
-        return 2
-    print(summary(found))
+
+    print(summary(analyse(arguments.runs, arguments.out, arguments.rank_seconds)))
     print(f"Tables and figures are in {arguments.out}.")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_code(main))

@@ -23,11 +23,11 @@ import argparse
 import sys
 from pathlib import Path
 
-from shapelaw.errors import UserError
+from shapelaw.errors import exit_code
 from shapelaw.studies.memorization import STUDIES, analyse, summary
 
 
-def main() -> int:
+def main() -> None:
     """Parse the command line, analyse, and say what was found."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -39,15 +39,10 @@ def main() -> int:
     )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for all results")
     arguments = parser.parse_args()
-    try:
-        found = analyse(arguments.runs, arguments.out, arguments.study, attention=arguments.attention)
-    except UserError as error:
-        print(error, file=sys.stderr)
-        return 2
-    print(summary(found))
+
+    print(summary(analyse(arguments.runs, arguments.out, arguments.study, attention=arguments.attention)))
     print(f"Tables and figures are in {arguments.out}.")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_code(main))

@@ -19,7 +19,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from shapelaw.errors import UserError
+from shapelaw.errors import exit_code
 from shapelaw.fits.crossing import BOOTSTRAP
 from shapelaw.fits.transitions import PAPER_RULE
 from shapelaw.studies.depth_width import Options, analyse, summary
@@ -27,7 +27,7 @@ from shapelaw.studies.depth_width import Options, analyse, summary
 METHODS = {"bootstrap": BOOTSTRAP, "paper": PAPER_RULE}
 
 
-def main() -> int:
+def main() -> None:
     """Parse the command line, analyse, and say what was found."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -72,17 +72,11 @@ def main() -> int:
     options = Options(
         arguments.loss, arguments.noise, METHODS[arguments.method], arguments.draws, arguments.seed
     )
-    try:
-        analysis = analyse(
-            arguments.out, runs=arguments.runs, transitions=arguments.transitions, options=options
-        )
-    except UserError as error:
-        print(error, file=sys.stderr)
-        return 2
+
+    analysis = analyse(arguments.out, runs=arguments.runs, transitions=arguments.transitions, options=options)
     print(summary(analysis))
     print(f"Tables and figures are in {arguments.out}.")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_code(main))

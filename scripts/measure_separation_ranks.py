@@ -16,13 +16,13 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from shapelaw.errors import UserError, say
+from shapelaw.errors import UserError, exit_code
 from shapelaw.rank_grids import asked_of, rank_problems
 from shapelaw.sections import RankGrids
 from shapelaw.studies.rank_measurements import measure_all, write_measurements
 
 
-def main() -> int:
+def main() -> None:
     """Parse the command line, measure, and write."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -31,17 +31,11 @@ def main() -> int:
     parser.add_argument("--kept", type=Path, required=True, metavar="DIR", help="one file a measured network")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="all of them (.json)")
     arguments = parser.parse_args()
-    try:
-        grids = _grids(arguments.grids)
-        found = list(measure_all(asked_of(grids), arguments.kept))
-        write_measurements(found, arguments.out)
-    except UserError as error:
-        say(error)
-        return 2
-    print(
-        f"{len(found)} separation ranks are in {arguments.out}, {sum(m.exact for _, m in found)} of them exact."
-    )
-    return 0
+
+    found = list(measure_all(asked_of(_grids(arguments.grids)), arguments.kept))
+    write_measurements(found, arguments.out)
+    exact = sum(measured.exact for _, measured in found)
+    print(f"{len(found)} separation ranks are in {arguments.out}, {exact} of them exact.")
 
 
 def _grids(text: str) -> RankGrids:
@@ -57,4 +51,4 @@ def _grids(text: str) -> RankGrids:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_code(main))

@@ -15,7 +15,7 @@ import json
 import sys
 from dataclasses import asdict, dataclass
 
-from shapelaw.errors import UserError
+from shapelaw.errors import exit_code
 from shapelaw.theory.memorization import (
     Bound,
     attention_params,
@@ -47,7 +47,7 @@ class Capacity:
     warnings: tuple[str, ...]
 
 
-def main() -> int:
+def main() -> None:
     """Parse the command line, compute, and print."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -63,13 +63,8 @@ def main() -> int:
     parser.add_argument("--outputs", type=int, default=1, help="d_out, numbers in a label (default: 1)")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
     arguments = parser.parse_args()
-    try:
-        capacity = capacity_of(arguments)
-    except UserError as error:
-        print(error, file=sys.stderr)
-        return 2
+    capacity = capacity_of(arguments)
     print(json.dumps(asdict(capacity), indent=2) if arguments.json else text_of(capacity))
-    return 0
 
 
 def capacity_of(sizes: argparse.Namespace) -> Capacity:
@@ -121,4 +116,4 @@ def text_of(capacity: Capacity) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_code(main))

@@ -28,7 +28,7 @@ from pathlib import Path
 
 from shapelaw.corpora.documents import write_documents
 from shapelaw.corpora.sources import Folder, Gensim, HuggingFace, Source, Wiki, parse_source, read_source
-from shapelaw.errors import UserError
+from shapelaw.errors import UserError, exit_code
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -99,28 +99,23 @@ def _sources(arguments: argparse.Namespace) -> list[Source]:
     return named
 
 
-def main() -> int:
+def main() -> None:
     """Parse the command line and write the documents."""
     arguments = _parser().parse_args()
-    try:
-        counts = write_documents(
-            [read_source(source, arguments.cache) for source in _sources(arguments)],
-            arguments.out,
-            test_fraction=arguments.test_fraction,
-            limit_bytes=arguments.limit_bytes,
-            progress=partial(print, file=sys.stderr, flush=True),
-        )
-    except UserError as error:
-        print(error, file=sys.stderr)
-        return 2
+    counts = write_documents(
+        [read_source(source, arguments.cache) for source in _sources(arguments)],
+        arguments.out,
+        test_fraction=arguments.test_fraction,
+        limit_bytes=arguments.limit_bytes,
+        progress=partial(print, file=sys.stderr, flush=True),
+    )
     print(
         f"Wrote {arguments.out}: {counts.train_documents:,} documents to train on and {counts.test_documents:,} to "
         f"test, {counts.text_bytes:,} bytes of text; dropped {counts.duplicates:,} duplicates and {counts.empty:,} "
         "without text.",
         file=sys.stderr,
     )
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_code(main))

@@ -17,7 +17,7 @@ import math
 import sys
 from dataclasses import asdict, dataclass
 
-from shapelaw.errors import UserError
+from shapelaw.errors import UserError, exit_code
 from shapelaw.theory.linear_attention import LinearAttention
 from shapelaw.theory.product_network import ProductNetwork
 from shapelaw.theory.rank_bounds import RankBound, log3, published_bounds
@@ -52,16 +52,11 @@ class Measurement:
     bounds: tuple[RankBound, ...]
 
 
-def main() -> int:
+def main() -> None:
     """Parse the command line, measure, and print."""
     arguments = parser().parse_args()
-    try:
-        measured = measure(arguments)
-    except UserError as error:
-        print(error, file=sys.stderr)
-        return 2
+    measured = measure(arguments)
     print(json.dumps(as_json(measured), indent=2) if arguments.json else text_of(measured))
-    return 0
 
 
 def parser() -> argparse.ArgumentParser:
@@ -221,4 +216,4 @@ def power_text(exponent: float) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_code(main))

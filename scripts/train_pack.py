@@ -74,11 +74,8 @@ def main() -> int:
 
     def train_them() -> None:
         runs, stores = _runs(arguments.specs), stores_of(arguments)
-        try:
-            outcomes = _train_each(runs, arguments.checkpoints, stores, execution_of(arguments))
-            write_json(arguments.out, outcomes)
-        except WriteFailed as error:
-            raise NotWritten(str(error)) from error
+        outcomes = _train_each(runs, arguments.checkpoints, stores, execution_of(arguments))
+        write_json(arguments.out, outcomes)
 
     return exit_code_of(train_them, arguments.linger_seconds)
 

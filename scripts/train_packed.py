@@ -13,12 +13,10 @@ import sys
 from pathlib import Path
 
 from shapelaw.errors import UserError
-from shapelaw.files import WriteFailed
 from shapelaw.records import write_json
 from shapelaw.runs import PackedRun, in_packs, packed_run_from_dict
 from shapelaw.training.command import add_execution_options, execution_of, exit_code_of, text_of
 from shapelaw.training.pack_runs import train_packs
-from shapelaw.training.trainer import NotWritten
 
 
 def _runs(text: str) -> list[PackedRun]:
@@ -46,10 +44,7 @@ def main() -> int:
         folder = arguments.checkpoints
         packs = in_packs(_runs(arguments.specs), arguments.models_per_pack)
         outcomes = train_packs(packs, folder, folder, execution_of(arguments))
-        try:
-            write_json(arguments.out, outcomes)
-        except WriteFailed as error:
-            raise NotWritten(str(error)) from error
+        write_json(arguments.out, outcomes)
 
     return exit_code_of(train_them, arguments.linger_seconds)
 

@@ -19,10 +19,10 @@ from shapelaw.corpora.tokenizer import (
     save_tokenizer,
     train_tokenizer,
 )
-from shapelaw.errors import UserError
+from shapelaw.errors import exit_code
 
 
-def main() -> int:
+def main() -> None:
     """Parse the command line and write the tokenizer."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -37,20 +37,15 @@ def main() -> int:
     gpt2_files = None
     if arguments.vocab_size == GPT2_VOCAB_SIZE:
         gpt2_files = arguments.gpt2_files or cached_gpt2_folder()
-    try:
-        count_row_groups(arguments.documents)  # a wrong file is an error even where no text is needed
-        if gpt2_files is not None:
-            tokenizer = gpt2_tokenizer(gpt2_files)
-        else:
-            tokenizer = train_tokenizer(read_texts(arguments.documents, "train"), arguments.vocab_size)
-        save_tokenizer(tokenizer, arguments.out)
-    except UserError as error:
-        print(error, file=sys.stderr)
-        return 2
+    count_row_groups(arguments.documents)  # a wrong file is an error even where no text is needed
+    if gpt2_files is not None:
+        tokenizer = gpt2_tokenizer(gpt2_files)
+    else:
+        tokenizer = train_tokenizer(read_texts(arguments.documents, "train"), arguments.vocab_size)
+    save_tokenizer(tokenizer, arguments.out)
     origin = "trained" if gpt2_files is None else f"GPT-2's own, from {gpt2_files}"
     print(f"Wrote {arguments.out}: {arguments.vocab_size:,} ids, {origin}.", file=sys.stderr)
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_code(main))

@@ -25,8 +25,8 @@ import yaml
 
 from shapelaw.config import load_config
 from shapelaw.cost import Speed, run_seconds
-from shapelaw.errors import UserError
-from shapelaw.files import WriteFailed, replacing
+from shapelaw.errors import UserError, exit_code
+from shapelaw.files import replacing
 from shapelaw.jobs import model_packs, packed_speed
 from shapelaw.plan import runs_of, speed_of
 from shapelaw.runs import AnyRun, Run, spec_to_dict
@@ -84,7 +84,7 @@ def _write(path: Path, runs: Iterable[AnyRun]) -> None:
     print(f"{path}: {len(specs)} runs")
 
 
-def main() -> int:
+def main() -> None:
     """Parse the command line and write."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -100,32 +100,27 @@ def main() -> int:
     add("--cost-model", metavar="FILE", help="in place of the config's execution.cost_model")
     add("--out", type=Path, required=True, metavar="DIR")
     arguments = parser.parse_args()
-    try:
-        config = _config(arguments.config, arguments.scale, arguments.cost_model)
-        studies = [study for study in config.studies if study != RANK_STUDY]
-        if arguments.split < 1:
-            raise UserError(f"--split is {arguments.split}; it must be at least 1.")
-        unknown = sorted(set(arguments.study or ()) - set(studies))
-        if unknown:
-            raise UserError(
-                f"--study is {', '.join(unknown)}; the config trains {', '.join(studies) or 'nothing'}."
-            )
-        rate = packed_speed(config.execution.flops_per_second, config.execution.gpus)
-        for study in arguments.study or studies:
-            runs = list(runs_of(config, study, ROOT).values())
-            if all(isinstance(run, Run) for run in runs):
-                speed = speed_of(config, Path.cwd())
-                write_language(runs, speed, arguments.hours, arguments.split, arguments.out)
-                continue
-            packs = model_packs([run for run in runs if not isinstance(run, Run)], config.execution)
-            for name, pack in packs.items():
-                seconds = sum(run_seconds(run, rate) for run in pack)
-                print(f"{seconds:8.1f} s, if none stops early: ", end="")
-                _write(arguments.out / f"{study}-{name}.json", pack)
-    except (UserError, WriteFailed) as error:
-        print(error, file=sys.stderr)
-        return 2
-    return 0
+    config = _config(arguments.config, arguments.scale, arguments.cost_model)
+    studies = [study for study in config.studies if study != RANK_STUDY]
+    if arguments.split < 1:
+        raise UserError(f"--split is {arguments.split}; it must be at least 1.")
+    unknown = sorted(set(arguments.study or ()) - set(studies))
+    if unknown:
+        raise UserError(
+            f"--study is {', '.join(unknown)}; the config trains {', '.join(studies) or 'nothing'}."
+        )
+    speed = speed_of(config, Path.cwd())
+    rate = packed_speed(config.execution.flops_per_second, config.execution.gpus)
+    for study in arguments.study or studies:
+        runs = list(runs_of(config, study, ROOT).values())
+        if all(isinstance(run, Run) for run in runs):
+            write_language(runs, speed, arguments.hours, arguments.split, arguments.out)
+            continue
+        packs = model_packs([run for run in runs if not isinstance(run, Run)], config.execution)
+        for name, pack in packs.items():
+            seconds = sum(run_seconds(run, rate) for run in pack)
+            print(f"{seconds:8.1f} s, if none stops early: ", end="")
+            _write(arguments.out / f"{study}-{name}.json", pack)
 
 
 def _config(path: Path, scale: str | None, cost_model: str | None) -> Config:
@@ -147,4 +142,4 @@ def _config(path: Path, scale: str | None, cost_model: str | None) -> Config:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_code(main))

@@ -15,6 +15,7 @@ FLOORS = [
         "errors",
         "files",
         "shapes",
+        "specs",
         "degrees",
         "memorizers",
         "rank_grids",

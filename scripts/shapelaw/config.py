@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import math
 from collections.abc import Mapping
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, get_args, get_origin
 from urllib.parse import parse_qsl, urlsplit
@@ -203,11 +205,10 @@ def memorization_runs(
             heads, context, head_dim, common.width, common.value_dim, outputs, common.logit_scale
         )
         last_batch = grid.last_batch or common.last_batch
-        size = common.batch_size
-        epochs = (
-            grid.epochs * examples // size if last_batch == "filled" else grid.epochs * -(-examples // size)
-        )
-        steps = max(grid.steps, epochs)
+        batches = Fraction(examples, common.batch_size)  # of an epoch
+        if last_batch == "short":
+            batches = Fraction(math.ceil(batches))
+        steps = max(grid.steps, int(grid.epochs * batches))
         run = MemorizationRun(
             study,
             memorizer,

@@ -6,18 +6,21 @@ layer is best?
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
 from shapelaw.errors import UserError
+from shapelaw.specs import below_one, digest_of, schedule_problems
 
 # raised on purpose when a change of the code changes what a spec trains
 DEGREE_VERSION = 1
 KIND = "degree"
 Target = Literal["separable", "digits"]
+THRESHOLDS: dict[Target, tuple[float, ...]] = {  # held-out losses, for the steps to them
+    "separable": (0.5, 0.2, 0.1),
+    "digits": (1.0, 0.5, 0.2),
+}
 DIGITS = (64, 10)  # inputs and outputs of the target "digits": 8 x 8 pixels, ten classes
 
 
@@ -127,7 +130,7 @@ class DegreeRun:
     @property
     def digest(self) -> str:
         """A hash of the whole spec: two runs with the same one are the same run."""
-        return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()[:16]
+        return digest_of(self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
         """The run as plain JSON values."""
@@ -159,9 +162,7 @@ def check_degree_run(run: DegreeRun) -> None:
     positive |= {f"the degree of layer {place}": degree for place, degree in enumerate(n.degrees, 1)}
     if run.target == "separable":
         positive["target_rank"] = run.target_rank
-    for name, value in positive.items():
-        if value < 1:
-            problems.append(f"{name} is {value}; it must be at least 1.")
+    problems += below_one(positive)
     if run.target not in get_args(Target):
         problems.append(f"target is {run.target!r}; it must be one of {', '.join(get_args(Target))}.")
     if run.target == "separable" and (n.inputs % 2 or n.outputs != 1):
@@ -176,10 +177,7 @@ def check_degree_run(run: DegreeRun) -> None:
         )
     if n.mixture and min(n.degrees, default=2) < 2:
         problems.append("a mixture needs layers of degree 2 at least: its last factor comes in by a share.")
-    if not run.learning_rate > 0 or not 0 <= run.warmup < 1:
-        problems.append(
-            f"learning_rate {run.learning_rate} must be above 0 and warmup {run.warmup} in [0, 1)."
-        )
+    problems += schedule_problems(run.learning_rate, run.warmup)
     if problems:
         raise UserError("\n".join(problems))
 

@@ -1,6 +1,9 @@
 """What the user of shapelaw can get wrong, said in one sentence."""
 
+import os
+import signal
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 
 
@@ -16,3 +19,22 @@ def say(sentence: object) -> None:
     """Tell the user, on standard error; where that is a file on a full disk, there is no place left to say it."""
     with suppress(OSError):
         print(sentence, file=sys.stderr, flush=True)
+
+
+def exit_code(work: Callable[[], int | None]) -> int:
+    """Do what a command does.
+
+    Returns:
+        Its own code, 0 when it has none, 2 where the user's mistake was told, 141 (as of SIGPIPE) where whoever reads
+        the output, such as `head`, has read enough.
+    """
+    try:
+        code = work() or 0
+        sys.stdout.flush()
+    except UserError as error:
+        say(error)
+        return 2
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left is flushed at the end
+        return 128 + signal.SIGPIPE
+    return code

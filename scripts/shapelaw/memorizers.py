@@ -5,14 +5,13 @@ Mahdavi et al. 2024, "Memorization Capacity of Multi-Head Attention in Transform
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
 from shapelaw.errors import UserError
+from shapelaw.specs import below_one, digest_of, schedule_problems
 
 # raised on purpose when a change of the code changes what a spec trains
 MEMORIZER_VERSION = 1
@@ -158,7 +157,7 @@ class MemorizationRun:
     @property
     def digest(self) -> str:
         """A hash of the whole spec: two runs with the same one are the same run."""
-        return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()[:16]
+        return digest_of(self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
         """The run as plain JSON values."""
@@ -190,9 +189,7 @@ def check_memorization_run(run: MemorizationRun) -> None:
     positive = {"heads": m.heads, "context": m.context, "head_dim": m.head_dim, "width": m.width}
     positive |= {"value_dim": m.values, "outputs": m.outputs, "examples": run.examples, "steps": run.steps}
     positive |= {"batch_size": run.batch_size, "evaluate_every": run.evaluate_every}
-    for name, value in positive.items():
-        if value < 1:
-            problems.append(f"{name} is {value}; it must be at least 1.")
+    problems += below_one(positive)
     if m.head_dim > m.width:
         problems.append(f"head_dim is {m.head_dim}, above the width {m.width}; more adds nothing (eq. 1).")
     if m.width % 2:
@@ -211,10 +208,7 @@ def check_memorization_run(run: MemorizationRun) -> None:
         problems.append(f"outputs is {m.outputs}, and a regression has one; set outputs to 1.")
     if run.task == "classification" and m.outputs == 1:
         problems.append("outputs is 1; a classification needs two classes or more.")
-    if not run.learning_rate > 0 or not 0 <= run.warmup < 1:
-        problems.append(
-            f"learning_rate {run.learning_rate} must be above 0 and warmup {run.warmup} in [0, 1)."
-        )
+    problems += schedule_problems(run.learning_rate, run.warmup)
     if problems:
         raise UserError("\n".join(problems))
 

@@ -148,9 +148,8 @@ def _depth_width(config: Config, root: Path) -> list[Run]:
 
 def _attention_degree(config: Config) -> list[Run]:
     study = config.attention_degree
-    training = replace(
-        training_of(config), dropout=0.0
-    )  # linear attention has no weights to drop, and softmax would
+    # linear attention has no weights to drop, and softmax would
+    training = replace(training_of(config), dropout=0.0)
     runs = []
     for depth, row in study.widths.items():
         for width in dict.fromkeys(row):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 from shapelaw.sections import BlockGrid, RankGrid, RankGrids
+from shapelaw.specs import digest_of
 
 # raised on purpose when a change of the code changes what is measured
 MEASUREMENT_VERSION = 1
@@ -55,7 +54,7 @@ class Asked:
 def digest(sizes: Sizes) -> str:
     """Names a measurement: equal as long as the network and what a measurement means are."""
     spec = {"kind": type(sizes).__name__, "version": MEASUREMENT_VERSION, **asdict(sizes)}
-    return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:16]
+    return digest_of(spec)
 
 
 def matrices(blocks: str, degree: int) -> int:

@@ -6,8 +6,6 @@ models (here) and memorizers (`shapelaw.memorizers`).
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
@@ -16,6 +14,7 @@ from shapelaw import degrees, memorizers
 from shapelaw.degrees import DegreeRun, degree_run_from_dict
 from shapelaw.memorizers import MemorizationRun, memorization_run_from_dict
 from shapelaw.shapes import Shape
+from shapelaw.specs import digest_of
 
 # raised on purpose when a change of the code changes what a spec trains: every run is then trained again
 TRAINING_VERSION = 2  # 2: attention by batched products on a CPU
@@ -112,7 +111,7 @@ class Run:
     @property
     def digest(self) -> str:
         """A hash of the whole spec: two runs with the same one are the same run."""
-        return hashlib.sha256(json.dumps(run_to_dict(self), sort_keys=True).encode()).hexdigest()[:16]
+        return digest_of(run_to_dict(self))
 
 
 def run_to_dict(run: Run) -> dict[str, Any]:

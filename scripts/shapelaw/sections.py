@@ -7,6 +7,9 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
+from shapelaw.degrees import Target
+from shapelaw.memorizers import ContextType, LastBatch, LogitScale, Task
+
 Count = Annotated[int, Field(ge=1)]
 Widths = dict[Count, list[Count]]  # depth: widths
 Sizes = Annotated[list[Count], Field(min_length=1)]
@@ -17,7 +20,6 @@ PackedStudy = Literal[MemorizationStudy, "block_degree"]
 Study = Literal["depth_width", "attention_degree", PackedStudy, "separation_rank"]
 AssumptionModel = Literal["vit", "bert", "decoder", "gpt2", "vit_base"]
 Extra = Literal["assumptions", "relu"]
-LastBatch = Literal["filled", "short"]
 MEMORIZATION_STUDIES: tuple[MemorizationStudy, ...] = get_args(MemorizationStudy)
 PACKED_STUDIES: tuple[PackedStudy, ...] = get_args(PackedStudy)  # whose runs are trained in packs
 RANK_STUDY = "separation_rank"  # trains nothing, so has no runs
@@ -146,7 +148,7 @@ class Memorization(_Model):
 
     width: Count = Field(64, description="d, of inputs and layer")
     value_dim: Count | None = Field(1, description="of each head; null is the width, as in the theory")
-    logit_scale: Literal["none", "head_dim", "width"] = Field("width", description="logits by its root")
+    logit_scale: LogitScale = Field("width", description="logits by its root")
     classes: Annotated[int, Field(ge=2)] = 100
     batch_size: Count = 256
     last_batch: LastBatch = Field(
@@ -164,8 +166,8 @@ class MemorizationGrid(_Model):
     context: Sizes = Field([32], description="n, tokens that the query attends to")
     head_dim: Sizes = Field([64], description="d_h of keys and queries")
     examples: Sizes = Field(description="T")
-    task: Literal["classification", "regression"] = "classification"
-    context_type: Literal["shared", "per_example"] = "shared"
+    task: Task = "classification"
+    context_type: ContextType = "shared"
     seeds: Count = 1
     steps: Count = Field(50_000, description="optimizer steps, at least")
     epochs: int = Field(0, ge=0, description="and at least so many times through all examples")
@@ -192,7 +194,7 @@ class Assumptions(_Model):
 class DegreeGrid(_Model):
     """Networks of equal budgets on a task: all combinations of networks, target ranks, learning rates and seeds."""
 
-    target: Literal["separable", "digits"] = "separable"
+    target: Target = "separable"
     target_ranks: Sizes = Field([1, 4, 16, 64], description="R, products in a separable target")
     matrices: Count = Field(12, description="square matrices in all layers, the budget of every network")
     degrees: list[Count] = Field([1, 2, 3, 4], description="each a network of equal layers")

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
+
+from shapelaw.errors import UserError
 
 MISSING = "–"
 
@@ -53,6 +58,32 @@ def write_table(
     )
     files[2].write_text(latex, encoding="utf-8")
     return files
+
+
+@contextmanager
+def writing_to(folder: Path) -> Iterator[None]:
+    """While results are written into a folder.
+
+    Raises:
+        UserError: it can't be written.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise UserError(
+            f"The results can't be written to {folder} ({error.strerror}: {error.filename})."
+        ) from error
+
+
+def plain_rows(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows as JSON can hold them: missing and not finite becomes None."""
+    return [{str(name): _plain(value) for name, value in row.items()} for row in table.to_dict("records")]
+
+
+def _plain(value: Any) -> Any:
+    if value is None or value is pd.NA or (isinstance(value, float) and not math.isfinite(value)):
+        return None
+    return value.item() if hasattr(value, "item") else value
 
 
 def as_text(table: pd.DataFrame, formats: Mapping[str, str]) -> pd.DataFrame:

@@ -16,11 +16,11 @@ from shapelaw.models.memorizer import (
     forward,
     gradients,
     initial_parameters,
-    losses,
     parameter_shapes,
     positions,
 )
 from shapelaw.models.memorizer_gradients import per_example_gradients, shared_gradients
+from shapelaw.models.pack_gradients import losses
 
 shapes = st.builds(
     Memorizer,

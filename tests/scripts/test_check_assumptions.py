@@ -16,7 +16,7 @@ from shapelaw.assumptions import networks, photographs
 from shapelaw.assumptions.check import Request, check
 from shapelaw.assumptions.findings import Effort
 from shapelaw.assumptions.texts import bert_tokenizer
-from shapelaw.errors import UserError
+from shapelaw.errors import UserError, exit_code
 from shapelaw.models.decoder import Decoder, initialise
 from shapelaw.records import write_live, write_spec
 from shapelaw.runs import Run
@@ -88,7 +88,7 @@ def test_a_trained_decoder_is_beside_the_random_one(stores, tmp_path):
 
 def run_main(monkeypatch, *arguments: object) -> int:
     monkeypatch.setattr("sys.argv", ["check_assumptions.py", *map(str, arguments)])
-    return runpy.run_path(str(SCRIPTS / "check_assumptions.py"))["main"]()
+    return exit_code(runpy.run_path(str(SCRIPTS / "check_assumptions.py"))["main"])
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 """The stand-alone command, as a user runs it."""
 
 import json
+import os
+import signal
 import subprocess
 
 import pytest
@@ -81,3 +83,18 @@ def test_it_loads_nothing_heavy():
     )
     done = subprocess.run([PYTHON, "-c", code], cwd=SCRIPTS, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_reader_that_has_enough_is_no_error():
+    reading, writing = os.pipe()
+    os.close(reading)  # as `head` does
+    sizes = ("--heads", "4", "--context", "32", "--head-dim", "8")
+    done = subprocess.run(
+        [PYTHON, str(SCRIPTS / "memorization_capacity.py"), *sizes],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 from small import PYTHON, SCRIPTS
 
 from shapelaw.memorizers import MemorizationRun, Memorizer
-from shapelaw.training.pack_runs import train_packed
+from shapelaw.training.pack_runs import train_packs
 from shapelaw.training.trainer import Execution
 
 STUDY = "memorization_heads"
@@ -33,8 +33,8 @@ def test_memorizers_go_from_training_through_mlflow_to_the_fit(tmp_path: Path) -
     runs = []
     for heads in (1, 2, 3, 4):
         same = [replace(RUN, memorizer=replace(RUN.memorizer, heads=heads), seed=seed) for seed in (0, 1)]
-        train_packed(
-            same, results / "runs" / STUDY, results / "checkpoints" / STUDY, Execution("cpu", threads=1)
+        train_packs(
+            [same], results / "runs" / STUDY, results / "checkpoints" / STUDY, Execution("cpu", threads=1)
         )
         runs += same
     out = results / STUDY / "runs.parquet"

@@ -20,12 +20,13 @@ from small import PYTHON, SCRIPTS
 from shapelaw import records
 from shapelaw.errors import UserError
 from shapelaw.memorizers import MemorizationRun, Memorizer, check_memorization_run
-from shapelaw.models.memorizer import forward, initial_parameters, losses, positions
+from shapelaw.models.memorizer import forward, initial_parameters, positions
+from shapelaw.models.pack_gradients import losses
 from shapelaw.runs import in_packs, spec_from_dict, spec_to_dict
 from shapelaw.training import checkpoint
 from shapelaw.training.examples import NONE, draw_examples, example_order
 from shapelaw.training.memorizer_pack import MemorizerPack
-from shapelaw.training.pack_runs import train_packed
+from shapelaw.training.pack_runs import train_packs
 from shapelaw.training.packed import can_compile
 from shapelaw.training.schedule import packed_rate
 from shapelaw.training.trainer import Execution
@@ -261,7 +262,7 @@ def test_records(tmp_path: Path) -> None:
     """What a pack leaves: whole records, one of them stopped early because it had memorized everything."""
     easy = replace(RUN, examples=8, batch_size=8, learning_rate=3e-2, steps=4000)
     hard = replace(easy, seed=1, stop_when_memorized=False, steps=200)
-    outcomes = train_packed([easy, hard], tmp_path / "runs", tmp_path / "checkpoints", Execution("cpu"))
+    outcomes = train_packs([[easy, hard]], tmp_path / "runs", tmp_path / "checkpoints", Execution("cpu"))
     assert outcomes == {easy.key: "FINISHED", hard.key: "FINISHED"}
     first, second = (records.read_record(tmp_path / "runs" / run.key) for run in (easy, hard))
     assert first.run == easy
@@ -278,12 +279,12 @@ def test_records(tmp_path: Path) -> None:
 def test_a_run_that_diverges_leaves_the_others_in_peace(tmp_path: Path) -> None:
     steady = replace(RUN, task="regression", memorizer=replace(SMALL, outputs=1, value_dim=None))
     wild = replace(steady, seed=1, learning_rate=1e18)
-    outcomes = train_packed([steady, wild], tmp_path / "runs", tmp_path / "checkpoints", Execution("cpu"))
+    outcomes = train_packs([[steady, wild]], tmp_path / "runs", tmp_path / "checkpoints", Execution("cpu"))
     assert outcomes[steady.key] == "FINISHED"
     assert f"The loss of {wild.key} is" in outcomes[wild.key]
     assert not (tmp_path / "runs" / wild.key / "summary.json").exists()
     assert records.read_record(tmp_path / "checkpoints" / wild.key).status == records.FAILED
-    again = train_packed([steady, wild], tmp_path / "runs", tmp_path / "checkpoints", Execution("cpu"))
+    again = train_packs([[steady, wild]], tmp_path / "runs", tmp_path / "checkpoints", Execution("cpu"))
     assert again[steady.key] == "FINISHED"
     assert "It is not tried again" in again[wild.key]
 
@@ -292,8 +293,8 @@ def test_the_history_of_a_model_does_not_depend_on_its_pack(tmp_path: Path) -> N
     """Its neighbours end, and are evaluated, at other steps."""
     run = replace(RUN, precision="float64", stop_when_memorized=False)
     others = [replace(run, seed=1, steps=130), replace(run, seed=2, evaluate_every=70)]
-    train_packed([run], tmp_path / "alone", tmp_path / "checkpoints alone", Execution("cpu"))
-    train_packed([run, *others], tmp_path / "packed", tmp_path / "checkpoints", Execution("cpu"))
+    train_packs([[run]], tmp_path / "alone", tmp_path / "checkpoints alone", Execution("cpu"))
+    train_packs([[run, *others]], tmp_path / "packed", tmp_path / "checkpoints", Execution("cpu"))
     alone, packed = (records.read_record(tmp_path / name / run.key).history for name in ("alone", "packed"))
     for column in alone.column_names:
         np.testing.assert_allclose(packed[column].to_numpy(), alone[column].to_numpy(), rtol=0, atol=1e-10)
@@ -301,7 +302,7 @@ def test_the_history_of_a_model_does_not_depend_on_its_pack(tmp_path: Path) -> N
 
 def test_a_model_that_ends_at_the_first_step(tmp_path: Path) -> None:
     run = replace(RUN, steps=1)
-    assert train_packed([run], tmp_path / "runs", tmp_path / "checkpoints", Execution("cpu")) == {
+    assert train_packs([[run]], tmp_path / "runs", tmp_path / "checkpoints", Execution("cpu")) == {
         run.key: "FINISHED"
     }
 
@@ -331,12 +332,12 @@ def test_a_pack_whose_models_left_goes_on_exactly(
     run = replace(RUN, memorizer=m, examples=200, batch_size=64, steps=300, stop_when_memorized=False)
     runs = [replace(run, seed=seed, steps=steps) for seed, steps in enumerate((100, 150, 200, 300))]
     execution = Execution("cpu", checkpoint_seconds=1e9)
-    train_packed(runs, tmp_path / "whole", tmp_path / "a", execution)
+    train_packs([runs], tmp_path / "whole", tmp_path / "a", execution)
     with monkeypatch.context() as patch:
         interrupt_at(step, patch)
         with pytest.raises(Interrupted):
-            train_packed(runs, tmp_path / "killed", tmp_path / "b", execution)
-    outcomes = train_packed(runs, tmp_path / "killed", tmp_path / "b", execution)
+            train_packs([runs], tmp_path / "killed", tmp_path / "b", execution)
+    outcomes = train_packs([runs], tmp_path / "killed", tmp_path / "b", execution)
     assert outcomes == {run.key: "FINISHED" for run in runs}
     for each in runs:
         paths = (tmp_path / name / each.key / "history.parquet" for name in ("whole", "killed"))
@@ -354,10 +355,10 @@ def test_a_model_whose_folder_was_deleted_is_trained_again(
     with monkeypatch.context() as patch:
         interrupt_at(200, patch)
         with pytest.raises(Interrupted):
-            train_packed(runs, tmp_path / "runs", tmp_path / "checkpoints", execution)
+            train_packs([runs], tmp_path / "runs", tmp_path / "checkpoints", execution)
     for place in ("runs", "checkpoints"):
         shutil.rmtree(tmp_path / place / runs[0].key)
-    outcomes = train_packed(runs, tmp_path / "runs", tmp_path / "checkpoints", execution)
+    outcomes = train_packs([runs], tmp_path / "runs", tmp_path / "checkpoints", execution)
     assert outcomes == {run.key: "FINISHED" for run in runs}
     assert records.read_record(tmp_path / "runs" / runs[0].key).summary["steps_done"] == 50
 
@@ -369,7 +370,7 @@ def test_one_process_at_a_time_trains_a_run_whatever_its_pack(tmp_path: Path) ->
         checkpoint.only_process(held, 0, print, lambda: False),
         pytest.raises(UserError, match="Another process is training"),
     ):
-        train_packed(runs, tmp_path / "runs", tmp_path / "checkpoints", Execution("cpu"))
+        train_packs([runs], tmp_path / "runs", tmp_path / "checkpoints", Execution("cpu"))
 
 
 def newest(folder: Path) -> int:

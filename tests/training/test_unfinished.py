@@ -19,7 +19,7 @@ from shapelaw.memorizers import MemorizationRun, Memorizer
 from shapelaw.training import checkpoint
 from shapelaw.training.loop import Stopped
 from shapelaw.training.memorizer_pack import MemorizerPack
-from shapelaw.training.pack_runs import train_packed
+from shapelaw.training.pack_runs import train_packs
 from shapelaw.training.packed import can_compile
 from shapelaw.training.trainer import Execution
 
@@ -65,9 +65,9 @@ class Stepped:
         execution = Execution("cpu", checkpoint_seconds=1e9)
         if stop_after > 0:
             with pytest.raises(Stopped):
-                train_packed(runs, folder / "runs", folder / "checkpoints", execution)
+                train_packs([runs], folder / "runs", folder / "checkpoints", execution)
         else:
-            outcomes = train_packed(runs, folder / "runs", folder / "checkpoints", execution)
+            outcomes = train_packs([runs], folder / "runs", folder / "checkpoints", execution)
             assert outcomes == {run.key: "FINISHED" for run in runs}
         return self.model_steps - before
 

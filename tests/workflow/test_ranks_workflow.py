@@ -22,9 +22,6 @@ SECTIONS: dict[str, Any] = {
 class RankProject(Project):
     """A project with the study of separation ranks alone."""
 
-    def configure(self, **changes: Any) -> None:
-        super().configure(**{**SECTIONS, **changes})
-
     def kept(self) -> dict[str, int]:
         """When each network was measured, in nanoseconds."""
         folder = self.folder / "results/separation_ranks"
@@ -34,7 +31,7 @@ class RankProject(Project):
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> RankProject:
     """After a whole run."""
-    project = RankProject(tmp_path_factory.mktemp("ranks"))
+    project = RankProject(tmp_path_factory.mktemp("ranks"), **SECTIONS)
     project.snakemake("--quiet", "rules")
     return project
 

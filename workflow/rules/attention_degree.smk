@@ -1,10 +1,6 @@
 # Decoders with linear attention of each degree, beside softmax, at equal parameters.
 ATTENTION_TABLES = ["losses", "differences"]
-STUDY_RESULTS["attention_degree"] = [
-    f"results/attention_degree/{table}.{ending}"
-    for table in ATTENTION_TABLES
-    for ending in ("csv", "md", "tex")
-] + [f"results/attention_degree/losses.{ending}" for ending in ("svg", "png")]
+STUDY_RESULTS["attention_degree"] = results_of("attention_degree", ATTENTION_TABLES, ["losses"])
 
 
 rule attention_degree:

@@ -1,9 +1,7 @@
 # The degree of the building block: product networks of degrees 1, 2, 3, ... at equal budgets.
 DEGREE_TABLES = ["losses", "differences", "speed", "mixtures", "rank_losses", "rank_correlation"]
 DEGREE_FIGURES = ["losses", "speed", "rank"]
-STUDY_RESULTS["block_degree"] = [
-    f"results/block_degree/{table}.{ending}" for table in DEGREE_TABLES for ending in ("csv", "md", "tex")
-] + [f"results/block_degree/{figure}.{ending}" for figure in DEGREE_FIGURES for ending in ("svg", "png")]
+STUDY_RESULTS["block_degree"] = results_of("block_degree", DEGREE_TABLES, DEGREE_FIGURES)
 
 
 rule block_degree:

@@ -158,6 +158,14 @@ def stores_of_run(run):
 TRACKING = f"--uri {shlex.quote(CONFIG.tracking.uri)}" if CONFIG.tracking.uri else ""
 
 
+def results_of(study, tables, figures):
+    """The files of a study's tables and figures."""
+    kinds = ((tables, ("csv", "md", "tex")), (figures, ("svg", "png")))
+    return [
+        f"results/{study}/{name}.{ending}" for names, endings in kinds for name in names for ending in endings
+    ]
+
+
 def records_of(wildcards):
     """The records of every run of a study."""
     return records_of_study(wildcards.study)

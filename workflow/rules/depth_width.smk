@@ -8,12 +8,7 @@ FIGURES = {
     "best_depth": "figure 3c of the depth-width paper",
     "extrapolation": "figure 4 of the depth-width paper",
 }
-STUDY_RESULTS = {
-    "depth_width": [
-        f"results/depth_width/{name}.{ending}" for name in TABLES for ending in ("csv", "md", "tex")
-    ]
-    + [f"results/depth_width/{name}.{ending}" for name in FIGURES for ending in ("svg", "png")]
-}
+STUDY_RESULTS = {"depth_width": results_of("depth_width", TABLES, FIGURES)}
 
 
 localrules:

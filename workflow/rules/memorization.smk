@@ -16,13 +16,7 @@ MEMORIZATION_FIGURES = {
     "memorization_saturation": {"saturation": "figure 3 of the memorization paper"},
 }
 for study, tables in MEMORIZATION_TABLES.items():
-    STUDY_RESULTS[study] = [
-        f"results/{study}/{table}.{ending}" for table in tables for ending in ("csv", "md", "tex")
-    ] + [
-        f"results/{study}/{figure}.{ending}"
-        for figure in MEMORIZATION_FIGURES[study]
-        for ending in ("svg", "png")
-    ]
+    STUDY_RESULTS[study] = results_of(study, tables, MEMORIZATION_FIGURES[study])
 
 
 for study, tables in MEMORIZATION_TABLES.items():

@@ -18,9 +18,7 @@ RANK_FIGURES = {
     "degree": "section 1.2 of the note on building blocks",
 }
 RANK_MB = 6000  # of the largest grids
-STUDY_RESULTS[RANK_STUDY] = [
-    f"results/{RANK_STUDY}/{table}.{ending}" for table in RANK_TABLES for ending in ("csv", "md", "tex")
-] + [f"results/{RANK_STUDY}/{figure}.{ending}" for figure in RANK_FIGURES for ending in ("svg", "png")]
+STUDY_RESULTS[RANK_STUDY] = results_of(RANK_STUDY, RANK_TABLES, RANK_FIGURES)
 
 
 localrules:

@@ -129,9 +129,8 @@ def check_memorization_runs(table: pd.DataFrame, source: str) -> pd.DataFrame:
     )
     _refuse_unfinished(runs, checked["share"], source)
     options = runs[[name for name in OPTIONS if name in runs]]
-    checked["variant"] = _variant(
-        checked, options.fillna({"last_batch": "filled"})
-    )  # of runs from before the choice
+    options = options.fillna({"last_batch": "filled"})  # of runs from before there was a choice
+    checked["variant"] = _variant(checked, options)
     key = ["task", "context_type", "width", "variant", *AXES, "seed"]
     twice = "a run (sizes, task, context type, seed) must have one row; keep one number of steps"
     refuse(checked, checked.duplicated(key, keep=False), source, twice)

@@ -33,6 +33,15 @@ class Mean:
         """Whether zero is outside of the interval."""
         return self.p_value < 0.05
 
+    @property
+    def verdict(self) -> str:
+        """In words, of a mean of losses minus those of a reference."""
+        if math.isnan(self.p_value):
+            return "one seed: no comparison"
+        if not self.significant:
+            return "no significant difference"
+        return "worse" if self.value > 0 else "better"
+
 
 def mean_of(values: npt.ArrayLike) -> Mean:
     """The mean of one number a seed.

@@ -10,15 +10,13 @@ one matrix from raw query to logits, and W_O W_D into one from head outputs to l
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from shapelaw.memorizers import Memorizer
-
-Parameters = dict[str, Tensor]
+from shapelaw.models.pack_gradients import Parameters, gradients_through
 
 
 def parameter_shapes(m: Memorizer) -> dict[str, tuple[int, ...]]:
@@ -107,22 +105,6 @@ def forward(
     return torch.baddbmm(p["bias"][:, None], o_PBo, read_out_Poc), weights_PBHn
 
 
-def losses(outputs_PBc: Tensor, labels_PB: Tensor, there_PB: Tensor | None = None) -> Tensor:
-    """Each model's loss [P]: cross-entropy in nats for classes, mean squared error for numbers.
-
-    Args:
-        there_PB: which places of a batch have an example; all when None.
-    """
-    if labels_PB.is_floating_point():
-        each_PB = (outputs_PBc[..., 0] - labels_PB).square()
-    else:
-        flat = functional.cross_entropy(outputs_PBc.flatten(0, 1), labels_PB.flatten(), reduction="none")
-        each_PB = flat.view(labels_PB.shape)
-    if there_PB is None:
-        return each_PB.mean(1)
-    return (each_PB * there_PB).sum(1) / there_PB.sum(1)
-
-
 def gradients(
     p: Mapping[str, Tensor],
     m: Memorizer,
@@ -136,17 +118,3 @@ def gradients(
     return gradients_through(
         lambda leaves: forward(leaves, m, positions, queries_PBd, contexts)[0], p, labels_PB, there_PB
     )
-
-
-def gradients_through(
-    outputs_of: Callable[[Parameters], Tensor],
-    p: Mapping[str, Tensor],
-    labels_PB: Tensor,
-    there_PB: Tensor | None = None,
-) -> tuple[Tensor, Parameters]:
-    """Each model's loss [P] and the gradients of all parameters, by autograd through a way to the outputs [P, B, c]."""
-    with torch.enable_grad():
-        leaves = {name: value.detach().requires_grad_() for name, value in p.items()}
-        loss_P = losses(outputs_of(leaves), labels_PB, there_PB)
-        found = torch.autograd.grad(loss_P.sum(), list(leaves.values()))
-    return loss_P.detach(), dict(zip(leaves, found, strict=True))

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from shapelaw.memorizers import Memorizer
-from shapelaw.models.memorizer import Parameters, parameter_shapes
+from shapelaw.models.memorizer import parameter_shapes
+from shapelaw.models.pack_gradients import Parameters
 
 
 def shared_gradients(

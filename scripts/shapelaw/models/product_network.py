@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from shapelaw.degrees import ProductShape
+from shapelaw.models.pack_gradients import Parameters
 
-Parameters = dict[str, Tensor]
 _EPSILON = 1e-6  # of the norm
 
 

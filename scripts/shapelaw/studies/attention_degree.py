@@ -25,11 +25,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from shapelaw.errors import UserError
 from shapelaw.fits.inputs import numbers_of, read_table, refuse, require_columns
 from shapelaw.fits.paired import Mean, mean_of, paired_mean
 from shapelaw.plots import INK, MUTED, PAGE, explain, new_figure, save_figure, size_axis, style
-from shapelaw.tables import write_table
+from shapelaw.tables import plain_rows, write_table, writing_to
 
 STUDY = "attention_degree"
 SOFTMAX = "softmax"
@@ -79,11 +78,7 @@ class Difference:
     @property
     def verdict(self) -> str:
         """In words."""
-        if math.isnan(self.nats.p_value):
-            return "one seed: no comparison"
-        if not self.nats.significant:
-            return "no significant difference"
-        return "worse" if self.nats.value > 0 else "better"
+        return self.nats.verdict
 
 
 @dataclass(frozen=True)
@@ -107,16 +102,12 @@ def analyse(runs: Path, out: Path) -> Analysis:
     """
     decoders = read_decoders(read_table(runs), str(runs))
     analysis = Analysis(decoders, differences(decoders))
-    try:
+    with writing_to(out):
         for name, (caption, table) in _tables(analysis).items():
             label = f"tab:{STUDY}-{name}".replace("_", "-")
             write_table(table, out / name, caption=caption, label=label, formats=_formats(table))
         (out / "fit.json").write_text(json.dumps(_fit(analysis), indent=1, allow_nan=False) + "\n")
         save_figure(losses_figure(analysis), out / "losses")
-    except OSError as error:
-        raise UserError(
-            f"The results can't be written to {out} ({error.strerror}: {error.filename})."
-        ) from error
     return analysis
 
 
@@ -238,18 +229,13 @@ def _formats(table: pd.DataFrame) -> dict[str, str]:
 def _fit(analysis: Analysis) -> dict[str, Any]:
     """What fit.json holds."""
     compared = any(not math.isnan(one.nats.p_value) for one in analysis.differences)
-    rows = differences_table(analysis.differences).to_dict("records")
     return {
         "study": STUDY,
         "model": "test loss minus that of the reference, mean over seeds, Student's 95% interval",
         "status": "converged" if compared else "too few points",
         "decoders": len(analysis.decoders),
-        "differences": [{str(name): _plain(value) for name, value in row.items()} for row in rows],
+        "differences": plain_rows(differences_table(analysis.differences)),
     }
-
-
-def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def losses_figure(analysis: Analysis) -> Figure:

@@ -22,7 +22,6 @@ from typing import Any
 
 import pandas as pd
 
-from shapelaw.errors import UserError
 from shapelaw.fits.inputs import read_table
 from shapelaw.fits.paired import Mean
 from shapelaw.plots import save_figure
@@ -30,7 +29,7 @@ from shapelaw.studies import block_degree_figures as figures
 from shapelaw.studies import block_degree_ranks as ranks
 from shapelaw.studies import block_degree_tables as tabled
 from shapelaw.studies.block_degree_analysis import Difference, Tuned, check_runs, differences, tune
-from shapelaw.tables import write_table
+from shapelaw.tables import plain_rows, write_table, writing_to
 
 STUDY = "block_degree"
 
@@ -62,7 +61,7 @@ def analyse(runs: Path, out: Path, rank_seconds: float = ranks.SECONDS) -> Analy
     tuned = tune(check_runs(read_table(runs), str(runs)))
     ranked = ranks.rank_networks(tuned, rank_seconds)
     analysis = Analysis(tuned, differences(tuned), ranked, ranks.correlations(ranked))
-    try:
+    with writing_to(out):
         for name, (caption, table) in _tables(analysis).items():
             label = f"tab:{STUDY}-{name}".replace("_", "-")
             write_table(table, out / name, caption=caption, label=label)
@@ -70,10 +69,6 @@ def analyse(runs: Path, out: Path, rank_seconds: float = ranks.SECONDS) -> Analy
         save_figure(figures.losses_figure(tuned), out / "losses")
         save_figure(figures.speed_figure(tuned), out / "speed")
         save_figure(ranks.rank_figure(ranked), out / "rank")
-    except OSError as error:
-        raise UserError(
-            f"The results can't be written to {out} ({error.strerror}: {error.filename})."
-        ) from error
     return analysis
 
 
@@ -131,20 +126,10 @@ def _fit(analysis: Analysis) -> dict[str, Any]:
         "model": "log loss of a network minus log loss of degree 3, mean over seeds, Student's 95% interval",
         "status": "converged" if compared else "too few points",
         "networks": len(analysis.tuned),
-        "differences": _rows(tabled.differences_table(analysis.differences)),
-        "mixtures": _rows(tabled.mixtures_table(analysis.tuned)),
-        "rank_correlation": _rows(ranks.rank_correlation_table(analysis.correlations)),
+        "differences": plain_rows(tabled.differences_table(analysis.differences)),
+        "mixtures": plain_rows(tabled.mixtures_table(analysis.tuned)),
+        "rank_correlation": plain_rows(ranks.rank_correlation_table(analysis.correlations)),
     }
-
-
-def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:
-    return [{str(name): _plain(value) for name, value in row.items()} for row in table.to_dict("records")]
-
-
-def _plain(value: Any) -> Any:
-    if value is pd.NA or (isinstance(value, float) and not math.isfinite(value)):
-        return None
-    return value.item() if hasattr(value, "item") else value
 
 
 __all__ = ["STUDY", "Analysis", "analyse", "summary"]

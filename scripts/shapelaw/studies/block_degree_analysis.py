@@ -206,11 +206,7 @@ class Difference:
         }
         if any(diverged.values()):
             return ", ".join(f"{name} diverged on {seeds} seeds" for name, seeds in diverged.items() if seeds)
-        if math.isnan(self.log_ratio.p_value):
-            return "one seed: no comparison"
-        if not self.log_ratio.significant:
-            return "no significant difference"
-        return "worse" if self.log_ratio.value > 0 else "better"
+        return self.log_ratio.verdict
 
 
 def differences(tuned: Sequence[Tuned]) -> list[Difference]:

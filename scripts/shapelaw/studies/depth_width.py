@@ -30,7 +30,7 @@ from shapelaw.plots import save_figure
 from shapelaw.studies import depth_width_figures as figures
 from shapelaw.studies import depth_width_tables as tabled
 from shapelaw.studies.depth_width_analysis import Analysis, Options, analyse_runs, analyse_transitions
-from shapelaw.tables import write_table
+from shapelaw.tables import write_table, writing_to
 
 _SHAPE_FORMATS = {"depth": ".1f", "depth_err": ".1f", "width": ".0f", "width_err": ".0f"}
 _WIDTH_FORMATS = dict.fromkeys(("width", "width_err", "width_low", "width_high"), ".1f")
@@ -71,12 +71,8 @@ def write(analysis: Analysis, out: Path) -> list[Path]:
     Raises:
         UserError: the folder can't be written.
     """
-    try:
+    with writing_to(out):
         return _write_tables(analysis, out) + _write_figures(analysis, out)
-    except OSError as error:
-        raise UserError(
-            f"The results can't be written to {out} ({error.strerror}: {error.filename})."
-        ) from error
 
 
 def summary(analysis: Analysis) -> str:

@@ -18,8 +18,6 @@ import math
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from shapelaw.errors import UserError
 from shapelaw.fits.capacity import CapacityStatus
 from shapelaw.fits.inputs import read_table
@@ -33,7 +31,7 @@ from shapelaw.studies.memorization_analysis import ALONG, CONTEXT, HEAD_DIM, HEA
 from shapelaw.studies.memorization_saturation import SATURATION, Saturation, analyse_saturation
 from shapelaw.studies.memorization_saturation import summary as saturation_summary
 from shapelaw.studies.memorization_saturation import write as write_saturation
-from shapelaw.tables import write_table
+from shapelaw.tables import plain_rows, write_table, writing_to
 
 STUDIES = (*ALONG, SATURATION)
 _MODELS = {
@@ -85,14 +83,10 @@ def write(found: Analysis | Saturation, out: Path) -> list[Path]:
     Raises:
         UserError: the folder can't be written.
     """
-    try:
+    with writing_to(out):
         if isinstance(found, Saturation):
             return write_saturation(found, out)
         return _write_tables(found, out) + _write_figures(found, out)
-    except OSError as error:
-        raise UserError(
-            f"The results can't be written to {out} ({error.strerror}: {error.filename})."
-        ) from error
 
 
 def summary(found: Analysis | Saturation) -> str:
@@ -155,10 +149,7 @@ def _write_tables(analysis: Analysis, out: Path) -> list[Path]:
 def _fits(analysis: Analysis) -> dict[str, Any]:
     """What fit.json holds: the model, all fits, and a status that is "converged" if one of them is."""
     table = {HEADS: tabled.linear_table, HEAD_DIM: tabled.knee_table, CONTEXT: tabled.monotony_table}
-    rows = [
-        {str(name): _plain(value) for name, value in row.items()}
-        for row in table[analysis.study](analysis).to_dict("records")
-    ]
+    rows = plain_rows(table[analysis.study](analysis))
     statuses = [str(row["status"]) for row in rows]
     return {
         "study": analysis.study,
@@ -167,13 +158,6 @@ def _fits(analysis: Analysis) -> dict[str, Any]:
         "curves": rows,
         "warnings": warnings(analysis),
     }
-
-
-def _plain(value: Any) -> Any:
-    """A cell as JSON can hold it: missing and not finite become None."""
-    if value is None or value is pd.NA or (isinstance(value, float) and not math.isfinite(value)):
-        return None
-    return value.item() if hasattr(value, "item") else value
 
 
 def _write_figures(analysis: Analysis, out: Path) -> list[Path]:

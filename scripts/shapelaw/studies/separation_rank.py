@@ -19,11 +19,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from shapelaw.errors import UserError
 from shapelaw.plots import save_figure
 from shapelaw.studies import degree_tables, rank_figures, rank_tables
 from shapelaw.studies.rank_measurements import read_measurements
-from shapelaw.tables import write_table
+from shapelaw.tables import write_table, writing_to
 
 ALL_EXACT, SOME_BOUNDS = "exact", "some are lower bounds only"
 _CAPTIONS = {
@@ -74,12 +73,8 @@ def analyse(measured: Path, out: Path) -> Analysis:
             "fractional_degree": degree_tables.fractional_table(found),
         }
     )
-    try:
+    with writing_to(out):
         _write(analysis, out)
-    except OSError as error:
-        raise UserError(
-            f"The results can't be written to {out} ({error.strerror}: {error.filename})."
-        ) from error
     return analysis
 
 

@@ -102,6 +102,7 @@ _MEMORIZATION = _Columns(
     },
     {"classes": "outputs", "accuracy": "final_accuracy", "loss": "final_loss"},
 )
+_THRESHOLDS = sorted({loss for known in degrees.THRESHOLDS.values() for loss in known}, reverse=True)
 _DEGREE = _Columns(
     {
         "target": pa.string(),
@@ -121,7 +122,7 @@ _DEGREE = _Columns(
         "loss": pa.float64(),  # held-out, at the end: share of the variance, or nats
         "accuracy": pa.float64(),
         "mean_degree": pa.float64(),  # of the layers, at the end
-        **{f"steps_to_{threshold}": pa.float64() for threshold in ("1", "0.5", "0.2", "0.1")},
+        **{f"steps_to_{loss:g}": pa.float64() for loss in _THRESHOLDS},
         "wall_seconds": pa.float64(),
         "model_steps_per_second": pa.float64(),
         "peak_memory_bytes": pa.int64(),

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from shapelaw.corpora.token_store import TokenStore, open_token_store
 from shapelaw.errors import UserError, say
+from shapelaw.files import WriteFailed
 from shapelaw.training.compiled import COMPILED_PARTS
 from shapelaw.training.loop import Stopped
 from shapelaw.training.trainer import Execution, TrainingFailed
@@ -103,16 +104,17 @@ def exit_code_of(action: Callable[[], None], linger_seconds: float) -> int:
     """Run it; say what went wrong in a sentence.
 
     Returns:
-        0 done, 1 training can't go on, 2 wrong input, 128 + n stopped by signal n. After a SIGTERM the code is given
-        only when nobody has killed the process `linger_seconds` later: a scheduler that preempts a job sends SIGTERM
-        first, and a job that ends by itself has failed, while one that is still there goes back to the queue.
+        0 done, 1 training can't go on or its results can't be written, 2 wrong input, 128 + n stopped by signal n.
+        After a SIGTERM the code is given only when nobody has killed the process `linger_seconds` later: a scheduler
+        that preempts a job sends SIGTERM first, and a job that ends by itself has failed, while one that is still
+        there goes back to the queue.
     """
     try:
         action()
     except (UserError, TrainingFailed, Stopped) as error:
         say_failure(error)
         if not isinstance(error, Stopped):
-            return 2 if isinstance(error, UserError) else 1
+            return 1 if isinstance(error, TrainingFailed | WriteFailed) else 2
         if error.exit_code == 128 + signal.SIGTERM and linger_seconds:
             signal.signal(
                 signal.SIGTERM, signal.SIG_IGN

@@ -8,17 +8,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
-from shapelaw.degrees import DegreeRun
-from shapelaw.models.product_network import Parameters, forward, initial_parameters, mean_degrees
+from shapelaw.degrees import THRESHOLDS, DegreeRun
+from shapelaw.models.pack_gradients import Parameters, gradients_through, losses
+from shapelaw.models.product_network import forward, initial_parameters, mean_degrees
 from shapelaw.training.packed import Evaluation, Pack
 from shapelaw.training.targets import Examples, draw_batch, held_out, make_task
-
-THRESHOLDS = {
-    "separable": (0.5, 0.2, 0.1),
-    "digits": (1.0, 0.5, 0.2),
-}  # held-out losses, for the steps to them
 
 
 class DegreePack(Pack[DegreeRun]):
@@ -45,10 +40,7 @@ class DegreePack(Pack[DegreeRun]):
         batches = [drawn[run.seed, step] for run, step in zip(self.runs, self.steps, strict=True)]
         x_PBi = torch.stack([batch.inputs for batch in batches]).to(self.device)
         y_PB = torch.stack([batch.labels for batch in batches]).to(self.device)
-        leaves = {name: value.detach().requires_grad_() for name, value in self.parameters.items()}
-        loss_P = _losses(forward(leaves, self.network, x_PBi), y_PB)
-        found = torch.autograd.grad(loss_P.sum(), list(leaves.values()))
-        return loss_P.detach(), dict(zip(leaves, found, strict=True))
+        return gradients_through(lambda leaves: forward(leaves, self.network, x_PBi), self.parameters, y_PB)
 
     def evaluate(self, model: int) -> Evaluation:
         """Loss and accuracy on held-out examples."""
@@ -59,7 +51,7 @@ class DegreePack(Pack[DegreeRun]):
         accuracy = None
         if not y_1B.is_floating_point():
             accuracy = (outputs_1Bo.argmax(-1) == y_1B).double().mean().item()
-        return Evaluation(_losses(outputs_1Bo, y_1B).item(), accuracy)
+        return Evaluation(losses(outputs_1Bo, y_1B).item(), accuracy)
 
     def numbers(self, model: int, found: Evaluation, rows: Sequence[Sequence[float]]) -> dict[str, Any]:
         """Steps to some losses, and the mean degree of the layers: of a mixture where it has settled."""
@@ -91,11 +83,3 @@ def steps_to(threshold: float, rows: Sequence[Sequence[float]]) -> float | None:
             return before[0] + share * (step - before[0])
         before = step, loss
     return None
-
-
-def _losses(outputs_PBo: Tensor, labels_PB: Tensor) -> Tensor:
-    """Each model's loss [P]: mean squared error for numbers, cross-entropy in nats for classes."""
-    if labels_PB.is_floating_point():
-        return (outputs_PBo[..., 0] - labels_PB).square().mean(1)
-    flat = functional.cross_entropy(outputs_PBo.flatten(0, 1), labels_PB.flatten(), reduction="none")
-    return flat.view(labels_PB.shape).mean(1)

@@ -11,15 +11,9 @@ import torch
 from torch import Tensor
 
 from shapelaw.memorizers import SATURATED_WEIGHT, MemorizationRun, Memorizer
-from shapelaw.models.memorizer import (
-    Parameters,
-    forward,
-    gradients,
-    initial_parameters,
-    losses,
-    positions,
-)
+from shapelaw.models.memorizer import forward, gradients, initial_parameters, positions
 from shapelaw.models.memorizer_gradients import per_example_gradients, shared_gradients
+from shapelaw.models.pack_gradients import Parameters, losses
 from shapelaw.training.examples import NONE, draw_examples, example_order
 from shapelaw.training.packed import Evaluation, Pack
 

@@ -31,13 +31,6 @@ STATE_VERSION = 2  # of a pack's checkpoint
 COMPILE_FROM = 200_000  # model-steps: compiling takes some ten seconds of a CPU
 
 
-def train_packed(
-    runs: Sequence[PackedRun], out: Path, checkpoints: Path, execution: Execution
-) -> dict[str, str]:
-    """Train runs of one shape as one pack; see `train_packs`."""
-    return train_packs([runs], out, checkpoints, execution)
-
-
 def train_packs(
     packs: Iterable[Sequence[PackedRun]], out: Path, checkpoints: Path, execution: Execution
 ) -> dict[str, str]:
