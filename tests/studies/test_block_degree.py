@@ -121,6 +121,26 @@ def test_a_diverged_run_is_counted_and_its_rate_not_chosen() -> None:
     assert len(one.log_losses) == 4
 
 
+def test_a_network_that_diverges_at_every_rate_is_in_the_tables(tmp_path: Path) -> None:
+    runs = table()
+    runs.loc[runs["degrees"] == "2.2.2.2.2.2", "loss"] = None
+    runs.to_csv(tmp_path / "runs.csv", index=False)
+    analysis = analyse(tmp_path / "runs.csv", tmp_path / "out")
+    losses = pd.read_csv(tmp_path / "out" / "losses.csv").set_index(["target_rank", "network"])
+    assert losses.loc[(2, "degree 2"), "diverged"] == runs["seed"].nunique()
+    assert math.isnan(losses.loc[(2, "degree 2"), "loss"])
+    assert "degree 2" not in {one.tuned.name for one in analysis.differences}
+
+
+def test_a_run_that_is_not_done_is_refused() -> None:
+    runs = table().assign(diverged_at_step=math.nan)
+    runs.loc[3, "loss"] = math.nan
+    with pytest.raises(UserError, match="no loss and has not diverged"):
+        check_runs(runs, "runs")
+    runs.loc[3, "diverged_at_step"] = 500
+    check_runs(runs, "runs")
+
+
 def test_a_mixture_is_compared_with_e(tmp_path: Path) -> None:
     runs = table()
     mixed = runs[runs["degrees"] == "3.3.3.3"].copy()

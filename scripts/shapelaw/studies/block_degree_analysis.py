@@ -10,6 +10,7 @@ from typing import Any, cast
 import pandas as pd
 
 from shapelaw.errors import UserError
+from shapelaw.fits.inputs import refuse
 from shapelaw.fits.paired import Mean, mean_of, paired_mean
 
 COLUMNS = {
@@ -25,6 +26,7 @@ COLUMNS = {
     "loss": "on held-out inputs at the end",
 }
 SETTLED = "mean_degree"  # optional column: where a mixture's layers are at the end, on average
+DIVERGED = "diverged_at_step"  # optional column: null where there is a loss
 STEPS_TO = "steps_to_{}"  # optional columns: training steps to a held-out loss
 REFERENCE = 3.0  # the degree that the note's theory calls best among integers
 
@@ -110,7 +112,7 @@ def check_runs(runs: pd.DataFrame, source: str) -> pd.DataFrame:
     """See that a table has what the analysis reads.
 
     Raises:
-        UserError: a column is missing, there is no row, or a loss is not positive.
+        UserError: a column is missing, there is no row, a run is not done, or a loss is not positive.
     """
     missing = [f"{name} ({what})" for name, what in COLUMNS.items() if name not in runs]
     if missing:
@@ -121,6 +123,9 @@ def check_runs(runs: pd.DataFrame, source: str) -> pd.DataFrame:
         raise UserError(
             f"{source} has a loss that is not above 0, in row {int((runs['loss'] <= 0).argmax())}."
         )
+    if DIVERGED in runs:
+        unknown = runs["loss"].isna() & runs[DIVERGED].isna()
+        refuse(runs, unknown, source, "the run has no loss and has not diverged; train it to its end")
     checked = runs.copy()
     checked["matrices"] = [sum(map(int, str(text).split("."))) for text in checked["degrees"]]  # the budget
     checked["loss"] = checked["loss"].fillna(math.inf)  # a run that diverged

@@ -121,6 +121,7 @@ _DEGREE = _Columns(
     {
         "loss": pa.float64(),  # held-out, at the end: share of the variance, or nats
         "accuracy": pa.float64(),
+        "diverged_at_step": pa.float64(),  # then there is no loss
         "mean_degree": pa.float64(),  # of the layers, at the end
         **{f"steps_to_{loss:g}": pa.float64() for loss in _THRESHOLDS},
         "wall_seconds": pa.float64(),

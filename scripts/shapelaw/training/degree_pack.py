@@ -24,6 +24,8 @@ class DegreePack(Pack[DegreeRun]):
         device: where they are.
     """
 
+    may_diverge = True
+
     def __init__(self, runs: Sequence[DegreeRun], device: torch.device) -> None:
         self.network = runs[0].network
         super().__init__(runs, [initial_parameters(self.network, run.seed) for run in runs], device)

@@ -19,7 +19,7 @@ from shapelaw.training import checkpoint
 from shapelaw.training.hardware import device_name, peak_memory_bytes
 from shapelaw.training.journal import Journal
 from shapelaw.training.loop import Stopped
-from shapelaw.training.packed import Evaluation, Pack
+from shapelaw.training.packed import Pack
 from shapelaw.training.signals import StopRequest
 from shapelaw.training.trainer import Execution
 from shapelaw.training.unfinished import Unfinished, write_members
@@ -116,13 +116,17 @@ class PackTraining:
             model, found, step = self.models[i], self.pack.evaluate(i), self.pack.steps[i]
             if not (math.isfinite(found.loss) and math.isfinite(mean)):
                 self.live[i] = False
-                self._fail(i, found.loss if math.isfinite(mean) else mean)
+                if self.pack.may_diverge:
+                    self._finish(i, {"diverged_at_step": step, **self.pack.numbers(i, found, model.rows)})
+                else:
+                    self._fail(i, found.loss if math.isfinite(mean) else mean)
                 continue
             accuracy = math.nan if found.accuracy is None else found.accuracy
             model.rows.append([step, mean, self.pack.rates[i], found.loss, accuracy])
             if self.pack.is_done(i, found):
                 self.live[i] = False
-                self._finish(i, found)
+                numbers = self.pack.numbers(i, found, model.rows)
+                self._finish(i, {"final_loss": found.loss, "final_accuracy": found.accuracy, **numbers})
         return self._shrink()
 
     def _shrink(self) -> bool:
@@ -135,17 +139,16 @@ class PackTraining:
         self.live = [True] * len(staying)
         return True
 
-    def _finish(self, i: int, found: Evaluation) -> None:
+    def _finish(self, i: int, found: Mapping[str, Any]) -> None:
+        """Write the record of a model that is done; of what was found, what is missing or not finite is left out."""
         model = self.models[i]
         steps = self.pack.steps[i]
         for name, content in self.pack.files(i).items():
             for folder in (model.journal.checkpoints, model.journal.out):
                 records.write_bytes(folder / name, content)
         numbers: dict[str, Any] = {
-            "final_loss": found.loss,
-            "final_accuracy": found.accuracy,
+            **found,
             "steps_done": steps,
-            **self.pack.numbers(i, found, model.rows),
             "wall_seconds": model.seconds,
             "model_steps_per_second": steps / model.seconds,
             "device": device_name(self.pack.device),
@@ -153,9 +156,7 @@ class PackTraining:
             "torch_version": str(torch.__version__),
             "peak_memory_bytes": peak_memory_bytes(self.pack.device),
         }
-        model.journal.finish(
-            model.rows, {name: value for name, value in numbers.items() if value is not None}
-        )
+        model.journal.finish(model.rows, {name: value for name, value in numbers.items() if _is_known(value)})
         self.outcomes[model.run.key] = records.FINISHED
 
     def _fail(self, i: int, loss: float) -> None:
@@ -205,6 +206,10 @@ class PackTraining:
 def _is_due(run: PackedRun, step: int) -> bool:
     """Whether a model is evaluated after that many steps."""
     return step % run.evaluate_every == 0 or step == run.steps
+
+
+def _is_known(value: object) -> bool:
+    return value is not None and not (isinstance(value, float) and not math.isfinite(value))
 
 
 def _take_history(model: PackedModel, state: Mapping[str, Any], place: int) -> None:

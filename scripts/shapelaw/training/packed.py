@@ -37,6 +37,9 @@ class Evaluation:
 class Pack(ABC, Generic[AnyPackedRun]):
     """Some models under way, each at a step of its own.
 
+    A class says whether to diverge is a finding (`may_diverge`), as where learning rates are searched, and leaves a
+    finished record without a loss; else it is a failure.
+
     Args:
         runs: of one `group`.
         every: the first parameters of each model.
@@ -47,6 +50,8 @@ class Pack(ABC, Generic[AnyPackedRun]):
         step_number: of the pack: the most that a model of it has done, those that left too; it never falls.
         rates: the learning rates of each model's last step.
     """
+
+    may_diverge = False
 
     def __init__(self, runs: Sequence[AnyPackedRun], every: Sequence[Tensors], device: torch.device) -> None:
         if len({run.group for run in runs}) != 1:
