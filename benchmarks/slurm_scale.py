@@ -1,6 +1,6 @@
 """How the workflow scales on a real Slurm: thousands of runs that train one step, planned, submitted, tracked.
 
-    PYTHONPATH=scripts:tests python benchmarks/slurm_scale.py [--runs 10000] [--runs-per-job 100] [--arrays] [--folder DIR]
+    PYTHONPATH=scripts:tests python benchmarks/slurm_scale.py [--runs 10000] [--runs-per-job 100] [--arrays]
 
 Needs a Slurm, such as that of `bash tests/slurm/slurm-node.sh up; eval "$(bash tests/slurm/slurm-node.sh env)"`. Each
 run is a real one (one step of a tiny decoder, its record, its place in MLflow); what is measured is everything around
