@@ -28,8 +28,9 @@ from shapelaw.memorizers import MemorizationRun, Memorizer
 from shapelaw.models.memorizer import forward, gradients, initial_parameters, positions
 from shapelaw.models.pack_gradients import losses
 from shapelaw.training.examples import draw_examples, example_order
+from shapelaw.training.hardware import keep_freed_memory
 from shapelaw.training.memorizer_pack import Gradients, MemorizerPack
-from shapelaw.training.packed import can_compile, keep_freed_memory
+from shapelaw.training.packed import can_compile
 
 SHARED, EACH = "shared", "per_example"
 CASES = [

@@ -16,7 +16,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-CHUNK_ELEMENTS = 2**23  # logits in a chunk: 32 MiB in float32
+# logits in a chunk: 28 MiB in float32, so that the C library keeps the two buffers of a chunk for the next one (it
+# gives back what is free beyond 64 MiB)
+CHUNK_ELEMENTS = 7 * 2**20
 GPU_CHUNK_ELEMENTS = 2**27  # the same on a GPU, which a small product can't fill: 256 MiB in bfloat16
 GPU_COLUMNS_OF = 64
 

@@ -22,7 +22,7 @@ from shapelaw.training.journal import Journal
 from shapelaw.training.loop import Stopped, lock_of
 from shapelaw.training.memorizer_pack import ATTENTION, MemorizerPack
 from shapelaw.training.pack_training import PackedModel, PackTraining
-from shapelaw.training.packed import Pack, can_compile, keep_freed_memory
+from shapelaw.training.packed import Pack, can_compile
 from shapelaw.training.signals import StopRequest
 from shapelaw.training.trainer import Execution, NotWritten
 from shapelaw.training.unfinished import find_unfinished, forget_finished, pack_folder
@@ -54,7 +54,6 @@ def train_packs(
     device = choose_device(execution.device, "float32")
     if execution.threads is not None:
         torch.set_num_threads(execution.threads)
-    keep_freed_memory()
     outcomes: dict[str, str] = {}
     with StopRequest() as stop:
         for runs in packs:

@@ -6,7 +6,6 @@ alone. A model that is done leaves the pack.
 
 from __future__ import annotations
 
-import ctypes
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -196,15 +195,3 @@ def _pieces(tables: Mapping[str, Tensor], models: slice) -> list[Tensor]:
 def can_compile(device: torch.device) -> bool:
     """Whether torch.compile has what it needs here: on a CPU, a C++ compiler."""
     return device.type == "cuda" or any(shutil.which(name) for name in ("g++", "clang++"))
-
-
-def keep_freed_memory() -> None:
-    """Tell glibc to keep what is freed: a step would else give back and fault in its megabytes again, every time.
-
-    Without it a step of 4 models with 20 heads takes 1.5 to 2 times as long. Other C libraries are left as they are.
-    """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:
-        trim_threshold, mmap_threshold = -1, -3
-        mallopt(mmap_threshold, 2**30)
-        mallopt(trim_threshold, 2**30)
