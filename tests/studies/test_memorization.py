@@ -70,10 +70,12 @@ def test_the_points_say_which_of_them_the_line_has(heads):
     rows = points[(points["task"] == "classification") & (points["examples"] == 20000)]
     assert rows["in_line"].tolist() == [True] * 5 + [False] * 3
     assert rows["guaranteed_share"].tolist() == pytest.approx([(h * 31 + 1) / 20000 for h in HEAD_COUNTS])
-    rules = tables.rules_table(heads).set_index(["task", "examples", "saturated"])
-    assert rules.loc[("classification", 20000, 0.9), "n_points"] == 5
-    assert rules.loc[("classification", 20000, 0.8), "n_points"] == 5
-    assert rules.loc[("classification", 10000, 0.95), "n_points"] >= 3
+    rules = tables.rules_table(heads).set_index(["task", "examples", "saturated", "floor"])
+    assert rules.loc[("classification", 20000, 0.9, 0.0), "n_points"] == 5
+    assert rules.loc[("classification", 20000, 0.8, 0.0), "n_points"] == 5
+    assert rules.loc[("classification", 10000, 0.95, 0.0), "n_points"] >= 3
+    shares = rows["share"].to_numpy()[:5]
+    assert rules.loc[("classification", 20000, 0.9, 0.03), "n_points"] == (shares >= 0.03).sum()
     regression = points[points["task"] == "regression"]
     assert regression["mse"].to_numpy() == pytest.approx((1 - regression["share"].to_numpy()) / 12)
 

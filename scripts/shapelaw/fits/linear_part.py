@@ -26,7 +26,7 @@ class LinearPart:
     errors: str
 
 
-def linear_part(curve: MemorizationCurve, saturated: float = SATURATED) -> LinearPart:
+def linear_part(curve: MemorizationCurve, saturated: float = SATURATED, floor: float = 0.0) -> LinearPart:
     """The line through the non-saturated points of the share (n,) against the heads.
 
     The rule: by growing H, the points before the first one whose mean share over seeds is above `saturated` are
@@ -35,11 +35,14 @@ def linear_part(curve: MemorizationCurve, saturated: float = SATURATED) -> Linea
     give no rule.) At 0.9 a curve that saturates softly is already bent a little; `fit_memorization.py` gives the
     line for other values too.
 
+    Points below `floor` are not used either: a share that guessing gives lies on no line. The default keeps all.
+
     The points are weighted by their number of seeds. The line's errors come from the seeds' pooled noise; without
     one, or where the points scatter more than it allows (p < 1%), from their scatter around the line.
     """
     above = np.flatnonzero(curve.share > saturated)
     used = np.arange(len(curve.x)) < (above[0] if above.size else len(curve.x))
+    used &= curve.share >= floor
     x, y, err = curve.x[used], curve.share[used], standard_errors(curve)[used]
     noise = curve.noise
     if noise is not None:

@@ -133,7 +133,10 @@ def _write_tables(analysis: Analysis, out: Path) -> list[Path]:
     )
     if analysis.study == HEADS:
         named["linear_part"] = ("The line in H below saturation.", tabled.linear_table(analysis))
-        named["linear_rules"] = ("The line for other rules of saturation.", tabled.rules_table(analysis))
+        named["linear_rules"] = (
+            "The line for other rules of which points it has.",
+            tabled.rules_table(analysis),
+        )
     if analysis.study == HEAD_DIM:
         named["knee"] = ("The plateau in the head dimension.", tabled.knee_table(analysis))
     named["comparison"] = ("Ours beside the published findings.", tabled.comparison_table(analysis))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +33,8 @@ from shapelaw.theory.memorization import memorizable_examples
 HEADS, CONTEXT, HEAD_DIM = "memorization_heads", "memorization_context", "memorization_head_dim"
 ALONG = {HEADS: "heads", CONTEXT: "context", HEAD_DIM: "head_dim"}
 SYMBOLS = {"heads": "H", "context": "n", "head_dim": "d_h", "examples": "T"}
-OTHER_RULES = (0.8, SATURATED, 0.95)
+OTHER_RULES = (0.8, SATURATED, 0.95)  # shares above which a point is saturated
+FLOORS = (0.0, 0.03)  # below which it is mostly guessed: of 100 classes one in a hundred is right by chance
 _REFERENCE = Path(__file__).resolve().parents[3] / "workflow" / "reference"
 
 
@@ -61,7 +64,7 @@ class CurveAnalysis:
     guaranteed: Floats
     monotony: MonotonyTest
     linear: LinearPart | None = None
-    other_rules: tuple[tuple[float, LinearPart], ...] = ()
+    other_rules: Mapping[tuple[float, float], LinearPart] = field(default_factory=dict)
     knee: KneeFit | None = None
     gain: Gain | None = None
 
@@ -153,7 +156,7 @@ def _analyse_curve(curve: MemorizationCurve, along: str) -> CurveAnalysis:
     err = standard_errors(curve)
     test = monotony(curve.x, curve.share, err, curve.noise)
     if along == "heads":
-        others = tuple((level, linear_part(curve, level)) for level in OTHER_RULES)
+        others = {rule: linear_part(curve, *rule) for rule in product(OTHER_RULES, FLOORS)}
         return CurveAnalysis(curve, guaranteed, test, linear_part(curve), others)
     if along == "head_dim":
         assert curve.context is not None

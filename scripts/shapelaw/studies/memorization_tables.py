@@ -97,13 +97,14 @@ def linear_table(analysis: Analysis) -> pd.DataFrame:
 
 
 def rules_table(analysis: Analysis) -> pd.DataFrame:
-    """How much the line hangs on the share from which on a point counts as saturated."""
+    """How much the line hangs on the shares from which on a point counts as saturated, and below which as guessed."""
     kept = ("slope", "slope_err", "r_squared", "n_points", "examples_per_head", "status")
     rows = []
     for one in analysis.curves:
-        for level, part in one.other_rules:
+        for (saturated, floor), part in one.other_rules.items():
             found = line_row(one, part)
-            rows.append(sizes_of(one.curve) | {"saturated": level} | {name: found[name] for name in kept})
+            rule = {"saturated": saturated, "floor": floor}
+            rows.append(sizes_of(one.curve) | rule | {name: found[name] for name in kept})
     return pd.DataFrame(rows)
 
 
