@@ -35,7 +35,6 @@ def main() -> None:
         f"{SECONDS:g})",
     )
     arguments = parser.parse_args()
-
     print(summary(analyse(arguments.runs, arguments.out, arguments.rank_seconds)))
     print(f"Tables and figures are in {arguments.out}.")
 

@@ -39,7 +39,6 @@ def main() -> None:
     )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for all results")
     arguments = parser.parse_args()
-
     print(summary(analyse(arguments.runs, arguments.out, arguments.study, attention=arguments.attention)))
     print(f"Tables and figures are in {arguments.out}.")
 

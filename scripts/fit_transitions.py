@@ -72,7 +72,6 @@ def main() -> None:
     options = Options(
         arguments.loss, arguments.noise, METHODS[arguments.method], arguments.draws, arguments.seed
     )
-
     analysis = analyse(arguments.out, runs=arguments.runs, transitions=arguments.transitions, options=options)
     print(summary(analysis))
     print(f"Tables and figures are in {arguments.out}.")

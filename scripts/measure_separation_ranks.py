@@ -31,7 +31,6 @@ def main() -> None:
     parser.add_argument("--kept", type=Path, required=True, metavar="DIR", help="one file a measured network")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="all of them (.json)")
     arguments = parser.parse_args()
-
     found = list(measure_all(asked_of(_grids(arguments.grids)), arguments.kept))
     write_measurements(found, arguments.out)
     exact = sum(measured.exact for _, measured in found)

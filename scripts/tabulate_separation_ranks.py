@@ -26,7 +26,6 @@ def main() -> None:
     )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for all results")
     arguments = parser.parse_args()
-
     print(summary(analyse(arguments.measured, arguments.out)))
     print(f"Tables and figures are in {arguments.out}.")
 

@@ -42,9 +42,8 @@ def test_every_run_is_in_mlflow_and_in_the_tables(project: Project) -> None:
     assert runs.loc[runs["target"] == "digits", "accuracy"].between(0.1, 1).all()
     wild = runs["learning_rate"] > 1
     assert runs.loc[~wild & (runs["target"] == "separable"), "loss"].between(0, 2).all()
-    assert (
-        runs.loc[wild, "loss"].isna().all()
-    )  # a rate at which training diverges is a finding, not a failure
+    # a rate at which training diverges is a finding, not a failure
+    assert runs.loc[wild, "loss"].isna().all()
     assert set(runs.loc[wild, "diverged_at_step"]) == {20.0}
     assert runs.loc[~wild, "diverged_at_step"].isna().all()
     mixed = ~wild & (runs["mixture"] == "True")

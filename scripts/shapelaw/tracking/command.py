@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
+from shapelaw import errors
 from shapelaw.errors import UserError, say
 from shapelaw.tracking.redaction import URI_VARIABLE, redact
 from shapelaw.tracking.waiting import NOTICE, TrackerDown
@@ -70,17 +71,13 @@ def exit_code(operation: Callable[[], None], uri: str | None) -> int:
         uri: the tracking URI of the command line, whose password is never shown.
     """
     try:
-        operation()
-    except UserError as error:
-        say(str(error))
-        return 2
+        return errors.exit_code(operation)
     except TrackerDown as error:
         say(str(error))
         return 3
     except Exception:  # a bug: its traceback is needed, without the password of a URI in it
         say(redact(traceback.format_exc(), uri or ""))
         return 1
-    return 0
 
 
 def check_results(results: Path) -> Path:
