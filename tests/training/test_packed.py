@@ -23,7 +23,7 @@ from shapelaw.memorizers import MemorizationRun, Memorizer, check_memorization_r
 from shapelaw.models.memorizer import forward, initial_parameters, positions
 from shapelaw.models.pack_gradients import losses
 from shapelaw.runs import in_packs, spec_from_dict, spec_to_dict
-from shapelaw.training import checkpoint
+from shapelaw.training import checkpoint, memorizer_pack
 from shapelaw.training.examples import NONE, draw_examples, example_order
 from shapelaw.training.memorizer_pack import MemorizerPack
 from shapelaw.training.pack_runs import train_packs
@@ -138,6 +138,25 @@ def test_a_packed_model_follows_the_path_of_the_same_model_alone(
     packed = losses_of(MemorizerPack(runs, CPU, compiled=False), steps)
     for column, run in zip(packed.T, runs, strict=True):
         np.testing.assert_allclose(column, alone(run, steps), rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("last_batch", ["filled", "short"])
+def test_models_whose_contexts_fill_the_cache_go_one_after_the_other_and_the_same_way(
+    last_batch: str,
+) -> None:
+    runs = [
+        replace(run, last_batch=last_batch, precision="float64") for run in varied(OPTIONS["a context each"])
+    ]
+    together = MemorizerPack(runs, CPU, compiled=False)
+    assert not together._by_model
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(memorizer_pack, "CACHE_BYTES", 1024)
+        in_turn = MemorizerPack(runs, CPU, compiled=False)
+    assert in_turn._by_model
+    np.testing.assert_allclose(losses_of(in_turn, 60), losses_of(together, 60), rtol=0, atol=1e-10)
+    in_turn.keep([0, 2])
+    together.keep([0, 2])
+    np.testing.assert_allclose(losses_of(in_turn, 20), losses_of(together, 20), rtol=0, atol=1e-10)
 
 
 @pytest.mark.skipif(not can_compile(CPU), reason="torch.compile needs a C++ compiler")

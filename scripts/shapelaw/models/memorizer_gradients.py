@@ -125,14 +125,14 @@ def per_example_gradients(
     b_PH1d, c_PH1n = query0_PH1k @ key_PHdk.mT * m.scale, query0_PH1k @ key0_PHnk.mT * m.scale
     seen_PBJ = torch.baddbmm(flat(b_PH1d), queries_PBd, flat(m_PHdd))  # J = H d
     at_place_PBJ = torch.baddbmm(flat(c_PH1n), queries_PBd, flat(n_PHdn))  # J = H n
-    values_PdH, value0_PnH = torch.bmm(embedding, w_v), torch.bmm(place_Pnd, w_v)
+    values_PHd, value0_PHn = torch.bmm(w_v.mT, embedding.mT), torch.bmm(w_v.mT, place_Pnd.mT)
     # two rows a head for each token: its logit and its value, in one pass over the tokens
     rows_PBHd = seen_PBJ.view(models, examples, heads, d)
-    rows_PBRd = torch.cat([rows_PBHd, values_PdH.mT[:, None].expand_as(rows_PBHd)], dim=2)  # R = 2 H
+    rows_PBRd = torch.cat([rows_PBHd, values_PHd[:, None].expand_as(rows_PBHd)], dim=2)  # R = 2 H
     of_tokens_PBRn = torch.bmm(rows_PBRd.flatten(0, 1), tokens_Xnd.mT).view(models, examples, 2 * heads, n)
     logits_PBHn = of_tokens_PBRn[:, :, :heads] + at_place_PBJ.view(models, examples, heads, n)
     weights_PBHn = torch.softmax(logits_PBHn, dim=-1)
-    v_PBHn = of_tokens_PBRn[:, :, heads:] + value0_PnH.mT[:, None]
+    v_PBHn = of_tokens_PBRn[:, :, heads:] + value0_PHn[:, None]
     o_PBH = (weights_PBHn * v_PBHn).sum(-1)
     loss_P, d_o_PBH, g = _read_out_gradients(p, o_PBH, labels_PB, there_PB)
 
@@ -141,8 +141,8 @@ def per_example_gradients(
     d_of_tokens_XRn = torch.cat([d_logits_PBHn, spread_PBHn], dim=2).flatten(0, 1)
     d_rows_PBRd = torch.bmm(d_of_tokens_XRn, tokens_Xnd).view(models, examples, 2 * heads, d)
     d_seen_PBJ, d_logits_PBJ = d_rows_PBRd[:, :, :heads].flatten(2), d_logits_PBHn.flatten(2)
-    d_values_PdH = d_rows_PBRd[:, :, heads:].sum(1).mT
-    d_value0_PnH = spread_PBHn.sum(1).mT
+    d_values_PHd = d_rows_PBRd[:, :, heads:].sum(1)
+    d_value0_PHn = spread_PBHn.sum(1)
     queries_PdB = queries_PBd.transpose(1, 2)
     d_m_PHdd = by_head(torch.bmm(queries_PdB, d_seen_PBJ), d) * m.scale
     d_n_PHdn = by_head(torch.bmm(queries_PdB, d_logits_PBJ), n) * m.scale
@@ -155,10 +155,10 @@ def per_example_gradients(
     d_key0_Pnj = flat(d_n_PHdn.mT @ query_PHdk + d_c_PH1n.mT @ query0_PH1k)
     g["w_q"] = embedding.mT[:, None] @ d_query_PHdk + q_bias_Pd[:, None, :, None] * d_query0_PH1k
     g["w_k"] = torch.baddbmm(torch.bmm(embedding.mT, d_key_Pdj), place_Pnd.mT, d_key0_Pnj)
-    g["w_v"] = torch.baddbmm(torch.bmm(embedding.mT, d_values_PdH), place_Pnd.mT, d_value0_PnH)
+    g["w_v"] = torch.baddbmm(torch.bmm(embedding.mT, d_values_PHd.mT), place_Pnd.mT, d_value0_PHn.mT)
     g["embedding"] = (d_query_PHdk @ w_q.mT).sum(1) + torch.bmm(d_key_Pdj, w_k.mT)
-    g["embedding"] = torch.baddbmm(g["embedding"], d_values_PdH, w_v.mT)
-    d_place_Pnd = torch.baddbmm(torch.bmm(d_key0_Pnj, w_k.mT), d_value0_PnH, w_v.mT)
+    g["embedding"] = torch.baddbmm(g["embedding"], d_values_PHd.mT, w_v.mT)
+    d_place_Pnd = torch.baddbmm(torch.bmm(d_key0_Pnj, w_k.mT), d_value0_PHn.mT, w_v.mT)
     g["embedding_bias"] = (w_q @ d_query0_PH1k.mT).sum((1, 3)) + d_place_Pnd.sum(1)
     return loss_P, {name: g[name] for name in parameter_shapes(m)}
 

@@ -19,6 +19,7 @@ from shapelaw.training.packed import Evaluation, Pack
 
 ATTENTION = "attention.npz"
 BLOCK = 64  # steps whose order is drawn at once
+CACHE_BYTES = 2**20  # a CPU takes models one after the other where the contexts of one's batch are more
 EVALUATED = 4096  # examples of a model that are evaluated at once
 SIZES = 64  # of packs that one process may compile; a pack halves its size
 Gradients = Callable[..., tuple[Tensor, Parameters]]
@@ -49,6 +50,8 @@ class MemorizerPack(Pack[MemorizationRun]):
         self._begin = torch.cumsum(sizes, 0)[:-1].tolist()  # of each model's examples
         self._order: Iterator[Tensor] = iter(())
         self._gradients = choose_gradients(self.memorizer, self._shared, compiled)
+        a_batch = runs[0].batch * self._contexts[0].numel() * self._contexts.element_size()
+        self._by_model = not self._shared and device.type == "cpu" and a_batch > CACHE_BYTES
 
     def gradients(self) -> tuple[Tensor, Parameters]:
         """Each model's loss [P] on its next batch, and the gradients of all parameters."""
@@ -57,10 +60,22 @@ class MemorizerPack(Pack[MemorizationRun]):
         if self._short:
             there_PB = (at != NONE).to(self.positions.dtype)
             at = at.clamp(min=0)
+        if not self._by_model:
+            return self._gradients_at(slice(None), at, there_PB)
+        found = []
+        for model in range(len(self.runs)):
+            one = slice(model, model + 1)
+            found.append(self._gradients_at(one, at[one], None if there_PB is None else there_PB[one]))
+        gradients = {name: torch.cat([each[name] for _, each in found]) for name in self.parameters}
+        return torch.cat([loss for loss, _ in found]), gradients
+
+    def _gradients_at(self, models: slice, at: Tensor, there_PB: Tensor | None) -> tuple[Tensor, Parameters]:
+        """`gradients` of some models by these rows of the examples' table: [P, B]."""
+        parameters = {name: table[models] for name, table in self.parameters.items()}
         queries_PBd, labels_PB = _rows(self._queries, at), _rows(self._labels, at)
-        contexts = self._contexts if self._shared else _rows(self._contexts, at)
+        contexts = self._contexts[models] if self._shared else _rows(self._contexts, at)
         return self._gradients(
-            self.parameters, self.memorizer, self.positions, queries_PBd, contexts, labels_PB, there_PB
+            parameters, self.memorizer, self.positions, queries_PBd, contexts, labels_PB, there_PB
         )
 
     def _next_order(self) -> Tensor:
