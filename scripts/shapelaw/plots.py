@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 # inches; the text width of a two-column and of a one-column page
 COLUMN, PAGE = 3.4, 7.0
@@ -93,6 +94,28 @@ def size_axis(axes: Axes, which: str = "x") -> None:
     axis = axes.xaxis if which == "x" else axes.yaxis
     axis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
     axis.set_minor_formatter(NullFormatter())
+
+
+def value_axis(axes: Axes, values: Collection[float]) -> None:
+    """Make the x axis logarithmic, with a tick at each of a few values and nowhere else."""
+    axes.set_xscale("log")
+    axes.set_xticks(sorted(set(values)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
+    axes.xaxis.set_minor_locator(NullLocator())
+
+
+def ratio_axis(axes: Axes) -> None:
+    """Make the y axis logarithmic in a ratio, with plain numbers and a line at 1."""
+    axes.set_yscale("log")
+    axes.yaxis.set_minor_locator(LogLocator(subs=(2, 3, 5, 7)))
+    for which in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+        which(FuncFormatter(lambda value, _: short_number(value)))
+    axes.axhline(1, color=MUTED, linewidth=0.8, zorder=0)
+
+
+def side_by_side(place: int, places: int, apart: float = 1.06) -> float:
+    """What to multiply a position on a logarithmic axis by, so that intervals at one position can be told apart."""
+    return math.pow(apart, place - (places - 1) / 2)
 
 
 def short_number(value: float) -> str:

@@ -71,7 +71,7 @@ def test_every_degree_gets_its_best_rate_and_the_truth_is_found(tmp_path: Path) 
     assert fit["status"] == "converged"
     assert len(fit["differences"]) == 6
     assert "degree 1 against 3: loss times" in summary(found)
-    for figure in ("losses", "speed"):
+    for figure in ("losses", "differences", "speed"):
         assert (tmp_path / "out" / f"{figure}.svg").stat().st_size > 1000
 
 

@@ -27,7 +27,7 @@ from matplotlib.figure import Figure
 
 from shapelaw.fits.inputs import numbers_of, read_table, refuse, require_columns
 from shapelaw.fits.paired import Mean, mean_of, paired_mean
-from shapelaw.plots import INK, MUTED, PAGE, explain, new_figure, save_figure, size_axis, style
+from shapelaw.plots import INK, MUTED, PAGE, explain, new_figure, save_figure, side_by_side, size_axis, style
 from shapelaw.tables import plain_rows, write_table, writing_to
 
 STUDY = "attention_degree"
@@ -272,7 +272,7 @@ def _draw(axis: Axes, kinds: Sequence[str], kind: str, points: Sequence[tuple[De
     if not points:
         return
     ordered = sorted(points, key=lambda point: point[0].params)
-    beside = 1.02 ** (kinds.index(kind) - (len(kinds) - 1) / 2)
+    beside = side_by_side(kinds.index(kind), len(kinds), 1.02)
     means = [mean for _, mean in ordered]
     half = [0.0 if math.isnan(mean.low) else mean.high - mean.value for mean in means]
     axis.errorbar(

@@ -1,14 +1,16 @@
-"""The figures of the degree study: held-out loss and speed of each degree."""
+"""The figures of the degree study: held-out loss of each degree, against that of degree 3, and speed."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from shapelaw.plots import INK, PAGE, explain, new_figure, style
-from shapelaw.studies.block_degree_analysis import Tuned
+from shapelaw.fits.paired import Mean
+from shapelaw.plots import INK, PAGE, explain, new_figure, ratio_axis, side_by_side, style, value_axis
+from shapelaw.studies.block_degree_analysis import Difference, Task, Tuned
 from shapelaw.studies.block_degree_tables import speed_table
 
 COLORS = {1.0: "#8a8f98", 2.0: "#2f6f9f", 3.0: "#c8442d", 4.0: "#e08a1e"}
@@ -19,70 +21,99 @@ def _color(one: Tuned) -> str:
     return MIXED if one.mixture else COLORS.get(one.mean_degree, INK)
 
 
-def _widest(tuned: list[Tuned]) -> list[Tuned]:
-    """The networks on separable targets of the most inputs and, of these, the greatest width; the tables have all."""
+def _widest(tasks: Sequence[Task]) -> tuple[int, int]:
+    """The most inputs of a separable target and, of these, the greatest width; figures draw these, tables have all."""
+    return max((task.inputs, task.width) for task in tasks if task.target == "separable")
+
+
+def _drawn(tuned: Sequence[Tuned]) -> list[Tuned]:
+    """The networks on separable targets that figures draw."""
     chosen = [one for one in tuned if one.task.target == "separable"]
-    sizes = [(one.task.inputs, one.task.width) for one in chosen]
-    return [one for one, size in zip(chosen, sizes, strict=True) if size == max(sizes)]
+    return [
+        one for one in chosen if (one.task.inputs, one.task.width) == _widest([one.task for one in chosen])
+    ]
 
 
-def losses_figure(tuned: list[Tuned]) -> Figure:
+def losses_figure(tuned: Sequence[Tuned]) -> Figure:
     """Held-out loss against the target's separation rank R, a colour per degree; right, digits."""
+    points = [(one, one.log_loss) for one in tuned if one.log_losses]
+    return _against_rank(points, "held-out loss (share of the variance)", "held-out loss (nats)")
+
+
+def differences_figure(differences: Sequence[Difference]) -> Figure:
+    """The same as `losses_figure` over the loss of degree 3, seed by seed; below 1 is better."""
+    points = [
+        (one.tuned, one.log_ratio)
+        for one in differences
+        if len(one.tuned.log_losses) == len(one.tuned.losses)
+    ]
+    figure = _against_rank(points, "held-out loss / that of degree 3", "")
+    for axis in figure.axes:
+        ratio_axis(axis)
+    return figure
+
+
+def exp_bars(means: Sequence[Mean]) -> tuple[list[float], list[list[float]]]:
+    """Means of logarithms as what `errorbar` takes: values, and how far the interval goes below and above."""
+    values = [math.exp(mean.value) for mean in means]
+    low = [v - math.exp(m.low) if m.seeds > 1 else 0 for v, m in zip(values, means, strict=True)]
+    high = [math.exp(m.high) - v if m.seeds > 1 else 0 for v, m in zip(values, means, strict=True)]
+    return values, [low, high]
+
+
+def _against_rank(points: Sequence[tuple[Tuned, Mean]], label: str, digits_label: str) -> Figure:
+    """Means of logarithms: of networks on separable targets against R; right, of those on digits."""
+    drawn = _drawn([one for one, _ in points])
     with style():
         figure, axes = new_figure(1, 2, width=PAGE, height=3.0, width_ratios=[2, 1])
-        _draw_separable(axes[0, 0], _widest(tuned))
-        _draw_digits(axes[0, 1], [one for one in tuned if one.task.target == "digits"])
+        _draw_separable(axes[0, 0], [(one, mean) for one, mean in points if one in drawn])
+        _draw_digits(axes[0, 1], [(one, mean) for one, mean in points if one.task.target == "digits"])
+        axes[0, 0].set_ylabel(label)
+        axes[0, 1].set_ylabel(digits_label)
         handles, labels = axes[0, 0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=6)
         return figure
 
 
-def _lines(tuned: list[Tuned]) -> dict[tuple[str, int, int], list[Tuned]]:
+def _lines(points: Sequence[tuple[Tuned, Mean]]) -> dict[tuple[str, int], list[tuple[Tuned, Mean]]]:
     """Networks of one name and budget, by R."""
-    lines: dict[tuple[str, int, int], list[Tuned]] = {}
-    for one in sorted(tuned, key=lambda one: (one.mixture, one.mean_degree, one.task.target_rank)):
-        if one.log_losses:
-            lines.setdefault((one.name, one.task.width, one.task.matrices), []).append(one)
+    lines: dict[tuple[str, int], list[tuple[Tuned, Mean]]] = {}
+    for one, mean in sorted(points, key=lambda p: (p[0].mixture, p[0].mean_degree, p[0].task.target_rank)):
+        lines.setdefault((one.name, one.task.matrices), []).append((one, mean))
     return lines
 
 
-def _draw_separable(axis: Axes, tuned: list[Tuned]) -> None:
-    if not tuned:
+def _draw_separable(axis: Axes, points: Sequence[tuple[Tuned, Mean]]) -> None:
+    if not points:
         explain(axis, "No runs on separable targets.")
         return
-    budgets = sorted({one.task.matrices for one in tuned})
-    for (name, _, budget), line in _lines(tuned).items():
-        means = [one.log_loss for one in line]
-        value = [math.exp(mean.value) for mean in means]
-        low = [v - math.exp(m.low) if m.seeds > 1 else 0 for v, m in zip(value, means, strict=True)]
-        high = [math.exp(m.high) - v if m.seeds > 1 else 0 for v, m in zip(value, means, strict=True)]
-        label = name if len(budgets) == 1 else f"{name}, {budget} matrices"
+    budgets = sorted({one.task.matrices for one, _ in points})
+    lines = _lines(points)
+    for place, ((name, budget), line) in enumerate(lines.items()):
+        beside = side_by_side(place, len(lines))
         axis.errorbar(
-            [one.task.target_rank for one in line], value, [low, high], marker="o", color=_color(line[0]),
-            linestyle=("-", "--", ":", "-.")[budgets.index(budget) % 4], label=label,
+            [one.task.target_rank * beside for one, _ in line], *exp_bars([mean for _, mean in line]), marker="o",
+            color=_color(line[0][0]), linestyle=("-", "--", ":", "-.")[budgets.index(budget) % 4],
+            label=name if len(budgets) == 1 else f"{name}, {budget} matrices",
         )  # fmt: skip
-    axis.set(xscale="log", yscale="log", xlabel="separation rank R of the target")
-    axis.set_ylabel("held-out loss (share of the variance)")
+    value_axis(axis, {one.task.target_rank for one, _ in points})
+    axis.set(yscale="log", xlabel="separation rank R of the target")
 
 
-def _draw_digits(axis: Axes, tuned: list[Tuned]) -> None:
-    if not tuned:
+def _draw_digits(axis: Axes, points: Sequence[tuple[Tuned, Mean]]) -> None:
+    if not points:
         axis.set_axis_off()
         return
-    ordered = [line[0] for line in _lines(tuned).values()]
-    for place, one in enumerate(ordered):
-        mean = one.log_loss
-        value = math.exp(mean.value)
-        err = [[value - math.exp(mean.low)], [math.exp(mean.high) - value]] if mean.seeds > 1 else None
-        axis.errorbar([place], [value], err, marker="o", color=_color(one))
-    axis.set_xticks(range(len(ordered)), [one.name for one in ordered], rotation=40, ha="right")
-    axis.set_ylabel("held-out loss (nats)")
+    ordered = [line[0] for line in _lines(points).values()]
+    for place, (one, mean) in enumerate(ordered):
+        axis.errorbar([place], *exp_bars([mean]), marker="o", color=_color(one))
+    axis.set_xticks(range(len(ordered)), [one.name for one, _ in ordered], rotation=40, ha="right")
     axis.set_title("digits")
 
 
-def speed_figure(tuned: list[Tuned]) -> Figure:
+def speed_figure(tuned: Sequence[Tuned]) -> Figure:
     """Steps to a held-out loss against R, a panel per threshold of the separable targets."""
-    chosen = _widest(tuned)
+    chosen = _drawn(tuned)
     table = speed_table(chosen).dropna(subset="steps_to_it")
     thresholds = sorted(table["threshold"].unique(), reverse=True) if len(table) else []
     with style():
@@ -96,7 +127,8 @@ def speed_figure(tuned: list[Tuned]) -> Figure:
             here = table[table["threshold"] == threshold]
             for (name, _), line in here.groupby(["network", "matrices"], sort=True):
                 axis.plot(line["target_rank"], line["steps_to_it"], "o-", color=colors[str(name)], label=name)
-            axis.set(xscale="log", yscale="log", xlabel="separation rank R of the target")
+            value_axis(axis, here["target_rank"].tolist())
+            axis.set(yscale="log", xlabel="separation rank R of the target")
             axis.set_title(f"to a loss of {threshold:g}")
         axes[0, 0].set_ylabel("training steps")
         by_label = {

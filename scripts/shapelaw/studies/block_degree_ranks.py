@@ -26,8 +26,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from shapelaw.fits.rank_correlation import RankCorrelation, rank_correlation
-from shapelaw.plots import PAGE, explain, new_figure, ordered_colors, style
+from shapelaw.plots import PAGE, explain, new_figure, ordered_colors, side_by_side, style, value_axis
 from shapelaw.studies.block_degree_analysis import Tuned
+from shapelaw.studies.block_degree_figures import exp_bars
 from shapelaw.studies.block_degree_tables import TASK_COLUMNS, of_task
 from shapelaw.theory.product_network import ProductNetwork
 from shapelaw.theory.separation_rank import SPARE, estimate, separation_rank
@@ -250,23 +251,21 @@ def rank_figure(ranked: Sequence[Ranked]) -> Figure:
 def _draw(axis: Axes, group: Sequence[Ranked]) -> None:
     targets = sorted({one.tuned.task.target_rank for one in group})
     colors = ordered_colors(targets)
-    for target_rank in targets:
-        color = colors[target_rank]
+    for place, target_rank in enumerate(targets):
+        color, beside = colors[target_rank], side_by_side(place, len(targets), 1.03)
         here = sorted(
             (one for one in group if one.tuned.task.target_rank == target_rank), key=lambda one: one.rank or 0
         )
-        means = [one.tuned.log_loss for one in here]
-        losses = [math.exp(mean.value) for mean in means]
-        low = [v - math.exp(m.low) if m.seeds > 1 else 0 for v, m in zip(losses, means, strict=True)]
-        high = [math.exp(m.high) - v if m.seeds > 1 else 0 for v, m in zip(losses, means, strict=True)]
-        ranks = [one.rank or 0 for one in here]
-        axis.errorbar(ranks, losses, [low, high], fmt="o", color=color, label=f"R = {target_rank}")
+        values, bars = exp_bars([one.tuned.log_loss for one in here])
+        ranks = [(one.rank or 0) * beside for one in here]
+        axis.errorbar(ranks, values, bars, fmt="o", color=color, label=f"R = {target_rank}")
         axis.axvline(target_rank, color=color, linestyle=":", linewidth=1)
         errors = [_geometric_mean(column) for column in zip(*here[0].least_errors.values(), strict=True)]
         inside = range(1, target_rank)
         axis.plot(inside, [errors[rank] for rank in inside], color=color, linestyle="--", linewidth=1)
     lowest = min(math.exp(one.tuned.log_loss.value) for one in group)
-    axis.set(xscale="log", yscale="log", xlabel="exact separation rank of the polynomial")
+    value_axis(axis, {one.rank or 0 for one in group})
+    axis.set(yscale="log", xlabel="exact separation rank of the polynomial")
     axis.set_ylim(bottom=lowest / 10)
 
 
