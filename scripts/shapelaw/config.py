@@ -236,14 +236,17 @@ def degree_runs(grid: DegreeGrid) -> list[DegreeRun]:
         UserError: a degree does not divide the budget.
     """
     digits = grid.target == "digits"
-    inputs, outputs = DIGITS if digits else (grid.inputs, 1)
-    layers = [(layers_of_budget(degree, grid.matrices), False) for degree in grid.degrees]
-    layers += [(tuple(pattern), False) for pattern in grid.patterns]
-    layers += [(layers_of_budget(degree, grid.matrices), True) for degree in grid.mixtures]
+    sizes = grid.width, *(DIGITS if digits else (grid.inputs, 1))
+    networks = [ProductShape(layers_of_budget(degree, grid.matrices), *sizes) for degree in grid.degrees]
+    networks += [ProductShape(tuple(pattern), *sizes) for pattern in grid.patterns]
+    networks += [
+        ProductShape(layers_of_budget(degree, grid.matrices), *sizes, True, share)
+        for degree, share in itertools.product(grid.mixtures, grid.mixture_shares)
+    ]
     return [
         DegreeRun(
             "block_degree",
-            ProductShape(degrees, grid.width, inputs, outputs, mixture),
+            network,
             grid.target,
             rank,
             grid.steps,
@@ -252,8 +255,8 @@ def degree_runs(grid: DegreeGrid) -> list[DegreeRun]:
             rate,
             evaluate_every=grid.evaluate_every,
         )
-        for (degrees, mixture), rank, rate, seed in itertools.product(
-            layers, [0] if digits else grid.target_ranks, grid.learning_rates, range(grid.seeds)
+        for network, rank, rate, seed in itertools.product(
+            networks, [0] if digits else grid.target_ranks, grid.learning_rates, range(grid.seeds)
         )
     ]
 

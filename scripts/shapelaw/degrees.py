@@ -21,6 +21,7 @@ THRESHOLDS: dict[Target, tuple[float, ...]] = {  # held-out losses, for the step
     "separable": (0.5, 0.2, 0.1),
     "digits": (1.0, 0.5, 0.2),
 }
+HALF = 0.5  # the share of their last factor that mixtures begin with, if not said otherwise
 DIGITS = (64, 10)  # inputs and outputs of the target "digits": 8 x 8 pixels, ten classes
 
 
@@ -35,6 +36,7 @@ class ProductShape:
         outputs: numbers that it gives.
         mixture: the last factor of each layer comes in by a learned share m in (0, 1), as
             `1 - m + m (W_k norm(h) + b_k)`: a layer of degree 3 is then one of degree 2 + m (task 3).
+        initial_share: m before training.
     """
 
     degrees: tuple[int, ...]
@@ -42,6 +44,7 @@ class ProductShape:
     inputs: int
     outputs: int
     mixture: bool = False
+    initial_share: float = HALF
 
     @property
     def depth(self) -> int:
@@ -96,7 +99,8 @@ class DegreeRun:
         layers = f"k{n.degrees[0]}x{n.depth}" if equal else "k" + ".".join(map(str, n.degrees))
         sizes = [f"i{n.inputs}", f"R{self.target_rank}"] if self.target_rank else []
         parts = [self.target, *sizes, layers]
-        parts += ["mix"] if n.mixture else []
+        if n.mixture:
+            parts.append("mix" if n.initial_share == HALF else f"mix{n.initial_share:g}")
         return "-".join(
             [*parts, f"d{n.width}", f"lr{self.learning_rate:g}", f"t{self.steps}", f"s{self.seed}"]
         )
@@ -136,6 +140,10 @@ class DegreeRun:
         """The run as plain JSON values."""
         values = asdict(self)
         values["network"]["degrees"] = list(self.network.degrees)
+        if self.network.initial_share == HALF:
+            del values["network"][
+                "initial_share"
+            ]  # a run keeps the digest that it had before there was a choice
         return {"kind": KIND, "training_version": DEGREE_VERSION, **values}
 
 
@@ -177,6 +185,10 @@ def check_degree_run(run: DegreeRun) -> None:
         )
     if n.mixture and min(n.degrees, default=2) < 2:
         problems.append("a mixture needs layers of degree 2 at least: its last factor comes in by a share.")
+    if not 0 < n.initial_share < 1 or (n.initial_share != HALF and not n.mixture):
+        problems.append(
+            f"initial_share is {n.initial_share:g}; it must be above 0 and below 1, and only a mixture has one."
+        )
     problems += schedule_problems(run.learning_rate, run.warmup)
     if problems:
         raise UserError("\n".join(problems))

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
-from shapelaw.degrees import Target
+from shapelaw.degrees import HALF, Target
 from shapelaw.memorizers import ContextType, LastBatch, LogitScale, Task
 
 Count = Annotated[int, Field(ge=1)]
@@ -201,6 +201,9 @@ class DegreeGrid(_Model):
     patterns: list[Sizes] = Field([], description="each a network with these degrees of its layers")
     mixtures: list[Annotated[int, Field(ge=2)]] = Field(
         [], description="k: a network whose layers learn a degree between k - 1 and k"
+    )
+    mixture_shares: Annotated[list[Annotated[float, Field(gt=0, lt=1)]], Field(min_length=1)] = Field(
+        [HALF], description="what they begin with: a layer of degree k - 1 + share"
     )
     width: Count = Field(32, description="of the layers")
     inputs: Count = Field(16, description="of a separable target, half of them on either side")

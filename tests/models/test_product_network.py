@@ -80,6 +80,11 @@ def test_a_mixture_begins_half_way_and_is_between_its_degrees() -> None:
     n = ProductShape((3, 3), 4, 4, 1, mixture=True)
     p = {name: value[None] for name, value in initial_parameters(n, 0).items()}
     assert mean_degrees(p, n).tolist() == [[2.5, 2.5]]
+    high = ProductShape((3, 3), 4, 4, 1, mixture=True, initial_share=0.9)
+    torch.testing.assert_close(
+        mean_degrees({name: value[None] for name, value in initial_parameters(high, 0).items()}, high),
+        torch.full((1, 2), 2.9),
+    )
     x = torch.from_numpy(np.random.default_rng(0).standard_normal((1, 5, 4))).float()
     two = ProductShape((2, 2), 4, 4, 1)
     without = {name: value for name, value in p.items() if name != "shares"}

@@ -146,12 +146,17 @@ def test_a_mixture_is_compared_with_e(tmp_path: Path) -> None:
     mixed = runs[runs["degrees"] == "3.3.3.3"].copy()
     mixed["mixture"] = "True"
     mixed["mean_degree"] = 2.5 + 0.01 * mixed["seed"]
-    pd.concat([runs, mixed]).to_csv(tmp_path / "runs.csv", index=False)
+    high = mixed.assign(initial_share=0.9, mean_degree=math.e + 0.01 * (mixed["seed"] - 2))
+    pd.concat([runs, mixed, high]).to_csv(tmp_path / "runs.csv", index=False)
     analyse(tmp_path / "runs.csv", tmp_path / "out")
-    mixtures = pd.read_csv(tmp_path / "out" / "mixtures.csv")
-    assert (mixtures["network"] == "mixture of 2 and 3").all()
-    assert (mixtures["p_value_of_e"] < 1e-3).all()
-    assert mixtures["mean_degree"].iloc[0] == pytest.approx(2.52)
+    mixtures = pd.read_csv(tmp_path / "out" / "mixtures.csv").set_index(["target_rank", "network"])
+    half, begun = mixtures.loc[(2, "mixture of 2 and 3")], mixtures.loc[(2, "mixture of 2 and 3, from 2.9")]
+    assert [half["begins_at"], begun["begins_at"]] == [2.5, 2.9]
+    assert half["mean_degree"] == pytest.approx(2.52)
+    assert begun["mean_degree"] == pytest.approx(math.e)
+    assert half["p_value_of_e"] < 1e-3
+    assert begun["p_value_of_e"] > 0.9
+    assert (tmp_path / "out" / "mixtures.svg").stat().st_size > 1000
 
 
 def test_a_table_that_lacks_columns_is_told() -> None:

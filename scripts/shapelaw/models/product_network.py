@@ -33,14 +33,16 @@ def initial_parameters(n: ProductShape, seed: int) -> Parameters:
     """One network's parameters, a function of shape and seed alone.
 
     Matrices are normal with variance 1 / columns. Biases are 1 in layers of degree 2 and more: a product of factors
-    around 1 keeps a gradient for each of them. Shares begin at 1/2.
+    around 1 keeps a gradient for each of them.
     """
     generator = torch.Generator().manual_seed(seed)
     parameters = {}
     for name, shape in parameter_shapes(n).items():
         if name.startswith("layer") and name.endswith("bias"):
             parameters[name] = torch.full(shape, float(shape[0] > 1))
-        elif name == "shares" or name.endswith("bias"):
+        elif name == "shares":
+            parameters[name] = torch.full(shape, math.log(n.initial_share / (1 - n.initial_share)))
+        elif name.endswith("bias"):
             parameters[name] = torch.zeros(shape)
         else:
             parameters[name] = torch.randn(shape, generator=generator) / math.sqrt(shape[-2])

@@ -53,7 +53,7 @@ def analyse(runs: Path, out: Path, rank_seconds: float = ranks.SECONDS) -> Analy
         rank_seconds: of one core, for the exact separation rank of a network.
 
     Written: losses, differences, speed, mixtures, rank_losses and rank_correlation as .csv, .md and .tex; fit.json;
-    the figures losses, differences, speed and rank as .svg and .png.
+    the figures losses, differences, speed, mixtures and rank as .svg and .png.
 
     Raises:
         UserError: the input can't be used, or the folder can't be written.
@@ -69,6 +69,7 @@ def analyse(runs: Path, out: Path, rank_seconds: float = ranks.SECONDS) -> Analy
         save_figure(figures.losses_figure(tuned), out / "losses")
         save_figure(figures.differences_figure(analysis.differences), out / "differences")
         save_figure(figures.speed_figure(tuned), out / "speed")
+        save_figure(figures.mixtures_figure(tuned), out / "mixtures")
         save_figure(ranks.rank_figure(ranked), out / "rank")
     return analysis
 

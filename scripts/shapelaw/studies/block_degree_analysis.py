@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pandas as pd
 
+from shapelaw.degrees import HALF
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import refuse
 from shapelaw.fits.paired import Mean, mean_of, paired_mean
@@ -25,6 +26,9 @@ COLUMNS = {
     "seed": "0, 1, ...",
     "loss": "on held-out inputs at the end",
 }
+BEGINS = (
+    "initial_share"  # optional column: of the last factor of a mixture's layers; half where it says nothing
+)
 SETTLED = "mean_degree"  # optional column: where a mixture's layers are at the end, on average
 DIVERGED = "diverged_at_step"  # optional column: null where there is a loss
 STEPS_TO = "steps_to_{}"  # optional columns: training steps to a held-out loss
@@ -57,6 +61,7 @@ class Tuned:
     Attributes:
         degrees: of the layers, as text.
         mixture: whether it learns shares.
+        initial_share: what they are before training.
         learning_rates: chosen, by seed.
         at_edge: seeds whose choice is the largest or the smallest rate that was tried.
         tried: how many rates.
@@ -68,6 +73,7 @@ class Tuned:
     task: Task
     degrees: str
     mixture: bool
+    initial_share: float
     learning_rates: dict[int, float]
     at_edge: int
     tried: int
@@ -77,7 +83,7 @@ class Tuned:
 
     @property
     def layers(self) -> tuple[int, ...]:
-        """The degree of each layer, before training of a mixture."""
+        """The degree of each layer; of a mixture's the larger of its two."""
         return tuple(int(part) for part in self.degrees.split("."))
 
     @property
@@ -87,11 +93,17 @@ class Tuned:
 
     @property
     def name(self) -> str:
-        """`degree 3`, `degrees 2.3.2.3`, `mixture of 2 and 3`."""
+        """`degree 3`, `degrees 2.3.2.3`, `mixture of 2 and 3`, `mixture of 2 and 3, from 2.9`."""
         parts = self.degrees.split(".")
         if self.mixture:
-            return f"mixture of {int(parts[0]) - 1} and {parts[0]}"
+            begins = "" if self.initial_share == HALF else f", from {self.begins_at:g}"
+            return f"mixture of {int(parts[0]) - 1} and {parts[0]}{begins}"
         return f"degree {parts[0]}" if len(set(parts)) == 1 else f"degrees {self.degrees}"
+
+    @property
+    def begins_at(self) -> float:
+        """The mean degree of a mixture before training."""
+        return self.mean_degree - 1 + self.initial_share
 
     @property
     def log_losses(self) -> dict[int, float]:
@@ -130,6 +142,7 @@ def check_runs(runs: pd.DataFrame, source: str) -> pd.DataFrame:
     checked["matrices"] = [sum(map(int, str(text).split("."))) for text in checked["degrees"]]  # the budget
     checked["loss"] = checked["loss"].fillna(math.inf)  # a run that diverged
     checked["mixture"] = checked["mixture"].astype(str).str.lower() == "true"
+    checked[BEGINS] = checked[BEGINS].fillna(HALF) if BEGINS in checked else HALF
     return checked
 
 
@@ -141,8 +154,8 @@ def tune(runs: pd.DataFrame) -> list[Tuned]:
     """
     of_task = ["target", "target_rank", "inputs", "width", "matrices", "steps"]
     found = []
-    for names, group in runs.groupby([*of_task, "degrees", "mixture"], sort=True):
-        target, *numbers, degrees, mixture = cast(tuple[Any, ...], names)
+    for names, group in runs.groupby([*of_task, "degrees", "mixture", BEGINS], sort=True):
+        target, *numbers, degrees, mixture, begins = cast(tuple[Any, ...], names)
         by_seed = group.pivot_table(index="seed", columns="learning_rate", values="loss", aggfunc="first")
         if by_seed.dropna(axis="columns").empty:
             raise UserError(
@@ -163,6 +176,7 @@ def tune(runs: pd.DataFrame) -> list[Tuned]:
                 Task(str(target), *(int(number) for number in numbers)),
                 str(degrees),
                 bool(mixture),
+                float(begins),
                 chosen,
                 sum(rate in (min(rates), max(rates)) for rate in chosen.values()) if len(rates) > 1 else 0,
                 len(rates),

@@ -8,8 +8,21 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from shapelaw.fits.paired import Mean
-from shapelaw.plots import INK, PAGE, explain, new_figure, ratio_axis, side_by_side, style, value_axis
+from shapelaw.degrees import HALF
+from shapelaw.fits.paired import Mean, mean_of
+from shapelaw.plots import (
+    COLUMN,
+    INK,
+    MUTED,
+    PAGE,
+    explain,
+    new_figure,
+    ordered_colors,
+    ratio_axis,
+    side_by_side,
+    style,
+    value_axis,
+)
 from shapelaw.studies.block_degree_analysis import Difference, Task, Tuned
 from shapelaw.studies.block_degree_tables import speed_table
 
@@ -27,8 +40,8 @@ def _widest(tasks: Sequence[Task]) -> tuple[int, int]:
 
 
 def _drawn(tuned: Sequence[Tuned]) -> list[Tuned]:
-    """The networks on separable targets that figures draw."""
-    chosen = [one for one in tuned if one.task.target == "separable"]
+    """The networks on separable targets that figures draw; of mixtures those that begin half-way."""
+    chosen = [one for one in tuned if one.task.target == "separable" and one.initial_share == HALF]
     return [
         one for one in chosen if (one.task.inputs, one.task.width) == _widest([one.task for one in chosen])
     ]
@@ -137,4 +150,34 @@ def speed_figure(tuned: Sequence[Tuned]) -> Figure:
             for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
         }
         figure.legend(by_label.values(), by_label.keys(), loc="outside lower center", ncols=6)
+        return figure
+
+
+def mixtures_figure(tuned: Sequence[Tuned]) -> Figure:
+    """Mean degree of mixtures at the end against that at the beginning, a colour per R, and e."""
+    with style():
+        figure, axes = new_figure(width=COLUMN, height=2.8)
+        axis = axes[0, 0]
+        mixtures = [one for one in tuned if one.settled]
+        if not mixtures:
+            explain(axis, "No network learns a mixture of degrees.")
+            return figure
+        targets = sorted({one.task.target_rank for one in mixtures})
+        colors = ordered_colors(targets)
+        for rank in targets:
+            line = sorted(
+                (one for one in mixtures if one.task.target_rank == rank), key=lambda one: one.begins_at
+            )
+            means = [mean_of(list(one.settled.values())) for one in line]
+            err = [0 if mean.seeds < 2 else mean.high - mean.value for mean in means]
+            axis.errorbar(
+                [one.begins_at for one in line], [mean.value for mean in means], err, marker="o", color=colors[rank],
+                label=f"R = {rank}" if rank else "digits",
+            )  # fmt: skip
+        begins = [one.begins_at for one in mixtures]
+        ends = [min(begins) - 0.05, max(begins) + 0.05]
+        axis.plot(ends, ends, color=MUTED, linestyle="--", linewidth=0.8)
+        axis.axhline(math.e, color=MUTED, linestyle=":", linewidth=0.8)
+        axis.set(xlabel="mean degree before training", ylabel="mean degree after it")
+        figure.legend(loc="outside lower center", ncols=5)
         return figure

@@ -88,7 +88,7 @@ def speed_table(tuned: list[Tuned]) -> pd.DataFrame:
 
 
 def mixtures_table(tuned: list[Tuned]) -> pd.DataFrame:
-    """One row a task and mixture: the mean degree at the end with its interval, and how far from e it is."""
+    """One row a task and mixture: mean degrees at both ends of training, and whether the last one could be e."""
     rows = []
     for one in tuned:
         if not one.settled:
@@ -97,6 +97,7 @@ def mixtures_table(tuned: list[Tuned]) -> pd.DataFrame:
         rows.append(
             of_task(one)
             | {
+                "begins_at": one.begins_at,
                 "mean_degree": mean.value,
                 "low95": mean.low,
                 "high95": mean.high,
@@ -105,5 +106,5 @@ def mixtures_table(tuned: list[Tuned]) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(
-        rows, columns=[*TASK_COLUMNS, "mean_degree", "low95", "high95", "seeds", "p_value_of_e"]
+        rows, columns=[*TASK_COLUMNS, "begins_at", "mean_degree", "low95", "high95", "seeds", "p_value_of_e"]
     )

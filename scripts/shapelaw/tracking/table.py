@@ -109,6 +109,7 @@ _DEGREE = _Columns(
         "target_rank": pa.int64(),  # 0: digits
         "degrees": pa.string(),  # of the layers, such as 3.3.3.3
         "mixture": pa.string(),
+        "initial_share": pa.float64(),  # of a mixture
         "width": pa.int64(),
         "inputs": pa.int64(),
         "seed": pa.int64(),

@@ -1,0 +1,38 @@
+"""Specs of product networks: keys, digests that outlive new options, and sentences about what can't be trained."""
+
+from dataclasses import replace
+
+import pytest
+
+from shapelaw.degrees import DegreeRun, ProductShape, check_degree_run, degree_run_from_dict
+from shapelaw.errors import UserError
+
+MIXTURE = ProductShape((3, 3, 3, 3), 32, 64, 10, mixture=True)
+RUN = DegreeRun("block_degree", MIXTURE, "digits", 0, 1500, 0, learning_rate=1e-3, evaluate_every=25)
+
+
+def test_a_mixture_that_begins_half_way_has_the_digest_of_records_made_before_there_was_a_choice() -> None:
+    assert RUN.key == "digits-k3x4-mix-d32-lr0.001-t1500-s0"
+    assert RUN.digest == "8701b56682f02d0e"
+    other = replace(RUN, network=replace(MIXTURE, initial_share=0.9))
+    assert other.key == "digits-k3x4-mix0.9-d32-lr0.001-t1500-s0"
+    assert other.digest != RUN.digest
+    assert other.group != RUN.group
+    for run in (RUN, other):
+        assert degree_run_from_dict(run.to_dict()) == run
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"initial_share": 1.0}, "initial_share is 1; it must be above 0 and below 1"),
+        ({"initial_share": 0.0}, "initial_share is 0; it must be above 0 and below 1"),
+        ({"initial_share": 0.9, "mixture": False}, "only a mixture has one"),
+        ({"degrees": (3, 1)}, "a mixture needs layers of degree 2 at least"),
+        ({"inputs": 16}, "digits have 64 inputs"),
+        ({"degrees": (0, 3)}, "the degree of layer 1"),
+    ],
+)
+def test_what_cannot_be_trained_is_a_sentence(changed: dict[str, object], sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence):
+        check_degree_run(replace(RUN, network=replace(MIXTURE, **changed)))  # type: ignore[arg-type]
