@@ -27,7 +27,7 @@ from matplotlib.figure import Figure
 
 from shapelaw.fits.inputs import numbers_of, read_table, refuse, require_columns
 from shapelaw.fits.paired import Mean, mean_of, paired_mean
-from shapelaw.plots import INK, MUTED, PAGE, explain, new_figure, save_figure, side_by_side, size_axis, style
+from shapelaw.plots import INK, MUTED, PAGE, explain, new_figure, save_figure, short_number, style
 from shapelaw.tables import plain_rows, write_table, writing_to
 
 STUDY = "attention_degree"
@@ -239,46 +239,45 @@ def _fit(analysis: Analysis) -> dict[str, Any]:
 
 
 def losses_figure(analysis: Analysis) -> Figure:
-    """Test loss against size, a colour per kind of attention; right, the difference from degree 3."""
+    """Test loss of each depth and width, a colour per kind of attention; right, the difference from degree 3."""
     with style():
         figure, axes = new_figure(1, 2, width=PAGE, height=3.0)
-        kinds = list(
-            dict.fromkeys(one.attention for one in sorted(analysis.decoders, key=lambda one: one.degree or 0))
-        )
-        for kind in kinds:
-            losses = [(one, one.loss) for one in analysis.decoders if one.attention == kind]
-            _draw(axes[0, 0], kinds, kind, losses)
-            compared = [
-                (one.decoders, one.nats)
-                for one in analysis.differences
-                if one.decoders.attention == kind and one.against == REFERENCES[0]
-            ]
-            _draw(axes[0, 1], kinds, kind, compared)
-        axes[0, 0].set(xlabel="parameters", ylabel="test loss (nats per token)")
-        if any(one.against == REFERENCES[0] for one in analysis.differences):
-            size_axis(axes[0, 1])
+        compared = [(one.decoders, one.nats) for one in analysis.differences if one.against == REFERENCES[0]]
+        _draw(axes[0, 0], [(one, one.loss) for one in analysis.decoders])
+        axes[0, 0].set_ylabel("test loss (nats per token)")
+        if compared:
             axes[0, 1].axhline(0, color=MUTED, linewidth=0.8)
-            axes[0, 1].set(xlabel="parameters", ylabel="minus that of degree 3")
+            _draw(axes[0, 1], compared)
+            axes[0, 1].set_ylabel("minus that of degree 3")
         else:
             explain(axes[0, 1], "No runs of degree 3 to compare with.")
-        size_axis(axes[0, 0])
         handles, labels = axes[0, 0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=6)
         return figure
 
 
-def _draw(axis: Axes, kinds: Sequence[str], kind: str, points: Sequence[tuple[Decoders, Mean]]) -> None:
-    """Points of one size side by side, so that their intervals can be told apart."""
-    if not points:
-        return
-    ordered = sorted(points, key=lambda point: point[0].params)
-    beside = side_by_side(kinds.index(kind), len(kinds), 1.02)
-    means = [mean for _, mean in ordered]
-    half = [0.0 if math.isnan(mean.low) else mean.high - mean.value for mean in means]
-    axis.errorbar(
-        [one.params * beside for one, _ in ordered], [mean.value for mean in means], half, marker="o",
-        color=COLORS.get(kind, MUTED), label=kind, linewidth=1,
-    )  # fmt: skip
+def _draw(axis: Axes, points: Sequence[tuple[Decoders, Mean]]) -> None:
+    """A place for each depth and width, the smallest first, and in it the kinds of attention side by side."""
+    sizes: dict[tuple[int, int], int] = {}
+    for one, _ in points:
+        sizes[one.depth, one.width] = max(one.params, sizes.get((one.depth, one.width), 0))
+    shapes = sorted(sizes, key=sizes.__getitem__)
+    kinds = sorted({one.degree or 0 for one, _ in points})
+    for place, degree in enumerate(kinds):
+        beside = 0.1 * (place - (len(kinds) - 1) / 2)
+        chosen = [(one, mean) for one, mean in points if (one.degree or 0) == degree]
+        axis.errorbar(
+            [shapes.index((one.depth, one.width)) + beside for one, _ in chosen],
+            [mean.value for _, mean in chosen],
+            [0.0 if mean.seeds < 2 else mean.high - mean.value for _, mean in chosen],
+            fmt="o",
+            color=COLORS.get(chosen[0][0].attention, MUTED),
+            label=chosen[0][0].attention,
+        )
+    names = [f"depth {depth}, width {width}\n{short_number(sizes[depth, width])}" for depth, width in shapes]
+    axis.set_xticks(range(len(shapes)), names)
+    axis.set_xlim(-0.5, len(shapes) - 0.5)
+    axis.set_xlabel("parameters")
 
 
 __all__ = ["STUDY", "Analysis", "analyse", "losses_figure", "read_decoders", "summary"]
