@@ -66,7 +66,12 @@ def test_every_degree_gets_its_best_rate_and_the_truth_is_found(tmp_path: Path) 
         assert row["rates_at_edge"] == (5 if degree in (1, 4) else 0)
     speed = pd.read_csv(tmp_path / "out" / "speed.csv").set_index(["target_rank", "network", "threshold"])
     assert (2, "degree 1", 0.2) not in speed.index
-    assert speed.loc[(2, "degree 3", 0.2), "reached"] == 5
+    three, one = speed.loc[(2, "degree 3", 0.2)], speed.loc[(2, "degree 1", 0.5)]
+    assert three["reached"] == three["seeds"] == 5
+    assert three["steps_to_it"] == pytest.approx(500 * TRUE_LOSS[3] * 2**0.3, rel=0.1)
+    assert three["steps_to_it_low95"] < three["steps_to_it"] < three["steps_to_it_high95"]
+    assert math.isnan(three["ratio"])
+    assert one["ratio_low95"] < TRUE_LOSS[1] / TRUE_LOSS[3] < one["ratio_high95"]
     fit = json.loads((tmp_path / "out" / "fit.json").read_text())
     assert fit["status"] == "converged"
     assert len(fit["differences"]) == 6

@@ -32,7 +32,7 @@ BEGINS = (
 SETTLED = "mean_degree"  # optional column: where a mixture's layers are at the end, on average
 DIVERGED = "diverged_at_step"  # optional column: null where there is a loss
 STEPS_TO = "steps_to_{}"  # optional columns: training steps to a held-out loss
-REFERENCE = 3.0  # the degree that the note's theory calls best among integers
+REFERENCE = 3  # the degree that the note's theory calls best among integers
 
 
 @dataclass(frozen=True)
@@ -110,9 +110,16 @@ class Tuned:
         """Natural logarithms of the losses that are finite."""
         return {seed: math.log(loss) for seed, loss in self.losses.items() if math.isfinite(loss)}
 
+    def log_steps_to(self, threshold: float) -> dict[int, float]:
+        """Natural logarithms of the steps to a loss, by seed; empty where a seed doesn't reach it."""
+        steps = self.steps_to[threshold]
+        if not all(math.isfinite(value) for value in steps.values()):
+            return {}
+        return {seed: math.log(value) for seed, value in steps.items()}
+
     @property
     def log_loss(self) -> Mean:
-        """Their mean.
+        """Mean of the `log_losses`.
 
         Raises:
             ValueError: every run diverged.
@@ -228,16 +235,17 @@ class Difference:
         return self.log_ratio.verdict
 
 
+def references(tuned: Sequence[Tuned]) -> dict[Task, Tuned]:
+    """The network of degree 3 on each task that has one."""
+    return {one.task: one for one in tuned if not one.mixture and set(one.layers) == {REFERENCE}}
+
+
 def differences(tuned: Sequence[Tuned]) -> list[Difference]:
     """Each network against the one of degree 3, seed by seed: both learn the same target from the same inputs."""
-    references = {
-        one.task: one
-        for one in tuned
-        if not one.mixture and set(one.degrees.split(".")) == {str(int(REFERENCE))}
-    }
+    of_degree_3 = references(tuned)
     found = []
     for one in tuned:
-        reference = references.get(one.task)
+        reference = of_degree_3.get(one.task)
         if reference is None or one is reference:
             continue
         mean = paired_mean(one.log_losses, reference.log_losses)

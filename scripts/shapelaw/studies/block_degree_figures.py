@@ -132,14 +132,20 @@ def speed_figure(tuned: Sequence[Tuned]) -> Figure:
     with style():
         figure, axes = new_figure(1, max(len(thresholds), 1), width=PAGE, height=2.8, sharey=True)
         if not thresholds:
-            explain(axes[0, 0], "No threshold is reached by half of the seeds.")
+            explain(axes[0, 0], "No threshold is reached by every seed of a network.")
             return figure
         colors = {one.name: _color(one) for one in chosen}
         for place, threshold in enumerate(thresholds):
             axis = axes[0, place]
             here = table[table["threshold"] == threshold]
-            for (name, _), line in here.groupby(["network", "matrices"], sort=True):
-                axis.plot(line["target_rank"], line["steps_to_it"], "o-", color=colors[str(name)], label=name)
+            lines = list(here.groupby(["network", "matrices"], sort=True))
+            for turn, ((name, _), line) in enumerate(lines):
+                steps = line["steps_to_it"]
+                bars = [steps - line["steps_to_it_low95"], line["steps_to_it_high95"] - steps]
+                axis.errorbar(
+                    line["target_rank"] * side_by_side(turn, len(lines)), steps, bars, marker="o",
+                    color=colors[str(name)], label=name,
+                )  # fmt: skip
             value_axis(axis, here["target_rank"].tolist())
             axis.set(yscale="log", xlabel="separation rank R of the target")
             axis.set_title(f"to a loss of {threshold:g}")

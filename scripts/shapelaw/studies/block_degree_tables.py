@@ -7,9 +7,10 @@ from typing import Any
 
 import pandas as pd
 
-from shapelaw.fits.paired import Mean, mean_of
-from shapelaw.studies.block_degree_analysis import Difference, Tuned
+from shapelaw.fits.paired import Mean, mean_of, paired_mean
+from shapelaw.studies.block_degree_analysis import Difference, Tuned, references
 
+UNKNOWN = Mean(math.nan, math.nan, math.nan, math.nan, 0)
 TASK_COLUMNS = ["target", "target_rank", "inputs", "width", "matrices", "steps", "network"]
 
 
@@ -32,7 +33,7 @@ def losses_table(tuned: list[Tuned]) -> pd.DataFrame:
     rows = []
     for one in tuned:
         diverged = len(one.losses) - len(one.log_losses)
-        mean = one.log_loss if one.log_losses else Mean(math.nan, math.nan, math.nan, math.nan, 0)
+        mean = one.log_loss if one.log_losses else UNKNOWN
         rows.append(
             of_task(one)
             | {
@@ -68,23 +69,41 @@ def differences_table(found: list[Difference]) -> pd.DataFrame:
 
 
 def speed_table(tuned: list[Tuned]) -> pd.DataFrame:
-    """One row a task, network and threshold; no median where half of the seeds don't reach it."""
-    rows = []
+    """One row a task, network and threshold that a seed reaches.
+
+    Steps to it with their interval where every seed reaches it, and their ratio to those of degree 3 where its do too.
+    """
+    of_degree_3, rows = references(tuned), []
     for one in tuned:
+        reference = of_degree_3.get(one.task)
         for threshold, steps in one.steps_to.items():
             reached = sum(math.isfinite(value) for value in steps.values())
-            if reached:
-                median = float(pd.Series(steps.values()).median())
-                rows.append(
-                    of_task(one)
-                    | {
-                        "threshold": threshold,
-                        "steps_to_it": median if math.isfinite(median) else math.nan,
-                        "reached": reached,
-                        "seeds": len(steps),
-                    }
-                )
-    return pd.DataFrame(rows, columns=[*TASK_COLUMNS, "threshold", "steps_to_it", "reached", "seeds"])
+            if not reached:
+                continue
+            logs = one.log_steps_to(threshold)
+            mean = mean_of(list(logs.values())) if logs else UNKNOWN
+            ratio = (
+                paired_mean(logs, reference.log_steps_to(threshold)) if reference not in (None, one) else None
+            )
+            rows.append(
+                of_task(one)
+                | {"threshold": threshold, "reached": reached, "seeds": len(steps)}
+                | _interval("steps_to_it", mean)
+                | _interval("ratio", ratio or UNKNOWN)
+            )
+    names = [
+        name for value in ("steps_to_it", "ratio") for name in (value, f"{value}_low95", f"{value}_high95")
+    ]
+    return pd.DataFrame(rows, columns=[*TASK_COLUMNS, "threshold", "reached", "seeds", *names])
+
+
+def _interval(name: str, mean: Mean) -> dict[str, float]:
+    """Three columns for a mean of logarithms."""
+    return {
+        name: math.exp(mean.value),
+        f"{name}_low95": math.exp(mean.low),
+        f"{name}_high95": math.exp(mean.high),
+    }
 
 
 def mixtures_table(tuned: list[Tuned]) -> pd.DataFrame:
