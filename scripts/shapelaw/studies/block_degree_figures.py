@@ -26,7 +26,7 @@ from shapelaw.plots import (
 from shapelaw.studies.block_degree_analysis import Difference, Task, Tuned
 from shapelaw.studies.block_degree_tables import speed_table
 
-COLORS = {1.0: "#8a8f98", 2.0: "#2f6f9f", 3.0: "#c8442d", 4.0: "#e08a1e"}
+COLORS = {1.0: "#8a8f98", 2.0: "#2f6f9f", 3.0: "#c8442d", 4.0: "#e08a1e", 6.0: "#7a4fa3"}
 MIXED = "#3c8d5a"
 
 
@@ -185,5 +185,5 @@ def mixtures_figure(tuned: Sequence[Tuned]) -> Figure:
         axis.plot(ends, ends, color=MUTED, linestyle="--", linewidth=0.8)
         axis.axhline(math.e, color=MUTED, linestyle=":", linewidth=0.8)
         axis.set(xlabel="mean degree before training", ylabel="mean degree after it")
-        figure.legend(loc="outside lower center", ncols=5)
+        figure.legend(loc="outside lower center", ncols=3)
         return figure
