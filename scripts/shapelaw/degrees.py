@@ -140,10 +140,9 @@ class DegreeRun:
         """The run as plain JSON values."""
         values = asdict(self)
         values["network"]["degrees"] = list(self.network.degrees)
+        # a run keeps the digest that it had before there was a choice
         if self.network.initial_share == HALF:
-            del values["network"][
-                "initial_share"
-            ]  # a run keeps the digest that it had before there was a choice
+            del values["network"]["initial_share"]
         return {"kind": KIND, "training_version": DEGREE_VERSION, **values}
 
 

@@ -208,7 +208,8 @@ class DegreeGrid(_Model):
     width: Count = Field(32, description="of the layers")
     inputs: Count = Field(16, description="of a separable target, half of them on either side")
     learning_rates: Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=1)] = Field(
-        [3e-3, 1e-2, 3e-2, 1e-1], description="Adam's peaks, the same for every network; each gets its best one"
+        [3e-3, 1e-2, 3e-2, 1e-1],
+        description="Adam's peaks, the same for every network; each gets its best one",
     )
     seeds: Count = 4
     steps: Count = 3000

@@ -9,12 +9,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 from shapelaw.errors import UserError
+from shapelaw.studies import block_degree_figures as figures
 from shapelaw.studies.block_degree import analyse, summary
-from shapelaw.studies.block_degree_analysis import check_runs, differences, tune
+from shapelaw.studies.block_degree_analysis import Tuned, check_runs, differences, tune
 from shapelaw.studies.block_degree_ranks import EXACT, FLOOR, polynomial, rank_networks
-from shapelaw.studies.block_degree_tables import losses_table
+from shapelaw.studies.block_degree_tables import losses_table, mixtures_table, speed_table
 from shapelaw.training.targets import draw_separable, least_errors
 
 TRUE_LOSS = {1: 0.4, 2: 0.25, 3: 0.1, 4: 0.1}
@@ -76,7 +78,7 @@ def test_every_degree_gets_its_best_rate_and_the_truth_is_found(tmp_path: Path) 
     assert fit["status"] == "converged"
     assert len(fit["differences"]) == 6
     assert "degree 1 against 3: loss times" in summary(found)
-    for figure in ("losses", "differences", "speed"):
+    for figure in ("losses", "differences", "speed", "mixtures", "rank"):
         assert (tmp_path / "out" / f"{figure}.svg").stat().st_size > 1000
 
 
@@ -161,7 +163,79 @@ def test_a_mixture_is_compared_with_e(tmp_path: Path) -> None:
     assert begun["mean_degree"] == pytest.approx(math.e)
     assert half["p_value_of_e"] < 1e-3
     assert begun["p_value_of_e"] > 0.9
-    assert (tmp_path / "out" / "mixtures.svg").stat().st_size > 1000
+    figure = figures.mixtures_figure(tuned_of(pd.concat([runs, mixed, high])))
+    assert legend(figure) == {"R = 2", "R = 8"}
+    drawn = [tuple(bars.lines[0].get_xdata()) for bars in figure.axes[0].containers]
+    assert drawn == [pytest.approx((2.4925, 2.8925)), pytest.approx((2.5075, 2.9075))]
+
+
+def tuned_of(runs: pd.DataFrame) -> list[Tuned]:
+    """Checked and tuned."""
+    return tune(check_runs(runs, "runs"))
+
+
+def legend(figure: Figure) -> set[str]:
+    """Its labels."""
+    (found,) = figure.legends
+    return {text.get_text() for text in found.get_texts()}
+
+
+def digits(width: int) -> pd.DataFrame:
+    """Runs on digits, at the rates of `table`."""
+    runs = table(seeds=3)
+    return runs[runs["target_rank"] == 2].assign(target="digits", target_rank=0, inputs=64, width=width)
+
+
+def test_figures_draw_the_widest_networks_and_mixtures_that_begin_half_way() -> None:
+    runs = pd.concat([table(seeds=3), table(seeds=3).assign(width=16), digits(16), digits(32)])
+    mixed = runs[runs["degrees"] == "3.3.3.3"].assign(mixture="True", initial_share=0.9)
+    tuned = tuned_of(pd.concat([runs, mixed]))
+    figure = figures.losses_figure(tuned)
+    degrees = {f"degree {degree}" for degree in TRUE_LOSS}
+    assert legend(figure) == degrees
+    separable, images = figure.axes
+    assert len(separable.containers) == len(images.containers) == 4
+    assert [tick.get_text() for tick in separable.get_xticklabels()] == ["2", "8"]
+    wide = {
+        one.name: math.exp(one.log_loss.value)
+        for one in tuned
+        if one.task.target == "digits" and one.task.width == 32
+    }
+    drawn = [container.lines[0].get_ydata()[0] for container in images.containers]
+    assert drawn == pytest.approx([wide[name] for name in sorted(degrees)])
+
+
+def test_no_ratio_is_drawn_to_a_network_that_diverged_or_in_a_panel_without_one() -> None:
+    runs = table(seeds=3)
+    runs.loc[(runs["degrees"] == "3.3.3.3") & (runs["target_rank"] == 8) & (runs["seed"] == 0), "loss"] = (
+        math.nan
+    )
+    separable, images = figures.differences_figure(differences(tuned_of(runs))).axes
+    assert [tick.get_text() for tick in separable.get_xticklabels()] == ["2"]
+    assert not images.lines
+    assert len(separable.containers) == 3
+
+
+def test_a_mixture_is_where_its_seeds_that_did_not_diverge_are() -> None:
+    runs = table(seeds=4)
+    mixed = runs[runs["degrees"] == "3.3.3.3"].assign(mixture="True", mean_degree=2.5 + 0.1 * runs["seed"])
+    mixed.loc[mixed["seed"] == 0, ["loss", "mean_degree"]] = math.nan
+    rows = mixtures_table(tuned_of(pd.concat([runs, mixed])))
+    assert list(rows["seeds"]) == [3, 3]
+    assert list(rows["mean_degree"]) == pytest.approx([2.7, 2.7])
+
+
+def test_steps_before_the_first_evaluation_are_not_known() -> None:
+    runs = table(seeds=3).assign(evaluate_every=10)
+    first = (runs["degrees"] == "3.3.3.3") & (runs["seed"] == 1)
+    runs.loc[first, "steps_to_0.5"] = 10.0
+    speed = speed_table(tuned_of(runs)).set_index(["target_rank", "network", "threshold"])
+    three, two = speed.loc[(8, "degree 3", 0.5)], speed.loc[(8, "degree 2", 0.5)]
+    assert (three["reached"], three["at_once"]) == (3, 1)
+    assert math.isnan(three["steps_to_it"])
+    assert (two["reached"], two["at_once"]) == (3, 0)
+    assert two["steps_to_it_low95"] < two["steps_to_it"] < two["steps_to_it_high95"]
+    assert math.isnan(two["ratio"])
 
 
 def test_a_table_that_lacks_columns_is_told() -> None:

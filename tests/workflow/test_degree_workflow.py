@@ -12,6 +12,7 @@ GRID: dict[str, Any] = {
     "target_ranks": [2],
     "degrees": [2, 3],
     "mixtures": [3],
+    "mixture_shares": [0.5, 0.9],
     "matrices": 6,
     "width": 8,
     "inputs": 4,
@@ -36,7 +37,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
 def test_every_run_is_in_mlflow_and_in_the_tables(project: Project) -> None:
     folder = project.folder / "results" / STUDY
     runs = pd.read_parquet(folder / "runs.parquet")
-    assert len(runs) == 3 * 3 * 2 + 2
+    assert len(runs) == 4 * 3 * 2 + 2
     assert set(runs["status"]) == {"FINISHED"}
     assert set(runs["degrees"]) == {"2.2.2", "3.3"}
     assert runs.loc[runs["target"] == "digits", "accuracy"].between(0.1, 1).all()
@@ -50,8 +51,10 @@ def test_every_run_is_in_mlflow_and_in_the_tables(project: Project) -> None:
     assert runs.loc[mixed, "mean_degree"].between(2, 3, inclusive="neither").all()
     fit = json.loads((folder / "fit.json").read_text())
     assert fit["status"] == "converged"
-    assert {row["network"] for row in fit["differences"]} == {"degree 2", "mixture of 2 and 3"}
-    assert len(pd.read_csv(folder / "losses.csv")) == 4
+    begins_half_way, later = "mixture of 2 and 3", "mixture of 2 and 3, from 2.9"
+    assert {row["network"] for row in fit["differences"]} == {"degree 2", begins_half_way, later}
+    assert [row["begins_at"] for row in fit["mixtures"]] == [2.5, 2.9]
+    assert len(pd.read_csv(folder / "losses.csv")) == 5
     ranked = pd.read_csv(folder / "rank_losses.csv").set_index("network")
     assert dict(ranked["rank"]) == {"degree 2": 25, "degree 3": 30}  # of 4 inputs and total degrees 8 and 9
     assert (ranked["floor"] == 0).all()  # R is 2

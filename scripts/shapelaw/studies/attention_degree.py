@@ -274,10 +274,10 @@ def _draw(axis: Axes, points: Sequence[tuple[Decoders, Mean]]) -> None:
             color=COLORS.get(chosen[0][0].attention, MUTED),
             label=chosen[0][0].attention,
         )
-    names = [f"depth {depth}, width {width}\n{short_number(sizes[depth, width])}" for depth, width in shapes]
+    names = [f"depth {depth}\nwidth {width}\n{short_number(sizes[depth, width])}" for depth, width in shapes]
     axis.set_xticks(range(len(shapes)), names)
     axis.set_xlim(-0.5, len(shapes) - 0.5)
-    axis.set_xlabel("parameters")
+    axis.set_xlabel("depth, width and parameters")
 
 
 __all__ = ["STUDY", "Analysis", "analyse", "losses_figure", "read_decoders", "summary"]

@@ -32,6 +32,7 @@ BEGINS = (
 SETTLED = "mean_degree"  # optional column: where a mixture's layers are at the end, on average
 DIVERGED = "diverged_at_step"  # optional column: null where there is a loss
 STEPS_TO = "steps_to_{}"  # optional columns: training steps to a held-out loss
+EVERY = "evaluate_every"  # optional column: steps before the first held-out loss, and between two
 REFERENCE = 3  # the degree that the note's theory calls best among integers
 
 
@@ -67,7 +68,8 @@ class Tuned:
         tried: how many rates.
         losses: held-out, at the end, by seed; infinite where a run diverged.
         steps_to: by threshold, then by seed; infinite where it is not reached.
-        settled: mean degree at the end, by seed; empty without a mixture.
+        first_evaluation: steps before it; 0 where the table doesn't say.
+        settled: mean degree at the end, by seed; empty without a mixture, and without seeds that diverged.
     """
 
     task: Task
@@ -79,6 +81,7 @@ class Tuned:
     tried: int
     losses: dict[int, float]
     steps_to: dict[float, dict[int, float]]
+    first_evaluation: int
     settled: dict[int, float]
 
     @property
@@ -87,8 +90,8 @@ class Tuned:
         return tuple(int(part) for part in self.degrees.split("."))
 
     @property
-    def mean_degree(self) -> float:
-        """Mean over the layers."""
+    def mean_layer(self) -> float:
+        """Mean of `layers`."""
         return sum(self.layers) / len(self.layers)
 
     @property
@@ -101,9 +104,14 @@ class Tuned:
         return f"degree {parts[0]}" if len(set(parts)) == 1 else f"degrees {self.degrees}"
 
     @property
+    def name_and_task(self) -> tuple[str, Task]:
+        """What no other network of a table has."""
+        return self.name, self.task
+
+    @property
     def begins_at(self) -> float:
         """The mean degree of a mixture before training."""
-        return self.mean_degree - 1 + self.initial_share
+        return self.mean_layer - 1 + self.initial_share
 
     @property
     def log_losses(self) -> dict[int, float]:
@@ -111,9 +119,12 @@ class Tuned:
         return {seed: math.log(loss) for seed, loss in self.losses.items() if math.isfinite(loss)}
 
     def log_steps_to(self, threshold: float) -> dict[int, float]:
-        """Natural logarithms of the steps to a loss, by seed; empty where a seed doesn't reach it."""
+        """Natural logarithms of the steps to a loss, by seed.
+
+        Empty where a seed doesn't reach it, or is below it at its first evaluation, so that its steps are not known.
+        """
         steps = self.steps_to[threshold]
-        if not all(math.isfinite(value) for value in steps.values()):
+        if not all(self.first_evaluation < value < math.inf for value in steps.values()):
             return {}
         return {seed: math.log(value) for seed, value in steps.items()}
 
@@ -192,7 +203,8 @@ def tune(runs: pd.DataFrame) -> list[Tuned]:
                     at: {seed: _or_never(row[STEPS_TO.format(f"{at:g}")]) for seed, row in rows.items()}
                     for at in thresholds
                 },
-                {seed: float(row[SETTLED]) for seed, row in rows.items()}
+                int(group[EVERY].max()) if EVERY in group else 0,
+                {seed: float(row[SETTLED]) for seed, row in rows.items() if math.isfinite(row["loss"])}
                 if mixture and SETTLED in group
                 else {},
             )
@@ -224,14 +236,16 @@ class Difference:
     log_ratio: Mean
 
     @property
+    def diverged(self) -> dict[str, int]:
+        """On how many seeds, by name, of the two that did on any."""
+        counted = {one.name: len(one.losses) - len(one.log_losses) for one in (self.tuned, self.reference)}
+        return {name: seeds for name, seeds in counted.items() if seeds}
+
+    @property
     def verdict(self) -> str:
         """In words; of this comparison alone, one of many."""
-        diverged = {
-            one.name: sum(not math.isfinite(loss) for loss in one.losses.values())
-            for one in (self.tuned, self.reference)
-        }
-        if any(diverged.values()):
-            return ", ".join(f"{name} diverged on {seeds} seeds" for name, seeds in diverged.items() if seeds)
+        if self.diverged:
+            return ", ".join(f"{name} diverged on {seeds} seeds" for name, seeds in self.diverged.items())
         return self.log_ratio.verdict
 
 

@@ -1,9 +1,13 @@
-"""The figures of the degree study: held-out loss of each degree, against that of degree 3, and speed."""
+"""The figures of the degree study: held-out loss of each degree, against that of degree 3, speed, and mixtures.
+
+Of separable targets they draw the networks of the most inputs and, of these, the greatest width, of digits those of the
+greatest width; of mixtures those that begin half-way, but in the figure of mixtures. Tables have all.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -23,47 +27,91 @@ from shapelaw.plots import (
     style,
     value_axis,
 )
-from shapelaw.studies.block_degree_analysis import Difference, Task, Tuned
-from shapelaw.studies.block_degree_tables import speed_table
+from shapelaw.studies.block_degree_analysis import Difference, Tuned
 
-COLORS = {1.0: "#8a8f98", 2.0: "#2f6f9f", 3.0: "#c8442d", 4.0: "#e08a1e", 6.0: "#7a4fa3"}
+COLORS = {1: "#8a8f98", 2: "#2f6f9f", 3: "#c8442d", 4: "#e08a1e", 6: "#7a4fa3"}
 MIXED = "#3c8d5a"
-
-
-def _color(one: Tuned) -> str:
-    return MIXED if one.mixture else COLORS.get(one.mean_degree, INK)
-
-
-def _widest(tasks: Sequence[Task]) -> tuple[int, int]:
-    """The most inputs of a separable target and, of these, the greatest width; figures draw these, tables have all."""
-    return max((task.inputs, task.width) for task in tasks if task.target == "separable")
-
-
-def _drawn(tuned: Sequence[Tuned]) -> list[Tuned]:
-    """The networks on separable targets that figures draw; of mixtures those that begin half-way."""
-    chosen = [one for one in tuned if one.task.target == "separable" and one.initial_share == HALF]
-    return [
-        one for one in chosen if (one.task.inputs, one.task.width) == _widest([one.task for one in chosen])
-    ]
+Points = Sequence[tuple[Tuned, Mean]]  # means of logarithms
 
 
 def losses_figure(tuned: Sequence[Tuned]) -> Figure:
     """Held-out loss against the target's separation rank R, a colour per degree; right, digits."""
-    points = [(one, one.log_loss) for one in tuned if one.log_losses]
-    return _against_rank(points, "held-out loss (share of the variance)", "held-out loss (nats)")
+    points = [(one, one.log_loss) for one in _half_way(tuned) if one.log_losses]
+    with style():
+        figure, separable, digits = _two_panels(points)
+        if separable:
+            separable.set(yscale="log", ylabel="held-out loss (share of the variance)")
+        if digits:
+            digits.set_ylabel("held-out loss (nats)")
+        return figure
 
 
 def differences_figure(differences: Sequence[Difference]) -> Figure:
-    """The same as `losses_figure` over the loss of degree 3, seed by seed; below 1 is better."""
-    points = [
-        (one.tuned, one.log_ratio)
-        for one in differences
-        if len(one.tuned.log_losses) == len(one.tuned.losses)
-    ]
-    figure = _against_rank(points, "held-out loss / that of degree 3", "")
-    for axis in figure.axes:
-        ratio_axis(axis)
-    return figure
+    """The same as `losses_figure` over the loss of degree 3, seed by seed; nothing where a seed of either diverged."""
+    ratios = {one.tuned.name_and_task: one.log_ratio for one in differences if not one.diverged}
+    chosen = _half_way([one.tuned for one in differences if not one.diverged])
+    with style():
+        figure, separable, digits = _two_panels([(one, ratios[one.name_and_task]) for one in chosen])
+        for axis in (separable, digits):
+            if axis:
+                ratio_axis(axis)
+        if separable:
+            separable.set_ylabel("held-out loss / that of degree 3")
+        return figure
+
+
+def speed_figure(tuned: Sequence[Tuned]) -> Figure:
+    """Steps to a held-out loss against R, a panel per threshold of the separable targets."""
+    chosen = _of_target("separable", _half_way(tuned))
+    panels: dict[float, list[tuple[Tuned, Mean]]] = {}
+    for one in chosen:
+        for threshold in one.steps_to:
+            if steps := one.log_steps_to(threshold):
+                panels.setdefault(threshold, []).append((one, mean_of(list(steps.values()))))
+    with style():
+        figure, axes = new_figure(1, max(len(panels), 1), width=PAGE, height=2.8, sharey=True)
+        if not panels:
+            explain(
+                axes[0, 0], "No threshold is reached by every seed of a network after its first evaluation."
+            )
+            return figure
+        for axis, threshold in zip(axes[0], sorted(panels, reverse=True), strict=True):
+            _draw_separable(axis, panels[threshold])
+            axis.set(yscale="log", title=f"to a loss of {threshold:g}")
+        axes[0, 0].set_ylabel("training steps")
+        _legend(figure, 6)
+        return figure
+
+
+def mixtures_figure(tuned: Sequence[Tuned]) -> Figure:
+    """Mean degree of mixtures at the end against that at the beginning, a colour per R, and e."""
+    settled = [one for one in tuned if one.settled]
+    shown = [*_of_target("digits", settled), *_of_target("separable", settled)]
+    with style():
+        figure, axes = new_figure(width=COLUMN, height=2.8)
+        axis = axes[0, 0]
+        if not shown:
+            explain(axis, "No network learns a mixture of degrees.")
+            return figure
+        colors = ordered_colors([one.task.target_rank for one in shown])
+        lines: dict[tuple[int, float], list[Tuned]] = {}
+        for one in sorted(shown, key=lambda one: one.begins_at):
+            lines.setdefault((one.task.target_rank, one.mean_layer), []).append(one)
+        for place, ((rank, _), line) in enumerate(sorted(lines.items())):
+            means = [mean_of(list(one.settled.values())) for one in line]
+            axis.errorbar(
+                [one.begins_at + 0.015 * (place - (len(lines) - 1) / 2) for one in line],
+                [mean.value for mean in means],
+                [0 if mean.seeds < 2 else mean.high - mean.value for mean in means],
+                marker="o", color=colors[rank], label=f"R = {rank}" if rank else "digits",
+            )  # fmt: skip
+        begins = [one.begins_at for one in shown]
+        ends = [min(begins) - 0.05, max(begins) + 0.05]
+        axis.plot(ends, ends, color=MUTED, linestyle="--", linewidth=0.8)
+        axis.axhline(math.e, color=MUTED, linestyle=":", linewidth=0.8)
+        axis.set(xlabel="mean degree before training", ylabel="mean degree after it")
+        _legend(figure, 3)
+        return figure
 
 
 def exp_bars(means: Sequence[Mean]) -> tuple[list[float], list[list[float]]]:
@@ -74,32 +122,49 @@ def exp_bars(means: Sequence[Mean]) -> tuple[list[float], list[list[float]]]:
     return values, [low, high]
 
 
-def _against_rank(points: Sequence[tuple[Tuned, Mean]], label: str, digits_label: str) -> Figure:
-    """Means of logarithms: of networks on separable targets against R; right, of those on digits."""
-    drawn = _drawn([one for one, _ in points])
-    with style():
-        figure, axes = new_figure(1, 2, width=PAGE, height=3.0, width_ratios=[2, 1])
-        _draw_separable(axes[0, 0], [(one, mean) for one, mean in points if one in drawn])
-        _draw_digits(axes[0, 1], [(one, mean) for one, mean in points if one.task.target == "digits"])
-        axes[0, 0].set_ylabel(label)
-        axes[0, 1].set_ylabel(digits_label)
-        handles, labels = axes[0, 0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=6)
-        return figure
+def _half_way(tuned: Sequence[Tuned]) -> list[Tuned]:
+    return [one for one in tuned if one.initial_share == HALF]
 
 
-def _lines(points: Sequence[tuple[Tuned, Mean]]) -> dict[tuple[str, int], list[tuple[Tuned, Mean]]]:
+def _of_target(target: str, tuned: Sequence[Tuned]) -> list[Tuned]:
+    """Those on a target of the most inputs and, of these, the greatest width."""
+    chosen = [one for one in tuned if one.task.target == target]
+    largest = max(((one.task.inputs, one.task.width) for one in chosen), default=None)
+    return [one for one in chosen if (one.task.inputs, one.task.width) == largest]
+
+
+def _two_panels(points: Points) -> tuple[Figure, Axes | None, Axes | None]:
+    """Networks on separable targets against R; right, those on digits. An axis is None where there are none."""
+    figure, axes = new_figure(1, 2, width=PAGE, height=3.0, width_ratios=[2, 1])
+    drawn: list[Axes | None] = []
+    draw: Callable[[Axes, Points], None]
+    for axis, target, draw in zip(
+        axes[0], ("separable", "digits"), (_draw_separable, _draw_digits), strict=True
+    ):
+        names = {one.name_and_task for one in _of_target(target, [one for one, _ in points])}
+        chosen = [(one, mean) for one, mean in points if one.name_and_task in names]
+        if chosen:
+            draw(axis, chosen)
+        else:
+            axis.set_axis_off()
+        drawn.append(axis if chosen else None)
+    if drawn[0] is None:
+        explain(axes[0, 0], "No runs on separable targets.")
+    else:
+        _legend(figure, 6)
+    return figure, drawn[0], drawn[1]
+
+
+def _lines(points: Points) -> dict[tuple[str, int], list[tuple[Tuned, Mean]]]:
     """Networks of one name and budget, by R."""
     lines: dict[tuple[str, int], list[tuple[Tuned, Mean]]] = {}
-    for one, mean in sorted(points, key=lambda p: (p[0].mixture, p[0].mean_degree, p[0].task.target_rank)):
+    for one, mean in sorted(points, key=lambda p: (p[0].mixture, p[0].mean_layer, p[0].task.target_rank)):
         lines.setdefault((one.name, one.task.matrices), []).append((one, mean))
     return lines
 
 
-def _draw_separable(axis: Axes, points: Sequence[tuple[Tuned, Mean]]) -> None:
-    if not points:
-        explain(axis, "No runs on separable targets.")
-        return
+def _draw_separable(axis: Axes, points: Points) -> None:
+    """A line of each network against R, its points beside those of the others."""
     budgets = sorted({one.task.matrices for one, _ in points})
     lines = _lines(points)
     for place, ((name, budget), line) in enumerate(lines.items()):
@@ -110,80 +175,28 @@ def _draw_separable(axis: Axes, points: Sequence[tuple[Tuned, Mean]]) -> None:
             label=name if len(budgets) == 1 else f"{name}, {budget} matrices",
         )  # fmt: skip
     value_axis(axis, {one.task.target_rank for one, _ in points})
-    axis.set(yscale="log", xlabel="separation rank R of the target")
+    axis.set_xlabel("separation rank R of the target")
 
 
-def _draw_digits(axis: Axes, points: Sequence[tuple[Tuned, Mean]]) -> None:
-    if not points:
-        axis.set_axis_off()
-        return
-    ordered = [line[0] for line in _lines(points).values()]
-    for place, (one, mean) in enumerate(ordered):
-        axis.errorbar([place], *exp_bars([mean]), marker="o", color=_color(one))
-    axis.set_xticks(range(len(ordered)), [one.name for one, _ in ordered], rotation=40, ha="right")
+def _draw_digits(axis: Axes, points: Points) -> None:
+    """A place for each network."""
+    lines = _lines(points)
+    for place, line in enumerate(lines.values()):
+        for one, mean in line:
+            axis.errorbar([place], *exp_bars([mean]), marker="o", color=_color(one))
+    axis.set_xticks(range(len(lines)), [name for name, _ in lines], rotation=40, ha="right")
     axis.set_title("digits")
 
 
-def speed_figure(tuned: Sequence[Tuned]) -> Figure:
-    """Steps to a held-out loss against R, a panel per threshold of the separable targets."""
-    chosen = _drawn(tuned)
-    table = speed_table(chosen).dropna(subset="steps_to_it")
-    thresholds = sorted(table["threshold"].unique(), reverse=True) if len(table) else []
-    with style():
-        figure, axes = new_figure(1, max(len(thresholds), 1), width=PAGE, height=2.8, sharey=True)
-        if not thresholds:
-            explain(axes[0, 0], "No threshold is reached by every seed of a network.")
-            return figure
-        colors = {one.name: _color(one) for one in chosen}
-        for place, threshold in enumerate(thresholds):
-            axis = axes[0, place]
-            here = table[table["threshold"] == threshold]
-            lines = list(here.groupby(["network", "matrices"], sort=True))
-            for turn, ((name, _), line) in enumerate(lines):
-                steps = line["steps_to_it"]
-                bars = [steps - line["steps_to_it_low95"], line["steps_to_it_high95"] - steps]
-                axis.errorbar(
-                    line["target_rank"] * side_by_side(turn, len(lines)), steps, bars, marker="o",
-                    color=colors[str(name)], label=name,
-                )  # fmt: skip
-            value_axis(axis, here["target_rank"].tolist())
-            axis.set(yscale="log", xlabel="separation rank R of the target")
-            axis.set_title(f"to a loss of {threshold:g}")
-        axes[0, 0].set_ylabel("training steps")
-        by_label = {
-            label: handle
-            for axis in axes[0]
-            for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
-        }
-        figure.legend(by_label.values(), by_label.keys(), loc="outside lower center", ncols=6)
-        return figure
+def _color(one: Tuned) -> str:
+    return MIXED if one.mixture else COLORS.get(one.layers[0], INK) if len(set(one.layers)) == 1 else INK
 
 
-def mixtures_figure(tuned: Sequence[Tuned]) -> Figure:
-    """Mean degree of mixtures at the end against that at the beginning, a colour per R, and e."""
-    with style():
-        figure, axes = new_figure(width=COLUMN, height=2.8)
-        axis = axes[0, 0]
-        mixtures = [one for one in tuned if one.settled]
-        if not mixtures:
-            explain(axis, "No network learns a mixture of degrees.")
-            return figure
-        targets = sorted({one.task.target_rank for one in mixtures})
-        colors = ordered_colors(targets)
-        for rank in targets:
-            line = sorted(
-                (one for one in mixtures if one.task.target_rank == rank), key=lambda one: one.begins_at
-            )
-            means = [mean_of(list(one.settled.values())) for one in line]
-            err = [0 if mean.seeds < 2 else mean.high - mean.value for mean in means]
-            axis.errorbar(
-                [one.begins_at for one in line], [mean.value for mean in means], err, marker="o", color=colors[rank],
-                label=f"R = {rank}" if rank else "digits",
-            )  # fmt: skip
-        begins = [one.begins_at for one in mixtures]
-        ends = [min(begins) - 0.05, max(begins) + 0.05]
-        axis.plot(ends, ends, color=MUTED, linestyle="--", linewidth=0.8)
-        axis.axhline(math.e, color=MUTED, linestyle=":", linewidth=0.8)
-        axis.set(xlabel="mean degree before training", ylabel="mean degree after it")
-        figure.legend(loc="outside lower center", ncols=3)
-        return figure
+def _legend(figure: Figure, columns: int) -> None:
+    """What panels have, each name once."""
+    by_label = {
+        label: handle
+        for axis in figure.axes
+        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(by_label.values(), by_label.keys(), loc="outside lower center", ncols=columns)

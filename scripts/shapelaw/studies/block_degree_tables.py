@@ -71,30 +71,32 @@ def differences_table(found: list[Difference]) -> pd.DataFrame:
 def speed_table(tuned: list[Tuned]) -> pd.DataFrame:
     """One row a task, network and threshold that a seed reaches.
 
-    Steps to it with their interval where every seed reaches it, and their ratio to those of degree 3 where its do too.
+    Steps to it with their interval where they are known of every seed: it reaches the threshold, and not before its
+    first evaluation (column `at_once`). Their ratio to those of degree 3 where these are known too.
     """
     of_degree_3, rows = references(tuned), []
     for one in tuned:
         reference = of_degree_3.get(one.task)
         for threshold, steps in one.steps_to.items():
             reached = sum(math.isfinite(value) for value in steps.values())
+            at_once = sum(value <= one.first_evaluation for value in steps.values())
             if not reached:
                 continue
             logs = one.log_steps_to(threshold)
             mean = mean_of(list(logs.values())) if logs else UNKNOWN
-            ratio = (
-                paired_mean(logs, reference.log_steps_to(threshold)) if reference not in (None, one) else None
-            )
+            ratio = None
+            if reference is not None and reference is not one:
+                ratio = paired_mean(logs, reference.log_steps_to(threshold))
             rows.append(
                 of_task(one)
-                | {"threshold": threshold, "reached": reached, "seeds": len(steps)}
+                | {"threshold": threshold, "reached": reached, "at_once": at_once, "seeds": len(steps)}
                 | _interval("steps_to_it", mean)
                 | _interval("ratio", ratio or UNKNOWN)
             )
     names = [
         name for value in ("steps_to_it", "ratio") for name in (value, f"{value}_low95", f"{value}_high95")
     ]
-    return pd.DataFrame(rows, columns=[*TASK_COLUMNS, "threshold", "reached", "seeds", *names])
+    return pd.DataFrame(rows, columns=[*TASK_COLUMNS, "threshold", "reached", "at_once", "seeds", *names])
 
 
 def _interval(name: str, mean: Mean) -> dict[str, float]:

@@ -16,7 +16,8 @@ from shapelaw.tracking.waiting import NOTICE, TrackerDown
 PATIENCE = 600.0  # seconds
 
 EXIT_CODES = (
-    "Exit codes: 0 done, 2 wrong input, 3 the tracker was down for too long (nothing is lost; repeat)."
+    "Exit codes: 0 done, 2 wrong input, 3 the tracker was down for too long (nothing is lost; repeat), 141 the "
+    "reader of its output is gone."
 )
 
 

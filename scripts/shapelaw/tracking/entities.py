@@ -40,8 +40,6 @@ def params(record: Record) -> list[Param]:
             network = spec.pop("network")
             spec |= {**network, "degrees": ".".join(map(str, network["degrees"]))}
             spec["layer_params"] = run.network.layer_params
-            if run.network.mixture:
-                spec["initial_share"] = run.network.initial_share
         return [Param(name, str(value)) for name, value in spec.items()]
     shape = run.shape
     values = {

@@ -109,7 +109,7 @@ _DEGREE = _Columns(
         "target_rank": pa.int64(),  # 0: digits
         "degrees": pa.string(),  # of the layers, such as 3.3.3.3
         "mixture": pa.string(),
-        "initial_share": pa.float64(),  # of a mixture
+        "initial_share": pa.float64(),  # of a mixture; null: half
         "width": pa.int64(),
         "inputs": pa.int64(),
         "seed": pa.int64(),
@@ -118,6 +118,7 @@ _DEGREE = _Columns(
         "steps": pa.int64(),
         "batch_size": pa.int64(),
         "learning_rate": pa.float64(),
+        "evaluate_every": pa.int64(),
     },
     {
         "loss": pa.float64(),  # held-out, at the end: share of the variance, or nats

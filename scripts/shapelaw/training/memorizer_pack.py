@@ -73,7 +73,7 @@ class MemorizerPack(Pack[MemorizationRun]):
         """`gradients` of some models by these rows of the examples' table: [P, B]."""
         parameters = {name: table[models] for name, table in self.parameters.items()}
         queries_PBd, labels_PB = _rows(self._queries, at), _rows(self._labels, at)
-        contexts = self._contexts[models] if self._shared else _rows(self._contexts, at)
+        contexts = self._contexts if self._shared else _rows(self._contexts, at)  # shared: of all models
         return self._gradients(
             parameters, self.memorizer, self.positions, queries_PBd, contexts, labels_PB, there_PB
         )
