@@ -104,11 +104,6 @@ class Tuned:
         return f"degree {parts[0]}" if len(set(parts)) == 1 else f"degrees {self.degrees}"
 
     @property
-    def name_and_task(self) -> tuple[str, Task]:
-        """What no other network of a table has."""
-        return self.name, self.task
-
-    @property
     def begins_at(self) -> float:
         """The mean degree of a mixture before training."""
         return self.mean_layer - 1 + self.initial_share

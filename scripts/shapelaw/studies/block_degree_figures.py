@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -31,12 +32,13 @@ from shapelaw.studies.block_degree_analysis import Difference, Tuned
 
 COLORS = {1: "#8a8f98", 2: "#2f6f9f", 3: "#c8442d", 4: "#e08a1e", 6: "#7a4fa3"}
 MIXED = "#3c8d5a"
+Item = TypeVar("Item")
 Points = Sequence[tuple[Tuned, Mean]]  # means of logarithms
 
 
 def losses_figure(tuned: Sequence[Tuned]) -> Figure:
     """Held-out loss against the target's separation rank R, a colour per degree; right, digits."""
-    points = [(one, one.log_loss) for one in _half_way(tuned) if one.log_losses]
+    points = [(one, one.log_loss) for one in tuned if one.log_losses and _is_half_way(one)]
     with style():
         figure, separable, digits = _two_panels(points)
         if separable:
@@ -48,10 +50,9 @@ def losses_figure(tuned: Sequence[Tuned]) -> Figure:
 
 def differences_figure(differences: Sequence[Difference]) -> Figure:
     """The same as `losses_figure` over the loss of degree 3, seed by seed; nothing where a seed of either diverged."""
-    ratios = {one.tuned.name_and_task: one.log_ratio for one in differences if not one.diverged}
-    chosen = _half_way([one.tuned for one in differences if not one.diverged])
+    points = [(one.tuned, one.log_ratio) for one in differences if not one.diverged]
     with style():
-        figure, separable, digits = _two_panels([(one, ratios[one.name_and_task]) for one in chosen])
+        figure, separable, digits = _two_panels([point for point in points if _is_half_way(point[0])])
         for axis in (separable, digits):
             if axis:
                 ratio_axis(axis)
@@ -62,10 +63,11 @@ def differences_figure(differences: Sequence[Difference]) -> Figure:
 
 def speed_figure(tuned: Sequence[Tuned]) -> Figure:
     """Steps to a held-out loss against R, a panel per threshold of the separable targets."""
-    chosen = _of_target("separable", _half_way(tuned))
     panels: dict[float, list[tuple[Tuned, Mean]]] = {}
-    for one in chosen:
-        for threshold in one.steps_to:
+    for one, thresholds in _of_target(
+        "separable", [(one, one.steps_to) for one in tuned if _is_half_way(one)]
+    ):
+        for threshold in thresholds:
             if steps := one.log_steps_to(threshold):
                 panels.setdefault(threshold, []).append((one, mean_of(list(steps.values()))))
     with style():
@@ -85,7 +87,7 @@ def speed_figure(tuned: Sequence[Tuned]) -> Figure:
 
 def mixtures_figure(tuned: Sequence[Tuned]) -> Figure:
     """Mean degree of mixtures at the end against that at the beginning, a colour per R, and e."""
-    settled = [one for one in tuned if one.settled]
+    settled = [(one, mean_of(list(one.settled.values()))) for one in tuned if one.settled]
     shown = [*_of_target("digits", settled), *_of_target("separable", settled)]
     with style():
         figure, axes = new_figure(width=COLUMN, height=2.8)
@@ -93,19 +95,19 @@ def mixtures_figure(tuned: Sequence[Tuned]) -> Figure:
         if not shown:
             explain(axis, "No network learns a mixture of degrees.")
             return figure
-        colors = ordered_colors([one.task.target_rank for one in shown])
-        lines: dict[tuple[int, float], list[Tuned]] = {}
-        for one in sorted(shown, key=lambda one: one.begins_at):
-            lines.setdefault((one.task.target_rank, one.mean_layer), []).append(one)
-        for place, ((rank, _), line) in enumerate(sorted(lines.items())):
-            means = [mean_of(list(one.settled.values())) for one in line]
+        colors = ordered_colors([one.task.target_rank for one, _ in shown])
+        lines: dict[tuple[int, float], list[tuple[Tuned, Mean]]] = {}
+        for one, mean in sorted(shown, key=lambda point: point[0].begins_at):
+            lines.setdefault((one.task.target_rank, one.mean_layer), []).append((one, mean))
+        for place, (rank, degree) in enumerate(sorted(lines)):
+            line = lines[rank, degree]
             axis.errorbar(
-                [one.begins_at + 0.015 * (place - (len(lines) - 1) / 2) for one in line],
-                [mean.value for mean in means],
-                [0 if mean.seeds < 2 else mean.high - mean.value for mean in means],
+                [one.begins_at + 0.015 * (place - (len(lines) - 1) / 2) for one, _ in line],
+                [mean.value for _, mean in line],
+                [0 if mean.seeds < 2 else mean.high - mean.value for _, mean in line],
                 marker="o", color=colors[rank], label=f"R = {rank}" if rank else "digits",
             )  # fmt: skip
-        begins = [one.begins_at for one in shown]
+        begins = [one.begins_at for one, _ in shown]
         ends = [min(begins) - 0.05, max(begins) + 0.05]
         axis.plot(ends, ends, color=MUTED, linestyle="--", linewidth=0.8)
         axis.axhline(math.e, color=MUTED, linestyle=":", linewidth=0.8)
@@ -122,15 +124,15 @@ def exp_bars(means: Sequence[Mean]) -> tuple[list[float], list[list[float]]]:
     return values, [low, high]
 
 
-def _half_way(tuned: Sequence[Tuned]) -> list[Tuned]:
-    return [one for one in tuned if one.initial_share == HALF]
+def _is_half_way(one: Tuned) -> bool:
+    return one.initial_share == HALF
 
 
-def _of_target(target: str, tuned: Sequence[Tuned]) -> list[Tuned]:
+def _of_target(target: str, items: Sequence[tuple[Tuned, Item]]) -> list[tuple[Tuned, Item]]:
     """Those on a target of the most inputs and, of these, the greatest width."""
-    chosen = [one for one in tuned if one.task.target == target]
-    largest = max(((one.task.inputs, one.task.width) for one in chosen), default=None)
-    return [one for one in chosen if (one.task.inputs, one.task.width) == largest]
+    chosen = [(one, item) for one, item in items if one.task.target == target]
+    largest = max(((one.task.inputs, one.task.width) for one, _ in chosen), default=None)
+    return [(one, item) for one, item in chosen if (one.task.inputs, one.task.width) == largest]
 
 
 def _two_panels(points: Points) -> tuple[Figure, Axes | None, Axes | None]:
@@ -141,8 +143,7 @@ def _two_panels(points: Points) -> tuple[Figure, Axes | None, Axes | None]:
     for axis, target, draw in zip(
         axes[0], ("separable", "digits"), (_draw_separable, _draw_digits), strict=True
     ):
-        names = {one.name_and_task for one in _of_target(target, [one for one, _ in points])}
-        chosen = [(one, mean) for one, mean in points if one.name_and_task in names]
+        chosen = _of_target(target, points)
         if chosen:
             draw(axis, chosen)
         else:
