@@ -129,7 +129,12 @@ class DegreeRun:
     @property
     def group(self) -> tuple[object, ...]:
         """Runs that agree in this can be trained as one pack."""
-        return self.network, self.target, self.target_rank, self.batch_size
+        return self.network, self.target, self.batch_size
+
+    @property
+    def examples(self) -> tuple[int, int]:
+        """Runs of a group that agree in this see the same examples at the same step."""
+        return self.seed, self.target_rank
 
     @property
     def digest(self) -> str:

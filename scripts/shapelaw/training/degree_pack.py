@@ -17,7 +17,7 @@ from shapelaw.training.targets import Examples, draw_batch, held_out, make_task
 
 
 class DegreePack(Pack[DegreeRun]):
-    """Product networks under way; those of one seed see the same inputs.
+    """Product networks under way; those of one seed and R see the same examples.
 
     Args:
         runs: of one `group`.
@@ -29,24 +29,26 @@ class DegreePack(Pack[DegreeRun]):
     def __init__(self, runs: Sequence[DegreeRun], device: torch.device) -> None:
         self.network = runs[0].network
         super().__init__(runs, [initial_parameters(self.network, run.seed) for run in runs], device)
-        seeds = {run.seed: run for run in runs}
-        self._tasks = {seed: make_task(run) for seed, run in seeds.items()}
-        self._held_out = {seed: held_out(run, self._tasks[seed]) for seed, run in seeds.items()}
+        different = {run.examples: run for run in runs}
+        self._tasks = {examples: make_task(run) for examples, run in different.items()}
+        self._held_out = {
+            examples: held_out(run, self._tasks[examples]) for examples, run in different.items()
+        }
 
     def gradients(self) -> tuple[Tensor, Parameters]:
         """Each model's loss [P] on its next batch, and the gradients of all parameters."""
-        drawn: dict[tuple[int, int], Examples] = {}
+        drawn: dict[tuple[tuple[int, int], int], Examples] = {}
         for run, step in zip(self.runs, self.steps, strict=True):
-            if (run.seed, step) not in drawn:
-                drawn[run.seed, step] = draw_batch(run, self._tasks[run.seed], step)
-        batches = [drawn[run.seed, step] for run, step in zip(self.runs, self.steps, strict=True)]
+            if (run.examples, step) not in drawn:
+                drawn[run.examples, step] = draw_batch(run, self._tasks[run.examples], step)
+        batches = [drawn[run.examples, step] for run, step in zip(self.runs, self.steps, strict=True)]
         x_PBi = torch.stack([batch.inputs for batch in batches]).to(self.device)
         y_PB = torch.stack([batch.labels for batch in batches]).to(self.device)
         return gradients_through(lambda leaves: forward(leaves, self.network, x_PBi), self.parameters, y_PB)
 
     def evaluate(self, model: int) -> Evaluation:
         """Loss and accuracy on held-out examples."""
-        examples = self._held_out[self.runs[model].seed]
+        examples = self._held_out[self.runs[model].examples]
         x_1Bi, y_1B = examples.inputs[None].to(self.device), examples.labels[None].to(self.device)
         with torch.no_grad():
             outputs_1Bo = forward(self.alone(model), self.network, x_1Bi)
