@@ -10,6 +10,8 @@ thread, by turns; medians of CPU time (of wall time on a GPU). The peers:
 
 The second table is the pack without each of its ideas: what it takes against the same pack with that idea. Where an
 idea is left out, no gradients are written out for what is left: both sides of the pair are then by autograd.
+
+The third table is a step of models of several shapes: in a pack for each shape, and in one pack, filled up with zeros.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from pack_without import WITHOUT
 from shapelaw.memorizers import MemorizationRun, Memorizer
 from shapelaw.models.memorizer import forward, gradients, initial_parameters, positions
 from shapelaw.models.pack_gradients import losses
+from shapelaw.packs import filled_up
 from shapelaw.training.examples import draw_examples, example_order
 from shapelaw.training.hardware import keep_freed_memory
 from shapelaw.training.memorizer_pack import Gradients, MemorizerPack
@@ -40,6 +43,7 @@ CASES = [
     (4, 64, 550, EACH),
     (20, 64, 2000, EACH),
 ]
+SEVERAL = (1, 5, 10, 20, 30)  # heads of models in one pack
 LEAST_SECONDS = 0.3  # of a measurement
 IDEAS = {  # without it, with it: names of steps behind "pack of N"
     "the compiled step": ("", ", compiled"),
@@ -158,6 +162,9 @@ def main() -> None:
     parser.add_argument(
         "--without", type=int, default=4, help="size of the pack that lacks an idea each (0: no such table)"
     )
+    parser.add_argument(
+        "--several", type=int, nargs="*", default=[1, 4], help="models of each shape in the third table"
+    )
     arguments = parser.parse_args()
     device = torch.device(arguments.device)
     torch.set_num_threads(1)
@@ -191,6 +198,34 @@ def main() -> None:
             "| H | d_h | T | context | without | model-steps/s | with it | times |\n|---|---|---|---|---|---|---|---|"
         )
         print("\n".join(rows))
+    heads = ", ".join(map(str, SEVERAL))
+    print(
+        f"\nA step of models with {heads} heads (d_h = 64, T = 2000, shared): in packs apart, in one filled up.\n"
+        "\n| models of each | ms apart | ms in one | times faster | times the operations |\n|---|---|---|---|---|"
+    )
+    for models in arguments.several:
+        print(several_shapes(device, models, arguments.rounds), flush=True)
+
+
+def several_shapes(device: torch.device, models: int, rounds: int) -> str:
+    """A row: milliseconds of a step of so many models of each of `SEVERAL` heads, in packs apart and in one pack."""
+    runs = {heads: [run_of(heads, 64, 2000, SHARED, seed) for seed in range(models)] for heads in SEVERAL}
+    compiled = can_compile(device)
+    apart = [packed(pack, device, compiled) for pack in runs.values()]
+    together = packed([run for pack in runs.values() for run in pack], device, compiled)
+    for step in [*apart, together]:
+        for _ in range(3):
+            step()
+    times = [
+        (sum(seconds_of(step, device) for step in apart), seconds_of(together, device)) for _ in range(rounds)
+    ]
+    one, other = (list(column) for column in zip(*times, strict=True))
+    alone = sum(run.step_flops for pack in runs.values() for run in pack)
+    filled = sum(run.step_flops for run in filled_up([run for pack in runs.values() for run in pack]))
+    return (
+        f"| {models} | {1000 * statistics.median(one):.2f} | {1000 * statistics.median(other):.2f} | "
+        f"{ratio(one, other):.2f} | {filled / alone:.2f} |"
+    )
 
 
 def ratio(one: list[float], other: list[float]) -> float:

@@ -34,8 +34,8 @@ from shapelaw.memorizers import (
     beyond_theorem,
     check_memorization_run,
 )
+from shapelaw.packs import in_packs
 from shapelaw.records import CHECKPOINTS, RUNS, read_record
-from shapelaw.runs import in_packs
 from shapelaw.training.command import exit_code_of
 from shapelaw.training.pack_runs import train_packs
 from shapelaw.training.trainer import Execution, TrainingFailed

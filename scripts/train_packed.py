@@ -1,4 +1,4 @@
-"""Train runs in packs of one shape each, given by their specs: what a job of the workflow does.
+"""Train packs of runs, one after the other, given by their specs: what a job of the workflow does.
 
 Each run's finished record stays in its checkpoint folder, where scripts/take_record.py takes it from. Exit codes: 0
 done (what became of each run is in --out), 1 the disk is full, 2 wrong input, 128 + n stopped by signal n (started
@@ -14,17 +14,17 @@ from pathlib import Path
 
 from shapelaw.errors import UserError
 from shapelaw.records import write_json
-from shapelaw.runs import PackedRun, in_packs, packed_run_from_dict
+from shapelaw.runs import PackedRun, packed_run_from_dict
 from shapelaw.training.command import add_execution_options, execution_of, exit_code_of, text_of
 from shapelaw.training.pack_runs import train_packs
 
 
-def _runs(text: str) -> list[PackedRun]:
+def _packs(text: str) -> list[list[PackedRun]]:
     try:
-        return [packed_run_from_dict(values) for values in json.loads(text_of(text))]
+        return [[packed_run_from_dict(values) for values in pack] for pack in json.loads(text_of(text))]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(
-            f"--specs {text[:80]} is not a JSON list of specs of runs that are trained in packs ({error!r})."
+            f"--packs {text[:80]} is not a JSON list of packs, each a list of specs ({error!r})."
         ) from error
 
 
@@ -33,8 +33,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--specs", required=True, help="the runs as a JSON list of specs, or @FILE")
-    parser.add_argument("--models-per-pack", type=int, default=64, help="most that are one computation")
+    parser.add_argument("--packs", required=True, help="a JSON list of packs, lists of specs; or @FILE")
     parser.add_argument("--checkpoints", required=True, type=Path, help="folder; each run has <key> in it")
     parser.add_argument("--out", required=True, type=Path, help="JSON: what became of each run")
     add_execution_options(parser)
@@ -42,8 +41,7 @@ def main() -> int:
 
     def train_them() -> None:
         folder = arguments.checkpoints
-        packs = in_packs(_runs(arguments.specs), arguments.models_per_pack)
-        outcomes = train_packs(packs, folder, folder, execution_of(arguments))
+        outcomes = train_packs(_packs(arguments.packs), folder, folder, execution_of(arguments))
         write_json(arguments.out, outcomes)
 
     return exit_code_of(train_them, arguments.linger_seconds)

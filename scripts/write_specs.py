@@ -18,7 +18,7 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import yaml
@@ -27,7 +27,8 @@ from shapelaw.config import load_config
 from shapelaw.cost import Speed, run_seconds
 from shapelaw.errors import UserError, exit_code
 from shapelaw.files import replacing
-from shapelaw.jobs import model_packs, packed_speed
+from shapelaw.jobs import model_packs, packed_speed, packed_step_seconds
+from shapelaw.packs import pack_seconds
 from shapelaw.plan import runs_of, speed_of
 from shapelaw.runs import AnyRun, Run, spec_to_dict
 from shapelaw.sections import RANK_STUDY, Config
@@ -74,14 +75,14 @@ def write_language(runs: Iterable[AnyRun], speed: Speed, hours: float, split: in
     for name, chosen in stores.items():
         for part in range(split):
             path = out / (f"{name}.json" if split == 1 else f"{name}-{part + 1}.json")
-            _write(path, chosen[part::split])
+            specs = [spec_to_dict(run) for run in chosen[part::split]]
+            _write(path, specs, len(specs))
 
 
-def _write(path: Path, runs: Iterable[AnyRun]) -> None:
-    specs = [spec_to_dict(run) for run in runs]
+def _write(path: Path, specs: Sequence[object], runs: int) -> None:
     with replacing(path) as temporary:
         temporary.write_text(json.dumps(specs) + "\n", encoding="utf-8")
-    print(f"{path}: {len(specs)} runs")
+    print(f"{path}: {runs} runs")
 
 
 def main() -> None:
@@ -111,16 +112,18 @@ def main() -> None:
         )
     speed = speed_of(config, Path.cwd())
     rate = packed_speed(config.execution.flops_per_second, config.execution.gpus)
+    step_seconds = packed_step_seconds(config.execution.gpus)
     for study in arguments.study or studies:
         runs = list(runs_of(config, study, ROOT).values())
         if all(isinstance(run, Run) for run in runs):
             write_language(runs, speed, arguments.hours, arguments.split, arguments.out)
             continue
         packs = model_packs([run for run in runs if not isinstance(run, Run)], config.execution)
-        for name, pack in packs.items():
-            seconds = sum(run_seconds(run, rate) for run in pack)
+        for name, job in packs.items():
+            seconds = sum(pack_seconds(pack, rate, step_seconds) for pack in job)
             print(f"{seconds:8.1f} s, if none stops early: ", end="")
-            _write(arguments.out / f"{study}-{name}.json", pack)
+            specs = [[run.to_dict() for run in pack] for pack in job]
+            _write(arguments.out / f"{study}-{name}.json", specs, sum(map(len, job)))
 
 
 def _config(path: Path, scale: str | None, cost_model: str | None) -> Config:

@@ -20,6 +20,7 @@ FLOORS = [
         "memorizers",
         "rank_grids",
         "runs",
+        "packs",
         "sections",
         "config",
         "cost",

@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +18,8 @@ from shapelaw.jobs import (
     train_minutes,
 )
 from shapelaw.memorizers import MemorizationRun, Memorizer
-from shapelaw.runs import Run, Training, in_packs
+from shapelaw.packs import filled_up, in_packs, pack_flops
+from shapelaw.runs import Run, Training
 from shapelaw.sections import Execution
 from shapelaw.shapes import make_shape
 
@@ -87,30 +89,53 @@ def a_memorization_run(heads: int, examples: int, seed: int) -> MemorizationRun:
 memorization_runs = st.builds(
     a_memorization_run, st.sampled_from([1, 4, 60]), st.sampled_from([100, 550, 40_000]), st.integers(0, 9)
 )
+some_runs = st.lists(memorization_runs, max_size=20, unique_by=lambda run: run.key)
 
 
-@given(st.lists(memorization_runs, max_size=20, unique_by=lambda run: run.key), st.integers(1, 5))
-def test_memorizers_of_one_shape_share_packs(some: list[MemorizationRun], size: int) -> None:
-    packs = model_packs(some, Execution(models_per_pack=size))
-    assert {run.key for pack in packs.values() for run in pack} == {run.key for run in some}
-    assert sum(map(len, packs.values())) == len(some)
-    assert all(1 <= len(pack) <= size for pack in packs.values())
-    assert all(len({run.group for run in pack}) == 1 for pack in packs.values())
-    assert all(re.fullmatch("[0-9a-f]{16}", name) for name in packs)
-
-
-@given(
-    st.lists(memorization_runs, max_size=20, unique_by=lambda run: run.key),
-    st.integers(1, 5),
-    st.integers(1, 4),
-)
-def test_a_job_trains_the_packs_that_it_would_train_alone(
-    some: list[MemorizationRun], size: int, packs_per_job: int
+@given(some_runs, st.integers(1, 5), st.integers(1, 4), st.sampled_from([1.0, 1.5, 10.0]))
+def test_each_memorizer_is_in_one_pack_and_each_pack_in_one_job(
+    some: list[MemorizationRun], size: int, packs_per_job: int, padding: float
 ) -> None:
-    jobs = model_packs(some, Execution(models_per_pack=size, packs_per_job=packs_per_job))
-    in_jobs = [pack for job in jobs.values() for pack in in_packs(job, size)]
-    assert in_jobs == in_packs(some, size)
-    assert len(jobs) == math.ceil(len(in_jobs) / packs_per_job)
+    execution = Execution(models_per_pack=size, packs_per_job=packs_per_job, padding=padding)
+    jobs = model_packs(some, execution)
+    packs = [pack for job in jobs.values() for pack in job]
+    assert sorted(run.key for pack in packs for run in pack) == sorted(run.key for run in some)
+    assert packs == in_packs(some, size, padding)
+    assert len(jobs) == math.ceil(len(packs) / packs_per_job)
+    assert all(1 <= len(pack) <= size for pack in packs)
+    assert all(len({run.group if padding == 1 else run.family for run in pack}) == 1 for pack in packs)
+    assert all(pack == sorted(pack, key=lambda run: -run.steps) for pack in packs)
+    assert all(re.fullmatch("[0-9a-f]{16}", name) for name in jobs)
+
+
+@given(some_runs, st.integers(1, 20), st.floats(1, 12))
+def test_what_is_filled_up_stays_within_its_budget_and_saves_packs(
+    some: list[MemorizationRun], size: int, padding: float
+) -> None:
+    packs, apart = in_packs(some, size, padding), in_packs(some, size)
+    alone = sum(run.steps * run.step_flops for run in some)
+    assert sum(map(pack_flops, apart)) == alone
+    assert alone <= sum(map(pack_flops, packs)) <= padding * alone
+    assert len(packs) <= len(apart)
+    assert all(run.memorizer == pack[0].memorizer for pack in map(filled_up, packs) for run in pack)
+
+
+def test_with_a_large_budget_a_family_is_one_pack_and_families_stay_apart() -> None:
+    runs = [a_memorization_run(heads, 550, 0) for heads in (1, 5, 20, 60)]
+    others = [replace(run, context_type="per_example") for run in runs]
+    assert sorted(map(len, in_packs([*runs, *others], 64, 100.0))) == [4, 4]
+    assert sorted(map(len, in_packs([*runs, *others], 3, 100.0))) == [1, 1, 3, 3]
+    by_head_dim = [
+        replace(run, memorizer=replace(run.memorizer, logit_scale="head_dim", head_dim=head_dim))
+        for run, head_dim in zip(runs, (8, 8, 64, 64), strict=True)
+    ]
+    assert sorted(map(len, in_packs(by_head_dim, 64, 100.0))) == [2, 2]  # their logits have other scales
+
+
+def test_packs_are_joined_where_that_adds_least() -> None:
+    runs = [a_memorization_run(heads, 550, 0) for heads in (1, 5, 50, 60)]
+    joined = in_packs(runs, 64, 1.2)
+    assert [{run.memorizer.heads for run in pack} for pack in joined] == [{1, 5}, {50, 60}]
 
 
 @given(st.lists(memorization_runs, min_size=1, max_size=8), st.integers(1, 5), st.sampled_from([0, 1]))
@@ -118,14 +143,14 @@ def test_packs_of_memorizers_ask_enough_for_the_longest(
     some: list[MemorizationRun], attempt: int, gpus: int
 ) -> None:
     execution = Execution(flops_per_second=RATE, gpus=gpus)
-    together = packed_resources([some, some[:1]], execution, 1440, attempt)
-    alone = packed_resources([some[:1]], execution, 1440, attempt)
+    together = packed_resources([[some], [some[:1]]], execution, 1440, attempt)
+    alone = packed_resources([[some[:1]]], execution, 1440, attempt)
     assert together.memory_mb >= alone.memory_mb
     assert 1440 >= together.minutes >= alone.minutes
     assert together.minutes * 60 * RATE > sum(run.steps * run.step_flops for run in some) or (
         together.minutes == 1440
     )
-    later = packed_resources([some], execution, 1440, attempt + 1)
+    later = packed_resources([[some]], execution, 1440, attempt + 1)
     assert later.memory_mb >= together.memory_mb
     assert later.minutes >= together.minutes
 

@@ -132,6 +132,11 @@ class DegreeRun:
         return self.network, self.target, self.batch_size
 
     @property
+    def family(self) -> tuple[object, ...]:
+        """The same: product networks are not filled up to other shapes."""
+        return self.group
+
+    @property
     def examples(self) -> tuple[int, int]:
         """Runs of a group that agree in this see the same examples at the same step."""
         return self.seed, self.target_rank

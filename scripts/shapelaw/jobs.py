@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from shapelaw.cost import CostModel, Speed, run_seconds
-from shapelaw.runs import AnyRun, PackedRun, Run, in_packs
+from shapelaw.packs import filled_up, in_packs
+from shapelaw.runs import AnyRun, PackedRun, Run
 from shapelaw.sections import Execution
 
 Level = Literal["small", "medium", "large"]
@@ -25,6 +26,7 @@ _START_MINUTES = 5.0  # Snakemake, imports, compilation, the test set
 _MARGIN = 1.5  # of time
 _STEP_SECONDS_AT_LEAST = 0.005  # however small the network
 _PACKED_SHARES = (0.5, 0.05)  # of the speed of large products; on a GPU float32 has no tensor cores
+_PACKED_STEP_SECONDS = (0.0, 1.3e-3)  # 250 launches of 5 microseconds
 _START_MB = 2000.0  # of the host: Python, PyTorch, the token store's pages
 _GPU_START_MB = 8000.0  # the same of each GPU's process, with CUDA's libraries and a compiler at work
 _ACTIVATION_BYTES_AT_MOST = 4 * 2**30  # micro-batches keep a CPU below that
@@ -111,12 +113,12 @@ def _pack_name(pack: Sequence[AnyRun]) -> str:
     return hashlib.sha256("\n".join(run.key for run in pack).encode()).hexdigest()[:16]
 
 
-def model_packs(runs: Iterable[PackedRun], execution: Execution) -> dict[str, list[PackedRun]]:
-    """The runs of a study by the name of their job, which trains packs of one shape each, one after the other."""
-    packs = in_packs(runs, execution.models_per_pack)
+def model_packs(runs: Iterable[PackedRun], execution: Execution) -> dict[str, list[list[PackedRun]]]:
+    """The packs of a study by the name of their job, which trains some, one after the other."""
+    packs = in_packs(runs, execution.models_per_pack, execution.padding)
     n = execution.packs_per_job
-    jobs = [[run for pack in packs[i : i + n] for run in pack] for i in range(0, len(packs), n)]
-    return {_pack_name(job): job for job in jobs}
+    jobs = [packs[i : i + n] for i in range(0, len(packs), n)]
+    return {_pack_name([run for pack in job for run in pack]): job for job in jobs}
 
 
 def packed_speed(flops_per_second: float, gpus: int) -> float:
@@ -124,8 +126,13 @@ def packed_speed(flops_per_second: float, gpus: int) -> float:
     return _PACKED_SHARES[min(gpus, 1)] * flops_per_second
 
 
+def packed_step_seconds(gpus: int) -> float:
+    """The least that a step of a pack takes, however small: a GPU's launches; by estimate."""
+    return _PACKED_STEP_SECONDS[min(gpus, 1)]
+
+
 def packed_resources(
-    jobs: Iterable[Sequence[PackedRun]], execution: Execution, most_minutes: int, attempt: int
+    jobs: Iterable[Sequence[Sequence[PackedRun]]], execution: Execution, most_minutes: int, attempt: int
 ) -> JobResources:
     """What covers each of these jobs of packs; a further attempt asks for more of both."""
     gpus = execution.gpus
@@ -133,7 +140,7 @@ def packed_resources(
     longest, memory = 0.0, 0.0
     for job in jobs:
         minutes = 0.0
-        for pack in in_packs(job, execution.models_per_pack):
+        for pack in map(filled_up, job):
             step_seconds = max(sum(run.step_flops for run in pack) / rate, _STEP_SECONDS_AT_LEAST)
             minutes += max(run.steps for run in pack) * step_seconds / 60
             numbers = sum(run.memory_numbers for run in pack)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
 from shapelaw.errors import UserError
@@ -151,8 +151,15 @@ class MemorizationRun:
 
     @property
     def group(self) -> tuple[object, ...]:
-        """Runs that agree in this can be trained as one pack."""
+        """Runs that agree in this are of one shape and one kind."""
         return self.memorizer, self.task, self.context_type, self.batch, self.precision, self.last_batch
+
+    @property
+    def family(self) -> tuple[object, ...]:
+        """Runs that agree in this can be trained as one pack: their models filled up with zeros to a common shape."""
+        m = self.memorizer
+        head_dim = m.head_dim if m.logit_scale == "head_dim" else 1
+        return replace(m, heads=1, context=1, head_dim=head_dim), *self.group[1:]
 
     @property
     def digest(self) -> str:
@@ -211,6 +218,20 @@ def check_memorization_run(run: MemorizationRun) -> None:
     problems += schedule_problems(run.learning_rate, run.warmup)
     if problems:
         raise UserError("\n".join(problems))
+
+
+def common_shape(memorizers: Iterable[Memorizer]) -> Memorizer:
+    """What models of one `MemorizationRun.family` are filled up to: the most heads, context and head dimension.
+
+    Raises:
+        ValueError: they are of different families.
+    """
+    some = list(memorizers)
+    sizes = {name: max(getattr(m, name) for m in some) for name in ("heads", "context", "head_dim")}
+    largest = {replace(m, **sizes) for m in some}
+    if len(largest) > 1:
+        raise ValueError("the models of a pack are of one family")
+    return largest.pop()
 
 
 def beyond_theorem(sizes: Iterable[tuple[int, int]]) -> list[str]:

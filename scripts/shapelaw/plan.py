@@ -6,15 +6,17 @@ import csv
 import hashlib
 import os
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from shapelaw.config import degree_runs, memorization_runs, training_of
-from shapelaw.cost import Speed, read_cost_model, run_seconds
+from shapelaw.cost import CostModel, Speed, read_cost_model, run_seconds
 from shapelaw.errors import UserError
+from shapelaw.jobs import packed_speed, packed_step_seconds
+from shapelaw.packs import in_packs, pack_flops, pack_seconds
 from shapelaw.runs import AnyRun, Run
-from shapelaw.sections import MEMORIZATION_STUDIES, Config
+from shapelaw.sections import MEMORIZATION_STUDIES, Config, Execution
 from shapelaw.shapes import make_shape, shape_problems, with_attention_degree
 
 _LINGER_SECONDS = 120  # longer than the grace that clusters give a preempted job
@@ -63,7 +65,6 @@ def job_environment(root: Path, config: Config) -> dict[str, str]:
         "SCRIPTS": str(root / "scripts"),
         "LAUNCH": f"{root / 'scripts' / 'launch.py'} --processes {gpus}" if gpus > 1 else "",
         "CONFIG_HASH": hashlib.sha256(config.model_dump_json().encode()).hexdigest()[:16],
-        "MODELS_PER_PACK": str(config.execution.models_per_pack),
         "CHECKPOINT_MINUTES": str(config.execution.checkpoint_minutes),
         # a job whose workflow was killed goes on: the next workflow's job waits for it and takes its result
         "SLURM_OPTIONS": _slurm_options(os.environ),
@@ -119,6 +120,28 @@ def cost_of(runs: Collection[AnyRun], speed: Speed) -> Cost:
         float(sum(run.steps * run.step_flops for run in runs)),
         sum(run_seconds(run, speed) for run in runs) / 3600,
         sum(2 * 3 * 4 * run.params + 40 * run.history_rows for run in runs),
+    )
+
+
+def cost_line(study: str, runs: Sequence[AnyRun], execution: Execution, speed: Speed) -> str:
+    """What a study costs, for `snakemake plan`; `speed` is that of language models."""
+    packed = [run for run in runs if not isinstance(run, Run)]
+    rate = packed_speed(execution.flops_per_second, execution.gpus) if packed else speed
+    cost = cost_of(runs, rate)
+    flops, hours = f"{cost.flops:.2e} FLOPs", cost.hours
+    if isinstance(rate, CostModel):
+        by = f"by {execution.cost_model} (a run within a factor of {rate.factor:.2f}, typically)"
+    else:
+        by = f"at {rate:.1e} FLOP/s"
+        if packed:
+            packs = in_packs(packed, execution.models_per_pack, execution.padding)
+            least = packed_step_seconds(execution.gpus)
+            flops += f" ({sum(map(pack_flops, packs)):.2e} in {len(packs)} packs)"
+            hours = sum(pack_seconds(pack, rate, least) for pack in packs) / 3600
+            by += f" or {1000 * least:g} ms a step of a pack" if least else ""
+    return (
+        f"{study}: {cost.runs} runs, networks up to {cost.largest_params:,} parameters, {flops}, about "
+        f"{hours:.3g} hours of one device {by}, at most {cost.disk_bytes / 2**20:,.0f} MiB on disk"
     )
 
 

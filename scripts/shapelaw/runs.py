@@ -6,9 +6,9 @@ models (here) and memorizers (`shapelaw.memorizers`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from shapelaw import degrees, memorizers
 from shapelaw.degrees import DegreeRun, degree_run_from_dict
@@ -143,7 +143,6 @@ def run_from_dict(values: Mapping[str, Any]) -> Run:
 
 PackedRun = MemorizationRun | DegreeRun  # many of one shape are trained as one computation
 AnyRun = Run | PackedRun
-AnyPacked = TypeVar("AnyPacked", MemorizationRun, DegreeRun, PackedRun)
 
 
 def spec_to_dict(run: AnyRun) -> dict[str, Any]:
@@ -168,11 +167,3 @@ def packed_run_from_dict(values: Mapping[str, Any]) -> PackedRun:
         degrees.KIND: degree_run_from_dict,
     }
     return read[values["kind"]](values)
-
-
-def in_packs(runs: Iterable[AnyPacked], size: int) -> list[list[AnyPacked]]:
-    """The runs in packs of at most `size`, those of like length together: none waits alone for the longest."""
-    groups: dict[tuple[object, ...], list[AnyPacked]] = {}
-    for run in sorted(runs, key=lambda run: -run.steps):
-        groups.setdefault(run.group, []).append(run)
-    return [group[i : i + size] for group in groups.values() for i in range(0, len(group), size)]

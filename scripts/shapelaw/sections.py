@@ -135,6 +135,12 @@ class Execution(_Model):
     models_per_pack: Count = Field(
         4, description="memorizers that are trained as one computation (64 and more on a GPU)"
     )
+    padding: float = Field(
+        1.0,
+        ge=1,
+        description="times the operations that a study may spend on filling memorizers up to a common shape, for fewer "
+        "packs; pays on a GPU, where each step has its launches",
+    )
     packs_per_job: Count = Field(1, description="such computations that one job does, one after the other")
     job_hours: float = Field(24.0, gt=0, description="most that a cluster allows one job; longer runs resume")
     flops_per_second: float = Field(4e10, gt=0, description="sustained by one job, for `snakemake plan`")

@@ -10,7 +10,7 @@ from naive_memorizer import NaiveMemorizer
 from pack_without import WITHOUT
 from torch import Tensor
 
-from shapelaw.memorizers import Memorizer
+from shapelaw.memorizers import MemorizationRun, Memorizer
 from shapelaw.models.memorizer import (
     Parameters,
     forward,
@@ -21,6 +21,7 @@ from shapelaw.models.memorizer import (
 )
 from shapelaw.models.memorizer_gradients import per_example_gradients, shared_gradients
 from shapelaw.models.pack_gradients import losses
+from shapelaw.training.memorizer_pack import MemorizerPack
 
 shapes = st.builds(
     Memorizer,
@@ -151,3 +152,17 @@ def test_the_pack_without_an_idea_is_the_same_pack(name: str) -> None:
     expected_loss, expected = gradients(p, m, place, queries, contexts, labels)
     torch.testing.assert_close(loss, expected_loss, rtol=1e-11, atol=1e-11)
     torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", WITHOUT)
+def test_the_benchmark_steps_the_pack_without_an_idea(name: str) -> None:
+    m = Memorizer(heads=3, context=6, head_dim=4, width=8, value_dim=1, outputs=5, logit_scale="width")
+    run = MemorizationRun("benchmark", m, "classification", "shared", 40, 100, 0, batch_size=16)
+    packs = [
+        MemorizerPack([run, replace(run, seed=1)], torch.device("cpu"), compiled=False) for _ in range(2)
+    ]
+    packs[1]._gradients = WITHOUT[name]
+    for _ in range(20):
+        for pack in packs:
+            pack.step()
+    assert packs[1].take_losses([0, 1]) == pytest.approx(packs[0].take_losses([0, 1]), abs=1e-4)

@@ -3,6 +3,7 @@
 import json
 import subprocess
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 import yaml
@@ -11,6 +12,7 @@ from small import PYTHON, SCRIPTS
 from shapelaw.memorizers import MemorizationRun
 from shapelaw.runs import Run, spec_from_dict
 
+Kind = TypeVar("Kind", Run, MemorizationRun)
 GRID = {
     "scale": "gpu",
     "studies": ["depth_width", "memorization_head_dim"],
@@ -18,8 +20,20 @@ GRID = {
 }
 
 
-def written(folder: Path, *options: str, code: int = 0) -> tuple[list[list[Run | MemorizationRun]], str]:
+def written(folder: Path, *options: str, code: int = 0) -> tuple[list[list[Run]], str]:
     """The runs of each file, by name, and what was said."""
+    files, said = files_written(folder, *options, code=code)
+    return [[run_of(spec, Run) for spec in specs] for specs in files], said
+
+
+def run_of(spec: dict[str, Any], kind: type[Kind]) -> Kind:
+    run = spec_from_dict(spec)
+    assert isinstance(run, kind)
+    return run
+
+
+def files_written(folder: Path, *options: str, code: int = 0) -> tuple[list[list[Any]], str]:
+    """What each file has, by name, and what was said."""
     (folder / "config.yaml").write_text(yaml.safe_dump(GRID))
     command = [PYTHON, str(SCRIPTS / "write_specs.py"), "--config", str(folder / "config.yaml"), *options]
     done = subprocess.run(
@@ -27,8 +41,7 @@ def written(folder: Path, *options: str, code: int = 0) -> tuple[list[list[Run |
     )
     assert done.returncode == code, done.stderr
     files = sorted((folder / "specs").glob("*.json"))
-    runs = [[spec_from_dict(spec) for spec in json.loads(path.read_text())] for path in files]
-    return runs, done.stdout + done.stderr  # type: ignore[return-value]
+    return [json.loads(path.read_text()) for path in files], done.stdout + done.stderr
 
 
 def test_the_runs_near_the_expected_crossing_come_first(tmp_path: Path) -> None:
@@ -56,9 +69,12 @@ def test_hours_cut_the_grid_and_parts_share_it(tmp_path: Path) -> None:
 
 
 def test_memorizers_are_written_by_packs(tmp_path: Path) -> None:
-    packs, said = written(tmp_path, "--study", "memorization_head_dim")
+    """A pack a file; the scale fills them up to one shape."""
+    files, said = files_written(tmp_path, "--study", "memorization_head_dim")
+    packs = [[run_of(spec, MemorizationRun) for spec in pack] for jobs in files for pack in jobs]
     assert sum(map(len, packs)) == 36  # 12 dimensions, 3 numbers of examples
-    assert all(len({run.group for run in pack}) == 1 for pack in packs)  # type: ignore[union-attr]
+    assert len(files) == len(packs) < 12
+    assert all(len({run.family for run in pack}) == 1 for pack in packs)
     assert said.count("if none stops early") == len(packs)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from shapelaw.degrees import DegreeRun, ProductShape
-from shapelaw.runs import in_packs
+from shapelaw.packs import in_packs
 from shapelaw.training.degree_pack import DegreePack
 
 NETWORK = ProductShape((3, 3), 8, 4, 1)

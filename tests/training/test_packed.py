@@ -1,12 +1,13 @@
 """Packed training: every model goes the way that it would go alone, whatever the others do."""
 
+import copy
 import json
 import math
 import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,9 +21,10 @@ from small import PYTHON, SCRIPTS
 from shapelaw import records
 from shapelaw.errors import UserError
 from shapelaw.memorizers import MemorizationRun, Memorizer, check_memorization_run
-from shapelaw.models.memorizer import forward, initial_parameters, positions
+from shapelaw.models.memorizer import cut_down, filled_up, forward, initial_parameters, positions
 from shapelaw.models.pack_gradients import losses
-from shapelaw.runs import in_packs, spec_from_dict, spec_to_dict
+from shapelaw.packs import in_packs
+from shapelaw.runs import spec_from_dict, spec_to_dict
 from shapelaw.training import checkpoint, memorizer_pack
 from shapelaw.training.examples import NONE, draw_examples, example_order
 from shapelaw.training.memorizer_pack import MemorizerPack
@@ -90,6 +92,20 @@ def varied(run: MemorizationRun) -> list[MemorizationRun]:
     return [run, replace(run, seed=1, examples=40), replace(run, seed=2, steps=700, learning_rate=3e-3)]
 
 
+def of_other_shapes(run: MemorizationRun) -> list[MemorizationRun]:
+    """Models of one pack that differ in their shapes too; the first and the last are no larger in anything."""
+    m = run.memorizer
+    head_dim = m.head_dim if m.logit_scale == "head_dim" else 3
+    shapes = [
+        replace(m, context=2),
+        replace(m, heads=1, context=4),
+        replace(m, heads=4, head_dim=head_dim, context=3),
+        replace(m, heads=2, head_dim=head_dim, context=1),
+    ]
+    others = [run, *varied(run)]
+    return [replace(one, memorizer=shape) for one, shape in zip(others, shapes, strict=True)]
+
+
 def alone(run: MemorizationRun, steps: int) -> list[float]:
     """Training losses of one model by autograd and torch.optim.Adam, with nothing of the pack's machinery."""
     m, dtype = run.memorizer, getattr(torch, run.precision)
@@ -124,16 +140,26 @@ def losses_of(pack: MemorizerPack, steps: int) -> np.ndarray:
 
 @pytest.mark.parametrize("name", OPTIONS)
 @pytest.mark.parametrize(
-    ("precision", "steps", "tolerance"), [("float32", 200, 5e-6), ("float64", 1000, 1e-9)]
+    ("models", "precision", "steps", "tolerance"),
+    [
+        (varied, "float32", 200, 5e-6),
+        (varied, "float64", 1000, 1e-9),
+        (of_other_shapes, "float32", 200, 5e-6),
+        (of_other_shapes, "float64", 300, 1e-9),
+    ],
 )
 def test_a_packed_model_follows_the_path_of_the_same_model_alone(
-    name: str, precision: str, steps: int, tolerance: float
+    name: str,
+    models: Callable[[MemorizationRun], list[MemorizationRun]],
+    precision: str,
+    steps: int,
+    tolerance: float,
 ) -> None:
     runs = [
         replace(
             run, precision=precision, steps=2 * steps, learning_rate=run.learning_rate / 10
         )  # the paper's
-        for run in varied(OPTIONS[name])
+        for run in models(OPTIONS[name])
     ]
     packed = losses_of(MemorizerPack(runs, CPU, compiled=False), steps)
     for column, run in zip(packed.T, runs, strict=True):
@@ -157,6 +183,67 @@ def test_models_whose_contexts_fill_the_cache_go_one_after_the_other_and_the_sam
     in_turn.keep([0, 2])
     together.keep([0, 2])
     np.testing.assert_allclose(losses_of(in_turn, 20), losses_of(together, 20), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_what_models_are_filled_up_with_stays_zero(name: str) -> None:
+    runs = of_other_shapes(OPTIONS[name])
+    pack = MemorizerPack(runs, CPU, compiled=False)
+    losses_of(pack, 30)
+    for table in (pack.parameters, pack.first, pack.second):
+        for model, run in enumerate(runs):
+            mine = {name: value[model : model + 1] for name, value in table.items()}
+            again = filled_up(cut_down(mine, pack.memorizer, run.memorizer), run.memorizer, pack.memorizer)
+            assert all(torch.equal(again[name], value) for name, value in mine.items())
+
+
+def test_a_pack_takes_the_shape_of_the_models_that_are_left() -> None:
+    runs = [
+        replace(run, precision="float64", last_batch="short") for run in of_other_shapes(OPTIONS["numbers"])
+    ]
+    whole, fewer = MemorizerPack(runs, CPU, compiled=False), MemorizerPack(runs, CPU, compiled=False)
+    assert (whole.memorizer.heads, whole.memorizer.context, whole.memorizer.head_dim) == (4, 4, 4)
+    expected = losses_of(whole, 80)
+    losses_of(fewer, 50)
+    fewer.keep([1, 3])
+    assert (fewer.memorizer.heads, fewer.memorizer.context, fewer.memorizer.head_dim) == (2, 4, 4)
+    np.testing.assert_allclose(losses_of(fewer, 30), expected[50:, [1, 3]], rtol=0, atol=1e-12)
+    for place, model in enumerate([1, 3]):
+        assert fewer.evaluate(place).loss == pytest.approx(whole.evaluate(model).loss, abs=1e-12)
+        assert fewer.attention(place).shape == whole.attention(model).shape
+    fewer.keep([1])  # one that was filled up, alone now: nothing is filled up any more
+    assert fewer.memorizer == runs[3].memorizer
+
+
+@pytest.mark.parametrize("context_type", ["shared", "per_example"])
+def test_a_model_goes_on_in_a_pack_of_another_shape(context_type: str) -> None:
+    runs = [
+        replace(run, precision="float64", context_type=context_type)  # type: ignore[arg-type]
+        for run in of_other_shapes(RUN)
+    ]
+    together = MemorizerPack(runs, CPU, compiled=False)
+    losses_of(together, 30)
+    state = {name: copy.deepcopy(value) for name, value in together.state().items()}
+    expected = losses_of(together, 30)
+    for model, run in enumerate(runs):
+        by_itself = MemorizerPack([run], CPU, compiled=False)
+        assert by_itself.memorizer == run.memorizer
+        by_itself.load_model(0, state, model)
+        by_itself.take_losses([0])
+        np.testing.assert_allclose(losses_of(by_itself, 30)[:, 0], expected[:, model], rtol=0, atol=1e-12)
+        back = MemorizerPack(runs, CPU, compiled=False)  # and back into one that is filled up
+        back.load_model(model, by_itself.state(), 0)
+        for name, value in back.alone(model).items():
+            assert torch.equal(value, by_itself.parameters[name])
+
+
+@pytest.mark.skipif(not can_compile(CPU), reason="torch.compile needs a C++ compiler")
+@pytest.mark.parametrize("name", ["one value a head", "a context each, one value"])
+def test_a_compiled_step_of_a_pack_of_several_shapes_is_the_same(name: str) -> None:
+    run = OPTIONS.get(name, replace(RUN, context_type="per_example"))
+    runs = [replace(one, precision="float64") for one in of_other_shapes(run)]
+    compiled, plain = MemorizerPack(runs, CPU, compiled=True), MemorizerPack(runs, CPU, compiled=False)
+    np.testing.assert_allclose(losses_of(compiled, 60), losses_of(plain, 60), rtol=0, atol=1e-10)
 
 
 @pytest.mark.skipif(not can_compile(CPU), reason="torch.compile needs a C++ compiler")
@@ -259,7 +346,7 @@ def test_packs_have_one_shape_and_no_more_models_than_asked() -> None:
     assert sorted(run.key for pack in packs for run in pack) == sorted(run.key for run in runs)
     assert {len(pack) for pack in packs} == {1, 2}
     assert all(len({run.group for run in pack}) == 1 for pack in packs)
-    with pytest.raises(ValueError, match="one shape"):
+    with pytest.raises(ValueError, match="one family"):
         MemorizerPack([runs[0], runs[-1]], CPU, compiled=False)
 
 

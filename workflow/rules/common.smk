@@ -7,7 +7,6 @@ from functools import cache
 from snakemake.exceptions import WorkflowError
 
 from shapelaw.config import rank_grids
-from shapelaw.cost import CostModel
 from shapelaw.failures import failures
 from shapelaw.jobs import (
     LEVELS,
@@ -16,10 +15,9 @@ from shapelaw.jobs import (
     level_of,
     model_packs,
     packed_resources,
-    packed_speed,
     packs_of,
 )
-from shapelaw.plan import cost_of, speed_of
+from shapelaw.plan import cost_line, speed_of
 from shapelaw.rank_grids import asked_of
 from shapelaw.runs import run_to_dict
 from shapelaw.sections import PACKED_STUDIES, RANK_STUDY
@@ -41,9 +39,17 @@ PACKS = {
     study: packs_of(runs.values(), EXECUTION.runs_per_job, SPEED) for study, runs in LANGUAGE_RUNS.items()
 }
 LONGEST_PACK = max((len(pack) for packs in PACKS.values() for pack in packs.values()), default=1)
-PACKS |= {study: model_packs(runs.values(), EXECUTION) for study, runs in PACKED_RUNS.items()}
 PACK_NAMES = {
     (study, run.key): name for study, packs in PACKS.items() for name, pack in packs.items() for run in pack
+}
+# a job of packs that are one computation each
+PACKS |= {study: model_packs(runs.values(), EXECUTION) for study, runs in PACKED_RUNS.items()}
+PACK_NAMES |= {
+    (study, run.key): name
+    for study in PACKED_RUNS
+    for name, job in PACKS[study].items()
+    for pack in job
+    for run in pack
 }
 KEYS = {level: keys_pattern(LEVEL_RUNS[level]) for level in ("small", "medium")}
 KEYS["large"] = rf"(?!(?:{KEYS['small']}|{KEYS['medium']})/)[^/]+"  # a wrong key too, which is then told
@@ -109,8 +115,8 @@ def pack_resources(wildcards, attempt):
 @cache
 def packed_job_resources(attempt):
     """What a job of packs that are one computation each asks for: enough for the longest of all jobs."""
-    packs = [pack for study in PACKED_RUNS for pack in PACKS[study].values()]
-    return packed_resources(packs, EXECUTION, JOB_MINUTES, attempt)
+    jobs = [job for study in PACKED_RUNS for job in PACKS[study].values()]
+    return packed_resources(jobs, EXECUTION, JOB_MINUTES, attempt)
 
 
 def rank_minutes(wildcards, attempt):
@@ -120,7 +126,7 @@ def rank_minutes(wildcards, attempt):
 
 
 def pack_of(wildcards):
-    """The runs of a pack; a sentence when the config has no such pack."""
+    """The runs of a pack, or the packs of a job that trains some; a sentence when the config has none of that name."""
     packs = PACKS.get(wildcards.study, {})
     if wildcards.pack not in packs:
         raise WorkflowError(
@@ -196,20 +202,7 @@ def costs(wildcards):
             f"{RANK_STUDY}: {len(asked)} separation ranks, nothing trained, at most"
             f" {sum(one.seconds for one in asked) / 3600:.2g} hours of one core"
         )
-    for study, runs in RUNS.items():
-        speed = SPEED
-        if study in PACKED_RUNS:
-            speed = packed_speed(EXECUTION.flops_per_second, EXECUTION.gpus)
-        if isinstance(speed, CostModel):
-            by = f"by {EXECUTION.cost_model} (a run within a factor of {speed.factor:.2f}, typically)"
-        else:
-            by = f"at {speed:.1e} FLOP/s"
-        cost = cost_of(runs.values(), speed)
-        lines.append(
-            f"{study}: {cost.runs} runs, networks up to {cost.largest_params:,} parameters, {cost.flops:.2e} FLOPs,"
-            f" about {cost.hours:.3g} hours of one device {by}, at most"
-            f" {cost.disk_bytes / 2**20:,.0f} MiB on disk"
-        )
+    lines += [cost_line(study, list(runs.values()), EXECUTION, SPEED) for study, runs in RUNS.items()]
     return "\n".join(lines)
 
 

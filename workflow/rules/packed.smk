@@ -15,12 +15,12 @@ rule train_packed:
         mem_mb=lambda wildcards, attempt: packed_job_resources(attempt).memory_mb,
         runtime=lambda wildcards, attempt: packed_job_resources(attempt).minutes,
     params:
-        specs=lambda wildcards: json.dumps([run.to_dict() for run in pack_of(wildcards)]),
+        packs=lambda wildcards: json.dumps([[run.to_dict() for run in pack] for pack in pack_of(wildcards)]),
     message:
         "training pack {wildcards.pack} of {wildcards.study}"
     shell:
         "ln -sf {wildcards.pack}.attempts {log} && echo \"== $(date '+%F %T') on $(hostname)\" >> {log}"
-        " && exec python $SCRIPTS/train_packed.py --specs {params.specs:q} --models-per-pack $MODELS_PER_PACK"
+        " && exec python $SCRIPTS/train_packed.py --packs {params.packs:q}"
         " --checkpoints results/checkpoints/{wildcards.study} --out {output} --checkpoint-minutes $CHECKPOINT_MINUTES --wait-minutes $WAIT_MINUTES --threads {threads}"
         " --tag config_hash=$CONFIG_HASH $SLURM_OPTIONS >> {log} 2>&1"
 

@@ -51,6 +51,35 @@ def initial_parameters(m: Memorizer, seed: int, dtype: torch.dtype) -> Parameter
     return parameters
 
 
+def filled_up(p: Mapping[str, Tensor], m: Memorizer, to: Memorizer) -> Parameters:
+    """Parameters of some models [P, ...] of shape `m`, filled up with zeros to those of shape `to`.
+
+    A head of zeros, or a dimension of a head, adds nothing to an output, and its gradients are zero: it stays so.
+    """
+    larger = {name: p[name].new_zeros(len(p[name]), *shape) for name, shape in parameter_shapes(to).items()}
+    for own, filled in zip(_by_head(p, m), _by_head(larger, to), strict=True):
+        filled[tuple(slice(size) for size in own.shape)] = own
+    return larger
+
+
+def cut_down(p: Mapping[str, Tensor], m: Memorizer, to: Memorizer) -> Parameters:
+    """The inverse: parameters of shape `m` that were filled up from shape `to`."""
+    smaller = {name: p[name].new_empty(len(p[name]), *shape) for name, shape in parameter_shapes(to).items()}
+    for filled, own in zip(_by_head(p, m), _by_head(smaller, to), strict=True):
+        own.copy_(filled[tuple(slice(size) for size in own.shape)])
+    return smaller
+
+
+def _by_head(p: Mapping[str, Tensor], m: Memorizer) -> list[Tensor]:
+    """Views of all parameters with heads, and what is in a head, as dimensions of their own."""
+    sizes = {
+        "w_k": (m.width, m.heads, m.head_dim),
+        "w_v": (m.width, m.heads, m.values),
+        "w_o": (m.heads, m.values, m.width),
+    }
+    return [p[name].view(-1, *sizes.get(name, shape)) for name, shape in parameter_shapes(m).items()]
+
+
 def positions(m: Memorizer, dtype: torch.dtype) -> Tensor:
     """Sinusoidal positions [n + 1, d]: the query's first, then the context's."""
     position = torch.arange(m.context + 1, dtype=torch.float64)[:, None]
@@ -61,12 +90,18 @@ def positions(m: Memorizer, dtype: torch.dtype) -> Tensor:
 
 
 def forward(
-    p: Parameters, m: Memorizer, positions: Tensor, queries_PBd: Tensor, contexts: Tensor
+    p: Parameters,
+    m: Memorizer,
+    positions: Tensor,
+    queries_PBd: Tensor,
+    contexts: Tensor,
+    absent_Pn: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Outputs [P, B, c] and attention weights [P, B, H, n]; with `attend_to_query` [P, B, H, n + 1], the query first.
 
     Args:
         contexts: [P, n, d] shared by all examples, or [P, B, n, d].
+        absent_Pn: where a context has no token, as it is shorter than others of the pack; nothing when None.
     """
     models, examples, _ = queries_PBd.shape
     heads, values = m.heads, m.values
@@ -86,6 +121,8 @@ def forward(
         raw_PBHd = torch.matmul(u_PBHd, p["embedding"][:, None].transpose(2, 3))
         logits_PBHn = torch.matmul(raw_PBHd, contexts.transpose(2, 3))
         logits_PBHn = logits_PBHn + torch.matmul(u_PBHd, (bias_P1d + places_nd)[:, None].transpose(2, 3))
+    if absent_Pn is not None:
+        logits_PBHn = logits_PBHn.masked_fill(absent_Pn[:, None, None], -math.inf)
     if m.attend_to_query:
         own_PBH = torch.einsum("pbd,phdk,phek,pbe->pbh", q_PBd, p["w_q"], w_k_PHdk, q_PBd) * m.scale
         logits_PBHn = torch.cat([own_PBH[..., None], logits_PBHn], dim=-1)
@@ -113,8 +150,17 @@ def gradients(
     contexts: Tensor,
     labels_PB: Tensor,
     there_PB: Tensor | None = None,
+    absent_Pn: Tensor | None = None,
 ) -> tuple[Tensor, Parameters]:
-    """Each model's loss [P] and the gradients of all parameters, by autograd; see `losses` for `there_PB`."""
+    """Each model's loss [P] and the gradients of all parameters, by autograd.
+
+    Args:
+        there_PB: see `losses`.
+        absent_Pn: see `forward`.
+    """
     return gradients_through(
-        lambda leaves: forward(leaves, m, positions, queries_PBd, contexts)[0], p, labels_PB, there_PB
+        lambda leaves: forward(leaves, m, positions, queries_PBd, contexts, absent_Pn)[0],
+        p,
+        labels_PB,
+        there_PB,
     )

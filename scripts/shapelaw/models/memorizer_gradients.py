@@ -7,6 +7,7 @@ form, because the weighted mean of the values is the output itself. Suffixes as 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import torch
@@ -25,6 +26,7 @@ def shared_gradients(
     context_Pnd: Tensor,
     labels_PB: Tensor,
     there_PB: Tensor | None = None,
+    absent_Pn: Tensor | None = None,
 ) -> tuple[Tensor, Parameters]:
     """`gradients` for a shared context, written out: no product for the inputs, fewer passes over [P, B, H, n]."""
     models, examples, d = queries_PBd.shape
@@ -37,7 +39,9 @@ def shared_gradients(
     fold_PJd = torch.matmul(k_PHnk, w_q.transpose(2, 3)).view(models, heads * n, d) * m.scale  # J = H n
     raw_PJd = torch.bmm(fold_PJd, embedding.transpose(1, 2))
     offset_P1J = torch.bmm(fold_PJd, q_bias_Pd[:, :, None]).transpose(1, 2)
-    logits_PBJ = torch.baddbmm(offset_P1J, queries_PBd, raw_PJd.transpose(1, 2))
+    logits_PBJ = torch.baddbmm(
+        _without_absent(offset_P1J, heads, absent_Pn), queries_PBd, raw_PJd.transpose(1, 2)
+    )
     weights_PBHn = torch.softmax(logits_PBJ.view(models, examples, heads, n), dim=-1)
     if v == 1:
         v_P1Hn = torch.bmm(w_v.transpose(1, 2), c_Pnd.transpose(1, 2)).view(models, 1, heads, n)
@@ -98,6 +102,7 @@ def per_example_gradients(
     contexts_PBnd: Tensor,
     labels_PB: Tensor,
     there_PB: Tensor | None = None,
+    absent_Pn: Tensor | None = None,
 ) -> tuple[Tensor, Parameters]:
     """`gradients` for a context each and one value a head.
 
@@ -124,7 +129,8 @@ def per_example_gradients(
     m_PHdd, n_PHdn = query_PHdk @ key_PHdk.mT * m.scale, query_PHdk @ key0_PHnk.mT * m.scale
     b_PH1d, c_PH1n = query0_PH1k @ key_PHdk.mT * m.scale, query0_PH1k @ key0_PHnk.mT * m.scale
     seen_PBJ = torch.baddbmm(flat(b_PH1d), queries_PBd, flat(m_PHdd))  # J = H d
-    at_place_PBJ = torch.baddbmm(flat(c_PH1n), queries_PBd, flat(n_PHdn))  # J = H n
+    places_P1J = _without_absent(flat(c_PH1n), heads, absent_Pn)  # J = H n
+    at_place_PBJ = torch.baddbmm(places_P1J, queries_PBd, flat(n_PHdn))
     values_PHd, value0_PHn = torch.bmm(w_v.mT, embedding.mT), torch.bmm(w_v.mT, place_Pnd.mT)
     # two rows a head for each token: its logit and its value, in one pass over the tokens
     rows_PBHd = seen_PBJ.view(models, examples, heads, d)
@@ -161,6 +167,13 @@ def per_example_gradients(
     d_place_Pnd = torch.baddbmm(torch.bmm(d_key0_Pnj, w_k.mT), d_value0_PHn.mT, w_v.mT)
     g["embedding_bias"] = (w_q @ d_query0_PH1k.mT).sum((1, 3)) + d_place_Pnd.sum(1)
     return loss_P, {name: g[name] for name in parameter_shapes(m)}
+
+
+def _without_absent(offset_P1J: Tensor, heads: int, absent_Pn: Tensor | None) -> Tensor:
+    """What is added to the logits, J = H n, of no weight where a context has no token."""
+    if absent_Pn is None:
+        return offset_P1J
+    return offset_P1J.masked_fill(absent_Pn.repeat(1, heads)[:, None], -math.inf)
 
 
 def _read_out_gradients(

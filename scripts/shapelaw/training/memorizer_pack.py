@@ -1,21 +1,23 @@
-"""A pack of memorizers of one shape (Mahdavi et al. 2024, eqs. 1-6)."""
+"""A pack of memorizers (Mahdavi et al. 2024, eqs. 1-6), filled up with zeros to one shape where theirs are others."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
-from shapelaw.memorizers import SATURATED_WEIGHT, MemorizationRun, Memorizer
-from shapelaw.models.memorizer import forward, gradients, initial_parameters, positions
+from shapelaw.memorizers import SATURATED_WEIGHT, MemorizationRun, Memorizer, common_shape
+from shapelaw.models.memorizer import cut_down, filled_up, forward, gradients, initial_parameters, positions
 from shapelaw.models.memorizer_gradients import per_example_gradients, shared_gradients
 from shapelaw.models.pack_gradients import Parameters, losses
 from shapelaw.training.examples import NONE, draw_examples, example_order
-from shapelaw.training.packed import Evaluation, Pack
+from shapelaw.training.packed import Evaluation, Pack, Tensors
 
 ATTENTION = "attention.npz"
 BLOCK = 64  # steps whose order is drawn at once
@@ -29,53 +31,60 @@ class MemorizerPack(Pack[MemorizationRun]):
     """Memorizers under way, each with examples of its own.
 
     Args:
-        runs: of one `group`.
+        runs: of one `family`.
         device: where they are.
         compiled: run the gradients through torch.compile.
+
+    Attributes:
+        memorizer: the shape of the pack: the most heads, context and head dimension of its models.
     """
 
     def __init__(self, runs: Sequence[MemorizationRun], device: torch.device, compiled: bool) -> None:
-        self.memorizer = runs[0].memorizer
+        self.memorizer = common_shape(run.memorizer for run in runs)
         dtype: torch.dtype = getattr(torch, runs[0].precision)
-        every = [initial_parameters(self.memorizer, run.seed, dtype) for run in runs]
+        drawn_first = [initial_parameters(run.memorizer, run.seed, dtype) for run in runs]
+        every = [self._filled_up(run, first) for run, first in zip(runs, drawn_first, strict=True)]
         super().__init__(runs, every, device)
         self.positions = positions(self.memorizer, dtype).to(device)
         drawn = [draw_examples(run) for run in runs]
         self._queries = torch.cat([examples.queries for examples in drawn]).to(device)  # of all models
         self._labels = torch.cat([examples.labels for examples in drawn]).to(device)
-        contexts = [examples.contexts for examples in drawn]
+        n = self.memorizer.context
+        contexts = [pad(examples.contexts, (0, 0, 0, n - examples.contexts.shape[-2])) for examples in drawn]
         self._shared, self._short = runs[0].context_type == "shared", runs[0].last_batch == "short"
         self._contexts = (torch.stack(contexts) if self._shared else torch.cat(contexts)).to(device)
         sizes = torch.tensor([0, *(run.examples for run in runs)])
         self._begin = torch.cumsum(sizes, 0)[:-1].tolist()  # of each model's examples
         self._order: Iterator[Tensor] = iter(())
+        self._absent = self._absent_tokens()
         self._gradients = choose_gradients(self.memorizer, self._shared, compiled)
         a_batch = runs[0].batch * self._contexts[0].numel() * self._contexts.element_size()
         self._by_model = not self._shared and device.type == "cpu" and a_batch > CACHE_BYTES
 
     def gradients(self) -> tuple[Tensor, Parameters]:
         """Each model's loss [P] on its next batch, and the gradients of all parameters."""
-        at = self._next_order()
-        there_PB = None
+        at, masks = self._next_order(), {}
         if self._short:
-            there_PB = (at != NONE).to(self.positions.dtype)
+            masks["there_PB"] = (at != NONE).to(self.positions.dtype)
             at = at.clamp(min=0)
+        if self._absent is not None:
+            masks["absent_Pn"] = self._absent
         if not self._by_model:
-            return self._gradients_at(slice(None), at, there_PB)
-        found = []
-        for model in range(len(self.runs)):
-            one = slice(model, model + 1)
-            found.append(self._gradients_at(one, at[one], None if there_PB is None else there_PB[one]))
+            return self._gradients_at(slice(None), at, masks)
+        found = [self._gradients_at(slice(i, i + 1), at, masks) for i in range(len(self.runs))]
         gradients = {name: torch.cat([each[name] for _, each in found]) for name in self.parameters}
         return torch.cat([loss for loss, _ in found]), gradients
 
-    def _gradients_at(self, models: slice, at: Tensor, there_PB: Tensor | None) -> tuple[Tensor, Parameters]:
-        """`gradients` of some models by these rows of the examples' table: [P, B]."""
+    def _gradients_at(
+        self, models: slice, at: Tensor, masks: Mapping[str, Tensor]
+    ) -> tuple[Tensor, Parameters]:
+        """`gradients` of some models by their rows of the examples' table: [P, B]."""
         parameters = {name: table[models] for name, table in self.parameters.items()}
+        masks, at = {name: mask[models] for name, mask in masks.items()}, at[models]
         queries_PBd, labels_PB = _rows(self._queries, at), _rows(self._labels, at)
         contexts = self._contexts if self._shared else _rows(self._contexts, at)  # shared: of all models
         return self._gradients(
-            parameters, self.memorizer, self.positions, queries_PBd, contexts, labels_PB, there_PB
+            parameters, self.memorizer, self.positions, queries_PBd, contexts, labels_PB, **masks
         )
 
     def _next_order(self) -> Tensor:
@@ -91,12 +100,44 @@ class MemorizerPack(Pack[MemorizationRun]):
         return row
 
     def rearranged(self, models: Sequence[int] | None) -> None:
-        """Take only these models' examples, in the order of the steps that the models are at."""
+        """Take only these models' examples, in the order of the steps that the models are at, and their shape."""
         self._order = iter(())
-        if models is not None:
-            self._begin = [self._begin[model] for model in models]
-            if self._shared:
-                self._contexts = self._contexts[torch.tensor(list(models), device=self.device)]
+        if models is None:
+            return
+        self._begin = [self._begin[model] for model in models]
+        if self._shared:
+            self._contexts = self._contexts[torch.tensor(list(models), device=self.device)]
+        shape = common_shape(run.memorizer for run in self.runs)
+        if shape != self.memorizer:
+            for table in (self.parameters, self.first, self.second):
+                table.update(cut_down(table, self.memorizer, shape))
+            self.memorizer = shape
+            self.positions = self.positions[: shape.context + 1]
+            self._contexts = self._contexts[..., : shape.context, :].contiguous()
+        self._absent = self._absent_tokens()
+
+    def alone(self, model: int) -> Tensors:
+        """The parameters of a model in its own shape, as a pack of one."""
+        return cut_down(super().alone(model), self.memorizer, self.runs[model].memorizer)
+
+    def fitting(self, model: int, found: Tensors) -> Tensors:
+        """The tensors of a model from a pack whose models were perhaps filled up to another shape."""
+        heads, _, head_dim = found["w_q"].shape
+        run = self.runs[model]
+        there = replace(self.memorizer, heads=heads, head_dim=head_dim)
+        own = cut_down({name: value[None] for name, value in found.items()}, there, run.memorizer)
+        return self._filled_up(run, {name: value[0] for name, value in own.items()})
+
+    def _filled_up(self, run: MemorizationRun, own: Tensors) -> Tensors:
+        """A model's own tensors in the shape of the pack."""
+        filled = filled_up({name: value[None] for name, value in own.items()}, run.memorizer, self.memorizer)
+        return {name: value[0] for name, value in filled.items()}
+
+    def _absent_tokens(self) -> Tensor | None:
+        """[P, n], where a model's context has no token; None where all are of one length."""
+        lengths = torch.tensor([run.memorizer.context for run in self.runs])
+        absent_Pn = torch.arange(self.memorizer.context) >= lengths[:, None]
+        return absent_Pn.to(self.device) if absent_Pn.any() else None
 
     def attention(self, model: int) -> Tensor:
         """The attention weights of all examples of a model: [T, H, n]."""
@@ -115,13 +156,15 @@ class MemorizerPack(Pack[MemorizationRun]):
     def _parts(self, model: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Outputs, attention weights and labels of all examples of a model, `EVALUATED` at a time."""
         begin, end = self._begin[model], self._begin[model] + self.runs[model].examples
-        alone = self.alone(model)
+        alone, m = self.alone(model), self.runs[model].memorizer
         for start in range(begin, end, EVALUATED):
             rows = slice(start, min(start + EVALUATED, end))
             contexts = self._contexts[model] if self._shared else self._contexts[rows]
-            queries_1Td = self._queries[rows][None]
+            contexts_1 = contexts[None, ..., : m.context, :]
             with torch.no_grad():
-                outputs, weights = forward(alone, self.memorizer, self.positions, queries_1Td, contexts[None])
+                outputs, weights = forward(
+                    alone, m, self.positions[: m.context + 1], self._queries[rows][None], contexts_1
+                )
             yield outputs, weights, self._labels[rows][None]
 
     def is_done(self, model: int, found: Evaluation) -> bool:

@@ -39,7 +39,7 @@ def train_packs(
     A pack of the same runs goes on where it was. A run that a pack of others left unfinished goes on from there.
 
     Args:
-        packs: each of runs of one `group`.
+        packs: each of runs of one `family`.
         out: folder of the records.
         checkpoints: folder with one folder a run (its live and finished record) and the packs' own checkpoints.
 

@@ -1,4 +1,4 @@
-"""A pack: models of one shape, trained together as one batched computation.
+"""A pack: models of one family, trained together as one batched computation.
 
 Each model has its own parameters, data, Adam state, learning rate and end, and follows the path that it would follow
 alone. A model that is done leaves the pack.
@@ -40,7 +40,7 @@ class Pack(ABC, Generic[AnyPackedRun]):
     finished record without a loss; else it is a failure.
 
     Args:
-        runs: of one `group`.
+        runs: of one `family`.
         every: the first parameters of each model.
         device: where they are.
 
@@ -53,8 +53,8 @@ class Pack(ABC, Generic[AnyPackedRun]):
     may_diverge = False
 
     def __init__(self, runs: Sequence[AnyPackedRun], every: Sequence[Tensors], device: torch.device) -> None:
-        if len({run.group for run in runs}) != 1:
-            raise ValueError("the models of a pack have one shape and one kind of task")
+        if len({run.family for run in runs}) != 1:
+            raise ValueError("the models of a pack are of one family")
         self.runs, self.device = list(runs), device
         self.steps, self.step_number = [0] * len(runs), 0
         self.parameters = {name: torch.stack([p[name] for p in every]).to(device) for name in every[0]}
@@ -83,6 +83,10 @@ class Pack(ABC, Generic[AnyPackedRun]):
     def files(self, model: int) -> dict[str, bytes]:
         """What the record of a model that is done has beside the usual files, by name."""
         return {}
+
+    def fitting(self, model: int, found: Tensors) -> Tensors:
+        """The tensors of a model, from a `state`, in the shapes of this pack."""
+        return found
 
     def is_done(self, model: int, found: Evaluation) -> bool:
         """Whether a model ends here, after an evaluation."""
@@ -168,10 +172,11 @@ class Pack(ABC, Generic[AnyPackedRun]):
         self.step_number = state["step_number"]
 
     def load_model(self, model: int, state: Mapping[str, Any], place: int) -> None:
-        """Let one model go on from where it stands in the `state` of any pack with models of its shape."""
+        """Let one model go on from where it stands in the `state` of any pack with models of its family."""
         for kind in ("parameters", "first", "second"):
-            for name, values in getattr(self, kind).items():
-                values[model].copy_(state[kind][name][place])
+            there = {name: values[place] for name, values in state[kind].items()}
+            for name, values in self.fitting(model, there).items():
+                getattr(self, kind)[name][model].copy_(values)
         self.loss_sum_P[model] = state["loss_sum"][place]
         self.summed_P[model] = state["summed"][place]
         self.steps[model] = state["steps"][place]

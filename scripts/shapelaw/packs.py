@@ -1,0 +1,73 @@
+"""Which runs are trained together as one computation, and what that costs."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import combinations, count
+from typing import TypeVar
+
+from shapelaw.memorizers import MemorizationRun, common_shape
+from shapelaw.runs import PackedRun
+
+AnyPacked = TypeVar("AnyPacked", bound=PackedRun)
+
+
+def in_packs(runs: Iterable[AnyPacked], size: int, padding: float = 1.0) -> list[list[AnyPacked]]:
+    """The runs in packs of at most `size`, those of like length together: none waits alone for the longest.
+
+    A pack has one shape. With `padding` above 1 memorizers of other heads, context lengths or head dimensions are
+    filled up with zeros to share one, as long as all packs together do at most `padding` times the operations of
+    their models alone. Where each step has a price of its own (a GPU's launches), fewer packs are faster.
+    """
+    groups: dict[tuple[object, ...], list[AnyPacked]] = {}
+    for run in sorted(runs, key=lambda run: -run.steps):
+        groups.setdefault(run.group, []).append(run)
+    packs = [group[i : i + size] for group in groups.values() for i in range(0, len(group), size)]
+    return packs if padding <= 1 else _joined(packs, size, padding)
+
+
+def filled_up(pack: Sequence[PackedRun]) -> list[PackedRun]:
+    """The runs as the pack trains them: with models of one shape; for their operations and their memory."""
+    memorizers = [run for run in pack if isinstance(run, MemorizationRun)]
+    if len(memorizers) < len(pack):
+        return list(pack)
+    shape = common_shape(run.memorizer for run in memorizers)
+    return [replace(run, memorizer=shape) for run in memorizers]
+
+
+def pack_flops(pack: Sequence[PackedRun]) -> int:
+    """Operations of the matrix products of all steps of a pack, if each model leaves when it is done and none early."""
+    return sum(run.steps * run.step_flops for run in filled_up(pack))
+
+
+def pack_seconds(pack: Sequence[PackedRun], rate: float, step_seconds: float) -> float:
+    """Seconds of a pack at `rate` FLOP/s, or by its number of steps where none takes less than `step_seconds`."""
+    return max(pack_flops(pack) / rate, max(run.steps for run in pack) * step_seconds)
+
+
+def _joined(packs: Iterable[list[AnyPacked]], size: int, padding: float) -> list[list[AnyPacked]]:
+    """Join packs while the budget lasts, those first that add the fewest operations for each step that they save."""
+    found = dict(enumerate(packs))
+    new = count(len(found))
+    left = (padding - 1) * sum(map(pack_flops, found.values()))
+    offers: list[tuple[float, int, int, int]] = []  # added a step saved, added, the places of both
+
+    def offer(one: int, other: int) -> None:
+        a, b = found[one], found[other]
+        if a[0].family == b[0].family and len(a) + len(b) <= size:
+            added = pack_flops([*a, *b]) - pack_flops(a) - pack_flops(b)
+            heapq.heappush(offers, (added / min(a[0].steps, b[0].steps), added, one, other))
+
+    for one, other in combinations(found, 2):
+        offer(one, other)
+    while offers:
+        _, added, one, other = heapq.heappop(offers)
+        if one in found and other in found and added <= left:
+            left -= added
+            both, place = [*found.pop(one), *found.pop(other)], next(new)
+            found[place] = sorted(both, key=lambda run: -run.steps)
+            for third in found.keys() - {place}:
+                offer(third, place)
+    return sorted(found.values(), key=lambda pack: -pack[0].steps)
