@@ -52,6 +52,8 @@ def main() -> int:
         runs = _runs(arguments)
         if arguments.pack < 1:
             raise UserError(f"--pack is {arguments.pack}; it must be at least 1.")
+        if not arguments.padding >= 1:
+            raise UserError(f"--padding is {arguments.padding:g}; it must be at least 1.")
         execution = Execution(
             arguments.device,
             arguments.threads,
@@ -60,11 +62,11 @@ def main() -> int:
         )
         folders = (arguments.out / RUNS / STUDY, arguments.out / CHECKPOINTS / STUDY)
         _refuse_other_records(runs, folders[0])
-        packs = in_packs(runs, arguments.pack)
+        packs = in_packs(runs, arguments.pack, arguments.padding)
 
         def announced() -> Iterator[list[MemorizationRun]]:
             for number, pack in enumerate(packs, start=1):
-                say(f"pack {number} of {len(packs)}: {len(pack)} models like {pack[0].key}")
+                say(f"pack {number} of {len(packs)}: {len(pack)} models, such as {pack[0].key}")
                 yield pack
 
         outcomes = train_packs(announced(), *folders, execution)
@@ -208,6 +210,13 @@ def _parser() -> argparse.ArgumentParser:
     add("--precision", choices=("float32", "float64"), default="float32")
     add("--out", type=Path, required=True, metavar="DIR")
     add("--pack", type=int, default=4, help="models trained together (default 4; on a GPU 64 and more)")
+    add(
+        "--padding",
+        type=float,
+        default=1.0,
+        help="times the operations that may go into filling models of a pack up to one shape, for fewer packs "
+        "(default 1: packs of one shape; on a GPU 1.5)",
+    )
     add("--device", default="auto", help="auto (a GPU if there is one), cpu, cuda or cuda:N")
     add("--threads", type=int, default=1, help="CPU threads (default 1)")
     add(

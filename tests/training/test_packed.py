@@ -485,19 +485,11 @@ def newest(folder: Path) -> int:
 
 
 def test_killed_again_and_again_it_ends_with_the_same_histories(tmp_path: Path) -> None:
+    """A pack of two shapes."""
     options = ["--heads", "2,3", "--examples", "60,90", "--context", "6", "--head-dim", "4", "--width", "16"]
-    options += [
-        "--value-dim",
-        "1",
-        "--steps",
-        "6000",
-        "--evaluate-every",
-        "200",
-        "--seeds",
-        "2",
-        "--no-compile",
-    ]
-    options += ["--checkpoint-minutes", "0.002", "--batch-size", "32", "--to-the-end", "--pack", "8"]
+    options += ["--value-dim", "1", "--steps", "6000", "--evaluate-every", "200", "--seeds", "2"]
+    options += ["--checkpoint-minutes", "0.002", "--batch-size", "32", "--to-the-end", "--no-compile"]
+    options += ["--pack", "8", "--padding", "1.3"]
 
     def command(out: Path) -> list[str]:
         return [PYTHON, str(SCRIPTS / "train_memorization.py"), *options, "--out", str(out)]
@@ -513,6 +505,7 @@ def test_killed_again_and_again_it_ends_with_the_same_histories(tmp_path: Path) 
         process.send_signal(number)
         process.communicate()
         codes.append(process.returncode)
+    assert len(list((tmp_path / "killed").glob("checkpoints/*/pack-*"))) == 1
     assert codes == [-signal.SIGKILL, 128 + signal.SIGTERM, -signal.SIGKILL, 128 + signal.SIGUSR1]
     subprocess.run(command(tmp_path / "killed"), check=True, capture_output=True)
     undisturbed = sorted((tmp_path / "undisturbed").glob("runs/*/*/history.parquet"))
