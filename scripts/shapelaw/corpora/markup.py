@@ -7,26 +7,9 @@ import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable
 from html.parser import HTMLParser
 
-_HTML_BLOCKS = (
-    "p",
-    "div",
-    "h1",
-    "h2",
-    "h3",
-    "h4",
-    "h5",
-    "h6",
-    "blockquote",
-    "li",
-    "ol",
-    "ul",
-    "dt",
-    "dd",
-    "hr",
-    "center",
-)
+_HTML_BLOCKS = ("p", "div", "blockquote", "center", "hr", "li", "ol", "ul", "dt", "dd", "table", "tr", "td")
 _OSIS_BLOCKS = ("div", "title", "chapter", "lg", "list", "item")
-_BLOCKS = frozenset((*_HTML_BLOCKS, "table", "tr", "td", "th", *_OSIS_BLOCKS))
+_BLOCKS = frozenset((*_HTML_BLOCKS, *(f"h{level}" for level in range(1, 7)), *_OSIS_BLOCKS))
 _LINES = frozenset(("br", "l"))
 _PARAGRAPH, _LINE = "\f", "\v"  # in the text itself they are white space like any other
 # control characters, soft hyphens and byte order marks

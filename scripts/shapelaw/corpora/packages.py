@@ -24,15 +24,14 @@ from shapelaw.errors import UserError
 Client = Literal["pip", "npm", "apt-get"]
 _AR_MAGIC = b"!<arch>\n"
 _AR_HEADER_BYTES = 60
-# pip asks a source package for its metadata, which would run its setup.py. This stands in for setuptools, and tells pip
-# what the package's PKG-INFO says.
+# pip asks a source package for its metadata, which would run its setup.py. This stands in for setuptools then.
 _NO_SETUPTOOLS = """
 import pathlib, sys
 
 def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
-    folder = pathlib.Path(metadata_directory, "unread.dist-info")
+    folder = pathlib.Path(metadata_directory, "{folder}")
     folder.mkdir()
-    (folder / "METADATA").write_bytes(pathlib.Path("PKG-INFO").read_bytes())
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\\nName: {name}\\nVersion: {version}\\n")
     return folder.name
 
 __legacy__ = sys.modules[__name__]
@@ -137,9 +136,7 @@ def _download(package: Package, folder: Path) -> Path:
             ]
             command += [*package.options, asked]
             if not package.filename.endswith(".whl"):
-                backend = folder / "backend" / "setuptools" / "build_meta.py"
-                backend.parent.mkdir(parents=True)
-                backend.write_text(_NO_SETUPTOOLS)
+                _write_stand_in(package, folder / "backend" / "setuptools")
                 environment["PYTHONPATH"] = str(folder.resolve() / "backend")
                 command += ["--use-pep517", "--no-build-isolation", f"--no-binary={package.name}"]
         case "npm":
@@ -165,3 +162,14 @@ def _download(package: Package, folder: Path) -> Path:
             f"{folder.parent}, {package.instead}."
         )
     return path
+
+
+def _write_stand_in(package: Package, folder: Path) -> None:
+    """Write a `setuptools` that knows the name and version of one package."""
+    name = package.name.replace("-", "_")
+    code = _NO_SETUPTOOLS.format(
+        folder=f"{name}-{package.version}.dist-info", name=package.name, version=package.version
+    )
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").touch()  # or one that is installed would come first
+    (folder / "build_meta.py").write_text(code)
