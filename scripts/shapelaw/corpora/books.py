@@ -57,7 +57,8 @@ _FAQ_PAGES = re.compile(
     r"sec[A-J](int|\d+)|intro|10years|vol[12]intro|append(11|12|139|1310|1311|2|3[1-5]|4[1-6])"
 )
 _FAQ_BODY, _FAQ_END, _FAQ_HEADING = '<div class="content clear-block">', '<div id="book-navigation', "<h2"
-_LEAST_REPEATED = 100  # characters of a paragraph; shorter ones may well be said twice
+_SENTENCE_END = re.compile(r"(?<=[.?!\"\]]) ")
+_LONG_SENTENCE = 50  # characters; shorter ones may well be said twice
 _PSALM = re.compile(r'<chapter n="(\d+)" osisID="Ps\.\d+" sID=')
 _CODE_PAGE = {
     code: bytes([code]).decode("cp437") for code in range(0x80, 0xA0)
@@ -95,7 +96,7 @@ def read_speeches(cache: Path) -> Iterator[Document]:
 def read_faq(cache: Path) -> Iterator[Document]:
     """The sections of An Anarchist FAQ, version 15.3 (10 MB, GPL-2): each page is cut before its second headings.
 
-    A paragraph that an earlier section has is left out.
+    A paragraph is left out where earlier ones have half of its sentences or more.
 
     Raises:
         UserError: the package can't be downloaded into `cache`, or is not the one that was expected.
@@ -136,10 +137,9 @@ def read_treasury(cache: Path) -> Iterator[Document]:
 
 
 def _is_repeated(paragraph: str, known: set[int]) -> bool:
-    if len(paragraph) < _LEAST_REPEATED:
-        return False
-    digest = document_hash(paragraph.encode())
-    if digest in known:
-        return True
-    known.add(digest)
-    return False
+    """Whether half of the sentences of a paragraph or more are known, of those that are long; learns them all."""
+    long = [sentence for sentence in _SENTENCE_END.split(paragraph) if len(sentence) >= _LONG_SENTENCE]
+    hashes = [document_hash(sentence.encode()) for sentence in long]
+    repeated = sum(one in known for one in hashes)
+    known.update(hashes)
+    return 0 < len(hashes) <= 2 * repeated
