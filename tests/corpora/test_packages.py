@@ -75,7 +75,7 @@ def put_client(folder: Path, name: str, commands: str) -> None:
 @pytest.mark.parametrize(
     ("client", "filename", "asked"),
     [
-        ("npm", "made-1.0.tgz", "pack --silent --ignore-scripts made@1.0"),
+        ("npm", "made-1.0.tgz", "pack --loglevel=error --ignore-scripts made@1.0"),
         ("apt-get", "made_1.0_all.deb", "download --quiet made=1.0"),
     ],
 )
@@ -110,6 +110,9 @@ def test_a_client_that_is_missing_or_fails_is_one_sentence(
         fetch(package, cache)
     put_client(clients, client, "echo warning >&2; echo no such version >&2; exit 100")
     with pytest.raises(UserError, match=rf"{client} could not download .* \(no such version\); {put}"):
+        fetch(package, cache)
+    put_client(clients, client, "echo E: no such version >&2; echo a log is there >&2; exit 1")
+    with pytest.raises(UserError, match=rf"\(E: no such version\); {put}"):
         fetch(package, cache)
     put_client(clients, client, "exit 0")
     with pytest.raises(UserError, match=rf"\(no file {filename}\); {put}"):

