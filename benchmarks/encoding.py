@@ -35,7 +35,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
 from shapelaw.corpora.documents import SPLITS, read_texts, write_documents
 from shapelaw.corpora.encoding import make_encoder
-from shapelaw.corpora.sources import Wiki, read_source
+from shapelaw.corpora.sources import Packaged, read_source
 from shapelaw.corpora.token_store import token_dtype
 from shapelaw.corpora.tokenizer import end_of_text_id, train_tokenizer
 
@@ -103,7 +103,7 @@ def corpus(documents: Path | None) -> list[str]:
         return [text for split in SPLITS for text in read_texts(documents, split)]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "documents.parquet"
-        write_documents([read_source(Wiki(), DOWNLOADS)], path)
+        write_documents([read_source(Packaged("wiki"), DOWNLOADS)], path)
         return corpus(path)
 
 

