@@ -186,7 +186,10 @@ def windows(store: TokenStore, context_length: int) -> NDArray[Any]:
             f"The token store {store.path} has {len(store.tokens):,} tokens, fewer than one window of "
             f"{context_length:,} + 1; use a larger corpus or a smaller context_length."
         )
-    return np.lib.stride_tricks.sliding_window_view(store.tokens, context_length + 1)
+    tokens = store.tokens
+    shape = (len(tokens) - context_length, context_length + 1)
+    # numpy's sliding_window_view does the same in Python, which takes as long as to copy a batch
+    return np.ndarray(shape, tokens.dtype, buffer=tokens, strides=2 * tokens.strides)
 
 
 def gather_windows(
