@@ -145,7 +145,7 @@ def losses_of(pack: MemorizerPack, steps: int) -> np.ndarray:
         (varied, "float32", 200, 5e-6),
         (varied, "float64", 1000, 1e-9),
         (of_other_shapes, "float32", 200, 5e-6),
-        (of_other_shapes, "float64", 300, 1e-9),
+        (of_other_shapes, "float64", 150, 1e-9),
     ],
 )
 def test_a_packed_model_follows_the_path_of_the_same_model_alone(
@@ -238,10 +238,8 @@ def test_a_model_goes_on_in_a_pack_of_another_shape(context_type: str) -> None:
 
 
 @pytest.mark.skipif(not can_compile(CPU), reason="torch.compile needs a C++ compiler")
-@pytest.mark.parametrize("name", ["one value a head", "a context each, one value"])
-def test_a_compiled_step_of_a_pack_of_several_shapes_is_the_same(name: str) -> None:
-    run = OPTIONS.get(name, replace(RUN, context_type="per_example"))
-    runs = [replace(one, precision="float64") for one in of_other_shapes(run)]
+def test_a_compiled_step_of_a_pack_of_several_shapes_is_the_same() -> None:
+    runs = [replace(run, precision="float64") for run in of_other_shapes(RUN)]
     compiled, plain = MemorizerPack(runs, CPU, compiled=True), MemorizerPack(runs, CPU, compiled=False)
     np.testing.assert_allclose(losses_of(compiled, 60), losses_of(plain, 60), rtol=0, atol=1e-10)
 
