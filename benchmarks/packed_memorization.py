@@ -209,10 +209,11 @@ def main() -> None:
 
 def several_shapes(device: torch.device, models: int, rounds: int) -> str:
     """A row: milliseconds of a step of so many models of each of `SEVERAL` heads, in packs apart and in one pack."""
-    runs = {heads: [run_of(heads, 64, 2000, SHARED, seed) for seed in range(models)] for heads in SEVERAL}
+    packs = [[run_of(heads, 64, 2000, SHARED, seed) for seed in range(models)] for heads in SEVERAL]
+    runs = [run for pack in packs for run in pack]
     compiled = can_compile(device)
-    apart = [packed(pack, device, compiled) for pack in runs.values()]
-    together = packed([run for pack in runs.values() for run in pack], device, compiled)
+    apart = [packed(pack, device, compiled) for pack in packs]
+    together = packed(runs, device, compiled)
     for step in [*apart, together]:
         for _ in range(3):
             step()
@@ -220,8 +221,7 @@ def several_shapes(device: torch.device, models: int, rounds: int) -> str:
         (sum(seconds_of(step, device) for step in apart), seconds_of(together, device)) for _ in range(rounds)
     ]
     one, other = (list(column) for column in zip(*times, strict=True))
-    alone = sum(run.step_flops for pack in runs.values() for run in pack)
-    filled = sum(run.step_flops for run in filled_up([run for pack in runs.values() for run in pack]))
+    alone, filled = (sum(run.step_flops for run in some) for some in (runs, filled_up(runs)))
     return (
         f"| {models} | {1000 * statistics.median(one):.2f} | {1000 * statistics.median(other):.2f} | "
         f"{ratio(one, other):.2f} | {filled / alone:.2f} |"

@@ -60,9 +60,8 @@ _FAQ_BODY, _FAQ_END, _FAQ_HEADING = '<div class="content clear-block">', '<div i
 _SENTENCE_END = re.compile(r"(?<=[.?!\"\]]) ")
 _LONG_SENTENCE = 50  # characters; shorter ones may well be said twice
 _PSALM = re.compile(r'<chapter n="(\d+)" osisID="Ps\.\d+" sID=')
-_CODE_PAGE = {
-    code: bytes([code]).decode("cp437") for code in range(0x80, 0xA0)
-}  # of some letters with accents
+# some letters with accents are still bytes of that code page
+_CODE_PAGE = {code: bytes([code]).decode("cp437") for code in range(0x80, 0xA0)}
 
 
 def read_bible(cache: Path) -> Iterator[Document]:

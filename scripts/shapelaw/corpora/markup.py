@@ -13,9 +13,7 @@ _BLOCKS = frozenset((*_HTML_BLOCKS, *(f"h{level}" for level in range(1, 7)), *_O
 _LINES = frozenset(("br", "l"))
 _PARAGRAPH, _LINE = "\f", "\v"  # in the text itself they are white space like any other
 # control characters, soft hyphens and byte order marks
-_UNSEEN = dict.fromkeys(
-    (*range(9), *range(14, 32), *range(0x7F, 0xA0), 0xAD, 0xFEFF)
-)  # control characters, soft hyphens
+_UNSEEN = dict.fromkeys((*range(9), *range(14, 32), *range(0x7F, 0xA0), 0xAD, 0xFEFF))
 
 
 def paragraphs_of_html(html: str) -> list[str]:
