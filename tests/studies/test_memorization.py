@@ -11,6 +11,7 @@ from small import PYTHON, REPOSITORY, SCRIPTS
 
 from shapelaw.errors import UserError
 from shapelaw.fits.capacity import CapacityStatus
+from shapelaw.fits.inputs import read_table
 from shapelaw.fits.line import FitStatus
 from shapelaw.fits.memorized import check_memorization_runs
 from shapelaw.fits.plateau import KneeStatus
@@ -63,6 +64,18 @@ def test_the_papers_findings_are_recovered_along_heads(heads):
     comparison = tables.comparison_table(heads)
     assert set(comparison["agrees"]) == {"yes"}
     assert (comparison["quantity"] == "R² of the linear part").sum() == 4
+    assert (comparison["quantity"] == "R² up to what is memorized perfectly").sum() == 4
+
+
+def test_our_runs_of_figure_2a_are_lines_up_to_what_is_memorized_perfectly():
+    runs = read_table(REPOSITORY / "docs" / "results" / "laptop_memorization_heads.parquet")
+    comparison = tables.comparison_table(study_of(runs, HEADS)).set_index("quantity")
+    found = comparison.loc["R² up to what is memorized perfectly"]
+    assert len(found) == 4
+    assert (found["agrees"] == "yes").all()
+    assert found["ours"].min() == pytest.approx(0.982, abs=5e-4)
+    up_to_09 = comparison.loc["R² of the linear part", "ours"]
+    assert up_to_09.min() == pytest.approx(0.969, abs=5e-4)
 
 
 def test_the_points_say_which_of_them_the_line_has(heads):

@@ -23,6 +23,8 @@ OPTIONS = ("logit_scale", "attend_to_query", "last_batch")
 LABEL_VARIANCE = 1.0 / 12.0
 # from this share on a point counts as saturated; see `linear_part`
 SATURATED = 0.9
+# from this share on there is nothing left to memorize, so that one more head can't show
+PERFECT = 0.999
 # from this share on everything counts as memorized: the level of a capacity
 MEMORIZED = 0.99
 # shares closer than this are equal but for rounding

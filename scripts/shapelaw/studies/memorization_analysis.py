@@ -22,6 +22,7 @@ from shapelaw.fits.linear_part import LinearPart, linear_part
 from shapelaw.fits.memorized import (
     CLASSIFICATION,
     MEMORIZED,
+    PERFECT,
     SATURATED,
     MemorizationCurve,
     memorization_curves,
@@ -33,7 +34,7 @@ from shapelaw.theory.memorization import memorizable_examples
 HEADS, CONTEXT, HEAD_DIM = "memorization_heads", "memorization_context", "memorization_head_dim"
 ALONG = {HEADS: "heads", CONTEXT: "context", HEAD_DIM: "head_dim"}
 SYMBOLS = {"heads": "H", "context": "n", "head_dim": "d_h", "examples": "T"}
-OTHER_RULES = (0.8, SATURATED, 0.95)  # shares above which a point is saturated
+OTHER_RULES = (0.8, SATURATED, 0.95, PERFECT)  # shares above which a point is saturated
 FLOORS = (0.0, 0.03)  # below which it is mostly guessed: of 100 classes one in a hundred is right by chance
 _REFERENCE = Path(__file__).resolve().parents[3] / "workflow" / "reference"
 

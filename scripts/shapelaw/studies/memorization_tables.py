@@ -11,7 +11,13 @@ import pandas as pd
 from shapelaw.fits.isotonic import Monotony
 from shapelaw.fits.line import FitStatus
 from shapelaw.fits.linear_part import LinearPart
-from shapelaw.fits.memorized import REGRESSION, MemorizationCurve, mean_squared_error, standard_errors
+from shapelaw.fits.memorized import (
+    PERFECT,
+    REGRESSION,
+    MemorizationCurve,
+    mean_squared_error,
+    standard_errors,
+)
 from shapelaw.studies.memorization_analysis import (
     SYMBOLS,
     Analysis,
@@ -190,16 +196,24 @@ def _line_rows(one: CurveAnalysis) -> list[tuple[Any, ...]]:
         one.curve.setting,
         published()["linear_in_heads_r_squared_at_least"],
     )
+    wider = one.other_rules[PERFECT, 0.0].line
     found = line_row(one, one.linear)
     per_head, err, theory = (
         found[name] for name in ("examples_per_head", "examples_per_head_err", "theory_per_head")
     )
-    note = f"{line.n_points} points" if line.usable else f"{line.status}: {line.message}"
+    note, wider_note = (
+        f"{each.n_points} points" if each.usable else f"{each.status}: {each.message}"
+        for each in (line, wider)
+    )
     enough = line.usable and per_head + 2 * err >= theory
     return [
         (
             "R² of the linear part", setting, line.r_squared, math.nan, f">= {least}",
             _says(line.usable, line.r_squared >= least), note,
+        ),
+        (
+            "R² up to what is memorized perfectly", setting, wider.r_squared, math.nan, f">= {least}",
+            _says(wider.usable, wider.r_squared >= least), wider_note,
         ),
         (
             "examples memorized per head", setting, per_head, err, f"theory guarantees {theory}",
