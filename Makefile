@@ -12,6 +12,8 @@ SCALE ?= demo
 VENV := .venv
 BIN := $(VENV)/bin
 export MLFLOW_DISABLE_TELEMETRY := true
+# hundreds of processes start: Python keeps what it compiled, also where a container's environment says not to
+unexport PYTHONDONTWRITEBYTECODE
 READY := $(VENV)/installed-$(shell cksum < envs/requirements.lock | cut -d' ' -f1)
 
 .PHONY: env demo test test-slurm ui lint report lock
