@@ -45,7 +45,7 @@ def our_step(shape: Shape, ids: torch.Tensor) -> Callable[[], object]:
     parts = parts_of(shape, ids)
 
     def step() -> None:
-        optimizer.zero_grad(set_to_none=True)
+        optimizer.zero_grad()
         for part in parts:
             (model(part[:, :-1], part[:, 1:]) / len(parts)).backward()
         optimizer.step()

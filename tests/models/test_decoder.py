@@ -130,10 +130,10 @@ def test_initialisation_is_a_function_of_the_seed() -> None:
 
 def test_only_matrices_decay() -> None:
     model = Decoder(make_shape(2, 8, 2, 11, 6))
-    decayed, free = parameter_groups(model, 0.1)
-    assert (decayed["weight_decay"], free["weight_decay"]) == (0.1, 0.0)
-    assert len(decayed["params"]) == 3 + 2 * 4
-    assert sum(p.numel() for g in (decayed, free) for p in g["params"]) == model.shape.params
+    (decayed, decay), (free, none) = parameter_groups(model, 0.1)
+    assert (decay, none) == (0.1, 0.0)
+    assert len(decayed) == 3 + 2 * 4
+    assert sum(p.numel() for p in decayed + free) == model.shape.params
 
 
 @pytest.mark.parametrize("degree", [2, 3, 4, 5])

@@ -54,6 +54,17 @@ def wait_for_step(process: subprocess.Popen[str], folder: Path, after: int = 0) 
         time.sleep(0.01)
 
 
+def test_a_run_that_compiles_nothing_does_not_import_the_compiler(stores: Stores, tmp_path: Path) -> None:
+    """It takes 2 s, more than a small network takes to train; and neither is what only the workflow needs."""
+    line = [PYTHON, "-X", "importtime", *command(small_run(), stores, tmp_path)]
+    said = subprocess.run(line, capture_output=True, text=True, check=True).stderr
+    imported = {row.rpartition("|")[2].strip() for row in said.splitlines() if row.startswith("import time:")}
+    assert "torch.optim.adam" in imported
+    assert imported.isdisjoint(
+        {"torch._dynamo", "torch._inductor", "mlflow", "pandas", "scipy", "matplotlib"}
+    )
+
+
 def test_a_process_that_waits_for_another_one_can_be_stopped(stores: Stores, tmp_path: Path) -> None:
     with checkpoint.only_process(tmp_path / "checkpoints", 0, print, lambda: False):
         process = start(command(small_run(), stores, tmp_path, "--wait-minutes", "10"))
@@ -96,7 +107,7 @@ def test_killed_five_times_at_random_moments_it_ends_with_the_undisturbed_histor
         process.kill()
         assert process.wait() == -signal.SIGKILL
         steps.append(newest_step(folder))
-    subprocess.run([PYTHON, *frequent], check=True)
+    subprocess.run([PYTHON, *command(run, stores, folder)], check=True)
     histories = [
         (tmp_path / name / "record" / "history.parquet").read_bytes() for name in ("undisturbed", "killed")
     ]

@@ -190,10 +190,10 @@ def initialise(model: Decoder, seed: int) -> None:
                 parameter.normal_(0.0, std, generator=generator)
 
 
-def parameter_groups(model: Decoder, weight_decay: float) -> list[dict[str, object]]:
-    """Optimizer groups: matrices and embeddings decay, biases and norms do not."""
+def parameter_groups(model: Decoder, weight_decay: float) -> list[tuple[list[nn.Parameter], float]]:
+    """Parameters with their weight decay: matrices and embeddings decay, biases and norms do not."""
     parameters = list(model.parameters())
     return [
-        {"params": [p for p in parameters if p.ndim >= 2], "weight_decay": weight_decay},
-        {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},
+        ([p for p in parameters if p.ndim >= 2], weight_decay),
+        ([p for p in parameters if p.ndim < 2], 0.0),
     ]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +23,7 @@ from shapelaw.files import WriteFailed
 from shapelaw.models.decoder import Decoder, initialise, parameter_groups
 from shapelaw.runs import Run, Training
 from shapelaw.training import checkpoint, schedule
+from shapelaw.training.adam import Adam
 from shapelaw.training.batches import Batches
 from shapelaw.training.compiled import CompiledDecoder, CompiledPart
 from shapelaw.training.distributed import Ranks
@@ -212,14 +213,12 @@ class Trainer:
         started = time.perf_counter()
         training, ranks = self.run.training, self.ranks
         step = self.progress.step + 1
-        rate = schedule.learning_rate(training, step)
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
+        rate = self.optimizer.learning_rate = schedule.learning_rate(training, step)
         starts = schedule.window_starts(self.run.seed, step, self.batches.windows, training.batch_size)
         local = training.batch_size // ranks.world
         ids = self.batches.gather(starts[ranks.rank * local : (ranks.rank + 1) * local])
         self.progress.data_seconds += time.perf_counter() - started
-        self.optimizer.zero_grad(set_to_none=True)
+        self.optimizer.zero_grad()
         losses: list[Tensor] = []
         parts = torch.split(ids, self.micro_batch)
         for index, part in enumerate(parts):
@@ -347,14 +346,11 @@ def identity(run: Run, train_store: TokenStore, test_store: TokenStore) -> str:
     return f"{run.digest}-{train_store.sha256[:16]}-{test_store.sha256[:16]}"
 
 
-def make_optimizer(model: Decoder, training: Training) -> torch.optim.Optimizer:
-    """Adam (weight decay as L2) or AdamW (decoupled), in one fused kernel."""
-    kind: Callable[..., torch.optim.Optimizer] = (
-        torch.optim.Adam if training.optimizer == "adam" else torch.optim.AdamW
-    )
-    return kind(
+def make_optimizer(model: Decoder, training: Training) -> Adam:
+    """Adam or AdamW over all parameters, those that decay apart from the others."""
+    return Adam(
         parameter_groups(model, training.weight_decay),
-        lr=training.learning_rate,
-        betas=(training.beta1, training.beta2),
-        fused=True,
+        training.optimizer == "adamw",
+        training.learning_rate,
+        (training.beta1, training.beta2),
     )

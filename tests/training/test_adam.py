@@ -1,0 +1,76 @@
+"""Our Adam against torch.optim's: the same numbers, bit for bit, and the same state."""
+
+import copy
+
+import pytest
+import torch
+
+from shapelaw.training.adam import Adam
+
+SHAPES = [(7, 5), (33,), (4, 3, 2), (64, 16)]
+BETAS = (0.8, 0.95)
+DECAY = 0.1
+
+
+def drawn() -> list[torch.Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    return [torch.randn(shape, generator=generator).requires_grad_() for shape in SHAPES]
+
+
+def ours_of(parameters: list[torch.Tensor], decoupled: bool) -> Adam:
+    return Adam([(parameters[:2], DECAY), (parameters[2:], 0.0)], decoupled, 1e-2, BETAS)
+
+
+def theirs_of(parameters: list[torch.Tensor], decoupled: bool) -> torch.optim.Optimizer:
+    kind = torch.optim.AdamW if decoupled else torch.optim.Adam
+    groups = [
+        {"params": parameters[:2], "weight_decay": DECAY},
+        {"params": parameters[2:], "weight_decay": 0.0},
+    ]
+    return kind(groups, lr=1e-2, betas=BETAS, fused=True)
+
+
+def take_gradients(parameters: list[torch.Tensor], step: int) -> None:
+    generator = torch.Generator().manual_seed(100 + step)
+    for place, p in enumerate(parameters):
+        late = place == 1 and step < 3  # a parameter without a gradient in the first steps
+        p.grad = None if late else torch.randn(p.shape, generator=generator)
+
+
+@pytest.mark.parametrize("decoupled", [False, True])
+def test_it_is_torchs_to_the_last_bit_with_its_state(decoupled: bool) -> None:
+    mine, others = drawn(), drawn()
+    ours, theirs = ours_of(mine, decoupled), theirs_of(others, decoupled)
+    for step in range(20):
+        ours.learning_rate = 1e-2 / (step + 1)
+        for group in theirs.param_groups:
+            group["lr"] = 1e-2 / (step + 1)
+        for parameters in (mine, others):
+            take_gradients(parameters, step)
+        ours.step()
+        theirs.step()
+        if step in (1, 10):  # what one has saved the other goes on from
+            one, other = copy.deepcopy(ours.state_dict()), copy.deepcopy(theirs.state_dict())
+            ours, theirs = ours_of(mine, decoupled), theirs_of(others, decoupled)
+            ours.load_state_dict(other)
+            settings = [group | {"params": []} for group in theirs.state_dict()["param_groups"]]
+            groups = [old | new for old, new in zip(settings, one["param_groups"], strict=True)]
+            theirs.load_state_dict(one | {"param_groups": groups})
+    for place, (p, q) in enumerate(zip(mine, others, strict=True)):
+        assert torch.equal(p, q)
+        kept = ours.state_dict()["state"][place]
+        assert all(torch.equal(kept[name], value) for name, value in theirs.state[q].items())
+    ours.zero_grad()
+    assert all(p.grad is None for p in mine)
+
+
+def test_the_state_of_other_parameters_is_refused() -> None:
+    parameters = drawn()
+    take_gradients(parameters, 5)
+    ours = ours_of(parameters, True)
+    ours.step()
+    fewer = Adam([(parameters[:2], DECAY)], True, 1e-2, BETAS)
+    reversed_ = Adam([(parameters[1::-1], DECAY), (parameters[2:], 0.0)], True, 1e-2, BETAS)
+    for other in (fewer, reversed_):
+        with pytest.raises(ValueError, match="of other parameters"):
+            other.load_state_dict(ours.state_dict())
