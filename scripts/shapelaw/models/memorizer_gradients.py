@@ -12,10 +12,12 @@ from collections.abc import Mapping
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from shapelaw.memorizers import Memorizer
 from shapelaw.models.memorizer import parameter_shapes
 from shapelaw.models.pack_gradients import Parameters
+from shapelaw.models.token_products import Picked, back_through_tokens, through_tokens
 
 
 def shared_gradients(
@@ -39,9 +41,10 @@ def shared_gradients(
     fold_PJd = torch.matmul(k_PHnk, w_q.transpose(2, 3)).view(models, heads * n, d) * m.scale  # J = H n
     raw_PJd = torch.bmm(fold_PJd, embedding.transpose(1, 2))
     offset_P1J = torch.bmm(fold_PJd, q_bias_Pd[:, :, None]).transpose(1, 2)
-    logits_PBJ = torch.baddbmm(
-        _without_absent(offset_P1J, heads, absent_Pn), queries_PBd, raw_PJd.transpose(1, 2)
-    )
+    if absent_Pn is not None:  # no weight for a token that is not there
+        offset_P1J = offset_P1J.masked_fill(absent_Pn.repeat(1, heads)[:, None], -math.inf)
+    # bmm and a sum, not baddbmm: compiled, the sum is a part of what comes next, while baddbmm copies it first
+    logits_PBJ = torch.bmm(queries_PBd, raw_PJd.mT) + offset_P1J
     weights_PBHn = torch.softmax(logits_PBJ.view(models, examples, heads, n), dim=-1)
     if v == 1:
         v_P1Hn = torch.bmm(w_v.transpose(1, 2), c_Pnd.transpose(1, 2)).view(models, 1, heads, n)
@@ -99,21 +102,24 @@ def per_example_gradients(
     m: Memorizer,
     positions: Tensor,
     queries_PBd: Tensor,
-    contexts_PBnd: Tensor,
+    contexts: Tensor | Picked,
     labels_PB: Tensor,
     there_PB: Tensor | None = None,
     absent_Pn: Tensor | None = None,
 ) -> tuple[Tensor, Parameters]:
     """`gradients` for a context each and one value a head.
 
-    A logit of raw query x and raw token y is bilinear: x M y + x N_i + b y + c_i, with M, N, b, c made of embedding,
-    positions, W_Q and W_K once a step, so that no token is embedded and none has a key.
+    A logit is bilinear in the raw query and the raw token, once a query has a one beside its d numbers (Q = d + 1) and
+    a token the indicator of its place (S = d + n): embedding, positions, W_Q and W_K are folded into one matrix a head,
+    once a step, so that no token is embedded and none has a key. A value is linear in the token in the same way.
+
+    Args:
+        contexts: [P, B, n, d], or rows of a table, where `token_products` are possible.
     """
     models, examples, d = queries_PBd.shape
     heads, n, k = m.heads, m.context, m.head_dim
-    embedding, w_q, w_k, w_v = (p[name] for name in ("embedding", "w_q", "w_k", "w_v"))
-    place_Pnd, q_bias_Pd = p["embedding_bias"][:, None] + positions[1:], p["embedding_bias"] + positions[0]
-    tokens_Xnd = contexts_PBnd.reshape(models * examples, n, d)  # X = P B
+    embedding, bias_P1d = p["embedding"], p["embedding_bias"][:, None]
+    w_q, w_k, w_v = p["w_q"], p["w_k"], p["w_v"]
 
     def by_head(flat: Tensor, last: int) -> Tensor:
         """[P, rows, H last] as [P, H, rows, last]."""
@@ -123,57 +129,49 @@ def per_example_gradients(
         """The inverse."""
         return by_head.transpose(1, 2).flatten(2)
 
-    query_PHdk = torch.matmul(embedding[:, None], w_q)
-    query0_PH1k = torch.matmul(q_bias_Pd[:, None, None], w_q)
-    key_PHdk, key0_PHnk = by_head(torch.bmm(embedding, w_k), k), by_head(torch.bmm(place_Pnd, w_k), k)
-    m_PHdd, n_PHdn = query_PHdk @ key_PHdk.mT * m.scale, query_PHdk @ key0_PHnk.mT * m.scale
-    b_PH1d, c_PH1n = query0_PH1k @ key_PHdk.mT * m.scale, query0_PH1k @ key0_PHnk.mT * m.scale
-    seen_PBJ = torch.baddbmm(flat(b_PH1d), queries_PBd, flat(m_PHdd))  # J = H d
-    places_P1J = _without_absent(flat(c_PH1n), heads, absent_Pn)  # J = H n
-    at_place_PBJ = torch.baddbmm(places_P1J, queries_PBd, flat(n_PHdn))
-    values_PHd, value0_PHn = torch.bmm(w_v.mT, embedding.mT), torch.bmm(w_v.mT, place_Pnd.mT)
+    queries_PBQ = pad(queries_PBd, (0, 1), value=1.0)
+    of_query_PQd = torch.cat([embedding, bias_P1d + positions[:1]], dim=1)
+    of_token_PSd = torch.cat([embedding, bias_P1d + positions[1:]], dim=1)
+    query_PHQk = torch.matmul(of_query_PQd[:, None], w_q)
+    key_PHSk = by_head(torch.bmm(of_token_PSd, w_k), k)
+    fold_PHQS = query_PHQk @ key_PHSk.mT * m.scale
+    if absent_Pn is not None:  # no weight for a token that is not there
+        fold_PHQS[:, :, d, d:].masked_fill_(absent_Pn[:, None], -math.inf)
+    seen_PBHS = torch.bmm(queries_PBQ, flat(fold_PHQS)).view(models, examples, heads, d + n)
+    values_PHS = torch.bmm(w_v.mT, of_token_PSd.mT)
     # two rows a head for each token: its logit and its value, in one pass over the tokens
-    rows_PBHd = seen_PBJ.view(models, examples, heads, d)
-    rows_PBRd = torch.cat([rows_PBHd, values_PHd[:, None].expand_as(rows_PBHd)], dim=2)  # R = 2 H
-    of_tokens_PBRn = torch.bmm(rows_PBRd.flatten(0, 1), tokens_Xnd.mT).view(models, examples, 2 * heads, n)
-    logits_PBHn = of_tokens_PBRn[:, :, :heads] + at_place_PBJ.view(models, examples, heads, n)
+    if isinstance(contexts, Picked):
+        of_tokens_PB2Hn = through_tokens(seen_PBHS, values_PHS, *contexts)
+    else:
+        tokens_Xnd = contexts.reshape(models * examples, n, d)  # X = P B
+        rows_PB2HS = torch.stack([seen_PBHS, values_PHS[:, None].expand_as(seen_PBHS)], dim=2)
+        of_tokens_XRn = torch.bmm(rows_PB2HS[..., :d].flatten(2, 3).flatten(0, 1), tokens_Xnd.mT)  # R = 2 H
+        of_tokens_PB2Hn = of_tokens_XRn.view(models, examples, 2, heads, n) + rows_PB2HS[..., d:]
+    logits_PBHn, v_PBHn = of_tokens_PB2Hn.unbind(2)
     weights_PBHn = torch.softmax(logits_PBHn, dim=-1)
-    v_PBHn = of_tokens_PBRn[:, :, heads:] + value0_PHn[:, None]
     o_PBH = (weights_PBHn * v_PBHn).sum(-1)
     loss_P, d_o_PBH, g = _read_out_gradients(p, o_PBH, labels_PB, there_PB)
 
     spread_PBHn = weights_PBHn * d_o_PBH[..., None]
-    d_logits_PBHn = spread_PBHn * (v_PBHn - o_PBH[..., None])
-    d_of_tokens_XRn = torch.cat([d_logits_PBHn, spread_PBHn], dim=2).flatten(0, 1)
-    d_rows_PBRd = torch.bmm(d_of_tokens_XRn, tokens_Xnd).view(models, examples, 2 * heads, d)
-    d_seen_PBJ, d_logits_PBJ = d_rows_PBRd[:, :, :heads].flatten(2), d_logits_PBHn.flatten(2)
-    d_values_PHd = d_rows_PBRd[:, :, heads:].sum(1)
-    d_value0_PHn = spread_PBHn.sum(1)
-    queries_PdB = queries_PBd.transpose(1, 2)
-    d_m_PHdd = by_head(torch.bmm(queries_PdB, d_seen_PBJ), d) * m.scale
-    d_n_PHdn = by_head(torch.bmm(queries_PdB, d_logits_PBJ), n) * m.scale
-    d_b_PH1d = d_seen_PBJ.sum(1).view(models, heads, 1, d) * m.scale
-    d_c_PH1n = d_logits_PBJ.sum(1).view(models, heads, 1, n) * m.scale
-
-    d_query_PHdk = d_m_PHdd @ key_PHdk + d_n_PHdn @ key0_PHnk
-    d_query0_PH1k = d_b_PH1d @ key_PHdk + d_c_PH1n @ key0_PHnk
-    d_key_Pdj = flat(d_m_PHdd.mT @ query_PHdk + d_b_PH1d.mT @ query0_PH1k)
-    d_key0_Pnj = flat(d_n_PHdn.mT @ query_PHdk + d_c_PH1n.mT @ query0_PH1k)
-    g["w_q"] = embedding.mT[:, None] @ d_query_PHdk + q_bias_Pd[:, None, :, None] * d_query0_PH1k
-    g["w_k"] = torch.baddbmm(torch.bmm(embedding.mT, d_key_Pdj), place_Pnd.mT, d_key0_Pnj)
-    g["w_v"] = torch.baddbmm(torch.bmm(embedding.mT, d_values_PHd.mT), place_Pnd.mT, d_value0_PHn.mT)
-    g["embedding"] = (d_query_PHdk @ w_q.mT).sum(1) + torch.bmm(d_key_Pdj, w_k.mT)
-    g["embedding"] = torch.baddbmm(g["embedding"], d_values_PHd.mT, w_v.mT)
-    d_place_Pnd = torch.baddbmm(torch.bmm(d_key0_Pnj, w_k.mT), d_value0_PHn.mT, w_v.mT)
-    g["embedding_bias"] = (w_q @ d_query0_PH1k.mT).sum((1, 3)) + d_place_Pnd.sum(1)
+    d_of_tokens_PB2Hn = torch.stack([spread_PBHn * (v_PBHn - o_PBH[..., None]), spread_PBHn], dim=2)
+    if isinstance(contexts, Picked):
+        d_seen_PBHS, d_values_PHS = back_through_tokens(d_of_tokens_PB2Hn, *contexts)
+    else:
+        d_rows_XRd = torch.bmm(d_of_tokens_PB2Hn.view(models * examples, 2 * heads, n), tokens_Xnd)
+        d_rows_PB2Hd = d_rows_XRd.view(models, examples, 2, heads, d)
+        d_rows_PB2HS = torch.cat([d_rows_PB2Hd, d_of_tokens_PB2Hn], dim=-1)
+        d_seen_PBHS, d_values_PHS = d_rows_PB2HS[:, :, 0], d_rows_PB2HS[:, :, 1].sum(1)
+    d_fold_PHQS = by_head(torch.bmm(queries_PBQ.mT, d_seen_PBHS.flatten(2)), d + n) * m.scale
+    d_query_PHQk = d_fold_PHQS @ key_PHSk
+    d_key_PSj = flat(d_fold_PHQS.mT @ query_PHQk)  # J = H k
+    g["w_q"] = of_query_PQd.mT[:, None] @ d_query_PHQk
+    g["w_k"] = torch.bmm(of_token_PSd.mT, d_key_PSj)
+    g["w_v"] = torch.bmm(of_token_PSd.mT, d_values_PHS.mT)
+    d_of_query_PQd = (d_query_PHQk @ w_q.mT).sum(1)
+    d_of_token_PSd = torch.bmm(d_key_PSj, w_k.mT) + torch.bmm(d_values_PHS.mT, w_v.mT)
+    g["embedding"] = d_of_query_PQd[:, :d] + d_of_token_PSd[:, :d]
+    g["embedding_bias"] = d_of_query_PQd[:, d] + d_of_token_PSd[:, d:].sum(1)
     return loss_P, {name: g[name] for name in parameter_shapes(m)}
-
-
-def _without_absent(offset_P1J: Tensor, heads: int, absent_Pn: Tensor | None) -> Tensor:
-    """What is added to the logits, J = H n, of no weight where a context has no token."""
-    if absent_Pn is None:
-        return offset_P1J
-    return offset_P1J.masked_fill(absent_Pn.repeat(1, heads)[:, None], -math.inf)
 
 
 def _read_out_gradients(
@@ -182,7 +180,7 @@ def _read_out_gradients(
     """Losses [P] of head outputs [P, B, H v], their gradient by those, and the gradients of W_O, W_D and the bias."""
     w_o, w_d = p["w_o"], p["w_d"]
     read_out_Poc = torch.bmm(w_o, w_d)
-    outputs_PBc = torch.baddbmm(p["bias"][:, None], o_PBo, read_out_Poc)
+    outputs_PBc = torch.bmm(o_PBo, read_out_Poc) + p["bias"][:, None]
     loss_P, d_outputs_PBc = _loss_gradient(outputs_PBc, labels_PB, there_PB)
     d_read_out_Poc = torch.bmm(o_PBo.transpose(1, 2), d_outputs_PBc)
     g: Parameters = {

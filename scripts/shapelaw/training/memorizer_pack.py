@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,15 +13,16 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from shapelaw.memorizers import SATURATED_WEIGHT, MemorizationRun, Memorizer, common_shape
+from shapelaw.models import token_products
 from shapelaw.models.memorizer import cut_down, filled_up, forward, gradients, initial_parameters, positions
 from shapelaw.models.memorizer_gradients import per_example_gradients, shared_gradients
 from shapelaw.models.pack_gradients import Parameters, losses
+from shapelaw.models.token_products import Picked
 from shapelaw.training.examples import NONE, draw_examples, example_order
 from shapelaw.training.packed import Evaluation, Pack, Tensors
 
 ATTENTION = "attention.npz"
 BLOCK = 64  # steps whose order is drawn at once
-CACHE_BYTES = 2**20  # a CPU takes models one after the other where the contexts of one's batch are more
 EVALUATED = 4096  # examples of a model that are evaluated at once
 SIZES = 64  # of packs that one process may compile; a pack halves its size
 Gradients = Callable[..., tuple[Tensor, Parameters]]
@@ -58,8 +59,7 @@ class MemorizerPack(Pack[MemorizationRun]):
         self._order: Iterator[Tensor] = iter(())
         self._absent = self._absent_tokens()
         self._gradients = choose_gradients(self.memorizer, self._shared, compiled)
-        a_batch = runs[0].batch * self._contexts[0].numel() * self._contexts.element_size()
-        self._by_model = not self._shared and device.type == "cpu" and a_batch > CACHE_BYTES
+        self._picks = self._can_pick()
 
     def gradients(self) -> tuple[Tensor, Parameters]:
         """Each model's loss [P] on its next batch, and the gradients of all parameters."""
@@ -69,23 +69,19 @@ class MemorizerPack(Pack[MemorizationRun]):
             at = at.clamp(min=0)
         if self._absent is not None:
             masks["absent_Pn"] = self._absent
-        if not self._by_model:
-            return self._gradients_at(slice(None), at, masks)
-        found = [self._gradients_at(slice(i, i + 1), at, masks) for i in range(len(self.runs))]
-        gradients = {name: torch.cat([each[name] for _, each in found]) for name in self.parameters}
-        return torch.cat([loss for loss, _ in found]), gradients
-
-    def _gradients_at(
-        self, models: slice, at: Tensor, masks: Mapping[str, Tensor]
-    ) -> tuple[Tensor, Parameters]:
-        """`gradients` of some models by their rows of the examples' table: [P, B]."""
-        parameters = {name: table[models] for name, table in self.parameters.items()}
-        masks, at = {name: mask[models] for name, mask in masks.items()}, at[models]
+        contexts: Tensor | Picked = self._contexts  # shared: of all models
+        if not self._shared:
+            contexts = Picked(self._contexts, at) if self._picks else _rows(self._contexts, at)
         queries_PBd, labels_PB = _rows(self._queries, at), _rows(self._labels, at)
-        contexts = self._contexts if self._shared else _rows(self._contexts, at)  # shared: of all models
         return self._gradients(
-            parameters, self.memorizer, self.positions, queries_PBd, contexts, labels_PB, **masks
+            self.parameters, self.memorizer, self.positions, queries_PBd, contexts, labels_PB, **masks
         )
+
+    def _can_pick(self) -> bool:
+        """Whether the compiled products take the tokens where they lie."""
+        m = self.memorizer
+        written = not self._shared and has_written_gradients(m, self._shared)
+        return written and token_products.are_possible(m, self.positions.dtype, self.device)
 
     def _next_order(self) -> Tensor:
         """Rows of the examples' table that this step takes, or `NONE`: [P, B]."""
@@ -114,6 +110,7 @@ class MemorizerPack(Pack[MemorizationRun]):
             self.memorizer = shape
             self.positions = self.positions[: shape.context + 1]
             self._contexts = self._contexts[..., : shape.context, :].contiguous()
+            self._picks = self._can_pick()
         self._absent = self._absent_tokens()
 
     def alone(self, model: int) -> Tensors:
@@ -201,13 +198,18 @@ def _rows(table: Tensor, at_PB: Tensor) -> Tensor:
     return table.index_select(0, at_PB.flatten()).view(*at_PB.shape, *table.shape[1:])
 
 
+def has_written_gradients(m: Memorizer, shared: bool) -> bool:
+    """Whether the gradients of such models are written out."""
+    return not m.attend_to_query and (shared or m.values == 1)
+
+
 def choose_gradients(m: Memorizer, shared: bool, compiled: bool) -> Gradients:
     """The gradients of a pack: written out where they are, by autograd otherwise; compiled where that is asked.
 
     A pack is compiled at each of its sizes. More than `SIZES` would be run uncompiled without a word; that is made an
     error here.
     """
-    if m.attend_to_query or not (shared or m.values == 1):
+    if not has_written_gradients(m, shared):
         return gradients
     written = shared_gradients if shared else per_example_gradients
     if not compiled:

@@ -6,7 +6,6 @@ alone. A model that is done leaves the pack.
 
 from __future__ import annotations
 
-import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ import torch
 from torch import Tensor
 from torch.optim.adam import adam
 
+from shapelaw.models.token_products import compiler
 from shapelaw.runs import PackedRun
 from shapelaw.training.schedule import packed_rate
 
@@ -199,4 +199,4 @@ def _pieces(tables: Mapping[str, Tensor], models: slice) -> list[Tensor]:
 
 def can_compile(device: torch.device) -> bool:
     """Whether torch.compile has what it needs here: on a CPU, a C++ compiler."""
-    return device.type == "cuda" or any(shutil.which(name) for name in ("g++", "clang++"))
+    return device.type == "cuda" or compiler() is not None
