@@ -23,7 +23,9 @@ $(READY):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "shapelaw needs Python 3.11 or newer; name one with: make PYTHON=python3.12" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --requirement envs/requirements.lock
+	$(BIN)/python -m pip install --quiet --no-compile --requirement envs/requirements.lock
+	@# pip would compile on one core; a file of torch that is for newer Pythons does not, which pip ignores too
+	$(BIN)/python -m compileall -q -j 0 $(VENV)/lib >/dev/null 2>&1 || true
 	rm -f $(VENV)/installed-*
 	touch $@
 

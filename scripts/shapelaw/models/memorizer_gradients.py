@@ -135,8 +135,6 @@ def per_example_gradients(
     query_PHQk = torch.matmul(of_query_PQd[:, None], w_q)
     key_PHSk = by_head(torch.bmm(of_token_PSd, w_k), k)
     fold_PHQS = query_PHQk @ key_PHSk.mT * m.scale
-    if absent_Pn is not None:  # no weight for a token that is not there
-        fold_PHQS[:, :, d, d:].masked_fill_(absent_Pn[:, None], -math.inf)
     seen_PBHS = torch.bmm(queries_PBQ, flat(fold_PHQS)).view(models, examples, heads, d + n)
     values_PHS = torch.bmm(w_v.mT, of_token_PSd.mT)
     # two rows a head for each token: its logit and its value, in one pass over the tokens
@@ -148,6 +146,8 @@ def per_example_gradients(
         of_tokens_XRn = torch.bmm(rows_PB2HS[..., :d].flatten(2, 3).flatten(0, 1), tokens_Xnd.mT)  # R = 2 H
         of_tokens_PB2Hn = of_tokens_XRn.view(models, examples, 2, heads, n) + rows_PB2HS[..., d:]
     logits_PBHn, v_PBHn = of_tokens_PB2Hn.unbind(2)
+    if absent_Pn is not None:  # no weight for a token that is not there
+        logits_PBHn = logits_PBHn.masked_fill(absent_Pn[:, None, None], -math.inf)
     weights_PBHn = torch.softmax(logits_PBHn, dim=-1)
     o_PBH = (weights_PBHn * v_PBHn).sum(-1)
     loss_P, d_o_PBH, g = _read_out_gradients(p, o_PBH, labels_PB, there_PB)
