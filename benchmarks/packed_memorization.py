@@ -110,10 +110,7 @@ def packed(
     runs: list[MemorizationRun], device: torch.device, compiled: bool, by: Gradients | None = None
 ) -> Callable[[], object]:
     """A step of a pack, with its own gradients or others."""
-    pack = MemorizerPack(runs, device, compiled)
-    if by is not None:
-        pack._gradients = by
-    return pack.step
+    return MemorizerPack(runs, device, compiled, by).step
 
 
 def steps_of(

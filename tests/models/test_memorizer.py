@@ -21,7 +21,7 @@ from shapelaw.models.memorizer import (
 )
 from shapelaw.models.memorizer_gradients import per_example_gradients, shared_gradients
 from shapelaw.models.pack_gradients import losses
-from shapelaw.training.memorizer_pack import MemorizerPack
+from shapelaw.training.memorizer_pack import Gradients, MemorizerPack
 
 shapes = st.builds(
     Memorizer,
@@ -154,14 +154,16 @@ def test_the_pack_without_an_idea_is_the_same_pack(name: str) -> None:
     torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", WITHOUT)
-def test_the_benchmark_steps_the_pack_without_an_idea(name: str) -> None:
+@pytest.mark.parametrize(
+    ("context", "by"), [*(("shared", by) for by in WITHOUT.values()), ("per_example", gradients)]
+)
+def test_the_benchmark_steps_the_pack_without_an_idea(context: str, by: Gradients) -> None:
     m = Memorizer(heads=3, context=6, head_dim=4, width=8, value_dim=1, outputs=5, logit_scale="width")
-    run = MemorizationRun("benchmark", m, "classification", "shared", 40, 100, 0, batch_size=16)
+    run = MemorizationRun("benchmark", m, "classification", context, 40, 100, 0, batch_size=16)
     packs = [
-        MemorizerPack([run, replace(run, seed=1)], torch.device("cpu"), compiled=False) for _ in range(2)
+        MemorizerPack([run, replace(run, seed=1)], torch.device("cpu"), compiled=False, by=way)
+        for way in (None, by)
     ]
-    packs[1]._gradients = WITHOUT[name]
     for _ in range(20):
         for pack in packs:
             pack.step()

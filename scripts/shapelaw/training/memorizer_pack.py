@@ -35,12 +35,19 @@ class MemorizerPack(Pack[MemorizationRun]):
         runs: of one `family`.
         device: where they are.
         compiled: run the gradients through torch.compile.
+        by: gradients in place of the fastest, for benchmarks.
 
     Attributes:
         memorizer: the shape of the pack: the most heads, context and head dimension of its models.
     """
 
-    def __init__(self, runs: Sequence[MemorizationRun], device: torch.device, compiled: bool) -> None:
+    def __init__(
+        self,
+        runs: Sequence[MemorizationRun],
+        device: torch.device,
+        compiled: bool,
+        by: Gradients | None = None,
+    ) -> None:
         self.memorizer = common_shape(run.memorizer for run in runs)
         dtype: torch.dtype = getattr(torch, runs[0].precision)
         drawn_first = [initial_parameters(run.memorizer, run.seed, dtype) for run in runs]
@@ -58,7 +65,8 @@ class MemorizerPack(Pack[MemorizationRun]):
         self._begin = torch.cumsum(sizes, 0)[:-1].tolist()  # of each model's examples
         self._order: Iterator[Tensor] = iter(())
         self._absent = self._absent_tokens()
-        self._gradients = choose_gradients(self.memorizer, self._shared, compiled)
+        self._gradients = by or choose_gradients(self.memorizer, self._shared, compiled)
+        self._gathers = by is not None
         self._picks = self._can_pick()
 
     def gradients(self) -> tuple[Tensor, Parameters]:
@@ -80,7 +88,7 @@ class MemorizerPack(Pack[MemorizationRun]):
     def _can_pick(self) -> bool:
         """Whether the compiled products take the tokens where they lie."""
         m = self.memorizer
-        written = not self._shared and has_written_gradients(m, self._shared)
+        written = not (self._shared or self._gathers) and has_written_gradients(m, self._shared)
         return written and token_products.are_possible(m, self.positions.dtype, self.device)
 
     def _next_order(self) -> Tensor:
