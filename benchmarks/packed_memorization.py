@@ -28,6 +28,7 @@ from pack_without import WITHOUT
 
 from shapelaw.memorizers import MemorizationRun, Memorizer
 from shapelaw.models.memorizer import forward, gradients, initial_parameters, positions
+from shapelaw.models.memorizer_gradients import per_example_gradients
 from shapelaw.models.pack_gradients import losses
 from shapelaw.packs import filled_up
 from shapelaw.training.examples import draw_examples, example_order
@@ -48,6 +49,7 @@ LEAST_SECONDS = 0.3  # of a measurement
 IDEAS = {  # without it, with it: names of steps behind "pack of N"
     "the compiled step": ("", ", compiled"),
     "gradients written out": (", autograd", ""),
+    "tokens read where they lie": (", gathered", ""),
     "keys once a step, not once an example": (", keys for each example", ""),
     "W_Q W_K and W_O W_D folded": (", autograd, no folds", ", autograd"),
     "the query's output alone": (", autograd, all outputs", ", autograd"),
@@ -126,8 +128,9 @@ def steps_of(
         steps[name] = (packed(runs, device, False), models)
         if can_compile(device):
             steps[f"{name}, compiled"] = (packed(runs, device, True), models)
-        if models == without and case[-1] == SHARED:
-            for other, by in WITHOUT.items():
+        if models == without:
+            others = WITHOUT if case[-1] == SHARED else {"gathered": per_example_gradients}
+            for other, by in others.items():
                 steps[f"{name}, {other}"] = (packed(runs, device, False, by), models)
     return steps
 
