@@ -61,19 +61,32 @@ def test_what_is_not_a_number_stays_so() -> None:
     assert out[0, 1, 0, 0].isnan().tolist() == [False, False, True]
 
 
-def test_a_compiler_that_refuses_is_named_and_not_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("compiler", "why"),
+    [
+        (
+            "echo 'token_products.cpp:47:12: error: too new for me' >&2; exit 1",
+            "47:12: error: too new for me",
+        ),
+        ('for made; do :; done; echo "no library" >"$made"', "token_products.so: "),
+    ],
+)
+def test_why_there_are_none_is_said(
+    compiler: str,
+    why: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    old = tmp_path / "g++"
-    old.write_text("#!/bin/sh\necho 'token_products.cpp:47:12: error: too new for me' >&2\nexit 1\n")
-    old.chmod(0o755)
-    monkeypatch.setattr(token_products, "compiler", lambda: str(old))
+    made = tmp_path / "g++"
+    made.write_text(f"#!/bin/sh\n{compiler}\n")
+    made.chmod(0o755)
+    monkeypatch.setattr(token_products, "compiler", lambda: str(made))
     shape = Memorizer(heads=11, context=7, head_dim=4, width=8, value_dim=1, outputs=7)
     assert not are_possible(shape, torch.float32, CPU)
-    assert (
-        "token_products.cpp does not compile (token_products.cpp:47:12: error: too new"
-        in capsys.readouterr().err
-    )
+    said = capsys.readouterr().err
+    assert "contexts of their own take longer here: token_products.cpp is not compiled (" in said
+    assert why in said
     monkeypatch.setattr(token_products, "compiler", lambda: None)
     assert not are_possible(shape, torch.float32, CPU)
 

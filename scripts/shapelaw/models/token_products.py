@@ -45,10 +45,13 @@ def are_possible(m: Memorizer, dtype: torch.dtype, device: torch.device) -> bool
     try:
         _library(m.heads, m.context, m.width, dtype)
     except subprocess.CalledProcessError as error:
-        first = next((line for line in error.stderr.splitlines() if "error" in line), str(error))
-        say(f"contexts of their own take longer here: {_SOURCE.name} does not compile ({first.strip()})")
-        return False
-    return True
+        why = next((line for line in error.stderr.splitlines() if "error" in line), str(error)).strip()
+    except OSError as error:  # a folder for temporary files from which nothing may be run, mostly
+        why = str(error)
+    else:
+        return True
+    say(f"contexts of their own take longer here: {_SOURCE.name} is not compiled ({why})")
+    return False
 
 
 def through_tokens(seen_PBHS: Tensor, values_PHS: Tensor, table_Tnd: Tensor, at_PB: Tensor) -> Tensor:
@@ -104,10 +107,11 @@ _back_op.register_fake(_empty_gradients)
 
 @cache
 def _library(heads: int, n: int, d: int, dtype: torch.dtype) -> ctypes.CDLL:
-    """The products for one shape, compiled in a second or two.
+    """The products for one shape, compiled in a fraction of a second; they run on one thread.
 
     Raises:
         subprocess.CalledProcessError: the compiler refuses.
+        OSError: what it made can't be loaded.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "token_products.so"
