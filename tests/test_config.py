@@ -219,7 +219,7 @@ def test_one_changed_width_changes_one_run() -> None:
         ({"depth_width": {"widths": {}, "repeated": {}}}, ["depth_width.widths is {}"]),
         ({"training": {"steps": "many"}}, ["training.steps is 'many'", "valid integer"]),
         (
-            {"training": {"warmup_steps": 5000}},
+            {"training": {"steps": 1000, "warmup_steps": 5000}},
             ["training.warmup_steps is 5000, not below training.steps (1000)"],
         ),
         ({"training": {"precision": "bfloat16"}}, ["bfloat16 is several times slower than float32 on a CPU"]),
