@@ -16,6 +16,42 @@ from torch.optim.adam import adam
 EPS = 1e-8  # torch.optim's
 
 
+@torch.no_grad()
+def fused_step(
+    parameters: list[Tensor],
+    gradients: list[Tensor],
+    first: list[Tensor],
+    second: list[Tensor],
+    steps: list[Tensor],
+    learning_rate: float,
+    betas: tuple[float, float] = (0.9, 0.999),
+    weight_decay: float = 0.0,
+    decoupled: bool = False,
+) -> None:
+    """One step, in place; each parameter's `steps` (a float32 scalar) counts those before it and goes up by one.
+
+    Args:
+        decoupled: take the decay from the weights (AdamW); else it is added to the gradient (Adam with L2).
+    """
+    adam(
+        parameters,
+        gradients,
+        first,
+        second,
+        [],
+        steps,
+        fused=True,
+        amsgrad=False,
+        beta1=betas[0],
+        beta2=betas[1],
+        lr=learning_rate,
+        weight_decay=weight_decay,
+        eps=EPS,
+        maximize=False,
+        decoupled_weight_decay=decoupled,
+    )
+
+
 class Adam:
     """One fused step for all parameters (Kingma and Ba 2015; Loshchilov and Hutter 2019).
 
@@ -45,28 +81,21 @@ class Adam:
         for p in self.parameters:
             p.grad = None
 
-    @torch.no_grad()
     def step(self) -> None:
         """Step every parameter that has a gradient."""
         for parameters, decay in self.groups:
             stepped = [p for p in parameters if p.grad is not None]
             states = [self._state_of(p) for p in stepped]
-            adam(
+            fused_step(
                 stepped,
                 [p.grad for p in stepped if p.grad is not None],
                 [state["exp_avg"] for state in states],
                 [state["exp_avg_sq"] for state in states],
-                [],
                 [state["step"] for state in states],
-                fused=True,
-                amsgrad=False,
-                beta1=self.betas[0],
-                beta2=self.betas[1],
-                lr=self.learning_rate,
-                weight_decay=decay,
-                eps=EPS,
-                maximize=False,
-                decoupled_weight_decay=self.decoupled,
+                self.learning_rate,
+                self.betas,
+                decay,
+                self.decoupled,
             )
 
     def _state_of(self, p: Tensor) -> dict[str, Tensor]:

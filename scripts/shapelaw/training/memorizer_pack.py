@@ -66,8 +66,7 @@ class MemorizerPack(Pack[MemorizationRun]):
         self._order: Iterator[Tensor] = iter(())
         self._absent = self._absent_tokens()
         self._gradients = by or choose_gradients(self.memorizer, self._shared, compiled)
-        self._gathers = by is not None
-        self._picks = self._can_pick()
+        self._picks = by is None and self._can_pick()
 
     def gradients(self) -> tuple[Tensor, Parameters]:
         """Each model's loss [P] on its next batch, and the gradients of all parameters."""
@@ -88,7 +87,7 @@ class MemorizerPack(Pack[MemorizationRun]):
     def _can_pick(self) -> bool:
         """Whether the compiled products take the tokens where they lie."""
         m = self.memorizer
-        written = not (self._shared or self._gathers) and has_written_gradients(m, self._shared)
+        written = not self._shared and has_written_gradients(m, self._shared)
         return written and token_products.are_possible(m, self.positions.dtype, self.device)
 
     def _next_order(self) -> Tensor:
@@ -118,7 +117,7 @@ class MemorizerPack(Pack[MemorizationRun]):
             self.memorizer = shape
             self.positions = self.positions[: shape.context + 1]
             self._contexts = self._contexts[..., : shape.context, :].contiguous()
-            self._picks = self._can_pick()
+            self._picks = self._picks and self._can_pick()
         self._absent = self._absent_tokens()
 
     def alone(self, model: int) -> Tensors:

@@ -14,10 +14,10 @@ from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor
-from torch.optim.adam import adam
 
 from shapelaw.models.token_products import compiler
 from shapelaw.runs import PackedRun
+from shapelaw.training.adam import fused_step
 from shapelaw.training.schedule import packed_rate
 
 LANES = 16  # numbers that a CPU multiplies at once, at most
@@ -110,28 +110,19 @@ class Pack(ABC, Generic[AnyPackedRun]):
         """One call for all models side by side that are at the same step and rate."""
         known = list(zip(self.steps, self.rates, strict=True))
         gradient = {name: found[name].contiguous() for name in self.parameters}
-        with torch.no_grad():
-            for (step, rate), places in groupby(range(len(known)), key=known.__getitem__):
-                first, *others = places
-                models = slice(first, first + 1 + len(others))
-                parameters = _pieces(self.parameters, models)
-                steps = torch.full((len(parameters),), float(step), device=self.device)
-                adam(
-                    parameters,
-                    _pieces(gradient, models),
-                    _pieces(self.first, models),
-                    _pieces(self.second, models),
-                    [],
-                    list(steps.unbind()),
-                    fused=True,
-                    amsgrad=False,
-                    beta1=0.9,
-                    beta2=0.999,
-                    lr=rate,
-                    weight_decay=0.0,
-                    eps=1e-8,
-                    maximize=False,
-                )
+        for (step, rate), places in groupby(range(len(known)), key=known.__getitem__):
+            first, *others = places
+            models = slice(first, first + 1 + len(others))
+            parameters = _pieces(self.parameters, models)
+            steps = torch.full((len(parameters),), float(step), device=self.device)
+            fused_step(
+                parameters,
+                _pieces(gradient, models),
+                _pieces(self.first, models),
+                _pieces(self.second, models),
+                list(steps.unbind()),
+                rate,
+            )
 
     def take_losses(self, models: Sequence[int]) -> list[float]:
         """The mean training losses of some models since each was last asked for."""
