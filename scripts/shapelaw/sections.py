@@ -19,7 +19,7 @@ MemorizationStudy = Literal[
 PackedStudy = Literal[MemorizationStudy, "block_degree"]
 Study = Literal["depth_width", "attention_degree", PackedStudy, "separation_rank"]
 AssumptionModel = Literal["vit", "bert", "decoder", "gpt2", "vit_base"]
-Extra = Literal["assumptions", "relu"]
+Extra = Literal["assumptions", "relu", "laptop_runs"]
 MEMORIZATION_STUDIES: tuple[MemorizationStudy, ...] = get_args(MemorizationStudy)
 PACKED_STUDIES: tuple[PackedStudy, ...] = get_args(PackedStudy)  # whose runs are trained in packs
 RANK_STUDY = "separation_rank"  # trains nothing, so has no runs
@@ -127,11 +127,10 @@ class Execution(_Model):
         0, ge=0, description="GPUs of a training job (more than one: a process each, by scripts/launch.py)"
     )
     checkpoint_minutes: float = Field(10.0, gt=0)
-    runs_per_job: int = Field(
-        1,
-        ge=1,
-        le=128,
-        description="small runs (at most 10 minutes each) that one job trains, one after the other",
+    runs_per_job: Annotated[int, Field(ge=1, le=128)] | None = Field(
+        None,
+        description="small runs (at most 10 minutes each) that one job trains, one after the other; null: as many as "
+        "take about a minute by estimate, and one where a run has several GPUs",
     )
     models_per_pack: Count = Field(
         4, description="memorizers that are trained as one computation (64 and more on a GPU)"
