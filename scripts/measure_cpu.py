@@ -2,7 +2,7 @@
 
   python scripts/measure_cpu.py COMMAND [ARGUMENT ...]
 
-User and system time are counted, of the command and of all processes that it waited for. The exit code is the command's.
+User and system time are counted, of the command and of all processes that it waited for. The exit code is its own.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ def main() -> int:
         return 127
     wall = time.monotonic() - started
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    print(f"{(used.ru_utime + used.ru_stime) / 60:.1f} CPU-minutes (user and system), {wall / 60:.1f} minutes in all.")
+    print(
+        f"{(used.ru_utime + used.ru_stime) / 60:.1f} CPU-minutes (user and system), {wall / 60:.1f} minutes in all."
+    )
     return code if code >= 0 else 128 - code
 
 

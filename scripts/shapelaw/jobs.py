@@ -120,7 +120,9 @@ def _balanced(runs: Sequence[Run], speed: Speed) -> list[list[Run]]:
     """Packs of about `_PACK_MINUTES` each: the longest run left goes to the pack that has the least to do."""
     minutes = {run: train_minutes(run, speed) for run in runs}
     together = [run for run in runs if minutes[run] < _PACK_MINUTES]
-    number = max(math.ceil(sum(minutes[run] for run in together) / _PACK_MINUTES), math.ceil(len(together) / MOST_RUNS))
+    number = max(
+        math.ceil(sum(minutes[run] for run in together) / _PACK_MINUTES), math.ceil(len(together) / MOST_RUNS)
+    )
     loads = [(0.0, 0, place) for place in range(number)]  # minutes, runs, which pack
     packs: list[list[Run]] = [[] for _ in loads]
     for run in sorted(together, key=lambda run: -minutes[run]):
