@@ -203,7 +203,7 @@ def test_one_changed_width_changes_one_run() -> None:
         ({"corpus": {"sources": ["folder:/nowhere"]}}, ["there is no folder /nowhere"]),
         ({"corpus": {"gpt2_files": "/nowhere"}}, ["corpus.gpt2_files is /nowhere, which is no folder"]),
         ({"tracking": {"uri": "foo"}}, ["tracking.uri is 'foo'"]),
-        ({"extras": ["rellu"]}, ["extras.0 is 'rellu'", "'assumptions' or 'relu'"]),
+        ({"extras": ["rellu"]}, ["extras.0 is 'rellu'", "'assumptions', 'relu' or 'laptop_runs'"]),
         (
             {"extras": ["relu"], "studies": ["depth_width"]},
             ["extras has relu, which is trained beside memorization_heads, and studies has no"],
