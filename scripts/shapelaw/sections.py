@@ -54,7 +54,13 @@ _WORDS = {"true": True, "false": False, "null": None}
 
 
 class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        allow_inf_nan=False,
+        defer_build=True,  # the grids' models are built once, within Config, at every start of the Snakefile
+    )
 
     @field_validator("*", mode="before")
     @classmethod
