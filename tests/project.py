@@ -13,6 +13,7 @@ from small import PYTHON, REPOSITORY
 CONFIG: dict[str, Any] = {
     "scale": "demo",
     "studies": ["depth_width"],
+    "extras": [],
     "corpus": {"name": "prose", "sources": ["folder:texts"], "test_fraction": 0.1},
     "training": {
         "steps": 30,

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from shapelaw.jobs import (
     LEVELS,
+    MOST_RUNS,
     job_resources,
     keys_pattern,
     level_of,
@@ -78,6 +79,24 @@ def test_a_pack_is_known_by_its_members(some: list[Run], size: int) -> None:
     assert all(re.fullmatch("[0-9a-f]{16}", name) for name in packs)
     others = packs_of(small[size:], size, RATE)  # the first pack's runs are gone
     assert list(packs.items())[1:] == list(others.items())
+
+
+@given(st.lists(runs, max_size=40, unique_by=lambda run: run.key), st.sampled_from([1e9, 4e10, 1e13]))
+def test_chosen_packs_train_for_about_a_minute(some: list[Run], speed: float) -> None:
+    packs = list(packs_of(some, None, speed).values())
+    small = [run for run in some if level_of(run, speed) == "small"]
+    assert sorted(run.key for pack in packs for run in pack) == sorted(run.key for run in small)
+    minutes = [[train_minutes(run, speed) for run in pack] for pack in packs]
+    shared = [sum(times) for times in minutes if max(times) < 1]
+    assert all(time <= 2 for time in shared)
+    assert len(shared) <= sum(shared) + 1  # jobs, for a minute each
+
+
+def test_ten_thousand_runs_of_seconds_are_no_ten_thousand_jobs() -> None:
+    runs = [a_run(1, 8, 1000, seed) for seed in range(10_000)]
+    packs = packs_of(runs, None, RATE)
+    assert 10_000 / MOST_RUNS < len(packs) < 1000
+    assert max(len(pack) for pack in packs.values()) <= MOST_RUNS
 
 
 def a_memorization_run(heads: int, examples: int, seed: int) -> MemorizationRun:

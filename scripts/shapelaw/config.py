@@ -146,7 +146,7 @@ def _cross_problems(config: Config, root: Path) -> list[str]:
             "training.precision is bfloat16 and execution.gpus is 0: bfloat16 is several times slower than float32 "
             "on a CPU; use float32, or set execution.gpus to 1"
         )
-    if config.execution.gpus > 1 and config.execution.runs_per_job > 1:
+    if config.execution.gpus > 1 and (config.execution.runs_per_job or 1) > 1:
         problems.append(
             f"execution.runs_per_job is {config.execution.runs_per_job} and execution.gpus is {config.execution.gpus}: "
             "runs that share a job train on one GPU; set one of them to 1"

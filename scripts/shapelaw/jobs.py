@@ -7,6 +7,7 @@ ones can share a job. Estimates are generous: too much costs a little waiting, t
 from __future__ import annotations
 
 import hashlib
+import heapq
 import math
 import re
 from collections.abc import Iterable, Sequence
@@ -22,6 +23,8 @@ Level = Literal["small", "medium", "large"]
 LEVELS: tuple[Level, ...] = ("small", "medium", "large")
 
 _LEVEL_MINUTES = {"small": 10.0, "medium": 240.0, "large": math.inf}  # of training, at most
+MOST_RUNS = 128  # that share a job: their specs travel in one argument, which Linux bounds at 128 KiB
+_PACK_MINUTES = 1.0  # of training in a job of small runs, ten and more times its start
 _START_MINUTES = 5.0  # Snakemake, imports, compilation, the test set
 _MARGIN = 1.5  # of time
 _STEP_SECONDS_AT_LEAST = 0.005  # however small the network
@@ -89,11 +92,14 @@ def job_resources(
     )
 
 
-def packs_of(runs: Iterable[Run], runs_per_job: int, speed: Speed) -> dict[str, list[Run]]:
-    """The small runs of a study in packs of at most `runs_per_job`, each of one corpus and vocabulary.
+def packs_of(runs: Iterable[Run], runs_per_job: int | None, speed: Speed) -> dict[str, list[Run]]:
+    """The small runs of a study in packs that one job each trains, every pack of one corpus and vocabulary.
 
-    By name, which says who is in a pack: it stays when others come and go, or when a recipe changes. No packs when
-    that is 1.
+    By name, which says who is in a pack: it stays when a recipe changes.
+
+    Args:
+        runs_per_job: of a pack, at most; 1 makes no packs. None chooses it from the estimated times: enough that a
+            job trains for about a minute, against which its start is small, and packs of a study take equally long.
     """
     if runs_per_job == 1:
         return {}
@@ -101,12 +107,30 @@ def packs_of(runs: Iterable[Run], runs_per_job: int, speed: Speed) -> dict[str, 
     for run in runs:
         if level_of(run, speed) == "small":
             by_store.setdefault((run.corpus, run.shape.vocab_size), []).append(run)
-    packs = [
-        chosen[i : i + runs_per_job]
-        for chosen in by_store.values()
-        for i in range(0, len(chosen), runs_per_job)
-    ]
+    packs = []
+    for chosen in by_store.values():
+        if runs_per_job is None:
+            packs += _balanced(chosen, speed)
+        else:
+            packs += [chosen[i : i + runs_per_job] for i in range(0, len(chosen), runs_per_job)]
     return {_pack_name(pack): pack for pack in packs}
+
+
+def _balanced(runs: Sequence[Run], speed: Speed) -> list[list[Run]]:
+    """Packs of about `_PACK_MINUTES` each: the longest run left goes to the pack that has the least to do."""
+    minutes = {run: train_minutes(run, speed) for run in runs}
+    together = [run for run in runs if minutes[run] < _PACK_MINUTES]
+    number = max(
+        math.ceil(sum(minutes[run] for run in together) / _PACK_MINUTES), math.ceil(len(together) / MOST_RUNS)
+    )
+    loads = [(0.0, 0, place) for place in range(number)]  # minutes, runs, which pack
+    packs: list[list[Run]] = [[] for _ in loads]
+    for run in sorted(together, key=lambda run: -minutes[run]):
+        load, count, place = heapq.heappop(loads)
+        packs[place].append(run)
+        if count + 1 < MOST_RUNS:
+            heapq.heappush(loads, (load + minutes[run], count + 1, place))
+    return [pack for pack in packs if pack] + [[run] for run in runs if minutes[run] >= _PACK_MINUTES]
 
 
 def _pack_name(pack: Sequence[AnyRun]) -> str:

@@ -46,7 +46,7 @@ MemorizationStudy = Literal[
 PackedStudy = Literal[MemorizationStudy, "block_degree"]
 Study = Literal["depth_width", "attention_degree", PackedStudy, "separation_rank"]
 AssumptionModel = Literal["vit", "bert", "decoder", "gpt2", "vit_base"]
-Extra = Literal["assumptions", "relu"]
+Extra = Literal["assumptions", "relu", "laptop_runs"]
 MEMORIZATION_STUDIES: tuple[MemorizationStudy, ...] = get_args(MemorizationStudy)
 PACKED_STUDIES: tuple[PackedStudy, ...] = get_args(PackedStudy)  # whose runs are trained in packs
 RANK_STUDY = "separation_rank"  # trains nothing, so has no runs
@@ -206,12 +206,10 @@ class Execution(_Model):
     checkpoint_minutes: Minutes = Field(
         10.0, description="Time between two checkpoints of a run; a killed run loses at most that."
     )
-    runs_per_job: int = Field(
-        1,
-        ge=1,
-        le=128,
-        description="Small runs (at most 10 minutes each) that one job trains, one after the other; 16 spares a "
-        "cluster many tiny jobs.",
+    runs_per_job: Annotated[int, Field(ge=1, le=128)] | None = Field(
+        None,
+        description="Small runs (at most 10 minutes each) that one job trains, one after the other; null takes as many "
+        "as last about a minute by estimate, and one where a run has several GPUs.",
     )
     models_per_pack: Count = Field(
         4,
@@ -404,7 +402,8 @@ class Config(_Model):
     extras: list[Extra] = Field(
         [],
         description="What is made beside the studies' own results in every run: the check of the memorization "
-        "theorem's assumptions, or a ReLU network of equal parameters beside each network of memorization_heads.",
+        "theorem's assumptions, a ReLU network of equal parameters beside each network of memorization_heads, or the "
+        "analysis of depth_width on the committed runs of scale laptop.",
     )
     assumptions: Assumptions = Field(
         Assumptions(), description="The check of the memorization theorem's assumptions."

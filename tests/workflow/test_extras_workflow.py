@@ -1,14 +1,16 @@
-"""The theorem's assumptions and the ReLU networks in the real Snakemake: in every run by the config, or alone."""
+"""What is made beside the studies, in the real Snakemake: in every run by the config, or alone."""
 
+import shutil
 from typing import Any
 
 import pandas as pd
 import pytest
 from project import Project
+from small import REPOSITORY
 
 SECTIONS: dict[str, Any] = {
     "studies": ["memorization_heads"],
-    "extras": ["assumptions", "relu"],
+    "extras": ["assumptions", "relu", "laptop_runs"],
     "assumptions": {
         "models": ["decoder"],
         "source": "folder:texts",
@@ -28,6 +30,9 @@ SECTIONS: dict[str, Any] = {
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """After a whole run."""
     project = Project(tmp_path_factory.mktemp("extras"), **SECTIONS)
+    committed = "docs/results/laptop_depth_width.parquet"
+    (project.folder / committed).parent.mkdir(parents=True)
+    shutil.copy(REPOSITORY / committed, project.folder / committed)
     project.snakemake("--quiet", "rules")
     return project
 
@@ -50,6 +55,14 @@ def test_every_attention_network_has_a_relu_network_beside_it(project: Project) 
     assert len(both) == len(runs) == 4
     assert (both["attention"] - both["accuracy"]).abs().max() < 1e-9
     assert (table["relu_params"] <= table["attention_params"]).all()
+
+
+def test_the_committed_laptop_runs_are_analysed(project: Project) -> None:
+    table = pd.read_csv(project.folder / "results/laptop_runs/transitions.csv")
+    row = table[(table["depth"] == 1) & (table["method"] == "bootstrap")].iloc[0]
+    assert row["status"] == "crossing"
+    assert row["width"] == pytest.approx(137, abs=4)
+    assert (project.folder / "results/laptop_runs/loss_adjacent.svg").stat().st_size > 1000
 
 
 def test_they_are_made_once_and_again_where_the_config_asks_for_others(project: Project) -> None:

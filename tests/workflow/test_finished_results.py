@@ -29,7 +29,7 @@ def test_every_rule_that_makes_a_file_is_among_them(project: FinishedProject) ->
     made = {
         row.split("\t")[2] for row in project.snakemake("--summary").stdout.splitlines()[1:] if "\t" in row
     }
-    assert set(listed) - made == {"all", "plan"}
+    assert set(listed) - made == {"all", "plan", "laptop_runs"}  # the last reads a file of the checkout
     assert made >= TRAINING
 
 

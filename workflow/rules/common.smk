@@ -35,9 +35,8 @@ LEVEL_RUNS = {level: [] for level in LEVELS}
 for runs in LANGUAGE_RUNS.values():
     for run in runs.values():
         LEVEL_RUNS[level_of(run, SPEED)].append(run)
-PACKS = {
-    study: packs_of(runs.values(), EXECUTION.runs_per_job, SPEED) for study, runs in LANGUAGE_RUNS.items()
-}
+RUNS_PER_JOB = 1 if EXECUTION.gpus > 1 else EXECUTION.runs_per_job
+PACKS = {study: packs_of(runs.values(), RUNS_PER_JOB, SPEED) for study, runs in LANGUAGE_RUNS.items()}
 LONGEST_PACK = max((len(pack) for packs in PACKS.values() for pack in packs.values()), default=1)
 PACK_NAMES = {
     (study, run.key): name for study, packs in PACKS.items() for name, pack in packs.items() for run in pack

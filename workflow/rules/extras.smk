@@ -1,5 +1,10 @@
-# Beside the studies: the theorem's assumptions on real networks, and ReLU networks on the memorizers' data.
-EXTRAS = {"assumptions": "results/assumptions/layers.csv", "relu": "results/memorization_heads/relu.csv"}
+# Beside the studies: the theorem's assumptions on real networks, ReLU networks on the memorizers' data, and the analysis
+# of runs that are committed here.
+EXTRAS = {
+    "assumptions": "results/assumptions/layers.csv",
+    "relu": "results/memorization_heads/relu.csv",
+    "laptop_runs": "results/laptop_runs/fit.json",
+}
 ASSUMPTIONS = CONFIG.assumptions
 IMAGE_MODELS = ("vit", "vit_base")
 ASSUMPTION_TABLES = ["layers", "sensitivity", "pass_rate"]
@@ -78,3 +83,41 @@ rule relu:
     shell:
         "python $SCRIPTS/compare_relu.py --runs results --study memorization_heads --keys {input.listed}"
         " --out results/memorization_heads/relu --threads {threads} > {log} 2>&1"
+
+
+rule laptop_runs:
+    input:
+        BASE / "docs" / "results" / "laptop_depth_width.parquet",
+    output:
+        "results/laptop_runs/fit.json",
+        expand("results/laptop_runs/{table}.{ending}", table=TABLES, ending=["md", "tex"]),
+        expand("results/laptop_runs/{figure}.png", figure=FIGURES),
+        [
+            report(
+                f"results/laptop_runs/{table}.csv",
+                caption="../report/laptop_runs.rst",
+                category="Depth and width: 34 laptop runs, trained before",
+                subcategory="Tables",
+                labels={"table": table.replace("_", " ")},
+            )
+            for table in TABLES
+        ],
+        [
+            report(
+                f"results/laptop_runs/{figure}.svg",
+                caption="../report/laptop_runs.rst",
+                category="Depth and width: 34 laptop runs, trained before",
+                subcategory="Figures",
+                labels={"figure": figure.replace("_", " "), "published as": source},
+            )
+            for figure, source in FIGURES.items()
+        ],
+    log:
+        "results/logs/laptop_runs.log",
+    localrule: True
+    conda:
+        "../../envs/shapelaw.yaml"
+    message:
+        "analysing the committed runs of scale laptop"
+    shell:
+        "python $SCRIPTS/fit_transitions.py --runs {input} --out results/laptop_runs 2>&1 | tee {log}"

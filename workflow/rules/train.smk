@@ -48,7 +48,7 @@ use rule train_large as train_medium with:
         key=KEYS["medium"],
 
 
-if EXECUTION.runs_per_job == 1:
+if RUNS_PER_JOB == 1:
 
     use rule train_large as train_small with:
         wildcard_constraints:
