@@ -19,7 +19,12 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> FinishedProject:
     return FinishedProject(tmp_path_factory.mktemp("finished"))
 
 
+def test_nothing_is_trained_again(project: FinishedProject) -> None:
+    assert not TRAINING & set(project.planned()), project.reasons()
+
+
 def test_nothing_is_to_be_done(project: FinishedProject) -> None:
+    """A command of a study may change on purpose: then its tables are made anew, and this archive with them."""
     assert project.planned() == [], project.reasons()
 
 
