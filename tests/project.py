@@ -37,14 +37,19 @@ KEYS = {
 }
 
 
+def copy_code(folder: Path) -> None:
+    """What Snakemake and its jobs read of the project."""
+    for name in ("Snakefile", "scripts", "workflow", "envs", "profiles"):
+        source = REPOSITORY / name
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / name)
+
+
 class Project:
     """A copy of the project with its own config and corpus, and Snakemake in it."""
 
     def __init__(self, folder: Path, **sections: Any) -> None:
         self.folder, self.sections = folder, {**CONFIG, **sections}
-        for name in ("Snakefile", "scripts", "workflow", "envs", "profiles"):
-            source = REPOSITORY / name
-            (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / name)
+        copy_code(folder)
         self.configure()
         (folder / "texts").mkdir()
         for name, text in topics.items():

