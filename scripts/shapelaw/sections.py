@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 
 from shapelaw.degrees import HALF, Target
 from shapelaw.memorizers import ContextType, LastBatch, LogitScale, Task
+from shapelaw.shapes import Gelu
 
 Count = Annotated[int, Field(ge=1)]
 Widths = dict[Count, list[Count]]  # depth: widths
@@ -89,6 +90,7 @@ class DepthWidth(_Model):
     vocab_size: int = Field(2000, ge=257, description="257 is bytes; else byte-level BPE of that size")
     context_length: Count = 128
     heads: Count = Field(2, description="of every shape; must divide every width")
+    gelu: Gelu = Field("tanh", description="GPT-2's, or erf: the exact one")
     widths: Annotated[Widths, Field(min_length=1)] | None = Field(None, description="depth: [widths]")
     grid_file: str | None = Field(None, description="or a CSV with columns depth, width")
     seeds: Count = Field(1, description="runs of every shape, seeds 0, 1, ...")
@@ -102,6 +104,7 @@ class AttentionDegree(_Model):
     vocab_size: int = Field(2000, ge=257, description="as in depth_width")
     context_length: Count = 128
     heads: Count = Field(2, description="of every shape; must divide every width")
+    gelu: Gelu = Field("tanh", description="GPT-2's, or erf: the exact one")
     widths: Widths = Field({}, description="depth: [widths]")
     degrees: Annotated[list[Annotated[int, Field(ge=2)] | None], Field(min_length=1)] = Field(
         [None, 2, 3, 4], description="of attention; null is softmax, whose weights the others have as many of"
