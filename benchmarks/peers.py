@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +50,11 @@ def gpt2_step(
     return _step(model, [lambda x=x: forward(x, labels=x).loss for x in inputs], autocast, fused)
 
 
-def nanogpt_model(folder: Path, shape: Shape) -> torch.nn.Module:
-    """nanoGPT's model of that shape, from a checkout.
+def nanogpt_model(folder: Path, shape: Shape, bias: bool = True) -> torch.nn.Module:
+    """nanoGPT's model of that shape, from a checkout: exact GELU, the classifier tied to the embedding.
+
+    Args:
+        bias: of linear maps and norms; its train.py leaves them out.
 
     Raises:
         UserError: the folder has no model.py with GPTConfig and GPT.
@@ -70,14 +73,31 @@ def nanogpt_model(folder: Path, shape: Shape) -> torch.nn.Module:
             n_head=shape.heads,
             n_embd=shape.width,
             dropout=0.0,
-            bias=True,
+            bias=bias,
         )
-        model: torch.nn.Module = module.GPT(config)
+        with redirect_stdout(sys.stderr):  # it prints its size
+            model: torch.nn.Module = module.GPT(config)
     except (OSError, AssertionError, AttributeError) as error:
         raise UserError(
             f"{folder} is no checkout of nanoGPT: it has no model.py with GPTConfig and GPT."
         ) from error
     return model
+
+
+def nanogpt_like_ours(folder: Path, shape: Shape) -> torch.nn.Module:
+    """The same with our function: biases, our GELU, a classifier of its own.
+
+    Raises:
+        UserError: as `nanogpt_model`.
+    """
+    model: Any = nanogpt_model(folder, shape)
+    model.lm_head.weight = torch.nn.Parameter(model.lm_head.weight.detach().clone())
+    for block in model.transformer.h:
+        block.mlp.gelu = torch.nn.GELU(approximate="tanh" if shape.gelu == "tanh" else "none")
+    parameters = sum(p.numel() for p in model.parameters())
+    assert parameters == shape.params, f"{parameters:,} parameters for {shape.params:,}"
+    peer: torch.nn.Module = model
+    return peer
 
 
 def nanogpt_step(

@@ -1,12 +1,17 @@
-"""One training step of ours against transformers' GPT2LMHeadModel, eager, float32, on the CPU.
+"""One training step of ours against transformers' GPT2LMHeadModel and nanoGPT, eager, float32, on the CPU.
 
-    python benchmarks/training_step.py [--rounds 9] [--threads 2]
+    PYTHONPATH=scripts python benchmarks/training_step.py [--nanogpt FOLDER] [--rounds 9] [--threads 1]
 
-A step is: gradients to zero, forward, backward, AdamW. Both models have the same shape, the same random batch of
-32 x 128 tokens and their own optimizer as a user would make it (ours fused; the peer's torch.optim.AdamW as it
-comes). Ours goes through the batch in parts, as training does on a CPU. For what the model alone gives, the peer is
-also measured with the fused optimizer and the same parts. The memory allocator is the C library's as it comes;
-training itself also keeps what is freed (`shapelaw.training.hardware.keep_freed_memory`), which would speed up both.
+A step is: gradients to zero, forward, backward, AdamW. All models have the same shape and the same random batch of
+32 x 128 tokens. FOLDER is a clone of github.com/karpathy/nanoGPT, which then is a peer twice: with our function
+(biases, our GELU, a classifier that is not the embedding), and with its own (no biases, exact GELU, one table for
+both).
+
+Each model has a process of its own and they step by turns; a number is CPU time, all threads together, and a ratio the
+median of the rounds' ratios. Ours runs as training does on a CPU: the batch in parts, the C library told to keep what
+is freed (`shapelaw.training.hardware.keep_freed_memory`). Transformers' model gets the whole batch and
+torch.optim.AdamW as it comes, nanoGPT's the whole batch and the fused AdamW. In the second table the peers keep freed
+memory too, so that what is left is the model's own.
 Also measured: how much of a real step is waiting for data and writing the record, and the loss at V = 50,257 with and
 without chunks.
 """
@@ -16,25 +21,34 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import get_args
 
 import torch
 from machine import alternate, machine, ratio
-from peers import gpt2_model, gpt2_step
+from peers import Step, gpt2_model, gpt2_step, nanogpt_like_ours, nanogpt_model, nanogpt_step
 
+from shapelaw.errors import UserError
 from shapelaw.models.cross_entropy import CHUNK_ELEMENTS, linear_cross_entropy
 from shapelaw.models.decoder import Decoder, initialise
 from shapelaw.runs import Training
-from shapelaw.shapes import Shape, make_shape
-from shapelaw.training.hardware import micro_batch_size
+from shapelaw.shapes import Gelu, Shape, make_shape
+from shapelaw.training.hardware import keep_freed_memory, micro_batch_size
 from shapelaw.training.trainer import make_optimizer
 
 SHAPES = [(6, 128, 2000), (12, 88, 257), (12, 264, 2000)]
 BATCH, CONTEXT = 32, 128
+WARM_UP = 3
+OURS, GPT2, ALIKE, OWN = "ours", "GPT2", "nanoGPT with our function", "nanoGPT"
+
+Times = list[list[float]]
 
 
 def our_step(shape: Shape, ids: torch.Tensor) -> Callable[[], object]:
@@ -58,28 +72,66 @@ def parts_of(shape: Shape, ids: torch.Tensor) -> Sequence[torch.Tensor]:
     return ids.split(micro_batch_size(shape, len(ids), ids.device, "float32"))
 
 
-def peer_step(shape: Shape, parts: Sequence[torch.Tensor], fused: bool) -> Callable[[], object]:
-    """The peer's step: GPT-2 shifts the labels itself, so it gets the first T tokens and predicts T - 1."""
-    return gpt2_step(gpt2_model(shape), parts, False, nullcontext, fused)
+def step_of(name: str, shape: Shape, ids: torch.Tensor, nanogpt: Path) -> Step:
+    """The step of a contestant on `ids` [B, T + 1]."""
+    if name == OURS:
+        return our_step(shape, ids)
+    if name == GPT2:
+        return gpt2_step(gpt2_model(shape), [ids], False, nullcontext, fused=False)
+    model = nanogpt_like_ours(nanogpt, shape) if name == ALIKE else nanogpt_model(nanogpt, shape, bias=False)
+    return nanogpt_step(model, [ids], False, nullcontext)
 
 
-def steps_table(rounds: int) -> None:
-    """Milliseconds a step and ratios at each shape."""
-    print(
-        "| depth | width | V | ours, ms | GPT2, ms | ratio | GPT2 with our optimizer and parts, ms | ratio |"
-    )
-    print("|---|---|---|---|---|---|---|---|")
+def contestant(pipe: Connection, name: str, shape: Shape, nanogpt: Path, threads: int, keep: bool) -> None:
+    """In a process of its own: make a step whenever asked, and answer with its CPU seconds."""
+    torch.manual_seed(0)
+    torch.set_num_threads(threads)
+    if keep:
+        keep_freed_memory()
+    step = step_of(name, shape, torch.randint(0, shape.vocab_size, (BATCH, CONTEXT + 1)), nanogpt)
+    while pipe.recv():
+        start = time.process_time()
+        step()
+        pipe.send(time.process_time() - start)
+
+
+def steps_by_turns(names: Sequence[str], arguments: argparse.Namespace, shape: Shape, keep: bool) -> Times:
+    """CPU seconds of each contestant in each round, after three rounds of warm-up."""
+    pipes: list[Connection] = []
+    processes = []
+    for name in names:
+        here, there = get_context("spawn").Pipe()
+        options = (there, name, shape, arguments.nanogpt, arguments.threads, keep or name == OURS)
+        processes.append(get_context("spawn").Process(target=contestant, args=options, daemon=True))
+        processes[-1].start()
+        there.close()  # so that the end of that process ends a wait for it
+        pipes.append(here)
+    times: Times = [[] for _ in names]
+    for number in range(arguments.rounds + WARM_UP):
+        for pipe, seconds in zip(pipes, times, strict=True):
+            pipe.send(True)
+            spent = pipe.recv()
+            if number >= WARM_UP:
+                seconds.append(spent)
+    for pipe, process in zip(pipes, processes, strict=True):
+        pipe.send(False)
+        process.join()
+    return times
+
+
+def steps_table(arguments: argparse.Namespace, keep: bool) -> None:
+    """CPU milliseconds of a step of ours, and of how many of ours a peer's takes the time, at each shape."""
+    names = [OURS, GPT2, *([ALIKE, OWN] if arguments.nanogpt else [])]
+    print(f"\nPeers {'that keep freed memory as ours does' if keep else 'as they come'}:\n")
+    print("| depth | width | V | ours, ms |", *(f"{name} / ours |" for name in names[1:]))
+    print("|" + "---|" * (3 + len(names)))
     for depth, width, vocab_size in SHAPES:
-        shape = make_shape(depth, width, 2, vocab_size, CONTEXT)
-        ids = torch.randint(0, vocab_size, (BATCH, CONTEXT + 1))
-        alike = peer_step(shape, parts_of(shape, ids), True)
-        ours, peer, fused = alternate(
-            our_step(shape, ids), peer_step(shape, [ids], False), alike, rounds=rounds
-        )
-        ms = [1000 * statistics.median(times) for times in (ours, peer, fused)]
+        shape = make_shape(depth, width, 2, vocab_size, CONTEXT, gelu=arguments.gelu)
+        ours, *peers = steps_by_turns(names, arguments, shape, keep)
+        ratios = " | ".join(f"{ratio(peer, ours):.2f}" for peer in peers)
         print(
-            f"| {depth} | {width} | {vocab_size} | {ms[0]:.0f} | {ms[1]:.0f} | {ratio(peer, ours):.2f} "
-            f"| {ms[2]:.0f} | {ratio(fused, ours):.2f} |"
+            f"| {depth} | {width} | {vocab_size} | {1000 * statistics.median(ours):.0f} | {ratios} |",
+            flush=True,
         )
 
 
@@ -162,15 +214,25 @@ def main() -> None:
     )
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--steps", type=int, default=500, help="of the run whose waiting is measured")
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--nanogpt", type=Path, metavar="FOLDER", help="a clone of nanoGPT")
+    parser.add_argument("--gelu", choices=get_args(Gelu), default=Shape.gelu)
+    parser.add_argument("--steps-only", action="store_true", help="leave out the loss and the whole run")
     arguments = parser.parse_args()
     torch.manual_seed(0)
     torch.set_num_threads(arguments.threads)
-    print(f"{machine()}, {arguments.threads} threads, torch {torch.__version__}\n")
-    steps_table(arguments.rounds)
-    loss_table(arguments.rounds)
-    overhead(arguments.steps)
+    if arguments.nanogpt:
+        nanogpt_model(arguments.nanogpt, make_shape(1, 2, 1, 2, 2))  # is it one?
+    print(f"{machine()}, {arguments.threads} threads, torch {torch.__version__}")
+    for keep in (False, True):
+        steps_table(arguments, keep)
+    if not arguments.steps_only:
+        loss_table(arguments.rounds)
+        overhead(arguments.steps)
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except UserError as error:
+        sys.exit(str(error))

@@ -95,6 +95,17 @@ def test_every_scale_has_attention_of_each_degree_at_equal_parameters(scale: str
     assert len(runs) == len(sizes) * 4 * config.attention_degree.seeds
 
 
+@pytest.mark.parametrize("study", ["depth_width", "attention_degree"])
+def test_decoders_get_the_activation_of_their_section(study: str) -> None:
+    values = shipped(studies=[study], **{study: {"gelu": "erf"}})
+    exact = runs_of(load_config(values, SCALES), study, REPOSITORY)
+    usual = runs_of(load_config(shipped(studies=[study]), SCALES), study, REPOSITORY)
+    assert {run.shape.gelu for run in exact.values() if isinstance(run, Run)} == {"erf"}
+    assert {run.shape.gelu for run in usual.values() if isinstance(run, Run)} == {"tanh"}
+    assert len(exact) == len(usual)
+    assert not exact.keys() & usual.keys()
+
+
 @pytest.mark.parametrize("scale", SCALE_NAMES)
 def test_every_run_of_block_degree_has_its_own_key(scale: str) -> None:
     config = load_config(shipped(scale=scale), SCALES)

@@ -162,7 +162,9 @@ def _depth_width(config: Config, root: Path) -> list[Run]:
     runs = []
     for depth, row in widths.items():
         for width in dict.fromkeys(row):
-            shape = make_shape(depth, width, study.heads, study.vocab_size, study.context_length)
+            shape = make_shape(
+                depth, width, study.heads, study.vocab_size, study.context_length, gelu=study.gelu
+            )
             repeated = width in study.repeated.get(depth, [])
             seeds = max(study.seeds, study.repeated_seeds if repeated else 1)
             runs += [Run("depth_width", config.corpus.name, shape, training, seed) for seed in range(seeds)]
@@ -176,7 +178,9 @@ def _attention_degree(config: Config) -> list[Run]:
     runs = []
     for depth, row in study.widths.items():
         for width in dict.fromkeys(row):
-            softmax = make_shape(depth, width, study.heads, study.vocab_size, study.context_length)
+            softmax = make_shape(
+                depth, width, study.heads, study.vocab_size, study.context_length, gelu=study.gelu
+            )
             shapes = [with_attention_degree(softmax, degree) for degree in dict.fromkeys(study.degrees)]
             runs += [
                 Run("attention_degree", config.corpus.name, shape, training, seed)

@@ -106,6 +106,8 @@ class Run:
             parts.append(f"p{shape.positional_rank}")
         if shape.attention_degree is not None:
             parts.append(f"k{shape.attention_degree}")
+        if shape.gelu != Shape.gelu:
+            parts.append(shape.gelu)
         return "-".join([*parts, f"t{self.training.steps}", f"s{self.seed}"])
 
     @property
@@ -121,8 +123,9 @@ def run_to_dict(run: Run) -> dict[str, Any]:
     runs stay.
     """
     values = {"training_version": TRAINING_VERSION, **asdict(run)}
-    if run.shape.attention_degree is None:
-        del values["shape"]["attention_degree"]
+    for name in ("attention_degree", "gelu"):
+        if getattr(run.shape, name) == getattr(Shape, name):
+            del values["shape"][name]
     return values
 
 

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 
 from shapelaw.degrees import HALF, Target
 from shapelaw.memorizers import ContextType, LastBatch, LogitScale, Task
+from shapelaw.shapes import Gelu
 
 
 def _whole(unit: str, least: int = 1) -> Any:
@@ -152,6 +153,10 @@ class DepthWidth(_Model):
     )
     context_length: Tokens = Field(128, description="Tokens in a window.")
     heads: Count = Field(2, description="Attention heads of every shape; the number must divide every width.")
+    gelu: Gelu = Field(
+        "tanh",
+        description="GELU of the feed-forward network: GPT-2's `tanh` approximation, or the exact `erf`.",
+    )
     widths: Annotated[Widths, Field(min_length=1)] | None = Field(
         None, description="The grid as `depth: [widths]`; give either this or `grid_file`."
     )
@@ -174,6 +179,10 @@ class AttentionDegree(_Model):
     )
     context_length: Tokens = Field(128, description="Tokens in a window.")
     heads: Count = Field(2, description="Attention heads of every shape; the number must divide every width.")
+    gelu: Gelu = Field(
+        "tanh",
+        description="GELU of the feed-forward network: GPT-2's `tanh` approximation, or the exact `erf`.",
+    )
     widths: Widths = Field({}, description="Shapes of the decoders with softmax, as `depth: [widths]`.")
     degrees: Annotated[list[Annotated[int, Field(ge=2)] | None], Field(min_length=1)] = Field(
         [None, 2, 3, 4],

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Literal
 
 EQUAL_SHARE = 0.02  # of the blocks' weights, by which shapes called equal may differ
 MLP_RATIO = 4  # hidden width of the feed-forward network over the residual width, as in GPT-2
+Gelu = Literal["tanh", "erf"]
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,8 @@ class Shape:
         positional_rank: the same for the positional embedding, (N x r_e)(r_e x d).
         attention_degree: None is softmax attention; k >= 2 is linear attention of that polynomial degree in the
             tokens (block-degree note, eq. 2), which has k input maps where softmax attention has three.
+        gelu: the feed-forward network's activation: GPT-2's approximation by tanh, or x times the normal
+            distribution function itself (Hendrycks and Gimpel 2016), by erf.
     """
 
     depth: int
@@ -35,6 +39,7 @@ class Shape:
     embedding_rank: int | None = None
     positional_rank: int | None = None
     attention_degree: int | None = None
+    gelu: Gelu = "tanh"
 
     @property
     def attention_maps(self) -> int:
@@ -164,6 +169,7 @@ def make_shape(
     embedding_rank: int | None = None,
     positional_rank: int | None = None,
     attention_degree: int | None = None,
+    gelu: Gelu = "tanh",
 ) -> Shape:
     """A checked shape, `attention_dim` filled in.
 
@@ -193,6 +199,7 @@ def make_shape(
         embedding_rank,
         positional_rank,
         attention_degree,
+        gelu,
     )
 
 

@@ -1,5 +1,7 @@
 """The decoder against its own counts, and against transformers' GPT-2."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -9,7 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from shapelaw.models.decoder import INIT_STD, Decoder, attend_linearly, initialise, parameter_groups
-from shapelaw.shapes import Shape, make_shape
+from shapelaw.shapes import Gelu, Shape, make_shape
 
 
 @st.composite
@@ -67,9 +69,10 @@ def copy_from_gpt2(model: Decoder, gpt2: GPT2LMHeadModel) -> None:
             target[name].copy_(value)
 
 
-def test_logits_and_gradients_equal_gpt2s() -> None:
+@pytest.mark.parametrize(("gelu", "theirs_called"), [("tanh", "gelu_new"), ("erf", "gelu")])
+def test_logits_and_gradients_equal_gpt2s(gelu: Gelu, theirs_called: str) -> None:
     torch.manual_seed(0)
-    shape = make_shape(depth=3, width=48, heads=4, vocab_size=101, context_length=32)
+    shape = make_shape(depth=3, width=48, heads=4, vocab_size=101, context_length=32, gelu=gelu)
     config = GPT2Config(
         vocab_size=101,
         n_positions=32,
@@ -81,12 +84,16 @@ def test_logits_and_gradients_equal_gpt2s() -> None:
         attn_pdrop=0.0,
         initializer_range=0.2,  # large weights, so that agreement is not by smallness
         tie_word_embeddings=False,
+        activation_function=theirs_called,
     )
     gpt2, model = GPT2LMHeadModel(config), Decoder(shape)
     copy_from_gpt2(model, gpt2)
     ids = torch.randint(0, 101, (5, 32))
     theirs = gpt2(ids, labels=ids)
     torch.testing.assert_close(model.logits(ids), theirs.logits, atol=1e-5, rtol=1e-5)
+    other = Decoder(replace(shape, gelu="erf" if gelu == "tanh" else "tanh"))
+    other.load_state_dict(model.state_dict())
+    assert not torch.allclose(other.logits(ids), theirs.logits, atol=1e-4, rtol=1e-4)
     loss = model(ids[:, :-1], ids[:, 1:])
     torch.testing.assert_close(loss, theirs.loss, atol=1e-5, rtol=1e-5)
     theirs.loss.backward()

@@ -17,6 +17,7 @@ from made_records import STARTED, finish, make_rows, make_run, other_spec, write
 from places import Place
 from stored import active_runs, curves, dump, logged_inputs, recorded_curves
 
+from shapelaw.runs import run_to_dict
 from shapelaw.tracking import importer
 from shapelaw.tracking.disk import Liveness, find_records
 from shapelaw.tracking.store import search_runs
@@ -38,7 +39,13 @@ def test_a_finished_record_arrives_whole(any_place: Place) -> None:
         milliseconds(90),
     )
     assert curves(store, found) == recorded_curves(folder)
-    expected = {**asdict(run.shape), **asdict(run.training), "seed": 0, "corpus": "wiki", "study": run.study}
+    expected = {
+        **run_to_dict(run)["shape"],
+        **asdict(run.training),
+        "seed": 0,
+        "corpus": "wiki",
+        "study": run.study,
+    }
     expected |= {"block_params": 12 * 2 * 16**2, "total_params": run.shape.params}
     expected |= {"step_flops": run.shape.step_flops(8)}
     assert found.data.params == {k: str(v) for k, v in expected.items() if v is not None}

@@ -43,6 +43,7 @@ def test_the_table_has_a_row_a_run_with_its_numbers(any_place: Place) -> None:
         "embedding_rank": 8,
         "positional_rank": 4,
         "attention_degree": None,
+        "gelu": None,
         "seed": 1,
         "params": 12 * 2 * 16**2,
         "total_params": low_rank.shape.params,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -127,7 +128,7 @@ def _checked(table: pd.DataFrame, source: str) -> pd.DataFrame:
     options = [name for name in OPTIONAL if name in table]
     shapes = []
     for row in range(len(runs)):
-        values = {name: int(runs[name][row]) for name in COLUMNS[:5]}
+        values: dict[str, Any] = {name: int(runs[name][row]) for name in COLUMNS[:5]}
         values |= {name: int(table[name][row]) for name in options if pd.notna(table[name][row])}
         try:
             shapes.append(make_shape(**values))

@@ -16,12 +16,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from shapelaw.models.cross_entropy import linear_cross_entropy
-from shapelaw.shapes import MLP_RATIO, Shape
+from shapelaw.shapes import MLP_RATIO, Gelu, Shape
 
 INIT_STD = 0.02  # GPT-2's
 PRODUCTS_UP_TO = 512  # tokens of context: so far attention by plain products is the faster one on a CPU
 FLASH_UP_TO = 256  # dimension of a head: beyond it a GPU has no flash kernel
 AttentionWay = Literal["auto", "products", "fused"]
+_GELUS: dict[Gelu, str] = {"tanh": "tanh", "erf": "none"}  # as PyTorch calls them
 FULL_RANK_NAMES = ("tokens.weight", "positions.weight")
 
 
@@ -129,11 +130,11 @@ class Block(nn.Module):
         self.norm1, self.norm2 = nn.LayerNorm(d), nn.LayerNorm(d)
         self.attention = Attention(shape, dropout)
         self.up, self.down = nn.Linear(d, MLP_RATIO * d), nn.Linear(MLP_RATIO * d, d)
-        self.dropout = dropout
+        self.dropout, self.gelu = dropout, _GELUS[shape.gelu]
 
     def forward(self, x_BTD: Tensor) -> Tensor:
         x_BTD = x_BTD + F.dropout(self.attention(self.norm1(x_BTD)), self.dropout, self.training)
-        hidden = F.gelu(self.up(self.norm2(x_BTD)), approximate="tanh")
+        hidden = F.gelu(self.up(self.norm2(x_BTD)), approximate=self.gelu)
         return x_BTD + F.dropout(self.down(hidden), self.dropout, self.training)
 
 

@@ -14,7 +14,7 @@ from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunT
 
 from shapelaw.memorizers import MemorizationRun
 from shapelaw.records import Record
-from shapelaw.runs import Run
+from shapelaw.runs import Run, run_to_dict
 from shapelaw.tracking.store import FINGERPRINT, KEY, STUDY
 
 SPEC_DIGEST, MESSAGE, IMPORTER = "spec_digest", "message", "importer"  # tags
@@ -30,7 +30,7 @@ TEXT_LIMIT = 5000  # characters of a tag or param
 
 
 def params(record: Record) -> list[Param]:
-    """Shape, budget, seed, and the sizes that follow from them; a rank that is full is left out."""
+    """Shape, budget, seed, and the sizes that follow from them; full ranks and unused options are left out."""
     run = record.run
     if not isinstance(run, Run):
         spec = run.to_dict() | {"total_params": run.params}
@@ -46,7 +46,7 @@ def params(record: Record) -> list[Param]:
         "study": run.study,
         "corpus": run.corpus,
         "seed": run.seed,
-        **asdict(shape),
+        **run_to_dict(run)["shape"],
         **asdict(run.training),
         "block_params": shape.block_params,
         "total_params": shape.params,

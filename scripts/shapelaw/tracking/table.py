@@ -47,6 +47,7 @@ _LANGUAGE_PARAMS: dict[str, pa.DataType] = {
     "embedding_rank": pa.int64(),  # null: full rank
     "positional_rank": pa.int64(),  # null: full rank
     "attention_degree": pa.int64(),  # null: softmax
+    "gelu": pa.string(),  # null: tanh
     "seed": pa.int64(),
     "params": pa.int64(),  # block_params: 12 L d^2, the papers' network size
     "total_params": pa.int64(),
