@@ -13,11 +13,11 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from shapelaw.memorizers import SATURATED_WEIGHT, MemorizationRun, Memorizer, common_shape
-from shapelaw.models import token_products
+from shapelaw.models import memorizer_kernel
 from shapelaw.models.memorizer import cut_down, filled_up, forward, gradients, initial_parameters, positions
 from shapelaw.models.memorizer_gradients import per_example_gradients, shared_gradients
 from shapelaw.models.pack_gradients import Parameters, losses
-from shapelaw.models.token_products import Picked
+from shapelaw.models.memorizer_kernel import Picked
 from shapelaw.training.examples import NONE, draw_examples, example_order
 from shapelaw.training.packed import Evaluation, Pack, Tensors
 
@@ -85,10 +85,10 @@ class MemorizerPack(Pack[MemorizationRun]):
         )
 
     def _can_pick(self) -> bool:
-        """Whether the compiled products take the tokens where they lie."""
+        """Whether the kernel takes the tokens where they lie."""
         m = self.memorizer
         written = not self._shared and has_written_gradients(m, self._shared)
-        return written and token_products.are_possible(m, self.positions.dtype, self.device)
+        return written and memorizer_kernel.is_possible(m, self.positions.dtype, self.device)
 
     def _next_order(self) -> Tensor:
         """Rows of the examples' table that this step takes, or `NONE`: [P, B]."""
