@@ -1,12 +1,13 @@
-// Losses and gradients of packed memorizers whose examples have a context each, one value a head.
+// The loss and the gradients of packed memorizers whose examples have a context each, with one value a head.
 //
-// Compiled for one shape (memorizer_kernel.py): REAL, H heads, N tokens of a context at PLACES, D width, C outputs (1: a
-// number), and K and LOOKS of what looks at the tokens. An example finds its tokens at row at[x] of a table [T, N, D]: they are read
-// where they lie, once, and all that follows from them is computed while they are in the cache, for EXAMPLES at a time.
+// Compiled for one shape (memorizer_kernel.py): REAL, H heads, N tokens of a context, K head_dim, D width, C outputs (1: a
+// number). An example finds its tokens at row at[x] of a table [T, N, D]: they are read where they lie, once, and all that
+// follows from them is computed while they are in the cache, for EXAMPLES at a time.
 //
-// What looks at the tokens of an example has K numbers, one for all heads (LOOKS = 1) or one for each (LOOKS = H). A
-// head's `fold` [K, S] makes of it a row of S numbers: D that are multiplied with a token, and one for each of the
-// PLACES where a token can be. Products and place together are the logit; `values` [H, S] gives values in the same way.
+// A logit is bilinear in the raw query and the raw token, once a query has a one beside its D numbers (Q in all) and a
+// token the indicator of its place (S in all). So no token is embedded and none has a key: a query becomes a row of S
+// numbers for each head, by which its tokens are `seen`. That takes one product, with query weights and key weights
+// FOLDED into one matrix [Q, S], or one with each where K is small. A value is linear in the token in the same way.
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -19,12 +20,15 @@ constexpr int REGISTER = 64 / sizeof(REAL), SUMS = 24;  // numbers in a register
 #else
 constexpr int REGISTER = 32 / sizeof(REAL), SUMS = 12;
 #endif
-constexpr int TILE = 8;  // tokens are turned in squares of it; D is a multiple
+constexpr int TILE = 8;  // matrices are turned in squares of it; D is a multiple
 constexpr int LANES = D % REGISTER == 0 ? REGISTER : TILE;
-constexpr int S = D + PLACES;  // PLACES: after the N tokens come none, with a logit of minus infinity
-constexpr int OUTPUTS = rounded_up(C, LANES), HEADS = rounded_up(H, TILE);
-constexpr int EXAMPLES = 32;
 constexpr int LINE = 64 / sizeof(REAL);
+// sizes of rows, filled up to whole registers; after the N tokens come none, with a logit of minus infinity
+constexpr int PLACES = rounded_up(N, LANES), KEYS = rounded_up(K, TILE), OUTPUTS = rounded_up(C, LANES);
+constexpr int HEADS = rounded_up(H, TILE);
+constexpr int Q = D + 1, S = D + PLACES;
+constexpr bool FOLDED = Q * S <= KEYS * (Q + S);
+constexpr int EXAMPLES = 32;
 constexpr int ROW = (rounded_up(H * S, LINE) / LINE | 1) * LINE;  // an odd number of lines: rows fall on all cache sets
 
 template <int L> struct Lanes {
@@ -94,16 +98,30 @@ static inline void transpose(Strip* a) {
   }
 }
 
-// tokens [N, D] as [D, PLACES], the last columns zero
-static inline void turn(const REAL* tokens, REAL* turned) {
-  for (int d = 0; d < D; d += TILE)
-    for (int i = 0; i < PLACES; i += TILE) {
+// from [ROWS, COLUMNS] as to [COLUMNS, ROWS]; rows of `to` are filled up to whole squares with zeros
+template <int ROWS, int COLUMNS, int FROM_ROW, int TO_ROW> static inline void turn(const REAL* from, REAL* to) {
+  static_assert(COLUMNS % TILE == 0);
+  for (int c = 0; c < COLUMNS; c += TILE)
+    for (int r = 0; r < ROWS; r += TILE) {
       Strip square[TILE] = {};
-      for (int j = 0; j < TILE && i + j < N; ++j) square[j] = load<Strip>(tokens + (i + j) * D + d);
+      for (int i = 0; i < TILE && r + i < ROWS; ++i) square[i] = load<Strip>(from + (r + i) * FROM_ROW + c);
       transpose(square);
-      for (int j = 0; j < TILE; ++j) store(turned + (d + j) * PLACES + i, square[j]);
+      for (int i = 0; i < TILE; ++i) store(to + (c + i) * TO_ROW + r, square[i]);
     }
 }
+
+// D rows of COLUMNS numbers, filled up with zeros to WIDE, and such rows without what they were filled up with
+template <int COLUMNS, int WIDE> static inline void widen(const REAL* from, int from_row, REAL* to) {
+  for (int r = 0; r < D; ++r) {
+    std::memcpy(to + r * WIDE, from + r * from_row, sizeof(REAL) * COLUMNS);
+    std::memset(to + r * WIDE + COLUMNS, 0, sizeof(REAL) * (WIDE - COLUMNS));
+  }
+}
+template <int COLUMNS, int WIDE> static inline void narrow(const REAL* from, REAL* to, int to_row) {
+  for (int r = 0; r < D; ++r) std::memcpy(to + r * to_row, from + r * WIDE, sizeof(REAL) * COLUMNS);
+}
+
+static inline void clear(REAL* numbers, int64_t size) { std::memset(numbers, 0, sizeof(REAL) * size); }
 
 // ---- softmax ---------------------------------------------------------------------------------------------------------
 
@@ -153,22 +171,136 @@ template <int SIZE> static inline Vector exponentials(REAL* logits, Vector& larg
   return over_all<false>(sum);
 }
 
-// ---- a block of examples ---------------------------------------------------------------------------------------------
+// ---- weights ---------------------------------------------------------------------------------------------------------
 
-struct Block {
-  REAL looks[EXAMPLES * LOOKS * K];  // [EXAMPLES, LOOKS, K]
-  REAL seen[EXAMPLES * ROW];         // [EXAMPLES, H, S], and then its gradient
-  REAL weights[EXAMPLES * H * PLACES], values[EXAMPLES * H * PLACES];
-  REAL heads[EXAMPLES * HEADS], d_heads[EXAMPLES * HEADS];  // what each head says of an example
-  REAL outputs[EXAMPLES * OUTPUTS];                         // and then their gradient
-  REAL turned[D * PLACES], spread[H * PLACES], d_looks[EXAMPLES * K], fold_turned[S * K];
-  REAL read_out[H * OUTPUTS], read_out_turned[OUTPUTS * HEADS], d_read_out[H * OUTPUTS], d_bias[OUTPUTS];
+// Of one model, as `initial_parameters` has them; or their gradients.
+struct Parameters {
+  REAL *embedding, *embedding_bias, *w_q, *w_k, *w_v, *w_o, *w_d, *bias;
+
+  Parameters of(int64_t model) const {
+    return {embedding + model * D * D, embedding_bias + model * D, w_q + model * H * D * K, w_k + model * D * H * K,
+            w_v + model * D * H,       w_o + model * H * D,        w_d + model * D * C,     bias + model * C};
+  }
 };
+
+// What examples need of a model; or its gradient.
+struct Weights {
+  REAL of_query[Q * D], of_token[S * D];           // embeddings of raw numbers and places; the query's times the scale
+  REAL query[H * Q * KEYS], key[H * S * KEYS];     // [H, Q, KEYS] and [H, S, KEYS], of a head
+  REAL fold[FOLDED ? H * Q * S : 1];               // [H, Q, S], their product
+  REAL values[H * S], read_out[H * OUTPUTS], bias[OUTPUTS];
+};
+
+// The same turned, and room for a matrix.
+struct Turned {
+  REAL of_token[D * S], key[H * KEYS * S], read_out[OUTPUTS * HEADS];
+  REAL padded[D * (KEYS > OUTPUTS ? KEYS : OUTPUTS)], small[(KEYS > OUTPUTS ? KEYS : OUTPUTS) * D];
+};
+
+static void prepare(const Parameters& p, const REAL* positions, REAL scale, Weights& w, Turned& t) {
+  for (int d = 0; d < D; ++d) {
+    for (int i = 0; i < D; ++i) w.of_query[i * D + d] = scale * (w.of_token[i * D + d] = p.embedding[i * D + d]);
+    w.of_query[D * D + d] = scale * (p.embedding_bias[d] + positions[d]);
+    for (int i = 0; i < N; ++i) w.of_token[(D + i) * D + d] = p.embedding_bias[d] + positions[(1 + i) * D + d];
+  }
+  turn<S, D, D, S>(w.of_token, t.of_token);
+  for (int h = 0; h < H; ++h) {
+    REAL *query = w.query + h * Q * KEYS, *key = w.key + h * S * KEYS, *key_turned = t.key + h * KEYS * S;
+    widen<K, KEYS>(p.w_q + h * D * K, K, t.padded);
+    multiply<Q, D, KEYS, D, 1, KEYS, KEYS, false>(w.of_query, t.padded, query);
+    widen<K, KEYS>(p.w_k + h * K, H * K, t.padded);
+    multiply<S, D, KEYS, D, 1, KEYS, KEYS, false>(w.of_token, t.padded, key);
+    turn<S, KEYS, KEYS, S>(key, key_turned);
+    if constexpr (FOLDED) multiply<Q, KEYS, S, KEYS, 1, S, S, false>(query, key_turned, w.fold + h * Q * S);
+  }
+  multiply<H, D, S, 1, H, S, S, false>(p.w_v, t.of_token, w.values);
+  widen<C, OUTPUTS>(p.w_d, C, t.padded);
+  multiply<H, D, OUTPUTS, D, 1, OUTPUTS, OUTPUTS, false>(p.w_o, t.padded, w.read_out);
+  turn<H, OUTPUTS, OUTPUTS, HEADS>(w.read_out, t.read_out);
+}
+
+// from the gradients by what examples need to those by the parameters
+static void prepare_back(const Parameters& p, REAL scale, const Weights& w, Turned& t, Weights& d, const Parameters& g) {
+  for (int h = 0; h < H; ++h) {
+    REAL *d_query = d.query + h * Q * KEYS, *d_key = d.key + h * S * KEYS;
+    if constexpr (FOLDED) {
+      const REAL* d_fold = d.fold + h * Q * S;
+      multiply<Q, S, KEYS, S, 1, KEYS, KEYS, false>(d_fold, w.key + h * S * KEYS, d_query);
+      multiply<S, Q, KEYS, 1, S, KEYS, KEYS, false>(d_fold, w.query + h * Q * KEYS, d_key);
+    }
+    widen<K, KEYS>(p.w_q + h * D * K, K, t.padded);
+    turn<D, KEYS, KEYS, D>(t.padded, t.small);
+    multiply<Q, KEYS, D, KEYS, 1, D, D, true>(d_query, t.small, d.of_query);
+    widen<K, KEYS>(p.w_k + h * K, H * K, t.padded);
+    turn<D, KEYS, KEYS, D>(t.padded, t.small);
+    multiply<S, KEYS, D, KEYS, 1, D, D, true>(d_key, t.small, d.of_token);
+    multiply<D, Q, KEYS, 1, D, KEYS, KEYS, false>(w.of_query, d_query, t.padded);
+    narrow<K, KEYS>(t.padded, g.w_q + h * D * K, K);
+    multiply<D, S, KEYS, 1, D, KEYS, KEYS, false>(w.of_token, d_key, t.padded);
+    narrow<K, KEYS>(t.padded, g.w_k + h * K, H * K);
+    for (int i = 0; i < D; ++i) g.w_v[i * H + h] = 0;
+    for (int s = 0; s < S; ++s)
+      for (int i = 0; i < D; ++i) {
+        d.of_token[s * D + i] += d.values[h * S + s] * p.w_v[i * H + h];
+        g.w_v[i * H + h] += d.values[h * S + s] * w.of_token[s * D + i];
+      }
+  }
+  widen<C, OUTPUTS>(p.w_d, C, t.padded);
+  turn<D, OUTPUTS, OUTPUTS, D>(t.padded, t.small);
+  multiply<H, C, D, OUTPUTS, 1, D, D, false>(d.read_out, t.small, g.w_o);
+  multiply<D, H, OUTPUTS, 1, D, OUTPUTS, OUTPUTS, false>(p.w_o, d.read_out, t.padded);
+  narrow<C, OUTPUTS>(t.padded, g.w_d, C);
+  std::memcpy(g.bias, d.bias, sizeof(REAL) * C);
+  for (int i = 0; i < D * D; ++i) g.embedding[i] = scale * d.of_query[i] + d.of_token[i];
+  for (int i = 0; i < D; ++i) {
+    g.embedding_bias[i] = scale * d.of_query[D * D + i];
+    for (int s = D; s < D + N; ++s) g.embedding_bias[i] += d.of_token[s * D + i];
+  }
+}
+
+// ---- examples --------------------------------------------------------------------------------------------------------
+
+// Of some examples at once; rows where there is none are zero.
+struct Block {
+  REAL queries[EXAMPLES * Q];                           // a raw query and a one
+  REAL looks[FOLDED ? 1 : H * EXAMPLES * KEYS];         // [H, EXAMPLES, KEYS], a query as each head has it
+  REAL d_looks[EXAMPLES * KEYS];                        // of one head
+  REAL seen[EXAMPLES * ROW];                            // [EXAMPLES, H, S], and then its gradient
+  REAL weights[EXAMPLES * H * PLACES], values[EXAMPLES * H * PLACES];
+  REAL heads[EXAMPLES * HEADS], d_heads[EXAMPLES * HEADS];  // weighted means of the values
+  REAL outputs[EXAMPLES * OUTPUTS];                         // and then their gradient
+  REAL turned[D * PLACES], spread[H * PLACES];              // of one example
+};
+
+// the rows that the tokens of each example are seen by
+static inline void look(const Weights& w, const Turned& t, Block& b) {
+  for (int h = 0; h < H; ++h)
+    if constexpr (FOLDED) {
+      multiply<EXAMPLES, Q, S, Q, 1, S, ROW, false>(b.queries, w.fold + h * Q * S, b.seen + h * S);
+    } else {
+      REAL* looks = b.looks + h * EXAMPLES * KEYS;
+      multiply<EXAMPLES, Q, KEYS, Q, 1, KEYS, KEYS, false>(b.queries, w.query + h * Q * KEYS, looks);
+      multiply<EXAMPLES, KEYS, S, KEYS, 1, S, ROW, false>(looks, t.key + h * KEYS * S, b.seen + h * S);
+    }
+}
+
+static inline void look_back(const Weights& w, Block& b, Weights& d) {
+  for (int h = 0; h < H; ++h) {
+    const REAL* d_seen = b.seen + h * S;
+    if constexpr (FOLDED) {
+      multiply<Q, EXAMPLES, S, 1, Q, ROW, S, true>(b.queries, d_seen, d.fold + h * Q * S);
+    } else {
+      multiply<S, EXAMPLES, KEYS, 1, ROW, KEYS, KEYS, true>(d_seen, b.looks + h * EXAMPLES * KEYS, d.key + h * S * KEYS);
+      multiply<EXAMPLES, S, KEYS, ROW, 1, KEYS, KEYS, false>(d_seen, w.key + h * S * KEYS, b.d_looks);
+      multiply<Q, EXAMPLES, KEYS, 1, Q, KEYS, KEYS, true>(b.queries, b.d_looks, d.query + h * Q * KEYS);
+    }
+  }
+}
 
 // weights, values and what the heads say of one example, from its tokens and the rows that they are seen by
 static inline void attend(const REAL* tokens, const REAL* seen, const REAL* of_values, const REAL* absent, REAL* turned,
                           REAL* weights, REAL* values, REAL* heads) {
-  turn(tokens, turned);
+  turn<N, D, D, PLACES>(tokens, turned);
   multiply<H, D, PLACES, S, 1, PLACES, PLACES, false>(seen, turned, weights);
   multiply<H, D, PLACES, S, 1, PLACES, PLACES, false>(of_values, turned, values);
   for (int h = 0; h < H; ++h) {
@@ -226,78 +358,71 @@ static inline double loss_of(REAL* outputs, Label label, REAL share) {
 }
 #endif
 
-extern "C" {
-
-// looks [models, examples, LOOKS, K], folds [models, H, K, S], of_values [models, H, S], read_out [models, H, C],
-// bias [models, C], absent [models, PLACES] (0, or minus infinity where a context has no token), labels and share
-// [models, examples] (share: of an example in its model's loss, 0 where there is none)
-// -> loss [models] and the gradients d_...; that of looks only where each head has its own
-void memorizer_gradients(const REAL* looks, const REAL* folds, const REAL* of_values, const REAL* read_out,
-                         const REAL* bias, const REAL* absent, const Label* labels, const REAL* share,
-                         const REAL* table, const int64_t* at, int64_t models, int64_t examples, REAL* loss,
-                         REAL* d_looks, REAL* d_folds, REAL* d_values, REAL* d_read_out, REAL* d_bias) {
-  static thread_local Block block;  // zero at first; what rows are filled up with stays so
-  Block& b = block;
-  std::memset(d_folds, 0, sizeof(REAL) * models * H * K * S);
-  std::memset(d_values, 0, sizeof(REAL) * models * H * S);
-  if (LOOKS > 1) std::memset(d_looks, 0, sizeof(REAL) * models * examples * LOOKS * K);
-  for (int64_t p = 0; p < models; ++p) {
-    double total = 0;
-    for (int h = 0; h < H; ++h)
-      for (int c = 0; c < C; ++c)
-        b.read_out[h * OUTPUTS + c] = b.read_out_turned[c * HEADS + h] = read_out[(p * H + h) * C + c];
-    std::memset(b.d_read_out, 0, sizeof b.d_read_out);
-    std::memset(b.d_bias, 0, sizeof b.d_bias);
-    for (int64_t next = p * examples; next < (p + 1) * examples;) {
-      int64_t places[EXAMPLES];  // of the block's examples, those that are there
-      int there = 0;
-      for (; next < (p + 1) * examples && there < EXAMPLES; ++next)
-        if (share[next] != 0) places[there++] = next;
-      for (int x = 0; x < there; ++x)
-        std::memcpy(b.looks + x * LOOKS * K, looks + places[x] * LOOKS * K, sizeof(REAL) * LOOKS * K);
-      std::memset(b.looks + there * LOOKS * K, 0, sizeof(REAL) * (EXAMPLES - there) * LOOKS * K);
-      for (int h = 0; h < H; ++h)
-        multiply<EXAMPLES, K, S, LOOKS * K, 1, S, ROW, false>(b.looks + h % LOOKS * K, folds + (p * H + h) * K * S,
-                                                             b.seen + h * S);
-      for (int x = 0; x < there; ++x) {
-        const REAL* following = table + at[places[x + 1 < there ? x + 1 : x]] * N * D;
-        for (int i = 0; i < N * D; i += LINE) __builtin_prefetch(following + i, 0, 2);
-        attend(table + at[places[x]] * N * D, b.seen + x * ROW, of_values + p * H * S, absent + p * PLACES, b.turned,
-               b.weights + x * H * PLACES, b.values + x * H * PLACES, b.heads + x * HEADS);
-      }
-      // the read-out and the loss of all; rows of none are zero
-      std::memset(b.heads + there * HEADS, 0, sizeof(REAL) * (EXAMPLES - there) * HEADS);
-      multiply<EXAMPLES, H, OUTPUTS, HEADS, 1, OUTPUTS, OUTPUTS, false>(b.heads, b.read_out, b.outputs);
-      for (int x = 0; x < there; ++x) {
-        REAL* outputs = b.outputs + x * OUTPUTS;
-        for (int c = 0; c < C; ++c) outputs[c] += bias[p * C + c];
-        for (int c = C; c < OUTPUTS; ++c) outputs[c] = -INFINITY;
-        total += loss_of(outputs, labels[places[x]], share[places[x]]);
-        for (int c = 0; c < OUTPUTS; ++c) b.d_bias[c] += outputs[c];
-      }
-      std::memset(b.outputs + there * OUTPUTS, 0, sizeof(REAL) * (EXAMPLES - there) * OUTPUTS);
-      multiply<H, EXAMPLES, OUTPUTS, 1, HEADS, OUTPUTS, OUTPUTS, true>(b.heads, b.outputs, b.d_read_out);
-      multiply<EXAMPLES, OUTPUTS, HEADS, OUTPUTS, 1, HEADS, HEADS, false>(b.outputs, b.read_out_turned, b.d_heads);
-      for (int x = 0; x < there; ++x)
-        attend_back(table + at[places[x]] * N * D, b.weights + x * H * PLACES, b.values + x * H * PLACES,
-                    b.heads + x * HEADS, b.d_heads + x * HEADS, b.spread, b.seen + x * ROW, d_values + p * H * S);
-      std::memset(b.seen + there * ROW, 0, sizeof(REAL) * (EXAMPLES - there) * ROW);
-      for (int h = 0; h < H; ++h) {
-        const int64_t fold = (p * H + h) * K * S;
-        multiply<K, EXAMPLES, S, 1, LOOKS * K, ROW, S, true>(b.looks + h % LOOKS * K, b.seen + h * S, d_folds + fold);
-        if constexpr (LOOKS > 1) {
-          for (int k = 0; k < K; ++k)
-            for (int s = 0; s < S; ++s) b.fold_turned[s * K + k] = folds[fold + k * S + s];
-          multiply<EXAMPLES, S, K, ROW, 1, K, K, false>(b.seen + h * S, b.fold_turned, b.d_looks);
-          for (int x = 0; x < there; ++x)
-            std::memcpy(d_looks + (places[x] * LOOKS + h) * K, b.d_looks + x * K, sizeof(REAL) * K);
-        }
-      }
+// one model's loss, and its gradients by what examples need of it
+static double examples_of(const Weights& w, const Turned& t, const REAL* queries, const REAL* table, const int64_t* at,
+                          const Label* labels, const REAL* there, const REAL* absent, int64_t examples, Block& b,
+                          Weights& d) {
+  REAL all = there ? 0 : examples;
+  for (int64_t x = 0; there && x < examples; ++x) all += there[x];
+  double loss = 0;
+  for (int64_t next = 0; next < examples;) {
+    int64_t of[EXAMPLES];  // examples of this block
+    int count = 0;
+    for (; next < examples && count < EXAMPLES; ++next)
+      if (!there || there[next] != 0) of[count++] = next;
+    for (int x = 0; x < count; ++x) {
+      std::memcpy(b.queries + x * Q, queries + of[x] * D, sizeof(REAL) * D);
+      b.queries[x * Q + D] = 1;
     }
-    loss[p] = total;
-    for (int h = 0; h < H; ++h) std::memcpy(d_read_out + (p * H + h) * C, b.d_read_out + h * OUTPUTS, sizeof(REAL) * C);
-    std::memcpy(d_bias + p * C, b.d_bias, sizeof(REAL) * C);
+    clear(b.queries + count * Q, (EXAMPLES - count) * Q);
+    look(w, t, b);
+    for (int x = 0; x < count; ++x) {
+      const REAL* following = table + at[x + 1 < count ? of[x + 1] : next < examples ? next : of[x]] * N * D;
+      for (int i = 0; i < N * D; i += LINE) __builtin_prefetch(following + i, 0, 2);
+      attend(table + at[of[x]] * N * D, b.seen + x * ROW, w.values, absent, b.turned, b.weights + x * H * PLACES,
+             b.values + x * H * PLACES, b.heads + x * HEADS);
+    }
+    clear(b.heads + count * HEADS, (EXAMPLES - count) * HEADS);
+    multiply<EXAMPLES, H, OUTPUTS, HEADS, 1, OUTPUTS, OUTPUTS, false>(b.heads, w.read_out, b.outputs);
+    for (int x = 0; x < count; ++x) {
+      REAL* outputs = b.outputs + x * OUTPUTS;
+      for (int c = 0; c < OUTPUTS; ++c) outputs[c] += w.bias[c];
+      loss += loss_of(outputs, labels[of[x]], there ? there[of[x]] / all : 1 / all);
+      for (int c = 0; c < OUTPUTS; ++c) d.bias[c] += outputs[c];
+    }
+    clear(b.outputs + count * OUTPUTS, (EXAMPLES - count) * OUTPUTS);
+    multiply<H, EXAMPLES, OUTPUTS, 1, HEADS, OUTPUTS, OUTPUTS, true>(b.heads, b.outputs, d.read_out);
+    multiply<EXAMPLES, OUTPUTS, HEADS, OUTPUTS, 1, HEADS, HEADS, false>(b.outputs, t.read_out, b.d_heads);
+    for (int x = 0; x < count; ++x)
+      attend_back(table + at[of[x]] * N * D, b.weights + x * H * PLACES, b.values + x * H * PLACES, b.heads + x * HEADS,
+                  b.d_heads + x * HEADS, b.spread, b.seen + x * ROW, d.values);
+    clear(b.seen + count * ROW, (EXAMPLES - count) * ROW);
+    look_back(w, b, d);
   }
+  return loss;
 }
 
+// queries [models, examples, D], table [T, N, D], at and labels [models, examples], positions [1 + N, D]; where not null:
+// there [models, examples] (0 where a batch has no example), absent [models, N] (where a context has no token)
+// -> loss [models] and the gradients
+extern "C" void memorizer_gradients(const Parameters* parameters, const REAL* positions, double scale,
+                                    const REAL* queries, const REAL* table, const int64_t* at, const Label* labels,
+                                    const REAL* there, const bool* absent, int64_t models, int64_t examples, REAL* loss,
+                                    const Parameters* gradients) {
+  // zero at first, and what rows are filled up with stays so
+  static thread_local Weights w, d;
+  static thread_local Turned t;
+  static thread_local Block b;
+  for (int64_t model = 0; model < models; ++model) {
+    const Parameters p = parameters->of(model);
+    REAL no_token[PLACES];
+    for (int i = 0; i < PLACES; ++i) no_token[i] = i < N && !(absent && absent[model * N + i]) ? 0 : -INFINITY;
+    for (int c = 0; c < OUTPUTS; ++c) w.bias[c] = c < C ? p.bias[c] : -INFINITY;
+    prepare(p, positions, scale, w, t);
+    std::memset(&d, 0, sizeof d);
+    const int64_t first = model * examples;
+    loss[model] = examples_of(w, t, queries + first * D, table, at + first, labels + first, there ? there + first : there,
+                              no_token, examples, b, d);
+    prepare_back(p, scale, w, t, d, gradients->of(model));
+  }
 }

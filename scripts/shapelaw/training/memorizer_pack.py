@@ -13,11 +13,10 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from shapelaw.memorizers import SATURATED_WEIGHT, MemorizationRun, Memorizer, common_shape
-from shapelaw.models import memorizer_kernel
 from shapelaw.models.memorizer import cut_down, filled_up, forward, gradients, initial_parameters, positions
 from shapelaw.models.memorizer_gradients import per_example_gradients, shared_gradients
+from shapelaw.models.memorizer_kernel import Picked, is_possible, kernel_gradients
 from shapelaw.models.pack_gradients import Parameters, losses
-from shapelaw.models.memorizer_kernel import Picked
 from shapelaw.training.examples import NONE, draw_examples, example_order
 from shapelaw.training.packed import Evaluation, Pack, Tensors
 
@@ -65,8 +64,8 @@ class MemorizerPack(Pack[MemorizationRun]):
         self._begin = torch.cumsum(sizes, 0)[:-1].tolist()  # of each model's examples
         self._order: Iterator[Tensor] = iter(())
         self._absent = self._absent_tokens()
-        self._gradients = by or choose_gradients(self.memorizer, self._shared, compiled)
         self._picks = by is None and self._can_pick()
+        self._gradients = by or choose_gradients(self.memorizer, self._shared, compiled)
 
     def gradients(self) -> tuple[Tensor, Parameters]:
         """Each model's loss [P] on its next batch, and the gradients of all parameters."""
@@ -76,19 +75,16 @@ class MemorizerPack(Pack[MemorizationRun]):
             at = at.clamp(min=0)
         if self._absent is not None:
             masks["absent_Pn"] = self._absent
-        contexts: Tensor | Picked = self._contexts  # shared: of all models
-        if not self._shared:
-            contexts = Picked(self._contexts, at) if self._picks else _rows(self._contexts, at)
         queries_PBd, labels_PB = _rows(self._queries, at), _rows(self._labels, at)
-        return self._gradients(
-            self.parameters, self.memorizer, self.positions, queries_PBd, contexts, labels_PB, **masks
-        )
+        given = self.parameters, self.memorizer, self.positions, queries_PBd
+        if self._picks:
+            return kernel_gradients(*given, Picked(self._contexts, at), labels_PB, **masks)
+        contexts = self._contexts if self._shared else _rows(self._contexts, at)  # shared: of all models
+        return self._gradients(*given, contexts, labels_PB, **masks)
 
     def _can_pick(self) -> bool:
         """Whether the kernel takes the tokens where they lie."""
-        m = self.memorizer
-        written = not self._shared and has_written_gradients(m, self._shared)
-        return written and memorizer_kernel.is_possible(m, self.positions.dtype, self.device)
+        return not self._shared and is_possible(self.memorizer, self.positions.dtype, self.device)
 
     def _next_order(self) -> Tensor:
         """Rows of the examples' table that this step takes, or `NONE`: [P, B]."""
