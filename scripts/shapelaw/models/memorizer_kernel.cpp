@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 constexpr int rounded_up(int size, int to) { return (size + to - 1) / to * to; }
@@ -154,21 +155,13 @@ template <bool MAXIMUM, int STEP = LANES / 2> static inline Vector over_all(Vect
   return both;
 }
 
-// logits [SIZE] as exp(logit - largest), in place; gives the sum of these, and the largest, in all places of a vector
-template <int SIZE> static inline Vector exponentials(REAL* logits, Vector& largest) {
-  largest = load<Vector>(logits);
+template <int SIZE> static inline Vector largest_of(const REAL* x) {
+  Vector largest = load<Vector>(x);
   for (int i = LANES; i < SIZE; i += LANES) {
-    const Vector next = load<Vector>(logits + i);
+    const Vector next = load<Vector>(x + i);
     largest = next > largest ? next : largest;
   }
-  largest = over_all<true>(largest);
-  Vector sum = {};
-  for (int i = 0; i < SIZE; i += LANES) {
-    const Vector e = exponential(load<Vector>(logits + i) - largest);
-    store(logits + i, e);
-    sum += e;
-  }
-  return over_all<false>(sum);
+  return over_all<true>(largest);
 }
 
 // ---- weights ---------------------------------------------------------------------------------------------------------
@@ -183,18 +176,31 @@ struct Parameters {
   }
 };
 
+// SIZE numbers that begin at a cache line.
+template <int SIZE> struct alignas(64) Numbers {
+  REAL at[SIZE > 0 ? SIZE : 1];
+  operator REAL*() { return at; }
+  operator const REAL*() const { return at; }
+};
+
 // What examples need of a model; or its gradient.
 struct Weights {
-  REAL of_query[Q * D], of_token[S * D];           // embeddings of raw numbers and places; the query's times the scale
-  REAL query[H * Q * KEYS], key[H * S * KEYS];     // [H, Q, KEYS] and [H, S, KEYS], of a head
-  REAL fold[FOLDED ? H * Q * S : 1];               // [H, Q, S], their product
-  REAL values[H * S], read_out[H * OUTPUTS], bias[OUTPUTS];
+  Numbers<Q * D> of_query;    // embeddings of raw numbers and of the place, times the scale
+  Numbers<S * D> of_token;    // embeddings of raw numbers and of places
+  Numbers<H * Q * KEYS> query;
+  Numbers<H * S * KEYS> key;
+  Numbers<FOLDED * H * Q * S> fold;  // the product of these two
+  Numbers<H * S> values;
+  Numbers<H * OUTPUTS> read_out;
+  Numbers<OUTPUTS> bias;
 };
 
 // The same turned, and room for a matrix.
 struct Turned {
-  REAL of_token[D * S], key[H * KEYS * S], read_out[OUTPUTS * HEADS];
-  REAL padded[D * (KEYS > OUTPUTS ? KEYS : OUTPUTS)], small[(KEYS > OUTPUTS ? KEYS : OUTPUTS) * D];
+  Numbers<D * S> of_token;
+  Numbers<H * KEYS * S> key;
+  Numbers<OUTPUTS * HEADS> read_out;
+  Numbers<D * (KEYS > OUTPUTS ? KEYS : OUTPUTS)> wide, high;
 };
 
 static void prepare(const Parameters& p, const REAL* positions, REAL scale, Weights& w, Turned& t) {
@@ -206,16 +212,16 @@ static void prepare(const Parameters& p, const REAL* positions, REAL scale, Weig
   turn<S, D, D, S>(w.of_token, t.of_token);
   for (int h = 0; h < H; ++h) {
     REAL *query = w.query + h * Q * KEYS, *key = w.key + h * S * KEYS, *key_turned = t.key + h * KEYS * S;
-    widen<K, KEYS>(p.w_q + h * D * K, K, t.padded);
-    multiply<Q, D, KEYS, D, 1, KEYS, KEYS, false>(w.of_query, t.padded, query);
-    widen<K, KEYS>(p.w_k + h * K, H * K, t.padded);
-    multiply<S, D, KEYS, D, 1, KEYS, KEYS, false>(w.of_token, t.padded, key);
+    widen<K, KEYS>(p.w_q + h * D * K, K, t.wide);
+    multiply<Q, D, KEYS, D, 1, KEYS, KEYS, false>(w.of_query, t.wide, query);
+    widen<K, KEYS>(p.w_k + h * K, H * K, t.wide);
+    multiply<S, D, KEYS, D, 1, KEYS, KEYS, false>(w.of_token, t.wide, key);
     turn<S, KEYS, KEYS, S>(key, key_turned);
     if constexpr (FOLDED) multiply<Q, KEYS, S, KEYS, 1, S, S, false>(query, key_turned, w.fold + h * Q * S);
   }
   multiply<H, D, S, 1, H, S, S, false>(p.w_v, t.of_token, w.values);
-  widen<C, OUTPUTS>(p.w_d, C, t.padded);
-  multiply<H, D, OUTPUTS, D, 1, OUTPUTS, OUTPUTS, false>(p.w_o, t.padded, w.read_out);
+  widen<C, OUTPUTS>(p.w_d, C, t.wide);
+  multiply<H, D, OUTPUTS, D, 1, OUTPUTS, OUTPUTS, false>(p.w_o, t.wide, w.read_out);
   turn<H, OUTPUTS, OUTPUTS, HEADS>(w.read_out, t.read_out);
 }
 
@@ -228,16 +234,16 @@ static void prepare_back(const Parameters& p, REAL scale, const Weights& w, Turn
       multiply<Q, S, KEYS, S, 1, KEYS, KEYS, false>(d_fold, w.key + h * S * KEYS, d_query);
       multiply<S, Q, KEYS, 1, S, KEYS, KEYS, false>(d_fold, w.query + h * Q * KEYS, d_key);
     }
-    widen<K, KEYS>(p.w_q + h * D * K, K, t.padded);
-    turn<D, KEYS, KEYS, D>(t.padded, t.small);
-    multiply<Q, KEYS, D, KEYS, 1, D, D, true>(d_query, t.small, d.of_query);
-    widen<K, KEYS>(p.w_k + h * K, H * K, t.padded);
-    turn<D, KEYS, KEYS, D>(t.padded, t.small);
-    multiply<S, KEYS, D, KEYS, 1, D, D, true>(d_key, t.small, d.of_token);
-    multiply<D, Q, KEYS, 1, D, KEYS, KEYS, false>(w.of_query, d_query, t.padded);
-    narrow<K, KEYS>(t.padded, g.w_q + h * D * K, K);
-    multiply<D, S, KEYS, 1, D, KEYS, KEYS, false>(w.of_token, d_key, t.padded);
-    narrow<K, KEYS>(t.padded, g.w_k + h * K, H * K);
+    widen<K, KEYS>(p.w_q + h * D * K, K, t.wide);
+    turn<D, KEYS, KEYS, D>(t.wide, t.high);
+    multiply<Q, KEYS, D, KEYS, 1, D, D, true>(d_query, t.high, d.of_query);
+    widen<K, KEYS>(p.w_k + h * K, H * K, t.wide);
+    turn<D, KEYS, KEYS, D>(t.wide, t.high);
+    multiply<S, KEYS, D, KEYS, 1, D, D, true>(d_key, t.high, d.of_token);
+    multiply<D, Q, KEYS, 1, D, KEYS, KEYS, false>(w.of_query, d_query, t.wide);
+    narrow<K, KEYS>(t.wide, g.w_q + h * D * K, K);
+    multiply<D, S, KEYS, 1, D, KEYS, KEYS, false>(w.of_token, d_key, t.wide);
+    narrow<K, KEYS>(t.wide, g.w_k + h * K, H * K);
     for (int i = 0; i < D; ++i) g.w_v[i * H + h] = 0;
     for (int s = 0; s < S; ++s)
       for (int i = 0; i < D; ++i) {
@@ -245,11 +251,11 @@ static void prepare_back(const Parameters& p, REAL scale, const Weights& w, Turn
         g.w_v[i * H + h] += d.values[h * S + s] * w.of_token[s * D + i];
       }
   }
-  widen<C, OUTPUTS>(p.w_d, C, t.padded);
-  turn<D, OUTPUTS, OUTPUTS, D>(t.padded, t.small);
-  multiply<H, C, D, OUTPUTS, 1, D, D, false>(d.read_out, t.small, g.w_o);
-  multiply<D, H, OUTPUTS, 1, D, OUTPUTS, OUTPUTS, false>(p.w_o, d.read_out, t.padded);
-  narrow<C, OUTPUTS>(t.padded, g.w_d, C);
+  widen<C, OUTPUTS>(p.w_d, C, t.wide);
+  turn<D, OUTPUTS, OUTPUTS, D>(t.wide, t.high);
+  multiply<H, C, D, OUTPUTS, 1, D, D, false>(d.read_out, t.high, g.w_o);
+  multiply<D, H, OUTPUTS, 1, D, OUTPUTS, OUTPUTS, false>(p.w_o, d.read_out, t.wide);
+  narrow<C, OUTPUTS>(t.wide, g.w_d, C);
   std::memcpy(g.bias, d.bias, sizeof(REAL) * C);
   for (int i = 0; i < D * D; ++i) g.embedding[i] = scale * d.of_query[i] + d.of_token[i];
   for (int i = 0; i < D; ++i) {
@@ -262,14 +268,16 @@ static void prepare_back(const Parameters& p, REAL scale, const Weights& w, Turn
 
 // Of some examples at once; rows where there is none are zero.
 struct Block {
-  REAL queries[EXAMPLES * Q];                           // a raw query and a one
-  REAL looks[FOLDED ? 1 : H * EXAMPLES * KEYS];         // [H, EXAMPLES, KEYS], a query as each head has it
-  REAL d_looks[EXAMPLES * KEYS];                        // of one head
-  REAL seen[EXAMPLES * ROW];                            // [EXAMPLES, H, S], and then its gradient
-  REAL weights[EXAMPLES * H * PLACES], values[EXAMPLES * H * PLACES];
-  REAL heads[EXAMPLES * HEADS], d_heads[EXAMPLES * HEADS];  // weighted means of the values
-  REAL outputs[EXAMPLES * OUTPUTS];                         // and then their gradient
-  REAL turned[D * PLACES], spread[H * PLACES];              // of one example
+  Numbers<EXAMPLES * Q> queries;                // raw, and a one
+  Numbers<!FOLDED * H * EXAMPLES * KEYS> looks;  // queries as each head has them
+  Numbers<EXAMPLES * KEYS> d_looks;             // of one head
+  Numbers<EXAMPLES * ROW> seen;                 // [EXAMPLES, H, S], and then its gradient
+  Numbers<EXAMPLES * H * PLACES> weights, values;
+  Numbers<EXAMPLES * H> sums;                   // of the weights, which are yet to be divided by them
+  Numbers<EXAMPLES * HEADS> means, d_means;     // of the values: what the heads say
+  Numbers<EXAMPLES * OUTPUTS> outputs;          // and then their gradient
+  Numbers<D * PLACES> turned;                   // tokens of one example
+  Numbers<H * PLACES> spread;
 };
 
 // the rows that the tokens of each example are seen by
@@ -297,40 +305,47 @@ static inline void look_back(const Weights& w, Block& b, Weights& d) {
   }
 }
 
-// weights, values and what the heads say of one example, from its tokens and the rows that they are seen by
+// weights (yet to be divided by their sum), values, and the weighted means of these, of one example
 static inline void attend(const REAL* tokens, const REAL* seen, const REAL* of_values, const REAL* absent, REAL* turned,
-                          REAL* weights, REAL* values, REAL* heads) {
+                          REAL* weights, REAL* values, REAL* sums, REAL* heads) {
   turn<N, D, D, PLACES>(tokens, turned);
   multiply<H, D, PLACES, S, 1, PLACES, PLACES, false>(seen, turned, weights);
   multiply<H, D, PLACES, S, 1, PLACES, PLACES, false>(of_values, turned, values);
+  // three loops over the heads: what is one after the other in each of them is short, and overlaps with the next head's
   for (int h = 0; h < H; ++h) {
     REAL *w = weights + h * PLACES, *v = values + h * PLACES;
     for (int i = 0; i < PLACES; i += LANES) {
       store(w + i, load<Vector>(w + i) + load<Vector>(seen + h * S + D + i) + load<Vector>(absent + i));
       store(v + i, load<Vector>(v + i) + load<Vector>(of_values + h * S + D + i));
     }
-    Vector largest, mean = {};
-    const Vector one = 1 / exponentials<PLACES>(w, largest) + Vector{};
-    for (int i = 0; i < PLACES; i += LANES) {
-      const Vector weight = load<Vector>(w + i) * one;
-      store(w + i, weight);
-      mean += weight * load<Vector>(v + i);
+    const Vector largest = largest_of<PLACES>(w);
+    for (int i = 0; i < PLACES; i += LANES) store(w + i, load<Vector>(w + i) - largest);
+  }
+  for (int i = 0; i < H * PLACES; i += LANES) store(weights + i, exponential(load<Vector>(weights + i)));
+  for (int h = 0; h < H; ++h) {
+    Vector sum = {}, mean = {};
+    for (int i = h * PLACES; i < (h + 1) * PLACES; i += LANES) {
+      sum += load<Vector>(weights + i);
+      mean += load<Vector>(weights + i) * load<Vector>(values + i);
     }
-    heads[h] = over_all<false>(mean)[0];
+    sums[h] = over_all<false>(sum)[0];
+    heads[h] = over_all<false>(mean)[0] / sums[h];
   }
 }
 
-// back from what the heads say to the rows that the tokens of one example are seen by; adds to the values' gradient
-static inline void attend_back(const REAL* tokens, const REAL* weights, const REAL* values, const REAL* heads,
-                               const REAL* d_heads, REAL* spread, REAL* d_seen, REAL* d_values) {
-  for (int h = 0; h < H; ++h)
+// back from the means to the rows that the tokens of one example are seen by; adds to the values' gradient
+static inline void attend_back(const REAL* tokens, const REAL* weights, const REAL* values, const REAL* sums,
+                               const REAL* heads, const REAL* d_heads, REAL* spread, REAL* d_seen, REAL* d_values) {
+  for (int h = 0; h < H; ++h) {
+    const REAL of_head = d_heads[h] / sums[h];
     for (int i = h * PLACES; i < (h + 1) * PLACES; i += LANES) {
-      const Vector share = load<Vector>(weights + i) * d_heads[h];
+      const Vector share = load<Vector>(weights + i) * of_head;
       const int place = h * S + D + i - h * PLACES;
       store(spread + i, share);
       store(d_seen + place, share * (load<Vector>(values + i) - heads[h]));
       store(d_values + place, load<Vector>(d_values + place) + share);
     }
+  }
   multiply<H, N, D, S, 1, D, S, false>(d_seen + D, tokens, d_seen);
   multiply<H, N, D, PLACES, 1, D, S, true>(spread, tokens, d_values);
 }
@@ -349,12 +364,17 @@ typedef int64_t Label;
 // outputs become the gradient of a share of the cross-entropy in nats, which is returned
 static inline double loss_of(REAL* outputs, Label label, REAL share) {
   const REAL right = outputs[label];
-  Vector largest;
-  const Vector sum = exponentials<OUTPUTS>(outputs, largest);
-  const Vector factor = share / sum;
-  for (int i = 0; i < OUTPUTS; i += LANES) store(outputs + i, load<Vector>(outputs + i) * factor);
+  const Vector largest = largest_of<OUTPUTS>(outputs);
+  Vector sum = {};
+  for (int c = 0; c < OUTPUTS; c += LANES) {
+    const Vector e = exponential(load<Vector>(outputs + c) - largest);
+    store(outputs + c, e);
+    sum += e;
+  }
+  const REAL all = over_all<false>(sum)[0];
+  for (int c = 0; c < OUTPUTS; ++c) outputs[c] *= share / all;
   outputs[label] -= share;
-  return double(share) * (std::log(sum[0]) + (largest[0] - right));
+  return double(share) * (std::log(all) + (largest[0] - right));
 }
 #endif
 
@@ -380,10 +400,10 @@ static double examples_of(const Weights& w, const Turned& t, const REAL* queries
       const REAL* following = table + at[x + 1 < count ? of[x + 1] : next < examples ? next : of[x]] * N * D;
       for (int i = 0; i < N * D; i += LINE) __builtin_prefetch(following + i, 0, 2);
       attend(table + at[of[x]] * N * D, b.seen + x * ROW, w.values, absent, b.turned, b.weights + x * H * PLACES,
-             b.values + x * H * PLACES, b.heads + x * HEADS);
+             b.values + x * H * PLACES, b.sums + x * H, b.means + x * HEADS);
     }
-    clear(b.heads + count * HEADS, (EXAMPLES - count) * HEADS);
-    multiply<EXAMPLES, H, OUTPUTS, HEADS, 1, OUTPUTS, OUTPUTS, false>(b.heads, w.read_out, b.outputs);
+    clear(b.means + count * HEADS, (EXAMPLES - count) * HEADS);
+    multiply<EXAMPLES, H, OUTPUTS, HEADS, 1, OUTPUTS, OUTPUTS, false>(b.means, w.read_out, b.outputs);
     for (int x = 0; x < count; ++x) {
       REAL* outputs = b.outputs + x * OUTPUTS;
       for (int c = 0; c < OUTPUTS; ++c) outputs[c] += w.bias[c];
@@ -391,16 +411,22 @@ static double examples_of(const Weights& w, const Turned& t, const REAL* queries
       for (int c = 0; c < OUTPUTS; ++c) d.bias[c] += outputs[c];
     }
     clear(b.outputs + count * OUTPUTS, (EXAMPLES - count) * OUTPUTS);
-    multiply<H, EXAMPLES, OUTPUTS, 1, HEADS, OUTPUTS, OUTPUTS, true>(b.heads, b.outputs, d.read_out);
-    multiply<EXAMPLES, OUTPUTS, HEADS, OUTPUTS, 1, HEADS, HEADS, false>(b.outputs, t.read_out, b.d_heads);
+    multiply<H, EXAMPLES, OUTPUTS, 1, HEADS, OUTPUTS, OUTPUTS, true>(b.means, b.outputs, d.read_out);
+    multiply<EXAMPLES, OUTPUTS, HEADS, OUTPUTS, 1, HEADS, HEADS, false>(b.outputs, t.read_out, b.d_means);
     for (int x = 0; x < count; ++x)
-      attend_back(table + at[of[x]] * N * D, b.weights + x * H * PLACES, b.values + x * H * PLACES, b.heads + x * HEADS,
-                  b.d_heads + x * HEADS, b.spread, b.seen + x * ROW, d.values);
+      attend_back(table + at[of[x]] * N * D, b.weights + x * H * PLACES, b.values + x * H * PLACES, b.sums + x * H,
+                  b.means + x * HEADS, b.d_means + x * HEADS, b.spread, b.seen + x * ROW, d.values);
     clear(b.seen + count * ROW, (EXAMPLES - count) * ROW);
     look_back(w, b, d);
   }
   return loss;
 }
+
+struct Scratch {
+  Weights weights, gradients;
+  Turned turned;
+  Block block;
+};
 
 // queries [models, examples, D], table [T, N, D], at and labels [models, examples], positions [1 + N, D]; where not null:
 // there [models, examples] (0 where a batch has no example), absent [models, N] (where a context has no token)
@@ -409,10 +435,8 @@ extern "C" void memorizer_gradients(const Parameters* parameters, const REAL* po
                                     const REAL* queries, const REAL* table, const int64_t* at, const Label* labels,
                                     const REAL* there, const bool* absent, int64_t models, int64_t examples, REAL* loss,
                                     const Parameters* gradients) {
-  // zero at first, and what rows are filled up with stays so
-  static thread_local Weights w, d;
-  static thread_local Turned t;
-  static thread_local Block b;
+  const auto scratch = std::make_unique<Scratch>();  // zeros, which what rows are filled up with stays
+  auto& [w, d, t, b] = *scratch;
   for (int64_t model = 0; model < models; ++model) {
     const Parameters p = parameters->of(model);
     REAL no_token[PLACES];

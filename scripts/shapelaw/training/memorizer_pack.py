@@ -33,7 +33,7 @@ class MemorizerPack(Pack[MemorizationRun]):
     Args:
         runs: of one `family`.
         device: where they are.
-        compiled: run the gradients through torch.compile.
+        compiled: run gradients in PyTorch through torch.compile.
         by: gradients in place of the fastest, for benchmarks.
 
     Attributes:
@@ -64,8 +64,8 @@ class MemorizerPack(Pack[MemorizationRun]):
         self._begin = torch.cumsum(sizes, 0)[:-1].tolist()  # of each model's examples
         self._order: Iterator[Tensor] = iter(())
         self._absent = self._absent_tokens()
-        self._picks = by is None and self._can_pick()
-        self._gradients = by or choose_gradients(self.memorizer, self._shared, compiled)
+        self._by, self._compiled = by, compiled
+        self._choose_gradients()
 
     def gradients(self) -> tuple[Tensor, Parameters]:
         """Each model's loss [P] on its next batch, and the gradients of all parameters."""
@@ -75,16 +75,22 @@ class MemorizerPack(Pack[MemorizationRun]):
             at = at.clamp(min=0)
         if self._absent is not None:
             masks["absent_Pn"] = self._absent
+        contexts: Tensor | Picked = self._contexts  # shared: of all models
+        if not self._shared:
+            contexts = Picked(self._contexts, at) if self._picks else _rows(self._contexts, at)
         queries_PBd, labels_PB = _rows(self._queries, at), _rows(self._labels, at)
-        given = self.parameters, self.memorizer, self.positions, queries_PBd
-        if self._picks:
-            return kernel_gradients(*given, Picked(self._contexts, at), labels_PB, **masks)
-        contexts = self._contexts if self._shared else _rows(self._contexts, at)  # shared: of all models
-        return self._gradients(*given, contexts, labels_PB, **masks)
+        return self._gradients(
+            self.parameters, self.memorizer, self.positions, queries_PBd, contexts, labels_PB, **masks
+        )
 
-    def _can_pick(self) -> bool:
-        """Whether the kernel takes the tokens where they lie."""
-        return not self._shared and is_possible(self.memorizer, self.positions.dtype, self.device)
+    def _choose_gradients(self) -> None:
+        """For contexts of their own on a CPU the kernel, which takes tokens where they lie; else PyTorch's."""
+        m = self.memorizer
+        can_pick = self._by is None and not self._shared
+        self._picks = can_pick and is_possible(m, self.positions.dtype, self.device)
+        self._gradients: Gradients = kernel_gradients
+        if not self._picks:
+            self._gradients = self._by or choose_gradients(m, self._shared, self._compiled)
 
     def _next_order(self) -> Tensor:
         """Rows of the examples' table that this step takes, or `NONE`: [P, B]."""
@@ -113,7 +119,8 @@ class MemorizerPack(Pack[MemorizationRun]):
             self.memorizer = shape
             self.positions = self.positions[: shape.context + 1]
             self._contexts = self._contexts[..., : shape.context, :].contiguous()
-            self._picks = self._picks and self._can_pick()
+            if self._picks:
+                self._choose_gradients()
         self._absent = self._absent_tokens()
 
     def alone(self, model: int) -> Tensors:
