@@ -8,22 +8,12 @@
 // token the indicator of its place (S in all). So no token is embedded and none has a key: a query becomes a row of S
 // numbers for each head, by which its tokens are `seen`. That takes one product, with query weights and key weights
 // FOLDED into one matrix [Q, S], or one with each where K is small. A value is linear in the token in the same way.
+#include "small_products.h"
+
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <memory>
-#include <utility>
 
-constexpr int rounded_up(int size, int to) { return (size + to - 1) / to * to; }
-
-#ifdef __AVX512F__
-constexpr int REGISTER = 64 / sizeof(REAL), SUMS = 24;  // numbers in a register; registers for the sums of a product
-#else
-constexpr int REGISTER = 32 / sizeof(REAL), SUMS = 12;
-#endif
-constexpr int TILE = 8;  // matrices are turned in squares of it; D is a multiple
-constexpr int LANES = D % REGISTER == 0 ? REGISTER : TILE;
-constexpr int LINE = 64 / sizeof(REAL);
 // sizes of rows, filled up to whole registers; after the N tokens come none, with a logit of minus infinity
 constexpr int PLACES = rounded_up(N, LANES), KEYS = rounded_up(K, TILE), OUTPUTS = rounded_up(C, LANES);
 constexpr int HEADS = rounded_up(H, TILE);
@@ -31,85 +21,6 @@ constexpr int Q = D + 1, S = D + PLACES;
 constexpr bool FOLDED = Q * S <= KEYS * (Q + S);
 constexpr int EXAMPLES = 32;
 constexpr int ROW = (rounded_up(H * S, LINE) / LINE | 1) * LINE;  // an odd number of lines: rows fall on all cache sets
-
-template <int L> struct Lanes {
-  typedef REAL V __attribute__((vector_size(sizeof(REAL) * L)));
-};
-typedef Lanes<LANES>::V Vector;
-typedef Lanes<TILE>::V Strip;
-
-template <typename V> static inline V load(const REAL* from) {
-  V v;
-  std::memcpy(&v, from, sizeof v);
-  return v;
-}
-template <typename V> static inline void store(REAL* to, V v) { std::memcpy(to, &v, sizeof v); }
-
-// ---- products --------------------------------------------------------------------------------------------------------
-
-// c[r, :] (+)= sum over k < INNER of a[r, k] b[k, :], for R rows and U vectors of L numbers, whose sums stay in registers
-template <int R, int U, int L, int INNER, int A_ROW, int A_COLUMN, int B_ROW, int C_ROW, bool ADD>
-static inline void block(const REAL* a, const REAL* b, REAL* c) {
-  typedef typename Lanes<L>::V V;
-  V sum[R][U];
-  for (int r = 0; r < R; ++r)
-    for (int u = 0; u < U; ++u) sum[r][u] = ADD ? load<V>(c + r * C_ROW + u * L) : V{};
-  for (int k = 0; k < INNER; ++k) {
-    V row[U];
-    for (int u = 0; u < U; ++u) row[u] = load<V>(b + k * B_ROW + u * L);
-    for (int r = 0; r < R; ++r)
-      for (int u = 0; u < U; ++u) sum[r][u] += a[r * A_ROW + k * A_COLUMN] * row[u];
-  }
-  for (int r = 0; r < R; ++r)
-    for (int u = 0; u < U; ++u) store(c + r * C_ROW + u * L, sum[r][u]);
-}
-
-// c [ROWS, COLUMNS] (+)= a [ROWS, INNER] b [INNER, COLUMNS]; a's steps from row to row and from column to column are
-// free, so that it can be turned; the rows of b and c are contiguous
-template <int ROWS, int INNER, int COLUMNS, int A_ROW, int A_COLUMN, int B_ROW, int C_ROW, bool ADD>
-static inline void multiply(const REAL* a, const REAL* b, REAL* c) {
-  constexpr int L = COLUMNS % LANES == 0 ? LANES : TILE, vectors = COLUMNS / L;
-  constexpr int U = vectors % 4 == 0 ? 4 : vectors % 3 == 0 ? 3 : vectors % 2 == 0 ? 2 : 1;
-  constexpr int blocks = (ROWS + SUMS / U - 1) / (SUMS / U), R = (ROWS + blocks - 1) / blocks, rest = ROWS % R;
-  static_assert(COLUMNS % L == 0, "columns are filled up to whole vectors: D, PLACES and, with LOOKS, K to 8 or more");
-  for (int j = 0; j < COLUMNS; j += U * L) {
-    for (int r = 0; r + R <= ROWS; r += R)
-      block<R, U, L, INNER, A_ROW, A_COLUMN, B_ROW, C_ROW, ADD>(a + r * A_ROW, b + j, c + r * C_ROW + j);
-    if constexpr (rest > 0) {
-      constexpr int r = ROWS - rest;
-      block<rest, U, L, INNER, A_ROW, A_COLUMN, B_ROW, C_ROW, ADD>(a + r * A_ROW, b + j, c + r * C_ROW + j);
-    }
-  }
-}
-
-static inline void transpose(Strip* a) {
-  Strip b[TILE], c[TILE];
-  for (int i = 0; i < TILE; i += 2) {
-    b[i] = __builtin_shufflevector(a[i], a[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
-    b[i + 1] = __builtin_shufflevector(a[i], a[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
-  }
-  for (int i = 0; i < TILE; i += 4)
-    for (int j = 0; j < 2; ++j) {
-      c[i + 2 * j] = __builtin_shufflevector(b[i + j], b[i + j + 2], 0, 1, 8, 9, 4, 5, 12, 13);
-      c[i + 2 * j + 1] = __builtin_shufflevector(b[i + j], b[i + j + 2], 2, 3, 10, 11, 6, 7, 14, 15);
-    }
-  for (int i = 0; i < TILE / 2; ++i) {
-    a[i] = __builtin_shufflevector(c[i], c[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
-    a[i + 4] = __builtin_shufflevector(c[i], c[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
-  }
-}
-
-// from [ROWS, COLUMNS] as to [COLUMNS, ROWS]; rows of `to` are filled up to whole squares with zeros
-template <int ROWS, int COLUMNS, int FROM_ROW, int TO_ROW> static inline void turn(const REAL* from, REAL* to) {
-  static_assert(COLUMNS % TILE == 0);
-  for (int c = 0; c < COLUMNS; c += TILE)
-    for (int r = 0; r < ROWS; r += TILE) {
-      Strip square[TILE] = {};
-      for (int i = 0; i < TILE && r + i < ROWS; ++i) square[i] = load<Strip>(from + (r + i) * FROM_ROW + c);
-      transpose(square);
-      for (int i = 0; i < TILE; ++i) store(to + (c + i) * TO_ROW + r, square[i]);
-    }
-}
 
 // D rows of COLUMNS numbers, filled up with zeros to WIDE, and such rows without what they were filled up with
 template <int COLUMNS, int WIDE> static inline void widen(const REAL* from, int from_row, REAL* to) {
@@ -122,50 +33,6 @@ template <int COLUMNS, int WIDE> static inline void narrow(const REAL* from, REA
   for (int r = 0; r < D; ++r) std::memcpy(to + r * to_row, from + r * WIDE, sizeof(REAL) * COLUMNS);
 }
 
-static inline void clear(REAL* numbers, int64_t size) { std::memset(numbers, 0, sizeof(REAL) * size); }
-
-// ---- softmax ---------------------------------------------------------------------------------------------------------
-
-// exp(x) for x <= 0 to the last bit or two, exactly 0 far below; what is not a number stays so
-static inline Vector exponential(Vector x) {
-  constexpr bool single = sizeof(REAL) == 4;
-  constexpr int terms = single ? 7 : 13, bits = single ? 23 : 52;
-  constexpr long double LN2 = 0.693147180559945309417232121458L;
-  constexpr REAL high = LN2, low = LN2 - high, rounder = single ? 0x1.8p23 : 0x1.8p52, least = single ? -87 : -708;
-  typedef decltype(x < x) Whole;
-  const Whole some = x > least;
-  const Vector rounded = x * REAL(1 / LN2) + rounder, whole = rounded - rounder;  // x = whole ln 2 + rest
-  const Vector rest = (x - whole * high) - whole * low;
-  REAL coefficient[terms + 1] = {1};
-  for (int k = 1; k <= terms; ++k) coefficient[k] = coefficient[k - 1] / k;
-  Vector sum = Vector{} + coefficient[terms];
-  for (int k = terms - 1; k >= 0; --k) sum = sum * rest + coefficient[k];
-  sum = (Vector)((Whole)sum + ((Whole)rounded << bits));  // times 2^whole
-  return some ? sum : x != x ? x : Vector{};
-}
-
-template <int STEP, int... I> static inline Vector swapped(Vector v, std::integer_sequence<int, I...>) {
-  return __builtin_shufflevector(v, v, (I ^ STEP)...);
-}
-// the sum, or the maximum, of all numbers of a vector, in each of its places
-template <bool MAXIMUM, int STEP = LANES / 2> static inline Vector over_all(Vector v) {
-  const Vector other = swapped<STEP>(v, std::make_integer_sequence<int, LANES>());
-  const Vector both = MAXIMUM ? (v > other ? v : other) : v + other;
-  if constexpr (STEP > 1) return over_all<MAXIMUM, STEP / 2>(both);
-  return both;
-}
-
-template <int SIZE> static inline Vector largest_of(const REAL* x) {
-  Vector largest = load<Vector>(x);
-  for (int i = LANES; i < SIZE; i += LANES) {
-    const Vector next = load<Vector>(x + i);
-    largest = next > largest ? next : largest;
-  }
-  return over_all<true>(largest);
-}
-
-// ---- weights ---------------------------------------------------------------------------------------------------------
-
 // Of one model, as `initial_parameters` has them; or their gradients.
 struct Parameters {
   REAL *embedding, *embedding_bias, *w_q, *w_k, *w_v, *w_o, *w_d, *bias;
@@ -176,20 +43,13 @@ struct Parameters {
   }
 };
 
-// SIZE numbers that begin at a cache line.
-template <int SIZE> struct alignas(64) Numbers {
-  REAL at[SIZE > 0 ? SIZE : 1];
-  operator REAL*() { return at; }
-  operator const REAL*() const { return at; }
-};
-
 // What examples need of a model; or its gradient.
 struct Weights {
-  Numbers<Q * D> of_query;    // embeddings of raw numbers and of the place, times the scale
-  Numbers<S * D> of_token;    // embeddings of raw numbers and of places
-  Numbers<H * Q * KEYS> query;
-  Numbers<H * S * KEYS> key;
-  Numbers<FOLDED * H * Q * S> fold;  // the product of these two
+  Numbers<Q * D> of_query;           // embeddings of raw numbers and of the query's place, times the scale
+  Numbers<S * D> of_token;           // embeddings of raw numbers and of the tokens' places
+  Numbers<H * Q * KEYS> query;       // [H, Q, KEYS], the first through W_Q
+  Numbers<H * S * KEYS> key;         // [H, S, KEYS], the second through W_K
+  Numbers<FOLDED * H * Q * S> fold;  // [H, Q, S], the product of these two
   Numbers<H * S> values;
   Numbers<H * OUTPUTS> read_out;
   Numbers<OUTPUTS> bias;
@@ -200,15 +60,16 @@ struct Turned {
   Numbers<D * S> of_token;
   Numbers<H * KEYS * S> key;
   Numbers<OUTPUTS * HEADS> read_out;
+  Numbers<H * D> w_v;
   Numbers<D * (KEYS > OUTPUTS ? KEYS : OUTPUTS)> wide, high;
 };
 
+// what examples need of a model, from its parameters
 static void prepare(const Parameters& p, const REAL* positions, REAL scale, Weights& w, Turned& t) {
-  for (int d = 0; d < D; ++d) {
-    for (int i = 0; i < D; ++i) w.of_query[i * D + d] = scale * (w.of_token[i * D + d] = p.embedding[i * D + d]);
-    w.of_query[D * D + d] = scale * (p.embedding_bias[d] + positions[d]);
-    for (int i = 0; i < N; ++i) w.of_token[(D + i) * D + d] = p.embedding_bias[d] + positions[(1 + i) * D + d];
-  }
+  for (int i = 0; i < D * D; ++i) w.of_query[i] = scale * (w.of_token[i] = p.embedding[i]);
+  for (int d = 0; d < D; ++d) w.of_query[D * D + d] = scale * (p.embedding_bias[d] + positions[d]);
+  for (int i = 0; i < N; ++i)
+    for (int d = 0; d < D; ++d) w.of_token[(D + i) * D + d] = p.embedding_bias[d] + positions[(1 + i) * D + d];
   turn<S, D, D, S>(w.of_token, t.of_token);
   for (int h = 0; h < H; ++h) {
     REAL *query = w.query + h * Q * KEYS, *key = w.key + h * S * KEYS, *key_turned = t.key + h * KEYS * S;
@@ -244,13 +105,12 @@ static void prepare_back(const Parameters& p, REAL scale, const Weights& w, Turn
     narrow<K, KEYS>(t.wide, g.w_q + h * D * K, K);
     multiply<D, S, KEYS, 1, D, KEYS, KEYS, false>(w.of_token, d_key, t.wide);
     narrow<K, KEYS>(t.wide, g.w_k + h * K, H * K);
-    for (int i = 0; i < D; ++i) g.w_v[i * H + h] = 0;
-    for (int s = 0; s < S; ++s)
-      for (int i = 0; i < D; ++i) {
-        d.of_token[s * D + i] += d.values[h * S + s] * p.w_v[i * H + h];
-        g.w_v[i * H + h] += d.values[h * S + s] * w.of_token[s * D + i];
-      }
+    for (int i = 0; i < D; ++i) t.w_v[h * D + i] = p.w_v[i * H + h];
   }
+  multiply<S, H, D, 1, S, D, D, true>(d.values, t.w_v, d.of_token);
+  multiply<H, S, D, S, 1, D, D, false>(d.values, w.of_token, t.w_v);
+  for (int i = 0; i < D; ++i)
+    for (int h = 0; h < H; ++h) g.w_v[i * H + h] = t.w_v[h * D + i];
   widen<C, OUTPUTS>(p.w_d, C, t.wide);
   turn<D, OUTPUTS, OUTPUTS, D>(t.wide, t.high);
   multiply<H, C, D, OUTPUTS, 1, D, D, false>(d.read_out, t.high, g.w_o);
@@ -264,19 +124,17 @@ static void prepare_back(const Parameters& p, REAL scale, const Weights& w, Turn
   }
 }
 
-// ---- examples --------------------------------------------------------------------------------------------------------
-
 // Of some examples at once; rows where there is none are zero.
 struct Block {
-  Numbers<EXAMPLES * Q> queries;                // raw, and a one
-  Numbers<!FOLDED * H * EXAMPLES * KEYS> looks;  // queries as each head has them
-  Numbers<EXAMPLES * KEYS> d_looks;             // of one head
-  Numbers<EXAMPLES * ROW> seen;                 // [EXAMPLES, H, S], and then its gradient
+  Numbers<EXAMPLES * Q> queries;                 // raw, and a one
+  Numbers<!FOLDED * H * EXAMPLES * KEYS> looks;  // [H, EXAMPLES, KEYS], queries as each head has them
+  Numbers<EXAMPLES * KEYS> d_looks;              // of one head
+  Numbers<EXAMPLES * ROW> seen;                  // [EXAMPLES, H, S], and then its gradient
   Numbers<EXAMPLES * H * PLACES> weights, values;
-  Numbers<EXAMPLES * H> sums;                   // of the weights, which are yet to be divided by them
-  Numbers<EXAMPLES * HEADS> means, d_means;     // of the values: what the heads say
-  Numbers<EXAMPLES * OUTPUTS> outputs;          // and then their gradient
-  Numbers<D * PLACES> turned;                   // tokens of one example
+  Numbers<EXAMPLES * H> sums;                // of the weights, which are yet to be divided by them
+  Numbers<EXAMPLES * HEADS> means, d_means;  // of the values: what the heads say
+  Numbers<EXAMPLES * OUTPUTS> outputs;       // and then their gradient
+  Numbers<D * PLACES> turned;                // tokens of one example
   Numbers<H * PLACES> spread;
 };
 
@@ -292,6 +150,7 @@ static inline void look(const Weights& w, const Turned& t, Block& b) {
     }
 }
 
+// back from those to queries and keys
 static inline void look_back(const Weights& w, Block& b, Weights& d) {
   for (int h = 0; h < H; ++h) {
     const REAL* d_seen = b.seen + h * S;
@@ -307,7 +166,7 @@ static inline void look_back(const Weights& w, Block& b, Weights& d) {
 
 // weights (yet to be divided by their sum), values, and the weighted means of these, of one example
 static inline void attend(const REAL* tokens, const REAL* seen, const REAL* of_values, const REAL* absent, REAL* turned,
-                          REAL* weights, REAL* values, REAL* sums, REAL* heads) {
+                          REAL* weights, REAL* values, REAL* sums, REAL* means) {
   turn<N, D, D, PLACES>(tokens, turned);
   multiply<H, D, PLACES, S, 1, PLACES, PLACES, false>(seen, turned, weights);
   multiply<H, D, PLACES, S, 1, PLACES, PLACES, false>(of_values, turned, values);
@@ -329,20 +188,20 @@ static inline void attend(const REAL* tokens, const REAL* seen, const REAL* of_v
       mean += load<Vector>(weights + i) * load<Vector>(values + i);
     }
     sums[h] = over_all<false>(sum)[0];
-    heads[h] = over_all<false>(mean)[0] / sums[h];
+    means[h] = over_all<false>(mean)[0] / sums[h];
   }
 }
 
 // back from the means to the rows that the tokens of one example are seen by; adds to the values' gradient
 static inline void attend_back(const REAL* tokens, const REAL* weights, const REAL* values, const REAL* sums,
-                               const REAL* heads, const REAL* d_heads, REAL* spread, REAL* d_seen, REAL* d_values) {
+                               const REAL* means, const REAL* d_means, REAL* spread, REAL* d_seen, REAL* d_values) {
   for (int h = 0; h < H; ++h) {
-    const REAL of_head = d_heads[h] / sums[h];
+    const REAL of_head = d_means[h] / sums[h];
     for (int i = h * PLACES; i < (h + 1) * PLACES; i += LANES) {
       const Vector share = load<Vector>(weights + i) * of_head;
       const int place = h * S + D + i - h * PLACES;
       store(spread + i, share);
-      store(d_seen + place, share * (load<Vector>(values + i) - heads[h]));
+      store(d_seen + place, share * (load<Vector>(values + i) - means[h]));
       store(d_values + place, load<Vector>(d_values + place) + share);
     }
   }

@@ -113,8 +113,13 @@ def _library(heads: int, n: int, k: int, d: int, outputs: int, dtype: torch.dtyp
         )
         library = ctypes.CDLL(str(path))  # stays loaded when its file is gone
     pointer, number = ctypes.c_void_p, ctypes.c_int64
-    inputs = [pointer, pointer, ctypes.c_double, *[pointer] * 6, number, number]
-    library.memorizer_gradients.argtypes = [*inputs, pointer, pointer]
+    library.memorizer_gradients.argtypes = [
+        *[pointer] * 2,
+        ctypes.c_double,
+        *[pointer] * 6,
+        *[number] * 2,
+        *[pointer] * 2,
+    ]
     library.memorizer_gradients.restype = None
     return library
 
