@@ -28,7 +28,7 @@ import torch
 from machine import machine
 from naive_memorizer import NaiveMemorizer
 from pack_without import WITHOUT
-from peers import public_memorizer
+from public_memorizer import public_memorizer
 from torch import Tensor, nn
 
 from shapelaw.memorizers import MemorizationRun, Memorizer

@@ -1,10 +1,10 @@
-"""Others' networks and a step of theirs, as a user of each would write it: what training is measured against."""
+"""Other libraries' GPT-2 and a step of theirs, as a user of each would write it: what training is measured against."""
 
 from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,6 @@ from typing import Any
 import torch
 
 from shapelaw.errors import UserError
-from shapelaw.memorizers import Memorizer
 from shapelaw.shapes import Shape
 
 Step = Callable[[], object]
@@ -57,8 +56,13 @@ def nanogpt_model(folder: Path, shape: Shape) -> torch.nn.Module:
     Raises:
         UserError: the folder has no model.py with GPTConfig and GPT.
     """
+    specification = importlib.util.spec_from_file_location("nanogpt_model", folder / "model.py")
     try:
-        module = _module_of(folder / "model.py")
+        assert specification is not None
+        assert specification.loader is not None
+        module: Any = importlib.util.module_from_spec(specification)
+        sys.modules["nanogpt_model"] = module  # dataclasses look there
+        specification.loader.exec_module(module)
         config = module.GPTConfig(
             block_size=shape.context_length,
             vocab_size=shape.vocab_size,
@@ -69,7 +73,7 @@ def nanogpt_model(folder: Path, shape: Shape) -> torch.nn.Module:
             bias=True,
         )
         model: torch.nn.Module = module.GPT(config)
-    except (OSError, AttributeError) as error:
+    except (OSError, AssertionError, AttributeError) as error:
         raise UserError(
             f"{folder} is no checkout of nanoGPT: it has no model.py with GPTConfig and GPT."
         ) from error
@@ -99,51 +103,3 @@ def _step(
         optimizer.step()
 
     return step
-
-
-def public_memorizer(folder: Path, m: Memorizer, p: Mapping[str, torch.Tensor]) -> torch.nn.Module:
-    """The model of Mahdavi et al.'s public code (attention-memorization, commit 34305e9) with parameters of ours.
-
-    It takes tokens [B, n + 1, d], the query first, and gives outputs [B, n + 1, c], of which the first is read.
-
-    Raises:
-        UserError: the folder has no src/attn_models.py with BaselineAttention, or m is not of its kind.
-    """
-    if m.values != 1 or m.logit_scale != "width" or m.attend_to_query:
-        raise UserError(
-            "the public code has one value a head, logits by sqrt(width), and a query that is no key"
-        )
-    try:
-        model: torch.nn.Module = _module_of(folder / "src/attn_models.py").BaselineAttention(
-            m.width, m.outputs, m.width, m.heads, m.head_dim
-        )
-    except (OSError, AttributeError) as error:
-        raise UserError(
-            f"{folder} is no checkout of attention-memorization: it has no src/attn_models.py with "
-            "BaselineAttention."
-        ) from error
-    by_head = {name: p[name].view(m.width, m.heads, -1).transpose(0, 1) for name in ("w_k", "w_v")}
-    ours = {
-        "embedding.weight": p["embedding"].T,
-        "embedding.bias": p["embedding_bias"],
-        "attention.Wq": p["w_q"],
-        "attention.Wk": by_head["w_k"],
-        "attention.Wv": by_head["w_v"],
-        "attention.Wo": p["w_o"],
-        "decoder.weight": p["w_d"].T,
-        "decoder.bias": p["bias"],
-    }
-    model.load_state_dict({**model.state_dict(), **ours})
-    return model
-
-
-def _module_of(path: Path) -> Any:
-    """A module from a file; its name is that of the file's folder and its own."""
-    name = f"{path.parent.name}_{path.stem}"
-    specification = importlib.util.spec_from_file_location(name, path)
-    if specification is None or specification.loader is None:
-        raise FileNotFoundError(path)
-    module = importlib.util.module_from_spec(specification)
-    sys.modules[name] = module  # dataclasses look there
-    specification.loader.exec_module(module)
-    return module
