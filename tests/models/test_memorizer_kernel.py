@@ -141,18 +141,26 @@ def test_the_same_bits_twice_alone_and_on_any_thread(m: Memorizer, dtype: torch.
 
 
 @needs_compiler
-def test_what_is_not_a_number_stays_so() -> None:
+@pytest.mark.parametrize("wrong", [torch.nan, torch.inf])
+def test_what_is_not_a_number_stays_so_and_stays_with_its_model(wrong: float) -> None:
     m, dtype = SHAPES[1]
     p, place, queries, (table, at), labels, _, _ = problem(m, 2, 40, 0, False, False)
-    for wrong in (torch.nan, torch.inf):
-        queries[1, 35, 2] = wrong
-        loss, found = by_kernel(m, (p, place, queries, Picked(table, at), labels, None, None), dtype)
-        assert loss.isfinite().tolist() == [True, False]
-        assert all(value[0].isfinite().all() for value in found.values())
-        assert not found["w_q"][1].isfinite().any()
-    payload = torch.tensor([0x7FC00000 | 0x1FF], dtype=torch.int32).view(torch.float32)
-    queries[1, 35, 2] = payload.double()[0]  # of any kind
-    assert by_kernel(m, (p, place, queries, Picked(table, at), labels, None, None), dtype)[0][1].isnan()
+    queries[0, 35, 2] = wrong
+    loss, found = by_kernel(m, (p, place, queries, Picked(table, at), labels, None, None), dtype)
+    assert loss.isfinite().tolist() == [False, True]
+    assert all(value[1].isfinite().all() for value in found.values())
+    assert not found["w_q"][0].isfinite().any()
+
+
+@needs_compiler
+@pytest.mark.parametrize("place_of_it", range(3))
+def test_one_token_that_is_not_a_number_is_enough(place_of_it: int) -> None:
+    m, dtype = SHAPES[1]
+    p, place, queries, (table, at), labels, _, _ = problem(m, 1, 5, 0, False, False)
+    for bits in (0x7FC00000, 0x7FC001FF):  # the usual one, and one that shifted bits would make a number of
+        table[at[0, 2], place_of_it, 5] = torch.tensor([bits], dtype=torch.int32).view(torch.float32)[0]
+        given = p, place, queries, Picked(table, at), labels, None, None
+        assert by_kernel(m, given, dtype)[0].isnan().all()
 
 
 @needs_compiler

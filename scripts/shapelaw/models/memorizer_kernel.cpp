@@ -124,7 +124,7 @@ static void prepare_back(const Parameters& p, REAL scale, const Weights& w, Turn
   }
 }
 
-// Of some examples at once; rows where there is none are zero.
+// Of some examples at once; where there is none, queries and means are zero, and with them all that comes of these.
 struct Block {
   Numbers<EXAMPLES * Q> queries;                 // raw, and a one
   Numbers<!FOLDED * H * EXAMPLES * KEYS> looks;  // [H, EXAMPLES, KEYS], queries as each head has them
@@ -269,13 +269,11 @@ static double examples_of(const Weights& w, const Turned& t, const REAL* queries
       loss += loss_of(outputs, labels[of[x]], there ? there[of[x]] / all : 1 / all);
       for (int c = 0; c < OUTPUTS; ++c) d.bias[c] += outputs[c];
     }
-    clear(b.outputs + count * OUTPUTS, (EXAMPLES - count) * OUTPUTS);
     multiply<H, EXAMPLES, OUTPUTS, 1, HEADS, OUTPUTS, OUTPUTS, true>(b.means, b.outputs, d.read_out);
     multiply<EXAMPLES, OUTPUTS, HEADS, OUTPUTS, 1, HEADS, HEADS, false>(b.outputs, t.read_out, b.d_means);
     for (int x = 0; x < count; ++x)
       attend_back(table + at[of[x]] * N * D, b.weights + x * H * PLACES, b.values + x * H * PLACES, b.sums + x * H,
                   b.means + x * HEADS, b.d_means + x * HEADS, b.spread, b.seen + x * ROW, d.values);
-    clear(b.seen + count * ROW, (EXAMPLES - count) * ROW);
     look_back(w, b, d);
   }
   return loss;
