@@ -1,11 +1,13 @@
 """Model-steps a CPU-second of packed memorizers, against one model at a time and against the pack without each idea.
 
-    PYTHONPATH=scripts python benchmarks/packed_memorization.py [--rounds 7] [--device cpu]
+    PYTHONPATH=scripts python benchmarks/packed_memorization.py [--rounds 7] [--device cpu] [--peer FOLDER]
 
 A model-step is one Adam step of one model on 256 examples, its batch picked from its examples. In one process, on one
 thread, by turns; medians of CPU time (of wall time on a GPU). The peers:
 
 - naive: keys for every example, an output for every token, autograd, torch.optim.Adam (naive_memorizer.py)
+- public: the model of the paper's public code, from a checkout of smahdavi4/attention-memorization that --peer names,
+  with its loss and torch.optim.Adam; its data loader, scheduler and logging are left out, which take time too
 - one at a time: the same folded algebra as the pack's, one model, autograd, torch.optim.Adam, eager
 
 The second table is the pack without each of its ideas: what it takes against the same pack with that idea. Where an
@@ -20,22 +22,26 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
 from machine import machine
 from naive_memorizer import NaiveMemorizer
 from pack_without import WITHOUT
+from public_memorizer import public_memorizer
+from torch import Tensor, nn
 
 from shapelaw.memorizers import MemorizationRun, Memorizer
 from shapelaw.models.memorizer import forward, gradients, initial_parameters, positions
-from shapelaw.models.memorizer_gradients import per_example_gradients
+from shapelaw.models.memorizer_gradients import per_example_gradients, shared_gradients
 from shapelaw.models.pack_gradients import losses
 from shapelaw.packs import filled_up
 from shapelaw.training.examples import draw_examples, example_order
 from shapelaw.training.hardware import keep_freed_memory
-from shapelaw.training.memorizer_pack import Gradients, MemorizerPack
+from shapelaw.training.memorizer_pack import Gradients, MemorizerPack, choose_gradients
 from shapelaw.training.packed import can_compile
 
+Step = Callable[[], object]
 SHARED, EACH = "shared", "per_example"
 CASES = [
     (4, 64, 550, SHARED),
@@ -43,14 +49,15 @@ CASES = [
     (30, 8, 2000, SHARED),
     (4, 64, 550, EACH),
     (20, 64, 2000, EACH),
+    (30, 8, 2000, EACH),
 ]
 SEVERAL = (1, 5, 10, 20, 30)  # heads of models in one pack
 LEAST_SECONDS = 0.3  # of a measurement
 IDEAS = {  # without it, with it: names of steps behind "pack of N"
-    "the compiled step": ("", ", compiled"),
-    "gradients written out": (", autograd", ""),
-    "tokens read where they lie": (", gathered", ""),
-    "keys once a step, not once an example": (", keys for each example", ""),
+    "the compiled step": (", in PyTorch", ", compiled"),
+    "gradients written out": (", autograd", ", in PyTorch"),
+    "the kernel": (", in PyTorch", ", kernel"),
+    "keys once a step, not once an example": (", keys for each example", ", in PyTorch"),
     "W_Q W_K and W_O W_D folded": (", autograd, no folds", ", autograd"),
     "the query's output alone": (", autograd, all outputs", ", autograd"),
 }
@@ -62,11 +69,34 @@ def run_of(heads: int, head_dim: int, examples: int, context_type: str, seed: in
     return MemorizationRun("benchmark", m, "classification", context_type, examples, 50_000, seed)  # type: ignore[arg-type]
 
 
-def naive(run: MemorizationRun, device: torch.device) -> Callable[[], object]:
+def naive(run: MemorizationRun, device: torch.device) -> Step:
     """A step of the naive model."""
-    m, examples = run.memorizer, draw_examples(run)
-    model = NaiveMemorizer(m, initial_parameters(m, run.seed, torch.float32)).to(device)
-    optimizer = torch.optim.Adam(model.parameters(), lr=run.learning_rate)
+    m = run.memorizer
+    model = NaiveMemorizer(m, initial_parameters(m, run.seed, torch.float32))
+    return step_of(model, model, run, device)
+
+
+def public(run: MemorizationRun, device: torch.device, folder: Path) -> Step:
+    """A step of the public code's model, which is seen to give our outputs."""
+    m = run.memorizer
+    p = initial_parameters(m, run.seed, torch.float32)
+    model, ours = public_memorizer(folder, m, p), NaiveMemorizer(m, p)
+
+    def outputs(tokens: Tensor) -> Tensor:
+        every: Tensor = model(tokens, None)[0]
+        return every[:, 0]
+
+    tokens = torch.rand(8, m.context + 1, m.width)
+    torch.testing.assert_close(outputs(tokens), ours(tokens), rtol=0, atol=1e-4)
+    return step_of(model, outputs, run, device)
+
+
+def step_of(
+    model: nn.Module, outputs: Callable[[Tensor], Tensor], run: MemorizationRun, device: torch.device
+) -> Step:
+    """A step of one model by autograd and torch.optim.Adam, on tokens [B, n + 1, d] of each example."""
+    examples = draw_examples(run)
+    optimizer = torch.optim.Adam(model.to(device).parameters(), lr=run.learning_rate)
     contexts = (
         examples.contexts if run.context_type == EACH else examples.contexts.expand(run.examples, -1, -1)
     )
@@ -77,13 +107,13 @@ def naive(run: MemorizationRun, device: torch.device) -> Callable[[], object]:
     def step() -> None:
         at = order[next(count) % 64]
         optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(model(tokens[at]), labels[at]).backward()
+        nn.functional.cross_entropy(outputs(tokens[at]), labels[at]).backward()
         optimizer.step()
 
     return step
 
 
-def alone(run: MemorizationRun, device: torch.device) -> Callable[[], object]:
+def alone(run: MemorizationRun, device: torch.device) -> Step:
     """A step of one model with the folded algebra, by autograd and torch.optim.Adam."""
     m, examples = run.memorizer, draw_examples(run)
     drawn = initial_parameters(m, run.seed, torch.float32)
@@ -110,32 +140,45 @@ def alone(run: MemorizationRun, device: torch.device) -> Callable[[], object]:
 
 def packed(
     runs: list[MemorizationRun], device: torch.device, compiled: bool, by: Gradients | None = None
-) -> Callable[[], object]:
+) -> Step:
     """A step of a pack, with its own gradients or others."""
     return MemorizerPack(runs, device, compiled, by).step
 
 
 def steps_of(
-    case: tuple[int, int, int, str], sizes: list[int], without: int, device: torch.device
-) -> dict[str, tuple[Callable[[], object], int]]:
+    case: tuple[int, int, int, str],
+    sizes: list[int],
+    without: int,
+    device: torch.device,
+    peer: Path | None,
+) -> dict[str, tuple[Step, int]]:
     """All that is measured in a case, by name, with the models that a step of it steps."""
     run = run_of(*case)
-    steps = {"naive": (naive(run, device), 1), "one at a time": (alone(run, device), 1)}
+    steps = {"naive": (naive(run, device), 1)}
+    if peer:
+        steps["public"] = (public(run, device, peer), 1)
+    steps["one at a time"] = (alone(run, device), 1)
+    shared = case[-1] == SHARED
     for models in sorted({*sizes, *([1, without] if without else [])}):
         runs = [run_of(*case, seed) for seed in range(models)]
         name = f"pack of {models}"
         steps[f"{name}, autograd"] = (packed(runs, device, False, gradients), models)
-        steps[name] = (packed(runs, device, False), models)
+        written = shared_gradients if shared else per_example_gradients
+        steps[f"{name}, in PyTorch"] = (packed(runs, device, False, written), models)
         if can_compile(device):
-            steps[f"{name}, compiled"] = (packed(runs, device, True), models)
-        if models == without:
-            others = WITHOUT if case[-1] == SHARED else {"gathered": per_example_gradients}
-            for other, by in others.items():
+            steps[f"{name}, compiled"] = (
+                packed(runs, device, True, choose_gradients(run.memorizer, shared, True)),
+                models,
+            )
+            if not shared and device.type == "cpu":
+                steps[f"{name}, kernel"] = (packed(runs, device, False), models)
+        if models == without and shared:
+            for other, by in WITHOUT.items():
                 steps[f"{name}, {other}"] = (packed(runs, device, False, by), models)
     return steps
 
 
-def seconds_of(step: Callable[[], object], device: torch.device) -> float:
+def seconds_of(step: Step, device: torch.device) -> float:
     """CPU seconds of one call (wall seconds on a GPU), from as many as take a while."""
     clock = time.process_time if device.type == "cpu" else time.perf_counter
     calls, start = 0, clock()
@@ -165,18 +208,19 @@ def main() -> None:
     parser.add_argument(
         "--several", type=int, nargs="*", default=[1, 4], help="models of each shape in the third table"
     )
+    parser.add_argument("--peer", type=Path, help="a checkout of the paper's public code")
     arguments = parser.parse_args()
     device = torch.device(arguments.device)
     torch.set_num_threads(1)
     keep_freed_memory()
     print(f"{machine()}, 1 thread, torch {torch.__version__}, {device}\n")
     print("Milliseconds a model-step, and how many times faster than each peer.\n")
-    print(
-        "| H | d_h | T | context | what | ms | x naive | x one at a time |\n|---|---|---|---|---|---|---|---|"
-    )
+    peers = ["naive", *(["public"] if arguments.peer else []), "one at a time"]
+    print("| H | d_h | T | context | what | ms | " + " | ".join(f"x {peer}" for peer in peers) + " |")
+    print("|" + "---|" * (6 + len(peers)))
     rows = []
     for case in (CASES[place] for place in arguments.cases):
-        steps = steps_of(case, arguments.models, arguments.without, device)
+        steps = steps_of(case, arguments.models, arguments.without, device, arguments.peer)
         for step, _ in steps.values():
             for _ in range(3):
                 step()
@@ -186,9 +230,9 @@ def main() -> None:
                 times[name].append(seconds_of(step, device) / models)
         where = "| " + " | ".join(map(str, case))
         for name, values in times.items():
-            against = [ratio(times[peer], values) for peer in ("naive", "one at a time")]
+            against = " | ".join(f"{ratio(times[peer], values):.3g}" for peer in peers)
             print(
-                f"{where} | {name} | {1000 * statistics.median(values):.2f} | {against[0]:.1f} | {against[1]:.2f} |",
+                f"{where} | {name} | {1000 * statistics.median(values):.2f} | {against} |",
                 flush=True,
             )
         rows += [f"{where} {row}" for row in ideas(times, arguments.without)]
@@ -237,7 +281,8 @@ def ideas(times: dict[str, list[float]], models: int) -> list[str]:
     """A row for each idea that was measured: model-steps per second without and with it."""
     name = f"pack of {models}"
     pairs = {idea: (name + without, name + with_it) for idea, (without, with_it) in IDEAS.items()}
-    pairs["the pack: one model at a time"] = ("pack of 1", name)
+    best = next((way for way in (", kernel", ", compiled") if name + way in times), ", in PyTorch")
+    pairs["the pack: one model at a time"] = (f"pack of 1{best}", name + best)
     return [
         f"| {idea} | {1 / statistics.median(times[without]):,.0f} | {1 / statistics.median(times[with_it]):,.0f} | "
         f"{ratio(times[without], times[with_it]):.2f} |"

@@ -21,7 +21,7 @@ from small import PYTHON, SCRIPTS
 from shapelaw import records
 from shapelaw.errors import UserError
 from shapelaw.memorizers import MemorizationRun, Memorizer, check_memorization_run
-from shapelaw.models import token_products
+from shapelaw.models import memorizer_kernel
 from shapelaw.models.memorizer import cut_down, filled_up, forward, initial_parameters, positions
 from shapelaw.models.pack_gradients import losses
 from shapelaw.packs import in_packs
@@ -173,7 +173,7 @@ def test_tokens_that_are_gathered_lead_the_same_way_as_those_that_are_read_where
 ) -> None:
     runs = models(replace(OPTIONS["short last batches, numbers, a context each"], precision="float64"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(token_products, "compiler", lambda: None)
+        patch.setattr(memorizer_kernel, "compiler", lambda: None)
         gathered = MemorizerPack(runs, CPU, compiled=False)
     assert not gathered._picks
     where_they_lie = MemorizerPack(runs, CPU, compiled=False)

@@ -17,7 +17,6 @@ from torch.nn.functional import pad
 from shapelaw.memorizers import Memorizer
 from shapelaw.models.memorizer import parameter_shapes
 from shapelaw.models.pack_gradients import Parameters
-from shapelaw.models.token_products import Picked, back_through_tokens, through_tokens
 
 
 def shared_gradients(
@@ -102,7 +101,7 @@ def per_example_gradients(
     m: Memorizer,
     positions: Tensor,
     queries_PBd: Tensor,
-    contexts: Tensor | Picked,
+    contexts_PBnd: Tensor,
     labels_PB: Tensor,
     there_PB: Tensor | None = None,
     absent_Pn: Tensor | None = None,
@@ -112,9 +111,6 @@ def per_example_gradients(
     A logit is bilinear in the raw query and the raw token, once a query has a one beside its d numbers (Q = d + 1) and
     a token the indicator of its place (S = d + n): embedding, positions, W_Q and W_K are folded into one matrix a head,
     once a step, so that no token is embedded and none has a key. A value is linear in the token in the same way.
-
-    Args:
-        contexts: [P, B, n, d], or rows of a table, where `token_products` are possible.
     """
     models, examples, d = queries_PBd.shape
     heads, n, k = m.heads, m.context, m.head_dim
@@ -138,13 +134,10 @@ def per_example_gradients(
     seen_PBHS = torch.bmm(queries_PBQ, flat(fold_PHQS)).view(models, examples, heads, d + n)
     values_PHS = torch.bmm(w_v.mT, of_token_PSd.mT)
     # two rows a head for each token: its logit and its value, in one pass over the tokens
-    if isinstance(contexts, Picked):
-        of_tokens_PB2Hn = through_tokens(seen_PBHS, values_PHS, *contexts)
-    else:
-        tokens_Xnd = contexts.reshape(models * examples, n, d)  # X = P B
-        rows_PB2HS = torch.stack([seen_PBHS, values_PHS[:, None].expand_as(seen_PBHS)], dim=2)
-        of_tokens_XRn = torch.bmm(rows_PB2HS[..., :d].flatten(2, 3).flatten(0, 1), tokens_Xnd.mT)  # R = 2 H
-        of_tokens_PB2Hn = of_tokens_XRn.view(models, examples, 2, heads, n) + rows_PB2HS[..., d:]
+    tokens_Xnd = contexts_PBnd.reshape(models * examples, n, d)  # X = P B
+    rows_PB2HS = torch.stack([seen_PBHS, values_PHS[:, None].expand_as(seen_PBHS)], dim=2)
+    of_tokens_XRn = torch.bmm(rows_PB2HS[..., :d].flatten(2, 3).flatten(0, 1), tokens_Xnd.mT)  # R = 2 H
+    of_tokens_PB2Hn = of_tokens_XRn.view(models, examples, 2, heads, n) + rows_PB2HS[..., d:]
     logits_PBHn, v_PBHn = of_tokens_PB2Hn.unbind(2)
     if absent_Pn is not None:  # no weight for a token that is not there
         logits_PBHn = logits_PBHn.masked_fill(absent_Pn[:, None, None], -math.inf)
@@ -154,13 +147,10 @@ def per_example_gradients(
 
     spread_PBHn = weights_PBHn * d_o_PBH[..., None]
     d_of_tokens_PB2Hn = torch.stack([spread_PBHn * (v_PBHn - o_PBH[..., None]), spread_PBHn], dim=2)
-    if isinstance(contexts, Picked):
-        d_seen_PBHS, d_values_PHS = back_through_tokens(d_of_tokens_PB2Hn, *contexts)
-    else:
-        d_rows_XRd = torch.bmm(d_of_tokens_PB2Hn.view(models * examples, 2 * heads, n), tokens_Xnd)
-        d_rows_PB2Hd = d_rows_XRd.view(models, examples, 2, heads, d)
-        d_rows_PB2HS = torch.cat([d_rows_PB2Hd, d_of_tokens_PB2Hn], dim=-1)
-        d_seen_PBHS, d_values_PHS = d_rows_PB2HS[:, :, 0], d_rows_PB2HS[:, :, 1].sum(1)
+    d_rows_XRd = torch.bmm(d_of_tokens_PB2Hn.view(models * examples, 2 * heads, n), tokens_Xnd)
+    d_rows_PB2Hd = d_rows_XRd.view(models, examples, 2, heads, d)
+    d_rows_PB2HS = torch.cat([d_rows_PB2Hd, d_of_tokens_PB2Hn], dim=-1)
+    d_seen_PBHS, d_values_PHS = d_rows_PB2HS[:, :, 0], d_rows_PB2HS[:, :, 1].sum(1)
     d_fold_PHQS = by_head(torch.bmm(queries_PBQ.mT, d_seen_PBHS.flatten(2)), d + n) * m.scale
     d_query_PHQk = d_fold_PHQS @ key_PHSk
     d_key_PSj = flat(d_fold_PHQS.mT @ query_PHQk)  # J = H k

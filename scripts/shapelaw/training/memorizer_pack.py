@@ -13,11 +13,10 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from shapelaw.memorizers import SATURATED_WEIGHT, MemorizationRun, Memorizer, common_shape
-from shapelaw.models import token_products
 from shapelaw.models.memorizer import cut_down, filled_up, forward, gradients, initial_parameters, positions
 from shapelaw.models.memorizer_gradients import per_example_gradients, shared_gradients
+from shapelaw.models.memorizer_kernel import Picked, is_possible, kernel_gradients
 from shapelaw.models.pack_gradients import Parameters, losses
-from shapelaw.models.token_products import Picked
 from shapelaw.training.examples import NONE, draw_examples, example_order
 from shapelaw.training.packed import Evaluation, Pack, Tensors
 
@@ -34,7 +33,7 @@ class MemorizerPack(Pack[MemorizationRun]):
     Args:
         runs: of one `family`.
         device: where they are.
-        compiled: run the gradients through torch.compile.
+        compiled: run gradients in PyTorch through torch.compile.
         by: gradients in place of the fastest, for benchmarks.
 
     Attributes:
@@ -65,8 +64,8 @@ class MemorizerPack(Pack[MemorizationRun]):
         self._begin = torch.cumsum(sizes, 0)[:-1].tolist()  # of each model's examples
         self._order: Iterator[Tensor] = iter(())
         self._absent = self._absent_tokens()
-        self._gradients = by or choose_gradients(self.memorizer, self._shared, compiled)
-        self._picks = by is None and self._can_pick()
+        self._by, self._compiled = by, compiled
+        self._choose_gradients()
 
     def gradients(self) -> tuple[Tensor, Parameters]:
         """Each model's loss [P] on its next batch, and the gradients of all parameters."""
@@ -84,11 +83,14 @@ class MemorizerPack(Pack[MemorizationRun]):
             self.parameters, self.memorizer, self.positions, queries_PBd, contexts, labels_PB, **masks
         )
 
-    def _can_pick(self) -> bool:
-        """Whether the compiled products take the tokens where they lie."""
+    def _choose_gradients(self) -> None:
+        """For contexts of their own on a CPU the kernel, which takes tokens where they lie; else PyTorch's."""
         m = self.memorizer
-        written = not self._shared and has_written_gradients(m, self._shared)
-        return written and token_products.are_possible(m, self.positions.dtype, self.device)
+        can_pick = self._by is None and not self._shared
+        self._picks = can_pick and is_possible(m, self.positions.dtype, self.device)
+        self._gradients: Gradients = kernel_gradients
+        if not self._picks:
+            self._gradients = self._by or choose_gradients(m, self._shared, self._compiled)
 
     def _next_order(self) -> Tensor:
         """Rows of the examples' table that this step takes, or `NONE`: [P, B]."""
@@ -117,7 +119,8 @@ class MemorizerPack(Pack[MemorizationRun]):
             self.memorizer = shape
             self.positions = self.positions[: shape.context + 1]
             self._contexts = self._contexts[..., : shape.context, :].contiguous()
-            self._picks = self._picks and self._can_pick()
+            if self._picks:
+                self._choose_gradients()
         self._absent = self._absent_tokens()
 
     def alone(self, model: int) -> Tensors:

@@ -1,0 +1,129 @@
+"""The gradients of packed memorizers with contexts of their own, on a CPU, in C++.
+
+A batch's contexts are megabytes. PyTorch gathers them, and multiplies them by small matrices one by one, again and
+again; memorizer_kernel.cpp, compiled for one shape, reads them once, where they lie, and computes all that follows
+while they are in the cache. Suffixes as in `shapelaw.models.memorizer`, and T rows of a table.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from shapelaw.errors import say
+from shapelaw.memorizers import Memorizer
+from shapelaw.models.memorizer import parameter_shapes
+from shapelaw.models.pack_gradients import Parameters
+
+_SOURCE = Path(__file__).with_suffix(".cpp")
+_REALS = {torch.float32: "float", torch.float64: "double"}
+_TILE = 8  # as in memorizer_kernel.cpp
+
+
+class Picked(NamedTuple):
+    """Contexts of a batch as rows of a table."""
+
+    table_Tnd: Tensor
+    at_PB: Tensor
+
+
+def compiler() -> str | None:
+    """The C++ compiler, or None where there is none."""
+    return shutil.which("g++") or shutil.which("clang++")
+
+
+def is_possible(m: Memorizer, dtype: torch.dtype, device: torch.device) -> bool:
+    """Whether models of this shape can have the kernel here; why a compiler refuses is said."""
+    if m.attend_to_query or m.values != 1 or m.width % _TILE:
+        return False
+    if device.type != "cpu" or dtype not in _REALS or compiler() is None:
+        return False
+    try:
+        _library(m.heads, m.context, m.head_dim, m.width, m.outputs, dtype)
+    except subprocess.CalledProcessError as error:
+        why = next((line for line in error.stderr.splitlines() if "error" in line), str(error)).strip()
+    except OSError as error:  # a folder for temporary files from which nothing may be run, mostly
+        why = str(error)
+    else:
+        return True
+    say(f"contexts of their own take longer here: {_SOURCE.name} is not compiled ({why})")
+    return False
+
+
+def kernel_gradients(
+    p: Mapping[str, Tensor],
+    m: Memorizer,
+    positions: Tensor,
+    queries_PBd: Tensor,
+    contexts: Picked,
+    labels_PB: Tensor,
+    there_PB: Tensor | None = None,
+    absent_Pn: Tensor | None = None,
+) -> tuple[Tensor, Parameters]:
+    """`shapelaw.models.memorizer.gradients` where the kernel `is_possible`, on one thread.
+
+    Raises:
+        ValueError: labels are numbers and there are several outputs, or classes and there is one.
+    """
+    if labels_PB.is_floating_point() != (m.outputs == 1):
+        raise ValueError("labels are numbers where a memorizer has one output, and classes where it has more")
+    models, examples, _ = queries_PBd.shape
+    loss_P = queries_PBd.new_empty(models)
+    given = {name: p[name].contiguous() for name in parameter_shapes(m)}
+    found = {name: torch.empty_like(value) for name, value in given.items()}
+    inputs = [positions, queries_PBd, *contexts, labels_PB, there_PB, absent_Pn]
+    of_inputs = [None if x is None else x.contiguous() for x in inputs]
+    place, *rest = (None if x is None else x.data_ptr() for x in of_inputs)
+    library = _library(m.heads, m.context, m.head_dim, m.width, m.outputs, queries_PBd.dtype)
+    library.memorizer_gradients(
+        _addresses(given), place, m.scale, *rest, models, examples, loss_P.data_ptr(), _addresses(found)
+    )
+    return loss_P, found
+
+
+@cache
+def _library(heads: int, n: int, k: int, d: int, outputs: int, dtype: torch.dtype) -> ctypes.CDLL:
+    """The kernel for one shape, compiled in a second.
+
+    Raises:
+        subprocess.CalledProcessError: the compiler refuses.
+        OSError: what it made can't be loaded.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "memorizer_kernel.so"
+        sizes = {"REAL": _REALS[dtype], "H": heads, "N": n, "K": k, "D": d, "C": outputs}
+        subprocess.run(
+            [
+                *(str(compiler()), "-std=c++17", "-O3", "-march=native", "-shared", "-fPIC"),
+                *(f"-D{name}={value}" for name, value in sizes.items()),
+                *(str(_SOURCE), "-o", str(path)),
+            ],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        library = ctypes.CDLL(str(path))  # stays loaded when its file is gone
+    pointer, number = ctypes.c_void_p, ctypes.c_int64
+    library.memorizer_gradients.argtypes = [
+        *[pointer] * 2,
+        ctypes.c_double,
+        *[pointer] * 6,
+        *[number] * 2,
+        *[pointer] * 2,
+    ]
+    library.memorizer_gradients.restype = None
+    return library
+
+
+def _addresses(p: Parameters) -> ctypes.Array[ctypes.c_void_p]:
+    """Where parameters lie, in the order of the kernel's, which is `parameter_shapes`'."""
+    return (ctypes.c_void_p * len(p))(*(value.data_ptr() for value in p.values()))
