@@ -66,7 +66,8 @@ def test_the_law_is_recovered_from_runs(analysis):
 def test_transitions_have_the_promised_columns_and_pairs(analysis):
     table = analysis.transitions
     assert list(table.columns) == [
-        *("depth", "deeper_depth", "width", "width_err", "width_low", "width_high", "method", "status")
+        *("depth", "deeper_depth", "width", "width_err", "width_low", "width_high", "method", "status"),
+        *("bound", "bound_err", "side", "reportable_low", "reportable_high", "noise_scale", "caution"),
     ]
     assert table["method"].value_counts().to_dict() == {BOOTSTRAP: 4, PAPER_RULE: 4}
     for method in (BOOTSTRAP, PAPER_RULE):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -23,6 +24,8 @@ class TransitionStatus(StrEnum):
     """What is known of the size from which the deeper of two networks is better."""
 
     CROSSING = "crossing"
+    SEVERAL = "several sign changes"
+    REVERSED = "reversed: deeper better, then worse"
     DEEPER_BETTER = "none in range, deeper better everywhere"
     SHALLOWER_BETTER = "none in range, shallower better everywhere"
     AT_EDGE = "at the edge"
@@ -31,12 +34,23 @@ class TransitionStatus(StrEnum):
     TOO_FEW_SIZES = "too few sizes"
 
 
+class Side(StrEnum):
+    """Where a transition that is not reported as a crossing lies, seen from its `bound`."""
+
+    ABOVE = "above"
+    BELOW = "below"
+    AT = "at"  # estimated there, but nothing beyond it confirms it
+
+
 @dataclass(frozen=True)
 class Transition:
     """Where `deeper_depth` overtakes `depth`, as a width of the network of `depth`.
 
     `width_low` and `width_high` bound it (the rule's two points, or a 68% interval). All four widths are NaN
-    unless `status` is crossing.
+    unless `status` is crossing. Where the status is another one that tells where the transition is, `side` says so:
+    above or below `bound` with a chance of 84%, and of 97.5% one `bound_err` before it; or "at" `bound`. A crossing
+    between `reportable_low` and `reportable_high` could have been reported. `noise_scale` is how far a run lies off
+    its smooth curve, in units of the seed noise; `caution` says what makes the interval doubtful, if anything does.
     """
 
     depth: int
@@ -47,11 +61,18 @@ class Transition:
     width_high: float
     method: str
     status: TransitionStatus
+    bound: float = math.nan
+    bound_err: float = math.nan
+    side: Side | None = None
+    reportable_low: float = math.nan
+    reportable_high: float = math.nan
+    noise_scale: float = math.nan
+    caution: str = ""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """The networks of one depth by growing size: (n,) widths, parameters, mean losses and their standard errors.
+    """The networks of one depth by growing size: (n,) widths, sizes, mean losses, their standard errors, seeds.
 
     `loss_err` is the pooled seed noise over the root of the number of seeds; NaN if there is no noise estimate.
     """
@@ -61,6 +82,7 @@ class Curve:
     params: Floats
     loss: Floats
     loss_err: Floats
+    seeds: Floats
 
     @property
     def log_params(self) -> Floats:
@@ -101,7 +123,7 @@ def loss_curves(runs: pd.DataFrame, noise: Noise | None) -> dict[int, Curve]:
         width, params, loss, seeds = (
             rows[name].to_numpy(dtype=np.float64) for name in ("width", "params", "loss", "seeds")
         )
-        curves[depth] = Curve(depth, width, params, loss, loss_err=std / np.sqrt(seeds))
+        curves[depth] = Curve(depth, width, params, loss, std / np.sqrt(seeds), seeds)
     return curves
 
 
@@ -125,5 +147,5 @@ def sizes_in(curve: Curve, low: float, high: float) -> Floats:
 
 
 def no_transition(shallow: Curve, deep: Curve, method: str, status: TransitionStatus) -> Transition:
-    nan = float("nan")
+    nan = math.nan
     return Transition(shallow.depth, deep.depth, nan, nan, nan, nan, method, status)

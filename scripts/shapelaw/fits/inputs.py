@@ -10,9 +10,14 @@ import numpy as np
 import pandas as pd
 
 from shapelaw.errors import UserError
+from shapelaw.fits.curves import Side
 
 RUN_COLUMNS = ("depth", "width", "seed")
 TRANSITION_COLUMNS = ("depth", "width", "width_err")
+OPTIONAL_COLUMNS = (
+    *("deeper_depth", "width_low", "width_high", "method", "status", "bound", "bound_err", "side"),
+    *("reportable_low", "reportable_high", "noise_scale", "caution"),
+)
 SHOWN_ROWS = 5
 
 
@@ -83,15 +88,19 @@ def check_transitions(table: pd.DataFrame, source: str) -> pd.DataFrame:
             stands there twice for one method.
     """
     require_columns(table, list(TRANSITION_COLUMNS), source)
-    optional = [
-        name for name in ("deeper_depth", "width_low", "width_high", "method", "status") if name in table
-    ]
+    optional = [name for name in OPTIONAL_COLUMNS if name in table]
     crossing = table["status"] == "crossing" if "status" in optional else pd.Series(True, index=table.index)
     numbers = numbers_of(table, ["depth"], source)
     checked = table[[*TRANSITION_COLUMNS, *optional]].assign(depth=numbers["depth"])
     measured = numbers_of(table[crossing], list(TRANSITION_COLUMNS), source)
     for name in TRANSITION_COLUMNS:
         refuse(measured, measured[name] <= 0, source, f"{name} must be above zero")
+    if {"bound", "bound_err", "side"} <= set(optional):
+        bounded = numbers_of(table[table["side"].notna()], ["bound", "bound_err"], source)
+        for name in bounded:
+            refuse(bounded, bounded[name] <= 0, source, f"{name} must be above zero")
+        known = table["side"].isna() | table["side"].isin([side.value for side in Side])
+        refuse(checked, ~known, source, f"side must be one of {', '.join(Side)}, or empty")
     refuse(checked, checked["depth"] % 1 != 0, source, "depth must be a whole number")
     key = ["depth", "method"] if "method" in optional else ["depth"]
     refuse(checked, checked.duplicated(key, keep=False), source, "a depth must have one row (of each method)")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from shapelaw.fits.crossing import BOOTSTRAP, CrossingDraws, bootstrap_crossing
-from shapelaw.fits.curves import Curve, Transition, TransitionStatus, adjacent_pairs, loss_curves
+from shapelaw.fits.crossing import BOOTSTRAP, bootstrap_crossing
+from shapelaw.fits.crossing_draws import CrossingDraws
+from shapelaw.fits.curves import Curve, Side, Transition, TransitionStatus, adjacent_pairs, loss_curves
+from shapelaw.fits.limits import Limit, fit_line_with_limits
 from shapelaw.fits.line import LineFit, fit_line
 from shapelaw.fits.noise import Noise, pooled_noise, seed_table
 from shapelaw.fits.transitions import PAPER_RULE, paper_rule
 
 GIVEN = "as given"
+WITHOUT_LIMITS = ", without limits"
+NUMBERS_OF_NO_CROSSING = ("bound", "bound_err", "reportable_low", "reportable_high", "noise_scale")
 GPT3_VOCABULARY = 50257
 LOSS_LABELS = {"test_loss": "test loss [nats per token]", "bits_per_byte": "bits per byte"}
 _REFERENCE = Path(__file__).resolve().parents[3] / "workflow" / "reference"
@@ -114,7 +119,7 @@ def analyse_runs(runs: pd.DataFrame, options: Options = Options()) -> Analysis:
     transitions = pd.DataFrame([asdict(one) for one in found], columns=columns).sort_values(
         ["method", "depth"], ignore_index=True
     )
-    fits = {method: fit_transitions(transitions, method) for method in (BOOTSTRAP, PAPER_RULE)}
+    fits = _fits(transitions, (BOOTSTRAP, PAPER_RULE))
     label = LOSS_LABELS.get(options.loss, options.loss)
     return Analysis(
         transitions, fits, options.method, Runs(label, noise, seed_table(runs), curves, adjacent, doubled)
@@ -127,11 +132,9 @@ def analyse_transitions(given: pd.DataFrame, method: str = BOOTSTRAP) -> Analysi
     `method` picks the main fit where the table names several methods; else the only one there is used.
     """
     table = given.copy()
-    for name, default in (
-        ("method", GIVEN),
-        ("status", TransitionStatus.CROSSING.value),
-        ("deeper_depth", pd.NA),
-    ):
+    defaults: dict[str, Any] = {"method": GIVEN, "status": TransitionStatus.CROSSING.value, "deeper_depth": pd.NA}
+    defaults |= {"side": None, "caution": ""} | dict.fromkeys(NUMBERS_OF_NO_CROSSING, math.nan)
+    for name, default in defaults.items():
         if name not in table:
             table[name] = default
     for name, sign in (("width_low", -1), ("width_high", 1)):
@@ -139,17 +142,49 @@ def analyse_transitions(given: pd.DataFrame, method: str = BOOTSTRAP) -> Analysi
             table[name] = table["width"] + sign * table["width_err"]
     table = table.astype({"deeper_depth": "Int64"})[list(Transition.__dataclass_fields__)]
     methods = [str(name) for name in table["method"].unique()]
-    fits = {name: fit_transitions(table, name) for name in methods}
+    fits = _fits(table, methods)
     return Analysis(table, fits, method if method in fits else methods[0], runs=None)
 
 
-def fit_transitions(transitions: pd.DataFrame, method: str) -> LineFit:
+def _fits(transitions: pd.DataFrame, methods: Sequence[str]) -> dict[str, LineFit]:
+    """A line per method, with its limits; where there are any, the line without them stands beside it."""
+    fits = {}
+    for method in methods:
+        fits[method] = fit_transitions(transitions, method)
+        if limits_of(transitions, method):
+            fits[method + WITHOUT_LIMITS] = fit_transitions(transitions, method, limits=False)
+    return fits
+
+
+def fit_transitions(transitions: pd.DataFrame, method: str, *, limits: bool = True) -> LineFit:
     """The line `log d = a + b L` through one method's crossings, weighted by `width / width_err` (appendix D.1).
 
+    With `limits` those of `limits_of` enter too, and transitions that were estimated at the edge of the grid.
     Crossings of adjacent pairs share the networks of one depth; like the paper, the fit takes them as independent.
     """
     used = crossings(transitions, method)
-    return fit_line(used["depth"], np.log(used["width"]), used["width_err"] / used["width"])
+    x, width, err = (used[name].to_numpy() for name in ("depth", "width", "width_err"))
+    if not limits:
+        return fit_line(x, np.log(width), err / width)
+    edge = _bounded(transitions, method, (Side.AT,))
+    x, width, err = (
+        np.concatenate([there, edge[name].to_numpy(dtype=np.float64)])
+        for there, name in ((x, "depth"), (width, "bound"), (err, "bound_err"))
+    )
+    return fit_line_with_limits(x, np.log(width), err / width, limits_of(transitions, method))
+
+
+def limits_of(transitions: pd.DataFrame, method: str) -> list[Limit]:
+    """One method's transitions of which only a bound is known, in log width."""
+    return [
+        Limit(float(depth), math.log(bound), float(err / bound), 1 if side == Side.ABOVE else -1)
+        for depth, bound, err, side in _bounded(transitions, method, (Side.ABOVE, Side.BELOW)).to_numpy()
+    ]
+
+
+def _bounded(transitions: pd.DataFrame, method: str, sides: Sequence[Side]) -> pd.DataFrame:
+    there = (transitions["method"] == method) & transitions["side"].isin([side.value for side in sides])
+    return transitions.loc[there, ["depth", "bound", "bound_err", "side"]]
 
 
 def crossings(transitions: pd.DataFrame, method: str) -> pd.DataFrame:

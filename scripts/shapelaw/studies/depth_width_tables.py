@@ -114,7 +114,7 @@ class Ranking:
     """The depths against each other on m sizes from small to large; k depths.
 
     `excess` (k, m) is the loss over that of the best depth, NaN where a depth has no such size; `worse` (k, m) says
-    where that is significant at 95% by the pooled seed noise (nowhere without a noise estimate).
+    where that is significant at 95% by the noise of seeds and residuals (nowhere without a noise estimate).
     """
 
     params: Floats
@@ -131,12 +131,14 @@ class Ranking:
 
     @property
     def certain(self) -> npt.NDArray[np.bool_]:
-        """(m,) whether all other depths are significantly worse."""
-        return np.asarray((np.isfinite(self.excess) & ~self.worse).sum(axis=0) == 1)
+        """(m,) whether all other depths have that size, and are significantly worse."""
+        return np.asarray(
+            np.isfinite(self.excess).all(axis=0) & (self.worse.sum(axis=0) == len(self.depths) - 1)
+        )
 
 
 def rank_depths(curves: Mapping[int, Curve], noise: Noise | None) -> Ranking:
-    """Compare the smoothed losses (`smooth_loss`) of all depths, each where its own sizes reach (within 10%).
+    """Compare the smoothed losses (`smooth_loss`) of all depths, each where four of its own sizes and more reach.
 
     Sizes that fewer than two depths have are left out.
     """
@@ -144,7 +146,8 @@ def rank_depths(curves: Mapping[int, Curve], noise: Noise | None) -> Ranking:
     sizes = np.geomspace(low, high, 2 + int(SIZES_PER_DECADE * np.log10(high / low)))
     depths = tuple(sorted(curves))
     loss, err = (
-        np.stack(values) for values in zip(*(smooth_loss(curves[d], sizes) for d in depths), strict=True)
+        np.stack(values)
+        for values in zip(*(smooth_loss(curves[d], sizes, noise) for d in depths), strict=True)
     )
     covered = np.isfinite(loss).sum(axis=0) > 1
     loss, err, sizes = loss[:, covered], err[:, covered], sizes[covered]
@@ -160,7 +163,7 @@ def best_depth_table(ranking: Ranking) -> pd.DataFrame:
     """The best depth of each range of sizes (figure 3c): `params_low, params_high, best_depth, also_best, certain`.
 
     `also_best`: the depths that are somewhere in the range not significantly worse. `certain`: the share of the
-    range (in log size) in which all other depths are significantly worse.
+    range (in log size) in which every other depth has such sizes and is significantly worse.
     """
     rows = []
     best, tied = ranking.best, np.isfinite(ranking.excess) & ~ranking.worse
