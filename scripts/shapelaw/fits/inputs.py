@@ -97,7 +97,7 @@ def check_transitions(table: pd.DataFrame, source: str) -> pd.DataFrame:
         refuse(measured, measured[name] <= 0, source, f"{name} must be above zero")
     if {"bound", "bound_err", "side"} <= set(optional):
         bounded = numbers_of(table[table["side"].notna()], ["bound", "bound_err"], source)
-        for name in bounded:
+        for name in ("bound", "bound_err"):
             refuse(bounded, bounded[name] <= 0, source, f"{name} must be above zero")
         known = table["side"].isna() | table["side"].isin([side.value for side in Side])
         refuse(checked, ~known, source, f"side must be one of {', '.join(Side)}, or empty")

@@ -12,10 +12,6 @@ from scipy import special, stats  # type: ignore[import-untyped]
 
 from shapelaw.fits.line import Floats, LineFit, fit_line
 
-# by how much the errors of a fit with limits are widened: its likelihood treats the errors of bounds as known and
-# normal; without it 68% intervals hold 61 to 64% (benchmarks/transitions.py, gpu's grid)
-WIDENED = 1.15
-
 
 @dataclass(frozen=True)
 class Limit:
@@ -30,12 +26,12 @@ class Limit:
 def fit_line_with_limits(
     x: npt.ArrayLike, y: npt.ArrayLike, sigma: npt.ArrayLike, limits: Sequence[Limit]
 ) -> LineFit:
-    """The most likely `y = a + b x` given points with normal errors and limits (Tobin 1958), with widened errors.
+    """The most likely `y = a + b x` given points with normal errors and limits (Tobin 1958).
 
     A limit's likelihood is `Phi(side (a + b x - bound) / sigma)`. The log likelihood is concave, so Newton's steps
-    from the line of the points find its only maximum. The covariance is the inverse of the observed information,
-    widened by `WIDENED` squared; chi2, its p-value and R² are of the points. Without limits, or where the points
-    alone give no line, it is `fit_line`'s.
+    from the line of the points find its only maximum. The covariance is the inverse of the observed information;
+    chi2, its p-value and R² are of the points. Without limits, or where the points alone give no line, it is
+    `fit_line`'s.
     """
     plain = fit_line(x, y, sigma)
     if not limits or not plain.usable:
@@ -66,7 +62,7 @@ def fit_line_with_limits(
             if trial[0] >= value:
                 at, (value, gradient, information) = at + share * step, trial
                 break
-    covariance = WIDENED**2 * np.linalg.inv(information)
+    covariance = np.linalg.inv(information)
     residual = y_n / sigma_n - points @ at
     chi2, number = float(residual @ residual), len(limits)
     total = plain.chi2 / (1.0 - plain.r_squared) if plain.r_squared < 1 else math.nan

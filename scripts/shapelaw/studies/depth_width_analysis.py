@@ -132,7 +132,11 @@ def analyse_transitions(given: pd.DataFrame, method: str = BOOTSTRAP) -> Analysi
     `method` picks the main fit where the table names several methods; else the only one there is used.
     """
     table = given.copy()
-    defaults: dict[str, Any] = {"method": GIVEN, "status": TransitionStatus.CROSSING.value, "deeper_depth": pd.NA}
+    defaults: dict[str, Any] = {
+        "method": GIVEN,
+        "status": TransitionStatus.CROSSING.value,
+        "deeper_depth": pd.NA,
+    }
     defaults |= {"side": None, "caution": ""} | dict.fromkeys(NUMBERS_OF_NO_CROSSING, math.nan)
     for name, default in defaults.items():
         if name not in table:
