@@ -94,6 +94,10 @@ class DepthWidth(_Model):
     seeds: Count = Field(1, description="runs of every shape, seeds 0, 1, ...")
     repeated: Widths = Field({}, description="depth: [widths] run with `repeated_seeds` seeds, for the noise")
     repeated_seeds: Count = 3
+    size_axis: Literal["block", "total", "flops"] = Field(
+        "block",
+        description="what compared networks have alike: parameters of the blocks, all parameters, FLOPs",
+    )
 
 
 class AttentionDegree(_Model):

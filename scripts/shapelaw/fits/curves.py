@@ -20,6 +20,26 @@ from shapelaw.fits.projection import standard_params
 SAME_SIZE = 0.1
 
 
+class SizeAxis(StrEnum):
+    """What networks must have alike to be compared."""
+
+    BLOCK = "block"
+    TOTAL = "total"
+    FLOPS = "flops"
+
+
+SIZE_COLUMNS = {
+    SizeAxis.BLOCK: "params",
+    SizeAxis.TOTAL: "total_params",
+    SizeAxis.FLOPS: "step_flops",
+}
+SIZE_LABELS = {
+    SizeAxis.BLOCK: "parameters of the blocks",
+    SizeAxis.TOTAL: "all parameters",
+    SizeAxis.FLOPS: "FLOPs of a training step",
+}
+
+
 class TransitionStatus(StrEnum):
     """What is known of the size from which the deeper of two networks is better."""
 
@@ -109,9 +129,14 @@ class Curve:
         return np.exp(log_width, dtype=np.float64)
 
 
-def loss_curves(runs: pd.DataFrame, noise: Noise | None) -> dict[int, Curve]:
-    """One curve per depth, seeds averaged. `runs` has `depth, width, seed, loss` and may have `params`."""
-    if "params" not in runs:
+def loss_curves(runs: pd.DataFrame, noise: Noise | None, size: SizeAxis = SizeAxis.BLOCK) -> dict[int, Curve]:
+    """One curve per depth, seeds averaged. `runs` has `depth, width, seed, loss` and the column of `size`.
+
+    Without a column `params` the blocks' size is `12 L d^2`.
+    """
+    if SIZE_COLUMNS[size] in runs:
+        runs = runs.assign(params=runs[SIZE_COLUMNS[size]])
+    elif size is SizeAxis.BLOCK:
         runs = runs.assign(params=standard_params(runs["depth"], runs["width"]))
     table = runs.groupby(["depth", "width"], as_index=False).agg(
         loss=("loss", "mean"), seeds=("seed", "size"), params=("params", "first")
