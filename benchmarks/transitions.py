@@ -2,7 +2,7 @@
 
   PYTHONPATH=scripts:tests python benchmarks/transitions.py --draws 200 --out DIR
 
-Writes surfaces.csv, without.csv and lines.csv to DIR and prints them. Some 10 CPU minutes; the same seeds, the same
+Writes rankings.csv, surfaces.csv, without.csv and lines.csv to DIR and prints them. The same seeds, the same
 numbers. `held`: the share of reported intervals that hold the truth (68% wanted of the bootstrap; the rule's bracket
 promises nothing); `bias`, `rms` and `err` (the median error that is reported) are of the log width.
 """
@@ -18,18 +18,20 @@ import numpy as np
 import pandas as pd
 import yaml
 from hostile_surfaces import CROSSING, WITHOUT, Surface, draw_runs
-from loss_surfaces import simulate
+from loss_surfaces import NOISE, grid_of, ladder, loss, simulate
 from machine import machine
 
 from shapelaw.fits.crossing import BOOTSTRAP, bootstrap_crossing
 from shapelaw.fits.curves import Transition, TransitionStatus, adjacent_pairs, loss_curves
-from shapelaw.fits.noise import pooled_noise
+from shapelaw.fits.noise import Noise, pooled_noise
 from shapelaw.fits.transitions import PAPER_RULE, paper_rule
 from shapelaw.studies.depth_width_analysis import fit_transitions
+from shapelaw.studies.depth_width_tables import rank_depths
 
 GPU = Path(__file__).resolve().parents[1] / "workflow" / "scales" / "gpu.yaml"
 BOOTSTRAP_DRAWS = 300
 PUBLISHED = (5.0397, 0.0555)
+RANKED = {6: 214.0, 12: 308.0, 18: 436.0}  # transition widths between depths 6, 12, 18 and 24
 # scale gpu as it was: without these widths
 ADDED = {8: 512, 16: 352}
 
@@ -121,6 +123,54 @@ def line(
     return rows
 
 
+def rankings(draws: int) -> list[dict[str, object]]:
+    """How often the best depth of a size is called certain, and how often it is then another one.
+
+    On aligned sizes with scatter of 0, 2 and 5 times the noise, and on 2 to 6 shapes a depth anywhere.
+    """
+    terms, low, high = ladder(RANKED, (*RANKED, 24)), 1e6, 2e8
+    rows: list[dict[str, object]] = []
+    for name, scatter in (("aligned", 0), ("aligned", 2), ("aligned", 5), ("anywhere", 1)):
+        sizes = certain = wrong = 0
+        for number in range(draws):
+            rng = np.random.default_rng(number)
+            widths = grid_of(tuple(terms), low, high, 9)
+            if name == "anywhere":
+                widths = {
+                    depth: sorted(
+                        {
+                            4 * round(float(np.sqrt(size / (12 * depth))) / 4)
+                            for size in _anywhere(rng, low, high)
+                        }
+                    )
+                    for depth in terms
+                }
+            runs = [
+                (depth, width, 0, loss(terms[depth], 12.0 * depth * width**2) + NOISE * noise)
+                for depth, row in widths.items()
+                for width in row
+                for noise in [rng.standard_normal() + scatter * rng.standard_normal()]
+            ]
+            noise = Noise(NOISE, 16.0)
+            curves = loss_curves(pd.DataFrame(runs, columns=["depth", "width", "seed", "loss"]), noise)
+            ranking = rank_depths(curves, noise)
+            if not ranking.params.size:
+                continue
+            truth = np.argmin(
+                [[loss(terms[d], size) for size in ranking.params] for d in ranking.depths], axis=0
+            )
+            sizes += ranking.params.size
+            certain += int(ranking.certain.sum())
+            wrong += int((ranking.certain & (ranking.best != truth)).sum())
+        shares = {"certain": certain / sizes, "wrong of those": wrong / max(certain, 1)}
+        rows.append({"sizes": name, "scatter": scatter} | shares)
+    return rows
+
+
+def _anywhere(rng: np.random.Generator, low: float, high: float) -> np.ndarray:
+    return np.exp(rng.uniform(np.log(low), np.log(high), rng.integers(2, 7)))
+
+
 def main() -> None:
     """Run everything, write the tables and print them."""
     parser = argparse.ArgumentParser(
@@ -137,6 +187,7 @@ def main() -> None:
     before = {depth: [w for w in row if w != ADDED.get(depth)] for depth, row in now.items()}
     truths = (PUBLISHED, (PUBLISHED[0] + 0.16, PUBLISHED[1]))
     tables = {
+        "rankings": rankings(arguments.draws),
         "surfaces": [row for surface in CROSSING for row in calibration(surface, arguments.draws)],
         "without": [row for surface in WITHOUT for row in statuses(surface, arguments.draws)],
         "lines": [
