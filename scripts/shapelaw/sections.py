@@ -169,6 +169,11 @@ class DepthWidth(_Model):
         description="Shapes of the grid, as `depth: [widths]`, that run with `repeated_seeds` seeds, for the noise.",
     )
     repeated_seeds: Count = Field(3, description="Runs of each shape of `repeated`.")
+    size_axis: Literal["block", "total", "flops"] = Field(
+        "block",
+        description="The size at which networks are compared: parameters of the blocks (`block`), all parameters "
+        "(`total`) or training FLOPs (`flops`).",
+    )
 
 
 class AttentionDegree(_Model):
