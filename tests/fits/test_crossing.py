@@ -19,7 +19,13 @@ def compare(runs, noise=None, **options):
     return bootstrap_crossing(*curves.values(), noise, **options)
 
 
-@pytest.mark.parametrize(("count", "known_noise"), [(6, False), (8, False), (8, True), (10, False)])
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("count", "known_noise"),
+    [pytest.param(6, False, marks=SLOW), (8, False), (8, True), pytest.param(10, False, marks=SLOW)],
+)
 def test_calibration(count, known_noise):
     """200 experiments: truth in the 68% interval in 58 to 78% of them, bias of log width under a third of its error."""
     rng = np.random.default_rng(17)
@@ -38,6 +44,7 @@ def test_calibration(count, known_noise):
     assert np.mean(sigmas) == pytest.approx(np.std(errors), rel=0.25)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ["straight", "saturating"])
 def test_calibration_does_not_hang_on_the_surface(shape):
     """The same for a difference that is a straight line in log(P), and for one that saturates on both sides."""

@@ -190,6 +190,7 @@ def _train_after_a_large_tensor(stores: Stores, folder: Path) -> tuple[int, Mapp
     return before, train(small_run(), stores, folder).summary
 
 
+@pytest.mark.slow
 def test_a_process_compiles_the_runs_of_every_shape(
     stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,6 +6,8 @@ import pandas as pd
 import pytest
 from project import Project
 
+pytestmark = pytest.mark.slow
+
 SECTIONS: dict[str, Any] = {
     "studies": ["memorization_heads"],
     "extras": ["assumptions", "relu"],

@@ -1,6 +1,7 @@
 """The study of separation ranks in the real Snakemake: no corpus, no runs; only new networks are measured."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -29,9 +30,9 @@ class RankProject(Project):
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> RankProject:
+def project(tmp_path_factory: pytest.TempPathFactory, with_store: Path) -> RankProject:
     """After a whole run."""
-    project = RankProject(tmp_path_factory.mktemp("ranks"), **SECTIONS)
+    project = RankProject(tmp_path_factory.mktemp("ranks"), with_store, **SECTIONS)
     project.snakemake("--quiet", "rules")
     return project
 
