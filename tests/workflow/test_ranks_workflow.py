@@ -11,6 +11,7 @@ from project import Project
 
 from shapelaw.tracking.store import default_uri
 
+pytestmark = pytest.mark.slow
 GRID: dict[str, Any] = {"depth": [1, 2], "width": [1, 2], "tokens": [2, 4]}
 SECTIONS: dict[str, Any] = {
     "studies": ["separation_rank"],
