@@ -19,12 +19,9 @@ def compare(runs, noise=None, **options):
     return bootstrap_crossing(*curves.values(), noise, **options)
 
 
-SLOW = pytest.mark.slow
-
-
 @pytest.mark.parametrize(
     ("count", "known_noise"),
-    [pytest.param(6, False, marks=SLOW), (8, False), (8, True), pytest.param(10, False, marks=SLOW)],
+    [*(pytest.param(count, False, marks=pytest.mark.slow) for count in (6, 8, 10)), (8, True)],
 )
 def test_calibration(count, known_noise):
     """200 experiments: truth in the 68% interval in 58 to 78% of them, bias of log width under a third of its error."""

@@ -92,7 +92,7 @@ def test_all_processes_of_a_run_wait_for_another_one(launcher: str, stores: Stor
     assert records.read_record(tmp_path / "record").status == "FINISHED"
 
 
-@pytest.mark.parametrize(("kills", "steps"), [(1, 500), pytest.param(5, 2500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("kills", "steps"), [(1, 500), pytest.param(5, 1500, marks=pytest.mark.slow)])
 def test_killed_at_random_moments_it_ends_with_the_undisturbed_history(
     stores: Stores, tmp_path: Path, kills: int, steps: int
 ) -> None:
