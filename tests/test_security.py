@@ -243,6 +243,7 @@ def test_processes_that_end_well_end_well(tmp_path: Path) -> None:
     assert launched(tmp_path, "").wait(timeout=600) == 0
 
 
+@pytest.mark.slow
 def test_the_ui_is_served_on_the_loopback_alone(tmp_path: Path) -> None:
     """The command of `make ui`, with a folder and a port of its own."""
     command = [PYTHON, str(SCRIPTS / "browse_runs.py"), "--results", str(tmp_path), "--port", "0"]
@@ -282,6 +283,7 @@ def secrets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("secrets")
+@pytest.mark.slow
 def test_no_secret_of_the_environment_is_in_any_file_or_output(tmp_path: Path) -> None:
     """Records, logs, Snakemake's own notes: everything that a run leaves, as talkative as it can be."""
     target = "results/runs/depth_width/prose-V300-L1-d4-r4-H2-t30-s0/summary.json"

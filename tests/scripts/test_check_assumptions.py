@@ -34,6 +34,7 @@ def texts(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_our_decoder_at_random_on_text(texts, tmp_path):
     """The command itself, as a person starts it."""
     done = subprocess.run(

@@ -61,6 +61,7 @@ def told(process: subprocess.Popen[str]) -> str:
     return next(line for line in process.stderr if line.startswith("Open "))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["config", "environment"])
 def test_the_store_of_the_config_is_served(tmp_path: Path, how: str) -> None:
     """And the environment's where the config names none; results/mlflow.db is not made beside it."""
@@ -81,6 +82,7 @@ def test_the_store_of_the_config_is_served(tmp_path: Path, how: str) -> None:
     assert (tmp_path / "elsewhere.db").exists()
 
 
+@pytest.mark.slow
 def test_of_a_tracking_server_the_address_is_said(tmp_path: Path, server: str) -> None:
     """Without its password, and no second server is started; the records are followed into it."""
     results, run = tmp_path / "results", make_run("browsed")

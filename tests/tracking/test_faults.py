@@ -295,6 +295,7 @@ def trouble(
 KINDS = ["stopped", "killed", "slow", "answers 500", "locked", "full disk"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS if FULL_LENGTH else KINDS[:1])
 def test_training_never_notices_and_its_run_arrives_later(
     kind: str,

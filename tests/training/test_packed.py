@@ -144,7 +144,7 @@ def losses_of(pack: MemorizerPack, steps: int) -> np.ndarray:
     ("models", "precision", "steps", "tolerance"),
     [
         (varied, "float32", 200, 5e-6),
-        (varied, "float64", 1000, 1e-9),
+        pytest.param(varied, "float64", 1000, 1e-9, marks=pytest.mark.slow),
         (of_other_shapes, "float32", 200, 5e-6),
         (of_other_shapes, "float64", 150, 1e-9),
     ],
@@ -234,6 +234,7 @@ def test_a_model_goes_on_in_a_pack_of_another_shape(context_type: str) -> None:
 
 
 @pytest.mark.skipif(not can_compile(CPU), reason="torch.compile needs a C++ compiler")
+@pytest.mark.slow
 def test_a_compiled_step_of_a_pack_of_several_shapes_is_the_same() -> None:
     runs = [replace(run, precision="float64") for run in of_other_shapes(RUN)]
     compiled, plain = MemorizerPack(runs, CPU, compiled=True), MemorizerPack(runs, CPU, compiled=False)
@@ -241,6 +242,7 @@ def test_a_compiled_step_of_a_pack_of_several_shapes_is_the_same() -> None:
 
 
 @pytest.mark.skipif(not can_compile(CPU), reason="torch.compile needs a C++ compiler")
+@pytest.mark.slow
 def test_the_compiled_step_is_the_same_and_is_the_one_that_runs() -> None:
     from torch._dynamo.utils import counters
 
@@ -478,6 +480,7 @@ def newest(folder: Path) -> int:
     return max((int(path.stem[5:]) for path in folder.glob("checkpoints/*/pack-*/step-*.pt")), default=0)
 
 
+@pytest.mark.slow
 def test_killed_again_and_again_it_ends_with_the_same_histories(tmp_path: Path) -> None:
     """A pack of two shapes."""
     options = ["--heads", "2,3", "--examples", "60,90", "--context", "6", "--head-dim", "4", "--width", "16"]

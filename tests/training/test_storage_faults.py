@@ -549,6 +549,7 @@ def test_a_living_process_keeps_its_half_written_file(tmp_path: Path) -> None:
     assert (tmp_path / "file").read_bytes() == b"mine"
 
 
+@pytest.mark.slow
 def test_of_two_processes_on_one_run_the_second_says_so_or_waits(stores: Stores, tmp_path: Path) -> None:
     run = small_run(steps=1000, log_every=50, evaluate_every=500, dropout=0.1)
     train(stores, tmp_path / "undisturbed" / "record", tmp_path / "undisturbed" / "checkpoints", run=run)
