@@ -43,8 +43,8 @@ from shapelaw.corpora.token_store import EncodedBatch, TokenStore, open_token_st
 from shapelaw.errors import UserError, exit_code
 from shapelaw.files import replacing
 from shapelaw.models.cross_entropy import linear_cross_entropy
-from shapelaw.runs import Run, Training
-from shapelaw.shapes import Shape, make_shape
+from shapelaw.specs.runs import Run, Training
+from shapelaw.specs.shapes import Shape, make_shape
 from shapelaw.training.distributed import Ranks
 from shapelaw.training.hardware import (
     choose_device,

@@ -30,8 +30,9 @@ from shapelaw.files import replacing
 from shapelaw.jobs import model_packs, packed_speed, packed_step_seconds
 from shapelaw.packs import pack_seconds
 from shapelaw.plan import runs_of, speed_of
-from shapelaw.runs import AnyRun, Run, spec_to_dict
 from shapelaw.sections import RANK_STUDY, Config
+from shapelaw.specs.kinds import AnyRun, spec_to_dict
+from shapelaw.specs.runs import Run
 
 ROOT = Path(__file__).resolve().parent.parent
 LINE = json.loads((ROOT / "workflow" / "reference" / "depth_width_fit.json").read_text())

@@ -28,8 +28,8 @@ from shapelaw.config import load_config, rank_grids  # noqa: E402
 from shapelaw.jobs import model_packs, packs_of  # noqa: E402
 from shapelaw.plan import runs_of, speed_of  # noqa: E402
 from shapelaw.rank_grids import Asked, asked_of, digest  # noqa: E402
-from shapelaw.runs import Run  # noqa: E402
 from shapelaw.sections import RANK_STUDY, Config, Extra, Study  # noqa: E402
+from shapelaw.specs.runs import Run  # noqa: E402
 
 GOLDEN = ROOT / "tests" / "golden"
 SCALES = sorted(path.stem for path in (ROOT / "workflow" / "scales").glob("*.yaml"))

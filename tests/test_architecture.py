@@ -14,12 +14,8 @@ FLOORS = [
     {
         "errors",
         "files",
-        "shapes",
         "specs",
-        "degrees",
-        "memorizers",
         "rank_grids",
-        "runs",
         "packs",
         "sections",
         "config",

@@ -15,11 +15,12 @@ from small import PYTHON, REPOSITORY, SCRIPTS
 
 from shapelaw.config import degree_runs, load_config, rank_grids
 from shapelaw.errors import UserError
-from shapelaw.memorizers import MemorizationRun
 from shapelaw.plan import cost_of, runs_of
 from shapelaw.rank_grids import asked_of
-from shapelaw.runs import Run, run_from_dict, run_to_dict, spec_from_dict, spec_to_dict
 from shapelaw.sections import MEMORIZATION_STUDIES, RANK_STUDY, Config
+from shapelaw.specs.kinds import spec_from_dict, spec_to_dict
+from shapelaw.specs.memorizers import MemorizationRun
+from shapelaw.specs.runs import Run, run_from_dict, run_to_dict
 
 SCALES = REPOSITORY / "workflow" / "scales"
 SCALE_NAMES = ["demo", "gpu", "laptop", "paper"]

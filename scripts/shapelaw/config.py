@@ -19,11 +19,8 @@ import yaml
 from pydantic import ValidationError
 
 from shapelaw.cost import read_cost_model
-from shapelaw.degrees import DIGITS, DegreeRun, ProductShape, check_degree_run, layers_of_budget
 from shapelaw.errors import UserError
-from shapelaw.memorizers import MemorizationRun, Memorizer, check_memorization_run
 from shapelaw.rank_grids import rank_problems
-from shapelaw.runs import Training
 from shapelaw.sections import (
     MEMORIZATION_STUDIES,
     RANK_STUDY,
@@ -33,7 +30,10 @@ from shapelaw.sections import (
     MemorizationStudy,
     RankGrids,
 )
-from shapelaw.shapes import make_shape, shape_problems, with_attention_degree
+from shapelaw.specs.degrees import DIGITS, DegreeRun, ProductShape, check_degree_run, layers_of_budget
+from shapelaw.specs.memorizers import MemorizationRun, Memorizer, check_memorization_run
+from shapelaw.specs.runs import Training
+from shapelaw.specs.shapes import make_shape, shape_problems, with_attention_degree
 
 SOURCE_KINDS = ("wiki", "gensim", "gcide", "bible", "sotu", "anarchism", "treasury", "folder", "huggingface")
 _PATTERNS = {  # what would be right, for people

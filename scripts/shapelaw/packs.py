@@ -8,8 +8,8 @@ from dataclasses import replace
 from itertools import combinations, count
 from typing import TypeVar
 
-from shapelaw.memorizers import MemorizationRun, common_shape
-from shapelaw.runs import PackedRun
+from shapelaw.specs.kinds import PackedRun
+from shapelaw.specs.memorizers import MemorizationRun, common_shape
 
 AnyPacked = TypeVar("AnyPacked", bound=PackedRun)
 

@@ -15,9 +15,10 @@ from shapelaw.cost import CostModel, Speed, read_cost_model, run_seconds
 from shapelaw.errors import UserError
 from shapelaw.jobs import packed_speed, packed_step_seconds
 from shapelaw.packs import in_packs, pack_flops, pack_seconds
-from shapelaw.runs import AnyRun, Run
 from shapelaw.sections import MEMORIZATION_STUDIES, Config, Execution
-from shapelaw.shapes import make_shape, shape_problems, with_attention_degree
+from shapelaw.specs.kinds import AnyRun
+from shapelaw.specs.runs import Run
+from shapelaw.specs.shapes import make_shape, shape_problems, with_attention_degree
 
 _LINGER_SECONDS = 120  # longer than the grace that clusters give a preempted job
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 from shapelaw.sections import BlockGrid, RankGrid, RankGrids
-from shapelaw.specs import digest_of
+from shapelaw.specs.digests import digest_of
 
 # raised on purpose when a change of the code changes what is measured
 MEASUREMENT_VERSION = 1

@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
-from shapelaw.degrees import HALF, Target
-from shapelaw.memorizers import ContextType, LastBatch, LogitScale, Task
-from shapelaw.shapes import Gelu
+from shapelaw.specs.degrees import HALF, Target
+from shapelaw.specs.memorizers import ContextType, LastBatch, LogitScale, Task
+from shapelaw.specs.shapes import Gelu
 
 
 def _whole(unit: str, least: int = 1) -> Any:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from shapelaw import records
-from shapelaw.runs import Run, Training
-from shapelaw.shapes import make_shape
+from shapelaw.specs.runs import Run, Training
+from shapelaw.specs.shapes import make_shape
 
 STARTED = datetime(2026, 3, 1, 12, tzinfo=UTC)
 STEPS = 60

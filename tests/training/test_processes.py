@@ -12,7 +12,7 @@ from small import PYTHON, SCRIPTS, small_run
 
 from shapelaw import records
 from shapelaw.corpora.token_store import TokenStore
-from shapelaw.runs import Run, run_to_dict
+from shapelaw.specs.runs import Run, run_to_dict
 from shapelaw.training import checkpoint
 
 Stores = tuple[TokenStore, TokenStore]

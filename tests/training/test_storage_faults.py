@@ -27,7 +27,7 @@ from shapelaw import records
 from shapelaw.corpora.token_store import TokenStore
 from shapelaw.errors import UserError
 from shapelaw.files import WriteFailed, replacing
-from shapelaw.runs import Run
+from shapelaw.specs.runs import Run
 from shapelaw.training import checkpoint, loop
 from shapelaw.training.checkpoint import checkpoint_paths
 from shapelaw.training.trainer import Execution, NotWritten, Trainer

@@ -15,7 +15,7 @@ import torch
 from small import PYTHON, SCRIPTS
 
 from shapelaw import records
-from shapelaw.memorizers import MemorizationRun, Memorizer
+from shapelaw.specs.memorizers import MemorizationRun, Memorizer
 from shapelaw.training import checkpoint
 from shapelaw.training.loop import Stopped
 from shapelaw.training.memorizer_pack import MemorizerPack

@@ -19,7 +19,7 @@ from shapelaw.jobs import (
 )
 from shapelaw.plan import cost_line, speed_of
 from shapelaw.rank_grids import asked_of
-from shapelaw.runs import run_to_dict
+from shapelaw.specs.runs import run_to_dict
 from shapelaw.sections import PACKED_STUDIES, RANK_STUDY
 
 GPT2_VOCAB_SIZE = 50257

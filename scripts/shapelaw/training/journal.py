@@ -16,7 +16,7 @@ from shapelaw import records
 from shapelaw.corpora.token_store import TokenStore
 from shapelaw.errors import UserError
 from shapelaw.files import WriteFailed
-from shapelaw.runs import AnyRun
+from shapelaw.specs.kinds import AnyRun
 
 
 @dataclass

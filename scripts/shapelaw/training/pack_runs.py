@@ -11,10 +11,10 @@ from typing import Any
 import torch
 
 from shapelaw import records
-from shapelaw.degrees import DegreeRun
 from shapelaw.files import WriteFailed
-from shapelaw.memorizers import MemorizationRun
-from shapelaw.runs import PackedRun
+from shapelaw.specs.degrees import DegreeRun
+from shapelaw.specs.kinds import PackedRun
+from shapelaw.specs.memorizers import MemorizationRun
 from shapelaw.training import checkpoint
 from shapelaw.training.degree_pack import DegreePack
 from shapelaw.training.hardware import choose_device, compiling_in, start_afresh

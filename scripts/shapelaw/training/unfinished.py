@@ -14,7 +14,7 @@ from typing import Any
 
 from shapelaw import records
 from shapelaw.errors import UserError, say
-from shapelaw.runs import PackedRun
+from shapelaw.specs.kinds import PackedRun
 from shapelaw.training import checkpoint
 
 MEMBERS = "members.json"

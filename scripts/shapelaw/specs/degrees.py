@@ -11,7 +11,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
 from shapelaw.errors import UserError
-from shapelaw.specs import below_one, digest_of, schedule_problems
+from shapelaw.specs.checks import below_one, schedule_problems
+from shapelaw.specs.digests import digest_of
 
 # raised on purpose when a change of the code changes what a spec trains
 DEGREE_VERSION = 1
