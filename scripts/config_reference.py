@@ -18,8 +18,8 @@ from typing import Any
 import yaml
 
 from shapelaw.errors import exit_code
-from shapelaw.files import replacing
 from shapelaw.sections import Config
+from shapelaw.storage.files import replacing
 
 ROOT = Path(__file__).resolve().parent.parent
 SCALES = ("demo", "laptop", "gpu", "paper")

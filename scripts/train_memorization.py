@@ -25,7 +25,6 @@ from typing import get_args
 
 from shapelaw.errors import UserError, say
 from shapelaw.packs import in_packs
-from shapelaw.records import CHECKPOINTS, RUNS, read_record
 from shapelaw.specs.memorizers import (
     ContextType,
     LastBatch,
@@ -36,6 +35,7 @@ from shapelaw.specs.memorizers import (
     beyond_theorem,
     check_memorization_run,
 )
+from shapelaw.storage.records import CHECKPOINTS, RUNS, read_record
 from shapelaw.training.command import exit_code_of
 from shapelaw.training.pack_runs import train_packs
 from shapelaw.training.trainer import Execution, TrainingFailed

@@ -26,13 +26,13 @@ import yaml
 from shapelaw.config import load_config
 from shapelaw.cost import Speed, run_seconds
 from shapelaw.errors import UserError, exit_code
-from shapelaw.files import replacing
 from shapelaw.jobs import model_packs, packed_speed, packed_step_seconds
 from shapelaw.packs import pack_seconds
 from shapelaw.plan import runs_of, speed_of
 from shapelaw.sections import RANK_STUDY, Config
 from shapelaw.specs.kinds import AnyRun, spec_to_dict
 from shapelaw.specs.runs import Run
+from shapelaw.storage.files import replacing
 
 ROOT = Path(__file__).resolve().parent.parent
 LINE = json.loads((ROOT / "workflow" / "reference" / "depth_width_fit.json").read_text())

@@ -13,8 +13,8 @@ PACKAGE = SCRIPTS / "shapelaw"
 FLOORS = [
     {
         "errors",
-        "files",
         "specs",
+        "storage",
         "rank_grids",
         "packs",
         "sections",
@@ -22,8 +22,6 @@ FLOORS = [
         "cost",
         "plan",
         "jobs",
-        "records",
-        "failures",
     },
     {"theory", "plots", "tables"},
     {"models", "corpora", "fits"},

@@ -7,7 +7,7 @@ from functools import cache
 from snakemake.exceptions import WorkflowError
 
 from shapelaw.config import rank_grids
-from shapelaw.failures import failures
+from shapelaw.storage.failures import failures
 from shapelaw.jobs import (
     LEVELS,
     job_resources,

@@ -12,9 +12,9 @@ from typing import Any
 
 from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunTag
 
-from shapelaw.records import Record
 from shapelaw.specs.memorizers import MemorizationRun
 from shapelaw.specs.runs import Run, run_to_dict
+from shapelaw.storage.records import Record
 from shapelaw.tracking.store import FINGERPRINT, KEY, STUDY
 
 SPEC_DIGEST, MESSAGE, IMPORTER = "spec_digest", "message", "importer"  # tags

@@ -10,11 +10,11 @@ from typing import Any
 
 import torch
 
-from shapelaw import records
-from shapelaw.files import WriteFailed
 from shapelaw.specs.degrees import DegreeRun
 from shapelaw.specs.kinds import PackedRun
 from shapelaw.specs.memorizers import MemorizationRun
+from shapelaw.storage import records
+from shapelaw.storage.files import WriteFailed
 from shapelaw.training import checkpoint
 from shapelaw.training.degree_pack import DegreePack
 from shapelaw.training.hardware import choose_device, compiling_in, start_afresh

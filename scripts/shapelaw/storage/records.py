@@ -26,9 +26,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from shapelaw.errors import UserError
-from shapelaw.files import replacing
 from shapelaw.specs.kinds import AnyRun, spec_from_dict, spec_to_dict
 from shapelaw.specs.runs import Run
+from shapelaw.storage.files import replacing
 
 SCHEMA_VERSION = 1
 HISTORY_SCHEMA = pa.schema(
