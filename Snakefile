@@ -20,7 +20,7 @@ sys.path.insert(0, str(BASE / "scripts"))
 
 from shapelaw.config import load_config
 from shapelaw.errors import UserError
-from shapelaw.plan import job_environment, runs_of
+from shapelaw.scheduling.plan import job_environment, runs_of
 from shapelaw.sections import RANK_STUDY
 
 

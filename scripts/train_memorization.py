@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import get_args
 
 from shapelaw.errors import UserError, say
-from shapelaw.packs import in_packs
+from shapelaw.scheduling.packs import in_packs
 from shapelaw.specs.memorizers import (
     ContextType,
     LastBatch,

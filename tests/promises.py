@@ -25,9 +25,9 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
 
 from shapelaw.config import load_config, rank_grids  # noqa: E402
-from shapelaw.jobs import model_packs, packs_of  # noqa: E402
-from shapelaw.plan import runs_of, speed_of  # noqa: E402
 from shapelaw.rank_grids import Asked, asked_of, digest  # noqa: E402
+from shapelaw.scheduling.jobs import model_packs, packs_of  # noqa: E402
+from shapelaw.scheduling.plan import runs_of, speed_of  # noqa: E402
 from shapelaw.sections import RANK_STUDY, Config, Extra, Study  # noqa: E402
 from shapelaw.specs.runs import Run  # noqa: E402
 

@@ -15,8 +15,8 @@ from small import PYTHON, REPOSITORY, SCRIPTS
 
 from shapelaw.config import degree_runs, load_config, rank_grids
 from shapelaw.errors import UserError
-from shapelaw.plan import cost_of, runs_of
 from shapelaw.rank_grids import asked_of
+from shapelaw.scheduling.plan import cost_of, runs_of
 from shapelaw.sections import MEMORIZATION_STUDIES, RANK_STUDY, Config
 from shapelaw.specs.kinds import spec_from_dict, spec_to_dict
 from shapelaw.specs.memorizers import MemorizationRun
@@ -482,6 +482,6 @@ def test_every_key_of_the_shipped_config_is_explained() -> None:
 
 def test_what_the_snakefile_imports_is_light() -> None:
     heavy = ("torch", "mlflow", "pandas", "numpy")
-    code = f"import sys, shapelaw.config, shapelaw.plan; print([m for m in {heavy} if m in sys.modules])"
+    code = f"import sys, shapelaw.config, shapelaw.scheduling.plan; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([PYTHON, "-c", code], cwd=SCRIPTS, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -18,9 +18,9 @@ from urllib.parse import parse_qsl, urlsplit
 import yaml
 from pydantic import ValidationError
 
-from shapelaw.cost import read_cost_model
 from shapelaw.errors import UserError
 from shapelaw.rank_grids import rank_problems
+from shapelaw.scheduling.cost import read_cost_model
 from shapelaw.sections import (
     MEMORIZATION_STUDIES,
     RANK_STUDY,

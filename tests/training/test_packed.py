@@ -22,7 +22,7 @@ from shapelaw.errors import UserError
 from shapelaw.models import memorizer_kernel
 from shapelaw.models.memorizer import cut_down, filled_up, forward, initial_parameters, positions
 from shapelaw.models.pack_gradients import losses
-from shapelaw.packs import in_packs
+from shapelaw.scheduling.packs import in_packs
 from shapelaw.specs.kinds import spec_from_dict, spec_to_dict
 from shapelaw.specs.memorizers import MemorizationRun, Memorizer, check_memorization_run
 from shapelaw.storage import records

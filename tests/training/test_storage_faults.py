@@ -519,7 +519,8 @@ def test_what_a_killed_process_left_half_written_is_deleted(
     stores: Stores, tmp_path: Path, undisturbed: bytes
 ) -> None:
     killed = (
-        "import os, pathlib, signal, sys; sys.path.insert(0, sys.argv[1]); from shapelaw.storage.files import replacing\n"
+        "import os, pathlib, signal, sys; sys.path.insert(0, sys.argv[1])\n"
+        "from shapelaw.storage.files import replacing\n"
         "with replacing(pathlib.Path(sys.argv[2])) as temporary:\n"
         "    temporary.write_bytes(b'half'); os.kill(os.getpid(), signal.SIGKILL)"
     )

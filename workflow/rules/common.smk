@@ -8,7 +8,7 @@ from snakemake.exceptions import WorkflowError
 
 from shapelaw.config import rank_grids
 from shapelaw.storage.failures import failures
-from shapelaw.jobs import (
+from shapelaw.scheduling.jobs import (
     LEVELS,
     job_resources,
     keys_pattern,
@@ -17,7 +17,7 @@ from shapelaw.jobs import (
     packed_resources,
     packs_of,
 )
-from shapelaw.plan import cost_line, speed_of
+from shapelaw.scheduling.plan import cost_line, speed_of
 from shapelaw.rank_grids import asked_of
 from shapelaw.specs.runs import run_to_dict
 from shapelaw.sections import PACKED_STUDIES, RANK_STUDY

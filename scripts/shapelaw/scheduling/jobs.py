@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from shapelaw.cost import CostModel, Speed, run_seconds
-from shapelaw.packs import filled_up, in_packs
+from shapelaw.scheduling.cost import CostModel, Speed, run_seconds
+from shapelaw.scheduling.packs import filled_up, in_packs
 from shapelaw.sections import Execution
 from shapelaw.specs.kinds import AnyRun, PackedRun
 from shapelaw.specs.runs import Run

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapelaw.jobs import (
+from shapelaw.scheduling.jobs import (
     LEVELS,
     MOST_RUNS,
     job_resources,
@@ -18,7 +18,7 @@ from shapelaw.jobs import (
     packs_of,
     train_minutes,
 )
-from shapelaw.packs import filled_up, in_packs, pack_flops
+from shapelaw.scheduling.packs import filled_up, in_packs, pack_flops
 from shapelaw.sections import Execution
 from shapelaw.specs.memorizers import MemorizationRun, Memorizer
 from shapelaw.specs.runs import Run, Training

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from shapelaw.config import degree_runs, memorization_runs, training_of
-from shapelaw.cost import CostModel, Speed, read_cost_model, run_seconds
 from shapelaw.errors import UserError
-from shapelaw.jobs import packed_speed, packed_step_seconds
-from shapelaw.packs import in_packs, pack_flops, pack_seconds
+from shapelaw.scheduling.cost import CostModel, Speed, read_cost_model, run_seconds
+from shapelaw.scheduling.jobs import packed_speed, packed_step_seconds
+from shapelaw.scheduling.packs import in_packs, pack_flops, pack_seconds
 from shapelaw.sections import MEMORIZATION_STUDIES, Config, Execution
 from shapelaw.specs.kinds import AnyRun
 from shapelaw.specs.runs import Run
