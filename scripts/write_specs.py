@@ -23,13 +23,13 @@ from pathlib import Path
 
 import yaml
 
-from shapelaw.config import load_config
 from shapelaw.errors import UserError, exit_code
 from shapelaw.scheduling.cost import Speed, run_seconds
 from shapelaw.scheduling.jobs import model_packs, packed_speed, packed_step_seconds
 from shapelaw.scheduling.packs import pack_seconds
 from shapelaw.scheduling.plan import runs_of, speed_of
-from shapelaw.sections import RANK_STUDY, Config
+from shapelaw.settings.loading import load_config
+from shapelaw.settings.sections import RANK_STUDY, Config
 from shapelaw.specs.kinds import AnyRun, spec_to_dict
 from shapelaw.specs.runs import Run
 from shapelaw.storage.files import replacing

@@ -19,7 +19,7 @@ from shapelaw.scheduling.jobs import (
     train_minutes,
 )
 from shapelaw.scheduling.packs import filled_up, in_packs, pack_flops
-from shapelaw.sections import Execution
+from shapelaw.settings.sections import Execution
 from shapelaw.specs.memorizers import MemorizationRun, Memorizer
 from shapelaw.specs.runs import Run, Training
 from shapelaw.specs.shapes import make_shape

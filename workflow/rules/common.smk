@@ -6,8 +6,6 @@ from functools import cache
 
 from snakemake.exceptions import WorkflowError
 
-from shapelaw.config import rank_grids
-from shapelaw.storage.failures import failures
 from shapelaw.scheduling.jobs import (
     LEVELS,
     job_resources,
@@ -18,9 +16,10 @@ from shapelaw.scheduling.jobs import (
     packs_of,
 )
 from shapelaw.scheduling.plan import cost_line, speed_of
-from shapelaw.rank_grids import asked_of
+from shapelaw.settings.rank_grids import asked_of, rank_grids
+from shapelaw.settings.sections import PACKED_STUDIES, RANK_STUDY
 from shapelaw.specs.runs import run_to_dict
-from shapelaw.sections import PACKED_STUDIES, RANK_STUDY
+from shapelaw.storage.failures import failures
 
 GPT2_VOCAB_SIZE = 50257
 LANGUAGE_RUNS = {study: runs for study, runs in RUNS.items() if study not in PACKED_STUDIES}

@@ -28,7 +28,7 @@ from shapelaw.corpora.token_store import open_token_store
 from shapelaw.corpora.tokenizer import END_OF_TEXT, train_tokenizer
 from shapelaw.errors import UserError
 from shapelaw.plots import save_figure
-from shapelaw.sections import AssumptionModel
+from shapelaw.settings.sections import AssumptionModel
 from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import make_shape
 from shapelaw.storage.records import read_record

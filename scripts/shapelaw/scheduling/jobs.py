@@ -16,7 +16,7 @@ from typing import Literal
 
 from shapelaw.scheduling.cost import CostModel, Speed, run_seconds
 from shapelaw.scheduling.packs import filled_up, in_packs
-from shapelaw.sections import Execution
+from shapelaw.settings.sections import Execution
 from shapelaw.specs.kinds import AnyRun, PackedRun
 from shapelaw.specs.runs import Run
 

@@ -10,12 +10,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from shapelaw.config import degree_runs, memorization_runs, training_of
 from shapelaw.errors import UserError
 from shapelaw.scheduling.cost import CostModel, Speed, read_cost_model, run_seconds
 from shapelaw.scheduling.jobs import packed_speed, packed_step_seconds
 from shapelaw.scheduling.packs import in_packs, pack_flops, pack_seconds
-from shapelaw.sections import MEMORIZATION_STUDIES, Config, Execution
+from shapelaw.settings.grid_runs import degree_runs, memorization_runs, training_of
+from shapelaw.settings.sections import MEMORIZATION_STUDIES, Config, Execution
 from shapelaw.specs.kinds import AnyRun
 from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import make_shape, shape_problems, with_attention_degree
