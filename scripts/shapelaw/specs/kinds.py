@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from shapelaw.specs import degrees, memorizers
 from shapelaw.specs.degrees import DegreeRun, degree_run_from_dict
@@ -25,6 +25,7 @@ class Kind:
         to_dict: a run as plain JSON values; what is hashed into its digest.
         from_dict: the inverse, KeyError or TypeError where a field is missing or unknown.
         packed: many of one shape are trained as one computation.
+        filled_up: the runs of a pack as they are trained there: with models of one shape.
     """
 
     name: str | None
@@ -32,11 +33,17 @@ class Kind:
     to_dict: Callable[[Any], dict[str, Any]]
     from_dict: Callable[[Mapping[str, Any]], AnyRun]
     packed: bool
+    filled_up: Callable[[Sequence[Any]], list[Any]] = list
 
 
 LANGUAGE = Kind(None, Run, run_to_dict, run_from_dict, packed=False)
 MEMORIZATION = Kind(
-    memorizers.KIND, MemorizationRun, MemorizationRun.to_dict, memorization_run_from_dict, packed=True
+    memorizers.KIND,
+    MemorizationRun,
+    MemorizationRun.to_dict,
+    memorization_run_from_dict,
+    packed=True,
+    filled_up=memorizers.of_one_shape,
 )
 DEGREE = Kind(degrees.KIND, DegreeRun, DegreeRun.to_dict, degree_run_from_dict, packed=True)
 KINDS = {kind.name: kind for kind in (LANGUAGE, MEMORIZATION, DEGREE)}
@@ -46,6 +53,11 @@ _BY_CLASS = {kind.run: kind for kind in KINDS.values()}
 def kind_of(run: AnyRun) -> Kind:
     """The row of a run's kind."""
     return _BY_CLASS[type(run)]
+
+
+def is_packed(run: AnyRun) -> TypeGuard[PackedRun]:
+    """A run is of a kind that is trained in packs."""
+    return kind_of(run).packed
 
 
 def spec_to_dict(run: AnyRun) -> dict[str, Any]:

@@ -6,7 +6,7 @@ Mahdavi et al. 2024, "Memorization Capacity of Multi-Head Attention in Transform
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -233,6 +233,12 @@ def common_shape(memorizers: Iterable[Memorizer]) -> Memorizer:
     if len(largest) > 1:
         raise ValueError("the models of a pack are of one family")
     return largest.pop()
+
+
+def of_one_shape(runs: Sequence[MemorizationRun]) -> list[MemorizationRun]:
+    """Runs of one family as a pack trains them: with models of their common shape."""
+    shape = common_shape(run.memorizer for run in runs)
+    return [replace(run, memorizer=shape) for run in runs]
 
 
 def beyond_theorem(sizes: Iterable[tuple[int, int]]) -> list[str]:
