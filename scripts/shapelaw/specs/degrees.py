@@ -157,6 +157,13 @@ class DegreeRun:
         return {"kind": KIND, "training_version": DEGREE_VERSION, **values}
 
 
+def flat_degree_run(run: DegreeRun) -> dict[str, Any]:
+    """The run without sections, with the sizes that follow from it."""
+    spec = run.to_dict() | {"total_params": run.params}
+    degrees = ".".join(map(str, run.network.degrees))
+    return spec | {**spec.pop("network"), "degrees": degrees, "layer_params": run.network.layer_params}
+
+
 def degree_run_from_dict(values: Mapping[str, Any]) -> DegreeRun:
     """The inverse of `DegreeRun.to_dict`; keys that are not its own are passed over.
 

@@ -9,7 +9,7 @@ from typing import Any, TypeGuard
 from shapelaw.specs import degrees, memorizers
 from shapelaw.specs.degrees import DegreeRun, degree_run_from_dict
 from shapelaw.specs.memorizers import MemorizationRun, memorization_run_from_dict
-from shapelaw.specs.runs import Run, run_from_dict, run_to_dict
+from shapelaw.specs.runs import Run, flat_run, run_from_dict, run_to_dict
 
 PackedRun = MemorizationRun | DegreeRun  # many of one shape are trained as one computation
 AnyRun = Run | PackedRun
@@ -24,6 +24,7 @@ class Kind:
         run: its class.
         to_dict: a run as plain JSON values; what is hashed into its digest.
         from_dict: the inverse, KeyError or TypeError where a field is missing or unknown.
+        flat: a run's spec without sections, with the sizes that follow from it.
         packed: many of one shape are trained as one computation.
         filled_up: the runs of a pack as they are trained there: with models of one shape.
     """
@@ -32,20 +33,24 @@ class Kind:
     run: type[AnyRun]
     to_dict: Callable[[Any], dict[str, Any]]
     from_dict: Callable[[Mapping[str, Any]], AnyRun]
+    flat: Callable[[Any], dict[str, Any]]
     packed: bool
     filled_up: Callable[[Sequence[Any]], list[Any]] = list
 
 
-LANGUAGE = Kind(None, Run, run_to_dict, run_from_dict, packed=False)
+LANGUAGE = Kind(None, Run, run_to_dict, run_from_dict, flat_run, packed=False)
 MEMORIZATION = Kind(
     memorizers.KIND,
     MemorizationRun,
     MemorizationRun.to_dict,
     memorization_run_from_dict,
+    memorizers.flat_memorization_run,
     packed=True,
     filled_up=memorizers.of_one_shape,
 )
-DEGREE = Kind(degrees.KIND, DegreeRun, DegreeRun.to_dict, degree_run_from_dict, packed=True)
+DEGREE = Kind(
+    degrees.KIND, DegreeRun, DegreeRun.to_dict, degree_run_from_dict, degrees.flat_degree_run, packed=True
+)
 KINDS = {kind.name: kind for kind in (LANGUAGE, MEMORIZATION, DEGREE)}
 _BY_CLASS = {kind.run: kind for kind in KINDS.values()}
 

@@ -175,6 +175,12 @@ class MemorizationRun:
         return values
 
 
+def flat_memorization_run(run: MemorizationRun) -> dict[str, Any]:
+    """The run without sections, with the sizes that follow from it."""
+    spec = run.to_dict() | {"total_params": run.params}
+    return spec | {**spec.pop("memorizer"), "value_dim": run.memorizer.values, "last_batch": run.last_batch}
+
+
 def memorization_run_from_dict(values: Mapping[str, Any]) -> MemorizationRun:
     """The inverse of `MemorizationRun.to_dict`; keys that are not its own are passed over.
 

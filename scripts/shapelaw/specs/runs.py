@@ -126,6 +126,20 @@ def run_to_dict(run: Run) -> dict[str, Any]:
     return values
 
 
+def flat_run(run: Run) -> dict[str, Any]:
+    """The run without sections, with the sizes that follow from it; None is a full rank or an unused option."""
+    return {
+        "study": run.study,
+        "corpus": run.corpus,
+        "seed": run.seed,
+        **run_to_dict(run)["shape"],
+        **asdict(run.training),
+        "block_params": run.shape.block_params,
+        "total_params": run.params,
+        "step_flops": run.step_flops,
+    }
+
+
 def run_from_dict(values: Mapping[str, Any]) -> Run:
     """The inverse of `run_to_dict`; other keys, such as the version, are passed over.
 
