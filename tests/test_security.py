@@ -18,7 +18,7 @@ from project import Project
 from small import PYTHON, SCRIPTS, small_run
 
 from shapelaw.corpora.token_store import TokenStore
-from shapelaw.runs import run_to_dict
+from shapelaw.specs.runs import run_to_dict
 from shapelaw.training import checkpoint, loop
 from shapelaw.training.trainer import Execution
 

@@ -18,9 +18,9 @@ from shapelaw.assumptions.findings import Effort
 from shapelaw.assumptions.texts import bert_tokenizer
 from shapelaw.errors import UserError, exit_code
 from shapelaw.models.decoder import Decoder, initialise
-from shapelaw.records import write_live, write_spec
-from shapelaw.runs import Run
-from shapelaw.shapes import make_shape
+from shapelaw.specs.runs import Run
+from shapelaw.specs.shapes import make_shape
+from shapelaw.storage.records import write_live, write_spec
 from shapelaw.training.checkpoint import delete_checkpoints, save_checkpoint
 
 QUICK = Effort(trials=100, sensitivity_trials=30, curve_trials=5)

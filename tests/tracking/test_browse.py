@@ -18,7 +18,7 @@ from mlflow.tracking import MlflowClient
 from places import SCRIPTS, Place, free_port, wait_for
 from stored import active_runs
 
-from shapelaw.runs import Run
+from shapelaw.specs.runs import Run
 
 PASSWORD = "hush%21-hush"
 

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from small import PYTHON, SCRIPTS
 
-from shapelaw.memorizers import MemorizationRun, Memorizer
+from shapelaw.specs.memorizers import MemorizationRun, Memorizer
 from shapelaw.training.pack_runs import train_packs
 from shapelaw.training.trainer import Execution
 

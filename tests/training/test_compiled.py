@@ -19,7 +19,7 @@ from shapelaw.models.cross_entropy import (
     loss_and_gradient_unscattered,
 )
 from shapelaw.models.decoder import Decoder, initialise, takes_products
-from shapelaw.shapes import make_shape
+from shapelaw.specs.shapes import make_shape
 from shapelaw.training.batches import Batches
 from shapelaw.training.compiled import CompiledDecoder, CompiledPart
 from shapelaw.training.distributed import Ranks

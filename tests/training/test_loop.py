@@ -16,11 +16,11 @@ import pytest
 import torch
 from small import small_run
 
-from shapelaw import records
 from shapelaw.corpora.token_store import TokenStore
 from shapelaw.errors import UserError
-from shapelaw.runs import Run
-from shapelaw.shapes import make_shape
+from shapelaw.specs.runs import Run
+from shapelaw.specs.shapes import make_shape
+from shapelaw.storage import records
 from shapelaw.training import loop
 from shapelaw.training.checkpoint import checkpoint_paths, only_process
 from shapelaw.training.hardware import peak_memory_bytes

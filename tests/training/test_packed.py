@@ -18,14 +18,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small import PYTHON, SCRIPTS
 
-from shapelaw import records
 from shapelaw.errors import UserError
-from shapelaw.memorizers import MemorizationRun, Memorizer, check_memorization_run
 from shapelaw.models import memorizer_kernel
 from shapelaw.models.memorizer import cut_down, filled_up, forward, initial_parameters, positions
 from shapelaw.models.pack_gradients import losses
-from shapelaw.packs import in_packs
-from shapelaw.runs import spec_from_dict, spec_to_dict
+from shapelaw.scheduling.packs import in_packs
+from shapelaw.specs.kinds import spec_from_dict, spec_to_dict
+from shapelaw.specs.memorizers import MemorizationRun, Memorizer, check_memorization_run
+from shapelaw.storage import records
 from shapelaw.training import checkpoint
 from shapelaw.training.examples import NONE, draw_examples, example_order
 from shapelaw.training.memorizer_pack import MemorizerPack

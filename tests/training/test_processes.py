@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from small import PYTHON, SCRIPTS, small_run
 
-from shapelaw import records
 from shapelaw.corpora.token_store import TokenStore
-from shapelaw.runs import Run, run_to_dict
+from shapelaw.specs.runs import Run, run_to_dict
+from shapelaw.storage import records
 from shapelaw.training import checkpoint
 
 Stores = tuple[TokenStore, TokenStore]

@@ -8,7 +8,7 @@ import pytest
 import torch
 from small import PYTHON, SCRIPTS
 
-from shapelaw.memorizers import MemorizationRun, Memorizer
+from shapelaw.specs.memorizers import MemorizationRun, Memorizer
 from shapelaw.training.examples import draw_examples
 from shapelaw.training.relu import flat_examples, train_relu, units_of
 

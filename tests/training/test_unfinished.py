@@ -14,8 +14,8 @@ import pytest
 import torch
 from small import PYTHON, SCRIPTS
 
-from shapelaw import records
-from shapelaw.memorizers import MemorizationRun, Memorizer
+from shapelaw.specs.memorizers import MemorizationRun, Memorizer
+from shapelaw.storage import records
 from shapelaw.training import checkpoint
 from shapelaw.training.loop import Stopped
 from shapelaw.training.memorizer_pack import MemorizerPack
