@@ -243,24 +243,6 @@ def test_processes_that_end_well_end_well(tmp_path: Path) -> None:
     assert launched(tmp_path, "").wait(timeout=600) == 0
 
 
-@pytest.mark.slow
-def test_the_ui_is_served_on_the_loopback_alone(tmp_path: Path) -> None:
-    """The command of `make ui`, with a folder and a port of its own."""
-    command = [PYTHON, str(SCRIPTS / "browse_runs.py"), "--results", str(tmp_path), "--port", "0"]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("MLFLOW_")}
-    server = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        process = psutil.Process(server.pid)
-        while not (seen := listening(process)):
-            assert server.poll() is None
-            time.sleep(0.1)
-        time.sleep(1)
-        assert seen | listening(process) == {"127.0.0.1"}
-    finally:
-        server.terminate()
-        server.wait()
-
-
 # --- the whole workflow: secrets and paths
 
 SECRETS = {
