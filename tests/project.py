@@ -14,6 +14,7 @@ CONFIG: dict[str, Any] = {
     "scale": "demo",
     "studies": ["depth_width"],
     "extras": [],
+    "execution": {"runs_per_job": 1, "padding": 1},  # each run a job of its own; packs of one shape
     "corpus": {"name": "prose", "sources": ["folder:texts"], "test_fraction": 0.1},
     "training": {
         "steps": 30,
@@ -65,7 +66,9 @@ class Project:
 
     def configure(self, **changes: Any) -> None:
         """Write config.yaml with some sections changed."""
-        (self.folder / "config.yaml").write_text(yaml.safe_dump({**self.sections, **changes}))
+        config = {**self.sections, **changes}
+        config["execution"] = {**CONFIG["execution"], **config["execution"]}
+        (self.folder / "config.yaml").write_text(yaml.safe_dump(config))
 
     def snakemake(self, *arguments: str, ok: bool = True) -> subprocess.CompletedProcess[str]:
         """Run it; its output is in `stderr` and `stdout`."""
