@@ -8,6 +8,7 @@ while they are in the cache. Suffixes as in `shapelaw.models.memorizer`, and T r
 from __future__ import annotations
 
 import ctypes
+import platform
 import shutil
 import subprocess
 import tempfile
@@ -91,8 +92,10 @@ def kernel_gradients(
 
 
 @cache
-def _library(heads: int, n: int, k: int, d: int, outputs: int, dtype: torch.dtype) -> ctypes.CDLL:
-    """The kernel for one shape, compiled in a second.
+def _library(
+    heads: int, n: int, k: int, d: int, outputs: int, dtype: torch.dtype, target: str = "native"
+) -> ctypes.CDLL:
+    """The kernel for one shape and the instructions of one CPU, by the compiler's name for it; made in a second.
 
     Raises:
         subprocess.CalledProcessError: the compiler refuses.
@@ -100,10 +103,11 @@ def _library(heads: int, n: int, k: int, d: int, outputs: int, dtype: torch.dtyp
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "memorizer_kernel.so"
+        cpu = "-mcpu" if platform.machine() in ("aarch64", "arm64") else "-march"  # clang has no other there
         sizes = {"REAL": _REALS[dtype], "H": heads, "N": n, "K": k, "D": d, "C": outputs}
         subprocess.run(
             [
-                *(str(compiler()), "-std=c++17", "-O3", "-march=native", "-shared", "-fPIC"),
+                *(str(compiler()), "-std=c++17", "-O3", f"{cpu}={target}", "-shared", "-fPIC"),
                 *(f"-D{name}={value}" for name, value in sizes.items()),
                 *(str(_SOURCE), "-o", str(path)),
             ],

@@ -8,11 +8,16 @@ constexpr int rounded_up(int size, int to) { return (size + to - 1) / to * to; }
 
 #ifdef __AVX512F__
 constexpr int REGISTER = 64 / sizeof(REAL), SUMS = 24;  // numbers in a register; registers for the sums of a product
-#else
+#elif defined(__AVX__)
 constexpr int REGISTER = 32 / sizeof(REAL), SUMS = 12;
+#elif defined(__aarch64__)
+constexpr int REGISTER = 16 / sizeof(REAL), SUMS = 24;
+#else
+constexpr int REGISTER = 16 / sizeof(REAL), SUMS = 12;
 #endif
 constexpr int TILE = 8;  // matrices are turned in squares of it
 constexpr int LANES = D % REGISTER == 0 ? REGISTER : TILE;
+constexpr int FILLED = LANES > TILE ? LANES : TILE;  // rows are filled up to whole vectors and whole squares
 constexpr int LINE = 64 / sizeof(REAL);  // of the cache
 
 template <int L> struct Lanes {
