@@ -1,6 +1,7 @@
 """The kernel for contexts of their own: the gradients of autograd in float64, whatever the shape and the batch."""
 
 import platform
+import shutil
 import subprocess
 import threading
 from dataclasses import replace
@@ -233,10 +234,29 @@ def test_why_there_is_none_is_said(
     shape = Memorizer(heads=11, context=7, head_dim=4, width=8, value_dim=1, outputs=7)
     assert not is_possible(shape, torch.float32, CPU)
     said = capsys.readouterr().err
-    assert "contexts of their own take longer here: memorizer_kernel.cpp is not compiled (" in said
+    assert "contexts of their own take longer here: memorizer_kernel.cpp is not used (" in said
     assert why in said
     monkeypatch.setattr(memorizer_kernel, "compiler", lambda: None)
     assert not is_possible(shape, torch.float32, CPU)
+
+
+@needs_compiler
+def test_one_that_is_wrong_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = memorizer_kernel._SOURCE
+    right = source.read_text()
+    wrong = right.replace(
+        "spread + i, share)", "spread + i, REAL(1.02) * share)"
+    )  # W_V's gradient is off by 2%
+    assert wrong != right
+    (tmp_path / source.name).write_text(wrong)
+    shutil.copy(source.with_name("small_products.h"), tmp_path)
+    monkeypatch.setattr(memorizer_kernel, "_SOURCE", tmp_path / source.name)
+    shape = Memorizer(heads=3, context=6, head_dim=4, width=8, value_dim=1, outputs=7)  # of this test alone
+    assert not is_possible(shape, torch.float32, CPU)
+    said = capsys.readouterr().err
+    assert "memorizer_kernel.cpp is not used (its gradients are not PyTorch's on this CPU)" in said
 
 
 @needs_compiler

@@ -106,7 +106,8 @@ template <int ROWS, int COLUMNS, int FROM_ROW, int TO_ROW> static inline void tu
     }
 }
 
-// exp(x) for x <= 0 to the last bit or two, exactly 0 far below; what is not a number stays so
+// exp(x) for x <= 0 to the last bit or two (1 + |x| / 2 units of the last bit where a CPU has no fused multiply-add),
+// exactly 0 far below; what is not a number stays so
 static inline Vector exponential(Vector x) {
   constexpr bool single = sizeof(REAL) == 4;
   constexpr int terms = single ? 7 : 13, bits = single ? 23 : 52;
