@@ -246,9 +246,8 @@ def test_one_that_is_wrong_is_not_used(
 ) -> None:
     source = memorizer_kernel._SOURCE
     right = source.read_text()
-    wrong = right.replace(
-        "spread + i, share)", "spread + i, REAL(1.02) * share)"
-    )  # W_V's gradient is off by 2%
+    # W_V's gradient is off by 2%
+    wrong = right.replace("spread + i, share)", "spread + i, REAL(1.02) * share)")
     assert wrong != right
     (tmp_path / source.name).write_text(wrong)
     shutil.copy(source.with_name("small_products.h"), tmp_path)

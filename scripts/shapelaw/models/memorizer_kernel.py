@@ -121,7 +121,8 @@ def _library(
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "memorizer_kernel.so"
-        cpu = "-mcpu" if platform.machine() in ("aarch64", "arm64") else "-march"  # clang has no other there
+        # clang 14 and older have no -march=native for ARM
+        cpu = "-mcpu" if platform.machine() in ("aarch64", "arm64") else "-march"
         sizes = {"REAL": _REALS[dtype], "H": heads, "N": n, "K": k, "D": d, "C": outputs}
         subprocess.run(
             [
