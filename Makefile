@@ -1,7 +1,10 @@
 # make demo   environment in .venv, then the whole workflow at scale `demo`, ending in results/report.html
 # make env    the environment alone
-# make test   the same environment, then every test that needs no cluster and no GPU; it installs no system packages:
-#             tests that need PostgreSQL or Chromium are skipped where there is none (.ci/run installs them)
+# make test   the same environment, then the tests that a change should pass: those not marked `slow`; none needs a
+#             cluster or a GPU; it installs no system packages: tests that need PostgreSQL or Chromium are skipped where
+#             there is none (.ci/run installs them)
+# make test-slow    the tests marked `slow`: kills in storms, compilers, variants of the workflow
+# make test-all     both
 # make test-slurm   the tests on a real Slurm, which they start as root (tests/slurm/slurm-node.sh install, once)
 # make ui     the MLflow UI over the store of config.yaml (results/mlflow.db by default), live while jobs run
 # make lint   the static checks
@@ -18,7 +21,7 @@ COMPILED := snakemake.cli shapelaw.tracking.importer shapelaw.training.pack_runs
   shapelaw.corpora.sources
 READY := $(VENV)/installed-$(shell cksum < envs/requirements.lock | cut -d' ' -f1)
 
-.PHONY: env demo workflow test test-slurm ui lint report lock
+.PHONY: env demo workflow test test-slow test-all test-slurm ui lint report lock
 .DELETE_ON_ERROR:
 
 $(READY):
@@ -50,9 +53,17 @@ ui: $(READY)
 	@mkdir -p results
 	@$(BIN)/python scripts/browse_runs.py --results results --config config.yaml --port $(PORT)
 
-# four files at a time, a thread each: they wait about as much as they work
+# three files at a time on two cores, a thread each: they wait too
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+
 test: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder -m "not slurm"
+	$(PYTEST) -m "not slurm and not slow"
+
+test-slow: $(READY)
+	$(PYTEST) -m "slow and not slurm"
+
+test-all: $(READY)
+	$(PYTEST) -m "not slurm"
 
 test-slurm: $(READY)
 	$(BIN)/python -m pytest tests/slurm

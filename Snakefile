@@ -18,10 +18,10 @@ min_version("9.0")
 BASE = Path(workflow.basedir)
 sys.path.insert(0, str(BASE / "scripts"))
 
-from shapelaw.config import load_config
 from shapelaw.errors import UserError
-from shapelaw.plan import job_environment, runs_of
-from shapelaw.sections import RANK_STUDY
+from shapelaw.scheduling.plan import job_environment, runs_of
+from shapelaw.settings.loading import load_config
+from shapelaw.settings.sections import RANK_STUDY
 
 
 configfile: str(BASE / "config.yaml")

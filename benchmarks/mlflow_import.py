@@ -21,9 +21,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from shapelaw import records  # noqa: E402
-from shapelaw.runs import Run, Training  # noqa: E402
-from shapelaw.shapes import make_shape  # noqa: E402
+from shapelaw.specs.runs import Run, Training  # noqa: E402
+from shapelaw.specs.shapes import make_shape  # noqa: E402
+from shapelaw.storage import records  # noqa: E402
 
 STUDY = "benchmark"
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from shapelaw.memorizers import Memorizer
 from shapelaw.models.memorizer import positions
 from shapelaw.models.pack_gradients import Parameters
+from shapelaw.specs.memorizers import Memorizer
 
 
 class NaiveMemorizer(nn.Module):

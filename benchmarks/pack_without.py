@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor
 
-from shapelaw.memorizers import Memorizer
 from shapelaw.models.memorizer import forward
 from shapelaw.models.memorizer_gradients import per_example_gradients
 from shapelaw.models.pack_gradients import Parameters, gradients_through
+from shapelaw.specs.memorizers import Memorizer
 from shapelaw.training.memorizer_pack import Gradients
 
 

@@ -32,12 +32,12 @@ from pack_without import WITHOUT
 from public_memorizer import public_memorizer
 from torch import Tensor, nn
 
-from shapelaw.memorizers import MemorizationRun, Memorizer
 from shapelaw.models import memorizer_kernel
 from shapelaw.models.memorizer import forward, gradients, initial_parameters, positions
 from shapelaw.models.memorizer_gradients import per_example_gradients, shared_gradients
 from shapelaw.models.pack_gradients import losses
-from shapelaw.packs import filled_up
+from shapelaw.scheduling.packs import filled_up
+from shapelaw.specs.memorizers import MemorizationRun, Memorizer
 from shapelaw.training.examples import draw_examples, example_order
 from shapelaw.training.hardware import keep_freed_memory
 from shapelaw.training.memorizer_pack import Gradients, MemorizerPack, choose_gradients

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from shapelaw.errors import UserError
-from shapelaw.shapes import Shape
+from shapelaw.specs.shapes import Shape
 
 Step = Callable[[], object]
 Autocast = Callable[[], AbstractContextManager[Any]]

@@ -8,8 +8,8 @@ from pathlib import Path
 import torch
 
 from shapelaw.errors import UserError
-from shapelaw.memorizers import Memorizer
 from shapelaw.models.pack_gradients import Parameters
+from shapelaw.specs.memorizers import Memorizer
 
 
 def public_memorizer(folder: Path, m: Memorizer, p: Parameters) -> torch.nn.Module:

@@ -32,10 +32,10 @@ from numpy.typing import NDArray
 
 from shapelaw.corpora.token_store import TokenStore, open_token_store
 from shapelaw.errors import UserError, exit_code
-from shapelaw.files import replacing
-from shapelaw.records import read_record
-from shapelaw.runs import Run, Training
-from shapelaw.shapes import make_shape
+from shapelaw.specs.runs import Run, Training
+from shapelaw.specs.shapes import make_shape
+from shapelaw.storage.files import replacing
+from shapelaw.storage.records import read_record
 from shapelaw.training.compiled import COMPILED_PARTS
 from shapelaw.training.hardware import choose_device, device_name
 from shapelaw.training.loop import train

@@ -38,8 +38,8 @@ from peers import Step, gpt2_model, gpt2_step, nanogpt_like_ours, nanogpt_model,
 from shapelaw.errors import UserError
 from shapelaw.models.cross_entropy import CHUNK_ELEMENTS, linear_cross_entropy
 from shapelaw.models.decoder import Decoder, initialise
-from shapelaw.runs import Training
-from shapelaw.shapes import Gelu, Shape, make_shape
+from shapelaw.specs.runs import Training
+from shapelaw.specs.shapes import Gelu, Shape, make_shape
 from shapelaw.training.hardware import keep_freed_memory, micro_batch_size
 from shapelaw.training.trainer import make_optimizer
 
@@ -164,7 +164,7 @@ def overhead(steps: int) -> None:
     import numpy as np
 
     from shapelaw.corpora.token_store import EncodedBatch, write_token_store
-    from shapelaw.runs import Run
+    from shapelaw.specs.runs import Run
     from shapelaw.training.journal import Journal
     from shapelaw.training.loop import train
     from shapelaw.training.trainer import Execution, Trainer

@@ -22,8 +22,8 @@ import pandas as pd
 import torch
 
 from shapelaw.errors import UserError
-from shapelaw.memorizers import MemorizationRun
-from shapelaw.records import CHECKPOINTS, RUNS, Record, read_keys, read_record, write_json
+from shapelaw.specs.memorizers import MemorizationRun
+from shapelaw.storage.records import CHECKPOINTS, RUNS, Record, read_keys, read_record, write_json
 from shapelaw.tables import write_table
 from shapelaw.theory.memorization import memorizable_examples, relu_examples
 from shapelaw.training.command import exit_code_of

@@ -18,11 +18,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from shapelaw.cost import model_to_dict
 from shapelaw.errors import UserError, exit_code
-from shapelaw.files import replacing
 from shapelaw.fits.cost import CostFit, fit_cost
 from shapelaw.fits.inputs import read_table
+from shapelaw.scheduling.cost import model_to_dict
+from shapelaw.storage.files import replacing
 
 
 def summary(fit: CostFit) -> str:

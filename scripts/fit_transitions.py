@@ -8,9 +8,9 @@ found by the paper's rule (Levine et al. 2020, section 5.2.2) and by a bootstrap
 are rows of `depth, width, width_err`; a transitions.csv that this command wrote is one. Then comes the weighted line
 log d = a + b L, N_transition(L) = 12 L exp(2a + 2bL), and the shapes that it projects for larger sizes.
 
-Written to DIR: transitions, fit, projection and comparison (with runs also seed_noise and best_depth) as .csv, .md and
-.tex, fit.json, and the figures as .svg and .png. Exit codes: 0 done, also when no fit is possible (said in fit.json's
-status and here), 2 unusable input.
+Written to DIR: transitions, fit, projection and comparison (with runs also size_axes, seed_noise and best_depth) as
+.csv, .md and .tex, fit.json, and the figures as .svg and .png. Exit codes: 0 done, also when no fit is possible (said
+in fit.json's status and here), 2 unusable input.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pathlib import Path
 
 from shapelaw.errors import exit_code
 from shapelaw.fits.crossing import BOOTSTRAP
+from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.transitions import PAPER_RULE
 from shapelaw.studies.depth_width import Options, analyse, summary
 
@@ -60,6 +61,13 @@ def main() -> None:
         help="the column to compare: test_loss (nats per token, default) or bits_per_byte",
     )
     parser.add_argument(
+        "--size",
+        choices=[axis.value for axis in SizeAxis],
+        default=SizeAxis.BLOCK.value,
+        help="what compared networks have alike: parameters of the blocks (params or 12 L d^2, default), all "
+        "parameters (total_params) or FLOPs of a training step (step_flops); the others' transitions stand beside",
+    )
+    parser.add_argument(
         "--noise",
         type=float,
         metavar="STD",
@@ -70,7 +78,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the bootstrap (default: 0)")
     arguments = parser.parse_args()
     options = Options(
-        arguments.loss, arguments.noise, METHODS[arguments.method], arguments.draws, arguments.seed
+        arguments.loss,
+        arguments.noise,
+        METHODS[arguments.method],
+        arguments.draws,
+        arguments.seed,
+        SizeAxis(arguments.size),
     )
     analysis = analyse(arguments.out, runs=arguments.runs, transitions=arguments.transitions, options=options)
     print(summary(analysis))

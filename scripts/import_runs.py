@@ -35,7 +35,7 @@ def main() -> int:
 
     def work() -> None:
         results = check_results(arguments.results)
-        from shapelaw.records import read_keys
+        from shapelaw.storage.records import read_keys
         from shapelaw.tracking.disk import Liveness
         from shapelaw.tracking.importer import import_study
         from shapelaw.tracking.table import read_runs, write_runs

@@ -17,8 +17,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from shapelaw.errors import UserError, exit_code
-from shapelaw.rank_grids import asked_of, rank_problems
-from shapelaw.sections import RankGrids
+from shapelaw.settings.grids import RankGrids
+from shapelaw.settings.rank_grids import asked_of, rank_problems
 from shapelaw.studies.rank_measurements import measure_all, write_measurements
 
 

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from shapelaw.files import WriteFailed, replacing
+from shapelaw.storage.files import WriteFailed, replacing
 
 EXTRA = ("attention.npz",)  # of a memorizer that keeps it
 FILES = ("spec.json", "history.parquet", "summary.json")  # the last one makes the record whole

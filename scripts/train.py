@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from shapelaw.errors import UserError
-from shapelaw.runs import Run, run_from_dict
+from shapelaw.specs.runs import Run, run_from_dict
 from shapelaw.training.command import execution_of, exit_code_of, stores_of, text_of, training_parser
 from shapelaw.training.loop import train
 

@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import get_args
 
 from shapelaw.errors import UserError, say
-from shapelaw.memorizers import (
+from shapelaw.scheduling.packs import in_packs
+from shapelaw.specs.memorizers import (
     ContextType,
     LastBatch,
     LogitScale,
@@ -34,8 +35,7 @@ from shapelaw.memorizers import (
     beyond_theorem,
     check_memorization_run,
 )
-from shapelaw.packs import in_packs
-from shapelaw.records import CHECKPOINTS, RUNS, read_record
+from shapelaw.storage.records import CHECKPOINTS, RUNS, read_record
 from shapelaw.training.command import exit_code_of
 from shapelaw.training.pack_runs import train_packs
 from shapelaw.training.trainer import Execution, TrainingFailed

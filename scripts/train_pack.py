@@ -13,9 +13,9 @@ from pathlib import Path
 
 from shapelaw.corpora.token_store import TokenStore
 from shapelaw.errors import UserError
-from shapelaw.files import WriteFailed
-from shapelaw.records import FINISHED, write_json
-from shapelaw.runs import Run, run_from_dict
+from shapelaw.specs.runs import Run, run_from_dict
+from shapelaw.storage.files import WriteFailed
+from shapelaw.storage.records import FINISHED, write_json
 from shapelaw.training.command import (
     execution_of,
     exit_code_of,

@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 
 from shapelaw.errors import UserError
-from shapelaw.records import write_json
-from shapelaw.runs import PackedRun, packed_run_from_dict
+from shapelaw.specs.kinds import PackedRun, packed_run_from_dict
+from shapelaw.storage.records import write_json
 from shapelaw.training.command import add_execution_options, execution_of, exit_code_of, text_of
 from shapelaw.training.pack_runs import train_packs
 

@@ -23,15 +23,16 @@ from pathlib import Path
 
 import yaml
 
-from shapelaw.config import load_config
-from shapelaw.cost import Speed, run_seconds
 from shapelaw.errors import UserError, exit_code
-from shapelaw.files import replacing
-from shapelaw.jobs import model_packs, packed_speed, packed_step_seconds
-from shapelaw.packs import pack_seconds
-from shapelaw.plan import runs_of, speed_of
-from shapelaw.runs import AnyRun, Run, spec_to_dict
-from shapelaw.sections import RANK_STUDY, Config
+from shapelaw.scheduling.cost import Speed, run_seconds
+from shapelaw.scheduling.jobs import model_packs, packed_speed, packed_step_seconds
+from shapelaw.scheduling.packs import pack_seconds
+from shapelaw.scheduling.plan import runs_of, speed_of
+from shapelaw.settings.loading import load_config
+from shapelaw.settings.sections import RANK_STUDY, Config
+from shapelaw.specs.kinds import AnyRun, is_packed, spec_to_dict
+from shapelaw.specs.runs import Run
+from shapelaw.storage.files import replacing
 
 ROOT = Path(__file__).resolve().parent.parent
 LINE = json.loads((ROOT / "workflow" / "reference" / "depth_width_fit.json").read_text())
@@ -115,10 +116,11 @@ def main() -> None:
     step_seconds = packed_step_seconds(config.execution.gpus)
     for study in arguments.study or studies:
         runs = list(runs_of(config, study, ROOT).values())
-        if all(isinstance(run, Run) for run in runs):
+        packed = [run for run in runs if is_packed(run)]
+        if not packed:
             write_language(runs, speed, arguments.hours, arguments.split, arguments.out)
             continue
-        packs = model_packs([run for run in runs if not isinstance(run, Run)], config.execution)
+        packs = model_packs(packed, config.execution)
         for name, job in packs.items():
             seconds = sum(pack_seconds(pack, rate, step_seconds) for pack in job)
             print(f"{seconds:8.1f} s, if none stops early: ", end="")

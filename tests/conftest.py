@@ -1,10 +1,13 @@
-"""Shared by all tests: a small corpus of real English prose, as bytes."""
+"""Shared by all tests: a small corpus of real English prose, an empty MLflow store, a project that has both."""
 
+from pathlib import Path
 from pydoc_data.topics import topics
 
 import numpy as np
 import pytest
 from hypothesis import settings
+from made_once import made_once
+from project import Project
 
 from shapelaw.corpora.token_store import EncodedBatch, TokenStore, write_token_store
 
@@ -39,6 +42,38 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> tuple[TokenStore, TokenS
 
     test = texts[::10]
     return write("train", [t for i, t in enumerate(texts) if i % 10]), write("test", test)
+
+
+@pytest.fixture(scope="session")
+def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty SQLite store of MLflow's, to copy: creating one takes a second and a half."""
+
+    def make(folder: Path) -> None:
+        from shapelaw.tracking.store import default_uri, open_store
+
+        results = folder / "results"
+        results.mkdir()
+        open_store(default_uri(results), results)
+
+    return made_once(tmp_path_factory, "empty_store", make) / "results" / "mlflow.db"
+
+
+@pytest.fixture(scope="session")
+def with_store(empty_store: Path) -> Path:
+    """The folder of a project that has an empty MLflow store and nothing else, for others to begin with."""
+    return empty_store.parents[1]
+
+
+@pytest.fixture(scope="session")
+def with_corpus(tmp_path_factory: pytest.TempPathFactory, with_store: Path) -> Path:
+    """The folder of a project that has its corpus, tokenizer and token stores too."""
+
+    def make(folder: Path) -> None:
+        project = Project(folder, with_store)
+        stores = (f"results/corpora/prose/V300/{split}.json" for split in ("train", "test"))
+        project.snakemake(*stores, "--quiet", "rules")
+
+    return made_once(tmp_path_factory, "with_corpus", make)
 
 
 LONG = ("workflow", "test_chaos", "training", "tracking")  # folders and a file that take minutes

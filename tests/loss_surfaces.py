@@ -20,12 +20,14 @@ def size(depth: int, width: float) -> float:
     return 12.0 * depth * width**2
 
 
-def ladder(transitions: Mapping[int, float], depths: Sequence[int]) -> dict[int, tuple[float, float]]:
+def ladder(
+    transitions: Mapping[int, float], depths: Sequence[int], gain: float = GAIN
+) -> dict[int, tuple[float, float]]:
     """Depth -> (D, S) so that depth i is overtaken by the next one at width transitions[i]."""
     terms = {depths[0]: (0.0, 0.0)}
     for shallow, deep in pairwise(depths):
         cost, saving = terms[shallow]
-        terms[deep] = (cost + GAIN * size(shallow, transitions[shallow]) ** 0.5, saving - GAIN)
+        terms[deep] = (cost + gain * size(shallow, transitions[shallow]) ** 0.5, saving - gain)
     return terms
 
 
@@ -48,10 +50,11 @@ def simulate(
     seed: int = 0,
     repeated: Sequence[int] = (1, -2),
     seeds: int = 3,
+    gain: float = GAIN,
 ) -> pd.DataFrame:
     """Runs of every width; those at the places `repeated` of each depth's list have several seeds."""
     rng = np.random.default_rng(seed)
-    terms = ladder(transitions, sorted(widths))
+    terms = ladder(transitions, sorted(widths), gain)
     rows = [
         (depth, width, number, loss(terms[depth], size(depth, width)) + noise * rng.standard_normal())
         for depth, row in widths.items()

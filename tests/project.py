@@ -45,15 +45,23 @@ def copy_code(folder: Path) -> None:
 
 
 class Project:
-    """A copy of the project with its own config and corpus, and Snakemake in it."""
+    """A copy of the project with its own config and corpus, and Snakemake in it.
 
-    def __init__(self, folder: Path, **sections: Any) -> None:
+    Args:
+        begun: another project's folder: its results, with what Snakemake notes of them, need not be made again.
+    """
+
+    def __init__(self, folder: Path, begun: Path | None = None, **sections: Any) -> None:
         self.folder, self.sections = folder, {**CONFIG, **sections}
         copy_code(folder)
         self.configure()
         (folder / "texts").mkdir()
         for name, text in topics.items():
             (folder / "texts" / f"{name.replace('/', '_')}.txt").write_text(text, encoding="utf-8")
+        if begun is not None:
+            shutil.copytree(begun / "results", folder / "results")
+            if (notes := begun / ".snakemake" / "metadata").exists():
+                shutil.copytree(notes, folder / ".snakemake" / "metadata")
 
     def configure(self, **changes: Any) -> None:
         """Write config.yaml with some sections changed."""

@@ -24,12 +24,12 @@ from typing import Any, get_args
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from shapelaw.config import load_config, rank_grids  # noqa: E402
-from shapelaw.jobs import model_packs, packs_of  # noqa: E402
-from shapelaw.plan import runs_of, speed_of  # noqa: E402
-from shapelaw.rank_grids import Asked, asked_of, digest  # noqa: E402
-from shapelaw.runs import Run  # noqa: E402
-from shapelaw.sections import RANK_STUDY, Config, Extra, Study  # noqa: E402
+from shapelaw.scheduling.jobs import model_packs, packs_of  # noqa: E402
+from shapelaw.scheduling.plan import runs_of, speed_of  # noqa: E402
+from shapelaw.settings.loading import load_config  # noqa: E402
+from shapelaw.settings.rank_grids import Asked, asked_of, digest, rank_grids  # noqa: E402
+from shapelaw.settings.sections import RANK_STUDY, Config, Extra, Study  # noqa: E402
+from shapelaw.specs.runs import Run  # noqa: E402
 
 GOLDEN = ROOT / "tests" / "golden"
 SCALES = sorted(path.stem for path in (ROOT / "workflow" / "scales").glob("*.yaml"))

@@ -3,8 +3,8 @@
 import sys
 from pathlib import Path
 
-from shapelaw.runs import Run, Training
-from shapelaw.shapes import make_shape
+from shapelaw.specs.runs import Run, Training
+from shapelaw.specs.shapes import make_shape
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SCRIPTS = REPOSITORY / "scripts"

@@ -11,27 +11,11 @@ from small import PYTHON, SCRIPTS
 
 PACKAGE = SCRIPTS / "shapelaw"
 FLOORS = [
-    {
-        "errors",
-        "files",
-        "shapes",
-        "specs",
-        "degrees",
-        "memorizers",
-        "rank_grids",
-        "runs",
-        "packs",
-        "sections",
-        "config",
-        "cost",
-        "plan",
-        "jobs",
-        "records",
-        "failures",
-    },
-    {"theory", "plots", "tables"},
+    {"errors", "specs", "settings", "scheduling", "storage"},
+    {"theory"},
     {"models", "corpora", "fits"},
     {"training", "tracking"},
+    {"plots", "tables"},
     {"studies", "assumptions"},
 ]
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

@@ -17,6 +17,7 @@ sys.path.append(str(REPOSITORY / "benchmarks"))
 
 from same_results import differences
 
+pytestmark = pytest.mark.slow
 KEY = "prose-V300-L1-d8-r8-H2-t500-s0"
 RECORD = f"runs/depth_width/{KEY}"
 

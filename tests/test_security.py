@@ -18,7 +18,7 @@ from project import Project
 from small import PYTHON, SCRIPTS, small_run
 
 from shapelaw.corpora.token_store import TokenStore
-from shapelaw.runs import run_to_dict
+from shapelaw.specs.runs import run_to_dict
 from shapelaw.training import checkpoint, loop
 from shapelaw.training.trainer import Execution
 
@@ -243,23 +243,6 @@ def test_processes_that_end_well_end_well(tmp_path: Path) -> None:
     assert launched(tmp_path, "").wait(timeout=600) == 0
 
 
-def test_the_ui_is_served_on_the_loopback_alone(tmp_path: Path) -> None:
-    """The command of `make ui`, with a folder and a port of its own."""
-    command = [PYTHON, str(SCRIPTS / "browse_runs.py"), "--results", str(tmp_path), "--port", "0"]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("MLFLOW_")}
-    server = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        process = psutil.Process(server.pid)
-        while not (seen := listening(process)):
-            assert server.poll() is None
-            time.sleep(0.1)
-        time.sleep(1)
-        assert seen | listening(process) == {"127.0.0.1"}
-    finally:
-        server.terminate()
-        server.wait()
-
-
 # --- the whole workflow: secrets and paths
 
 SECRETS = {
@@ -282,6 +265,7 @@ def secrets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("secrets")
+@pytest.mark.slow
 def test_no_secret_of_the_environment_is_in_any_file_or_output(tmp_path: Path) -> None:
     """Records, logs, Snakemake's own notes: everything that a run leaves, as talkative as it can be."""
     target = "results/runs/depth_width/prose-V300-L1-d4-r4-H2-t30-s0/summary.json"

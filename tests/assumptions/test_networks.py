@@ -15,7 +15,7 @@ from transformers import BertConfig, BertModel, Dinov2Config, Dinov2Model
 from shapelaw.assumptions import networks
 from shapelaw.errors import UserError
 from shapelaw.models.decoder import Decoder, initialise
-from shapelaw.shapes import make_shape
+from shapelaw.specs.shapes import make_shape
 
 IDS = np.random.default_rng(0).integers(0, 50, size=(3, 9))
 SMALL_BERT = BertConfig(

@@ -53,6 +53,7 @@ def test_what_one_batch_learns_serves_the_next(tokenizer_path: Path, batches: li
         assert encoder(texts).tolist() == library_ids(tokenizer, texts)
 
 
+@pytest.mark.slow
 def test_the_whole_default_corpus_has_the_librarys_ids(default_documents: Path) -> None:
     texts = list(read_texts(default_documents, "train")) + list(read_texts(default_documents, "test"))
     tokenizer = train_tokenizer(texts, 2000)

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapelaw.config import SOURCE_KINDS
 from shapelaw.corpora import sources, wikipedia
 from shapelaw.corpora.packages import fetch
 from shapelaw.corpora.sources import (
@@ -26,6 +25,7 @@ from shapelaw.corpora.sources import (
 )
 from shapelaw.corpora.wikipedia import SUMMARIES, articles_of_dump, without_markup
 from shapelaw.errors import UserError
+from shapelaw.settings.problems import SOURCE_KINDS
 
 
 def read(source: Source) -> list[tuple[str, str]]:

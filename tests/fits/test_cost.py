@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small import PYTHON, REPOSITORY, SCRIPTS
 
-from shapelaw.cost import CostModel, model_to_dict, read_cost_model, run_seconds
 from shapelaw.errors import UserError
 from shapelaw.fits.cost import fit_cost
 from shapelaw.fits.inputs import read_table
-from shapelaw.jobs import job_resources, level_of, train_minutes
-from shapelaw.plan import cost_of
-from shapelaw.runs import Run, Training
-from shapelaw.shapes import make_shape
+from shapelaw.scheduling.cost import CostModel, model_to_dict, read_cost_model, run_seconds
+from shapelaw.scheduling.jobs import job_resources, level_of, train_minutes
+from shapelaw.scheduling.plan import cost_of
+from shapelaw.specs.runs import Run, Training
+from shapelaw.specs.shapes import make_shape
 
 LAPTOP = REPOSITORY / "docs" / "results" / "laptop_depth_width.parquet"
 GRID = [(1, 64), (2, 352), (4, 48), (4, 352), (8, 32), (8, 248), (16, 32), (16, 176)]

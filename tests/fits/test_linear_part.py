@@ -34,7 +34,7 @@ def test_points_are_used_up_to_the_first_saturated_one():
     assert linear_part(bent).used.tolist() == part.used.tolist()
 
 
-@pytest.mark.parametrize("seeds", [2, 4])
+@pytest.mark.parametrize("seeds", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_calibration(seeds):
     """200 experiments: the true slope within one error in 58 to 78%, its bias under a third of the error."""
     rng = np.random.default_rng(3)
@@ -79,6 +79,7 @@ def test_too_few_points_below_saturation_give_no_line(seeds):
     assert part.line.to_dict()["b"] is None
 
 
+@pytest.mark.slow
 def test_few_seeds_do_not_make_a_straight_line_look_bent():
     """The noise of 2 seeds a point is itself uncertain: p below 5% in about 5% of 300 straight curves."""
     rng = np.random.default_rng(5)

@@ -3,10 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from loss_surfaces import simulate
 
 from shapelaw.fits.curves import Curve, TransitionStatus, adjacent_pairs, loss_curves
 from shapelaw.fits.noise import Noise
 from shapelaw.fits.transitions import paper_rule
+from shapelaw.studies.depth_width_analysis import published
 
 NOISE = Noise(0.001, np.inf)
 ERR = 0.001
@@ -16,9 +18,8 @@ SIX, TWELVE = [192, 200, 208, 220, 224, 236, 248], [136, 142, 148, 156, 158, 168
 
 def curve(depth, widths, losses, err=ERR):
     width = np.array(widths, dtype=float)
-    return Curve(
-        depth, width, 12.0 * depth * width**2, np.array(losses, dtype=float), np.full(len(width), err)
-    )
+    loss_err, seeds = np.full(len(width), err), np.ones(len(width))
+    return Curve(depth, width, 12.0 * depth * width**2, np.array(losses, dtype=float), loss_err, seeds)
 
 
 def compare(differences, noise=NOISE):
@@ -37,6 +38,31 @@ def test_the_papers_first_transition():
     assert (found.width, found.width_err) == (214, 6)
     assert (found.width_low, found.width_high) == (208, 220)
     assert (found.depth, found.deeper_depth, found.method) == (6, 12, "paper rule")
+
+
+def test_the_bracket_spans_the_sizes_that_are_neither():
+    """Between the last size that can't be told apart and the first significantly worse one lie any number of others."""
+    found = compare([2, 0, 0.5, -1.4, -1.6, -4, -5])
+    assert (found.width_low, found.width_high) == (208, 236)
+    assert (
+        compare([5, 4, 3, 0.9, -3, -4, -5]).width_low == 220
+    )  # the deeper one is worse there: not told apart
+
+
+@pytest.mark.parametrize(("depth", "seed"), [(6, 19), (12, 21), (18, 90), (24, 153), (30, 5)])
+def test_published_brackets_come_back_over_the_published_grid(depth, seed):
+    """Simulated losses of table 2's shapes with the published seed noise can give each bracket of table 4a.
+
+    Four of the five enclose trained widths, so a rule of two neighbours can't (Levine et al. 2020, tables 2, 3, 4a).
+    """
+    grid, table = published("grid"), published("transitions").set_index("depth")
+    widths = {d: sorted(set(rows["width"])) for d, rows in grid.groupby("depth") if d in (*table.index, 36)}
+    true = (0.95 * table["width"]).to_dict()  # significance lags behind the crossing
+    runs = simulate(widths, true, noise=0.001446, seed=seed, seeds=1, gain=0.05)
+    noise = Noise(0.001446, 22.0)
+    curves = loss_curves(runs.rename(columns={"test_loss": "loss"}), noise)
+    found = paper_rule(curves[depth], curves[depth + 6], noise)
+    assert (found.width, found.width_err) == tuple(table.loc[depth, ["width", "width_err"]])
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from shapelaw.models.decoder import INIT_STD, Decoder, attend_linearly, initialise, parameter_groups
-from shapelaw.shapes import Gelu, Shape, make_shape
+from shapelaw.specs.shapes import Gelu, Shape, make_shape
 
 
 @st.composite

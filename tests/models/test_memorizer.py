@@ -10,7 +10,6 @@ from naive_memorizer import NaiveMemorizer
 from pack_without import WITHOUT
 from torch import Tensor
 
-from shapelaw.memorizers import MemorizationRun, Memorizer
 from shapelaw.models.memorizer import (
     Parameters,
     forward,
@@ -21,6 +20,7 @@ from shapelaw.models.memorizer import (
 )
 from shapelaw.models.memorizer_gradients import per_example_gradients, shared_gradients
 from shapelaw.models.pack_gradients import losses
+from shapelaw.specs.memorizers import MemorizationRun, Memorizer
 from shapelaw.training.memorizer_pack import Gradients, MemorizerPack
 
 shapes = st.builds(

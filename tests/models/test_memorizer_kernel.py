@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from shapelaw.memorizers import Memorizer
 from shapelaw.models import memorizer_kernel
 from shapelaw.models.memorizer import (
     Parameters,
@@ -25,6 +24,7 @@ from shapelaw.models.memorizer import (
     positions,
 )
 from shapelaw.models.memorizer_kernel import Picked, is_possible, kernel_gradients
+from shapelaw.specs.memorizers import Memorizer
 from shapelaw.training.packed import can_compile
 
 CPU = torch.device("cpu")

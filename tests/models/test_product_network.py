@@ -8,13 +8,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapelaw.degrees import ProductShape
 from shapelaw.models.product_network import (
     forward,
     initial_parameters,
     mean_degrees,
     parameter_shapes,
 )
+from shapelaw.specs.degrees import ProductShape
 
 networks = st.builds(
     ProductShape,

@@ -8,8 +8,8 @@ import torch
 from public_memorizer import public_memorizer
 
 from shapelaw.errors import UserError
-from shapelaw.memorizers import Memorizer
 from shapelaw.models.memorizer import initial_parameters
+from shapelaw.specs.memorizers import Memorizer
 
 SHAPE = Memorizer(heads=2, context=3, head_dim=4, width=8, value_dim=1, outputs=5, logit_scale="width")
 

@@ -18,9 +18,9 @@ from shapelaw.assumptions.findings import Effort
 from shapelaw.assumptions.texts import bert_tokenizer
 from shapelaw.errors import UserError, exit_code
 from shapelaw.models.decoder import Decoder, initialise
-from shapelaw.records import write_live, write_spec
-from shapelaw.runs import Run
-from shapelaw.shapes import make_shape
+from shapelaw.specs.runs import Run
+from shapelaw.specs.shapes import make_shape
+from shapelaw.storage.records import write_live, write_spec
 from shapelaw.training.checkpoint import delete_checkpoints, save_checkpoint
 
 QUICK = Effort(trials=100, sensitivity_trials=30, curve_trials=5)
@@ -34,6 +34,7 @@ def texts(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_our_decoder_at_random_on_text(texts, tmp_path):
     """The command itself, as a person starts it."""
     done = subprocess.run(

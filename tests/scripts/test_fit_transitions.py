@@ -43,6 +43,7 @@ def test_published_transitions(tmp_path):
     assert "b = 0.05550 ± 0.00132" in done.stdout
 
 
+@pytest.mark.slow
 def test_runs_from_parquet_in_bits_per_byte_and_back_in_as_transitions(tmp_path):
     true = {4: 85.0, 6: 104.0, 8: 128.0, 10: 156.0}
     runs = simulate(grid_of((4, 6, 8, 10, 12), 6e4, 6e6, 12), true, noise=0.0008)
@@ -62,6 +63,7 @@ def test_runs_from_parquet_in_bits_per_byte_and_back_in_as_transitions(tmp_path)
     assert (tmp_path / "again" / "fit.json").read_text() == (tmp_path / "out" / "fit.json").read_text()
 
 
+@pytest.mark.slow
 def test_no_fit_is_no_failure_and_is_said(tmp_path):
     simulate(grid_of((1, 2, 4), 6e4, 6e6, 5), {1: 50.0, 2: 60.0}, seeds=1).to_csv(tmp_path / "runs.csv")
     done = command("--runs", "runs.csv", "--out", "out", cwd=tmp_path)

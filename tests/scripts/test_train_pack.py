@@ -8,9 +8,9 @@ from pathlib import Path
 from disks import fill, small_disk
 from small import PYTHON, SCRIPTS, small_run
 
-from shapelaw import records
 from shapelaw.corpora.token_store import TokenStore
-from shapelaw.runs import Run, run_to_dict
+from shapelaw.specs.runs import Run, run_to_dict
+from shapelaw.storage import records
 
 Stores = tuple[TokenStore, TokenStore]
 FIRST, SECOND = (small_run(seed, steps=10, log_every=5, evaluate_every=10, warmup_steps=0) for seed in (0, 1))

@@ -9,8 +9,9 @@ import pytest
 import yaml
 from small import PYTHON, SCRIPTS
 
-from shapelaw.memorizers import MemorizationRun
-from shapelaw.runs import Run, spec_from_dict
+from shapelaw.specs.kinds import spec_from_dict
+from shapelaw.specs.memorizers import MemorizationRun
+from shapelaw.specs.runs import Run
 
 Kind = TypeVar("Kind", Run, MemorizationRun)
 GRID = {

@@ -24,7 +24,7 @@ SLURM = [
 ]
 ARRAYS = ["--slurm-array-jobs", "train_pack"]
 MEMORY = [f"{rule}:mem_mb=1000" for rule in ("train_small", "train_pack")]
-TABLES = ("transitions", "fit", "projection", "comparison", "seed_noise", "best_depth")
+TABLES = ("transitions", "fit", "projection", "forms", "comparison", "size_axes", "seed_noise", "best_depth")
 STORM = {  # two runs of about a minute
     "training": {**CONFIG["training"], "steps": 12000, "warmup_steps": 100, "log_every": 500},
     "depth_width": {**CONFIG["depth_width"], "widths": {2: [8, 12]}, "repeated": {}},

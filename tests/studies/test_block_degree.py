@@ -82,6 +82,7 @@ def test_every_degree_gets_its_best_rate_and_the_truth_is_found(tmp_path: Path) 
         assert (tmp_path / "out" / f"{figure}.svg").stat().st_size > 1000
 
 
+@pytest.mark.slow
 def test_no_loss_that_is_reported_chose_its_own_rate() -> None:
     """With pure noise the best of three rates would look better than it is; a rate chosen on other seeds does not."""
     random = np.random.default_rng(1)

@@ -8,14 +8,14 @@ import pytest
 from loss_surfaces import grid_of, simulate
 
 from shapelaw.fits.crossing import BOOTSTRAP
-from shapelaw.fits.curves import loss_curves
+from shapelaw.fits.curves import SizeAxis, loss_curves
 from shapelaw.fits.inputs import check_runs, check_transitions
 from shapelaw.fits.line import FitStatus
 from shapelaw.fits.noise import Noise, noise_from_stds
 from shapelaw.fits.transitions import PAPER_RULE
 from shapelaw.studies import depth_width_tables as tables
 from shapelaw.studies.depth_width import Options, analyse_runs, analyse_transitions, summary, write
-from shapelaw.studies.depth_width_analysis import published, published_fit
+from shapelaw.studies.depth_width_analysis import WITHOUT_LIMITS, published, published_fit
 from shapelaw.studies.depth_width_figures import (
     best_depth_figure,
     extrapolation_figure,
@@ -49,6 +49,10 @@ def words(figure):
     return [text.replace("\n", " ") for text in texts + titles]
 
 
+def legend_of(figure):
+    return [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+
+
 def lines(figure):
     return [line for line in figure.axes[0].get_lines() if len(line.get_xdata()) > 50]
 
@@ -66,7 +70,8 @@ def test_the_law_is_recovered_from_runs(analysis):
 def test_transitions_have_the_promised_columns_and_pairs(analysis):
     table = analysis.transitions
     assert list(table.columns) == [
-        *("depth", "deeper_depth", "width", "width_err", "width_low", "width_high", "method", "status")
+        *("depth", "deeper_depth", "width", "width_err", "width_low", "width_high", "method", "status"),
+        *("bound", "bound_err", "side", "reportable_low", "reportable_high", "noise_scale", "caution"),
     ]
     assert table["method"].value_counts().to_dict() == {BOOTSTRAP: 4, PAPER_RULE: 4}
     for method in (BOOTSTRAP, PAPER_RULE):
@@ -161,6 +166,70 @@ def test_the_main_method_is_a_choice():
     assert both.fit is both.fits[PAPER_RULE]
     again = analyse_transitions(check_transitions(both.transitions, "t"), PAPER_RULE)
     assert again.fits[PAPER_RULE].to_dict() == both.fit.to_dict()
+
+
+def test_a_size_axis_is_a_choice_and_the_others_stand_beside_it():
+    """Embeddings move equal total parameters to narrower shallow networks than equal blocks."""
+    runs = simulate(grid_of((4, 8), 6e4, 6e6, 12), {4: 85.0}, noise=0.0008)
+    blocks = 12.0 * runs["depth"] * runs["width"] ** 2
+    runs = runs.assign(params=blocks, total_params=blocks + 300 * runs["width"], step_flops=6 * blocks)
+    checked = check_runs(runs, "made", size=SizeAxis.TOTAL)
+    total = analyse_runs(checked, Options(draws=300, size=SizeAxis.TOTAL))
+    block = analyse_runs(checked, Options(draws=300))
+    table = total.runs.size_axes.set_index("size_axis")
+    assert list(table.index) == ["block", "total", "flops"]
+    pd.testing.assert_frame_equal(table, block.runs.size_axes.set_index("size_axis"))
+    assert table.loc["total", "width"] == total.transitions.set_index("method").loc[BOOTSTRAP, "width"]
+    assert table.loc["total", "width"] < table.loc["block", "width"] - table.loc["block", "width_err"]
+    assert table.loc["flops", "width"] == pytest.approx(table.loc["block", "width"], rel=1e-6)
+    assert "at equal all parameters (width" in summary(total)
+    assert "at equal parameters of the blocks (width" in summary(block)
+    losses = loss_figure(total.runs.adjacent, "test loss", total.runs.size)
+    assert losses.axes[1].get_xlabel() == "all parameters"
+    assert best_depth_figure(total.runs).axes[1].get_xlabel().startswith("all parameters")
+
+
+def test_limits_enter_the_line_and_stand_beside_it(tmp_path):
+    """The last pair's crossing lies above the grid: its limit pulls the line, and the line without it is kept."""
+    widths = grid_of(DEPTHS, 6e4, 6e6, 12) | {12: grid_of((12,), 6e4, 2.3e6, 10)[12]}
+    study = analyse_runs(check_runs(simulate(widths, TRUE_WIDTHS, noise=0.0008), "made"), Options(draws=300))
+    last = study.transitions.set_index(["method", "depth"]).loc[(BOOTSTRAP, 10)]
+    assert last["status"] != "crossing"
+    assert last["side"] == "above"
+    assert last["bound"] - 2 * last["bound_err"] < TRUE_WIDTHS[10]
+    assert set(study.fits) == {BOOTSTRAP, BOOTSTRAP + WITHOUT_LIMITS, PAPER_RULE}
+    assert study.fit.b_err < study.fits[BOOTSTRAP + WITHOUT_LIMITS].b_err
+    assert "1 limit used" in summary(study)
+    assert any("above" in text for text in legend_of(transition_width_figure(study)))
+    write(study, tmp_path)
+    again = analyse_transitions(check_transitions(pd.read_csv(tmp_path / "transitions.csv"), "t"))
+    assert (again.fit.a, again.fit.b, again.fit.b_err) == pytest.approx(
+        (study.fit.a, study.fit.b, study.fit.b_err), rel=1e-9
+    )
+
+
+def test_what_could_have_been_found_stands_beside_the_published_line():
+    study = analyse_runs(runs_of(), Options(draws=300))
+    rows = study.transitions[study.transitions["method"] == BOOTSTRAP]
+    assert (rows["reportable_low"] < rows["reportable_high"]).all()
+    compared = tables.comparison_table(study).set_index("quantity")
+    at_4 = compared.loc["transition width at depth 4 (published: by the line)"]
+    assert at_4["published"] == pytest.approx(np.exp(5.039 + 4 * 0.0555))
+    assert at_4["reportable_low"] == rows["reportable_low"].iloc[0]
+    assert compared.loc["transition width at depth 6", "reportable_high"] == rows["reportable_high"].iloc[1]
+    assert "any crossing that these sizes could report lies between" in summary(study)
+
+
+def test_best_depth_ranks_only_what_is_there():
+    """Scattered shapes: no certainty across a gap of a decade, nor where a depth has fewer than four sizes."""
+    runs = simulate(
+        {4: [40, 50, 60, 70, 300, 320], 8: [30, 36, 42, 50, 220, 240], 16: [60, 200]}, {4: 90.0, 8: 130.0}
+    )
+    curves = loss_curves(check_runs(runs, "made"), Noise(1e-5, np.inf))
+    ranking = tables.rank_depths(curves, Noise(1e-5, np.inf))
+    assert not ((ranking.params > 5e5) & (ranking.params < 3e6)).any()
+    assert not np.isfinite(ranking.excess[ranking.depths.index(16)]).any()
+    assert not ranking.certain.any()
 
 
 def test_one_depth_alone_is_no_comparison(tmp_path):

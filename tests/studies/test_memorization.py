@@ -6,6 +6,7 @@ import subprocess
 import numpy as np
 import pandas as pd
 import pytest
+from commands import run_here
 from memorizing_networks import CHANCE, simulate
 from small import PYTHON, REPOSITORY, SCRIPTS
 
@@ -236,18 +237,16 @@ def test_everything_is_written(heads, head_dims, tmp_path):
     assert written["slope"].tolist() == [one.linear.line.b for one in heads.curves]
 
 
-def command(*arguments, cwd):
-    script = str(SCRIPTS / "fit_memorization.py")
-    return subprocess.run(
-        [PYTHON, script, *map(str, arguments)], cwd=cwd, capture_output=True, text=True, check=False
-    )
+SCRIPT = SCRIPTS / "fit_memorization.py"
 
 
 def test_the_command_reads_the_least_table(tmp_path):
+    """In a process of its own."""
     least = ["heads", "context", "head_dim", "examples", "seed", "accuracy"]
     runs = simulate(HEAD_COUNTS, examples=(20000,))[least]
     runs.sample(frac=1, random_state=0).to_parquet(tmp_path / "runs.parquet")
-    done = command("--study", HEADS, "--runs", "runs.parquet", "--out", "out", cwd=tmp_path)
+    command = [PYTHON, SCRIPT, "--study", HEADS, "--runs", "runs.parquet", "--out", "out"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert "R² of the linear part" in done.stdout
     assert json.loads((tmp_path / "out" / "fit.json").read_text())["study"] == HEADS
@@ -271,7 +270,7 @@ def test_unusable_input_is_one_sentence_and_exit_code_2(tmp_path, arguments, sai
     good = simulate((4, 8, 12))
     good.to_csv(tmp_path / "good.csv", index=False)
     good.drop(columns="seed").to_csv(tmp_path / "bad.csv", index=False)
-    done = command("--out", "out", *arguments, cwd=tmp_path)
+    done = run_here(SCRIPT, "--out", "out", *arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert said in done.stderr
     assert len(done.stderr.splitlines()) == 1

@@ -9,8 +9,8 @@ import pytest
 from small import PYTHON, SCRIPTS
 
 from shapelaw.errors import UserError
-from shapelaw.rank_grids import Asked, AttentionSizes, DegreeSizes, asked_of, digest, rank_problems
-from shapelaw.sections import RankGrids
+from shapelaw.settings.grids import RankGrids
+from shapelaw.settings.rank_grids import Asked, AttentionSizes, DegreeSizes, asked_of, digest, rank_problems
 from shapelaw.studies.degree_tables import degree_table, fractional_table, ranking_table
 from shapelaw.studies.rank_figures import degree_figure, depth_figure, residual_figure
 from shapelaw.studies.rank_measurements import Measured, measure_all, network_of, read_measurements

@@ -14,7 +14,7 @@ from places import SCRIPTS, Done, Place, Script, serve
 from postgres import Cluster, cluster
 
 from shapelaw.tracking.redaction import SECRETS, URI_VARIABLE
-from shapelaw.tracking.store import default_uri, open_store
+from shapelaw.tracking.store import default_uri
 
 
 @pytest.fixture(autouse=True)
@@ -22,14 +22,6 @@ def no_tracker_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever runs the tests may have a tracking server of their own."""
     for name in (URI_VARIABLE, *SECRETS, "MLFLOW_TRACKING_USERNAME"):
         monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture(scope="session")
-def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An empty SQLite store, to copy: creating one takes a second and a half."""
-    folder = tmp_path_factory.mktemp("empty")
-    open_store(default_uri(folder), folder)
-    return folder / "mlflow.db"
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from shapelaw import records
-from shapelaw.runs import Run, Training
-from shapelaw.shapes import make_shape
+from shapelaw.specs.runs import Run, Training
+from shapelaw.specs.shapes import make_shape
+from shapelaw.storage import records
 
 STARTED = datetime(2026, 3, 1, 12, tzinfo=UTC)
 STEPS = 60

@@ -8,7 +8,7 @@ from typing import Any
 
 from mlflow.entities import Run, ViewType
 
-from shapelaw.records import read_record
+from shapelaw.storage.records import read_record
 from shapelaw.tracking.store import Store
 
 CURVES = ("train_loss", "test_loss", "learning_rate", "gradient_norm")

@@ -18,7 +18,7 @@ from mlflow.tracking import MlflowClient
 from places import SCRIPTS, Place, free_port, wait_for
 from stored import active_runs
 
-from shapelaw.runs import Run
+from shapelaw.specs.runs import Run
 
 PASSWORD = "hush%21-hush"
 
@@ -61,9 +61,10 @@ def told(process: subprocess.Popen[str]) -> str:
     return next(line for line in process.stderr if line.startswith("Open "))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["config", "environment"])
 def test_the_store_of_the_config_is_served(tmp_path: Path, how: str) -> None:
-    """And the environment's where the config names none; results/mlflow.db is not made beside it."""
+    """On the loopback alone; and the environment's where the config names none; no results/mlflow.db beside it."""
     results, run, port = tmp_path / "results", make_run("depth_width"), free_port()
     write_finished(results, run)
     uri = f"sqlite:///{tmp_path}/elsewhere.db"
@@ -73,6 +74,8 @@ def test_the_store_of_the_config_is_served(tmp_path: Path, how: str) -> None:
         assert told(process).startswith(f"Open http://127.0.0.1:{port}/#/experiments")
         wait_for(lambda: shown(f"http://127.0.0.1:{port}", run))
         family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+        opened = [c for each in family for c in each.net_connections() if c.status == psutil.CONN_LISTEN]
+        assert {c.laddr.ip for c in opened} == {"127.0.0.1"}
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=300)
         assert process.returncode == 0
@@ -81,6 +84,7 @@ def test_the_store_of_the_config_is_served(tmp_path: Path, how: str) -> None:
     assert (tmp_path / "elsewhere.db").exists()
 
 
+@pytest.mark.slow
 def test_of_a_tracking_server_the_address_is_said(tmp_path: Path, server: str) -> None:
     """Without its password, and no second server is started; the records are followed into it."""
     results, run = tmp_path / "results", make_run("browsed")

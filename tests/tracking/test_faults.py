@@ -41,7 +41,7 @@ from stored import content
 
 from shapelaw.corpora.token_store import TokenStore
 from shapelaw.errors import UserError
-from shapelaw.runs import run_to_dict
+from shapelaw.specs.runs import run_to_dict
 from shapelaw.tracking.store import default_uri, open_store
 from shapelaw.tracking.table import read_runs, write_runs
 from shapelaw.tracking.waiting import LOCK_NAME, TrackerDown, one_writer
@@ -295,6 +295,7 @@ def trouble(
 KINDS = ["stopped", "killed", "slow", "answers 500", "locked", "full disk"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS if FULL_LENGTH else KINDS[:1])
 def test_training_never_notices_and_its_run_arrives_later(
     kind: str,

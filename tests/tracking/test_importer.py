@@ -17,7 +17,7 @@ from made_records import STARTED, finish, make_rows, make_run, other_spec, write
 from places import Place
 from stored import active_runs, curves, dump, logged_inputs, recorded_curves
 
-from shapelaw.runs import run_to_dict
+from shapelaw.specs.runs import run_to_dict
 from shapelaw.tracking import importer
 from shapelaw.tracking.disk import Liveness, find_records
 from shapelaw.tracking.store import search_runs

@@ -6,9 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
+import pytest
 from small import PYTHON, SCRIPTS
 
-from shapelaw.memorizers import MemorizationRun, Memorizer
+from shapelaw.specs.memorizers import MemorizationRun, Memorizer
 from shapelaw.training.pack_runs import train_packs
 from shapelaw.training.trainer import Execution
 
@@ -28,6 +29,7 @@ RUN = MemorizationRun(
 )
 
 
+@pytest.mark.slow
 def test_memorizers_go_from_training_through_mlflow_to_the_fit(tmp_path: Path) -> None:
     results = tmp_path / "results"
     runs = []

@@ -66,6 +66,7 @@ def test_a_postgresql_that_crashes_and_recovers(
     assert place.import_all().written == []
 
 
+@pytest.mark.slow
 def test_the_same_runs_at_the_same_moment(
     machines: list[Place], study_names: Iterator[str], tmp_path: Path, empty_store: Path
 ) -> None:
@@ -93,6 +94,7 @@ def test_the_same_runs_at_the_same_moment(
     assert not [sentence for sentence in sentences if "Waiting" in sentence]
 
 
+@pytest.mark.slow
 def test_many_runs_by_two_commands(machines: list[Place], tmp_path: Path) -> None:
     place, number = machines[0], 1000 if FULL_LENGTH else 40
     with_runs(place, number)
@@ -116,6 +118,7 @@ def test_many_runs_by_two_commands(machines: list[Place], tmp_path: Path) -> Non
     assert place.import_all().unchanged == number
 
 
+@pytest.mark.slow
 def test_one_is_killed_and_the_other_completes(
     machines: list[Place], tmp_path: Path, empty_store: Path
 ) -> None:
@@ -198,6 +201,7 @@ def test_two_that_disagree_leave_each_others_runs_alone(machines: list[Place], t
     )  # who comes second writes nothing; at once, both write and both tell
 
 
+@pytest.mark.slow
 def test_two_create_the_tables_at_once(postgres: Cluster, tmp_path: Path) -> None:
     """MLflow's own lock is a file in the temporary folder, so two machines are two such folders."""
     uri = postgres.new_database()

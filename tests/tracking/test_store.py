@@ -142,6 +142,7 @@ def test_an_importer_waits_for_a_locked_database(place: Place) -> None:
     assert set(active_runs(place.store(), place.study)) == {make_run(place.study).key}
 
 
+@pytest.mark.slow
 def test_two_importers_of_a_new_store_wait_for_each_other(tmp_path: Path) -> None:
     studies = ("depth_width", "vocabulary")
     for study in studies:
@@ -170,6 +171,7 @@ def test_two_importers_of_a_new_store_wait_for_each_other(tmp_path: Path) -> Non
     ]
 
 
+@pytest.mark.slow
 def test_a_creation_that_was_killed_leaves_no_store_and_the_next_one_is_whole(tmp_path: Path) -> None:
     command = [sys.executable, str(SCRIPTS / "follow_runs.py"), "--once", "--notice", "600"]
     command += ["--results", str(tmp_path)]

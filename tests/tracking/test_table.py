@@ -12,7 +12,7 @@ from made_records import make_rows, make_run, write_finished, write_live
 from places import Place, Script
 
 from shapelaw.errors import UserError
-from shapelaw.records import read_keys
+from shapelaw.storage.records import read_keys
 from shapelaw.tracking.table import SCHEMA, read_runs
 
 

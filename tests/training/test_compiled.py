@@ -19,7 +19,7 @@ from shapelaw.models.cross_entropy import (
     loss_and_gradient_unscattered,
 )
 from shapelaw.models.decoder import Decoder, initialise, takes_products
-from shapelaw.shapes import make_shape
+from shapelaw.specs.shapes import make_shape
 from shapelaw.training.batches import Batches
 from shapelaw.training.compiled import CompiledDecoder, CompiledPart
 from shapelaw.training.distributed import Ranks
@@ -48,6 +48,7 @@ def results(forward: torch.nn.Module, model: Decoder, ids: torch.Tensor) -> list
     return [*losses, *(p.grad.clone() for p in model.parameters() if p.grad is not None)]
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.usefixtures("compiling")
 @pytest.mark.parametrize("part", ["model", "blocks"])
@@ -89,6 +90,7 @@ def test_the_loss_without_scattered_writes_is_the_same_with_columns_of_no_word_t
 
 @needs_compiler
 @pytest.mark.usefixtures("compiling")
+@pytest.mark.slow
 def test_the_compiled_loss_equals_pytorchs_in_bfloat16_too() -> None:
     generator = torch.Generator().manual_seed(0)
     x, w = torch.randn(96, 8, generator=generator), torch.randn(50, 8, generator=generator)

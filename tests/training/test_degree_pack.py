@@ -3,8 +3,8 @@
 import numpy as np
 import torch
 
-from shapelaw.degrees import DegreeRun, ProductShape
-from shapelaw.packs import in_packs
+from shapelaw.scheduling.packs import in_packs
+from shapelaw.specs.degrees import DegreeRun, ProductShape
 from shapelaw.training.degree_pack import DegreePack
 
 NETWORK = ProductShape((3, 3), 8, 4, 1)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from shapelaw.shapes import make_shape
+from shapelaw.specs.shapes import make_shape
 from shapelaw.training.hardware import micro_batch_size, start_afresh
 
 

@@ -16,11 +16,11 @@ import pytest
 import torch
 from small import small_run
 
-from shapelaw import records
 from shapelaw.corpora.token_store import TokenStore
 from shapelaw.errors import UserError
-from shapelaw.runs import Run
-from shapelaw.shapes import make_shape
+from shapelaw.specs.runs import Run
+from shapelaw.specs.shapes import make_shape
+from shapelaw.storage import records
 from shapelaw.training import loop
 from shapelaw.training.checkpoint import checkpoint_paths, only_process
 from shapelaw.training.hardware import peak_memory_bytes
@@ -190,21 +190,20 @@ def _train_after_a_large_tensor(stores: Stores, folder: Path) -> tuple[int, Mapp
     return before, train(small_run(), stores, folder).summary
 
 
-def test_a_process_compiles_the_runs_of_every_shape(
-    stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.slow
+def test_a_process_compiles_the_runs_of_every_shape(stores: Stores, tmp_path: Path) -> None:
     """torch.compile gives up on a function after some shapes (eight; here one) and goes on without a word."""
     if not can_compile(torch.device("cpu")):
         pytest.skip("torch.compile needs a C++ compiler")
     from torch._dynamo import config
     from torch._dynamo.utils import counters
 
-    monkeypatch.setattr(config, "recompile_limit", 1)
-    for width in (8, 12):
-        counters.clear()
-        run = replace(small_run(steps=1), shape=make_shape(1, width, 1, 257, 32))
-        train(run, stores, tmp_path / str(width), replace(CPU, compile=True))
-        assert counters["stats"]["unique_graphs"] > 0, f"width {width} was not compiled"
+    with config.patch(recompile_limit=1):  # pytest's monkeypatch would leave PyTorch's settings without it
+        for width in (8, 12):
+            counters.clear()
+            run = replace(small_run(steps=1), shape=make_shape(1, width, 1, 257, 32))
+            train(run, stores, tmp_path / str(width), replace(CPU, compile=True))
+            assert counters["stats"]["unique_graphs"] > 0, f"width {width} was not compiled"
 
 
 def test_a_full_disk_stops_the_run_with_a_sentence_and_keeps_the_checkpoint_before(

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from small import PYTHON, SCRIPTS, small_run
 
-from shapelaw import records
 from shapelaw.corpora.token_store import TokenStore
-from shapelaw.runs import Run, run_to_dict
+from shapelaw.specs.runs import Run, run_to_dict
+from shapelaw.storage import records
 from shapelaw.training import checkpoint
 
 Stores = tuple[TokenStore, TokenStore]
@@ -76,6 +76,7 @@ def test_a_process_that_waits_for_another_one_can_be_stopped(stores: Stores, tmp
 
 
 @pytest.mark.parametrize("launcher", LAUNCHERS)
+@pytest.mark.slow
 def test_all_processes_of_a_run_wait_for_another_one(launcher: str, stores: Stores, tmp_path: Path) -> None:
     line = [*LAUNCHERS[launcher], *command(small_run(), stores, tmp_path, "--wait-minutes", "10")]
     with checkpoint.only_process(tmp_path / "checkpoints", 0, print, lambda: False):
@@ -91,28 +92,29 @@ def test_all_processes_of_a_run_wait_for_another_one(launcher: str, stores: Stor
     assert records.read_record(tmp_path / "record").status == "FINISHED"
 
 
-def test_killed_five_times_at_random_moments_it_ends_with_the_undisturbed_history(
-    stores: Stores, tmp_path: Path
+@pytest.mark.parametrize(("kills", "steps"), [(1, 500), pytest.param(5, 1500, marks=pytest.mark.slow)])
+def test_killed_at_random_moments_it_ends_with_the_undisturbed_history(
+    stores: Stores, tmp_path: Path, kills: int, steps: int
 ) -> None:
-    run = small_run(steps=2500, log_every=20, evaluate_every=500, dropout=0.1)
+    run = small_run(steps=steps, log_every=20, evaluate_every=500, dropout=0.1)
     subprocess.run([PYTHON, *command(run, stores, tmp_path / "undisturbed")], check=True)
     moments = random.Random(0)
     frequent = command(run, stores, tmp_path / "killed", "--checkpoint-minutes", "0.001")
-    folder, steps = tmp_path / "killed", [0]
-    for _ in range(5):
+    folder, reached = tmp_path / "killed", [0]
+    for _ in range(kills):
         process = start(frequent)
-        # this attempt went on from the one before; by steps, so that no machine is too fast to be disturbed five times
-        wait_for_step(process, folder, after=steps[-1] + moments.randrange(200))
+        # this attempt went on from the one before; by steps, so that no machine is too fast to be disturbed so often
+        wait_for_step(process, folder, after=reached[-1] + moments.randrange(200))
         time.sleep(0.06 * moments.random())  # anywhere between two checkpoints
         process.kill()
         assert process.wait() == -signal.SIGKILL
-        steps.append(newest_step(folder))
+        reached.append(newest_step(folder))
     subprocess.run([PYTHON, *command(run, stores, folder)], check=True)
     histories = [
         (tmp_path / name / "record" / "history.parquet").read_bytes() for name in ("undisturbed", "killed")
     ]
     assert histories[0] == histories[1]
-    assert records.read_record(tmp_path / "killed" / "record").summary["attempts"] == 6
+    assert records.read_record(tmp_path / "killed" / "record").summary["attempts"] == 1 + kills
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
@@ -132,6 +134,7 @@ def test_told_to_stop_it_writes_a_checkpoint_and_leaves_with_a_code(
 
 
 @pytest.mark.parametrize("launcher", LAUNCHERS)
+@pytest.mark.slow
 def test_two_processes_give_the_loss_curve_of_one(stores: Stores, tmp_path: Path, launcher: str) -> None:
     run = small_run(steps=40)
     subprocess.run([PYTHON, *command(run, stores, tmp_path / "one")], check=True)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from small import PYTHON, SCRIPTS
 
-from shapelaw.memorizers import MemorizationRun, Memorizer
+from shapelaw.specs.memorizers import MemorizationRun, Memorizer
 from shapelaw.training.examples import draw_examples
 from shapelaw.training.relu import flat_examples, train_relu, units_of
 
@@ -58,6 +58,7 @@ def test_numbers_are_learned_by_squared_error():
     assert found.steps == run.steps
 
 
+@pytest.mark.slow
 def test_the_command_puts_both_networks_into_one_row(tmp_path):
     def command(name, *arguments):
         return subprocess.run(

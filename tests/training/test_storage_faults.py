@@ -23,11 +23,11 @@ from hypothesis import strategies as st
 from small import PYTHON, SCRIPTS, small_run
 from test_processes import command, newest_step, start, wait_for_step
 
-from shapelaw import records
 from shapelaw.corpora.token_store import TokenStore
 from shapelaw.errors import UserError
-from shapelaw.files import WriteFailed, replacing
-from shapelaw.runs import Run
+from shapelaw.specs.runs import Run
+from shapelaw.storage import records
+from shapelaw.storage.files import WriteFailed, replacing
 from shapelaw.training import checkpoint, loop
 from shapelaw.training.checkpoint import checkpoint_paths
 from shapelaw.training.trainer import Execution, NotWritten, Trainer
@@ -519,7 +519,8 @@ def test_what_a_killed_process_left_half_written_is_deleted(
     stores: Stores, tmp_path: Path, undisturbed: bytes
 ) -> None:
     killed = (
-        "import os, pathlib, signal, sys; sys.path.insert(0, sys.argv[1]); from shapelaw.files import replacing\n"
+        "import os, pathlib, signal, sys; sys.path.insert(0, sys.argv[1])\n"
+        "from shapelaw.storage.files import replacing\n"
         "with replacing(pathlib.Path(sys.argv[2])) as temporary:\n"
         "    temporary.write_bytes(b'half'); os.kill(os.getpid(), signal.SIGKILL)"
     )
@@ -538,7 +539,7 @@ def test_what_a_killed_process_left_half_written_is_deleted(
 
 def test_a_living_process_keeps_its_half_written_file(tmp_path: Path) -> None:
     other = (
-        "import pathlib, sys; sys.path.insert(0, sys.argv[1]); from shapelaw.files import replacing\n"
+        "import pathlib, sys; sys.path.insert(0, sys.argv[1]); from shapelaw.storage.files import replacing\n"
         "with replacing(pathlib.Path(sys.argv[2])) as temporary: temporary.write_bytes(b'theirs')"
     )
     with replacing(tmp_path / "file") as temporary:
@@ -549,6 +550,7 @@ def test_a_living_process_keeps_its_half_written_file(tmp_path: Path) -> None:
     assert (tmp_path / "file").read_bytes() == b"mine"
 
 
+@pytest.mark.slow
 def test_of_two_processes_on_one_run_the_second_says_so_or_waits(stores: Stores, tmp_path: Path) -> None:
     run = small_run(steps=1000, log_every=50, evaluate_every=500, dropout=0.1)
     train(stores, tmp_path / "undisturbed" / "record", tmp_path / "undisturbed" / "checkpoints", run=run)

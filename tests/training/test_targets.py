@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.polynomial.hermite_e import hermegauss
 
-from shapelaw.degrees import DegreeRun, ProductShape
+from shapelaw.specs.degrees import DegreeRun, ProductShape
 from shapelaw.training.targets import (
     draw_batch,
     draw_separable,

@@ -14,8 +14,8 @@ import pytest
 import torch
 from small import PYTHON, SCRIPTS
 
-from shapelaw import records
-from shapelaw.memorizers import MemorizationRun, Memorizer
+from shapelaw.specs.memorizers import MemorizationRun, Memorizer
+from shapelaw.storage import records
 from shapelaw.training import checkpoint
 from shapelaw.training.loop import Stopped
 from shapelaw.training.memorizer_pack import MemorizerPack
@@ -192,6 +192,7 @@ def test_members_that_can_not_be_read_are_told(
     assert f"{path} can't be read" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_grid_that_grows_after_a_real_kill(tmp_path: Path) -> None:
     """The command itself, killed: with one more seed the packs are others, of the same size."""
     common = ["--heads", "3", "--examples", "60,90", "--context", "6", "--head-dim", "4", "--width", "16"]
@@ -229,6 +230,7 @@ def test_a_grid_that_grows_after_a_real_kill(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not can_compile(torch.device("cpu")), reason="torch.compile needs a C++ compiler")
+@pytest.mark.slow
 def test_a_kill_while_it_compiles_is_no_hindrance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The library that the compiler was writing is cut short; the next attempt must not find it."""
 

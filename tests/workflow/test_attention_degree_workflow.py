@@ -1,11 +1,14 @@
 """The study of attention's degree in the real Snakemake: the language runs' own rules, one more option of the shape."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 from project import CONFIG, Project
+
+pytestmark = pytest.mark.slow
 
 STUDY = "attention_degree"
 GRID: dict[str, Any] = {
@@ -19,11 +22,11 @@ GRID: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+def project(tmp_path_factory: pytest.TempPathFactory, with_corpus: Path) -> Project:
     """After a whole run."""
     training = {**CONFIG["training"], "steps": 10, "evaluate_every": 10, "warmup_steps": 1}
     sections = {"studies": [STUDY], STUDY: GRID, "training": training}
-    project = Project(tmp_path_factory.mktemp("attention"), **sections)
+    project = Project(tmp_path_factory.mktemp("attention"), with_corpus, **sections)
     project.snakemake("--quiet", "rules")
     return project
 

@@ -3,11 +3,13 @@
 import json
 from pathlib import Path
 
+import pytest
 from project import Project
 
-from shapelaw.cost import CostModel, model_to_dict
+from shapelaw.scheduling.cost import CostModel, model_to_dict
 
 
+@pytest.mark.slow
 def test_plan_tells_the_hours_of_the_model_and_what_is_wrong_with_its_file(tmp_path: Path) -> None:
     project = Project(tmp_path)
     project.configure(execution={"cost_model": "cost.json"})

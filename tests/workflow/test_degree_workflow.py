@@ -1,11 +1,14 @@
 """The degree study in the real Snakemake and the real MLflow store, from specs to tables."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 from project import Project
+
+pytestmark = pytest.mark.slow
 
 STUDY = "block_degree"
 GRID: dict[str, Any] = {
@@ -26,10 +29,10 @@ DIGITS = {**GRID, "target": "digits", "degrees": [3], "mixtures": [], "learning_
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+def project(tmp_path_factory: pytest.TempPathFactory, with_store: Path) -> Project:
     """After a whole run."""
     sections = {"studies": [STUDY], STUDY: [GRID, DIGITS], "execution": {"packs_per_job": 1}}
-    project = Project(tmp_path_factory.mktemp("degree"), **sections)
+    project = Project(tmp_path_factory.mktemp("degree"), with_store, **sections)
     project.snakemake("--quiet", "rules")
     return project
 

@@ -8,6 +8,8 @@ import pytest
 from project import Project
 from small import REPOSITORY
 
+pytestmark = pytest.mark.slow
+
 SECTIONS: dict[str, Any] = {
     "studies": ["memorization_heads"],
     "extras": ["assumptions", "relu", "laptop_runs"],

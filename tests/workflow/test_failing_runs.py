@@ -5,9 +5,14 @@ from pathlib import Path
 import pytest
 from project import CONFIG, Project
 
+pytestmark = pytest.mark.slow
 
-def test_a_run_that_diverges_is_named_and_costs_no_other(tmp_path: Path) -> None:
-    project, two = Project(tmp_path), {**CONFIG["depth_width"], "widths": {1: [4], 2: [4]}, "repeated": {}}
+
+def test_a_run_that_diverges_is_named_and_costs_no_other(tmp_path: Path, with_corpus: Path) -> None:
+    project, two = (
+        Project(tmp_path, with_corpus),
+        {**CONFIG["depth_width"], "widths": {1: [4], 2: [4]}, "repeated": {}},
+    )
     project.configure(
         depth_width=two, training={**CONFIG["training"], "learning_rate": 1e20, "warmup_steps": 0}
     )
@@ -21,9 +26,9 @@ def test_a_run_that_diverges_is_named_and_costs_no_other(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(("runs_per_job", "rule"), [(1, "train"), (2, "train_pack")])
-def test_the_log_has_every_attempt(tmp_path: Path, runs_per_job: int, rule: str) -> None:
+def test_the_log_has_every_attempt(tmp_path: Path, with_corpus: Path, runs_per_job: int, rule: str) -> None:
     """Snakemake deletes a job's log before it tries again; the first failure's reason is wanted most."""
-    project = Project(tmp_path)
+    project = Project(tmp_path, with_corpus)
     project.configure(
         training={**CONFIG["training"], "learning_rate": 1e20, "warmup_steps": 0},
         execution={"runs_per_job": runs_per_job},
@@ -45,8 +50,8 @@ def test_the_log_has_every_attempt(tmp_path: Path, runs_per_job: int, rule: str)
     assert ["It is not tried again" in line for line in said] == [False, *[True] * (attempts - 1)]
 
 
-def test_what_a_job_says_is_seen(tmp_path: Path) -> None:
-    project = Project(tmp_path)
+def test_what_a_job_says_is_seen(tmp_path: Path, with_corpus: Path) -> None:
+    project = Project(tmp_path, with_corpus)
     project.configure(training={**CONFIG["training"], "test_sequences": 10**6})
     done = project.snakemake(
         "results/runs/depth_width/prose-V300-L1-d4-r4-H2-t30-s0/summary.json", "--quiet", "rules", ok=False
@@ -55,9 +60,9 @@ def test_what_a_job_says_is_seen(tmp_path: Path) -> None:
     assert "1,000,000" in done.stderr or "1000000" in done.stderr
 
 
-def test_a_run_that_fails_for_good_costs_no_other_of_its_pack(tmp_path: Path) -> None:
+def test_a_run_that_fails_for_good_costs_no_other_of_its_pack(tmp_path: Path, with_corpus: Path) -> None:
     """At this rate width 512 overflows at step 4; width 12 gets through its 8 steps."""
-    project = Project(tmp_path)
+    project = Project(tmp_path, with_corpus)
     project.configure(
         training={**CONFIG["training"], "steps": 8, "learning_rate": 3e3, "warmup_steps": 0},
         depth_width={**CONFIG["depth_width"], "widths": {1: [512, 12]}, "repeated": {}},

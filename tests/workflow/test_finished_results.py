@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from finished import FinishedProject
 
-from shapelaw.records import read_record
+from shapelaw.storage.records import read_record
 
 TRAINING = {"train_large", "train_medium", "train_pack", "train_packed", "train_small", "take_packed"}
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from mlflow.tracking import MlflowClient
 from project import Project
 
 from shapelaw.tracking.store import default_uri
+
+pytestmark = pytest.mark.slow
 
 STUDIES = ["memorization_heads", "memorization_saturation"]
 SIZES: dict[str, Any] = {"context": [4], "head_dim": [8], "examples": [20, 40], "steps": 60}
@@ -33,9 +36,9 @@ class MemorizingProject(Project):
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> MemorizingProject:
+def project(tmp_path_factory: pytest.TempPathFactory, with_store: Path) -> MemorizingProject:
     """After a whole run."""
-    project = MemorizingProject(tmp_path_factory.mktemp("memorizing"), **SECTIONS)
+    project = MemorizingProject(tmp_path_factory.mktemp("memorizing"), with_store, **SECTIONS)
     project.snakemake("--quiet", "rules")
     return project
 

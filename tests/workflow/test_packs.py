@@ -3,10 +3,13 @@
 import json
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 from project import CONFIG, KEYS, Project
 from small import PYTHON
+
+pytestmark = pytest.mark.slow
 
 CHANGED = "prose-V300-L2-d8-r8-H2-t30-s0"
 SIBLING = "prose-V300-L2-d4-r4-H2-t30-s0"  # of its pack
@@ -30,9 +33,9 @@ class PackedProject(Project):
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> PackedProject:
+def project(tmp_path_factory: pytest.TempPathFactory, with_corpus: Path) -> PackedProject:
     """After a whole run."""
-    project = PackedProject(tmp_path_factory.mktemp("packed"), execution={"runs_per_job": 2})
+    project = PackedProject(tmp_path_factory.mktemp("packed"), with_corpus, execution={"runs_per_job": 2})
     project.run()
     return project
 

@@ -1,6 +1,7 @@
 """The study of separation ranks in the real Snakemake: no corpus, no runs; only new networks are measured."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -10,6 +11,7 @@ from project import Project
 
 from shapelaw.tracking.store import default_uri
 
+pytestmark = pytest.mark.slow
 GRID: dict[str, Any] = {"depth": [1, 2], "width": [1, 2], "tokens": [2, 4]}
 SECTIONS: dict[str, Any] = {
     "studies": ["separation_rank"],
@@ -29,9 +31,9 @@ class RankProject(Project):
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> RankProject:
+def project(tmp_path_factory: pytest.TempPathFactory, with_store: Path) -> RankProject:
     """After a whole run."""
-    project = RankProject(tmp_path_factory.mktemp("ranks"), **SECTIONS)
+    project = RankProject(tmp_path_factory.mktemp("ranks"), with_store, **SECTIONS)
     project.snakemake("--quiet", "rules")
     return project
 

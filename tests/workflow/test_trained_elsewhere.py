@@ -5,16 +5,18 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import pytest
 from project import KEYS, Project
 from small import PYTHON
+
+pytestmark = pytest.mark.slow
 
 STORE = "results/corpora/prose/V300"
 
 
-def test_records_that_are_brought_back_are_not_trained_again(tmp_path: Path) -> None:
+def test_records_that_are_brought_back_are_not_trained_again(tmp_path: Path, with_corpus: Path) -> None:
     """Of one that is missing the whole pack is asked for, and takes the others as they are."""
-    project = Project(tmp_path, execution={"runs_per_job": 4})
-    project.snakemake(f"{STORE}/train.json", f"{STORE}/test.json", "--quiet", "rules")
+    project = Project(tmp_path, with_corpus, execution={"runs_per_job": 4})
 
     def run(*command: str) -> None:
         subprocess.run([PYTHON, *command], cwd=tmp_path, check=True, capture_output=True)

@@ -59,6 +59,7 @@ def test_a_new_text_in_the_folder_makes_a_new_corpus(project: Project) -> None:
     assert project.planned() == []
 
 
+@pytest.mark.slow
 def test_one_changed_width_trains_one_run(project: Project) -> None:
     before = project.trained()
     project.configure(depth_width={**CONFIG["depth_width"], "widths": {1: [4, 8, 12], 2: [4, 10]}})
@@ -72,6 +73,7 @@ def test_one_changed_width_trains_one_run(project: Project) -> None:
     project.configure()
 
 
+@pytest.mark.slow
 def test_a_run_is_trained_afresh_as_the_page_of_the_results_says(project: Project) -> None:
     key = "prose-V300-L2-d8-r8-H2-t30-s0"
     page = (REPOSITORY / "results" / "README.md").read_text()
@@ -94,8 +96,9 @@ def test_other_steps_train_every_run_again(project: Project) -> None:
     project.configure()
 
 
-def test_one_run_is_a_target_of_its_own(tmp_path: Path) -> None:
-    project = Project(tmp_path)
+@pytest.mark.slow
+def test_one_run_is_a_target_of_its_own(tmp_path: Path, with_corpus: Path) -> None:
+    project = Project(tmp_path, with_corpus)
     target = "results/runs/depth_width/prose-V300-L2-d4-r4-H2-t30-s0/summary.json"
     project.snakemake(target, "--quiet", "rules")
     assert set(project.trained()) == {"prose-V300-L2-d4-r4-H2-t30-s0"}
@@ -141,9 +144,10 @@ def test_leads_alone_get_articles_at_the_largest_vocabulary(
     assert re.findall(r"--source (\w+)", said) == read
 
 
-def test_several_devices_a_run_are_started_together(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_several_devices_a_run_are_started_together(tmp_path: Path, with_corpus: Path) -> None:
     """Two processes, on CPUs here: the same command as on two GPUs."""
-    project = Project(tmp_path)
+    project = Project(tmp_path, with_corpus)
     project.configure(execution={"gpus": 2})
     key = "prose-V300-L1-d4-r4-H2-t30-s0"
     project.snakemake(f"results/runs/depth_width/{key}/summary.json", "--quiet", "rules")
@@ -151,9 +155,10 @@ def test_several_devices_a_run_are_started_together(tmp_path: Path) -> None:
     assert summary["processes"] == 2
 
 
-def test_small_runs_can_share_a_job(tmp_path: Path, project: Project) -> None:
+@pytest.mark.slow
+def test_small_runs_can_share_a_job(tmp_path: Path, with_corpus: Path, project: Project) -> None:
     """The same numbers; a run that fails for good costs no other of its pack; nothing is trained twice."""
-    packed = Project(tmp_path)
+    packed = Project(tmp_path, with_corpus)
     packed.configure(execution={"runs_per_job": 4})
     assert packed.planned().count("train_pack") == 2
     packed.snakemake("--quiet", "rules")

@@ -6,9 +6,7 @@ from functools import cache
 
 from snakemake.exceptions import WorkflowError
 
-from shapelaw.config import rank_grids
-from shapelaw.failures import failures
-from shapelaw.jobs import (
+from shapelaw.scheduling.jobs import (
     LEVELS,
     job_resources,
     keys_pattern,
@@ -17,10 +15,11 @@ from shapelaw.jobs import (
     packed_resources,
     packs_of,
 )
-from shapelaw.plan import cost_line, speed_of
-from shapelaw.rank_grids import asked_of
-from shapelaw.runs import run_to_dict
-from shapelaw.sections import PACKED_STUDIES, RANK_STUDY
+from shapelaw.scheduling.plan import cost_line, speed_of
+from shapelaw.settings.rank_grids import asked_of, rank_grids
+from shapelaw.settings.sections import PACKED_STUDIES, RANK_STUDY
+from shapelaw.specs.runs import run_to_dict
+from shapelaw.storage.failures import failures
 
 GPT2_VOCAB_SIZE = 50257
 LANGUAGE_RUNS = {study: runs for study, runs in RUNS.items() if study not in PACKED_STUDIES}

@@ -1,5 +1,6 @@
 # Study 1: the transitions between depths, the line through them, and what it projects.
-TABLES = ["transitions", "fit", "projection", "comparison", "seed_noise", "best_depth"]
+TABLES = ["transitions", "fit", "projection", "forms", "comparison"]
+TABLES += ["size_axes", "seed_noise", "best_depth"]
 FIGURES = {
     "loss_adjacent": "figures 1b and 2 of the depth-width paper, adjacent depths",
     "loss_doubled": "figure 2 of the depth-width paper, one depth against its double",
@@ -46,7 +47,9 @@ rule depth_width:
         "results/logs/depth_width.log",
     conda:
         "../../envs/shapelaw.yaml"
+    params:
+        size=CONFIG.depth_width.size_axis,
     message:
         "transitions and fits of depth_width"
     shell:
-        "python $SCRIPTS/fit_transitions.py --runs {input} --out results/depth_width 2>&1 | tee {log}"
+        "python $SCRIPTS/fit_transitions.py --runs {input} --size {params.size} --out results/depth_width 2>&1 | tee {log}"

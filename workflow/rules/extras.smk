@@ -117,7 +117,9 @@ rule laptop_runs:
     localrule: True
     conda:
         "../../envs/shapelaw.yaml"
+    params:
+        size=CONFIG.depth_width.size_axis,
     message:
         "analysing the committed runs of scale laptop"
     shell:
-        "python $SCRIPTS/fit_transitions.py --runs {input} --out results/laptop_runs 2>&1 | tee {log}"
+        "python $SCRIPTS/fit_transitions.py --runs {input} --size {params.size} --out results/laptop_runs 2>&1 | tee {log}"

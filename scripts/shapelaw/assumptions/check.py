@@ -28,10 +28,10 @@ from shapelaw.corpora.token_store import open_token_store
 from shapelaw.corpora.tokenizer import END_OF_TEXT, train_tokenizer
 from shapelaw.errors import UserError
 from shapelaw.plots import save_figure
-from shapelaw.records import read_record
-from shapelaw.runs import Run
-from shapelaw.sections import AssumptionModel
-from shapelaw.shapes import make_shape
+from shapelaw.settings.sections import AssumptionModel
+from shapelaw.specs.runs import Run
+from shapelaw.specs.shapes import make_shape
+from shapelaw.storage.records import read_record
 from shapelaw.tables import write_table
 from shapelaw.training.checkpoint import checkpoint_paths, read_checkpoint
 

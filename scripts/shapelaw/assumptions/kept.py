@@ -10,7 +10,7 @@ import numpy as np
 
 from shapelaw.assumptions.findings import LayerFindings, Subsets
 from shapelaw.errors import UserError
-from shapelaw.files import replacing
+from shapelaw.storage.files import replacing
 from shapelaw.theory.kruskal import PassRate
 from shapelaw.theory.memorization import NumericalRank
 

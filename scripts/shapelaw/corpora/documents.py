@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from shapelaw.corpora.hash_table import HashTable
 from shapelaw.errors import UserError
-from shapelaw.files import replacing
+from shapelaw.storage.files import replacing
 
 Split = Literal["train", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapelaw.errors import UserError
-from shapelaw.files import replacing
+from shapelaw.storage.files import replacing
 
 SCHEMA_VERSION = 1
 _DTYPES: dict[str, np.dtype[Any]] = {"uint16": np.dtype("<u2"), "uint32": np.dtype("<u4")}

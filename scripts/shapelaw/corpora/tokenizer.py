@@ -22,7 +22,7 @@ from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.trainers import BpeTrainer
 
 from shapelaw.errors import UserError
-from shapelaw.files import replacing
+from shapelaw.storage.files import replacing
 
 END_OF_TEXT = "<|endoftext|>"
 BYTE_VOCAB_SIZE = 257  # 256 bytes and the end-of-text token

@@ -10,10 +10,10 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.optimize import least_squares, nnls  # type: ignore[import-untyped]
 
-from shapelaw.cost import TERMS, CostModel, step_counts
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import numbers_of, refuse, require_columns
-from shapelaw.shapes import make_shape
+from shapelaw.scheduling.cost import TERMS, CostModel, step_counts
+from shapelaw.specs.shapes import make_shape
 
 Array = npt.NDArray[np.float64]
 COLUMNS = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,10 +20,32 @@ from shapelaw.fits.projection import standard_params
 SAME_SIZE = 0.1
 
 
+class SizeAxis(StrEnum):
+    """What networks must have alike to be compared."""
+
+    BLOCK = "block"
+    TOTAL = "total"
+    FLOPS = "flops"
+
+
+SIZE_COLUMNS = {
+    SizeAxis.BLOCK: "params",
+    SizeAxis.TOTAL: "total_params",
+    SizeAxis.FLOPS: "step_flops",
+}
+SIZE_LABELS = {
+    SizeAxis.BLOCK: "parameters of the blocks",
+    SizeAxis.TOTAL: "all parameters",
+    SizeAxis.FLOPS: "FLOPs of a training step",
+}
+
+
 class TransitionStatus(StrEnum):
     """What is known of the size from which the deeper of two networks is better."""
 
     CROSSING = "crossing"
+    SEVERAL = "several sign changes"
+    REVERSED = "reversed: deeper better, then worse"
     DEEPER_BETTER = "none in range, deeper better everywhere"
     SHALLOWER_BETTER = "none in range, shallower better everywhere"
     AT_EDGE = "at the edge"
@@ -31,12 +54,23 @@ class TransitionStatus(StrEnum):
     TOO_FEW_SIZES = "too few sizes"
 
 
+class Side(StrEnum):
+    """Where a transition that is not reported as a crossing lies, seen from its `bound`."""
+
+    ABOVE = "above"
+    BELOW = "below"
+    AT = "at"  # estimated there, but nothing beyond it confirms it
+
+
 @dataclass(frozen=True)
 class Transition:
     """Where `deeper_depth` overtakes `depth`, as a width of the network of `depth`.
 
     `width_low` and `width_high` bound it (the rule's two points, or a 68% interval). All four widths are NaN
-    unless `status` is crossing.
+    unless `status` is crossing. Where the status is another one that tells where the transition is, `side` says so:
+    above or below `bound` with a chance of 84%, and of 97.5% one `bound_err` before it; or "at" `bound`. A crossing
+    between `reportable_low` and `reportable_high` could have been reported. `noise_scale` is how far a run lies off
+    its smooth curve, in units of the seed noise; `caution` says what makes the interval doubtful, if anything does.
     """
 
     depth: int
@@ -47,11 +81,18 @@ class Transition:
     width_high: float
     method: str
     status: TransitionStatus
+    bound: float = math.nan
+    bound_err: float = math.nan
+    side: Side | None = None
+    reportable_low: float = math.nan
+    reportable_high: float = math.nan
+    noise_scale: float = math.nan
+    caution: str = ""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """The networks of one depth by growing size: (n,) widths, parameters, mean losses and their standard errors.
+    """The networks of one depth by growing size: (n,) widths, sizes, mean losses, their standard errors, seeds.
 
     `loss_err` is the pooled seed noise over the root of the number of seeds; NaN if there is no noise estimate.
     """
@@ -61,6 +102,7 @@ class Curve:
     params: Floats
     loss: Floats
     loss_err: Floats
+    seeds: Floats
 
     @property
     def log_params(self) -> Floats:
@@ -87,9 +129,14 @@ class Curve:
         return np.exp(log_width, dtype=np.float64)
 
 
-def loss_curves(runs: pd.DataFrame, noise: Noise | None) -> dict[int, Curve]:
-    """One curve per depth, seeds averaged. `runs` has `depth, width, seed, loss` and may have `params`."""
-    if "params" not in runs:
+def loss_curves(runs: pd.DataFrame, noise: Noise | None, size: SizeAxis = SizeAxis.BLOCK) -> dict[int, Curve]:
+    """One curve per depth, seeds averaged. `runs` has `depth, width, seed, loss` and the column of `size`.
+
+    Without a column `params` the blocks' size is `12 L d^2`.
+    """
+    if SIZE_COLUMNS[size] in runs:
+        runs = runs.assign(params=runs[SIZE_COLUMNS[size]])
+    elif size is SizeAxis.BLOCK:
         runs = runs.assign(params=standard_params(runs["depth"], runs["width"]))
     table = runs.groupby(["depth", "width"], as_index=False).agg(
         loss=("loss", "mean"), seeds=("seed", "size"), params=("params", "first")
@@ -101,7 +148,7 @@ def loss_curves(runs: pd.DataFrame, noise: Noise | None) -> dict[int, Curve]:
         width, params, loss, seeds = (
             rows[name].to_numpy(dtype=np.float64) for name in ("width", "params", "loss", "seeds")
         )
-        curves[depth] = Curve(depth, width, params, loss, loss_err=std / np.sqrt(seeds))
+        curves[depth] = Curve(depth, width, params, loss, std / np.sqrt(seeds), seeds)
     return curves
 
 
@@ -125,5 +172,5 @@ def sizes_in(curve: Curve, low: float, high: float) -> Floats:
 
 
 def no_transition(shallow: Curve, deep: Curve, method: str, status: TransitionStatus) -> Transition:
-    nan = float("nan")
+    nan = math.nan
     return Transition(shallow.depth, deep.depth, nan, nan, nan, nan, method, status)

@@ -10,9 +10,14 @@ import numpy as np
 import pandas as pd
 
 from shapelaw.errors import UserError
+from shapelaw.fits.curves import SIZE_COLUMNS, Side, SizeAxis
 
 RUN_COLUMNS = ("depth", "width", "seed")
 TRANSITION_COLUMNS = ("depth", "width", "width_err")
+OPTIONAL_COLUMNS = (
+    *("deeper_depth", "width_low", "width_high", "method", "status", "bound", "bound_err", "side"),
+    *("reportable_low", "reportable_high", "noise_scale", "caution"),
+)
 SHOWN_ROWS = 5
 
 
@@ -42,20 +47,25 @@ def read_table(path: Path) -> pd.DataFrame:
     return table
 
 
-def check_runs(table: pd.DataFrame, source: str, *, loss: str = "test_loss") -> pd.DataFrame:
-    """The runs of a study as `depth, width, seed, loss` and, if it is there, `params`; one row a run, in order.
+def check_runs(
+    table: pd.DataFrame, source: str, *, loss: str = "test_loss", size: SizeAxis = SizeAxis.BLOCK
+) -> pd.DataFrame:
+    """The runs of a study as `depth, width, seed, loss` and the columns of sizes that are there; a row a run, in order.
 
     Args:
         table: one row per trained network: `depth` (layers), `width`, `seed`, and the column `loss` (test_loss in
-            nats per token, or bits_per_byte). `params` replaces `12 L d^2` as the size; others are ignored.
+            nats per token, or bits_per_byte). Sizes are `params` (of the blocks; replaces `12 L d^2`), `total_params`
+            and `step_flops`; other columns are ignored.
         source: what to call the table in messages, e.g. its path.
+        size: the size that is compared, whose column must be there.
 
     Raises:
         UserError: a column is missing; a value is not a number, not finite or not positive; a depth, width or
-            seed is not whole; one run stands there twice; or `params` is not one growing number per shape.
+            seed is not whole; one run stands there twice; or a size is not one growing number per shape.
     """
-    sized = ["params"] if "params" in table else []
-    require_columns(table, [*RUN_COLUMNS, loss], source)
+    needed = [] if size is SizeAxis.BLOCK else [SIZE_COLUMNS[size]]
+    sized = [name for name in SIZE_COLUMNS.values() if name in table]
+    require_columns(table, [*RUN_COLUMNS, loss, *needed], source)
     runs = numbers_of(table, [*RUN_COLUMNS, loss, *sized], source)
     for name in ("depth", "width", loss, *sized):
         refuse(runs, runs[name] <= 0, source, f"{name} must be above zero")
@@ -68,8 +78,8 @@ def check_runs(table: pd.DataFrame, source: str, *, loss: str = "test_loss") -> 
         source,
         "a run (depth, width, seed) must have one row; keep one vocabulary, one budget and one row per seed",
     )
-    if sized:
-        _check_params(runs, source)
+    for name in sized:
+        _check_size(runs, name, source)
     return runs.sort_values(list(RUN_COLUMNS), ignore_index=True)
 
 
@@ -83,27 +93,31 @@ def check_transitions(table: pd.DataFrame, source: str) -> pd.DataFrame:
             stands there twice for one method.
     """
     require_columns(table, list(TRANSITION_COLUMNS), source)
-    optional = [
-        name for name in ("deeper_depth", "width_low", "width_high", "method", "status") if name in table
-    ]
+    optional = [name for name in OPTIONAL_COLUMNS if name in table]
     crossing = table["status"] == "crossing" if "status" in optional else pd.Series(True, index=table.index)
     numbers = numbers_of(table, ["depth"], source)
     checked = table[[*TRANSITION_COLUMNS, *optional]].assign(depth=numbers["depth"])
     measured = numbers_of(table[crossing], list(TRANSITION_COLUMNS), source)
     for name in TRANSITION_COLUMNS:
         refuse(measured, measured[name] <= 0, source, f"{name} must be above zero")
+    if {"bound", "bound_err", "side"} <= set(optional):
+        bounded = numbers_of(table[table["side"].notna()], ["bound", "bound_err"], source)
+        for name in ("bound", "bound_err"):
+            refuse(bounded, bounded[name] <= 0, source, f"{name} must be above zero")
+        known = table["side"].isna() | table["side"].isin([side.value for side in Side])
+        refuse(checked, ~known, source, f"side must be one of {', '.join(Side)}, or empty")
     refuse(checked, checked["depth"] % 1 != 0, source, "depth must be a whole number")
     key = ["depth", "method"] if "method" in optional else ["depth"]
     refuse(checked, checked.duplicated(key, keep=False), source, "a depth must have one row (of each method)")
     return checked.astype({"depth": "int64"}).sort_values(key, ignore_index=True)
 
 
-def _check_params(runs: pd.DataFrame, source: str) -> None:
-    sizes = runs.groupby(["depth", "width"])["params"].transform("nunique")
-    refuse(runs, sizes > 1, source, "params must be the same for all seeds of a shape")
+def _check_size(runs: pd.DataFrame, name: str, source: str) -> None:
+    sizes = runs.groupby(["depth", "width"])[name].transform("nunique")
+    refuse(runs, sizes > 1, source, f"{name} must be the same for all seeds of a shape")
     shapes = runs.drop_duplicates(["depth", "width"]).sort_values(["depth", "width"])
-    shrinking = shapes.groupby("depth")["params"].diff() <= 0
-    refuse(shapes, shrinking, source, "params must grow with width at one depth")
+    shrinking = shapes.groupby("depth")[name].diff() <= 0
+    refuse(shapes, shrinking, source, f"{name} must grow with width at one depth")
 
 
 def require_columns(table: pd.DataFrame, columns: Sequence[str], source: str) -> None:

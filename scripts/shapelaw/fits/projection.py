@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special  # type: ignore[import-untyped]
 
 from shapelaw.fits.line import Floats, LineFit
+
+# a fit with a smaller p-value has errors that are too small
+SCATTERED = 0.01
 
 
 def standard_params(depth: npt.ArrayLike, width: npt.ArrayLike) -> Floats:
@@ -47,6 +50,21 @@ class Projection:
     depth_err: float
     width: float
     width_err: float
+
+
+def widened(fit: LineFit) -> LineFit:
+    """The fit with its covariance times chi2 / dof where its points scatter more than their errors allow (p < 1%)."""
+    if not fit.usable or not fit.p_value < SCATTERED:
+        return fit
+    factor = fit.chi2_reduced
+    return replace(
+        fit,
+        a_err=fit.a_err * math.sqrt(factor),
+        b_err=fit.b_err * math.sqrt(factor),
+        cov_aa=fit.cov_aa * factor,
+        cov_ab=fit.cov_ab * factor,
+        cov_bb=fit.cov_bb * factor,
+    )
 
 
 def why_no_projection(fit: LineFit) -> str | None:

@@ -8,9 +8,14 @@ from numpy.polynomial import legendre
 
 from shapelaw.fits.curves import SAME_SIZE, Curve
 from shapelaw.fits.line import Floats
+from shapelaw.fits.noise import Noise
+from shapelaw.fits.scatter import least
 
 # a lower order that fits by luck would make the errors too small
 LEAST_ORDER, MAX_ORDER = 3, 6
+MIN_SIZES = 4
+# between two sizes further apart than this factor a curve is not known
+FAR = 4.0
 
 
 def unit(x: npt.ArrayLike, knots: Floats) -> Floats:
@@ -19,28 +24,41 @@ def unit(x: npt.ArrayLike, knots: Floats) -> Floats:
     return (2.0 * np.asarray(x, dtype=np.float64) - low - high) / (high - low)
 
 
-def smooth_loss(curve: Curve, params: npt.ArrayLike) -> tuple[Floats, Floats]:
-    """Smoothed loss and its standard error at (m,) sizes; NaN more than 10% out of the curve's range.
+def smooth_loss(curve: Curve, params: npt.ArrayLike, noise: Noise | None) -> tuple[Floats, Floats]:
+    """Smoothed loss and its standard error at (m,) sizes, by seed noise and residuals together (`scatter.py`).
 
-    Without a noise estimate or with fewer than four sizes nothing can be smoothed: the curve is then the straight
-    pieces of `Curve.loss_at`.
+    NaN where the curve doesn't reach (see `reaches`), and everywhere with fewer than four sizes. Without a noise
+    estimate nothing can be smoothed: the curve is then the straight pieces of `Curve.loss_at`, its error NaN.
     """
-    if len(curve.params) < 4 or not np.isfinite(curve.loss_err).all():
-        return curve.loss_at(params)
     knots, x = curve.log_params, np.log(np.asarray(params, dtype=np.float64))
-    design = legendre.legvander(unit(knots, knots), MAX_ORDER) / curve.loss_err[:, None]
-    y = curve.loss / curve.loss_err
-    best_aic, order = np.inf, LEAST_ORDER
-    solve: Floats = np.zeros((0, 0))
-    for candidate in range(min(LEAST_ORDER, len(knots) - 2), min(MAX_ORDER, len(knots) - 2) + 1):
-        inverse = np.asarray(np.linalg.pinv(design[:, : candidate + 1]), dtype=np.float64)
-        residual = y - design[:, : candidate + 1] @ (inverse @ y)
-        aic = float(residual @ residual) + 2.0 * (candidate + 1)
-        if aic < best_aic:
-            best_aic, order, solve = aic, candidate, inverse
-    at = (
-        legendre.legvander(unit(x, knots), order) @ solve
-    )  # (m, n): the smoothed loss is linear in the losses
-    outside = (x < knots[0] - SAME_SIZE) | (x > knots[-1] + SAME_SIZE)
-    loss, err = at @ y, np.sqrt((at**2).sum(axis=1))
-    return np.where(outside, np.nan, loss), np.where(outside, np.nan, err)
+    reached = reaches(curve, x)
+    if noise is None or not reached.any():
+        loss, loss_err = curve.loss_at(params)
+        return np.where(reached, loss, np.nan), np.where(reached, loss_err, np.nan)
+    basis: Floats = np.asarray(legendre.legvander(unit(knots, knots), MAX_ORDER), dtype=np.float64)
+    highest = min(MAX_ORDER, len(knots) - 2)
+    designs: list[Floats] = [basis[:, : order + 1] for order in range(min(LEAST_ORDER, highest), highest + 1)]
+    y = curve.loss / noise.std
+    best, scatter = least(designs, y, curve.seeds, noise.dof)
+    err = scatter.std(curve.seeds)
+    solve = np.linalg.pinv(designs[best] / err[:, None])
+    # (m, n): the smoothed loss is linear in the losses
+    at = legendre.legvander(unit(x, knots), designs[best].shape[1] - 1) @ solve
+    loss, loss_err = noise.std * (at @ (y / err)), noise.std * np.sqrt((at**2).sum(axis=1))
+    return np.where(reached, loss, np.nan), np.where(reached, loss_err, np.nan)
+
+
+def reaches(curve: Curve, log_params: Floats) -> npt.NDArray[np.bool_]:
+    """Which of (m,) log sizes a curve of four sizes or more covers; none, with fewer.
+
+    It covers its range and 10% beyond, but not the inside of a gap: between neighbours more than a factor `FAR` apart
+    a line through them would be no measurement.
+    """
+    knots = curve.log_params
+    if len(knots) < MIN_SIZES:
+        return np.zeros(log_params.shape, dtype=np.bool_)
+    right = np.clip(np.searchsorted(knots, log_params), 1, len(knots) - 1)
+    nearest = np.minimum(np.abs(log_params - knots[right]), np.abs(log_params - knots[right - 1]))
+    between = (log_params >= knots[0]) & (log_params <= knots[-1])
+    close = knots[right] - knots[right - 1] <= np.log(FAR)
+    return np.asarray((between & close) | (nearest <= SAME_SIZE))

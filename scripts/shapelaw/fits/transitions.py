@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from shapelaw.fits.curves import Curve, Transition, TransitionStatus, no_transition
 from shapelaw.fits.noise import Noise
 
+Flags = npt.NDArray[np.bool_]
+
 PAPER_RULE = "paper rule"
 MIN_SIZES = 3
+# two losses that differ by less than so many standard errors can't be told apart
+ALIKE = 1.0
 
 
 def paper_rule(shallow: Curve, deep: Curve, noise: Noise | None, *, confidence: float = 0.95) -> Transition:
-    """Levine et al. 2020, section 5.2.2: the mean of two neighbouring widths of the shallower network.
+    """Levine et al. 2020, section 5.2.2: the mean of two widths of the shallower network.
 
     The right one is the first size at which the shallower network is significantly worse than the deeper one
-    (interpolated at that size, a two-sided test at `confidence` on the pooled seed noise); the left one is its
-    neighbour, where the two cannot be told apart or the shallower is the better. The error is half their
-    distance, as the paper's table 4a has it (its text says the distance).
+    (interpolated at that size, a two-sided test at `confidence` on the pooled seed noise). The left one is the last
+    size before it at which the two can't be told apart or the shallower is the better: it is worse by less than
+    `ALIKE` standard errors. Sizes between the two are neither, so the two need not be neighbours: four of the five
+    published brackets enclose trained widths. The error is half their distance, as the paper's table 4a has it (its
+    text says the distance).
 
     No transition is reported when a bracketing size is the first or the last of the comparison, since nothing
     beyond it confirms that side (at the edge), or when a larger size contradicts it significantly (too noisy).
@@ -34,12 +41,13 @@ def paper_rule(shallow: Curve, deep: Curve, noise: Noise | None, *, confidence: 
     z = (shallow.loss[inside] - deep_loss[inside]) / errors
     threshold = noise.threshold(confidence)
     shallow_worse, deep_worse = z > threshold, z < -threshold
+    right = int(np.argmax(shallow_worse))
+    alike = np.flatnonzero(z[:right] < ALIKE)
 
-    status = _status(shallow_worse, deep_worse)
+    status = _status(shallow_worse, deep_worse, alike)
     if status is not TransitionStatus.CROSSING:
         return no_transition(shallow, deep, PAPER_RULE, status)
-    right = int(np.argmax(shallow_worse))
-    low, high = float(width[right - 1]), float(width[right])
+    low, high = float(width[alike[-1]]), float(width[right])
     return Transition(
         shallow.depth,
         deep.depth,
@@ -52,8 +60,8 @@ def paper_rule(shallow: Curve, deep: Curve, noise: Noise | None, *, confidence: 
     )
 
 
-def _status(shallow_worse: np.ndarray, deep_worse: np.ndarray) -> TransitionStatus:
-    """Of (n,) sizes by growing size, n >= 3."""
+def _status(shallow_worse: Flags, deep_worse: Flags, alike: npt.NDArray[np.intp]) -> TransitionStatus:
+    """Of (n,) sizes by growing size, n >= 3; `alike` are the places before the first where the shallower is worse."""
     if not shallow_worse.any():
         if deep_worse[-1]:
             return TransitionStatus.SHALLOWER_BETTER
@@ -63,6 +71,6 @@ def _status(shallow_worse: np.ndarray, deep_worse: np.ndarray) -> TransitionStat
         return TransitionStatus.TOO_NOISY
     if first == 0:
         return TransitionStatus.DEEPER_BETTER
-    if first == 1 or first == len(shallow_worse) - 1:
+    if not alike.size or alike[-1] == 0 or first == len(shallow_worse) - 1:
         return TransitionStatus.AT_EDGE
     return TransitionStatus.CROSSING

@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from shapelaw.models.cross_entropy import linear_cross_entropy
-from shapelaw.shapes import MLP_RATIO, Gelu, Shape
+from shapelaw.specs.shapes import MLP_RATIO, Gelu, Shape
 
 INIT_STD = 0.02  # GPT-2's
 PRODUCTS_UP_TO = 512  # tokens of context: so far attention by plain products is the faster one on a CPU

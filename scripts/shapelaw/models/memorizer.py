@@ -15,8 +15,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from shapelaw.memorizers import Memorizer
 from shapelaw.models.pack_gradients import Parameters, gradients_through
+from shapelaw.specs.memorizers import Memorizer
 
 
 def parameter_shapes(m: Memorizer) -> dict[str, tuple[int, ...]]:

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from shapelaw.memorizers import Memorizer
 from shapelaw.models.memorizer import parameter_shapes
 from shapelaw.models.pack_gradients import Parameters
+from shapelaw.specs.memorizers import Memorizer
 
 
 def shared_gradients(

@@ -21,9 +21,9 @@ import torch
 from torch import Tensor
 
 from shapelaw.errors import say
-from shapelaw.memorizers import Memorizer
 from shapelaw.models.memorizer import gradients, initial_parameters, parameter_shapes, positions
 from shapelaw.models.pack_gradients import Parameters
+from shapelaw.specs.memorizers import Memorizer
 
 _SOURCE = Path(__file__).with_suffix(".cpp")
 _REALS = {torch.float32: "float", torch.float64: "double"}

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from shapelaw.degrees import ProductShape
 from shapelaw.models.pack_gradients import Parameters
+from shapelaw.specs.degrees import ProductShape
 
 _EPSILON = 1e-6  # of the norm
 

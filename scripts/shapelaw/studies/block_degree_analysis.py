@@ -9,10 +9,10 @@ from typing import Any, cast
 
 import pandas as pd
 
-from shapelaw.degrees import HALF
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import refuse
 from shapelaw.fits.paired import Mean, mean_of, paired_mean
+from shapelaw.specs.degrees import HALF
 
 COLUMNS = {
     "target": "separable or digits",

@@ -13,7 +13,6 @@ from typing import TypeVar
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from shapelaw.degrees import HALF
 from shapelaw.fits.paired import Mean, mean_of
 from shapelaw.plots import (
     COLUMN,
@@ -28,6 +27,7 @@ from shapelaw.plots import (
     style,
     value_axis,
 )
+from shapelaw.specs.degrees import HALF
 from shapelaw.studies.block_degree_analysis import Difference, Tuned
 
 COLORS = {1: "#8a8f98", 2: "#2f6f9f", 3: "#c8442d", 4: "#e08a1e", 6: "#7a4fa3"}

@@ -9,8 +9,15 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from shapelaw.fits.curves import Transition, TransitionStatus, shared_range
-from shapelaw.fits.projection import standard_params, transition_size, transition_width, why_no_projection
+from shapelaw.fits.curves import SIZE_LABELS, Side, SizeAxis, Transition, TransitionStatus
+from shapelaw.fits.forms import draw_sizes
+from shapelaw.fits.projection import (
+    standard_params,
+    transition_size,
+    transition_width,
+    why_no_projection,
+    widened,
+)
 from shapelaw.plots import (
     ACCENT,
     INK,
@@ -36,11 +43,12 @@ from shapelaw.studies.depth_width_analysis import (
 from shapelaw.studies.depth_width_tables import rank_depths
 
 GPT3 = "#7b4ea3"
+LIKELY = (0.025, 0.975)
 FARTHEST_DEPTH = 100
 PANELS_A_ROW = 3
 
 
-def loss_figure(pairs: Sequence[Pair], loss_label: str) -> Figure:
+def loss_figure(pairs: Sequence[Pair], loss_label: str, size: SizeAxis = SizeAxis.BLOCK) -> Figure:
     """Figures 1b and 2: per pair the loss against size with error bars, and below it the difference.
 
     A grey background marks the sizes below the transition, where deepening does not pay; a red line and band are
@@ -77,7 +85,7 @@ def loss_figure(pairs: Sequence[Pair], loss_label: str) -> Figure:
                 size_axis(axis)
                 axis.set_xlim(low, high)
             upper.tick_params(labelbottom=False)
-            lower.set_xlabel("non-embedding parameters")
+            lower.set_xlabel(SIZE_LABELS[size])
             if column == 0:
                 upper.set_ylabel(loss_label)
                 lower.set_ylabel("deeper −\nshallower")
@@ -122,7 +130,8 @@ def transition_width_figure(analysis: Analysis) -> Figure:
         else:
             axis.set_title(fill(f"no line of ours is fitted: {fit.status} ({fit.message})", 52))
         axis.set_xlabel("depth L")
-        axis.set_ylabel("transition width d")
+        at_equal = "" if analysis.runs is None else f"\nat equal {SIZE_LABELS[analysis.runs.size]}"
+        axis.set_ylabel("transition width d" + at_equal)
         axis.set_yscale("log")
         axis.yaxis.set_major_formatter("{x:.0f}")
         axis.yaxis.set_minor_formatter("{x:.0f}")
@@ -203,7 +212,7 @@ def best_depth_figure(runs: Runs) -> Figure:
         strip.set_yticks([])
         strip.grid(False)
         strip.set_ylabel("best L", rotation=0, ha="right", va="center")
-        strip.set_xlabel("non-embedding parameters   (pale: another depth is as good, within the noise)")
+        strip.set_xlabel(f"{SIZE_LABELS[runs.size]}   (pale: another depth is as good, within the noise)")
         size_axis(strip)
         return figure
 
@@ -283,18 +292,35 @@ def _draw_sizes(axis: Axes, analysis: Analysis, up_to: float | None) -> None:
     if reason is None:
         start = 1.0 if up_to else used["depth"].min() - 1
         depth = np.linspace(max(start, 0.5), up_to or used["depth"].max() + 1, 200)
-        curve, err = transition_size(fit, depth)
+        curve, err = transition_size(widened(fit), depth)
         axis.plot(depth, curve, color=SECOND, label="$N_{\\mathrm{transition}}(L)$")
         axis.fill_between(
-            depth, *_log_band(curve, err), color=SECOND, alpha=0.2, linewidth=0, label="± one σ"
+            depth,
+            *_log_band(curve, err),
+            color=SECOND,
+            alpha=0.25,
+            linewidth=0,
+            label="± one σ, if it is a line",
         )
+        if up_to and analysis.forms:
+            low, high = np.exp(np.quantile(draw_sizes(analysis.forms, depth), LIKELY, axis=0))
+            axis.fill_between(
+                depth,
+                low,
+                high,
+                color=SECOND,
+                alpha=0.12,
+                linewidth=0,
+                label="95% over several forms",
+                zorder=0,
+            )
         axis.set_title("too shallow above the curve, too deep below it")
     else:
         axis.set_title("No curve")
         explain(axis, fill(reason, 40), at=(0.66, 0.35) if up_to else (0.5, 0.86))
     size_axis(axis, "y")
     axis.set_xlabel("depth L")
-    axis.set_ylabel("non-embedding parameters")
+    axis.set_ylabel(SIZE_LABELS[SizeAxis.BLOCK])
 
 
 def _finish(axis: Axes) -> None:
@@ -313,20 +339,24 @@ def _log_band(values: np.ndarray, err: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def _draw_bounds(axis: Axes, analysis: Analysis) -> None:
-    """Arrows for pairs without a transition in range: it is above the widest, or below the narrowest, compared."""
-    if analysis.runs is None:
-        return
-    sides = ((TransitionStatus.SHALLOWER_BETTER, 1, "above"), (TransitionStatus.DEEPER_BETTER, 0, "below"))
-    for status, end, word in sides:
-        pairs = [pair for pair in analysis.runs.adjacent if pair.bootstrap.status is status]
-        if not pairs:
+    """Arrows for limits of the main method, and a hollow mark for what was found at the edge of the grid."""
+    table = analysis.transitions[analysis.transitions["method"] == analysis.method]
+    for side in Side:
+        rows = table[table["side"] == side.value]
+        if rows.empty:
             continue
-        depths = [pair.shallow.depth for pair in pairs]
-        width = [float(p.shallow.width_at(shared_range(p.shallow, p.deep)[end])) for p in pairs]
-        length = [0.25 * w for w in width]
+        depth, bound, err = (
+            rows[name].to_numpy(dtype=np.float64) for name in ("depth", "bound", "bound_err")
+        )
+        if side is Side.AT:
+            axis.errorbar(
+                depth, bound, err, fmt="o", color=ACCENT, markerfacecolor="none", markersize=4,
+                label="at the edge, not confirmed",
+            )  # fmt: skip
+            continue
         axis.errorbar(
-            depths, width, yerr=length, lolims=end == 1, uplims=end == 0, fmt="_", color=ACCENT, markersize=6,
-            label=f"ours: {word}",
+            depth, bound, 0.25 * bound, lolims=side is Side.ABOVE, uplims=side is Side.BELOW, fmt="_", color=ACCENT,
+            markersize=6, label=f"ours: {side}",
         )  # fmt: skip
 
 

@@ -23,8 +23,8 @@ from shapelaw.fits.capacity import CapacityStatus
 from shapelaw.fits.inputs import read_table
 from shapelaw.fits.line import overall_status
 from shapelaw.fits.memorized import MEMORIZED, SATURATED, check_memorization_runs
-from shapelaw.memorizers import beyond_theorem
 from shapelaw.plots import save_figure
+from shapelaw.specs.memorizers import beyond_theorem
 from shapelaw.studies import memorization_figures as figures
 from shapelaw.studies import memorization_tables as tabled
 from shapelaw.studies.memorization_analysis import ALONG, CONTEXT, HEAD_DIM, HEADS, Analysis, analyse_runs

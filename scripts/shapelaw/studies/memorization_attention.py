@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from shapelaw.errors import UserError
-from shapelaw.memorizers import SATURATED_WEIGHT
 from shapelaw.plots import INK, MUTED, PAGE, SECOND, new_figure, style
+from shapelaw.specs.memorizers import SATURATED_WEIGHT
 
 SHOWN_EXAMPLES = 20
 BINS = 40

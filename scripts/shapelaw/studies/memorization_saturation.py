@@ -20,8 +20,8 @@ from shapelaw.errors import UserError
 from shapelaw.fits.capacity import CapacityStatus
 from shapelaw.fits.line import FitStatus, overall_status
 from shapelaw.fits.memorized import CLASSIFICATION
-from shapelaw.memorizers import SATURATED_WEIGHT
 from shapelaw.plots import save_figure
+from shapelaw.specs.memorizers import SATURATED_WEIGHT
 from shapelaw.studies.memorization_analysis import published
 from shapelaw.studies.memorization_attention import Attention, counted, read_attention, saturation_figure
 from shapelaw.tables import write_table

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from shapelaw.errors import UserError
-from shapelaw.memorizers import beyond_theorem
+from shapelaw.specs.memorizers import beyond_theorem
 
 Floats = npt.NDArray[np.float64]
 Scale = Literal["none", "width", "head_dim"]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from shapelaw.errors import UserError
-from shapelaw.records import KILLED, RUNNING, Record
+from shapelaw.storage.records import KILLED, RUNNING, Record
 
 IMPORT_FORMAT = 2  # part of every fingerprint: raise it when the importer writes something else than before
 

@@ -6,15 +6,14 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
 from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunTag
 
-from shapelaw.memorizers import MemorizationRun
-from shapelaw.records import Record
-from shapelaw.runs import Run, run_to_dict
+from shapelaw.specs.kinds import kind_of
+from shapelaw.specs.runs import Run
+from shapelaw.storage.records import Record
 from shapelaw.tracking.store import FINGERPRINT, KEY, STUDY
 
 SPEC_DIGEST, MESSAGE, IMPORTER = "spec_digest", "message", "importer"  # tags
@@ -31,27 +30,7 @@ TEXT_LIMIT = 5000  # characters of a tag or param
 
 def params(record: Record) -> list[Param]:
     """Shape, budget, seed, and the sizes that follow from them; full ranks and unused options are left out."""
-    run = record.run
-    if not isinstance(run, Run):
-        spec = run.to_dict() | {"total_params": run.params}
-        if isinstance(run, MemorizationRun):
-            spec |= {**spec.pop("memorizer"), "value_dim": run.memorizer.values, "last_batch": run.last_batch}
-        else:
-            network = spec.pop("network")
-            spec |= {**network, "degrees": ".".join(map(str, network["degrees"]))}
-            spec["layer_params"] = run.network.layer_params
-        return [Param(name, str(value)) for name, value in spec.items()]
-    shape = run.shape
-    values = {
-        "study": run.study,
-        "corpus": run.corpus,
-        "seed": run.seed,
-        **run_to_dict(run)["shape"],
-        **asdict(run.training),
-        "block_params": shape.block_params,
-        "total_params": shape.params,
-        "step_flops": shape.step_flops(run.training.batch_size),
-    }
+    values = kind_of(record.run).flat(record.run)
     return [Param(name, str(value)) for name, value in values.items() if value is not None]
 
 

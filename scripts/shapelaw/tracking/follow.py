@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Event
 
 from shapelaw.errors import UserError
-from shapelaw.records import read_record
+from shapelaw.storage.records import read_record
 from shapelaw.tracking.disk import Found, Liveness, find_records, live_fingerprint, true_status
 from shapelaw.tracking.importer import bury_vanished, import_records, tell_rivals
 from shapelaw.tracking.redaction import redact

@@ -23,8 +23,8 @@ from mlflow.entities import Run
 from mlflow.exceptions import MlflowException
 
 from shapelaw.errors import UserError
-from shapelaw.records import KILLED, RUNNING
-from shapelaw.runs import AnyRun
+from shapelaw.specs.kinds import AnyRun
+from shapelaw.storage.records import KILLED, RUNNING
 from shapelaw.tracking.disk import Found, Liveness, find_records
 from shapelaw.tracking.entities import IMPORTER, MESSAGE, SPEC_DIGEST
 from shapelaw.tracking.errors import is_conflict, tracker_errors

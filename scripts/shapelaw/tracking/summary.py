@@ -13,7 +13,7 @@ from mlflow.entities import Metric, Param, RunTag
 from mlflow.exceptions import MlflowException
 
 from shapelaw.errors import UserError
-from shapelaw.records import FINISHED
+from shapelaw.storage.records import FINISHED
 from shapelaw.tracking.entities import TEXT_LIMIT, is_number, milliseconds, valid_name
 from shapelaw.tracking.errors import is_conflict, tracker_errors
 from shapelaw.tracking.redaction import redact

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from mlflow.entities import Run
 
-from shapelaw import degrees, memorizers
 from shapelaw.errors import UserError
-from shapelaw.records import write_bytes
+from shapelaw.specs import degrees, memorizers
+from shapelaw.storage.records import write_bytes
 from shapelaw.tracking.errors import tracker_errors
 from shapelaw.tracking.redaction import redact
 from shapelaw.tracking.store import FEW, FINGERPRINT, KEY, STUDY, Store, find_experiment, runs_by_key

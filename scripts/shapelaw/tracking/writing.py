@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from mlflow.entities import Metric, Run
 
 from shapelaw.errors import UserError
-from shapelaw.records import FINISHED, RUNNING, Record, read_record
+from shapelaw.storage.records import FINISHED, RUNNING, Record, read_record
 from shapelaw.tracking import entities
 from shapelaw.tracking.disk import (
     Found,

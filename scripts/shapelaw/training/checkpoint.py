@@ -18,7 +18,7 @@ from typing import IO, Any
 import torch
 
 from shapelaw.errors import UserError
-from shapelaw.files import delete_leftovers, disk_errors, replacing
+from shapelaw.storage.files import delete_leftovers, disk_errors, replacing
 
 SCHEMA_VERSION = 2
 KEPT = 2

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from shapelaw.corpora.token_store import TokenStore, open_token_store
 from shapelaw.errors import UserError, say
-from shapelaw.files import WriteFailed
+from shapelaw.storage.files import WriteFailed
 from shapelaw.training.compiled import COMPILED_PARTS
 from shapelaw.training.loop import Stopped
 from shapelaw.training.trainer import Execution, TrainingFailed

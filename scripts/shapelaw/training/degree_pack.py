@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from shapelaw.degrees import THRESHOLDS, DegreeRun
 from shapelaw.models.pack_gradients import Parameters, gradients_through, losses
 from shapelaw.models.product_network import forward, initial_parameters, mean_degrees
+from shapelaw.specs.degrees import THRESHOLDS, DegreeRun
 from shapelaw.training.packed import Evaluation, Pack
 from shapelaw.training.targets import Examples, draw_batch, held_out, make_task
 

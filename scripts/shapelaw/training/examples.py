@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from shapelaw.memorizers import MemorizationRun
+from shapelaw.specs.memorizers import MemorizationRun
 
 NONE = -1  # in an order: no example
 _CONTEXTS, _QUERIES, _LABELS, _ORDER = range(4)  # streams of random numbers of a seed

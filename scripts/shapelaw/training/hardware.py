@@ -19,7 +19,7 @@ from pathlib import Path
 import torch
 
 from shapelaw.errors import UserError
-from shapelaw.shapes import Shape
+from shapelaw.specs.shapes import Shape
 
 _COMPILED = "TORCHINDUCTOR_CACHE_DIR"
 _COMPILED_CHOSEN = _COMPILED in os.environ  # by the user: PyTorch sets it too, as soon as it compiles

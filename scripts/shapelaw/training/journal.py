@@ -1,4 +1,4 @@
-"""What a run writes down while it trains and when it ends (see `shapelaw.records` for the files)."""
+"""What a run writes down while it trains and when it ends (see `shapelaw.storage.records` for the files)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from shapelaw import records
 from shapelaw.corpora.token_store import TokenStore
 from shapelaw.errors import UserError
-from shapelaw.files import WriteFailed
-from shapelaw.runs import AnyRun
+from shapelaw.specs.kinds import AnyRun
+from shapelaw.storage import records
+from shapelaw.storage.files import WriteFailed
 
 
 @dataclass

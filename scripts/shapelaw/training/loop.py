@@ -9,11 +9,12 @@ from pathlib import Path
 
 import torch
 
-from shapelaw import records
 from shapelaw.corpora.token_store import TokenStore
 from shapelaw.errors import UserError, say
-from shapelaw.files import WriteFailed
-from shapelaw.runs import AnyRun, Run
+from shapelaw.specs.kinds import AnyRun
+from shapelaw.specs.runs import Run
+from shapelaw.storage import records
+from shapelaw.storage.files import WriteFailed
 from shapelaw.training import checkpoint
 from shapelaw.training.distributed import is_first, join_ranks
 from shapelaw.training.hardware import choose_device, start_afresh

@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from shapelaw.memorizers import SATURATED_WEIGHT, MemorizationRun, Memorizer, common_shape
 from shapelaw.models.memorizer import cut_down, filled_up, forward, gradients, initial_parameters, positions
 from shapelaw.models.memorizer_gradients import per_example_gradients, shared_gradients
 from shapelaw.models.memorizer_kernel import Picked, is_possible, kernel_gradients
 from shapelaw.models.pack_gradients import Parameters, losses
+from shapelaw.specs.memorizers import SATURATED_WEIGHT, MemorizationRun, Memorizer, common_shape
 from shapelaw.training.examples import NONE, draw_examples, example_order
 from shapelaw.training.packed import Evaluation, Pack, Tensors
 

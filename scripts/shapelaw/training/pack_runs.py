@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from shapelaw import records
-from shapelaw.degrees import DegreeRun
-from shapelaw.files import WriteFailed
-from shapelaw.memorizers import MemorizationRun
-from shapelaw.runs import PackedRun
+from shapelaw.specs.kinds import DEGREE, MEMORIZATION, PackedRun, kind_of
+from shapelaw.storage import records
+from shapelaw.storage.files import WriteFailed
 from shapelaw.training import checkpoint
 from shapelaw.training.degree_pack import DegreePack
 from shapelaw.training.hardware import choose_device, compiling_in, start_afresh
@@ -29,6 +27,10 @@ from shapelaw.training.unfinished import find_unfinished, forget_finished, pack_
 
 STATE_VERSION = 2  # of a pack's checkpoint
 COMPILE_FROM = 200_000  # model-steps: compiling takes some ten seconds of a CPU
+_PACKS: dict[str | None, Callable[[list[Any], torch.device, bool], Pack[Any]]] = {  # by the name of a kind
+    MEMORIZATION.name: MemorizerPack,
+    DEGREE.name: lambda runs, device, compiled: DegreePack(runs, device),
+}
 
 
 def train_packs(
@@ -157,10 +159,7 @@ def _make_pack(models: Sequence[PackedModel], device: torch.device, compiled: bo
         ValueError: they are not of one kind.
     """
     runs = [model.run for model in models]
-    memorizers = [run for run in runs if isinstance(run, MemorizationRun)]
-    if len(memorizers) == len(runs):
-        return MemorizerPack(memorizers, device, compiled)
-    networks = [run for run in runs if isinstance(run, DegreeRun)]
-    if len(networks) == len(runs):
-        return DegreePack(networks, device)
-    raise ValueError("the models of a pack are of one kind")
+    kinds = {kind_of(run).name for run in runs}
+    if len(kinds) != 1:
+        raise ValueError("the models of a pack are of one kind")
+    return _PACKS[kinds.pop()](runs, device, compiled)

@@ -11,10 +11,10 @@ from typing import Any
 
 import torch
 
-from shapelaw import records
 from shapelaw.errors import say
-from shapelaw.files import WriteFailed
-from shapelaw.runs import PackedRun
+from shapelaw.specs.kinds import PackedRun
+from shapelaw.storage import records
+from shapelaw.storage.files import WriteFailed
 from shapelaw.training import checkpoint
 from shapelaw.training.hardware import device_name, peak_memory_bytes
 from shapelaw.training.journal import Journal

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from shapelaw.models.memorizer_kernel import compiler
-from shapelaw.runs import PackedRun
+from shapelaw.specs.kinds import PackedRun
 from shapelaw.training.adam import fused_step
 from shapelaw.training.schedule import packed_rate
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from shapelaw.memorizers import MemorizationRun
+from shapelaw.specs.memorizers import MemorizationRun
 from shapelaw.theory.memorization import equal_relu_units
 from shapelaw.training.examples import NONE, draw_examples, example_order
 from shapelaw.training.schedule import packed_rate

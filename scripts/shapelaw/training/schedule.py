@@ -7,7 +7,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from shapelaw.runs import PackedRun, Training
+from shapelaw.specs.kinds import PackedRun
+from shapelaw.specs.runs import Training
 
 
 def learning_rate(training: Training, step: int) -> float:

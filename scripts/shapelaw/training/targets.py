@@ -15,8 +15,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from shapelaw.degrees import DegreeRun
 from shapelaw.errors import UserError
+from shapelaw.specs.degrees import DegreeRun
 
 Array = npt.NDArray[np.float64]
 FREQUENCY = 1.5  # standard deviation of a cosine's argument, in radians

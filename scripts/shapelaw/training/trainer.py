@@ -19,9 +19,9 @@ from torch.nn.parallel import DistributedDataParallel
 
 from shapelaw.corpora.token_store import TokenStore
 from shapelaw.errors import UserError, say
-from shapelaw.files import WriteFailed
 from shapelaw.models.decoder import Decoder, initialise, parameter_groups
-from shapelaw.runs import Run, Training
+from shapelaw.specs.runs import Run, Training
+from shapelaw.storage.files import WriteFailed
 from shapelaw.training import checkpoint, schedule
 from shapelaw.training.adam import Adam
 from shapelaw.training.batches import Batches

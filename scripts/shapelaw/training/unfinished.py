@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from shapelaw import records
 from shapelaw.errors import UserError, say
-from shapelaw.runs import PackedRun
+from shapelaw.specs.kinds import PackedRun
+from shapelaw.storage import records
 from shapelaw.training import checkpoint
 
 MEMBERS = "members.json"

@@ -1,20 +1,17 @@
-"""A training run: a frozen spec with a readable key. What decides the result, and nothing else.
+"""A language model's training run: a frozen spec with a readable key. What decides the result, and nothing else.
 
-How a run is executed (device, threads, micro-batches, compile) is not part of it. There are two kinds: language
-models (here) and memorizers (`shapelaw.memorizers`).
+How a run is executed (device, threads, micro-batches, compile) is not part of it. The other kinds of run stand in
+`shapelaw.specs.kinds`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from shapelaw import degrees, memorizers
-from shapelaw.degrees import DegreeRun, degree_run_from_dict
-from shapelaw.memorizers import MemorizationRun, memorization_run_from_dict
-from shapelaw.shapes import Shape
-from shapelaw.specs import digest_of
+from shapelaw.specs.digests import digest_of
+from shapelaw.specs.shapes import Shape
 
 # raised on purpose when a change of the code changes what a spec trains: every run is then trained again
 TRAINING_VERSION = 2  # 2: attention by batched products on a CPU
@@ -129,6 +126,20 @@ def run_to_dict(run: Run) -> dict[str, Any]:
     return values
 
 
+def flat_run(run: Run) -> dict[str, Any]:
+    """The run without sections, with the sizes that follow from it; None is a full rank or an unused option."""
+    return {
+        "study": run.study,
+        "corpus": run.corpus,
+        "seed": run.seed,
+        **run_to_dict(run)["shape"],
+        **asdict(run.training),
+        "block_params": run.shape.block_params,
+        "total_params": run.params,
+        "step_flops": run.step_flops,
+    }
+
+
 def run_from_dict(values: Mapping[str, Any]) -> Run:
     """The inverse of `run_to_dict`; other keys, such as the version, are passed over.
 
@@ -142,31 +153,3 @@ def run_from_dict(values: Mapping[str, Any]) -> Run:
         training=Training(**values["training"]),
         seed=values["seed"],
     )
-
-
-PackedRun = MemorizationRun | DegreeRun  # many of one shape are trained as one computation
-AnyRun = Run | PackedRun
-
-
-def spec_to_dict(run: AnyRun) -> dict[str, Any]:
-    """A run of any kind as plain JSON values."""
-    return run_to_dict(run) if isinstance(run, Run) else run.to_dict()
-
-
-def spec_from_dict(values: Mapping[str, Any]) -> AnyRun:
-    """The inverse of `spec_to_dict`.
-
-    Raises:
-        KeyError, TypeError: a field is missing or unknown.
-    """
-    kind = values.get("kind")
-    return run_from_dict(values) if kind is None else packed_run_from_dict(values)
-
-
-def packed_run_from_dict(values: Mapping[str, Any]) -> PackedRun:
-    """The same of runs that are trained in packs."""
-    read: dict[str, Callable[[Mapping[str, Any]], PackedRun]] = {
-        memorizers.KIND: memorization_run_from_dict,
-        degrees.KIND: degree_run_from_dict,
-    }
-    return read[values["kind"]](values)

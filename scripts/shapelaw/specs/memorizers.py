@@ -6,12 +6,13 @@ Mahdavi et al. 2024, "Memorization Capacity of Multi-Head Attention in Transform
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
 from shapelaw.errors import UserError
-from shapelaw.specs import below_one, digest_of, schedule_problems
+from shapelaw.specs.checks import below_one, schedule_problems
+from shapelaw.specs.digests import digest_of
 
 # raised on purpose when a change of the code changes what a spec trains
 MEMORIZER_VERSION = 1
@@ -174,6 +175,12 @@ class MemorizationRun:
         return values
 
 
+def flat_memorization_run(run: MemorizationRun) -> dict[str, Any]:
+    """The run without sections, with the sizes that follow from it."""
+    spec = run.to_dict() | {"total_params": run.params}
+    return spec | {**spec.pop("memorizer"), "value_dim": run.memorizer.values, "last_batch": run.last_batch}
+
+
 def memorization_run_from_dict(values: Mapping[str, Any]) -> MemorizationRun:
     """The inverse of `MemorizationRun.to_dict`; keys that are not its own are passed over.
 
@@ -232,6 +239,12 @@ def common_shape(memorizers: Iterable[Memorizer]) -> Memorizer:
     if len(largest) > 1:
         raise ValueError("the models of a pack are of one family")
     return largest.pop()
+
+
+def of_one_shape(runs: Sequence[MemorizationRun]) -> list[MemorizationRun]:
+    """Runs of one family as a pack trains them: with models of their common shape."""
+    shape = common_shape(run.memorizer for run in runs)
+    return [replace(run, memorizer=shape) for run in runs]
 
 
 def beyond_theorem(sizes: Iterable[tuple[int, int]]) -> list[str]:

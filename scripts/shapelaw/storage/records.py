@@ -2,7 +2,7 @@
 
 A finished run is a directory `<results>/runs/<study>/<key>/` with
 
-- `spec.json`: the run (`shapelaw.runs.Run`) as JSON,
+- `spec.json`: the run (`shapelaw.specs.runs.Run`) as JSON,
 - `history.parquet`: one row a logged step; only numbers that a resumed run reproduces bit for bit,
 - `summary.json`: the final numbers, the clock, the machine. Written last: where it is, the record is whole.
 
@@ -26,8 +26,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from shapelaw.errors import UserError
-from shapelaw.files import replacing
-from shapelaw.runs import AnyRun, Run, spec_from_dict, spec_to_dict
+from shapelaw.specs.kinds import AnyRun, spec_from_dict, spec_to_dict
+from shapelaw.specs.runs import Run
+from shapelaw.storage.files import replacing
 
 SCHEMA_VERSION = 1
 HISTORY_SCHEMA = pa.schema(

@@ -10,14 +10,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from shapelaw.config import degree_runs, memorization_runs, training_of
-from shapelaw.cost import CostModel, Speed, read_cost_model, run_seconds
 from shapelaw.errors import UserError
-from shapelaw.jobs import packed_speed, packed_step_seconds
-from shapelaw.packs import in_packs, pack_flops, pack_seconds
-from shapelaw.runs import AnyRun, Run
-from shapelaw.sections import MEMORIZATION_STUDIES, Config, Execution
-from shapelaw.shapes import make_shape, shape_problems, with_attention_degree
+from shapelaw.scheduling.cost import CostModel, Speed, read_cost_model, run_seconds
+from shapelaw.scheduling.jobs import packed_speed, packed_step_seconds
+from shapelaw.scheduling.packs import in_packs, pack_flops, pack_seconds
+from shapelaw.settings.grid_runs import degree_runs, memorization_runs, training_of
+from shapelaw.settings.sections import MEMORIZATION_STUDIES, Config, Execution
+from shapelaw.specs.kinds import AnyRun, is_packed
+from shapelaw.specs.runs import Run
+from shapelaw.specs.shapes import make_shape, shape_problems, with_attention_degree
 
 _LINGER_SECONDS = 120  # longer than the grace that clusters give a preempted job
 
@@ -125,7 +126,7 @@ def cost_of(runs: Collection[AnyRun], speed: Speed) -> Cost:
 
 def cost_line(study: str, runs: Sequence[AnyRun], execution: Execution, speed: Speed) -> str:
     """What a study costs, for `snakemake plan`; `speed` is that of language models."""
-    packed = [run for run in runs if not isinstance(run, Run)]
+    packed = [run for run in runs if is_packed(run)]
     rate = packed_speed(execution.flops_per_second, execution.gpus) if packed else speed
     cost = cost_of(runs, rate)
     flops, hours = f"{cost.flops:.2e} FLOPs", cost.hours

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from shapelaw.degrees import DegreeRun, ProductShape, check_degree_run, degree_run_from_dict
 from shapelaw.errors import UserError
+from shapelaw.specs.degrees import DegreeRun, ProductShape, check_degree_run, degree_run_from_dict
 
 MIXTURE = ProductShape((3, 3, 3, 3), 32, 64, 10, mixture=True)
 RUN = DegreeRun("block_degree", MIXTURE, "digits", 0, 1500, 0, learning_rate=1e-3, evaluate_every=25)

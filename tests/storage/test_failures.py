@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from shapelaw.failures import failures
+from shapelaw.storage.failures import failures
 
 
 def note(folder: Path, key: str, **live: str) -> Path:

@@ -1,16 +1,8 @@
-"""What the specs of all kinds of runs share: how they are named, and what is wrong with their numbers."""
+"""What can be wrong with the numbers of a spec, of more than one kind of run."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
-from typing import Any
-
-
-def digest_of(spec: Mapping[str, Any]) -> str:
-    """A hash of plain JSON values, whatever their order."""
-    return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def below_one(numbers: Mapping[str, int]) -> list[str]:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapelaw.runs import Run, Training, run_from_dict, run_to_dict
-from shapelaw.shapes import make_shape, shape_problems, with_attention_degree
+from shapelaw.specs.runs import Run, Training, run_from_dict, run_to_dict
+from shapelaw.specs.shapes import make_shape, shape_problems, with_attention_degree
 
 
 def test_gpt2_smalls_published_size() -> None:

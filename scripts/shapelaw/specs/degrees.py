@@ -11,7 +11,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
 from shapelaw.errors import UserError
-from shapelaw.specs import below_one, digest_of, schedule_problems
+from shapelaw.specs.checks import below_one, schedule_problems
+from shapelaw.specs.digests import digest_of
 
 # raised on purpose when a change of the code changes what a spec trains
 DEGREE_VERSION = 1
@@ -154,6 +155,13 @@ class DegreeRun:
         if self.network.initial_share == HALF:
             del values["network"]["initial_share"]
         return {"kind": KIND, "training_version": DEGREE_VERSION, **values}
+
+
+def flat_degree_run(run: DegreeRun) -> dict[str, Any]:
+    """The run without sections, with the sizes that follow from it."""
+    spec = run.to_dict() | {"total_params": run.params}
+    degrees = ".".join(map(str, run.network.degrees))
+    return spec | {**spec.pop("network"), "degrees": degrees, "layer_params": run.network.layer_params}
 
 
 def degree_run_from_dict(values: Mapping[str, Any]) -> DegreeRun:

@@ -14,10 +14,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from shapelaw.cost import CostModel, Speed, run_seconds
-from shapelaw.packs import filled_up, in_packs
-from shapelaw.runs import AnyRun, PackedRun, Run
-from shapelaw.sections import Execution
+from shapelaw.scheduling.cost import CostModel, Speed, run_seconds
+from shapelaw.scheduling.packs import filled_up, in_packs
+from shapelaw.settings.sections import Execution
+from shapelaw.specs.kinds import AnyRun, PackedRun
+from shapelaw.specs.runs import Run
 
 Level = Literal["small", "medium", "large"]
 LEVELS: tuple[Level, ...] = ("small", "medium", "large")

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from itertools import combinations, count
 from typing import TypeVar
 
-from shapelaw.memorizers import MemorizationRun, common_shape
-from shapelaw.runs import PackedRun
+from shapelaw.specs.kinds import PackedRun, kind_of
 
 AnyPacked = TypeVar("AnyPacked", bound=PackedRun)
 
@@ -30,11 +28,7 @@ def in_packs(runs: Iterable[AnyPacked], size: int, padding: float = 1.0) -> list
 
 def filled_up(pack: Sequence[PackedRun]) -> list[PackedRun]:
     """The runs as the pack trains them: with models of one shape; for their operations and their memory."""
-    memorizers = [run for run in pack if isinstance(run, MemorizationRun)]
-    if len(memorizers) < len(pack):
-        return list(pack)
-    shape = common_shape(run.memorizer for run in memorizers)
-    return [replace(run, memorizer=shape) for run in memorizers]
+    return kind_of(pack[0]).filled_up(pack)
 
 
 def pack_flops(pack: Sequence[PackedRun]) -> int:

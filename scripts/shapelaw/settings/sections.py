@@ -5,42 +5,37 @@ docs/config.md and the schema of config.yaml are made from these models by scrip
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import Field
 
-from shapelaw.degrees import HALF, Target
-from shapelaw.memorizers import ContextType, LastBatch, LogitScale, Task
-from shapelaw.shapes import Gelu
+from shapelaw.settings.fields import (
+    Bytes,
+    Count,
+    Examples,
+    Hours,
+    Minutes,
+    Rate,
+    Section,
+    Sequences,
+    Steps,
+    Tokens,
+    Vocabulary,
+    WarmUp,
+    Widths,
+)
+from shapelaw.settings.grids import (
+    BUDGET_GRIDS,
+    FRACTION_GRIDS,
+    RANK_GRIDS,
+    BlockGrid,
+    DegreeGrid,
+    Memorization,
+    MemorizationGrid,
+    RankGrid,
+)
+from shapelaw.specs.shapes import Gelu
 
-
-def _whole(unit: str, least: int = 1) -> Any:
-    """A whole number of `unit`, for `Annotated`."""
-    return Field(ge=least, json_schema_extra={"unit": unit})
-
-
-def _positive(unit: str) -> Any:
-    """A number of `unit`, for `Annotated`."""
-    return Field(gt=0, json_schema_extra={"unit": unit})
-
-
-Count = Annotated[int, Field(ge=1)]
-Steps = Annotated[int, _whole("steps")]
-WarmUp = Annotated[int, _whole("steps", least=0)]
-Sequences = Annotated[int, _whole("sequences")]
-Examples = Annotated[int, _whole("examples")]
-Tokens = Annotated[int, _whole("tokens")]
-Vocabulary = Annotated[int, _whole("tokens", least=257)]
-Bytes = Annotated[int, _whole("bytes")]
-Seconds = Annotated[float, _positive("seconds")]
-Minutes = Annotated[float, _positive("minutes")]
-Hours = Annotated[float, _positive("hours")]
-Rate = Annotated[float, _positive("FLOP/s")]
-Widths = dict[Count, list[Count]]  # depth: widths
-Sizes = Annotated[list[Count], Field(min_length=1)]
-TokenCounts = Annotated[list[Tokens], Field(min_length=1)]
-ExampleCounts = Annotated[list[Examples], Field(min_length=1)]
 MemorizationStudy = Literal[
     "memorization_heads", "memorization_context", "memorization_head_dim", "memorization_saturation"
 ]
@@ -51,34 +46,9 @@ Extra = Literal["assumptions", "relu", "laptop_runs"]
 MEMORIZATION_STUDIES: tuple[MemorizationStudy, ...] = get_args(MemorizationStudy)
 PACKED_STUDIES: tuple[PackedStudy, ...] = get_args(PackedStudy)  # whose runs are trained in packs
 RANK_STUDY = "separation_rank"  # trains nothing, so has no runs
-_WORDS = {"true": True, "false": False, "null": None}
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-        strict=True,
-        allow_inf_nan=False,
-        defer_build=True,  # the grids' models are built once, within Config, at every start of the Snakefile
-    )
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _as_spelled(cls, value: Any, info: ValidationInfo) -> Any:
-        """A text that spells a number, true, false or null is one, unless the field is for texts.
-
-        YAML takes 1e-3 for a text, and Snakemake hands on the inside of `--config training='{steps: 60}'` as texts.
-        """
-        kind = cls.model_fields[str(info.field_name)].annotation
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
-            return value  # whose own fields do so
-        if _takes_text(kind):
-            return None if value == "null" and type(None) in get_args(kind) else value
-        return _numbers(value)
-
-
-class Corpus(_Model):
+class Corpus(Section):
     """The text that decoders are trained and tested on."""
 
     name: str = Field(
@@ -103,7 +73,7 @@ class Corpus(_Model):
     )
 
 
-class TrainingConfig(_Model):
+class TrainingConfig(Section):
     """How every decoder is trained."""
 
     steps: Steps = Field(description="Optimizer steps of a run.")
@@ -145,7 +115,7 @@ class TrainingConfig(_Model):
     )
 
 
-class DepthWidth(_Model):
+class DepthWidth(Section):
     """The study of which depth is best at which size (Levine et al. 2020)."""
 
     vocab_size: Vocabulary = Field(
@@ -169,9 +139,14 @@ class DepthWidth(_Model):
         description="Shapes of the grid, as `depth: [widths]`, that run with `repeated_seeds` seeds, for the noise.",
     )
     repeated_seeds: Count = Field(3, description="Runs of each shape of `repeated`.")
+    size_axis: Literal["block", "total", "flops"] = Field(
+        "block",
+        description="The size at which networks are compared: parameters of the blocks (`block`), all parameters "
+        "(`total`) or training FLOPs (`flops`).",
+    )
 
 
-class AttentionDegree(_Model):
+class AttentionDegree(Section):
     """The study of linear attention of each degree beside softmax, at equal parameters (block-degree note, eq. 2)."""
 
     vocab_size: Vocabulary = Field(
@@ -191,7 +166,7 @@ class AttentionDegree(_Model):
     seeds: Count = Field(5, description="Runs of every shape and degree, with seeds 0, 1, ...")
 
 
-class Tracking(_Model):
+class Tracking(Section):
     """Where runs are tracked."""
 
     uri: str | None = Field(
@@ -203,7 +178,7 @@ class Tracking(_Model):
     )
 
 
-class Execution(_Model):
+class Execution(Section):
     """How jobs are executed. Changing these keys does not change results beyond rounding, and trains nothing again."""
 
     threads: Count = Field(1, description="CPU threads of a training job.")
@@ -245,58 +220,7 @@ class Execution(_Model):
     )
 
 
-class Memorization(_Model):
-    """The networks of the memorization studies and how they are trained (Mahdavi et al. 2024, section 5.2)."""
-
-    width: Count = Field(64, description="Dimension d of inputs and layer.")
-    value_dim: Count | None = Field(
-        1,
-        description="Value dimension d_v of each head, 1 as in the authors' code; null is the width, as in the theory.",
-    )
-    logit_scale: LogitScale = Field(
-        "width", description="Attention logits are divided by the root of this size, or by nothing."
-    )
-    classes: Annotated[int, Field(ge=2)] = Field(
-        100, description="Classes of the labels of a classification."
-    )
-    batch_size: Examples = Field(256, description="Examples of a step.")
-    last_batch: LastBatch = Field(
-        "filled",
-        description="Last batch of an epoch: `filled` up from the next epoch, or `short`, as in the authors' code.",
-    )
-    learning_rate: float = Field(1e-3, gt=0, description="Adam's peak learning rate.")
-    warmup: float = Field(
-        0.05, ge=0, lt=1, description="Share of the steps that warms up linearly; a cosine to zero follows."
-    )
-    evaluate_every: Steps = Field(500, description="Steps between two evaluations on all examples.")
-
-
-class MemorizationGrid(_Model):
-    """One grid of a memorization study: all combinations of its lists."""
-
-    heads: Sizes = Field(description="Attention heads H.")
-    context: TokenCounts = Field([32], description="Context tokens n that the query attends to.")
-    head_dim: Sizes = Field([64], description="Dimension d_h of keys and queries; at most the width.")
-    examples: ExampleCounts = Field(description="Random examples T to memorize.")
-    task: Task = Field(
-        "classification", description="Labels of the examples: classes, or a number in [0, 1)."
-    )
-    context_type: ContextType = Field(
-        "shared",
-        description="One context for all examples (section 5.2), or one for each (appendix I.1).",
-    )
-    seeds: Count = Field(1, description="Runs of every combination, with seeds 0, 1, ...")
-    steps: Steps = Field(50_000, description="Optimizer steps, at least.")
-    epochs: int = Field(
-        0, ge=0, description="Passes through all examples, at least; the larger of this and `steps` counts."
-    )
-    to_the_end: bool = Field(False, description="Training goes on when everything is memorized.")
-    last_batch: LastBatch | None = Field(
-        None, description="As memorization.last_batch, which null stands for."
-    )
-
-
-class Assumptions(_Model):
+class Assumptions(Section):
     """The memorization theorem's assumptions on real networks and data (Mahdavi et al. 2024, section 5.1)."""
 
     models: list[AssumptionModel] = Field(
@@ -316,95 +240,7 @@ class Assumptions(_Model):
     curve_trials: Count = Field(100, description="Random subsets for a point of the figure.")
 
 
-class DegreeGrid(_Model):
-    """Networks of equal budgets on a task: all combinations of networks, target ranks, learning rates and seeds."""
-
-    target: Target = Field(
-        "separable",
-        description="Task: a sum of products of functions of the two input halves, or images of digits.",
-    )
-    target_ranks: Sizes = Field([1, 4, 16, 64], description="Products R in a separable target.")
-    matrices: Count = Field(12, description="Square matrices in all layers, the budget of every network.")
-    degrees: list[Count] = Field(
-        [1, 2, 3, 4], description="Degrees that each make a network of equal layers."
-    )
-    patterns: list[Sizes] = Field([], description="Networks, each as the list of its layers' degrees.")
-    mixtures: list[Annotated[int, Field(ge=2)]] = Field(
-        [], description="Numbers k that each make a network whose layers learn a degree between k - 1 and k."
-    )
-    mixture_shares: Annotated[list[Annotated[float, Field(gt=0, lt=1)]], Field(min_length=1)] = Field(
-        [HALF], description="Shares that mixtures begin with: layers of degree k - 1 + share."
-    )
-    width: Count = Field(32, description="Width of the layers.")
-    inputs: Count = Field(16, description="Inputs of a separable target, half of them on either side.")
-    learning_rates: Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=1)] = Field(
-        [3e-3, 1e-2, 3e-2, 1e-1],
-        description="Adam's peak learning rates, the same for every network; each gets its best one.",
-    )
-    seeds: Count = Field(4, description="Runs of every combination, with seeds 0, 1, ...")
-    steps: Steps = Field(3000, description="Optimizer steps of a run.")
-    batch_size: Examples = Field(256, description="Examples of a step.")
-    evaluate_every: Steps = Field(100, description="Steps between two held-out losses.")
-
-
-class RankGrid(_Model):
-    """Networks of linearized attention whose separation rank is measured: all combinations of the lists."""
-
-    depth: Sizes = Field(description="Layers L.")
-    width: Sizes = Field(description="Widths d.")
-    tokens: TokenCounts = Field(description="Sequence lengths N, even numbers.")
-    heads: Sizes = Field([1], description="Attention heads H.")
-    attention_dim: Annotated[list[Count | None], Field(min_length=1)] = Field(
-        [None], description="Dimension d_a of a head; null is width / heads."
-    )
-    embedding_rank: Annotated[list[Count | None], Field(min_length=1)] = Field(
-        [None], description="Rank r of the embedding; null is the width."
-    )
-    positional_rank: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)] = Field(
-        [0], description="Rank r_e of the positional embedding; 0 is no positions."
-    )
-    residual: Annotated[list[bool], Field(min_length=1)] = Field(
-        [False], description="Layers with residual connections, or without."
-    )
-    seconds: Seconds = Field(
-        10.0, description="Time of one core for each network; a rank that takes longer gets bounds."
-    )
-
-
-class BlockGrid(_Model):
-    """Networks of blocks of degree k at equal budgets: all combinations of the lists."""
-
-    blocks: Literal["product", "attention"] = Field(
-        description="Blocks are element-wise products of k maps of all inputs, or are like linearized attention."
-    )
-    width: Sizes = Field(description="Widths d.")
-    budget: Sizes = Field(
-        description="Matrices of width x width in a network; a block has k, or k + 1 with W_O of attention."
-    )
-    degrees: Sizes = Field([1, 2, 3, 4, 5, 6], description="Degrees k of a block.")
-    tokens: TokenCounts = Field([2], description="Sequence lengths N, even numbers; of attention only.")
-    heads: Sizes = Field(
-        [1], description="Attention heads H of blocks of degree 3 and more; of attention only."
-    )
-    seconds: Seconds = Field(
-        10.0, description="Time of one core for each network; a rank that takes longer gets bounds."
-    )
-
-
-_RANK_GRIDS = "Grids of linearized attention whose separation ranks are measured."
-_BUDGET_GRIDS = "Grids of networks whose blocks all have one degree, at equal budgets."
-_FRACTION_GRIDS = "Grids of networks that mix blocks of these degrees, in every order."
-
-
-class RankGrids(_Model):
-    """The study `separation_rank`: exact ranks of linearized attention, and of blocks of other degrees."""
-
-    separation_rank: list[RankGrid] = Field([], description=_RANK_GRIDS)
-    degree_budget: list[BlockGrid] = Field([], description=_BUDGET_GRIDS)
-    fractional_degree: list[BlockGrid] = Field([], description=_FRACTION_GRIDS)
-
-
-class Config(_Model):
+class Config(Section):
     """A whole config, scale and overrides together."""
 
     studies: list[Study] = Field(["depth_width"], min_length=1, description="Studies to run.")
@@ -445,31 +281,8 @@ class Config(_Model):
         [],
         description="Grids of the study of which polynomial degree of a layer learns best at equal parameters.",
     )
-    separation_rank: list[RankGrid] = Field([], description=_RANK_GRIDS)
-    degree_budget: list[BlockGrid] = Field([], description=_BUDGET_GRIDS)
-    fractional_degree: list[BlockGrid] = Field([], description=_FRACTION_GRIDS)
+    separation_rank: list[RankGrid] = Field([], description=RANK_GRIDS)
+    degree_budget: list[BlockGrid] = Field([], description=BUDGET_GRIDS)
+    fractional_degree: list[BlockGrid] = Field([], description=FRACTION_GRIDS)
     tracking: Tracking = Field(Tracking(), description="Where runs are tracked.")
     execution: Execution = Field(Execution(), description="How jobs are executed.")
-
-
-def _takes_text(kind: Any) -> bool:
-    """Whether a type is of texts, or of lists of them, or leaves a choice between texts."""
-    return kind is str or get_origin(kind) is Literal or any(map(_takes_text, get_args(kind)))
-
-
-def _numbers(value: Any) -> Any:
-    """Texts that spell numbers, true, false or null as such."""
-    if isinstance(value, Mapping):
-        return {_numbers(key): _numbers(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_numbers(item) for item in value]
-    if not isinstance(value, str):
-        return value
-    if value in _WORDS:
-        return _WORDS[value]
-    for kind in (int, float):
-        try:
-            return kind(value)
-        except ValueError:
-            continue
-    return value

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small import small_run
 
-from shapelaw import records
 from shapelaw.errors import UserError
+from shapelaw.storage import records
 
 RUN = small_run()
 ROWS = [(10 * (i + 1), 5 - i / 100, 1e-3, 0.5, float("nan") if i % 3 else 4.0) for i in range(100)]

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from shapelaw.errors import UserError
-from shapelaw.runs import AnyRun, Run
-from shapelaw.shapes import Shape
+from shapelaw.specs.kinds import AnyRun
+from shapelaw.specs.runs import Run
+from shapelaw.specs.shapes import Shape
 
 SCHEMA_VERSION = 1
 TERMS = ("overhead", "per_layer", "per_number", "per_flop")

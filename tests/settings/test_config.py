@@ -13,13 +13,15 @@ import yaml
 from pydantic import BaseModel
 from small import PYTHON, REPOSITORY, SCRIPTS
 
-from shapelaw.config import degree_runs, load_config, rank_grids
 from shapelaw.errors import UserError
-from shapelaw.memorizers import MemorizationRun
-from shapelaw.plan import cost_of, runs_of
-from shapelaw.rank_grids import asked_of
-from shapelaw.runs import Run, run_from_dict, run_to_dict, spec_from_dict, spec_to_dict
-from shapelaw.sections import MEMORIZATION_STUDIES, RANK_STUDY, Config
+from shapelaw.scheduling.plan import cost_of, runs_of
+from shapelaw.settings.grid_runs import degree_runs
+from shapelaw.settings.loading import load_config
+from shapelaw.settings.rank_grids import asked_of, rank_grids
+from shapelaw.settings.sections import MEMORIZATION_STUDIES, RANK_STUDY, Config
+from shapelaw.specs.kinds import spec_from_dict, spec_to_dict
+from shapelaw.specs.memorizers import MemorizationRun
+from shapelaw.specs.runs import Run, run_from_dict, run_to_dict
 
 SCALES = REPOSITORY / "workflow" / "scales"
 SCALE_NAMES = ["demo", "gpu", "laptop", "paper"]
@@ -481,6 +483,7 @@ def test_every_key_of_the_shipped_config_is_explained() -> None:
 
 def test_what_the_snakefile_imports_is_light() -> None:
     heavy = ("torch", "mlflow", "pandas", "numpy")
-    code = f"import sys, shapelaw.config, shapelaw.plan; print([m for m in {heavy} if m in sys.modules])"
+    ours = "shapelaw.settings.loading, shapelaw.scheduling.plan, shapelaw.storage.failures"
+    code = f"import sys, {ours}; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([PYTHON, "-c", code], cwd=SCRIPTS, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

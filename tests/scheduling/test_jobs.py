@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapelaw.jobs import (
+from shapelaw.scheduling.jobs import (
     LEVELS,
     MOST_RUNS,
     job_resources,
@@ -18,11 +18,11 @@ from shapelaw.jobs import (
     packs_of,
     train_minutes,
 )
-from shapelaw.memorizers import MemorizationRun, Memorizer
-from shapelaw.packs import filled_up, in_packs, pack_flops
-from shapelaw.runs import Run, Training
-from shapelaw.sections import Execution
-from shapelaw.shapes import make_shape
+from shapelaw.scheduling.packs import filled_up, in_packs, pack_flops
+from shapelaw.settings.sections import Execution
+from shapelaw.specs.memorizers import MemorizationRun, Memorizer
+from shapelaw.specs.runs import Run, Training
+from shapelaw.specs.shapes import make_shape
 
 RATE = 1e13
 

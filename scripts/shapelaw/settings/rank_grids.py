@@ -6,8 +6,9 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
-from shapelaw.sections import BlockGrid, RankGrid, RankGrids
-from shapelaw.specs import digest_of
+from shapelaw.settings.grids import BlockGrid, RankGrid, RankGrids
+from shapelaw.settings.sections import Config
+from shapelaw.specs.digests import digest_of
 
 # raised on purpose when a change of the code changes what is measured
 MEASUREMENT_VERSION = 1
@@ -49,6 +50,11 @@ class Asked:
     sizes: Sizes
     budget: int | None
     seconds: float
+
+
+def rank_grids(config: Config) -> RankGrids:
+    """What the study `separation_rank` measures."""
+    return RankGrids(**{name: getattr(config, name) for name in RankGrids.model_fields})
 
 
 def digest(sizes: Sizes) -> str:

@@ -1,0 +1,84 @@
+"""The types of a config's keys, with their bounds and units, and the model that every section is of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+
+
+def _whole(unit: str, least: int = 1) -> Any:
+    """A whole number of `unit`, for `Annotated`."""
+    return Field(ge=least, json_schema_extra={"unit": unit})
+
+
+def _positive(unit: str) -> Any:
+    """A number of `unit`, for `Annotated`."""
+    return Field(gt=0, json_schema_extra={"unit": unit})
+
+
+Count = Annotated[int, Field(ge=1)]
+Steps = Annotated[int, _whole("steps")]
+WarmUp = Annotated[int, _whole("steps", least=0)]
+Sequences = Annotated[int, _whole("sequences")]
+Examples = Annotated[int, _whole("examples")]
+Tokens = Annotated[int, _whole("tokens")]
+Vocabulary = Annotated[int, _whole("tokens", least=257)]
+Bytes = Annotated[int, _whole("bytes")]
+Seconds = Annotated[float, _positive("seconds")]
+Minutes = Annotated[float, _positive("minutes")]
+Hours = Annotated[float, _positive("hours")]
+Rate = Annotated[float, _positive("FLOP/s")]
+Widths = dict[Count, list[Count]]  # depth: widths
+Sizes = Annotated[list[Count], Field(min_length=1)]
+TokenCounts = Annotated[list[Tokens], Field(min_length=1)]
+ExampleCounts = Annotated[list[Examples], Field(min_length=1)]
+_WORDS = {"true": True, "false": False, "null": None}
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        allow_inf_nan=False,
+        defer_build=True,  # the grids' models are built once, within Config, at every start of the Snakefile
+    )
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _as_spelled(cls, value: Any, info: ValidationInfo) -> Any:
+        """A text that spells a number, true, false or null is one, unless the field is for texts.
+
+        YAML takes 1e-3 for a text, and Snakemake hands on the inside of `--config training='{steps: 60}'` as texts.
+        """
+        kind = cls.model_fields[str(info.field_name)].annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            return value  # whose own fields do so
+        if _takes_text(kind):
+            return None if value == "null" and type(None) in get_args(kind) else value
+        return _numbers(value)
+
+
+def _takes_text(kind: Any) -> bool:
+    """Whether a type is of texts, or of lists of them, or leaves a choice between texts."""
+    return kind is str or get_origin(kind) is Literal or any(map(_takes_text, get_args(kind)))
+
+
+def _numbers(value: Any) -> Any:
+    """Texts that spell numbers, true, false or null as such."""
+    if isinstance(value, Mapping):
+        return {_numbers(key): _numbers(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_numbers(item) for item in value]
+    if not isinstance(value, str):
+        return value
+    if value in _WORDS:
+        return _WORDS[value]
+    for kind in (int, float):
+        try:
+            return kind(value)
+        except ValueError:
+            continue
+    return value

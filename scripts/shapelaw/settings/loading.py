@@ -1,0 +1,73 @@
+"""A config from its files: merged, checked, frozen.
+
+`config.yaml` names a scale; `workflow/scales/<scale>.yaml` holds that scale's values; what `config.yaml` sets
+itself goes on top. All problems are collected and told at once, each with its key's path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from shapelaw.errors import UserError
+from shapelaw.settings.problems import cross_problems
+from shapelaw.settings.sections import Config
+from shapelaw.settings.sentences import listed, near, sentence
+
+
+def load_config(values: Mapping[str, Any], scales: Path, root: Path = Path()) -> Config:
+    """Merge the named scale with the config's own keys and check everything.
+
+    Args:
+        values: the content of config.yaml (with whatever `--config` put on top).
+        scales: folder of the scale files.
+        root: folder that relative paths of the config (a folder of text, a tokenizer) are relative to.
+
+    Raises:
+        UserError: one line a problem, all of them.
+    """
+    own = dict(values)
+    names = sorted(path.stem for path in scales.glob("*.yaml"))
+    scale = own.pop("scale", None)
+    if scale not in names:
+        raise UserError(
+            listed([f"scale is {scale!r}; it must be one of {', '.join(names)}{near(scale, names)}"])
+        )
+    base = _values_of(scales, scale)
+    merged = merge(base, own)
+    try:
+        config, problems = Config.model_validate(merged), []
+    except ValidationError as error:
+        problems = [sentence(e) for e in error.errors()]
+        wrong = {e["loc"][0] for e in error.errors()}
+        # the other sections' problems are told too: the scale's own values stand in for the wrong sections
+        config = Config.model_validate(
+            {k: v for k, v in merged.items() if k not in wrong} | {k: base[k] for k in wrong if k in base}
+        )
+    problems += cross_problems(config, root)
+    if problems:
+        raise UserError(listed(problems))
+    return config
+
+
+def _values_of(scales: Path, scale: str) -> dict[str, Any]:
+    """What a scale's file says, over the parts of it that it shares with other scales (`include`)."""
+    own = yaml.safe_load((scales / f"{scale}.yaml").read_text())
+    values: dict[str, Any] = {}
+    for part in own.pop("include", []):
+        values = merge(values, yaml.safe_load((scales / "parts" / f"{part}.yaml").read_text()))
+    return merge(values, own)
+
+
+def merge(base: Mapping[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
+    """`top` over `base`, key by key; lists, numbers and the width tables are replaced whole."""
+    merged = dict(base)
+    for key, value in top.items():
+        below = merged.get(key)
+        deep = isinstance(value, Mapping) and isinstance(below, Mapping) and key not in ("widths", "repeated")
+        merged[key] = merge(below, value) if deep else value  # type: ignore[arg-type]
+    return merged

@@ -1,0 +1,54 @@
+"""What is wrong with a config, in sentences: the key's path, what is wrong, and what would be right."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any, get_args, get_origin
+
+from shapelaw.settings.sections import Config
+
+_PATTERNS = {  # what would be right, for people
+    "corpus.name": "use lower-case letters, digits and underscores; it names a folder in results/",
+    "tracking.uri": "a tracking URI begins with its kind, such as sqlite:///, http:// or postgresql://",
+}
+
+
+def sentence(error: Any) -> str:
+    """One of pydantic's errors as: the key's path, what is wrong, what would be right."""
+    path = ".".join(str(part) for part in error["loc"] if part != "[key]")
+    if error["type"] == "extra_forbidden":
+        known = _known_keys(error["loc"][:-1])
+        return f"{path} is not a key{near(error['loc'][-1], known)}; known here: {', '.join(known)}"
+    if error["type"] == "missing":
+        return f"{path} is missing"
+    message = _PATTERNS.get(path) if error["type"] == "string_pattern_mismatch" else None
+    return (
+        f"{path} is {_shown(path, error['input'])}: {message or error['msg'][0].lower() + error['msg'][1:]}"
+    )
+
+
+def _shown(path: str, value: object) -> str:
+    """A wrong value as it was written, unless it could hold a secret."""
+    text = repr(value)
+    return "***" if path.startswith("tracking") and ("@" in text or "?" in text) else text
+
+
+def _known_keys(path: tuple[Any, ...]) -> list[str]:
+    model: Any = Config
+    for part in path:  # a field's name, or a place in a list
+        kind = model.model_fields[part].annotation if isinstance(part, str) else model
+        model = get_args(kind)[0] if get_origin(kind) is list else kind
+    keys = list(model.model_fields)
+    return ["scale", *keys] if model is Config else keys
+
+
+def near(word: object, known: list[str]) -> str:
+    """A question for the known word that is most like a wrong one; empty where none is."""
+    found = difflib.get_close_matches(str(word), known, n=1)
+    return f" (did you mean {found[0]}?)" if found else ""
+
+
+def listed(problems: list[str]) -> str:
+    """All problems as one text, a line each."""
+    count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+    return "\n".join([f"The config has {count}:", *(f"  - {problem}" for problem in problems)])

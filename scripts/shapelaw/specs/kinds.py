@@ -1,0 +1,91 @@
+"""The kinds of run, one row each: how a spec is written as plain JSON values and read back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeGuard
+
+from shapelaw.specs import degrees, memorizers
+from shapelaw.specs.degrees import DegreeRun, degree_run_from_dict
+from shapelaw.specs.memorizers import MemorizationRun, memorization_run_from_dict
+from shapelaw.specs.runs import Run, flat_run, run_from_dict, run_to_dict
+
+PackedRun = MemorizationRun | DegreeRun  # many of one shape are trained as one computation
+AnyRun = Run | PackedRun
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of run.
+
+    Attributes:
+        name: `kind` of its spec; None for language models, whose specs have no such key.
+        run: its class.
+        to_dict: a run as plain JSON values; what is hashed into its digest.
+        from_dict: the inverse, KeyError or TypeError where a field is missing or unknown.
+        flat: a run's spec without sections, with the sizes that follow from it.
+        packed: many of one shape are trained as one computation.
+        filled_up: the runs of a pack as they are trained there: with models of one shape.
+    """
+
+    name: str | None
+    run: type[AnyRun]
+    to_dict: Callable[[Any], dict[str, Any]]
+    from_dict: Callable[[Mapping[str, Any]], AnyRun]
+    flat: Callable[[Any], dict[str, Any]]
+    packed: bool
+    filled_up: Callable[[Sequence[Any]], list[Any]] = list
+
+
+LANGUAGE = Kind(None, Run, run_to_dict, run_from_dict, flat_run, packed=False)
+MEMORIZATION = Kind(
+    memorizers.KIND,
+    MemorizationRun,
+    MemorizationRun.to_dict,
+    memorization_run_from_dict,
+    memorizers.flat_memorization_run,
+    packed=True,
+    filled_up=memorizers.of_one_shape,
+)
+DEGREE = Kind(
+    degrees.KIND, DegreeRun, DegreeRun.to_dict, degree_run_from_dict, degrees.flat_degree_run, packed=True
+)
+KINDS = {kind.name: kind for kind in (LANGUAGE, MEMORIZATION, DEGREE)}
+_BY_CLASS = {kind.run: kind for kind in KINDS.values()}
+
+
+def kind_of(run: AnyRun) -> Kind:
+    """The row of a run's kind."""
+    return _BY_CLASS[type(run)]
+
+
+def is_packed(run: AnyRun) -> TypeGuard[PackedRun]:
+    """A run is of a kind that is trained in packs."""
+    return kind_of(run).packed
+
+
+def spec_to_dict(run: AnyRun) -> dict[str, Any]:
+    """A run of any kind as plain JSON values."""
+    return kind_of(run).to_dict(run)
+
+
+def spec_from_dict(values: Mapping[str, Any]) -> AnyRun:
+    """The inverse of `spec_to_dict`.
+
+    Raises:
+        KeyError, TypeError: a field is missing or unknown.
+    """
+    return KINDS[values.get("kind")].from_dict(values)
+
+
+def packed_run_from_dict(values: Mapping[str, Any]) -> PackedRun:
+    """The same of runs that are trained in packs.
+
+    Raises:
+        KeyError, TypeError: a field is missing or unknown, or the run is a language model's.
+    """
+    run = KINDS[values["kind"]].from_dict(values)
+    if isinstance(run, Run):
+        raise TypeError(f"{run.key} is a language model's run, which is not trained in a pack")
+    return run
