@@ -22,6 +22,7 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -31,6 +32,7 @@ from pack_without import WITHOUT
 from public_memorizer import public_memorizer
 from torch import Tensor, nn
 
+from shapelaw.models import memorizer_kernel
 from shapelaw.models.memorizer import forward, gradients, initial_parameters, positions
 from shapelaw.models.memorizer_gradients import per_example_gradients, shared_gradients
 from shapelaw.models.pack_gradients import losses
@@ -209,7 +211,9 @@ def main() -> None:
         "--several", type=int, nargs="*", default=[1, 4], help="models of each shape in the third table"
     )
     parser.add_argument("--peer", type=Path, help="a checkout of the paper's public code")
+    parser.add_argument("--target", default="native", help="whose instructions the kernel uses, as haswell")
     arguments = parser.parse_args()
+    memorizer_kernel._library = partial(memorizer_kernel._library, target=arguments.target)
     device = torch.device(arguments.device)
     torch.set_num_threads(1)
     keep_freed_memory()

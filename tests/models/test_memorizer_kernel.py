@@ -1,8 +1,11 @@
 """The kernel for contexts of their own: the gradients of autograd in float64, whatever the shape and the batch."""
 
+import platform
+import shutil
 import subprocess
 import threading
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +29,8 @@ from shapelaw.training.packed import can_compile
 
 CPU = torch.device("cpu")
 needs_compiler = pytest.mark.skipif(not can_compile(CPU), reason="there is no C++ compiler")
+IS_X86 = platform.machine() in ("x86_64", "AMD64")
+HAS_AVX2 = IS_X86 and torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
 ROWS = 7  # of the table of contexts
 CLASSES = Memorizer(heads=2, context=3, head_dim=8, width=8, value_dim=1, outputs=5)
 # few, as each is compiled: W_Q W_K folded and not, tokens and numbers of heads that fill registers and that do not,
@@ -36,6 +41,11 @@ SHAPES = [
     (replace(CLASSES, heads=9, context=16, head_dim=3, width=16, outputs=1), torch.float64),
     (replace(CLASSES, heads=1, context=33, head_dim=2, width=24, outputs=17), torch.float32),
     (replace(CLASSES, heads=5, context=1, head_dim=32, width=32, outputs=16), torch.float32),
+]
+# instructions of older CPUs: 4, and 2, float64s in a register; "native" has 8 where this machine has AVX-512
+TARGETS = [
+    pytest.param("haswell", marks=pytest.mark.skipif(not HAS_AVX2, reason="this CPU has no AVX2")),
+    pytest.param("x86-64", marks=pytest.mark.skipif(not IS_X86, reason="this CPU is no x86-64")),
 ]
 Problem = tuple[Parameters, Tensor, Tensor, Picked, Tensor, Tensor | None, Tensor | None]
 
@@ -102,7 +112,20 @@ def test_gradients_are_those_of_autograd(
 ) -> None:
     m, dtype = replace(shape[0], logit_scale=scale), shape[1]  # type: ignore[arg-type]
     assert is_possible(m, dtype, CPU)
-    given = problem(m, models, examples, seed, there, absent)
+    assert_gradients_are_those_of_autograd(m, dtype, problem(m, models, examples, seed, there, absent))
+
+
+@needs_compiler
+@pytest.mark.parametrize(("m", "dtype"), [SHAPES[0], SHAPES[3]])
+@pytest.mark.parametrize("target", TARGETS)
+def test_gradients_are_those_of_autograd_by_the_instructions_of_older_cpus(
+    target: str, m: Memorizer, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memorizer_kernel, "_library", partial(memorizer_kernel._library, target=target))
+    assert_gradients_are_those_of_autograd(m, dtype, problem(m, 2, 40, 0, True, True))
+
+
+def assert_gradients_are_those_of_autograd(m: Memorizer, dtype: torch.dtype, given: Problem) -> None:
     p, place, queries, contexts, *rest = given
     expected_loss, expected = gradients(p, m, place, queries, contexts.table_Tnd[contexts.at_PB], *rest)
     loss, found = by_kernel(m, given, dtype)
@@ -211,10 +234,28 @@ def test_why_there_is_none_is_said(
     shape = Memorizer(heads=11, context=7, head_dim=4, width=8, value_dim=1, outputs=7)
     assert not is_possible(shape, torch.float32, CPU)
     said = capsys.readouterr().err
-    assert "contexts of their own take longer here: memorizer_kernel.cpp is not compiled (" in said
+    assert "contexts of their own take longer here: memorizer_kernel.cpp is not used (" in said
     assert why in said
     monkeypatch.setattr(memorizer_kernel, "compiler", lambda: None)
     assert not is_possible(shape, torch.float32, CPU)
+
+
+@needs_compiler
+def test_one_that_is_wrong_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = memorizer_kernel._SOURCE
+    right = source.read_text()
+    # W_V's gradient is off by 2%
+    wrong = right.replace("spread + i, share)", "spread + i, REAL(1.02) * share)")
+    assert wrong != right
+    (tmp_path / source.name).write_text(wrong)
+    shutil.copy(source.with_name("small_products.h"), tmp_path)
+    monkeypatch.setattr(memorizer_kernel, "_SOURCE", tmp_path / source.name)
+    shape = Memorizer(heads=3, context=6, head_dim=4, width=8, value_dim=1, outputs=7)  # of this test alone
+    assert not is_possible(shape, torch.float32, CPU)
+    said = capsys.readouterr().err
+    assert "memorizer_kernel.cpp is not used (its gradients are not PyTorch's on this CPU)" in said
 
 
 @needs_compiler

@@ -14,8 +14,8 @@
 #include <cstdint>
 #include <memory>
 
-// sizes of rows, filled up to whole registers; after the N tokens come none, with a logit of minus infinity
-constexpr int PLACES = rounded_up(N, LANES), KEYS = rounded_up(K, TILE), OUTPUTS = rounded_up(C, LANES);
+// sizes of rows, filled up; after the N tokens come none, with a logit of minus infinity
+constexpr int PLACES = rounded_up(N, FILLED), KEYS = rounded_up(K, TILE), OUTPUTS = rounded_up(C, FILLED);
 constexpr int HEADS = rounded_up(H, TILE);
 constexpr int Q = D + 1, S = D + PLACES;
 constexpr bool FOLDED = Q * S <= KEYS * (Q + S);

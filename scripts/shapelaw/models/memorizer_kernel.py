@@ -8,6 +8,7 @@ while they are in the cache. Suffixes as in `shapelaw.models.memorizer`, and T r
 from __future__ import annotations
 
 import ctypes
+import platform
 import shutil
 import subprocess
 import tempfile
@@ -20,7 +21,7 @@ import torch
 from torch import Tensor
 
 from shapelaw.errors import say
-from shapelaw.models.memorizer import parameter_shapes
+from shapelaw.models.memorizer import gradients, initial_parameters, parameter_shapes, positions
 from shapelaw.models.pack_gradients import Parameters
 from shapelaw.specs.memorizers import Memorizer
 
@@ -42,7 +43,7 @@ def compiler() -> str | None:
 
 
 def is_possible(m: Memorizer, dtype: torch.dtype, device: torch.device) -> bool:
-    """Whether models of this shape can have the kernel here; why a compiler refuses is said."""
+    """Whether models of this shape can have the kernel here; why a compiler refuses, or its work is wrong, is said."""
     if m.attend_to_query or m.values != 1 or m.width % _TILE:
         return False
     if device.type != "cpu" or dtype not in _REALS or compiler() is None:
@@ -54,8 +55,10 @@ def is_possible(m: Memorizer, dtype: torch.dtype, device: torch.device) -> bool:
     except OSError as error:  # a folder for temporary files from which nothing may be run, mostly
         why = str(error)
     else:
-        return True
-    say(f"contexts of their own take longer here: {_SOURCE.name} is not compiled ({why})")
+        if _is_right(m, dtype):
+            return True
+        why = "its gradients are not PyTorch's on this CPU"
+    say(f"contexts of their own take longer here: {_SOURCE.name} is not used ({why})")
     return False
 
 
@@ -91,8 +94,26 @@ def kernel_gradients(
 
 
 @cache
-def _library(heads: int, n: int, k: int, d: int, outputs: int, dtype: torch.dtype) -> ctypes.CDLL:
-    """The kernel for one shape, compiled in a second.
+def _is_right(m: Memorizer, dtype: torch.dtype) -> bool:
+    """Whether loss and gradients of a batch of two blocks are autograd's: milliseconds, once a shape."""
+    generator = torch.Generator().manual_seed(0)
+    examples, at_PB = 33, torch.arange(33)[None]
+    p = {name: value[None] for name, value in initial_parameters(m, 0, dtype).items()}
+    queries_PBd = torch.rand(1, examples, m.width, generator=generator, dtype=dtype)
+    table_Tnd = torch.rand(examples, m.context, m.width, generator=generator, dtype=dtype)
+    labels_PB = at_PB.to(dtype) / examples if m.outputs == 1 else at_PB % m.outputs
+    place = positions(m, dtype)
+    loss_P, found = kernel_gradients(p, m, place, queries_PBd, Picked(table_Tnd, at_PB), labels_PB)
+    expected_P, expected = gradients(p, m, place, queries_PBd, table_Tnd[at_PB], labels_PB)
+    pairs = [(loss_P, expected_P), *((found[name], expected[name]) for name in expected)]
+    return all(torch.allclose(a, b, rtol=0, atol=1e-6 + 1e-3 * b.abs().max().item()) for a, b in pairs)
+
+
+@cache
+def _library(
+    heads: int, n: int, k: int, d: int, outputs: int, dtype: torch.dtype, target: str = "native"
+) -> ctypes.CDLL:
+    """The kernel for one shape and the instructions of one CPU, by the compiler's name for it; made in a second.
 
     Raises:
         subprocess.CalledProcessError: the compiler refuses.
@@ -100,10 +121,12 @@ def _library(heads: int, n: int, k: int, d: int, outputs: int, dtype: torch.dtyp
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "memorizer_kernel.so"
+        # clang 14 and older have no -march=native for ARM
+        cpu = "-mcpu" if platform.machine() in ("aarch64", "arm64") else "-march"
         sizes = {"REAL": _REALS[dtype], "H": heads, "N": n, "K": k, "D": d, "C": outputs}
         subprocess.run(
             [
-                *(str(compiler()), "-std=c++17", "-O3", "-march=native", "-shared", "-fPIC"),
+                *(str(compiler()), "-std=c++17", "-O3", f"{cpu}={target}", "-shared", "-fPIC"),
                 *(f"-D{name}={value}" for name, value in sizes.items()),
                 *(str(_SOURCE), "-o", str(path)),
             ],

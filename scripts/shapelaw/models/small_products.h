@@ -8,11 +8,16 @@ constexpr int rounded_up(int size, int to) { return (size + to - 1) / to * to; }
 
 #ifdef __AVX512F__
 constexpr int REGISTER = 64 / sizeof(REAL), SUMS = 24;  // numbers in a register; registers for the sums of a product
-#else
+#elif defined(__AVX__)
 constexpr int REGISTER = 32 / sizeof(REAL), SUMS = 12;
+#elif defined(__aarch64__)
+constexpr int REGISTER = 16 / sizeof(REAL), SUMS = 24;
+#else
+constexpr int REGISTER = 16 / sizeof(REAL), SUMS = 12;
 #endif
 constexpr int TILE = 8;  // matrices are turned in squares of it
 constexpr int LANES = D % REGISTER == 0 ? REGISTER : TILE;
+constexpr int FILLED = LANES > TILE ? LANES : TILE;  // rows are filled up to whole vectors and whole squares
 constexpr int LINE = 64 / sizeof(REAL);  // of the cache
 
 template <int L> struct Lanes {
@@ -101,7 +106,8 @@ template <int ROWS, int COLUMNS, int FROM_ROW, int TO_ROW> static inline void tu
     }
 }
 
-// exp(x) for x <= 0 to the last bit or two, exactly 0 far below; what is not a number stays so
+// exp(x) for x <= 0 to the last bit or two (1 + |x| / 2 units of the last bit where a CPU has no fused multiply-add),
+// exactly 0 far below; what is not a number stays so
 static inline Vector exponential(Vector x) {
   constexpr bool single = sizeof(REAL) == 4;
   constexpr int terms = single ? 7 : 13, bits = single ? 23 : 52;
