@@ -96,7 +96,7 @@ rule laptop_runs:
             report(
                 f"results/laptop_runs/{table}.csv",
                 caption="../report/laptop_runs.rst",
-                category="Depth and width: 34 laptop runs, trained before",
+                category="Depth and width, 34 laptop runs trained before",
                 subcategory="Tables",
                 labels={"table": table.replace("_", " ")},
             )
@@ -106,7 +106,7 @@ rule laptop_runs:
             report(
                 f"results/laptop_runs/{figure}.svg",
                 caption="../report/laptop_runs.rst",
-                category="Depth and width: 34 laptop runs, trained before",
+                category="Depth and width, 34 laptop runs trained before",
                 subcategory="Figures",
                 labels={"figure": figure.replace("_", " "), "published as": source},
             )
