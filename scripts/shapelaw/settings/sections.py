@@ -115,8 +115,8 @@ class TrainingConfig(Section):
     )
 
 
-class DepthWidth(Section):
-    """The study of which depth is best at which size (Levine et al. 2020)."""
+class Decoders(Section):
+    """The decoders of a study: what all its shapes have in common."""
 
     vocab_size: Vocabulary = Field(
         2000, description="Size of the vocabulary; 257 is bytes, a larger one is byte-level BPE of that size."
@@ -127,6 +127,11 @@ class DepthWidth(Section):
         "tanh",
         description="GELU of the feed-forward network: GPT-2's `tanh` approximation, or the exact `erf`.",
     )
+
+
+class DepthWidth(Decoders):
+    """The study of which depth is best at which size (Levine et al. 2020)."""
+
     widths: Annotated[Widths, Field(min_length=1)] | None = Field(
         None, description="The grid as `depth: [widths]`; give either this or `grid_file`."
     )
@@ -146,18 +151,9 @@ class DepthWidth(Section):
     )
 
 
-class AttentionDegree(Section):
+class AttentionDegree(Decoders):
     """The study of linear attention of each degree beside softmax, at equal parameters (block-degree note, eq. 2)."""
 
-    vocab_size: Vocabulary = Field(
-        2000, description="Size of the vocabulary; 257 is bytes, a larger one is byte-level BPE of that size."
-    )
-    context_length: Tokens = Field(128, description="Tokens in a window.")
-    heads: Count = Field(2, description="Attention heads of every shape; the number must divide every width.")
-    gelu: Gelu = Field(
-        "tanh",
-        description="GELU of the feed-forward network: GPT-2's `tanh` approximation, or the exact `erf`.",
-    )
     widths: Widths = Field({}, description="Shapes of the decoders with softmax, as `depth: [widths]`.")
     degrees: Annotated[list[Annotated[int, Field(ge=2)] | None], Field(min_length=1)] = Field(
         [None, 2, 3, 4],
