@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special, stats  # type: ignore[import-untyped]
 
-from shapelaw.fits.line import Floats, LineFit, fit_line
+from shapelaw.fits.line import Floats, LineFit, fit_line, goodness
 
 
 @dataclass(frozen=True)
@@ -80,11 +80,6 @@ def fit_line_with_limits(
         chi2_reduced=chi2 / plain.dof,
         p_value=p_value,
         r_squared=1.0 - chi2 / total,
-        message=f"{number} limit{'' if number == 1 else 's'} used; of the points chi2/dof = {chi2 / plain.dof:.3g} "
-        f"with {plain.dof} degree{'' if plain.dof == 1 else 's'} of freedom (p = {p_value:.2g})"
-        + (
-            "; the points scatter more than their errors allow, so the errors of the fit are too small"
-            if p_value < 0.01
-            else ""
-        ),
+        message=f"{number} limit{'' if number == 1 else 's'} used; of the points "
+        + goodness(chi2, plain.dof, p_value),
     )

@@ -139,9 +139,6 @@ def _converged(
     centre = float(np.average(y, weights=sigma**-2.0)) if n_free == 2 else 0.0
     total = float((((y - centre) / sigma) ** 2).sum())
     p_value = Noise(1.0, sigma_dof).chance(chi2, dof)
-    message = f"chi2/dof = {chi2 / dof:.3g} with {dof} degree{'' if dof == 1 else 's'} of freedom (p = {p_value:.2g})"
-    if p_value < 0.01:
-        message += "; the points scatter more than their errors allow, so the errors of the fit are too small"
     return LineFit(
         a=float(result.params["intercept"].value),
         b=float(result.params["slope"].value),
@@ -157,8 +154,16 @@ def _converged(
         dof=dof,
         n_points=n_points,
         status=FitStatus.CONVERGED,
-        message=message,
+        message=goodness(chi2, dof, p_value),
     )
+
+
+def goodness(chi2: float, dof: int, p_value: float) -> str:
+    """How well points fit, in words: chi²/dof, its chance, and, where that is below 1%, what follows for the errors."""
+    words = f"chi2/dof = {chi2 / dof:.3g} with {dof} degree{'' if dof == 1 else 's'} of freedom (p = {p_value:.2g})"
+    if p_value < 0.01:
+        words += "; the points scatter more than their errors allow, so the errors of the fit are too small"
+    return words
 
 
 def _unusable(status: FitStatus, n_points: int, n_free: int, message: str) -> LineFit:
