@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from shapelaw.scheduling.jobs import (
     LEVELS,
-    MOST_RUNS,
     job_resources,
     keys_pattern,
     level_of,
@@ -19,7 +18,7 @@ from shapelaw.scheduling.jobs import (
     train_minutes,
 )
 from shapelaw.scheduling.packs import filled_up, in_packs, pack_flops
-from shapelaw.settings.sections import Execution
+from shapelaw.settings.sections import MOST_RUNS, Execution
 from shapelaw.specs.memorizers import MemorizationRun, Memorizer
 from shapelaw.specs.runs import Run, Training
 from shapelaw.specs.shapes import make_shape

@@ -16,7 +16,7 @@ from typing import Literal
 
 from shapelaw.scheduling.cost import CostModel, Speed, run_seconds
 from shapelaw.scheduling.packs import filled_up, in_packs
-from shapelaw.settings.sections import Execution
+from shapelaw.settings.sections import MOST_RUNS, Execution
 from shapelaw.specs.kinds import AnyRun, PackedRun
 from shapelaw.specs.runs import Run
 
@@ -24,7 +24,6 @@ Level = Literal["small", "medium", "large"]
 LEVELS: tuple[Level, ...] = ("small", "medium", "large")
 
 _LEVEL_MINUTES = {"small": 10.0, "medium": 240.0, "large": math.inf}  # of training, at most
-MOST_RUNS = 128  # that share a job: their specs travel in one argument, which Linux bounds at 128 KiB
 _PACK_MINUTES = 1.0  # of training in a job of small runs, ten and more times its start
 _START_MINUTES = 5.0  # Snakemake, imports, compilation, the test set
 _MARGIN = 1.5  # of time

@@ -46,6 +46,7 @@ Extra = Literal["assumptions", "relu", "laptop_runs"]
 MEMORIZATION_STUDIES: tuple[MemorizationStudy, ...] = get_args(MemorizationStudy)
 PACKED_STUDIES: tuple[PackedStudy, ...] = get_args(PackedStudy)  # whose runs are trained in packs
 RANK_STUDY = "separation_rank"  # trains nothing, so has no runs
+MOST_RUNS = 128  # that share a job: their specs travel in one argument, which Linux bounds at 128 KiB
 
 
 class Corpus(Section):
@@ -186,7 +187,7 @@ class Execution(Section):
     checkpoint_minutes: Minutes = Field(
         10.0, description="Time between two checkpoints of a run; a killed run loses at most that."
     )
-    runs_per_job: Annotated[int, Field(ge=1, le=128)] | None = Field(
+    runs_per_job: Annotated[int, Field(ge=1, le=MOST_RUNS)] | None = Field(
         None,
         description="Small runs (at most 10 minutes each) that one job trains, one after the other; null takes as many "
         "as last about a minute by estimate, and one where a run has several GPUs.",
