@@ -17,7 +17,7 @@ BIN := $(VENV)/bin
 export MLFLOW_DISABLE_TELEMETRY := true
 # hundreds of processes start: Python keeps what it compiled, also where a container's environment says not to
 unexport PYTHONDONTWRITEBYTECODE
-COMPILED := snakemake.cli shapelaw.tracking.importer shapelaw.training.pack_runs shapelaw.studies.depth_width \
+COMPILED := snakemake.cli shapelaw.tracking.importer shapelaw.training.pack_runs shapelaw.studies.depth_width.results \
   shapelaw.corpora.sources
 READY := $(VENV)/installed-$(shell cksum < envs/requirements.lock | cut -d' ' -f1)
 

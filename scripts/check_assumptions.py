@@ -28,9 +28,9 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 
-from shapelaw.assumptions.check import MODELS, Request, check
-from shapelaw.assumptions.findings import Effort
 from shapelaw.errors import exit_code
+from shapelaw.studies.assumptions.check import MODELS, Request, check
+from shapelaw.studies.assumptions.findings import Effort
 
 
 def main() -> None:

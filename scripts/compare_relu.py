@@ -22,9 +22,9 @@ import pandas as pd
 import torch
 
 from shapelaw.errors import UserError
+from shapelaw.report.tables import write_table
 from shapelaw.specs.memorizers import MemorizationRun
 from shapelaw.storage.records import CHECKPOINTS, RUNS, Record, read_keys, read_record, write_json
-from shapelaw.tables import write_table
 from shapelaw.theory.memorization import memorizable_examples, relu_examples
 from shapelaw.training.command import exit_code_of
 from shapelaw.training.relu import ReluResult, train_relu, units_of

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 from shapelaw.errors import exit_code
-from shapelaw.studies.attention_degree import analyse, summary
+from shapelaw.studies.attention_degree.results import analyse, summary
 
 
 def main() -> None:

@@ -16,8 +16,8 @@ import sys
 from pathlib import Path
 
 from shapelaw.errors import exit_code
-from shapelaw.studies.block_degree import analyse, summary
-from shapelaw.studies.block_degree_ranks import SECONDS
+from shapelaw.studies.block_degree.ranks import SECONDS
+from shapelaw.studies.block_degree.results import analyse, summary
 
 
 def main() -> None:

@@ -24,7 +24,7 @@ import sys
 from pathlib import Path
 
 from shapelaw.errors import exit_code
-from shapelaw.studies.memorization import STUDIES, analyse, summary
+from shapelaw.studies.memorization.results import STUDIES, analyse, summary
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ from shapelaw.errors import exit_code
 from shapelaw.fits.crossing import BOOTSTRAP
 from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.transitions import PAPER_RULE
-from shapelaw.studies.depth_width import Options, analyse, summary
+from shapelaw.studies.depth_width.results import Options, analyse, summary
 
 METHODS = {"bootstrap": BOOTSTRAP, "paper": PAPER_RULE}
 

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from shapelaw.errors import UserError, exit_code
 from shapelaw.settings.grids import RankGrids
 from shapelaw.settings.rank_grids import asked_of, rank_problems
-from shapelaw.studies.rank_measurements import measure_all, write_measurements
+from shapelaw.studies.separation_rank.measurements import measure_all, write_measurements
 
 
 def main() -> None:

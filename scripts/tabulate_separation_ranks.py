@@ -2,8 +2,7 @@
 
   python scripts/tabulate_separation_ranks.py --measured ranks.json --out DIR
 
-Written to DIR: tables as .csv, .md and .tex (see shapelaw.studies.separation_rank), fit.json, and figures as .svg and
-.png. Exit codes: 0 done, 2 unusable input.
+Written to DIR: tables as .csv, .md and .tex, fit.json, and figures as .svg and .png. Exit codes: 0 done, 2 unusable input.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import sys
 from pathlib import Path
 
 from shapelaw.errors import exit_code
-from shapelaw.studies.separation_rank import analyse, summary
+from shapelaw.studies.separation_rank.results import analyse, summary
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from loss_surfaces import simulate
 from shapelaw.fits.curves import Curve, TransitionStatus, adjacent_pairs, loss_curves
 from shapelaw.fits.noise import Noise
 from shapelaw.fits.transitions import paper_rule
-from shapelaw.studies.depth_width_analysis import published
+from shapelaw.studies.depth_width.analysis import published
 
 NOISE = Noise(0.001, np.inf)
 ERR = 0.001

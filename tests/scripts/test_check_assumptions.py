@@ -12,15 +12,15 @@ import pytest
 import torch
 from small import PYTHON, SCRIPTS, small_run
 
-from shapelaw.assumptions import networks, photographs
-from shapelaw.assumptions.check import Request, check
-from shapelaw.assumptions.findings import Effort
-from shapelaw.assumptions.texts import bert_tokenizer
 from shapelaw.errors import UserError, exit_code
 from shapelaw.models.decoder import Decoder, initialise
 from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import make_shape
 from shapelaw.storage.records import write_live, write_spec
+from shapelaw.studies.assumptions import networks, photographs
+from shapelaw.studies.assumptions.check import Request, check
+from shapelaw.studies.assumptions.findings import Effort
+from shapelaw.studies.assumptions.texts import bert_tokenizer
 from shapelaw.training.checkpoint import delete_checkpoints, save_checkpoint
 
 QUICK = Effort(trials=100, sensitivity_trials=30, curve_trials=5)

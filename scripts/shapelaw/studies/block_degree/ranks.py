@@ -1,0 +1,278 @@
+"""Does the trained error of product networks follow their exact separation rank? (Navon 2021, section 3.4.)
+
+What is compared with what: the trained network has a linear embedding, layers with biases, norms and a residual sum,
+and a linear read-out. Its theory's counterpart here is the polynomial with the same embedding (a first layer of
+degree 1), the same degrees and width and the same read-out (a last layer of degree 1), but without biases, norms and
+residual sums. Biases and residual sums add terms of lower degree; norms divide by a square root, so that the trained
+function is no polynomial and can have any separation rank. The exact rank is that of the polynomial, for almost all
+weights. Where it would take too long to measure, the upper bound from the dimensions of the spaces of functions
+stands in its place, and beside both the total degree, the note's proxy.
+
+The floor is exact for any function, trained or not: the least mean squared error that a function of a given
+separation rank can have on the target (Eckart and Young). A network whose polynomial has rank r and whose loss is
+clearly below the floor of r owes that to its norms, biases and residual sums.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from shapelaw.fits.rank_correlation import RankCorrelation, rank_correlation
+from shapelaw.report.plots import PAGE, explain, new_figure, ordered_colors, side_by_side, style, value_axis
+from shapelaw.studies.block_degree.analysis import Tuned
+from shapelaw.studies.block_degree.figures import exp_bars
+from shapelaw.studies.block_degree.tables import TASK_COLUMNS, of_task
+from shapelaw.theory.product_network import ProductNetwork
+from shapelaw.theory.separation_rank import SPARE, estimate, separation_rank
+from shapelaw.training.targets import draw_separable, least_errors
+
+CLEARLY = 0.9  # of the floor: a loss over 4,096 held-out inputs is known to a few percent
+SECONDS = 10.0  # of one core, for the exact rank of a network
+EXACT, BOUND, DEGREE, FLOOR = "exact rank", "upper bound", "total degree", "floor at the exact rank"
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A network on a separable target, beside the separation rank of its polynomial.
+
+    Attributes:
+        tuned: the network and its losses.
+        rank: exact; None where measuring it would take too long.
+        upper_bound: what no weights exceed.
+        total_degree: the product of the layers' degrees.
+        least_errors: by seed, the least error on its target of rank 0, 1, ..., R.
+    """
+
+    tuned: Tuned
+    rank: int | None
+    upper_bound: int
+    total_degree: int
+    least_errors: dict[int, list[float]]
+
+    def floor(self, seed: int) -> float | None:
+        """The least error on a seed's target of any function of the exact rank; None where that is not known."""
+        if self.rank is None:
+            return None
+        return self.least_errors[seed][min(self.rank, self.tuned.task.target_rank)]
+
+    @property
+    def mean_floor(self) -> float:
+        """Geometric mean over seeds, 0 where the rank reaches the target's; NaN where it is not known."""
+        if self.rank is None:
+            return math.nan
+        return _geometric_mean(
+            [errors[min(self.rank, len(errors) - 1)] for errors in self.least_errors.values()]
+        )
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """How the log losses of some networks order with a number that theory gives.
+
+    Attributes:
+        setting: inputs, width, matrices and steps that the networks share.
+        target_rank: R of the one target, or None for all of them together.
+        against: which number.
+        found: Spearman's correlation.
+    """
+
+    setting: tuple[int, int, int, int]
+    target_rank: int | None
+    against: str
+    found: RankCorrelation
+
+
+def polynomial(degrees: Sequence[int], width: int, inputs: int) -> ProductNetwork:
+    """The polynomial of a network: embedding, layers and read-out, without biases, norms and residual sums."""
+    layers = (1, *degrees, 1)
+    return ProductNetwork(layers, len(layers), width, 2, token_dim=inputs // 2)
+
+
+def rank_networks(tuned: Sequence[Tuned], seconds: float = SECONDS) -> list[Ranked]:
+    """Every network on a separable target that learns no shares, with the rank of its polynomial.
+
+    Args:
+        seconds: of one core; a rank that is estimated to take longer is not measured.
+    """
+    ranks: dict[tuple[tuple[int, ...], int, int], tuple[int | None, int, int]] = {}
+    errors: dict[tuple[int, int, int], list[float]] = {}
+    found = []
+    for one in tuned:
+        task = one.task
+        if task.target != "separable" or one.mixture:
+            continue
+        sizes = one.layers, task.width, task.inputs
+        if sizes not in ranks:
+            network = polynomial(*sizes)
+            ranks[sizes] = _exact(network, seconds), network.rank_bound(), network.total_degree
+        for seed in one.losses:
+            target = task.inputs, task.target_rank, seed
+            if target not in errors:
+                errors[target] = least_errors(draw_separable(*target)).tolist()
+        least = {seed: errors[task.inputs, task.target_rank, seed] for seed in one.losses}
+        found.append(Ranked(one, *ranks[sizes], least))
+    return found
+
+
+def _exact(network: ProductNetwork, seconds: float) -> int | None:
+    if estimate(network, network.rank_bound() + SPARE).seconds > seconds:
+        return None
+    measured = separation_rank(network)
+    return measured.rank if measured.exact else None
+
+
+def correlations(ranked: Sequence[Ranked]) -> list[Correlation]:
+    """The correlation of log loss with what theory gives, for each target and over all targets of a setting."""
+    settings: dict[tuple[int, int, int, int], dict[int, list[Ranked]]] = {}
+    for one in ranked:
+        task = one.tuned.task
+        setting = task.inputs, task.width, task.matrices, task.steps
+        settings.setdefault(setting, {}).setdefault(task.target_rank, []).append(one)
+    found = []
+    for setting, by_rank in settings.items():
+        for target_rank, networks in by_rank.items():
+            found += _correlated(setting, target_rank, networks)
+        if len(by_rank) > 1:
+            found += _correlated(setting, None, [one for networks in by_rank.values() for one in networks])
+    return found
+
+
+def _correlated(
+    setting: tuple[int, int, int, int], target_rank: int | None, networks: Sequence[Ranked]
+) -> list[Correlation]:
+    exact = all(one.rank is not None for one in networks)
+    values: dict[str, list[float]] = {
+        EXACT if exact else BOUND: [
+            float(one.rank or 0) if exact else _log(one.upper_bound) for one in networks
+        ],
+        DEGREE: [_log(one.total_degree) for one in networks],
+    }
+    if exact and target_rank is None:
+        values[FLOOR] = [one.mean_floor for one in networks]
+    seeds = sorted({seed for one in networks for seed in one.tuned.losses})
+    losses = np.full((len(networks), len(seeds)), np.nan)
+    for place, one in enumerate(networks):
+        for seed, loss in one.tuned.log_losses.items():
+            losses[place, seeds.index(seed)] = loss
+    names = [one.tuned.degrees for one in networks]
+    return [
+        Correlation(setting, target_rank, against, rank_correlation(numbers, losses, names))
+        for against, numbers in values.items()
+    ]
+
+
+def rank_losses_table(ranked: Sequence[Ranked]) -> pd.DataFrame:
+    """One row a task and network: the rank of its polynomial, its loss, and the least error that this rank allows."""
+    rows = [
+        of_task(one.tuned)
+        | {
+            "rank": one.rank,
+            "status": "not measured" if one.rank is None else "exact",
+            "upper_bound": float(one.upper_bound) if _log(one.upper_bound) < 690 else math.inf,
+            "total_degree": one.total_degree,
+            "loss": math.exp(one.tuned.log_loss.value) if one.tuned.log_losses else math.nan,
+            "floor": one.mean_floor,
+            "below_floor": sum(
+                loss < CLEARLY * (one.floor(seed) or 0.0) for seed, loss in one.tuned.losses.items()
+            ),
+            "seeds": len(one.tuned.losses),
+        }
+        for one in ranked
+    ]  # fmt: skip
+    columns = [*TASK_COLUMNS, "rank", "status", "upper_bound", "total_degree", "loss", "floor", "below_floor"]
+    return pd.DataFrame(rows, columns=[*columns, "seeds"]).astype({"rank": "Int64"})
+
+
+def rank_correlation_table(found: Sequence[Correlation]) -> pd.DataFrame:
+    """One row a setting, target and number of theory; no target_rank where all targets are taken together."""
+    rows: list[dict[str, Any]] = []
+    for one in found:
+        inputs, width, matrices, steps = one.setting
+        names = {"inputs": inputs, "width": width, "matrices": matrices, "steps": steps}
+        result = asdict(one.found)
+        result = {
+            "spearman": result.pop("value"),
+            "low95": result.pop("low"),
+            "high95": result.pop("high"),
+            **result,
+        }
+        rows.append(
+            names
+            | {"target_rank": one.target_rank, "against": one.against, **result, "verdict": one.found.verdict}
+        )
+    columns = [
+        "inputs",
+        "width",
+        "matrices",
+        "steps",
+        "target_rank",
+        "against",
+        "spearman",
+        "low95",
+        "high95",
+    ]
+    table = pd.DataFrame(rows, columns=[*columns, "p_value", "networks", "seeds", "verdict"])
+    return table.astype({"target_rank": "Int64"})
+
+
+def rank_figure(ranked: Sequence[Ranked]) -> Figure:
+    """Held-out loss against exact rank, a colour per R, a line at R, and the floor below; a panel per setting."""
+    settings: dict[tuple[int, int, int, int], list[Ranked]] = {}
+    for one in ranked:
+        task = one.tuned.task
+        if one.rank is not None and one.tuned.log_losses:
+            setting = task.inputs, task.width, task.matrices, task.steps
+            settings.setdefault(setting, []).append(one)
+    shown = {setting: group for setting, group in settings.items() if len({one.rank for one in group}) > 1}
+    with style():
+        figure, axes = new_figure(1, max(len(shown), 1), width=PAGE, height=3.2)
+        if not shown:
+            explain(axes[0, 0], "No two networks of a budget whose exact ranks are known differ in them.")
+            return figure
+        for place, (setting, group) in enumerate(shown.items()):
+            _draw(axes[0, place], group)
+            axes[0, place].set_title(
+                "{} inputs, {} matrices of {} x {}".format(*setting[::2], *[setting[1]] * 2)
+            )
+        axes[0, 0].set_ylabel("held-out loss (share of the variance)")
+        handles, labels = axes[0, 0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=6)
+        return figure
+
+
+def _draw(axis: Axes, group: Sequence[Ranked]) -> None:
+    targets = sorted({one.tuned.task.target_rank for one in group})
+    colors = ordered_colors(targets)
+    for place, target_rank in enumerate(targets):
+        color, beside = colors[target_rank], side_by_side(place, len(targets), 1.03)
+        here = sorted(
+            (one for one in group if one.tuned.task.target_rank == target_rank), key=lambda one: one.rank or 0
+        )
+        values, bars = exp_bars([one.tuned.log_loss for one in here])
+        ranks = [(one.rank or 0) * beside for one in here]
+        axis.errorbar(ranks, values, bars, fmt="o", color=color, label=f"R = {target_rank}")
+        axis.axvline(target_rank, color=color, linestyle=":", linewidth=1)
+        errors = [_geometric_mean(column) for column in zip(*here[0].least_errors.values(), strict=True)]
+        inside = range(1, target_rank)
+        axis.plot(inside, [errors[rank] for rank in inside], color=color, linestyle="--", linewidth=1)
+    lowest = min(math.exp(one.tuned.log_loss.value) for one in group)
+    value_axis(axis, {one.rank or 0 for one in group})
+    axis.set(yscale="log", xlabel="exact separation rank of the polynomial")
+    axis.set_ylim(bottom=lowest / 10)
+
+
+def _log(number: int) -> float:
+    """Of a whole number of any size; monotone is all that ranks need."""
+    return math.log(number)
+
+
+def _geometric_mean(values: Sequence[float]) -> float:
+    return math.exp(sum(map(math.log, values)) / len(values)) if min(values) > 0 else 0.0

@@ -1,0 +1,261 @@
+"""From the runs of the depth-width study to transitions and the line through them (Levine et al. 2020, section 5)."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from shapelaw.fits.crossing import BOOTSTRAP, bootstrap_crossing
+from shapelaw.fits.crossing_draws import CrossingDraws
+from shapelaw.fits.curves import (
+    SIZE_COLUMNS,
+    Curve,
+    Side,
+    SizeAxis,
+    Transition,
+    TransitionStatus,
+    adjacent_pairs,
+    loss_curves,
+)
+from shapelaw.fits.forms import Form, fit_forms
+from shapelaw.fits.limits import Limit, fit_line_with_limits
+from shapelaw.fits.line import Floats, LineFit
+from shapelaw.fits.noise import Noise, pooled_noise, seed_table
+from shapelaw.fits.projection import why_no_projection
+from shapelaw.fits.transitions import PAPER_RULE, paper_rule
+
+GIVEN = "as given"
+WITHOUT_LIMITS = ", without limits"
+NUMBERS_OF_NO_CROSSING = ("bound", "bound_err", "reportable_low", "reportable_high", "noise_scale")
+GPT3_VOCABULARY = 50257
+LOSS_LABELS = {"test_loss": "test loss [nats per token]", "bits_per_byte": "bits per byte"}
+_REFERENCE = Path(__file__).resolve().parents[4] / "workflow" / "reference"
+
+
+@dataclass(frozen=True)
+class Options:
+    """`loss`: the column compared. `noise`: a run's loss std over seeds, in place of the pooled one. `method`:
+    whose transitions the main fit uses ("bootstrap" or "paper rule"). `draws`, `seed`: of the bootstrap. `size`: what
+    compared networks have alike."""
+
+    loss: str = "test_loss"
+    noise: float | None = None
+    method: str = BOOTSTRAP
+    draws: int = 2000
+    seed: int = 0
+    size: SizeAxis = SizeAxis.BLOCK
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A shallower and a deeper curve with their transition by both methods; `draws` as `bootstrap_crossing` has it."""
+
+    shallow: Curve
+    deep: Curve
+    rule: Transition
+    bootstrap: Transition
+    draws: CrossingDraws | None
+
+
+@dataclass(frozen=True)
+class Runs:
+    """What only a table of runs gives: seed noise, curves by depth, and the compared pairs.
+
+    `doubled` pairs are of depths (L, 2L), figure 2 of the paper; they enter no fit. `size_axes` has the bootstrap's
+    transitions on every axis that the runs have.
+    """
+
+    loss_label: str
+    noise: Noise | None
+    seed_noise: pd.DataFrame
+    curves: Mapping[int, Curve]
+    adjacent: tuple[Pair, ...]
+    doubled: tuple[Pair, ...]
+    size: SizeAxis
+    size_axes: pd.DataFrame
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """`transitions` has the columns of transitions.csv; `fits` one line per method; `method` names the main one.
+
+    `runs` is None when the transitions were given.
+    """
+
+    transitions: pd.DataFrame
+    fits: Mapping[str, LineFit]
+    method: str
+    runs: Runs | None
+
+    @property
+    def fit(self) -> LineFit:
+        return self.fits[self.method]
+
+    @property
+    def forms(self) -> tuple[Form, ...]:
+        """The forms that the main fit's transitions allow, by weight; none where the line has no projection."""
+        if why_no_projection(self.fit):
+            return ()
+        depth, width, err = _points(self.transitions, self.method)
+        return fit_forms(depth, np.log(width), err / width)
+
+
+def published(name: str) -> pd.DataFrame:
+    """The paper's `grid`, `transitions`, `seed_std` or `projection`, each row with its table in `source`."""
+    return pd.read_csv(_REFERENCE / f"depth_width_{name}.csv")
+
+
+def published_fit() -> dict[str, Any]:
+    """The paper's fit: eq. 11, its chi2 and R2, and its `n_transition` (depth -> [size, error])."""
+    fit: dict[str, Any] = json.loads((_REFERENCE / "depth_width_fit.json").read_text(encoding="utf-8"))
+    return fit
+
+
+def analyse_runs(runs: pd.DataFrame, options: Options = Options()) -> Analysis:
+    """From checked runs (`depth, width, seed, loss`, see `check_runs`) to transitions and fits.
+
+    Without repeated seeds and without `options.noise` there is no noise, so nothing is significant: every
+    transition then says "no noise estimate".
+    """
+    noise = pooled_noise(runs) if options.noise is None else Noise(options.noise, float("inf"))
+    curves = loss_curves(runs, noise, options.size)
+
+    def compare(shallow: Curve, deep: Curve) -> Pair:
+        bootstrap, draws = bootstrap_crossing(shallow, deep, noise, draws=options.draws, seed=options.seed)
+        return Pair(shallow, deep, paper_rule(shallow, deep, noise), bootstrap, draws)
+
+    adjacent = tuple(compare(*pair) for pair in adjacent_pairs(curves))
+    known = {(pair.shallow.depth, pair.deep.depth): pair for pair in adjacent}
+    doubled = tuple(
+        known.get((depth, 2 * depth)) or compare(curve, curves[2 * depth])
+        for depth, curve in curves.items()
+        if 2 * depth in curves
+    )
+    found = [transition for pair in adjacent for transition in (pair.bootstrap, pair.rule)]
+    columns = list(Transition.__dataclass_fields__)
+    transitions = pd.DataFrame([asdict(one) for one in found], columns=columns).sort_values(
+        ["method", "depth"], ignore_index=True
+    )
+    fits = _fits(transitions, (BOOTSTRAP, PAPER_RULE))
+    label = LOSS_LABELS.get(options.loss, options.loss)
+    return Analysis(
+        transitions,
+        fits,
+        options.method,
+        Runs(
+            label,
+            noise,
+            seed_table(runs),
+            curves,
+            adjacent,
+            doubled,
+            options.size,
+            _on_every_axis(runs, noise, options, adjacent),
+        ),
+    )
+
+
+def _on_every_axis(
+    runs: pd.DataFrame, noise: Noise | None, options: Options, adjacent: Sequence[Pair]
+) -> pd.DataFrame:
+    """The bootstrap's transitions on each size axis of the runs, as `size_axis` and the columns of a transition.
+
+    A width at a transition depends on what counts as equal: two networks with equal blocks have unequal embeddings.
+    """
+    rows: list[dict[str, Any]] = []
+    for axis in SizeAxis:
+        if axis is options.size:
+            found = [pair.bootstrap for pair in adjacent]
+        elif axis is SizeAxis.BLOCK or SIZE_COLUMNS[axis] in runs:
+            pairs = adjacent_pairs(loss_curves(runs, noise, axis))
+            found = [
+                bootstrap_crossing(*pair, noise, draws=options.draws, seed=options.seed)[0] for pair in pairs
+            ]
+        else:
+            continue
+        rows += [{"size_axis": axis.value, **asdict(one)} for one in found]
+    return pd.DataFrame(rows, columns=["size_axis", *Transition.__dataclass_fields__])
+
+
+def analyse_transitions(given: pd.DataFrame, method: str = BOOTSTRAP) -> Analysis:
+    """Fit checked transitions (`depth, width, width_err` and more, see `check_transitions`).
+
+    `method` picks the main fit where the table names several methods; else the only one there is used.
+    """
+    table = given.copy()
+    defaults: dict[str, Any] = {
+        "method": GIVEN,
+        "status": TransitionStatus.CROSSING.value,
+        "deeper_depth": pd.NA,
+    }
+    defaults |= {"side": None, "caution": ""} | dict.fromkeys(NUMBERS_OF_NO_CROSSING, math.nan)
+    for name, default in defaults.items():
+        if name not in table:
+            table[name] = default
+    for name, sign in (("width_low", -1), ("width_high", 1)):
+        if name not in table:
+            table[name] = table["width"] + sign * table["width_err"]
+    table = table.astype({"deeper_depth": "Int64"})[list(Transition.__dataclass_fields__)]
+    methods = [str(name) for name in table["method"].unique()]
+    fits = _fits(table, methods)
+    return Analysis(table, fits, method if method in fits else methods[0], runs=None)
+
+
+def _fits(transitions: pd.DataFrame, methods: Sequence[str]) -> dict[str, LineFit]:
+    """A line per method, with its limits; where there are any, the line without them stands beside it."""
+    fits = {}
+    for method in methods:
+        fits[method] = fit_transitions(transitions, method)
+        if not _bounded(transitions, method, tuple(Side)).empty:
+            fits[method + WITHOUT_LIMITS] = fit_transitions(transitions, method, limits=False)
+    return fits
+
+
+def fit_transitions(transitions: pd.DataFrame, method: str, *, limits: bool = True) -> LineFit:
+    """The line `log d = a + b L` through one method's crossings, weighted by `width / width_err` (appendix D.1).
+
+    With `limits` those of `limits_of` enter too, and transitions that were estimated at the edge of the grid.
+    Crossings of adjacent pairs share the networks of one depth; like the paper, the fit takes them as independent.
+    """
+    depth, width, err = _points(transitions, method, edge=limits)
+    known = limits_of(transitions, method) if limits else []
+    return fit_line_with_limits(depth, np.log(width), err / width, known)
+
+
+def _points(transitions: pd.DataFrame, method: str, *, edge: bool = True) -> tuple[Floats, Floats, Floats]:
+    """Depths, widths and errors of one method's crossings and, with `edge`, of those estimated at the grid's edge."""
+    used = crossings(transitions, method)
+    at_edge = _bounded(transitions, method, (Side.AT,) if edge else ())
+    return (
+        np.concatenate([used["depth"].to_numpy(), at_edge["depth"].to_numpy(dtype=np.float64)]),
+        np.concatenate([used["width"].to_numpy(), at_edge["bound"].to_numpy(dtype=np.float64)]),
+        np.concatenate([used["width_err"].to_numpy(), at_edge["bound_err"].to_numpy(dtype=np.float64)]),
+    )
+
+
+def limits_of(transitions: pd.DataFrame, method: str) -> list[Limit]:
+    """One method's transitions of which only a bound is known, in log width."""
+    return [
+        Limit(float(depth), math.log(bound), float(err / bound), 1 if side == Side.ABOVE else -1)
+        for depth, bound, err, side in _bounded(transitions, method, (Side.ABOVE, Side.BELOW)).to_numpy()
+    ]
+
+
+def _bounded(transitions: pd.DataFrame, method: str, sides: Sequence[Side]) -> pd.DataFrame:
+    there = (transitions["method"] == method) & transitions["side"].isin([side.value for side in sides])
+    return transitions.loc[there, ["depth", "bound", "bound_err", "side"]]
+
+
+def crossings(transitions: pd.DataFrame, method: str) -> pd.DataFrame:
+    """One method's rows that are transitions, with float columns."""
+    used = transitions[
+        (transitions["method"] == method) & (transitions["status"] == TransitionStatus.CROSSING.value)
+    ]
+    return used.astype(dict.fromkeys(("depth", "width", "width_err", "width_low", "width_high"), "float64"))

@@ -1,0 +1,235 @@
+"""The tables of the depth-width study: projection, fits, seed noise, best depth, and all numbers beside the paper's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from shapelaw.fits.curves import Curve
+from shapelaw.fits.forms import FORMS, Form, Spread, draw_sizes, log_width_of, spread
+from shapelaw.fits.forms import INTERVAL as FORMS_INTERVAL
+from shapelaw.fits.line import Floats, LineFit
+from shapelaw.fits.noise import Noise
+from shapelaw.fits.projection import project, standard_params, transition_size, why_no_projection, widened
+from shapelaw.fits.smooth import smooth_loss
+from shapelaw.studies.depth_width.analysis import (
+    GPT3_VOCABULARY,
+    Analysis,
+    Runs,
+    crossings,
+    published,
+    published_fit,
+)
+
+SIZES_PER_DECADE = 100
+FORM_DEPTHS = (48, 80, 96)
+SPREAD_COLUMNS = tuple(Spread.__dataclass_fields__)
+
+
+def projection_table(fit: LineFit, forms: Sequence[Form] = ()) -> pd.DataFrame:
+    """The best shape for each size of the paper's table 1, ours beside the published and the trained one.
+
+    Embeddings are not counted: `non_embedding_params` is `params` less 50257 times the trained width (nothing is
+    subtracted for the 1T network, which nobody trained). Depth and width are NaN, and `status` says why, where
+    there is no projection. Their errors are conditional on the line, as the published ones are, and widened where the
+    points scatter more than their errors; `depth_low` to `width_high` are 68% intervals over several `forms`, with no
+    upper depth (inf) where too many of their draws never reach the size, a share of `unreached`.
+    """
+    table = published("projection")
+    embedding = GPT3_VOCABULARY * table["trained_width"].fillna(0)
+    sizes = (table["params"] - embedding).to_numpy(dtype=np.float64)
+    reason = why_no_projection(fit)
+    nothing = dict.fromkeys(("depth", "depth_err", "width", "width_err"), float("nan"))
+    shapes = pd.DataFrame([nothing if reason else asdict(project(widened(fit), size)) for size in sizes])
+    spreads = [spread(forms, size) if forms else None for size in sizes]
+    return pd.DataFrame(
+        {
+            "model": table["model"],
+            "params": table["params"],
+            "non_embedding_params": sizes,
+            **{str(name): column for name, column in shapes.items()},
+            **{name: [asdict(s)[name] if s else float("nan") for s in spreads] for name in SPREAD_COLUMNS},
+            "published_depth": table["optimal_depth"],
+            "published_width": table["optimal_width"],
+            "trained_depth": table["trained_depth"].astype("Int64"),
+            "trained_width": table["trained_width"].astype("Int64"),
+            "status": reason or "projected",
+        }
+    )
+
+
+def forms_table(forms: Sequence[Form]) -> pd.DataFrame:
+    """One row per form of log width, by weight, with its own `N_transition` at depths 48, 80 and 96.
+
+    `N_80_err` is the relative error: of log N.
+    """
+    rows = []
+    for form in forms:
+        row: dict[str, object] = {"form": f"log d = {FORMS[form.name][0]}", "weight": form.weight}
+        row |= {"chi2": form.chi2, "dof": form.dof, "p_value": form.p_value, "log_density": form.log_density}
+        for depth in FORM_DEPTHS:
+            log_width, err = (float(value[0]) for value in log_width_of(form, [depth]))
+            row[f"N_{depth}"] = float(standard_params(depth, math.exp(log_width)))
+            row[f"N_{depth}_err"] = 2.0 * err
+        rows.append(row)
+    columns = ["form", "weight", "chi2", "dof", "p_value", "log_density"]
+    columns += [f"N_{depth}{end}" for depth in FORM_DEPTHS for end in ("", "_err")]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def fit_table(analysis: Analysis) -> pd.DataFrame:
+    """One row per method, the main one first, and the published fit last."""
+    methods = sorted(analysis.fits, key=lambda method: method != analysis.method)
+    rows = [{"method": method, **analysis.fits[method].to_dict()} for method in methods]
+    names = [str(name) for name in rows[0]]
+    reference = published_fit()
+    printed = {"method": "published", "status": "as printed", "message": reference["source"]}
+    rows.append({name: reference.get(name) for name in names} | printed)
+    return pd.DataFrame(rows).convert_dtypes()
+
+
+def comparison_table(analysis: Analysis) -> pd.DataFrame:
+    """The numbers of the paper's analysis, ours beside the published: `quantity, ours, ours_err, published, ...`.
+
+    `reportable_low` and `reportable_high` say which crossings our sizes could have found at all: agreement within them
+    is no confirmation. `N_transition` and its error are conditional on the line, as published; `forms_low` to
+    `forms_high` is the 68% interval over several forms.
+    """
+    fit, reference, nan = widened(analysis.fit), published_fit(), float("nan")
+    table = analysis.transitions[analysis.transitions["method"] == analysis.method].set_index("depth")
+    used = crossings(analysis.transitions, analysis.method).set_index("depth")[["width", "width_err"]]
+    rows: list[tuple[str, float, float, float, float]] = []
+    for depth in table.index.difference(pd.Index(published("transitions")["depth"])):
+        ours, ours_err = used.loc[depth].to_numpy() if depth in used.index else (nan, nan)
+        name = f"transition width at depth {depth:.0f} (published: by the line)"
+        rows.append((name, ours, ours_err, published_line(depth), nan))
+    for depth, width, width_err in published("transitions")[["depth", "width", "width_err"]].to_numpy():
+        ours, ours_err = used.loc[depth].to_numpy() if depth in used.index else (nan, nan)
+        rows.append((f"transition width at depth {depth:.0f}", ours, ours_err, width, width_err))
+    for name in ("a", "b"):
+        err = f"{name}_err"
+        rows.append((name, getattr(fit, name), getattr(fit, err), reference[name], reference[err]))
+    for name in ("cov_aa", "cov_ab", "cov_bb", "chi2_reduced", "r_squared"):
+        rows.append((name, getattr(fit, name), nan, reference[name], nan))
+    depths = [*reference["n_transition"], "100"]
+    sizes = {depth: transition_size(fit, float(depth)) if fit.usable else (nan, nan) for depth in depths}
+    for depth, (size, size_err) in reference["n_transition"].items():
+        rows.append(
+            (f"N_transition({depth})", float(sizes[depth][0]), float(sizes[depth][1]), size, size_err)
+        )
+    relative = float(sizes["100"][1] / sizes["100"][0])
+    rows.append(
+        ("relative error of N_transition(100)", relative, nan, reference["relative_error_at_depth_100"], nan)
+    )
+    compared = pd.DataFrame(rows, columns=["quantity", "ours", "ours_err", "published", "published_err"])
+    for name in ("reportable_low", "reportable_high"):
+        known = {f"transition width at depth {depth}": value for depth, value in table[name].items()}
+        compared[name] = [known.get(str(quantity).split(" (")[0], nan) for quantity in compared["quantity"]]
+    forms, compared["forms_low"], compared["forms_high"] = analysis.forms, nan, nan
+    for depth in reference["n_transition"] if forms else ():
+        interval = np.exp(np.quantile(draw_sizes(forms, [float(depth)])[:, 0], FORMS_INTERVAL))
+        compared.loc[compared["quantity"] == f"N_transition({depth})", ["forms_low", "forms_high"]] = interval
+    return compared
+
+
+def published_line(depth: float) -> float:
+    """The transition width that the published fit gives at a depth, also where it extrapolates."""
+    reference = published_fit()
+    return math.exp(reference["a"] + reference["b"] * depth)
+
+
+def seed_noise_table(runs: Runs) -> pd.DataFrame:
+    """Loss mean and std of every repeated shape beside the published std, and the pooled one (Levine, table 3)."""
+    reference = published("seed_std")
+    repeated = runs.seed_noise[runs.seed_noise["seeds"] > 1]
+    table = repeated.merge(
+        reference[["depth", "width", "loss_std"]].rename(columns={"loss_std": "published_std"}), how="left"
+    ).astype({"depth": object, "width": object})
+    pooled = {
+        "depth": "pooled",
+        "width": "",
+        "seeds": int(repeated["seeds"].sum()),
+        "loss_mean": float("nan"),
+        "loss_std": float("nan") if runs.noise is None else runs.noise.std,
+        "published_std": float((reference["loss_std"] ** 2).mean() ** 0.5),
+    }
+    return pd.concat([table, pd.DataFrame([pooled])], ignore_index=True)
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The depths against each other on m sizes from small to large; k depths.
+
+    `excess` (k, m) is the loss over that of the best depth, NaN where a depth has no such size; `worse` (k, m) says
+    where that is significant at 95% by the noise of seeds and residuals (nowhere without a noise estimate).
+    """
+
+    params: Floats
+    depths: tuple[int, ...]
+    excess: Floats
+    worse: npt.NDArray[np.bool_]
+
+    @property
+    def best(self) -> npt.NDArray[np.intp]:
+        """(m,) index of the best depth."""
+        return (
+            np.asarray(np.nanargmin(self.excess, axis=0)) if self.params.size else np.zeros(0, dtype=np.intp)
+        )
+
+    @property
+    def certain(self) -> npt.NDArray[np.bool_]:
+        """(m,) whether all other depths have that size, and are significantly worse."""
+        return np.asarray(
+            np.isfinite(self.excess).all(axis=0) & (self.worse.sum(axis=0) == len(self.depths) - 1)
+        )
+
+
+def rank_depths(curves: Mapping[int, Curve], noise: Noise | None) -> Ranking:
+    """Compare the smoothed losses (`smooth_loss`) of all depths, each where four of its own sizes and more reach.
+
+    Sizes that fewer than two depths have are left out.
+    """
+    low, high = min(c.params[0] for c in curves.values()), max(c.params[-1] for c in curves.values())
+    sizes = np.geomspace(low, high, 2 + int(SIZES_PER_DECADE * np.log10(high / low)))
+    depths = tuple(sorted(curves))
+    loss, err = (
+        np.stack(values)
+        for values in zip(*(smooth_loss(curves[d], sizes, noise) for d in depths), strict=True)
+    )
+    covered = np.isfinite(loss).sum(axis=0) > 1
+    loss, err, sizes = loss[:, covered], err[:, covered], sizes[covered]
+    if not sizes.size:
+        return Ranking(sizes, depths, loss, np.zeros(loss.shape, dtype=np.bool_))
+    best, column = np.nanargmin(loss, axis=0), np.arange(len(sizes))
+    excess = loss - loss[best, column]
+    threshold = np.inf if noise is None else noise.threshold()
+    return Ranking(sizes, depths, excess, excess > threshold * np.hypot(err, err[best, column]))
+
+
+def best_depth_table(ranking: Ranking) -> pd.DataFrame:
+    """The best depth of each range of sizes (figure 3c): `params_low, params_high, best_depth, also_best, certain`.
+
+    `also_best`: the depths that are somewhere in the range not significantly worse. `certain`: the share of the
+    range (in log size) in which every other depth has such sizes and is significantly worse.
+    """
+    rows = []
+    best, tied = ranking.best, np.isfinite(ranking.excess) & ~ranking.worse
+    ranges = np.split(np.arange(len(best)), np.flatnonzero(np.diff(best)) + 1) if len(best) else []
+    for at in ranges:
+        winner = best[at[0]]
+        also = [d for k, d in enumerate(ranking.depths) if k != winner and tied[k, at].any()]
+        rows.append(
+            {
+                "params_low": ranking.params[at[0]],
+                "params_high": ranking.params[at[-1]],
+                "best_depth": ranking.depths[winner],
+                "also_best": " ".join(map(str, also)),
+                "certain": float(ranking.certain[at].mean()),
+            }
+        )
+    return pd.DataFrame(rows, columns=["params_low", "params_high", "best_depth", "also_best", "certain"])

@@ -1,0 +1,175 @@
+"""From the runs of a memorization study to its fits (Mahdavi et al. 2024, section 5.2)."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import stats  # type: ignore[import-untyped]
+
+from shapelaw.errors import UserError
+from shapelaw.fits.capacity import Capacity, capacity
+from shapelaw.fits.isotonic import MonotonyTest, monotony
+from shapelaw.fits.line import Floats, fit_line
+from shapelaw.fits.linear_part import LinearPart, linear_part
+from shapelaw.fits.memorized import (
+    CLASSIFICATION,
+    MEMORIZED,
+    PERFECT,
+    SATURATED,
+    MemorizationCurve,
+    memorization_curves,
+    standard_errors,
+)
+from shapelaw.fits.plateau import KneeFit, fit_knee
+from shapelaw.theory.memorization import memorizable_examples
+
+HEADS, CONTEXT, HEAD_DIM = "memorization_heads", "memorization_context", "memorization_head_dim"
+ALONG = {HEADS: "heads", CONTEXT: "context", HEAD_DIM: "head_dim"}
+SYMBOLS = {"heads": "H", "context": "n", "head_dim": "d_h", "examples": "T"}
+OTHER_RULES = (0.8, SATURATED, 0.95, PERFECT)  # shares above which a point is saturated
+FLOORS = (0.0, 0.03)  # below which it is mostly guessed: of 100 classes one in a hundred is right by chance
+_REFERENCE = Path(__file__).resolve().parents[4] / "workflow" / "reference"
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What the share gains from the first d_h >= n to the largest: a line's slope there times its length.
+
+    `p_value` is the chance of such a gain if there is none (one-sided); NaN throughout, and `reason` says why,
+    where it can't be measured.
+    """
+
+    gain: float
+    err: float
+    p_value: float
+    n_points: int
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class CurveAnalysis:
+    """A curve, the share (n,) that theory guarantees at its points, and what was fitted to it.
+
+    `linear` belongs to curves along H, `knee` and `gain` to curves along d_h, else they are None.
+    """
+
+    curve: MemorizationCurve
+    guaranteed: Floats
+    monotony: MonotonyTest
+    linear: LinearPart | None = None
+    other_rules: Mapping[tuple[float, float], LinearPart] = field(default_factory=dict)
+    knee: KneeFit | None = None
+    gain: Gain | None = None
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """The curves of one study, and T at 99% for every network of it that was trained to classify."""
+
+    study: str
+    curves: tuple[CurveAnalysis, ...]
+    capacities: tuple[tuple[MemorizationCurve, Capacity], ...]
+
+    @property
+    def along(self) -> str:
+        return ALONG[self.study]
+
+
+def published() -> dict[str, Any]:
+    """The paper's findings: its settings, R², and the largest T that were memorized perfectly."""
+    findings: dict[str, Any] = json.loads(
+        (_REFERENCE / "memorization_findings.json").read_text(encoding="utf-8")
+    )
+    return findings
+
+
+def analyse_runs(runs: pd.DataFrame, study: str) -> Analysis:
+    """Fit the curves of checked runs (`check_memorization_runs`) along the size that the study varies.
+
+    Raises:
+        UserError: no two runs differ in that size alone.
+    """
+    along = ALONG[study]
+    curves = memorization_curves(runs, along)
+    if not curves:
+        others = ", ".join(name for axis, name in SYMBOLS.items() if axis != along)
+        raise UserError(f"{study} needs runs that differ in {along} at the same {others}; there are none.")
+    in_study = pd.concat([_rows_of(runs, curve) for curve in curves])
+    alone = memorization_curves(in_study[in_study["task"] == CLASSIFICATION], "examples", least_points=1)
+    return Analysis(
+        study,
+        tuple(_analyse_curve(curve, along) for curve in curves),
+        tuple((curve, capacity(curve)) for curve in alone),
+    )
+
+
+def guaranteed_examples(curve: MemorizationCurve) -> Floats:
+    """(n,) `H (min(n, d_h) - 1) + 1` at the points of a curve; NaN where n >= d, for which theorem 1 has no word."""
+    guaranteed = np.full(len(curve.x), np.nan)
+    for place, value in enumerate(curve.x):
+        heads, context, head_dim = (
+            int(value) if axis == curve.along else int(getattr(curve, axis))
+            for axis in ("heads", "context", "head_dim")
+        )
+        if context < curve.width:
+            guaranteed[place] = memorizable_examples(heads, context, head_dim)
+    return guaranteed
+
+
+def examples_of(curve: MemorizationCurve) -> Floats:
+    """(n,) T at the points of a curve."""
+    return curve.x if curve.examples is None else np.full(len(curve.x), float(curve.examples))
+
+
+def gain_beyond(curve: MemorizationCurve, context: int) -> Gain:
+    """The gain of a curve along d_h over its points d_h >= n: two with a noise, else three, none saturated."""
+    beyond = curve.x >= context
+    count, err = int(beyond.sum()), standard_errors(curve)[beyond]
+
+    def unknown(reason: str) -> Gain:
+        return Gain(math.nan, math.nan, math.nan, count, reason)
+
+    x, y, noise = curve.x[beyond], curve.share[beyond], curve.noise
+    if count < (2 if noise else 3):
+        return unknown(f"too few points with d_h >= n: {count}, and a gain needs {2 if noise else 3}")
+    if y.max() > MEMORIZED:
+        return unknown("all is memorized there, so nothing could be gained; take more examples")
+    if noise is not None and count == 2:
+        gain, gain_err = float(y[1] - y[0]), float(np.hypot(err[0], err[1]))
+        return Gain(gain, gain_err, float(stats.t.sf(gain / gain_err, noise.dof)), count)
+    known = noise is not None
+    line = fit_line(x, y, err if known else curve.seeds[beyond] ** -0.5, rescale_covariance=not known)
+    length, dof = float(x[-1] - x[0]), noise.dof if noise is not None else float(line.dof)
+    p_value = float(stats.t.sf(line.b / line.b_err, dof)) if line.b_err > 0 else math.nan
+    return Gain(line.b * length, line.b_err * length, p_value, count)
+
+
+def _analyse_curve(curve: MemorizationCurve, along: str) -> CurveAnalysis:
+    guaranteed = np.minimum(guaranteed_examples(curve) / examples_of(curve), 1.0)
+    err = standard_errors(curve)
+    test = monotony(curve.x, curve.share, err, curve.noise)
+    if along == "heads":
+        others = {rule: linear_part(curve, *rule) for rule in product(OTHER_RULES, FLOORS)}
+        return CurveAnalysis(curve, guaranteed, test, linear_part(curve), others)
+    if along == "head_dim":
+        assert curve.context is not None
+        knee = fit_knee(curve.x, curve.share, err if curve.noise else curve.seeds**-0.5, curve.noise)
+        return CurveAnalysis(curve, guaranteed, test, knee=knee, gain=gain_beyond(curve, curve.context))
+    return CurveAnalysis(curve, guaranteed, test)
+
+
+def _rows_of(runs: pd.DataFrame, curve: MemorizationCurve) -> pd.DataFrame:
+    common = ("task", "context_type", "width", "variant", *SYMBOLS)
+    mine = pd.Series(True, index=runs.index)
+    for name in common:
+        if name != curve.along:
+            mine &= runs[name] == getattr(curve, name)
+    return runs[mine]

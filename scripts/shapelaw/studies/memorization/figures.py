@@ -1,0 +1,247 @@
+"""The figures of the memorization studies, after figures 2, 4 and 5 of Mahdavi et al. 2024."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from textwrap import fill
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from shapelaw.fits.capacity import CapacityStatus
+from shapelaw.fits.line import Floats
+from shapelaw.fits.memorized import (
+    MEMORIZED,
+    PER_EXAMPLE,
+    REGRESSION,
+    MemorizationCurve,
+    mean_squared_error,
+)
+from shapelaw.report.plots import (
+    ACCENT,
+    COLUMN,
+    INK,
+    MUTED,
+    PAGE,
+    explain,
+    new_figure,
+    ordered_colors,
+    short_number,
+    style,
+)
+from shapelaw.studies.memorization.analysis import SYMBOLS, Analysis, CurveAnalysis, guaranteed_examples
+
+LABELS = {"heads": "heads H", "context": "context length n", "head_dim": "head dimension $d_h$"}
+LEAST_MSE = 1e-5
+_MARKERS = {CapacityStatus.FOUND: "o", CapacityStatus.AT_LEAST: "^", CapacityStatus.BELOW: "v"}
+
+
+def share_figure(analysis: Analysis) -> Figure:
+    """Accuracy (or MSE) against the size that the study varies, a colour per T, a panel per setting.
+
+    Bars are the standard deviation over seeds. Dotted is the share that theorem 1 guarantees. Along H the line goes
+    through the filled points; along d_h come the two fitted pieces, the knee with its 68% interval, and n.
+    """
+    panels = _panels([one.curve for one in analysis.curves])
+    with style():
+        columns = min(len(panels), 3)
+        rows = -(-len(panels) // columns)
+        figure, axes = new_figure(
+            rows, columns, width=COLUMN if columns == 1 else PAGE, height=0.6 + 3.1 * rows
+        )
+        for place in range(rows * columns):
+            axis = axes[divmod(place, columns)]
+            if place >= len(panels):
+                axis.set_axis_off()
+                continue
+            mine = [one for one in analysis.curves if _panel(one.curve) == panels[place]]
+            _draw_panel(axis, mine, analysis.along, letters=46 if columns == 1 else 72 // columns)
+        figure.legend(handles=_keys(analysis), loc="outside lower center", ncols=2 if columns == 1 else 4)
+        return figure
+
+
+def per_head_figure(analysis: Analysis) -> Figure:
+    """Examples that one more head memorizes, the line's slope times T, with theory's min(n, d_h) - 1 dotted."""
+    with style():
+        figure, axes = new_figure(height=3.2)
+        axis = axes[0, 0]
+        lines = [one for one in analysis.curves if one.linear is not None and one.linear.line.usable]
+        panels = _panels([one.curve for one in lines])
+        colors = ordered_colors(range(max(len(panels), 1)))
+        for place, panel in enumerate(panels):
+            mine = [one for one in lines if _panel(one.curve) == panel]
+            examples = np.array([one.curve.examples for one in mine], dtype=np.float64)
+            slope = [one.linear.line.b for one in mine if one.linear]
+            err = [one.linear.line.b_err for one in mine if one.linear]
+            axis.errorbar(
+                examples, slope * examples, err * examples, fmt="o-", color=colors[place],
+                label=_title(mine[0].curve, 60),
+            )  # fmt: skip
+        for theory in sorted({min(one.curve.context or 0, one.curve.head_dim or 0) - 1 for one in lines}):
+            axis.axhline(theory, color=INK, linestyle=":", linewidth=1)
+            axis.annotate(
+                f"theory: {theory}", (0, theory), (2, 2), xycoords=axis.get_yaxis_transform(),
+                textcoords="offset points", va="bottom", fontsize=6.5,
+            )  # fmt: skip
+        axis.set_xlabel("examples T")
+        axis.set_ylabel("examples memorized per head")
+        if lines:
+            axis.set_ylim(bottom=0)
+            axis.xaxis.set_major_formatter(lambda value, _: short_number(value))
+            figure.legend(loc="outside lower center")
+        else:
+            axis.set(xticks=[], yticks=[])
+            explain(axis, "No line in H is fitted: too few points\nbelow saturation.")
+        return figure
+
+
+def capacity_figure(analysis: Analysis) -> Figure:
+    """T at 99% against the size that the study varies, with its 68% interval over seeds; theory's number dotted.
+
+    A thin bar joins the trained T on either side. Triangles are bounds: all T (up) or none (down) were memorized.
+    """
+    with style():
+        figure, axes = new_figure(height=3.6)
+        axis = axes[0, 0]
+        groups = sorted({_network(curve, analysis.along) for curve, _ in analysis.capacities})
+        colors = ordered_colors(range(max(len(groups), 1)))
+        for place, group in enumerate(groups):
+            found = [pair for pair in analysis.capacities if _network(pair[0], analysis.along) == group]
+            found.sort(key=lambda pair: getattr(pair[0], analysis.along))
+            x = np.array([getattr(curve, analysis.along) for curve, _ in found], dtype=np.float64)
+            theory = np.array([guaranteed_examples(curve)[0] for curve, _ in found])
+            axis.plot(x, theory, ":", color=colors[place], linewidth=1.1)
+            for at, (_, one) in zip(x, found, strict=True):
+                bound = one.status is not CapacityStatus.FOUND
+                if not bound:
+                    axis.plot(
+                        [at, at], [one.memorized, one.not_memorized], color=MUTED, linewidth=0.7, zorder=1
+                    )
+                    low, high = (one.examples - one.low, one.high - one.examples)
+                    err = np.nan_to_num([[max(low, 0.0)], [max(high, 0.0)]])
+                    axis.errorbar(at, one.examples, err, fmt="none", color=colors[place])
+                axis.plot(
+                    at, one.examples, _MARKERS[one.status], color=colors[place],
+                    markerfacecolor="none" if bound else colors[place],
+                )  # fmt: skip
+            axis.plot([], [], "o", color=colors[place], label=group)
+        axis.set_xlabel(LABELS[analysis.along])
+        axis.set_ylabel(f"T at {MEMORIZED:.0%} accuracy")
+        if not groups:
+            axis.set(xticks=[], yticks=[])
+            explain(axis, "No runs of a classification task.")
+            return figure
+        axis.set_yscale("log")
+        axis.plot([], [], ":", color=MUTED, label="theory: at least")
+        for marker, label in (("^", "every T is memorized"), ("v", "no T is memorized")):
+            axis.plot([], [], marker, color=MUTED, markerfacecolor="none", label=label)
+        figure.legend(loc="outside lower center", fontsize=6.5)
+        return figure
+
+
+def _draw_panel(axis: Axes, mine: Sequence[CurveAnalysis], along: str, letters: int) -> None:
+    colors = ordered_colors([one.curve.examples or 0 for one in mine])
+    regression = mine[0].curve.task == REGRESSION
+    for one in mine:
+        color = colors[one.curve.examples or 0]
+        _draw_curve(axis, one, color, regression)
+        _draw_fit(axis, one, color, regression)
+    if along == "head_dim":
+        axis.axvline(float(mine[0].curve.context or 0), color=INK, linewidth=0.8, linestyle="--", zorder=1.5)
+    if regression:
+        axis.set_yscale("log")
+        axis.set_ylabel("mean squared error")
+    else:
+        axis.set_ylim(-0.02, 1.04)
+        axis.set_ylabel("accuracy")
+    axis.set_xlabel(LABELS[along])
+    axis.set_title(_title(mine[0].curve, letters), fontsize=7.5)
+    axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2, fontsize=6.5, handlelength=1.2)
+
+
+def _draw_curve(axis: Axes, one: CurveAnalysis, color: str, regression: bool) -> None:
+    curve, linear = one.curve, one.linear
+    y, spread = curve.share, np.nan_to_num(curve.spread)
+    err = np.stack([spread, np.minimum(spread, np.maximum(1.0 - y, 0.0))])
+    if regression:
+        y, err = mean_squared_error(y), np.stack([spread, spread]) / 12.0
+        err[0] = np.minimum(err[0], 0.9 * y)  # a bar that leaves the logarithm
+    used = np.ones(len(y), dtype=np.bool_) if linear is None else linear.used
+    axis.errorbar(curve.x, y, err, fmt="none", color=color, elinewidth=0.8)
+    joined = "none" if linear is not None or one.knee is not None else "-"
+    axis.plot(curve.x, y, linestyle=joined, color=color, linewidth=1.0)
+    axis.plot(curve.x[used], y[used], "o", color=color, markersize=3.5, label=f"T = {curve.examples:,}")
+    axis.plot(curve.x[~used], y[~used], "o", color=color, markersize=3.5, markerfacecolor="white")
+    axis.plot(curve.x, _shown(one.guaranteed, regression), ":", color=color, linewidth=1.1)
+
+
+def _draw_fit(axis: Axes, one: CurveAnalysis, color: str, regression: bool) -> None:
+    if one.linear is not None and one.linear.line.usable:
+        used = one.curve.x[one.linear.used]
+        x = np.linspace(used[0], used[-1], 60)
+        line = one.linear.line
+        axis.plot(x, _shown(line.a + line.b * x, regression), color=color, linewidth=1.0)
+    if one.knee is None:
+        return
+    if not one.knee.usable:
+        axis.plot(one.curve.x, _shown(one.curve.share, regression), color=color, linewidth=0.8, alpha=0.6)
+        return
+    x = np.union1d(np.linspace(one.curve.x[0], one.curve.x[-1], 60), [one.knee.knee])
+    axis.plot(x, _shown(one.knee.at(x), regression), color=color, linewidth=1.0)
+    low, high = one.knee.low68, one.knee.high68
+    span = [one.curve.x[1] if math.isnan(low) else low, one.curve.x[-2] if math.isnan(high) else high]
+    top = _shown(np.full(2, one.knee.plateau), regression)
+    axis.plot(span, top, color=ACCENT, linewidth=2.5, solid_capstyle="butt", zorder=4)
+
+
+def _shown(share: Floats, regression: bool) -> Floats:
+    """A share as the panel has it."""
+    return np.maximum(mean_squared_error(share), LEAST_MSE) if regression else share
+
+
+def _keys(analysis: Analysis) -> list[Line2D]:
+    keys = [Line2D([], [], color=MUTED, linestyle=":", label="guaranteed by theory (share of T)")]
+    if analysis.along == "heads":
+        keys += [
+            Line2D([], [], color=MUTED, marker="o", label="line through these points"),
+            Line2D([], [], color=MUTED, marker="o", markerfacecolor="white", linestyle="none", label="saturated"),
+        ]  # fmt: skip
+    if analysis.along == "head_dim":
+        keys += [
+            Line2D([], [], color=ACCENT, linewidth=2.5, label="knee, 68% interval"),
+            Line2D([], [], color=INK, linestyle="--", linewidth=0.8, label="$d_h = n$"),
+        ]
+    return keys
+
+
+Panel = tuple[object, ...]
+
+
+def _panel(curve: MemorizationCurve) -> Panel:
+    """Curves of one panel differ in T and in what the study varies."""
+    sizes = (curve.heads or 0, curve.context or 0, curve.head_dim or 0)
+    return curve.task, curve.context_type, curve.width, curve.variant, *sizes
+
+
+def _panels(curves: Sequence[MemorizationCurve]) -> list[Panel]:
+    return list(dict.fromkeys(_panel(curve) for curve in curves))
+
+
+def _title(curve: MemorizationCurve, letters: int) -> str:
+    setting = curve.setting.removesuffix(f", T = {curve.examples:,}") if curve.examples else curve.setting
+    wrapped = fill(setting.replace(" = ", "\u00a0=\u00a0"), letters)  # no line ends inside "n = 32"
+    return wrapped.replace("d_h", "$d_h$").replace("d_v", "$d_v$")
+
+
+def _network(curve: MemorizationCurve, along: str) -> str:
+    """What the networks of one line of the capacity figure have in common."""
+    sizes = [
+        f"{SYMBOLS[axis]} = {getattr(curve, axis)}".replace("d_h", "$d_h$")
+        for axis in ("heads", "context", "head_dim")
+        if axis != along
+    ]
+    kind = "a context per example" if curve.context_type == PER_EXAMPLE else "shared context"
+    return ", ".join(part for part in (kind, curve.variant.replace("d_v", "$d_v$"), *sizes) if part)

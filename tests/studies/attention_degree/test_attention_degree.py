@@ -1,0 +1,100 @@
+"""The study of attention's degree on tables whose truth is known."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from shapelaw.errors import UserError
+from shapelaw.studies.attention_degree.results import analyse, read_decoders, summary
+
+TRUE_LOSS = {None: 2.0, 2: 2.3, 3: 2.1, 4: 2.1}
+
+
+def table(seeds: int = 5, noise: float = 0.01) -> pd.DataFrame:
+    """Softmax is best, degrees 3 and 4 are equal, 2 is worst; what seeds share is ten times their own noise."""
+    random, rows = np.random.default_rng(1), []  # one table in twenty has a false alarm
+    for width, gain in ((64, 0.0), (128, 0.2)):
+        shared = random.standard_normal(seeds) * 10 * noise
+        for degree, loss in TRUE_LOSS.items():
+            rows += [
+                {
+                    "depth": 2,
+                    "width": width,
+                    "attention_degree": degree,
+                    "attention_dim": width // 2,
+                    "total_params": 24 * width**2,
+                    "seed": seed,
+                    "test_loss": loss - gain + shared[seed] + noise * random.standard_normal(),
+                }
+                for seed in range(seeds)
+            ]
+    return pd.DataFrame(rows)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_the_truth_is_found_through_what_seeds_share(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"runs.{ending}"
+    runs = table()
+    runs["attention_degree"] = runs["attention_degree"].astype("Int64")
+    runs.to_csv(path, index=False) if ending == "csv" else runs.to_parquet(path)
+    found = analyse(path, tmp_path / "out")
+    verdicts = {
+        (one.decoders.width, one.decoders.attention, one.against): one.verdict for one in found.differences
+    }
+    for width in (64, 128):
+        assert verdicts[width, "softmax", "degree 3"] == "better"
+        assert verdicts[width, "degree 2", "degree 3"] == "worse"
+        assert verdicts[width, "degree 4", "degree 3"] == "no significant difference"
+        assert verdicts[width, "degree 3", "softmax"] == "worse"
+    assert len(verdicts) == 2 * (3 + 3)
+    differences = pd.read_csv(tmp_path / "out" / "differences.csv").set_index(
+        ["width", "attention", "against"]
+    )
+    row = differences.loc[(64, "degree 2", "degree 3")]
+    assert row["low95"] < 0.2 < row["high95"]
+    assert row["high95"] - row["low95"] < 0.05  # the shared part is taken out
+    losses = pd.read_csv(tmp_path / "out" / "losses.csv")
+    assert list(losses["attention"]) == ["softmax", "degree 2", "degree 3", "degree 4"] * 2
+    fit = json.loads((tmp_path / "out" / "fit.json").read_text())
+    assert (fit["status"], fit["decoders"], len(fit["differences"])) == ("converged", 8, 12)
+    assert "depth 2, width 64: softmax against degree 3: -0.09" in summary(found)
+    assert (tmp_path / "out" / "losses.svg").stat().st_size > 1000
+
+
+def test_one_seed_is_no_comparison(tmp_path: Path) -> None:
+    table(seeds=1).to_csv(tmp_path / "runs.csv", index=False)
+    found = analyse(tmp_path / "runs.csv", tmp_path / "out")
+    assert {one.verdict for one in found.differences} == {"one seed: no comparison"}
+    fit = json.loads((tmp_path / "out" / "fit.json").read_text())
+    assert fit["status"] == "too few points"
+
+
+def test_without_a_reference_nothing_is_compared(tmp_path: Path) -> None:
+    runs = table()
+    runs[runs["attention_degree"] == 4].to_csv(tmp_path / "runs.csv", index=False)
+    found = analyse(tmp_path / "runs.csv", tmp_path / "out")
+    assert found.differences == []
+    assert "Nothing can be compared" in summary(found)
+
+
+def test_wrong_tables_are_told() -> None:
+    with pytest.raises(UserError, match="lacks attention_degree"):
+        read_decoders(table().drop(columns="attention_degree"), "runs.csv")
+    with pytest.raises(UserError, match=r"a run .* must have one row"):
+        read_decoders(pd.concat([table(), table()], ignore_index=True), "runs.csv")
+    for wrong in (1, -2, 2.5):
+        runs = table()
+        runs.loc[6, "attention_degree"] = wrong
+        with pytest.raises(
+            UserError, match="row 7: attention_degree must be 2 or more, or empty for softmax"
+        ):
+            read_decoders(runs, "runs.csv")
+    runs = table()
+    runs.loc[2, "test_loss"] = None
+    with pytest.raises(UserError, match="row 3: test_loss must be a finite number"):
+        read_decoders(runs, "runs.csv")
