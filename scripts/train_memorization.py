@@ -4,7 +4,7 @@
       --steps 20000 --out DIR
 
 Every combination of the lists is a run. Records go to DIR/runs/memorization/<key>, checkpoints to DIR/checkpoints;
-started again, it goes on where it was. DIR/runs.csv has one row a run: what scripts/fit_memorization.py reads.
+started again, it goes on where it was. DIR/runs.csv has one row a run: what scripts/analyse.py reads.
 The defaults are the model of the paper's equations (Mahdavi et al. 2024, eqs. 1-6); its published numbers come from
 --value-dim 1 --logit-scale width, which are the conventions of the authors' code.
 

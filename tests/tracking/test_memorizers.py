@@ -66,11 +66,11 @@ def test_memorizers_go_from_training_through_mlflow_to_the_fit(tmp_path: Path) -
         assert (row["task"], row["classes"], row["value_dim"], row["width"]) == ("classification", 6, 1, 8)
         assert row["steps_done"] == summary["steps_done"]
     for options in (
-        ["--study", STUDY, "--runs", str(out)],
-        ["--study", "memorization_saturation", "--attention", str(results / "runs" / STUDY)],
+        [STUDY, "--input", str(out)],
+        ["memorization_saturation", "--attention", str(results / "runs" / STUDY)],
     ):
         fitted = subprocess.run(
-            [PYTHON, str(SCRIPTS / "fit_memorization.py"), *options, "--out", str(tmp_path / options[1])],
+            [PYTHON, str(SCRIPTS / "analyse.py"), *options, "--out", str(tmp_path / options[0])],
             capture_output=True,
             text=True,
             check=False,

@@ -32,7 +32,7 @@ def linear_part(curve: MemorizationCurve, saturated: float = SATURATED, floor: f
     The rule: by growing H, the points before the first one whose mean share over seeds is above `saturated` are
     used, that one and all after it are not. The rule is fixed before one looks and does not ask how straight the
     points lie, so that R² means something. (Mahdavi et al. 2024, section 5.2, fit "the non-saturated part" and
-    give no rule.) At 0.9 a curve that saturates softly is already bent a little; `fit_memorization.py` gives the
+    give no rule.) At 0.9 a curve that saturates softly is already bent a little; `linear_rules` has the
     line for other values too.
 
     Points below `floor` are not used either: a share that guessing gives lies on no line. The default keeps all.

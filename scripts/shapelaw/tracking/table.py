@@ -142,8 +142,7 @@ def read_runs(
 ) -> pa.Table:
     """The training runs of a study, one row a run, sorted by key.
 
-    Columns of language models as in `SCHEMA`, of runs of packs as scripts/fit_memorization.py and fit_degrees.py read
-    them.
+    Columns are those of the runs' kind; of language models as in `SCHEMA`.
 
     Args:
         keys: only these; all if None. What a run did not log is null, and unfinished runs have no final numbers.

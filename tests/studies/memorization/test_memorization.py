@@ -16,9 +16,10 @@ from shapelaw.fits.inputs import read_table
 from shapelaw.fits.line import FitStatus
 from shapelaw.fits.memorized import check_memorization_runs
 from shapelaw.fits.plateau import KneeStatus
+from shapelaw.report.write import write_results
 from shapelaw.studies.memorization import figures, tables
 from shapelaw.studies.memorization.analysis import CONTEXT, HEAD_DIM, HEADS, analyse_runs, published
-from shapelaw.studies.memorization.results import STUDIES, analyse, summary, warnings, write
+from shapelaw.studies.memorization.results import STUDIES, analyse, present, summary, warnings
 
 HEAD_COUNTS = (1, 5, 10, 20, 30, 40, 50, 60)
 CONTEXTS = (1, 5, 10, 20, 30, 40, 50, 60)
@@ -176,13 +177,13 @@ def test_beyond_the_theorem_nothing_is_promised():
 
 def test_the_test_along_the_context_has_the_status_of_a_fit(tmp_path):
     rising = study_of(simulate(context=CONTEXTS), CONTEXT)
-    write(rising, tmp_path / "rising")
+    write_results(present(rising), tmp_path / "rising", "study")
     fit = json.loads((tmp_path / "rising" / "fit.json").read_text())
     assert fit["status"] == fit["curves"][0]["status"] == "converged"
     assert fit["curves"][0]["verdict"] == "rising, no significant fall"
     assert 0.9 < fit["curves"][0]["r_squared"] <= 1
     assert fit["curves"][0]["chi2"] >= 0
-    write(study_of(simulate(context=CONTEXTS, seeds=1), CONTEXT), tmp_path / "one")
+    write_results(present(study_of(simulate(context=CONTEXTS, seeds=1), CONTEXT)), tmp_path / "one", "study")
     fit = json.loads((tmp_path / "one" / "fit.json").read_text())
     assert fit["status"] == "not identifiable"
     assert fit["curves"][0]["verdict"] == "no noise estimate"
@@ -224,7 +225,7 @@ def test_figures_draw_the_points_the_line_and_the_theory(heads, head_dims):
 def test_everything_is_written(heads, head_dims, tmp_path):
     for analysis, name, figure in ((heads, "linear_part", "per_head"), (head_dims, "knee", "share")):
         out = tmp_path / analysis.study
-        files = {path.name for path in write(analysis, out)}
+        files = {path.name for path in write_results(present(analysis), out, "study")}
         assert files == {path.name for path in out.iterdir()}
         tabled = {f"{name}{end}" for end in (".csv", ".md", ".tex")}
         assert tabled | {"fit.json", "comparison.csv", "points.tex", f"{figure}.svg", "capacity.png"} <= files
@@ -236,7 +237,7 @@ def test_everything_is_written(heads, head_dims, tmp_path):
     assert written["slope"].tolist() == [one.linear.line.b for one in heads.curves]
 
 
-SCRIPT = SCRIPTS / "fit_memorization.py"
+SCRIPT = SCRIPTS / "analyse.py"
 
 
 def test_the_command_reads_the_least_table(tmp_path):
@@ -244,7 +245,7 @@ def test_the_command_reads_the_least_table(tmp_path):
     least = ["heads", "context", "head_dim", "examples", "seed", "accuracy"]
     runs = simulate(HEAD_COUNTS, examples=(20000,))[least]
     runs.sample(frac=1, random_state=0).to_parquet(tmp_path / "runs.parquet")
-    command = [PYTHON, SCRIPT, "--study", HEADS, "--runs", "runs.parquet", "--out", "out"]
+    command = [PYTHON, SCRIPT, HEADS, "--input", "runs.parquet", "--out", "out"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert "R² of the linear part" in done.stdout
@@ -254,22 +255,22 @@ def test_the_command_reads_the_least_table(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--study", HEADS, "--runs", "absent.csv"], "There is no file absent.csv."),
-        (["--study", HEADS, "--runs", "bad.csv"], "bad.csv lacks seed"),
-        (["--study", HEADS], "memorization_heads takes a table of runs"),
+        ([HEADS, "--input", "absent.csv"], "There is no file absent.csv."),
+        ([HEADS, "--input", "bad.csv"], "bad.csv lacks seed"),
+        ([HEADS], "memorization_heads takes a table of runs"),
         (
-            ["--study", "memorization_saturation"],
+            ["memorization_saturation"],
             "needs a table of runs, a folder of attention weights, or both",
         ),
-        (["--study", "memorization_saturation", "--attention", "none"], "There is no folder none."),
-        (["--study", HEADS, "--runs", "good.csv", "--out", "bad.csv/out"], "can't be written"),
+        (["memorization_saturation", "--attention", "none"], "There is no folder none."),
+        ([HEADS, "--input", "good.csv", "--out", "bad.csv/out"], "can't be written"),
     ],
 )
 def test_unusable_input_is_one_sentence_and_exit_code_2(tmp_path, arguments, said):
     good = simulate((4, 8, 12))
     good.to_csv(tmp_path / "good.csv", index=False)
     good.drop(columns="seed").to_csv(tmp_path / "bad.csv", index=False)
-    done = run_here(SCRIPT, "--out", "out", *arguments, cwd=tmp_path)
+    done = run_here(SCRIPT, arguments[0], "--out", "out", *arguments[1:], cwd=tmp_path)
     assert done.returncode == 2
     assert said in done.stderr
     assert len(done.stderr.splitlines()) == 1
@@ -278,7 +279,7 @@ def test_unusable_input_is_one_sentence_and_exit_code_2(tmp_path, arguments, sai
 
 def test_unknown_studies_and_the_reference(tmp_path):
     with pytest.raises(UserError, match="There is no study 'heads'; it is one of memorization_heads"):
-        analyse(tmp_path, tmp_path, "heads")
+        analyse(tmp_path, "heads")
     assert len(STUDIES) == 4
     assert published()["saturation"]["max_T"] == {"H=4": 550, "H=8": 1300}
     assert published()["source"].startswith("Mahdavi")

@@ -29,9 +29,9 @@ from shapelaw.fits.memorized import (
     standard_errors,
 )
 from shapelaw.fits.plateau import KneeFit, fit_knee
+from shapelaw.studies.memorization.study import CONTEXT, HEAD_DIM, HEADS
 from shapelaw.theory.memorization import memorizable_examples
 
-HEADS, CONTEXT, HEAD_DIM = "memorization_heads", "memorization_context", "memorization_head_dim"
 ALONG = {HEADS: "heads", CONTEXT: "context", HEAD_DIM: "head_dim"}
 SYMBOLS = {"heads": "H", "context": "n", "head_dim": "d_h", "examples": "T"}
 OTHER_RULES = (0.8, SATURATED, 0.95, PERFECT)  # shares above which a point is saturated
