@@ -12,8 +12,9 @@ from made_records import make_rows, make_run, write_finished, write_live
 from places import Place, Script
 
 from shapelaw.errors import UserError
+from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.storage.records import read_keys
-from shapelaw.tracking.table import SCHEMA, read_runs
+from shapelaw.tracking.table import read_runs, table_schema
 
 
 def test_the_table_has_a_row_a_run_with_its_numbers(any_place: Place) -> None:
@@ -25,7 +26,7 @@ def test_the_table_has_a_row_a_run_with_its_numbers(any_place: Place) -> None:
     write_live(any_place.results, failed, "FAILED", message="The loss is not a number.")
     any_place.import_all()
     table = read_runs(any_place.store(), any_place.study)
-    assert table.schema == SCHEMA
+    assert table.schema == table_schema(LANGUAGE)
     rows = {row["key"]: row for row in table.to_pylist()}
     assert list(rows) == sorted([low_rank.key, full.key, failed.key])
     expected = {

@@ -247,7 +247,7 @@ def test_wrong_input_is_said_before_training(stores: Stores, tmp_path: Path) -> 
 
 def test_the_histories_columns_are_the_documented_ones(stores: Stores, tmp_path: Path) -> None:
     train(small_run(), stores, tmp_path)
-    assert pq.read_schema(tmp_path / "record" / "history.parquet").equals(records.HISTORY_SCHEMA)
+    assert pq.read_schema(tmp_path / "record" / "history.parquet").equals(records.LANGUAGE_SCHEMA)
 
 
 def interrupt_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunTag
 
 from shapelaw.specs.kinds import kind_of
-from shapelaw.specs.runs import Run
 from shapelaw.storage.records import Record
 from shapelaw.tracking.store import FINGERPRINT, KEY, STUDY
 
@@ -87,14 +86,12 @@ def history_metrics(
 
 def datasets(record: Record) -> list[DatasetInput]:
     """The token stores that the run was trained and tested on; runs of packs draw their examples themselves."""
-    if not isinstance(record.run, Run):
-        return []
-    inputs = []
+    inputs, corpus = [], kind_of(record.run).flat(record.run).get("corpus")
     for field, context in (("train_store", "training"), ("test_store", "testing")):
         store = record.summary.get(field)
         if isinstance(store, Mapping) and store.get("sha256"):
             dataset = Dataset(
-                name=f"{record.run.corpus}-V{store.get('vocab_size')}-{context}",
+                name=f"{corpus}-V{store.get('vocab_size')}-{context}",
                 digest=str(store["sha256"])[:36],  # MLflow's limit
                 source_type="local",
                 source=json.dumps({"uri": store.get("path")}),
