@@ -23,7 +23,17 @@ def shapes(draw: st.DrawFn) -> Shape:
     positional = draw(st.none() | st.integers(1, min(width, context)))
     attention_dim = draw(st.none() | st.integers(1, 9))
     depth, degree = draw(st.integers(1, 3)), draw(st.none() | st.integers(2, 5))
-    return make_shape(depth, width, heads, vocab, context, attention_dim, rank, positional, degree)
+    return make_shape(
+        depth,
+        width,
+        heads,
+        vocab,
+        context,
+        attention_dim,
+        embedding_rank=rank,
+        positional_rank=positional,
+        attention_degree=degree,
+    )
 
 
 @settings(deadline=None, max_examples=60)
