@@ -1,6 +1,6 @@
 """Write the runs of a config as files of specs, to train where there is no Snakemake: a bare machine with a GPU.
 
-  python scripts/write_specs.py --scale gpu --study depth_width --out specs [--hours 0.4 --cost-model cost.json]
+  python scripts/write_specs.py --scale gpu --study STUDY --out specs [--hours 0.4 --cost-model cost.json]
 
 Language models: one file for each corpus and vocabulary, DIR/<study>-<corpus>-V<size>.json, for
 `python scripts/train_pack.py --specs @FILE`. The most informative runs come first: those nearest to the size at which

@@ -40,7 +40,7 @@ def results(arguments: argparse.Namespace) -> Results:
     for (task, measure), rows in table.groupby(["task", "measure"], sort=True):
         ours, theirs = rows["attention"].mean(), rows["relu"].mean()
         lines.append(
-            f"{task}, {len(rows)} networks: mean {measure} {ours:.3f} of attention and {theirs:.3f} of ReLU networks."
+            f"{task}: {measure} {ours:.3f} of attention and {theirs:.3f} of ReLU networks, means over {len(rows)}."
         )
     fit = {"study": RELU, "status": "measured", "networks": len(table), "rows": plain_rows(table)}
     caption = "Attention and ReLU networks of equal parameters on the same examples."
