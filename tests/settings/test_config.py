@@ -321,8 +321,8 @@ def test_numbers_inside_a_command_lines_mapping_are_numbers() -> None:
     }
     widths = {"widths": {"1": ["16", "24"]}, "repeated": {}}
     config = load_config(shipped(**changes, depth_width=widths), SCALES)
-    assert (config.training.steps, config.training.learning_rate) == (60, 1e-3)
-    assert config.training.gradient_clip is None
+    assert (config.training.spec().steps, config.training.spec().learning_rate) == (60, 1e-3)
+    assert config.training.spec().gradient_clip is None
     assert config.depth_width.widths == {1: [16, 24]}
 
 

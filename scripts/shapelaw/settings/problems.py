@@ -36,7 +36,7 @@ def common_problems(config: Settings, root: Path) -> list[str]:
         except UserError as error:
             problems.append(f"execution.cost_model: {error}")
     problems += _uri_problems(config.tracking.uri)
-    training = config.training
+    training = config.training.spec()
     if training.warmup_steps >= training.steps:
         problems.append(
             f"training.warmup_steps is {training.warmup_steps}, not below training.steps ({training.steps}); "

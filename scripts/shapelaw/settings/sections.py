@@ -5,7 +5,7 @@ The studies bring sections of their own, and `shapelaw.studies.config` puts them
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import Field
 
@@ -16,11 +16,8 @@ from shapelaw.settings.fields import (
     Minutes,
     Rate,
     Section,
-    Sequences,
-    Steps,
     Tokens,
     Vocabulary,
-    WarmUp,
 )
 from shapelaw.specs.runs import Training
 from shapelaw.specs.shapes import Gelu
@@ -55,48 +52,10 @@ class Corpus(Section):
     )
 
 
-class TrainingConfig(Section):
-    """How every decoder is trained."""
+class Recipe(Section):
+    """How every decoder is trained; its keys are the fields of `Training`."""
 
-    steps: Steps = Field(description="Optimizer steps of a run.")
-    batch_size: Sequences = Field(
-        description="Windows of `context_length` tokens in a step, over all devices."
-    )
-    optimizer: Literal["adam", "adamw"] = Field(
-        "adamw",
-        description="`adamw` decouples weight decay from the gradient; `adam` adds it to the gradient.",
-    )
-    learning_rate: float = Field(
-        1.6e-3,
-        gt=0,
-        description="Peak learning rate, reached at the end of the warm-up; a cosine to zero follows.",
-    )
-    beta1: float = Field(0.9, ge=0, lt=1, description="Adam's decay rate of the mean of gradients.")
-    beta2: float = Field(0.999, ge=0, lt=1, description="Adam's decay rate of the mean of squared gradients.")
-    weight_decay: float = Field(
-        0.01, ge=0, description="Weight decay of matrices and embeddings; biases and norms have none."
-    )
-    warmup_steps: WarmUp = Field(0, description="Steps of the linear warm-up; fewer than `steps`.")
-    gradient_clip: Annotated[float, Field(gt=0)] | None = Field(
-        None, description="Largest norm of the gradient; null leaves gradients as they are."
-    )
-    dropout: float = Field(
-        0.0,
-        ge=0,
-        lt=1,
-        description="Probability that an embedding, an attention weight or an output of a branch is set to zero.",
-    )
-    precision: Literal["float32", "bfloat16"] = Field(
-        "float32",
-        description="Number format of matrix products; `bfloat16` needs a GPU, weights stay in float32.",
-    )
-    log_every: Steps = Field(100, description="Steps between two rows of a run's history.")
-    evaluate_every: Steps = Field(1000, description="Steps between two test losses; the end always has one.")
-    test_sequences: Sequences = Field(
-        1000, description="Windows of the test set that a test loss is the mean over, the same for every run."
-    )
-
-    def recipe(self) -> Training:
+    def spec(self) -> Training:
         """The same as a part of a run's spec."""
         return Training(**self.model_dump())
 
@@ -180,7 +139,7 @@ class Settings(Section):
         "analysis of depth against width on the committed runs of scale laptop.",
     )
     corpus: Corpus = Field(Corpus(), description="The text that decoders are trained and tested on.")
-    training: TrainingConfig = Field(description="How every decoder is trained.")
+    training: Recipe = Field(description="How every decoder is trained.")
     tracking: Tracking = Field(Tracking(), description="Where runs are tracked.")
     execution: Execution = Field(Execution(), description="How jobs are executed.")
 

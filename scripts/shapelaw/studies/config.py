@@ -9,10 +9,12 @@ from typing import Any, Literal
 from pydantic import Field, create_model
 
 from shapelaw.errors import UserError
+from shapelaw.settings.fields import section_of
 from shapelaw.settings.loading import load_settings
 from shapelaw.settings.problems import common_problems
-from shapelaw.settings.sections import Settings
+from shapelaw.settings.sections import Recipe, Settings
 from shapelaw.specs.kinds import AnyRun
+from shapelaw.specs.runs import Training
 from shapelaw.studies.registry import STUDIES
 
 _ASKED = tuple(name for name, study in STUDIES.items() if not study.extra)
@@ -34,6 +36,10 @@ Config: type[Settings] = create_model(
     extras=(
         list[Literal[_EXTRAS]],  # type: ignore[valid-type]
         Field([], description=_INHERITED["extras"].description),
+    ),
+    training=(
+        section_of(Training, Recipe, "Training"),
+        Field(description=_INHERITED["training"].description),
     ),
     **_SECTIONS,
 )

@@ -23,7 +23,7 @@ def _section(config: Settings) -> AttentionDegree:
 def runs(config: Settings, _root: Path) -> Iterator[Run]:
     """All shapes, each with every degree; without dropout, since linear attention has no weights to drop."""
     study = _section(config)
-    training = replace(config.training.recipe(), dropout=0.0)
+    training = replace(config.training.spec(), dropout=0.0)
     for depth, row in study.widths.items():
         for width in dict.fromkeys(row):
             softmax = make_shape(

@@ -39,7 +39,7 @@ def runs(config: Settings, root: Path) -> Iterator[Run]:
     Raises:
         UserError: the grid file can't be used, or a repeated shape is not in the grid.
     """
-    study, training = _section(config), config.training.recipe()
+    study, training = _section(config), config.training.spec()
     if study.grid_file is not None:
         widths = read_grid(root / study.grid_file, study.heads, study.vocab_size, study.context_length)
     else:
