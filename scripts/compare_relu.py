@@ -108,7 +108,8 @@ def row_of(record: Record, kept: Path) -> dict[str, object]:
     units, m = units_of(run), run.memorizer
     if units < 1:
         raise UserError(
-            f"The {m.params:,} parameters of {run.key} don't pay for one ReLU unit; take more heads or less context."
+            f"The {m.total_params:,} parameters of {run.key} don't pay for one ReLU unit; take more heads "
+            "or less context."
         )
     found = relu_of(run, units, kept)
     classes = run.task == "classification"
@@ -121,7 +122,7 @@ def row_of(record: Record, kept: Path) -> dict[str, object]:
         "examples": run.examples,
         "seed": run.seed,
         "steps": run.steps,
-        "attention_params": m.params,
+        "attention_params": m.total_params,
         "relu_units": units,
         "relu_params": found.params,
         "measure": "accuracy" if classes else "mean squared error",

@@ -35,7 +35,7 @@ def main() -> None:
         "--runs",
         type=Path,
         metavar="FILE",
-        help="one row a run: depth, width, seed, test_loss; params (optional) replaces 12 L d^2 as the size",
+        help="one row a run: depth, width, seed, test_loss; block_params (optional) replaces 12 L d^2 as the size",
     )
     table.add_argument(
         "--transitions",

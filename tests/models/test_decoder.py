@@ -39,7 +39,7 @@ def shapes(draw: st.DrawFn) -> Shape:
 @settings(deadline=None, max_examples=60)
 @given(shapes())
 def test_parameter_count_is_the_modules(shape: Shape) -> None:
-    assert sum(p.numel() for p in Decoder(shape).parameters()) == shape.params
+    assert sum(p.numel() for p in Decoder(shape).parameters()) == shape.total_params
 
 
 @settings(deadline=None, max_examples=20)
@@ -150,7 +150,7 @@ def test_only_matrices_decay() -> None:
     (decayed, decay), (free, none) = parameter_groups(model, 0.1)
     assert (decay, none) == (0.1, 0.0)
     assert len(decayed) == 3 + 2 * 4
-    assert sum(p.numel() for p in decayed + free) == model.shape.params
+    assert sum(p.numel() for p in decayed + free) == model.shape.total_params
 
 
 @pytest.mark.parametrize("degree", [2, 3, 4, 5])

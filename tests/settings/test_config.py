@@ -91,7 +91,7 @@ def test_every_scale_has_attention_of_each_degree_at_equal_parameters(scale: str
         assert run.key == key
         assert run_from_dict(run_to_dict(run)) == run
         shape = run.shape
-        sizes.setdefault((shape.depth, shape.width), {})[shape.attention_degree] = shape.params
+        sizes.setdefault((shape.depth, shape.width), {})[shape.attention_degree] = shape.total_params
     for params in sizes.values():
         assert set(params) == {None, 2, 3, 4}
         assert max(params.values()) <= 1.02 * min(params.values())

@@ -14,7 +14,7 @@ from shapelaw.specs.shapes import make_shape, shape_problems, with_attention_deg
 def test_gpt2_smalls_published_size() -> None:
     """GPT-2 small has 124,439,808 parameters with its tied classifier; ours is not tied."""
     shape = make_shape(depth=12, width=768, heads=12, vocab_size=50257, context_length=1024)
-    assert shape.params - 50257 * 768 == 124_439_808
+    assert shape.total_params - 50257 * 768 == 124_439_808
     assert shape.block_params == 12 * 12 * 768**2
 
 
@@ -65,7 +65,7 @@ def test_attention_of_another_degree_has_as_many_weights(
     assert (other.width, other.depth, other.heads) == (dim * heads, depth, heads)
     assert other.attention_degree == degree
     if degree == 3:
-        assert other.params == softmax.params
+        assert other.total_params == softmax.total_params
 
 
 def test_where_whole_dimensions_are_too_coarse_it_is_said() -> None:

@@ -59,7 +59,7 @@ def test_a_run_learns_and_leaves_its_record(stores: Stores, tmp_path: Path) -> N
     assert summary["bits_per_byte"] == pytest.approx(
         summary["test_loss"] / math.log(2) * summary["test_tokens"] / summary["test_bytes"]
     )
-    assert summary["params"] == run.shape.params
+    assert summary["total_params"] == run.shape.total_params
     assert 0 < summary["model_flops_utilisation"] < 1
     assert summary["train_store"]["sha256"] == stores[0].sha256
     assert not checkpoint_paths(tmp_path / "checkpoints")

@@ -35,8 +35,8 @@ def test_it_has_no_more_parameters_than_the_attention_network():
     for heads in (1, 2, 5, 9):
         run = dataclasses.replace(RUN, memorizer=dataclasses.replace(MEMORIZER, heads=heads))
         found = train_relu(dataclasses.replace(run, steps=1), units_of(run))
-        assert found.params <= run.memorizer.params
-        assert found.params + 5 * 8 + 1 + 5 > run.memorizer.params  # one unit more would not fit
+        assert found.params <= run.memorizer.total_params
+        assert found.params + 5 * 8 + 1 + 5 > run.memorizer.total_params  # one unit more would not fit
 
 
 def test_a_wide_one_memorizes_and_stops_and_a_narrow_one_does_not():

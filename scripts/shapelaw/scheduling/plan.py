@@ -80,10 +80,10 @@ def cost_of(runs: Collection[AnyRun], speed: Speed) -> Cost:
     """The cost of some runs, from their shapes alone."""
     return Cost(
         len(runs),
-        max(run.params for run in runs),
+        max(run.total_params for run in runs),
         float(sum(run.steps * run.step_flops for run in runs)),
         sum(run_seconds(run, speed) for run in runs) / 3600,
-        sum(2 * 3 * 4 * run.params + 40 * run.history_rows for run in runs),
+        sum(2 * 3 * 4 * run.total_params + 40 * run.history_rows for run in runs),
     )
 
 

@@ -63,7 +63,7 @@ LANGUAGE_PARAMS = (
     Column("attention_degree", int),  # null: softmax
     Column("gelu", str),  # null: tanh
     Column("seed", int),
-    Column("params", int, "block_params"),  # 12 L d^2, the papers' network size
+    Column("block_params", int),  # 12 L d^2, the papers' network size
     Column("total_params", int),
     Column("steps", int),
     Column("batch_size", int),

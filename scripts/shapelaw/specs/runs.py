@@ -84,9 +84,9 @@ class Run:
         return self.training.steps
 
     @property
-    def params(self) -> int:
+    def total_params(self) -> int:
         """All trained numbers."""
-        return self.shape.params
+        return self.shape.total_params
 
     @property
     def step_flops(self) -> int:
@@ -152,7 +152,7 @@ def flat_run(run: Run) -> dict[str, Any]:
         **run_to_dict(run)["shape"],
         **asdict(run.training),
         "block_params": run.shape.block_params,
-        "total_params": run.params,
+        "total_params": run.total_params,
         "step_flops": run.step_flops,
     }
 

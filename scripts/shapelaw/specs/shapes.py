@@ -65,7 +65,7 @@ class Shape:
         )
 
     @property
-    def params(self) -> int:
+    def total_params(self) -> int:
         """Every trained number: embeddings, blocks with biases and norms, final norm, classifier."""
         d, a = self.width, self.attention_width
         biases_and_norms = self.attention_maps * a + d + MLP_RATIO * d + d + 2 * 2 * d

@@ -22,7 +22,8 @@ FINAL = {"train_loss": "final_train_loss", "test_loss": "final_test_loss"}  # of
 _TAGS_THOUGH_NUMBERS = ("attempts", "threads")
 _ELSEWHERE = {"schema_version", "key", "study", "spec_digest", "status", "message", "tags", "pid"}
 _ELSEWHERE |= {"started_at", "finished_at", "updated_at", "train_store", "test_store"}
-_ELSEWHERE |= {"step", "steps", "params", "block_params", "step_flops"}  # params, from the spec
+_ELSEWHERE |= {"step", "steps", "block_params", "total_params", "step_flops"}  # params, from the spec
+_ELSEWHERE |= {"params"}  # the total in older summaries
 _LARGEST = 1.7976931348623157e308  # what MLflow stores for an infinite value
 TEXT_LIMIT = 5000  # characters of a tag or param
 

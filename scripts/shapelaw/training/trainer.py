@@ -321,7 +321,7 @@ class Trainer:
             "train_loss": final[1],
             "steps": training.steps,
             "tokens_trained": tokens,
-            "params": shape.params,
+            "total_params": shape.total_params,
             "block_params": shape.block_params,
             "step_flops": flops,
             "wall_seconds": self._wall_seconds(),

@@ -136,8 +136,8 @@ def test_best_depth_changes_at_the_transitions():
     curves = loss_curves(truth.drop_duplicates(["depth", "width"]), Noise(1e-5, np.inf))
     table = tables.best_depth_table(tables.rank_depths(curves, Noise(1e-5, np.inf)))
     assert table["best_depth"].tolist() == [4, 8, 16]
-    assert table["params_high"][0] == pytest.approx(12 * 4 * 90**2, rel=0.03)
-    assert table["params_low"][2] == pytest.approx(12 * 8 * 130**2, rel=0.03)
+    assert table["size_high"][0] == pytest.approx(12 * 4 * 90**2, rel=0.03)
+    assert table["size_low"][2] == pytest.approx(12 * 8 * 130**2, rel=0.03)
     assert (table["certain"] > 0.85).all()
     unknown = tables.best_depth_table(tables.rank_depths(loss_curves(truth, None), None))
     assert (unknown["certain"] == 0).all()
@@ -156,10 +156,10 @@ def test_without_noise_nothing_is_claimed():
 
 def test_params_replace_the_size(analysis):
     runs = runs_of()
-    doubled = runs.assign(params=2 * 12.0 * runs["depth"] * runs["width"] ** 2)
+    doubled = runs.assign(block_params=2 * 12.0 * runs["depth"] * runs["width"] ** 2)
     other = analyse_runs(doubled, Options(draws=600))
     pd.testing.assert_frame_equal(other.transitions, analysis.transitions, rtol=1e-6)
-    assert other.runs.curves[4].params == pytest.approx(2 * analysis.runs.curves[4].params)
+    assert other.runs.curves[4].size == pytest.approx(2 * analysis.runs.curves[4].size)
 
 
 def test_the_main_method_is_a_choice():
@@ -228,7 +228,7 @@ def test_best_depth_ranks_only_what_is_there():
     )
     curves = loss_curves(check_runs(runs, "made"), Noise(1e-5, np.inf))
     ranking = tables.rank_depths(curves, Noise(1e-5, np.inf))
-    assert not ((ranking.params > 5e5) & (ranking.params < 3e6)).any()
+    assert not ((ranking.size > 5e5) & (ranking.size < 3e6)).any()
     assert not np.isfinite(ranking.excess[ranking.depths.index(16)]).any()
     assert not ranking.certain.any()
 

@@ -78,7 +78,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--size",
         choices=[axis.value for axis in SizeAxis],
         default=SizeAxis.BLOCK.value,
-        help="what compared networks have alike: parameters of the blocks (params or 12 L d^2, default), all "
+        help="what compared networks have alike: parameters of the blocks (block_params or 12 L d^2, default), all "
         "parameters (total_params) or FLOPs of a training step (step_flops); the others' transitions stand beside",
     )
     parser.add_argument(
@@ -118,7 +118,7 @@ def analyse(
 ) -> Analysis:
     """Read one table (.csv or .parquet) and analyse it.
 
-    Exactly one of `runs` (`depth, width, seed, test_loss` and maybe `params`) and `transitions` (`depth, width,
+    Exactly one of `runs` (`depth, width, seed, test_loss` and maybe `block_params`) and `transitions` (`depth, width,
     width_err`) is given.
 
     Raises:
@@ -274,7 +274,7 @@ def _tables(analysis: Analysis) -> dict[str, Table]:
         "best_depth": Table(
             tabled.best_depth_table(tabled.rank_depths(runs.curves, runs.noise)),
             "Best depth of each range of sizes.",
-            {"params_low": ".3g", "params_high": ".3g", "certain": ".0%"},
+            {"size_low": ".3g", "size_high": ".3g", "certain": ".0%"},
         ),
     }
 
