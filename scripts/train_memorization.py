@@ -38,7 +38,7 @@ from shapelaw.specs.memorizers import (
 from shapelaw.storage.records import CHECKPOINTS, RUNS, read_record
 from shapelaw.training.command import exit_code_of
 from shapelaw.training.pack_runs import train_packs
-from shapelaw.training.trainer import Execution, TrainingFailed
+from shapelaw.training.trainer import Runtime, TrainingFailed
 
 STUDY = "memorization"
 COLUMNS = ("heads", "context", "head_dim", "value_dim", "width", "classes")  # of the memorizer, in runs.csv
@@ -54,7 +54,7 @@ def main() -> int:
             raise UserError(f"--pack is {arguments.pack}; it must be at least 1.")
         if not arguments.padding >= 1:
             raise UserError(f"--padding is {arguments.padding:g}; it must be at least 1.")
-        execution = Execution(
+        runtime = Runtime(
             arguments.device,
             arguments.threads,
             compile=arguments.compile,
@@ -69,7 +69,7 @@ def main() -> int:
                 say(f"pack {number} of {len(packs)}: {len(pack)} models, such as {pack[0].key}")
                 yield pack
 
-        outcomes = train_packs(announced(), *folders, execution)
+        outcomes = train_packs(announced(), *folders, runtime)
         failed = [key for key, outcome in outcomes.items() if outcome != "FINISHED"]
         write_runs(arguments.out / "runs.csv", folders[0])
         if failed:

@@ -11,7 +11,7 @@ from small import PYTHON, SCRIPTS
 
 from shapelaw.specs.memorizers import MemorizationRun, Memorizer
 from shapelaw.training.pack_runs import train_packs
-from shapelaw.training.trainer import Execution
+from shapelaw.training.trainer import Runtime
 
 STUDY = "memorization_heads"
 RUN = MemorizationRun(
@@ -36,7 +36,7 @@ def test_memorizers_go_from_training_through_mlflow_to_the_fit(tmp_path: Path) -
     for heads in (1, 2, 3, 4):
         same = [replace(RUN, memorizer=replace(RUN.memorizer, heads=heads), seed=seed) for seed in (0, 1)]
         train_packs(
-            [same], results / "runs" / STUDY, results / "checkpoints" / STUDY, Execution("cpu", threads=1)
+            [same], results / "runs" / STUDY, results / "checkpoints" / STUDY, Runtime("cpu", threads=1)
         )
         runs += same
     out = results / STUDY / "runs.parquet"

@@ -25,14 +25,14 @@ from shapelaw.training import loop
 from shapelaw.training.checkpoint import checkpoint_paths, only_process
 from shapelaw.training.hardware import peak_memory_bytes
 from shapelaw.training.packed import can_compile
-from shapelaw.training.trainer import Execution, Trainer, TrainingFailed
+from shapelaw.training.trainer import Runtime, Trainer, TrainingFailed
 
 Stores = tuple[TokenStore, TokenStore]
-CPU = Execution("cpu", threads=1)
+CPU = Runtime("cpu", threads=1)
 
 
-def train(run: Run, stores: Stores, folder: Path, execution: Execution = CPU) -> records.Record:
-    loop.train(run, *stores, folder / "record", folder / "checkpoints", execution)
+def train(run: Run, stores: Stores, folder: Path, runtime: Runtime = CPU) -> records.Record:
+    loop.train(run, *stores, folder / "record", folder / "checkpoints", runtime)
     return records.read_record(folder / "record")
 
 

@@ -17,7 +17,7 @@ from shapelaw.storage.records import schema_of, write_bytes
 from shapelaw.tracking.errors import tracker_errors
 from shapelaw.tracking.redaction import redact
 from shapelaw.tracking.store import FEW, FINGERPRINT, KEY, STUDY, Store, find_experiment, runs_by_key
-from shapelaw.tracking.waiting import Progress
+from shapelaw.tracking.waiting import ImportProgress
 
 _TAGS = ("study", "spec_digest")
 _COMMON = tuple(Column(name, str) for name in ("key", "run_id", "status", *_TAGS))
@@ -29,7 +29,7 @@ def table_schema(kind: Kind) -> pa.Schema:
 
 
 def read_runs(
-    store: Store, study: str, keys: Collection[str] | None = None, progress: Progress | None = None
+    store: Store, study: str, keys: Collection[str] | None = None, progress: ImportProgress | None = None
 ) -> pa.Table:
     """The training runs of a study, one row a run, sorted by key.
 
