@@ -1,5 +1,5 @@
 # The degree of the building block: product networks of degrees 1, 2, 3, ... at equal budgets.
-DEGREE_TABLES = ["losses", "differences", "speed", "mixtures", "rank_losses", "rank_correlation"]
+DEGREE_TABLES = ["pooled", "losses", "differences", "speed", "mixtures", "rank_losses", "rank_correlation"]
 DEGREE_FIGURES = ["losses", "differences", "speed", "mixtures", "rank"]
 STUDY_RESULTS["block_degree"] = results_of("block_degree", DEGREE_TABLES, DEGREE_FIGURES)
 

@@ -4,6 +4,7 @@ Navon 2021, "Attention is optimal building block": `d^(1/d)` is largest at e, so
 and a fractional degree near e would be better still (task 3). From runs of product networks on sums of R separable
 products (section 3.4) and on digits (section 3.3):
 
+    pooled            each network against degree 3 over several targets at once, the answer in one line
     losses            the final held-out loss of every degree, each at its own learning rate
     differences       each degree against 3, over the same seeds
     speed             steps to given losses
@@ -27,6 +28,7 @@ from shapelaw.fits.paired import Mean
 from shapelaw.report.plots import save_figure
 from shapelaw.report.tables import plain_rows, write_table, writing_to
 from shapelaw.studies.block_degree import figures, ranks
+from shapelaw.studies.block_degree import pooled as pooling
 from shapelaw.studies.block_degree import tables as tabled
 from shapelaw.studies.block_degree.analysis import Difference, Tuned, check_runs, differences, tune
 
@@ -35,8 +37,10 @@ STUDY = "block_degree"
 
 @dataclass(frozen=True)
 class Analysis:
-    """The tuned networks, each one's difference from degree 3, its rank, and how losses correlate with ranks."""
+    """The comparisons over several targets, the tuned networks, each one's difference from degree 3 on each target, its
+    rank, and how losses correlate with ranks."""
 
+    pooled: list[pooling.Pooled]
     tuned: list[Tuned]
     differences: list[Difference]
     ranked: list[ranks.Ranked]
@@ -47,19 +51,22 @@ def analyse(runs: Path, out: Path, rank_seconds: float = ranks.SECONDS) -> Analy
     """Read a table of runs (.csv or .parquet), and write all tables and figures into the folder `out`.
 
     Args:
-        runs: one row a run; columns as in `block_degree_analysis.COLUMNS`.
+        runs: one row a run; columns as in `analysis.COLUMNS`.
         out: the folder.
         rank_seconds: of one core, for the exact separation rank of a network.
 
-    Written: losses, differences, speed, mixtures, rank_losses and rank_correlation as .csv, .md and .tex; fit.json;
-    the figures losses, differences, speed, mixtures and rank as .svg and .png.
+    Written: pooled, losses, differences, speed, mixtures, rank_losses and rank_correlation as .csv, .md and .tex;
+    fit.json; the figures losses, differences, speed, mixtures and rank as .svg and .png.
 
     Raises:
         UserError: the input can't be used, or the folder can't be written.
     """
-    tuned = tune(check_runs(read_table(runs), str(runs)))
+    checked = check_runs(read_table(runs), str(runs))
+    tuned = tune(checked)
     ranked = ranks.rank_networks(tuned, rank_seconds)
-    analysis = Analysis(tuned, differences(tuned), ranked, ranks.correlations(ranked))
+    analysis = Analysis(
+        pooling.pooled(checked), tuned, differences(tuned), ranked, ranks.correlations(ranked)
+    )
     with writing_to(out):
         for name, (caption, table) in _tables(analysis).items():
             label = f"tab:{STUDY}-{name}".replace("_", "-")
@@ -75,7 +82,8 @@ def analyse(runs: Path, out: Path, rank_seconds: float = ranks.SECONDS) -> Analy
 
 def summary(analysis: Analysis) -> str:
     """What was found, a sentence a line."""
-    lines = [
+    lines = pooling.summary(analysis.pooled)
+    lines += [
         f"{one.tuned.task.name}: {one.tuned.name} against 3: loss times {math.exp(one.log_ratio.value):.3g}"
         f"{_interval(one.log_ratio)}, {one.verdict}."
         for one in analysis.differences
@@ -101,6 +109,10 @@ def _interval(mean: Mean) -> str:
 def _tables(analysis: Analysis) -> dict[str, tuple[str, pd.DataFrame]]:
     tuned = analysis.tuned
     return {
+        "pooled": (
+            "Each network against degree 3 over several targets; seeds are the independent draws.",
+            pooling.pooled_table(analysis.pooled),
+        ),
         "losses": ("Final held-out loss, geometric mean over seeds.", tabled.losses_table(tuned)),
         "differences": (
             "Each network against degree 3, on the same seeds.",
@@ -130,6 +142,7 @@ def _fit(analysis: Analysis) -> dict[str, Any]:
         "model": "log loss of a network minus log loss of degree 3, mean over seeds, Student's 95% interval",
         "status": "converged" if compared else "too few points",
         "networks": len(analysis.tuned),
+        "pooled": plain_rows(pooling.pooled_table(analysis.pooled)),
         "differences": plain_rows(tabled.differences_table(analysis.differences)),
         "mixtures": plain_rows(tabled.mixtures_table(analysis.tuned)),
         "rank_correlation": plain_rows(ranks.rank_correlation_table(analysis.correlations)),
