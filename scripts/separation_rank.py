@@ -4,9 +4,11 @@
   python scripts/separation_rank.py --depth 2 --width 6 --tokens 4 --embedding-rank 2 --json
   python scripts/separation_rank.py --product --degree 3 --depth 2 --width 2 --tokens 2
 
-Linearized attention (Levine et al. 2020, Wies et al. 2021), or with --product a network of element-wise products of k
-linear maps. The rank is that of almost all weights. Beside it stand the most that any weights reach by the dimensions
-of the spaces of functions, and what the papers prove. Exit codes: 0 printed, 2 sizes that can't be or can't be reached.
+Linearized attention (Levine et al. 2020, Wies et al. 2021), with --product a network of element-wise products of k
+linear maps, or with --mixer an MLP-Mixer with squares for activations. The rank is that of almost all weights. Beside
+it stand the most that any weights reach by the dimensions of the spaces of functions, and what the papers prove. Before
+a measurement of more than a few seconds its estimated time and memory are said; one above --limit is refused. Exit
+codes: 0 printed, 2 sizes that can't be or can't be reached.
 """
 
 from __future__ import annotations
@@ -17,14 +19,17 @@ import math
 import sys
 from dataclasses import asdict, dataclass
 
-from shapelaw.errors import UserError, exit_code
+from shapelaw.errors import UserError, exit_code, say
 from shapelaw.theory.linear_attention import LinearAttention
+from shapelaw.theory.mixer import MixerNetwork
 from shapelaw.theory.product_network import ProductNetwork
 from shapelaw.theory.rank_bounds import RankBound, log3, published_bounds
 from shapelaw.theory.separation_rank import (
     LIMIT_BYTES,
     LIMIT_SECONDS,
+    Plan,
     SeparationRank,
+    plan,
     separation_rank,
     size_text,
 )
@@ -40,14 +45,25 @@ ATTENTION_ONLY = (
     "patch",
     "input_dim",
 )
+SILENT_SECONDS = 5.0  # what takes no longer starts without a word
+MOST_PRINTED = 10**60
 PRODUCT_ONLY = ("degree", "mixing", "token_dim")
+MIXER_ONLY = ("hidden",)
+
+
+_KINDS = {
+    "attention": "linearized attention, not for a product network or a Mixer",
+    "product": "a product network: add --product",
+    "mixer": "an MLP-Mixer: add --mixer",
+}
+Network = LinearAttention | ProductNetwork | MixerNetwork
 
 
 @dataclass(frozen=True)
 class Measurement:
     """The network, its separation rank, and the bounds that hold for it."""
 
-    network: LinearAttention | ProductNetwork
+    network: Network
     result: SeparationRank
     bounds: tuple[RankBound, ...]
 
@@ -99,6 +115,10 @@ def parser() -> argparse.ArgumentParser:
     add("--degree", type=int, nargs="+", metavar="K", help="k, linear maps a layer; or one k for each layer")
     add("--mixing", action="store_true", help="tokens stay apart and are mixed by sums in every layer")
     add("--token-dim", type=int, help="numbers of a token (default: d)")
+    mixer = found.add_argument_group("MLP-Mixer")
+    add = mixer.add_argument
+    add("--mixer", action="store_true", help="tokens are mixed by an MLP whose activation is the square")
+    add("--hidden", type=int, help="S, units of the token-mixing MLP (default: N)")
     measuring = found.add_argument_group("measuring")
     add = measuring.add_argument
     add("--templates", type=int, metavar="M", help="at most so many of each half; the rank may be larger")
@@ -110,6 +130,7 @@ def parser() -> argparse.ArgumentParser:
         default=(LIMIT_SECONDS / 60, LIMIT_BYTES / 2**30),
         help="refuse what is estimated to take more (default: 10 4)",
     )
+    add("--force", action="store_true", help="measure whatever the estimate says, and tell each lower bound")
     add("--json", action="store_true", help="print one JSON object instead of text")
     return found
 
@@ -120,31 +141,50 @@ def measure(given: argparse.Namespace) -> Measurement:
     minutes, gib = given.limit
     if not (minutes > 0 and gib > 0):
         raise UserError(f"The limits {minutes:g} minutes and {gib:g} GiB must be above zero.")
-    result = separation_rank(network, given.templates, 60 * minutes, gib * 2**30)
+    seconds, memory = (math.inf, math.inf) if given.force else (60 * minutes, gib * 2**30)
+    planned = plan(network, given.templates, seconds, memory)
+    if given.force or SILENT_SECONDS < planned.needed.seconds <= seconds:
+        say(estimate_text(planned))
+    result = separation_rank(network, given.templates, seconds, memory, progress if given.force else None)
     bounds = published_bounds(network) if isinstance(network, LinearAttention) else ()
     return Measurement(network, result, bounds)
 
 
-def network_of(given: argparse.Namespace) -> LinearAttention | ProductNetwork:
+def estimate_text(planned: Plan) -> str:
+    """What a measurement takes at most, in a sentence."""
+    needed = planned.needed
+    return (
+        f"Up to {size_text(planned.templates)} templates of each half: {size_text(needed.seconds)} s and "
+        f"{size_text(needed.bytes / 2**30)} GiB by estimate."
+    )
+
+
+def progress(templates: int, found: int) -> None:
+    """Tell a lower bound."""
+    say(f"{templates:,} templates: the rank is at least {found:,}.")
+
+
+def network_of(given: argparse.Namespace) -> Network:
     """The network of the command line.
 
     Raises:
-        UserError: an option of the other kind of network, or sizes that can't be.
+        UserError: an option of another kind of network, or sizes that can't be.
     """
-    others = ATTENTION_ONLY if given.product else PRODUCT_ONLY
-    options = parser()
-    wrong = [
-        f"--{name.replace('_', '-')}" for name in others if getattr(given, name) != options.get_default(name)
-    ]
-    if wrong:
-        kind = (
-            "linearized attention, not for a product network"
-            if given.product
-            else "a product network: add --product"
-        )
-        raise UserError(f"{', '.join(wrong)}: only for {kind}.")
+    kind = "product" if given.product else "mixer" if given.mixer else "attention"
+    if given.product and given.mixer:
+        raise UserError("--product and --mixer are two kinds of network: give one of them.")
+    options, of_kind = parser(), {"attention": ATTENTION_ONLY, "product": PRODUCT_ONLY, "mixer": MIXER_ONLY}
+    for other, names in of_kind.items():
+        given_names = [name for name in names if getattr(given, name) != options.get_default(name)]
+        if other != kind and given_names:
+            wrong = ", ".join(f"--{name.replace('_', '-')}" for name in given_names)
+            raise UserError(f"{wrong}: only for {_KINDS[other]}.")
     partition = tuple(given.partition) if given.partition else None
-    if given.product:
+    if kind == "mixer":
+        return MixerNetwork(
+            given.depth, given.width, given.tokens, given.hidden, partition, given.position, given.entry
+        )
+    if kind == "product":
         if given.degree is None:
             raise UserError("A product network needs its degree: give --degree k.")
         return ProductNetwork(
@@ -172,11 +212,12 @@ def network_of(given: argparse.Namespace) -> LinearAttention | ProductNetwork:
 def as_json(measured: Measurement) -> dict[str, object]:
     """Everything, for machines."""
     result = measured.result
-    kind = "product" if isinstance(measured.network, ProductNetwork) else "linear attention"
+    kinds = {LinearAttention: "linear attention", ProductNetwork: "product", MixerNetwork: "mixer"}
     return {
-        "kind": kind,
+        "kind": kinds[type(measured.network)],
         "network": asdict(measured.network),
         **asdict(result),
+        "upper_bound": result.upper_bound if result.upper_bound < MOST_PRINTED else None,
         "log3_rank": log3(result.rank) if result.rank else None,
         "bounds": [asdict(bound) for bound in measured.bounds],
     }
@@ -191,7 +232,7 @@ def text_of(measured: Measurement) -> str:
     lines = [
         f"separation rank  {amount}  ({how})",
         f"log3             {log3(result.rank):.3f}" if result.rank else "log3             -",
-        f"upper bound      {result.upper_bound:,}  (dimensions of the spaces of functions, any weights)",
+        f"upper bound      {bound_text(result.upper_bound)}  (dimensions of the spaces of functions, any weights)",
         f"templates        {rows:,} x {columns:,}, primes {', '.join(map(str, result.primes))}, "
         f"seeds {', '.join(map(str, result.seeds))}",
         f"failure          probability at most {result.failure_probability:.1e}"
@@ -208,6 +249,11 @@ def text_of(measured: Measurement) -> str:
             for bound in measured.bounds
         ]
     return "\n".join(lines)
+
+
+def bound_text(bound: int) -> str:
+    """To the last digit as far as a line holds them."""
+    return f"{bound:,}" if bound < MOST_PRINTED else size_text(bound)
 
 
 def power_text(exponent: float) -> str:

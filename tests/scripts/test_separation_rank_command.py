@@ -47,6 +47,12 @@ def test_a_product_network():
     assert (found["kind"], found["rank"], found["exact"], found["bounds"]) == ("product", 30, True, [])
 
 
+def test_a_mixer():
+    done = command("--mixer", "--depth", 1, "--width", 3, "--tokens", 8, "--hidden", 2, "--json")
+    found = json.loads(done.stdout)
+    assert (found["kind"], found["rank"], found["exact"], found["bounds"]) == ("mixer", 8, True, [])
+
+
 def test_fewer_templates_than_the_rank():
     done = command("--depth", 2, "--width", 3, "--tokens", 6, "--templates", 30)
     assert done.returncode == 0
@@ -61,12 +67,18 @@ def test_fewer_templates_than_the_rank():
         (("--tokens", 3), "N = 3 tokens is odd"),
         (("--depth", 0), "depth = 0"),
         (("--depth", 5), "smaller network"),
+        (("--depth", 6, "--width", 64, "--tokens", 100), "minutes and over 10^100 GiB by estimate"),
+        (("--depth", 10**9), "of a degree of 477,121,255 digits"),
         (("--limit", 0.00001, 4), "by estimate, above"),
         (("--limit", 0, 4), "must be above zero"),
         (("--templates", 0), "templates = 0"),
         (("--degree", 2), "--degree: only for a product network"),
         (("--product", "--degree", 0), "degree k = 0"),
         (("--product",), "needs its degree"),
+        (("--hidden", 3), "--hidden: only for an MLP-Mixer: add --mixer"),
+        (("--mixer", "--heads", 2), "--heads: only for linearized attention"),
+        (("--mixer", "--product", "--degree", 2), "two kinds of network"),
+        (("--mixer", "--hidden", 0), "hidden = 0"),
         (("--product", "--degree", 2, "--residual"), "--residual: only for linearized attention"),
     ],
 )
@@ -75,6 +87,25 @@ def test_what_cannot_be_is_one_sentence_and_exit_code_2(arguments, words):
     assert (done.returncode, done.stdout) == (2, "")
     assert words in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_longer_measurement_says_its_estimate_first():
+    done = command("--depth", 2, "--width", 8, "--tokens", 16, "--limit", 0.01, 4)
+    assert done.returncode == 2
+    assert "(--templates" in done.stderr
+    fitting = done.stderr.split("(--templates ")[1].split()[0]
+    done = command("--depth", 2, "--width", 8, "--tokens", 16, "--limit", 0.01, 4, "--templates", fitting)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_forced_it_goes_on_and_tells_what_it_finds():
+    done = command("--depth", 2, "--width", 5, "--tokens", 10, "--limit", 1e-5, 4, "--force")
+    assert done.returncode == 0
+    first, *rest = done.stderr.splitlines()
+    assert first.startswith("Up to 224 templates of each half: ")
+    assert first.endswith(" GiB by estimate.")
+    assert rest[0] == "32 templates: the rank is at least 32."
+    assert done.stdout.startswith("separation rank  216  (exact)")
 
 
 def test_it_loads_nothing_heavy():

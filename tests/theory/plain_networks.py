@@ -72,3 +72,15 @@ def plain_degree_attention(tokens, blocks, heads, prime):
             found.append(times(block.output, mixed, prime))
         tokens = found
     return tokens
+
+
+def plain_mixer(tokens, blocks, prime):
+    """Blocks of an MLP-Mixer with squares for activations: token by token, channel by channel."""
+    for block in blocks:
+        channels = [list(row) for row in zip(*tokens, strict=True)]
+        mixed = []
+        for row in channels:
+            hidden = [unit**2 % prime for unit in times(block.up, row, prime)]
+            mixed.append(times(block.down, hidden, prime))
+        tokens = [times(block.channels, token, prime) for token in zip(*mixed, strict=True)]
+    return tokens

@@ -113,3 +113,17 @@ def test_sizes_that_cannot_be(options, words):
 def test_a_degree_for_each_product_layer():
     with pytest.raises(UserError, match="3 degrees for 2 layers"):
         ProductNetwork((2, 3, 2), 2, 4)
+
+
+@pytest.mark.parametrize(
+    ("width", "tokens", "mixed", "other_order", "of_degree_3"),
+    [(1, 4, 8, 6, 5), (2, 2, 15, 15, 15), (2, 8, 25, 18, 18), (3, 2, 29, 29, 35), (3, 4, 56, 40, 49),
+     (4, 4, 105, 75, 110), (5, 4, 176, 126, 216)],
+)  # fmt: skip
+def test_a_mixture_is_ahead_of_degree_3_in_narrow_networks_only(
+    width, tokens, mixed, other_order, of_degree_3
+):
+    """(2, 3), (3, 2), (3, 3): with four tokens and more the first has the largest rank up to d = 3, not from 4 on."""
+    found = [separation_rank(DegreeAttention(degrees, width, tokens)) for degrees in ((2, 3), (3, 2), (3, 3))]
+    assert all(one.exact for one in found)
+    assert [one.rank for one in found] == [mixed, other_order, of_degree_3]

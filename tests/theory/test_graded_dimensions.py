@@ -11,7 +11,9 @@ from shapelaw.theory.graded_dimensions import (
     gram_dimension,
     matched,
     multiset,
+    multiset_bound,
     output_dimension,
+    partition_count,
     partitions,
     schur_dimension,
     staircase,
@@ -33,6 +35,20 @@ def values_of(degree, width, tokens, points):
             row = reduce(row * factor, PRIME)
         rows.append(row)
     return np.array(rows), x
+
+
+def test_partitions_are_counted_without_going_through_them():
+    for total in range(13):
+        for parts in range(1, 15):
+            assert partition_count(total, parts) == len(list(partitions(total, parts)))
+    assert partition_count(100, 100) == 190_569_292  # MacMahon's
+
+
+def test_a_bound_that_is_too_long_to_count_is_a_power_of_two_above_it():
+    assert multiset_bound(7, 5) == multiset(7, 5)
+    assert multiset_bound(1, 10**60) == 1
+    found, exact = multiset_bound(10_000, 10**30), multiset(10_000, 10**30)
+    assert exact < found == 1 << (found.bit_length() - 1) < exact**2
 
 
 @pytest.mark.parametrize(

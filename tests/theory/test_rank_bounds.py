@@ -26,6 +26,7 @@ from shapelaw.theory.rank_bounds import (
     swaps_upper,
     unraveled_upper,
 )
+from shapelaw.theory.rank_formulas import one_head
 from shapelaw.theory.separation_rank import separation_rank
 
 ROUNDING = 1e-9
@@ -136,18 +137,66 @@ def test_the_first_regime_lies_between_the_bounds_and_far_above_the_lower_one():
     assert early_lower(2, 10, 1) < 1.4 < 6.9 < log3(two.rank_bound()) < 7.0 < 8.7 < early_upper(2, 10, 1)
 
 
-def test_functions_that_the_proof_of_theorem_4_takes_for_one():
-    """It counts d ((d, 2C)) functions: at d = 2, L = 2 these are 18. Random weights span 30, d ((d (d + 1) / 2, C))."""
-    d, depth, count, prime = 2, 2, 40, PRIMES[0]
-    rng = np.random.default_rng(3)
+def functions_of_random_weights(d, depth, *, residual=False, count=40):
+    """How many linearly independent functions of one half random weights of a network of d numbers give."""
+    prime, rng = PRIMES[0], np.random.default_rng(3)
     inputs = random_residues(rng, (4, d, count), prime)
     nothing = np.zeros((4, d, 1), dtype=np.uint64)
     values = []
     for _ in range(count):
         layers = [Layer(*(random_maps(rng, 1, d, d, prime) for _ in range(2))) for _ in range(depth)]
-        values.append(outputs(inputs, nothing, (), layers, Output(0, 0, False), prime)[:, 0])
-    assert rank(np.array(values), prime) == d * multiset(3, 4) == 30
-    assert d * multiset(d, 8) == 18
+        values.append(outputs(inputs, nothing, (), layers, Output(0, 0, residual), prime)[:, 0])
+    return rank(np.array(values), prime)
+
+
+def test_functions_that_the_proof_of_theorem_4_takes_for_one():
+    """It counts d ((d, 2C)) functions: at d = 2, L = 2 these are 18. Random weights span 30, d ((d (d + 1) / 2, C))."""
+    assert functions_of_random_weights(2, 2) == 2 * multiset(3, 4) == 30
+    assert 2 * multiset(2, 8) == 18
+
+
+def test_the_same_gap_in_theorem_6_of_depth_width():
+    """Its proof takes theorem 4's groups for each degree 2j + 1, j from 1 to C: at d = 2, L = 2 these are 48 functions.
+
+    Random weights of a residual network span 68, and the entry of x_i, which all of them have in them alike.
+    """
+    groups = sum(2 * multiset(2, 2 * degree) for degree in range(1, 5))
+    spanned = sum(2 * multiset(3, degree) for degree in range(1, 5))
+    assert (groups, spanned) == (48, 68)
+    assert functions_of_random_weights(2, 2, residual=True, count=100) == spanned + 1 > groups + 1
+
+
+def test_the_same_gap_in_theorem_3_of_vocabulary():
+    """Without positions it groups by the powers of the r coordinates alone, the output token's among them.
+
+    So it says that all outputs are combinations of ((r, 3^L)) functions: at r = 2, L = 2 these are 10, and random
+    weights span 30.
+    """
+    assert multiset(2, 3**2) == 10 < functions_of_random_weights(2, 2)
+
+
+def test_where_the_bounds_would_fail_if_the_closed_form_keeps_holding():
+    """No such rank can be measured: an extrapolation. The first depth up to 7 for each width."""
+
+    def first_failures(bound, widths=range(1, 12)):
+        found = {}
+        for d in widths:
+            depths = [L for L in range(1, 8) if log3(one_head(L, d)) > bound(L, d)]
+            if depths:
+                found[d] = depths[0]
+        return found
+
+    assert first_failures(monomials_upper) == {5: 7, 6: 6, 7: 6, 8: 6, 9: 5, 10: 5, 11: 5}
+    assert first_failures(lambda L, d: monomials_upper(L, d, True)) == {6: 7, 7: 6, 8: 6, 9: 6, 10: 6, 11: 6}
+    assert first_failures(lambda L, d: bottleneck_upper(L, d, 0)) == {8: 7, 9: 7, 10: 7, 11: 6}
+    assert first_failures(bottleneck_scale) == {11: 7}
+
+
+@pytest.mark.parametrize("width", [2, 3, 4])
+def test_late_layers_add_d_times_d_plus_1_over_2_by_the_closed_form(width):
+    """In proportion to the parameters of a layer, where theorem 2 has d: to within a thousandth after 12 layers."""
+    added = log3(one_head(11, width)) - log3(one_head(10, width))
+    assert added == pytest.approx(width * (width + 1) / 2, rel=1e-3)
 
 
 def test_theorem_4_of_vocabulary_fails_where_a_partition_splits_patches():

@@ -1,6 +1,9 @@
 """Exact separation ranks: the arithmetic against plain integers, known values, closed forms, and what is refused."""
 
+import csv
 import math
+import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,12 +12,14 @@ from hypothesis import strategies as st
 from plain_networks import plain_attention, plain_product
 
 from shapelaw.errors import UserError
+from shapelaw.theory import attention_layers, degree_attention
 from shapelaw.theory.attention_layers import Layer, Output, outputs, random_maps
+from shapelaw.theory.degree_attention import DegreeAttention
 from shapelaw.theory.finite_field import PRIMES, add, matmul, random_residues, rank, reduce
 from shapelaw.theory.graded_dimensions import multiset
 from shapelaw.theory.linear_attention import LinearAttention
 from shapelaw.theory.product_network import ProductNetwork
-from shapelaw.theory.separation_rank import estimate, separation_rank, template_counts
+from shapelaw.theory.separation_rank import estimate, plan, separation_rank, template_counts, templates_within
 
 LARGE, SMALL = PRIMES
 
@@ -243,6 +248,93 @@ def test_estimates_grow_and_limits_are_kept():
     assert small.seconds < large.seconds / 3.9
     with pytest.raises(UserError, match=r"above 10 minutes and 9\.31e-10 GiB"):
         separation_rank(network, limit_bytes=1)
+
+
+def test_the_bound_of_a_large_network_is_there_at_once_and_the_refusal_says_what_would_fit():
+    """It took minutes: partitions of numbers up to 729 into 50 parts were taken for few, and gone through."""
+    network = LinearAttention(6, 64, 100)
+    planned = plan(network)
+    assert planned.bound > 10**200
+    fitting = templates_within(network, 600)
+    assert estimate(network, fitting).seconds < 600 < estimate(network, fitting + 1).seconds
+    with pytest.raises(UserError, match=rf"--templates {fitting} is within the limits.*--force"):
+        separation_rank(network)
+
+
+def test_bounds_beyond_all_counting_take_no_time():
+    network = LinearAttention(200, 768, 1024)
+    assert network.rank_bound().bit_length() > 10**7
+    assert math.isinf(plan(network).needed.seconds)
+    with pytest.raises(UserError, match="a degree of 477 digits"):
+        LinearAttention(1000, 4, 4)
+    with pytest.raises(UserError, match="a degree of 301,030 digits"):
+        ProductNetwork(2, 10**6, 4)
+
+
+def measured_costs():
+    with (Path(__file__).parent / "measured_costs.csv").open() as lines:
+        return [{name: float(value) for name, value in row.items()} for row in csv.DictReader(lines)]
+
+
+@pytest.mark.parametrize("cost", measured_costs(), ids=lambda one: f"L{one['depth']:g}-d{one['width']:g}")
+def test_estimates_are_near_what_was_measured(cost):
+    """Within 1.6 of CPU seconds and 1.3 of memory, of benchmarks/separation_rank.py on two cores of an AMD EPYC."""
+    network = LinearAttention(int(cost["depth"]), int(cost["width"]), int(cost["tokens"]))
+    needed = estimate(network, int(cost["templates"]))
+    assert cost["cpu_seconds"] / 1.6 < needed.seconds < 1.6 * cost["cpu_seconds"]
+    assert cost["grid_mib"] / 1.3 < needed.bytes / 2**20 < 1.3 * cost["grid_mib"]
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        LinearAttention(2, 6, 12),
+        LinearAttention(3, 4, 8, heads=2),
+        LinearAttention(
+            3, 3, 6, embedding="convolution", patch=2, input_dim=1, partition=(1, 3, 5, 7, 9, 11)
+        ),
+        DegreeAttention((2, 3), 4, 6),
+        DegreeAttention((4, 3), 3, 4),
+    ],
+    ids=lambda one: f"{type(one).__name__}-{one.width}",
+)
+def test_the_products_of_an_estimate_are_those_that_are_made(network, monkeypatch):
+    """Counted where they are made: within a fifth of what the estimate takes for one entry of a grid."""
+    made = 0
+
+    def counting(left, right, prime):
+        nonlocal made
+        product = matmul(left, right, prime)
+        made += product.size * left.shape[1]
+        return product
+
+    for module in (attention_layers, degree_attention):
+        monkeypatch.setattr(module, "matmul", counting)
+    network.grid(120, LARGE, 0)
+    assert made / 120**2 == pytest.approx(network.multiplications(), rel=0.2)
+
+
+def test_the_memory_of_an_estimate_is_that_which_is_taken():
+    """Of 68 bytes an entry Python's part, the grid and a list of whole numbers, is 48; FLINT's own is not seen here."""
+    matrix = random_residues(np.random.default_rng(0), (300, 300), LARGE)
+    tracemalloc.start()
+    rank(matrix.copy(), LARGE)
+    taken = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert 40 < taken / 300**2 < estimate(LinearAttention(1, 2, 2), 300).bytes / 300**2 < 2 * taken / 300**2
+
+
+def test_each_lower_bound_is_told():
+    told = []
+    separation_rank(
+        LinearAttention(2, 3, 6), progress=lambda templates, found: told.append((templates, found))
+    )
+    assert told == [(57, 49)]
+    told.clear()
+    separation_rank(
+        LinearAttention(2, 5, 10), progress=lambda templates, found: told.append((templates, found))
+    )
+    assert told == [(32, 32), (224, 216)]
 
 
 @pytest.mark.parametrize(

@@ -23,10 +23,11 @@ import numpy as np
 
 from shapelaw.errors import UserError
 from shapelaw.theory.finite_field import Residues, add, matmul, random_residues, reduce, transpose
-from shapelaw.theory.graded_dimensions import matched, multiset, symmetric_power
+from shapelaw.theory.graded_dimensions import matched, multiset, multiset_bound, symmetric_power
 from shapelaw.theory.token_halves import check_degrees, check_whole_numbers
 
 BLOCK = 2**16  # numbers of an array in one pass
+MOST_SUMMED = 2000  # degrees; above, the bound is not summed degree by degree
 MOST_DEGREES = 130  # above, the symmetry between tokens is left out of the bound
 
 
@@ -91,6 +92,8 @@ class DegreeAttention:
         has degree 1 they are polynomials in the half's sums of products of k - 1 numbers, linear in x_i.
         """
         d, m, K = self.width, self.tokens // 2, self.total_degree
+        if K > MOST_SUMMED:
+            return multiset_bound(d * m + 1, K)
         first = [multiset(d * m, degree) for degree in range(K + 1)]
         second = first
         if K <= MOST_DEGREES:

@@ -29,6 +29,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 
 MOST_FACTORS = 10_000  # of the dimensions that are summed
+MOST_BITS = 2**16  # of a number that is counted to the last digit
 
 
 def multiset(kinds: int, picks: int) -> int:
@@ -36,6 +37,18 @@ def multiset(kinds: int, picks: int) -> int:
     if picks < 0:
         return 0
     return math.comb(kinds + picks - 1, picks) if kinds > 0 else int(picks == 0)
+
+
+def multiset_bound(kinds: int, picks: int) -> int:
+    """`((n, k))`, or where that has more than some 20,000 digits a power of two above it, which takes no time.
+
+    `binomial(a, b) <= (e a / b)^b`.
+    """
+    few = min(picks, kinds - 1)
+    if few <= 0:
+        return multiset(kinds, picks)
+    bits = few * (math.log2(math.e) + math.log2(kinds + picks - 1) - math.log2(few))
+    return multiset(kinds, picks) if bits < MOST_BITS else 1 << math.ceil(bits)
 
 
 def partitions(total: int, parts: int, largest: int | None = None) -> Iterator[tuple[int, ...]]:
@@ -50,10 +63,19 @@ def partitions(total: int, parts: int, largest: int | None = None) -> Iterator[t
                 yield (first, *rest)
 
 
+@cache
+def partition_count(total: int, parts: int) -> int:
+    """How many partitions of `total` into at most `parts` parts there are."""
+    counts = [1] + [0] * total
+    for part in range(1, min(parts, total) + 1):  # as many as into parts of at most this size
+        for reached in range(part, total + 1):
+            counts[reached] += counts[reached - part]
+    return counts[total]
+
+
 def too_many_partitions(total: int, parts: int, width: int) -> bool:
     """Whether there are too many partitions to go through; the dimensions are then upper bounds."""
-    partitions_about = math.comb(total + parts - 1, parts - 1) // math.factorial(parts) + 1
-    return partitions_about * parts * width > MOST_FACTORS
+    return partition_count(total, parts) * parts * width > MOST_FACTORS
 
 
 def schur_dimension(shape: Sequence[int], width: int) -> int:

@@ -12,6 +12,7 @@ grid tensor has to compute: its cost does not depend on N.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate
@@ -26,10 +27,11 @@ from shapelaw.theory.graded_dimensions import (
     gram_dimension,
     matched,
     multiset,
+    multiset_bound,
     output_dimension,
     staircase,
 )
-from shapelaw.theory.token_halves import Halves, check_output, check_whole_numbers
+from shapelaw.theory.token_halves import Halves, check_output, check_total_degree, check_whole_numbers
 
 Embedding = Literal["vectors", "vocabulary", "convolution"]
 MOST_MIXINGS = 400  # above, the bound is not summed degree by degree
@@ -87,6 +89,7 @@ class LinearAttention:
             patch=self.patch,
             input_dim=self.input_dim,
         )
+        check_total_degree(self.depth * math.log10(3))
         if self.positional_rank < 0 or self.positional_rank > min(self.width, self.tokens):
             raise UserError(
                 f"The positional rank {self.positional_rank} must be from 0 to the smaller of width and tokens, "
@@ -160,7 +163,7 @@ class LinearAttention:
             return self._split_bound()
         r, constant = self.rank, min(self.positional_rank, self.width - self.rank)
         if C > MOST_MIXINGS:
-            return multiset((r + constant) * (r + constant + 1) // 2 + 1, C)
+            return multiset_bound((r + constant) * (r + constant + 1) // 2 + 1, C)
         outputs = [output_dimension(c, r + constant, m) for c in range(C + 1)]
         grams = [gram_dimension(c, r + constant, m) for c in range(C + 1)]
         if self.residual:
@@ -180,7 +183,7 @@ class LinearAttention:
         """Where the partition splits patches: all polynomials in the numbers that a half puts in."""
         top = 2 * self.mixings + 1
         if top > MOST_MIXINGS:
-            return multiset(max(map(self._numbers, self.halves.inputs)) + 1, top)
+            return multiset_bound(max(map(self._numbers, self.halves.inputs)) + 1, top)
         first, second = (
             [multiset(self._numbers(half), degree) for degree in range(top + 1)]
             for half in self.halves.inputs

@@ -15,8 +15,14 @@ import numpy as np
 
 from shapelaw.errors import UserError
 from shapelaw.theory.finite_field import Residues, add, matmul, random_residues, reduce, transpose
-from shapelaw.theory.graded_dimensions import matched, multiset, symmetric_power
-from shapelaw.theory.token_halves import Halves, check_degrees, check_output, check_whole_numbers
+from shapelaw.theory.graded_dimensions import matched, multiset, multiset_bound, symmetric_power
+from shapelaw.theory.token_halves import (
+    Halves,
+    check_degrees,
+    check_output,
+    check_total_degree,
+    check_whole_numbers,
+)
 
 BLOCK = 2**16  # numbers of an array in one pass
 MOST_DEGREES = 2000  # above, the bound is not summed degree by degree
@@ -50,6 +56,8 @@ class ProductNetwork:
 
     def __post_init__(self) -> None:
         check_whole_numbers(depth=self.depth)
+        if isinstance(self.degree_of_layer, int):
+            check_total_degree(self.depth * math.log10(max(1, self.degree_of_layer)))
         if len(self.degrees) != self.depth:
             raise UserError(f"{len(self.degrees)} degrees for {self.depth} layers: give one, or one a layer.")
         check_degrees(self.degrees)
@@ -106,7 +114,7 @@ class ProductNetwork:
         K = self.total_degree
         numbers = (self.token_dim or self.width) * self.tokens // 2
         if K > MOST_DEGREES:
-            return multiset(numbers + 1, K)
+            return multiset_bound(numbers + 1, K)
         half = [multiset(numbers, degree) for degree in range(K + 1)]
         if not self.mixing:
             units = 1 if self.depth == 1 else self.width

@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -24,13 +24,14 @@ from shapelaw.theory.token_halves import check_whole_numbers
 
 SEEDS = (0, 1)
 FIRST_TEMPLATES = 32
+MOST_TEMPLATES = 10**50  # beyond, time and memory are without end
 SPARE = 8  # templates beyond an upper bound of the rank
 LIMIT_SECONDS = 600.0
 LIMIT_BYTES = 4 * 2**30
 
 
 class Polynomial(Protocol):
-    """What can be measured: `LinearAttention`, `ProductNetwork`."""
+    """What can be measured: `LinearAttention`, `ProductNetwork`, `MixerNetwork`, `DegreeAttention`."""
 
     @property
     def degree(self) -> int: ...
@@ -78,9 +79,24 @@ class Estimate:
     bytes: float
 
 
+@dataclass(frozen=True)
+class Plan:
+    """A measurement before it starts.
+
+    Attributes:
+        bound: what the rank can't exceed.
+        templates: the most of each half that may be needed.
+        needed: time and memory with so many.
+    """
+
+    bound: int
+    templates: int
+    needed: Estimate
+
+
 def estimate(network: Polynomial, templates: int) -> Estimate:
     """Time and memory of a measurement with so many templates of each half, fitted by benchmarks/separation_rank.py."""
-    if templates > 10**50:
+    if templates > MOST_TEMPLATES:
         return Estimate(math.inf, math.inf)
     entries = float(templates) ** 2
     grid = entries * (12e-9 + 1.5e-9 * network.multiplications())
@@ -94,6 +110,7 @@ def separation_rank(
     templates: int | None = None,
     limit_seconds: float = LIMIT_SECONDS,
     limit_bytes: float = LIMIT_BYTES,
+    progress: Callable[[int, int], None] | None = None,
 ) -> SeparationRank:
     """Measure the separation rank of a network's output.
 
@@ -103,23 +120,19 @@ def separation_rank(
         network: what to measure.
         templates: the most of each half; a few more than the rank's upper bound if not given.
         limit_seconds, limit_bytes: refuse what is estimated to take more.
+        progress: called with the templates of each grid and its rank, which is a lower bound.
 
     Raises:
         UserError: more time or memory than the limits would be needed; nothing has been started then.
     """
     start = time.perf_counter()
-    bound = network.rank_bound()
-    most = bound + SPARE
-    if network.domain is not None and _is_within(
-        estimate(network, max(network.domain)), limit_seconds, limit_bytes
-    ):
-        most = max(network.domain)  # of a finite vocabulary all words, which are in no general position
-    if templates is not None:
-        check_whole_numbers(templates=templates)
-        most = min(templates, most)
-    check_limits(network, bound, most, limit_seconds, limit_bytes)
-    for count in template_counts(most):
+    planned = plan(network, templates, limit_seconds, limit_bytes)
+    check_limits(network, planned, limit_seconds, limit_bytes)
+    bound = planned.bound
+    for count in template_counts(planned.templates):
         found, shape = _measured(network, count, PRIMES[0], SEEDS[0])
+        if progress is not None:
+            progress(count, found)
         if _has_enough(network, found, shape, bound):
             break
     ranks = {found}
@@ -139,28 +152,53 @@ def separation_rank(
     )
 
 
-def check_limits(
-    network: Polynomial, bound: int, templates: int, limit_seconds: float, limit_bytes: float
-) -> None:
+def plan(
+    network: Polynomial,
+    templates: int | None = None,
+    limit_seconds: float = LIMIT_SECONDS,
+    limit_bytes: float = LIMIT_BYTES,
+) -> Plan:
+    """What a measurement would need at most, before it starts: quick at any size.
+
+    Args:
+        network: what to measure.
+        templates: the most of each half; a few more than the rank's upper bound if not given.
+        limit_seconds, limit_bytes: all words of a finite vocabulary are taken where that stays within them.
+    """
+    bound = network.rank_bound()
+    most = bound + SPARE
+    if network.domain is not None and _is_within(
+        estimate(network, max(network.domain)), limit_seconds, limit_bytes
+    ):
+        most = max(network.domain)  # of a finite vocabulary all words, which are in no general position
+    if templates is not None:
+        check_whole_numbers(templates=templates)
+        most = min(templates, most)
+    return Plan(bound, most, estimate(network, most))
+
+
+def check_limits(network: Polynomial, planned: Plan, limit_seconds: float, limit_bytes: float) -> None:
     """Refuse a measurement that is estimated to take too long or too much memory.
 
     Raises:
-        UserError: with the estimate.
+        UserError: with the estimate, and how many templates would stay within the limits.
     """
-    needed = estimate(network, templates)
+    needed = planned.needed
     if _is_within(needed, limit_seconds, limit_bytes):
         return
+    fitting = templates_within(network, limit_seconds, limit_bytes)
     raise UserError(
-        f"The rank can be up to {size_text(bound)}, and {size_text(templates)} templates of each half would take "
-        f"{size_text(needed.seconds / 60)} minutes and {size_text(needed.bytes / 2**30)} GiB by estimate, above "
-        f"{limit_seconds / 60:.3g} minutes and {limit_bytes / 2**30:.3g} GiB: take a smaller network, raise the "
-        "limits, or give a number of templates and get a lower bound."
+        f"The rank can be up to {size_text(planned.bound)}, and {size_text(planned.templates)} templates of each "
+        f"half would take {size_text(needed.seconds / 60)} minutes and {size_text(needed.bytes / 2**30)} GiB by "
+        f"estimate, above {limit_seconds / 60:.3g} minutes and {limit_bytes / 2**30:.3g} GiB: take a smaller network, "
+        f"get a lower bound from fewer templates (--templates {fitting} is within the limits), raise --limit, or add "
+        "--force to go on anyway."
     )
 
 
 def templates_within(network: Polynomial, limit_seconds: float, limit_bytes: float = LIMIT_BYTES) -> int:
     """The most templates of each half that are estimated to stay within the limits, up to what the rank needs."""
-    few, many = 1, network.rank_bound() + SPARE + 1
+    few, many = 1, min(network.rank_bound() + SPARE, MOST_TEMPLATES) + 1
     while many - few > 1:
         middle = (few + many) // 2
         if _is_within(estimate(network, middle), limit_seconds, limit_bytes):
@@ -213,4 +251,5 @@ def _has_enough(network: Polynomial, found: int, shape: tuple[int, int], bound: 
 
 def _failure_probability(network: Polynomial, found: int) -> float:
     """Of every grid's missing a larger rank: each time, a minor of order found + 1 must vanish by chance."""
-    return math.prod(min(1.0, (found + 1) * network.degree / prime) for prime in PRIMES for _ in SEEDS)
+    degree = (found + 1) * network.degree  # of the minor
+    return math.prod(1.0 if degree >= prime else degree / prime for prime in PRIMES for _ in SEEDS)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from shapelaw.errors import UserError
+
+MOST_DIGITS = 100  # of the degree of a network's output
 
 
 def check_whole_numbers(**sizes: int | None) -> None:
@@ -33,7 +37,7 @@ def check_output(position: int, tokens: int, entry: int, width: int) -> None:
         raise UserError(f"The entry {entry} must be from 1 to the width {width}.")
 
 
-def check_degrees(degrees: tuple[int, ...]) -> None:
+def check_degrees(degrees: Sequence[int]) -> None:
     """Refuse layers of a degree below 1.
 
     Raises:
@@ -43,6 +47,20 @@ def check_degrees(degrees: tuple[int, ...]) -> None:
         if degree < 1:
             raise UserError(f"The degree k = {degree} of a layer must be at least 1.")
         check_whole_numbers(degree=degree)
+    check_total_degree(sum(map(math.log10, degrees)))
+
+
+def check_total_degree(digits: float) -> None:
+    """Refuse a network whose output has a degree of more digits than anything here can count with.
+
+    Raises:
+        UserError: says how many.
+    """
+    if digits > MOST_DIGITS:
+        raise UserError(
+            f"The output is a polynomial of a degree of {digits:,.0f} digits; with at most {MOST_DIGITS} its bounds "
+            "can be counted, which linearized attention has up to depth 209: take fewer layers."
+        )
 
 
 @dataclass(frozen=True)

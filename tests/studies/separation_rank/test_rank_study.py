@@ -1,6 +1,7 @@
 """The study of separation ranks on a small real grid: tables, theorems, degrees, what is kept, and wrong input."""
 
 import json
+import math
 import subprocess
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from small import PYTHON, SCRIPTS
 
 from shapelaw.errors import UserError
 from shapelaw.report.write import write_results
+from shapelaw.studies.separation_rank.corollaries import corollaries_table
 from shapelaw.studies.separation_rank.degrees import degree_table, fractional_table, ranking_table
 from shapelaw.studies.separation_rank.figures import degree_figure, depth_figure, residual_figure
 from shapelaw.studies.separation_rank.grids import (
@@ -92,11 +94,38 @@ def test_the_ranks_are_known_and_follow_their_closed_forms(results):
 def test_every_theorem_holds(results):
     theorems = read(results, "theorems")
     assert (theorems["violated"] == 0).all()
+    corollaries = theorems["theorem"].str.contains("corollary")
+    theorems, corollaries = theorems[~corollaries], theorems[corollaries].set_index("theorem")
     assert (theorems["open"] == 0).all()
+    # of 3^L < d there is only one layer of d = 4, and two layers have only one layer beside them
+    assert corollaries.loc["depth-width, corollary 1", "networks"] == 0
+    assert corollaries.loc["depth-width, corollary 2", ["networks", "open"]].tolist() == [7, 7]
     assert {"depth-width, theorem 1", "depth-width, theorem 6", "vocabulary, theorem 3"} <= set(
         theorems["theorem"]
     )
     assert theorems["networks"].sum() == len(read(results, "bounds"))
+
+
+def ranks_of(*networks):
+    """The table of some networks of one head with the ranks that are known of them."""
+    found = []
+    for depth, width, tokens in networks:
+        sizes = AttentionSizes(depth, width, tokens, 1, None, None, 0, False)
+        rank = network_of(sizes).rank_bound()  # which is the rank wherever it was measured
+        found.append((Asked("ranks", sizes, None, 1.0), Measured(rank, True, rank, rank + 8, 0.0, 0.0)))
+    return ranks_table(found)
+
+
+def test_corollaries_on_pairs_of_networks():
+    """Two layers of width 10 against one: 2,155 wide, where theorem 1's numbers ask for 3.5."""
+    first, second = corollaries_table(ranks_of((2, 10, 20), (1, 9, 20), (3, 2, 12), (2, 6, 12))).to_dict(
+        "records"
+    )
+    assert (first["networks"], first["holds"], first["violated"]) == (1, 1, 0)
+    assert first["least_distance"] == pytest.approx(math.log(2156 / 4.5, 3))
+    # of three layers of width 2, two of width 6 have more; of two of width 6, no shallower one was measured
+    assert (second["networks"], second["holds"], second["open"]) == (2, 1, 1)
+    assert second["least_distance"] == pytest.approx(2 - math.log(2, 3))
 
 
 def test_residual_connections_change_nothing(results):

@@ -33,6 +33,7 @@ SETTLED = "mean_degree"  # optional column: where a mixture's layers are at the 
 DIVERGED = "diverged_at_step"  # optional column: null where there is a loss
 STEPS_TO = "steps_to_{}"  # optional columns: training steps to a held-out loss
 EVERY = "evaluate_every"  # optional column: steps before the first held-out loss, and between two
+ALL_SEEDS, OTHER_SEEDS = "all seeds", "the other seeds"  # that choose a learning rate
 REFERENCE = 3  # the degree that the note's theory calls best among integers
 
 
@@ -57,7 +58,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Tuned:
-    """A network on a task, each seed at the learning rate that is best on the other seeds.
+    """A network on a task, each seed at the learning rate that is best on the other seeds, or on all.
 
     Attributes:
         degrees: of the layers, as text.
@@ -159,11 +160,12 @@ def check_runs(runs: pd.DataFrame, source: str) -> pd.DataFrame:
     return checked
 
 
-def tune(runs: pd.DataFrame) -> list[Tuned]:
+def tune(runs: pd.DataFrame, chosen_on: str = OTHER_SEEDS) -> list[Tuned]:
     """One `Tuned` a task and network, from checked runs.
 
     A seed's rate is the one with the least mean log loss over the other seeds, so that no loss that is reported was
-    used to choose. With one seed there is no other, and its own loss chooses.
+    used to choose. With one seed there is no other, and its own loss chooses. With `ALL_SEEDS` every seed has the rate
+    that is best over all: one rate a network, from which losses look a little better than they are.
     """
     of_task = ["target", "target_rank", "inputs", "width", "matrices", "steps"]
     found = []
@@ -175,7 +177,8 @@ def tune(runs: pd.DataFrame) -> list[Tuned]:
                 f"Of target {target} and degrees {degrees} no learning rate was tried with every seed; run the grid to "
                 "its end, or leave out the seeds that miss one."
             )
-        chosen = {int(seed): _best_rate(by_seed, int(seed)) for seed in by_seed.index.astype(int)}
+        seeds = [int(seed) for seed in by_seed.index.astype(int)]
+        chosen = {seed: _best_rate(by_seed, seed if chosen_on == OTHER_SEEDS else None) for seed in seeds}
         rows = {
             seed: group[(group["seed"] == seed) & (group["learning_rate"] == rate)].iloc[0]
             for seed, rate in chosen.items()
@@ -207,13 +210,13 @@ def tune(runs: pd.DataFrame) -> list[Tuned]:
     return found
 
 
-def _best_rate(by_seed: pd.DataFrame, seed: int) -> float:
-    """The rate with the least mean log loss over the other seeds; a rate at which one diverged is never it.
+def _best_rate(by_seed: pd.DataFrame, without: int | None) -> float:
+    """The rate with the least mean log loss over the seeds but one; a rate at which one diverged is never it.
 
     Of rates that every seed has.
     """
     by_seed = by_seed.dropna(axis="columns")
-    others = by_seed.drop(index=seed) if len(by_seed) > 1 else by_seed
+    others = by_seed.drop(index=without) if without is not None and len(by_seed) > 1 else by_seed
     scores = others.map(math.log).mean()
     return float(str(scores.idxmin()))
 

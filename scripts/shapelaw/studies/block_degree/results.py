@@ -4,6 +4,7 @@ Navon 2021, "Attention is optimal building block": `d^(1/d)` is largest at e, so
 and a fractional degree near e would be better still (task 3). From runs of product networks on sums of R separable
 products (section 3.4) and on digits (section 3.3):
 
+    pooled            each network against degree 3 over several targets at once, the answer in one line
     losses            the final held-out loss of every degree, each at its own learning rate
     differences       each degree against 3, over the same seeds
     speed             steps to given losses
@@ -27,6 +28,7 @@ from shapelaw.fits.paired import Mean
 from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Results, Table
 from shapelaw.studies.block_degree import figures, ranks
+from shapelaw.studies.block_degree import pooled as pooling
 from shapelaw.studies.block_degree import tables as tabled
 from shapelaw.studies.block_degree.analysis import Difference, Tuned, check_runs, differences, tune
 
@@ -35,8 +37,10 @@ STUDY = "block_degree"
 
 @dataclass(frozen=True)
 class Analysis:
-    """The tuned networks, each one's difference from degree 3, its rank, and how losses correlate with ranks."""
+    """The comparisons over several targets, the tuned networks, each one's difference from degree 3 on each target, its
+    rank, and how losses correlate with ranks."""
 
+    pooled: list[pooling.Pooled]
     tuned: list[Tuned]
     differences: list[Difference]
     ranked: list[ranks.Ranked]
@@ -73,9 +77,11 @@ def analyse(runs: Path, rank_seconds: float = ranks.SECONDS) -> Analysis:
     Raises:
         UserError: the input can't be used.
     """
-    tuned = tune(check_runs(read_table(runs), str(runs)))
+    checked = check_runs(read_table(runs), str(runs))
+    tuned = tune(checked)
     ranked = ranks.rank_networks(tuned, rank_seconds)
-    return Analysis(tuned, differences(tuned), ranked, ranks.correlations(ranked))
+    pooled = pooling.pooled(checked)
+    return Analysis(pooled, tuned, differences(tuned), ranked, ranks.correlations(ranked))
 
 
 def present(analysis: Analysis) -> Results:
@@ -94,7 +100,8 @@ def present(analysis: Analysis) -> Results:
 
 def summary(analysis: Analysis) -> str:
     """What was found, a sentence a line."""
-    lines = [
+    lines = pooling.summary(analysis.pooled)
+    lines += [
         f"{one.tuned.task.name}: {one.tuned.name} against 3: loss times {math.exp(one.log_ratio.value):.3g}"
         f"{_interval(one.log_ratio)}, {one.verdict}."
         for one in analysis.differences
@@ -120,6 +127,10 @@ def _interval(mean: Mean) -> str:
 def _tables(analysis: Analysis) -> dict[str, tuple[str, pd.DataFrame]]:
     tuned = analysis.tuned
     return {
+        "pooled": (
+            "Each network against degree 3 over several targets; seeds are the independent draws.",
+            pooling.pooled_table(analysis.pooled),
+        ),
         "losses": ("Final held-out loss, geometric mean over seeds.", tabled.losses_table(tuned)),
         "differences": (
             "Each network against degree 3, on the same seeds.",
@@ -149,6 +160,7 @@ def _fit(analysis: Analysis) -> dict[str, Any]:
         "model": "log loss of a network minus log loss of degree 3, mean over seeds, Student's 95% interval",
         "status": "converged" if compared else "too few points",
         "networks": len(analysis.tuned),
+        "pooled": plain_rows(pooling.pooled_table(analysis.pooled)),
         "differences": plain_rows(tabled.differences_table(analysis.differences)),
         "mixtures": plain_rows(tabled.mixtures_table(analysis.tuned)),
         "rank_correlation": plain_rows(ranks.rank_correlation_table(analysis.correlations)),

@@ -79,7 +79,7 @@ STUDIES = (
         "Degree of the building block",
         "comparing degrees of the building block",
         Path(__file__).parent,
-        ("losses", "differences", "speed", "mixtures", "rank_losses", "rank_correlation"),
+        ("pooled", "losses", "differences", "speed", "mixtures", "rank_losses", "rank_correlation"),
         dict.fromkeys(("losses", "differences", "speed", "mixtures", "rank"), OURS),
         "shapelaw.studies.block_degree.results",
         kind=DEGREE,

@@ -4,7 +4,7 @@ Levine et al. 2020 and Wies et al. 2021 bound the separation rank; `theory.separ
 grids of networks come
 
     ranks               the rank of each network of linearized attention beside its closed form and upper bound
-    bounds, theorems    every theorem that speaks of a network, and whether its bound holds
+    bounds, theorems    every theorem that speaks of a network, and whether its bound holds; two corollaries
     residual            with and without residual connections
     degree_budget       blocks of degree 1, 2, ... at equal budget, beside the note's d^(1/d) and the total degree
     degree_ranking      which degree has the largest rank at each width and budget
@@ -14,6 +14,7 @@ grids of networks come
 from __future__ import annotations
 
 import argparse
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from shapelaw.report.write import Results, Table
 from shapelaw.studies.separation_rank import degrees as degree_tables
 from shapelaw.studies.separation_rank import figures as rank_figures
 from shapelaw.studies.separation_rank import tables as rank_tables
+from shapelaw.studies.separation_rank.corollaries import corollaries_table
 from shapelaw.studies.separation_rank.measurements import read_measurements
 
 ALL_EXACT, SOME_BOUNDS = "exact", "some are lower bounds only"
@@ -35,6 +37,7 @@ _CAPTIONS = {
     "degree_ranking": "The degree of largest rank at each budget.",
     "fractional_degree": "Blocks of two degrees mixed.",
 }
+_COUNTED = {"holds": rank_tables.YES, "violated": rank_tables.NO, "open": rank_tables.OPEN}
 _FORMATS = {"upper_bound": ",.0f", "failure_probability": ".1e", "seconds": ".2f", "rank": ",d"}
 
 
@@ -80,7 +83,9 @@ def analyse(measured: Path) -> Analysis:
         {
             "ranks": ranks,
             "bounds": bounds,
-            "theorems": rank_tables.theorems_table(bounds),
+            "theorems": pd.concat(
+                [rank_tables.theorems_table(bounds), corollaries_table(ranks)], ignore_index=True
+            ),
             "residual": rank_tables.residual_table(ranks),
             "degree_budget": degrees,
             "degree_ranking": degree_tables.ranking_table(degrees),
@@ -110,7 +115,7 @@ def present(analysis: Analysis) -> Results:
 
 def fits(analysis: Analysis) -> dict[str, object]:
     """What fit.json holds: how many ranks are exact, and how many statements they agree with or contradict."""
-    ranks, theorems, tables = analysis.tables["ranks"], analysis.tables["theorems"], analysis.tables
+    ranks, bounds, tables = analysis.tables["ranks"], analysis.tables["bounds"]["holds"], analysis.tables
     ranking, mixed = tables["degree_ranking"], tables["fractional_degree"]
     winners = mixed[mixed["largest"] == "yes"]
     return {
@@ -120,7 +125,7 @@ def fits(analysis: Analysis) -> dict[str, object]:
         "lower_bounds": analysis.lower_bounds,
         "largest_exact_rank": int(ranks.loc[ranks["status"] == "exact", "rank"].max()),
         "closed_form": {says: int((ranks["follows"] == says).sum()) for says in ("yes", "no", "open")},
-        "theorems": {says: int(theorems[says].sum()) for says in ("holds", "violated", "open")},
+        "theorems": {says: int((bounds == one).sum()) for says, one in _COUNTED.items()},
         "residual_changes_rank": int((tables["residual"]["equal"] == "no").sum()),
         "degree_budgets": {
             "budgets": len(ranking),
@@ -150,11 +155,14 @@ def summary(analysis: Analysis) -> str:
     for row in theorems.to_dict("records"):
         lines.append(
             f"{row['theorem']}, {row['kind']} {row['formula']}: holds {row['holds']} times, violated "
-            f"{row['violated']}, open {row['open']}; from {row['least_distance']:.3g} to "
-            f"{row['largest_distance']:.3g} powers of 3 away."
+            f"{row['violated']}, open {row['open']}{_distances(row['least_distance'], row['largest_distance'])}."
         )
     for group, mine in analysis.tables["degree_ranking"].groupby(degree_tables.GROUP[:-1], sort=True):
         blocks, width, tokens, _ = group
         winners = "; ".join(f"{one['largest_rank']} at {one['budget']}" for one in mine.to_dict("records"))
         lines.append(f"{blocks}, d = {width}, N = {tokens}: degree of largest rank by matrices: {winners}.")
     return "\n".join(lines)
+
+
+def _distances(least: float, largest: float) -> str:
+    return "" if math.isnan(least) else f"; from {least:.3g} to {largest:.3g} powers of 3 away"

@@ -1,0 +1,181 @@
+"""Each network against degree 3 over several targets at once: one interval in place of one a target.
+
+Seeds are the independent draws: a seed's networks of both degrees learn the same targets from the same inputs. So the
+log ratios of losses are averaged over the targets within each seed, and Student's interval is over the seeds. It says
+how far another seed could move the mean over these targets, not what other targets would give.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from shapelaw.fits.paired import Mean, mean_of
+from shapelaw.studies.block_degree.analysis import ALL_SEEDS, OTHER_SEEDS, Tuned, references, tune
+
+TARGETS = {  # name: whether R = 1 and digits are among the targets
+    "R > 1": (False, False),
+    "all R": (True, False),
+    "R > 1 and digits": (False, True),
+    "all R and digits": (True, True),
+}
+COLUMNS = [
+    "targets", "rates_chosen_on", "width", "matrices", "network", "target_ranks", "ratio", "low95", "high95",
+    "p_value", "p_value_holm", "cells", "cells_worse", "seeds", "verdict",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """How much worse a network is than that of degree 3, over targets and seeds.
+
+    Attributes:
+        targets: a name in `TARGETS`.
+        rates: the seeds that chose the learning rates, `ALL_SEEDS` or `OTHER_SEEDS`.
+        tuned: the network, on one task for each target.
+        log_ratio: mean over seeds of the mean over targets of the log loss minus that of degree 3.
+        cells: targets times seeds.
+        worse: cells in which the loss is above that of degree 3.
+    """
+
+    targets: str
+    rates: str
+    tuned: tuple[Tuned, ...]
+    log_ratio: Mean
+    cells: int
+    worse: int
+
+    @property
+    def is_whole_degree(self) -> bool:
+        """Whether all layers have one degree, and none is learned."""
+        return not self.tuned[0].mixture and len(set(self.tuned[0].layers)) == 1
+
+
+def pooled(runs: pd.DataFrame) -> list[Pooled]:
+    """Every network at every budget against degree 3, for all `TARGETS` and both ways to choose rates.
+
+    A network is in a row where it was trained on all targets that the row asks for of R = 1 and digits, and is compared
+    on what it and degree 3 have in common. Where a run diverged, there is no row.
+
+    Args:
+        runs: checked.
+    """
+    found = []
+    for rates in (ALL_SEEDS, OTHER_SEEDS):
+        tuned = tune(runs, rates)
+        of_degree_3 = references(tuned)
+        for mine in _by_network(tuned):
+            compared = [one for one in mine if of_degree_3.get(one.task, one) is not one]
+            for name, (with_one, with_digits) in TARGETS.items():
+                chosen = [one for one in compared if _in(one, with_one, with_digits)]
+                if not _has_all(chosen, with_one, with_digits):
+                    continue
+                one = _compared(name, rates, chosen, [of_degree_3[one.task] for one in chosen])
+                found += [one] if one is not None else []
+    return found
+
+
+def pooled_table(found: Sequence[Pooled]) -> pd.DataFrame:
+    """One row a set of targets, way to choose rates, budget and network.
+
+    `p_value_holm` is corrected, by Holm, for the whole degrees that share the targets, rates and budget.
+    """
+    rows = []
+    for one in found:
+        task = one.tuned[0].task
+        rows.append(
+            {
+                "targets": one.targets,
+                "rates_chosen_on": one.rates,
+                "width": task.width,
+                "matrices": task.matrices,
+                "network": one.tuned[0].name,
+                "target_ranks": ", ".join(
+                    str(each.task.target_rank) for each in one.tuned if each.task.target_rank
+                ),
+                "ratio": math.exp(one.log_ratio.value),
+                "low95": math.exp(one.log_ratio.low),
+                "high95": math.exp(one.log_ratio.high),
+                "p_value": one.log_ratio.p_value,
+                "p_value_holm": math.nan,
+                "cells": one.cells,
+                "cells_worse": one.worse,
+                "seeds": one.log_ratio.seeds,
+                "verdict": one.log_ratio.verdict,
+            }
+        )
+    table = pd.DataFrame(rows, columns=COLUMNS)
+    whole = pd.Series([one.is_whole_degree for one in found], index=table.index, dtype=bool)
+    for _, group in table[whole].groupby(["targets", "rates_chosen_on", "width", "matrices"]):
+        table.loc[group.index, "p_value_holm"] = holm(group["p_value"].to_numpy())
+    order = {name: place for place, name in enumerate(TARGETS)}
+    return table.sort_values(
+        ["width", "matrices", "rates_chosen_on", "targets"],
+        ascending=[False, False, True, True],
+        key=lambda values: values.map(order) if values.name == "targets" else values,
+        kind="stable",
+        ignore_index=True,
+    )
+
+
+def holm(p_values: np.ndarray) -> np.ndarray:
+    """Holm's correction (1979): p values of as many comparisons, in the order given; NaN stays NaN and counts."""
+    corrected, largest = np.full(len(p_values), math.nan), 0.0
+    for place, index in enumerate(np.argsort(p_values)):
+        if not math.isnan(p_values[index]):
+            largest = max(largest, min(1.0, (len(p_values) - place) * p_values[index]))
+            corrected[index] = largest
+    return corrected
+
+
+def summary(found: Sequence[Pooled]) -> list[str]:
+    """A sentence for each whole degree and budget: targets of R > 1, rates chosen on all seeds."""
+    return [
+        f"{one.tuned[0].task.matrices} matrices of {one.tuned[0].task.width} x {one.tuned[0].task.width}, R > 1, "
+        f"{one.cells} cells: {one.tuned[0].name} against 3: loss times {math.exp(one.log_ratio.value):.3g} "
+        f"({math.exp(one.log_ratio.low):.3g} to {math.exp(one.log_ratio.high):.3g}, "
+        f"p = {one.log_ratio.p_value:.2g}), {one.log_ratio.verdict}."
+        for one in found
+        if one.is_whole_degree
+        and one.targets == "R > 1"
+        and one.rates == ALL_SEEDS
+        and one.log_ratio.seeds > 1
+    ]
+
+
+def _by_network(tuned: Sequence[Tuned]) -> Iterable[list[Tuned]]:
+    """The tasks of each network, by budget."""
+    found: dict[tuple[int, int, str, bool, float], list[Tuned]] = {}
+    for one in tuned:
+        name = (one.task.width, one.task.matrices, one.degrees, one.mixture, one.initial_share)
+        found.setdefault(name, []).append(one)
+    return found.values()
+
+
+def _in(one: Tuned, with_one: bool, with_digits: bool) -> bool:
+    rank = one.task.target_rank
+    return rank > 1 or (rank == 1 and with_one) or (rank == 0 and with_digits)
+
+
+def _has_all(chosen: Sequence[Tuned], with_one: bool, with_digits: bool) -> bool:
+    ranks = {one.task.target_rank for one in chosen}
+    return max(ranks, default=0) > 1 and (1 in ranks) == with_one and (0 in ranks) == with_digits
+
+
+def _compared(name: str, rates: str, chosen: Sequence[Tuned], against: Sequence[Tuned]) -> Pooled | None:
+    """None where a run diverged, or the targets don't share their seeds."""
+    seeds = {tuple(sorted(one.losses)) for one in (*chosen, *against)}
+    if len(seeds) > 1 or any(len(one.log_losses) < len(one.losses) for one in (*chosen, *against)):
+        return None
+    log_ratios_TS = np.array(  # (targets, seeds)
+        [
+            [one.log_losses[seed] - other.log_losses[seed] for seed in sorted(one.losses)]
+            for one, other in zip(chosen, against, strict=True)
+        ]
+    )
+    mean = mean_of(log_ratios_TS.mean(axis=0))
+    return Pooled(name, rates, tuple(chosen), mean, log_ratios_TS.size, int((log_ratios_TS > 0).sum()))
