@@ -6,7 +6,8 @@
 Runs are rows of `heads, context, head_dim, examples, seed` and `accuracy` (or, with task "regression", `loss`, the mean
 squared error), as CSV or Parquet; `task`, `context_type` and `width` default to classification, shared and 64.
 
-  memorization_heads       the line of the share memorized in H below saturation, examples memorized per head
+  memorization_heads       whether the share memorized below saturation is a line in H, its exponent, examples a head
+                           where 99% are memorized, and the share of saturated heads (from saturated_share)
   memorization_context     whether the share rises with n, by a test that knows the seeds' noise
   memorization_head_dim    the knee of the share in d_h, and what is gained beyond d_h = n
   memorization_saturation  saturated heads (a folder of .npz with largest_weight, heads, examples), and the largest T

@@ -1,6 +1,9 @@
 # The memorization studies: from the runs of packs to tables and figures.
 MEMORIZATION_TABLES = {
-    "memorization_heads": ["points", "monotony", "capacity", "linear_part", "linear_rules", "comparison"],
+    "memorization_heads": [
+        *("points", "monotony", "capacity", "linear_part", "linear_rules"),
+        *("growth", "saturated", "comparison"),
+    ],
     "memorization_context": ["points", "monotony", "capacity", "comparison"],
     "memorization_head_dim": ["points", "monotony", "capacity", "knee", "comparison"],
     "memorization_saturation": ["saturation", "perfect", "comparison"],
@@ -9,6 +12,7 @@ MEMORIZATION_FIGURES = {
     "memorization_heads": {
         "share": "figures 2a, 4 and 5 of the memorization paper",
         "per_head": "our own",
+        "saturated": "our own, on figure 3's subject",
         "capacity": "our own",
     },
     "memorization_context": {"share": "figures 2b, 4 and 5 of the memorization paper", "capacity": "our own"},

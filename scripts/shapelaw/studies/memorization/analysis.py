@@ -15,12 +15,14 @@ import pandas as pd
 from scipy import stats  # type: ignore[import-untyped]
 
 from shapelaw.errors import UserError
-from shapelaw.fits.capacity import Capacity, capacity
+from shapelaw.fits.capacity import Capacity, capacity, heads_needed
+from shapelaw.fits.growth import Growth, fit_growth
 from shapelaw.fits.isotonic import MonotonyTest, monotony
 from shapelaw.fits.line import Floats, fit_line
 from shapelaw.fits.linear_part import LinearPart, linear_part
 from shapelaw.fits.memorized import (
     CLASSIFICATION,
+    HEADS_SAY,
     MEMORIZED,
     PERFECT,
     SATURATED,
@@ -58,7 +60,8 @@ class Gain:
 class CurveAnalysis:
     """A curve, the share (n,) that theory guarantees at its points, and what was fitted to it.
 
-    `linear` belongs to curves along H, `knee` and `gain` to curves along d_h, else they are None.
+    `linear`, `growth` and `needed` (H at 99%) belong to curves along H, `knee` and `gain` to curves along d_h, else
+    they are None.
     """
 
     curve: MemorizationCurve
@@ -66,17 +69,23 @@ class CurveAnalysis:
     monotony: MonotonyTest
     linear: LinearPart | None = None
     other_rules: Mapping[tuple[float, float], LinearPart] = field(default_factory=dict)
+    growth: Growth | None = None
+    needed: Capacity | None = None
     knee: KneeFit | None = None
     gain: Gain | None = None
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """The curves of one study, and T at 99% for every network of it that was trained to classify."""
+    """The curves of one study, and T at 99% for every network of it that was trained to classify.
+
+    `saturated` has a row per point of the curves, with the means over seeds of what runs say of their heads.
+    """
 
     study: str
     curves: tuple[CurveAnalysis, ...]
     capacities: tuple[tuple[MemorizationCurve, Capacity], ...]
+    saturated: pd.DataFrame
 
     @property
     def along(self) -> str:
@@ -108,6 +117,7 @@ def analyse_runs(runs: pd.DataFrame, study: str) -> Analysis:
         study,
         tuple(_analyse_curve(curve, along) for curve in curves),
         tuple((curve, capacity(curve)) for curve in alone),
+        _saturated(in_study),
     )
 
 
@@ -158,12 +168,23 @@ def _analyse_curve(curve: MemorizationCurve, along: str) -> CurveAnalysis:
     test = monotony(curve.x, curve.share, err, curve.noise)
     if along == "heads":
         others = {rule: linear_part(curve, *rule) for rule in product(OTHER_RULES, FLOORS)}
-        return CurveAnalysis(curve, guaranteed, test, linear_part(curve), others)
+        line = linear_part(curve)
+        growth, needed = fit_growth(curve, line.used), heads_needed(curve)
+        return CurveAnalysis(curve, guaranteed, test, line, others, growth, needed)
     if along == "head_dim":
         assert curve.context is not None
         knee = fit_knee(curve.x, curve.share, err if curve.noise else curve.seeds**-0.5, curve.noise)
         return CurveAnalysis(curve, guaranteed, test, knee=knee, gain=gain_beyond(curve, curve.context))
     return CurveAnalysis(curve, guaranteed, test)
+
+
+def _saturated(runs: pd.DataFrame) -> pd.DataFrame:
+    sizes = ["task", "context_type", "width", "variant", *SYMBOLS]
+    grouped = runs.groupby(sizes, as_index=False, sort=True)
+    means = {name: (name, "mean") for name in HEADS_SAY}
+    table = grouped.agg(seeds=("seed", "size"), share=("share", "mean"), **means)
+    table["mean_saturated_heads"] = table["saturated_share"] * table["heads"]
+    return table if table["variant"].any() else table.drop(columns="variant")
 
 
 def _rows_of(runs: pd.DataFrame, curve: MemorizationCurve) -> pd.DataFrame:

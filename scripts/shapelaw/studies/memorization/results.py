@@ -5,7 +5,8 @@ appendices H and I. From runs on random examples: the share memorized against th
 the head dimension d_h, for several numbers of examples T, with the theory's `H (min(n, d_h) - 1) + 1`.
 
     paper                       study                   here
-    figures 2a, 4a, 5a          memorization_heads      share, per_head: the line below saturation, examples per head
+    figures 2a, 4a, 5a          memorization_heads      share, per_head: a line below saturation? examples per head
+    figure 3's subject          memorization_heads      saturated: the share of saturated heads against H
     figures 2b, 4b, 5b          memorization_context    share: monotone in n, by a test that knows its noise
     figure 2c                   memorization_head_dim   share: the knee in d_h, and the gain beyond d_h = n
     figure 3, appendix H        memorization_saturation saturated heads; the largest T memorized perfectly
@@ -21,7 +22,7 @@ from typing import Any
 from shapelaw.errors import UserError
 from shapelaw.fits.capacity import CapacityStatus
 from shapelaw.fits.inputs import read_table
-from shapelaw.fits.line import overall_status
+from shapelaw.fits.line import FitStatus, overall_status
 from shapelaw.fits.memorized import MEMORIZED, SATURATED, check_memorization_runs
 from shapelaw.report.plots import save_figure
 from shapelaw.report.tables import plain_rows, write_table, writing_to
@@ -29,6 +30,7 @@ from shapelaw.specs.memorizers import beyond_theorem
 from shapelaw.studies.memorization import figures
 from shapelaw.studies.memorization import tables as tabled
 from shapelaw.studies.memorization.analysis import ALONG, CONTEXT, HEAD_DIM, HEADS, Analysis, analyse_runs
+from shapelaw.studies.memorization.comparison import comparison_table
 from shapelaw.studies.memorization.saturation import SATURATION, Saturation, analyse_saturation
 from shapelaw.studies.memorization.saturation import summary as saturation_summary
 from shapelaw.studies.memorization.saturation import write as write_saturation
@@ -95,8 +97,16 @@ def summary(found: Analysis | Saturation) -> str:
         return saturation_summary(found)
     lines = [f"Note: {sentence}" for sentence in warnings(found)]
     if not any(one.curve.noise for one in found.curves):
-        lines.append("Seed noise: no repeated seeds below saturation, so nothing can be called significant.")
-    for row in tabled.comparison_table(found).to_dict("records"):
+        lines.append(
+            "Seed noise: no repeated seeds below saturation, so nothing can be called significant; errors of fits are "
+            "their misfit."
+        )
+    lines += [
+        f"{one.curve.setting}: {one.linear.line.message}."
+        for one in found.curves
+        if one.linear is not None and one.linear.line.status is FitStatus.CURVED
+    ]
+    for row in comparison_table(found).to_dict("records"):
         ours = "not measured" if math.isnan(row["ours"]) else f"{row['ours']:.3g}"
         err = "" if math.isnan(row["ours_err"]) else f" ± {row['ours_err']:.2g}"
         lines.append(
@@ -105,7 +115,8 @@ def summary(found: Analysis | Saturation) -> str:
         )
     for curve, one in found.capacities:
         if one.status is CapacityStatus.FOUND:
-            lines.append(f"{curve.setting}: T at {MEMORIZED:.0%} is {one.examples:.0f}.")
+            low, high = ("open" if math.isnan(end) else f"{end:.0f}" for end in (one.low, one.high))
+            lines.append(f"{curve.setting}: T at {MEMORIZED:.0%} is {one.size:.0f} ({low} to {high}).")
     bounds = sum(one.status is not CapacityStatus.FOUND for _, one in found.capacities)
     if bounds:
         networks = "network has" if bounds == 1 else "networks have"
@@ -132,14 +143,23 @@ def _write_tables(analysis: Analysis, out: Path) -> list[Path]:
         tabled.capacity_table(analysis),
     )
     if analysis.study == HEADS:
-        named["linear_part"] = ("The line in H below saturation.", tabled.linear_table(analysis))
+        named["linear_part"] = (
+            "The line in H below saturation, if it is one.",
+            tabled.linear_table(analysis),
+        )
         named["linear_rules"] = (
             "The line for other rules of which points it has.",
             tabled.rules_table(analysis),
         )
+        named["growth"] = (
+            "Heads that memorize T, and the exponent of the share in H. Theory's number is for real labels; classes "
+            "ask less, so the two make no ratio.",
+            tabled.growth_table(analysis),
+        )
+        named["saturated"] = ("Saturated heads of trained networks.", analysis.saturated)
     if analysis.study == HEAD_DIM:
         named["knee"] = ("The plateau in the head dimension.", tabled.knee_table(analysis))
-    named["comparison"] = ("Ours beside the published findings.", tabled.comparison_table(analysis))
+    named["comparison"] = ("Ours beside the published findings.", comparison_table(analysis))
     files = []
     for name, (caption, table) in named.items():
         label = f"tab:{analysis.study}-{name}".replace("_", "-")
@@ -167,6 +187,7 @@ def _write_figures(analysis: Analysis, out: Path) -> list[Path]:
     drawn = {"share": figures.share_figure(analysis), "capacity": figures.capacity_figure(analysis)}
     if analysis.study == HEADS:
         drawn["per_head"] = figures.per_head_figure(analysis)
+        drawn["saturated"] = figures.saturated_figure(analysis)
     return [path for name, figure in drawn.items() for path in save_figure(figure, out / name)]
 
 
