@@ -10,7 +10,7 @@ from small import SCRIPTS
 SCRIPT = SCRIPTS / "train_memorization.py"
 SIZES = (
     *("--heads", "3,5", "--context", 6, "--head-dim", 8, "--width", 16, "--classes", 5, "--value-dim", 2),
-    *("--steps", 400, "--evaluate-every", 50, "--learning-rate", 0.02, "--no-compile", "--out", "out"),
+    *("--steps", 200, "--evaluate-every", 50, "--learning-rate", 0.02, "--no-compile", "--out", "out"),
 )
 SEARCH = ("--largest", "5,400", "--within", 40)
 
