@@ -44,12 +44,19 @@ def linear_part(curve: MemorizationCurve, saturated: float = SATURATED, floor: f
 
     Points below `floor` are not used either: a share that guessing gives lies on no line. The default keeps all.
 
-    The points are weighted by seeds and noise. The line's errors come from the seeds' noise; without one, or where the
-    points scatter more than it allows (p < 1%), from their scatter around the line.
     """
     above = np.flatnonzero(curve.share > saturated)
     used = np.arange(len(curve.x)) < (above[0] if above.size else len(curve.x))
     used &= curve.share >= floor
+    return line_through(curve, used)
+
+
+def line_through(curve: MemorizationCurve, used: npt.NDArray[np.bool_]) -> LinearPart:
+    """The line through the `used` (n,) points of a curve against the heads, if they let one stand.
+
+    The points are weighted by seeds and noise. The line's errors come from the seeds' noise; without one, or where the
+    points scatter more than it allows (p < 1%), from their scatter around the line.
+    """
     x, y, noise = curve.x[used], curve.share[used], curve.noise
     err = standard_errors(curve)[used] if noise is not None else curve.seeds[used] ** -0.5
     line, errors = _line_of(x, y, err, noise)

@@ -20,6 +20,8 @@ DEFAULTS: dict[str, str | int] = {"task": CLASSIFICATION, "context_type": SHARED
 OPTIONS = ("logit_scale", "attend_to_query", "last_batch")
 # what a run may say of its heads, kept where it is there
 HEADS_SAY = ("saturated_share", "examples_with_free_head")
+# the part of the labels' information that is learned, and the bits of a label, both of classifications
+INFORMATION, LABEL_BITS = "information", "label_bits"
 # labels of the regression task are uniform(0, 1) (Mahdavi et al. 2024, section 5.2)
 LABEL_VARIANCE = 1.0 / 12.0
 # from this share on a point counts as saturated; see `linear_part`
@@ -93,12 +95,14 @@ class MemorizationCurve:
 def check_memorization_runs(table: pd.DataFrame, source: str) -> pd.DataFrame:
     """The runs with a column `share`, one row a run, in order.
 
+    `INFORMATION` is `1 - loss / log(classes)` of a classification whose cross-entropy is there: 0 for a guess that
+    knows nothing, 1 where every label is certain. It is NaN elsewhere, as are `HEADS_SAY` where no run says them.
+
     Args:
         table: one row per trained network: `heads, context, head_dim, examples, seed`, and `accuracy` (0 to 1) or
             `loss` (mean squared error of a regression). `task`, `context_type` and `width` default to
             classification, shared and 64. `value_dim`, `classes`, `logit_scale`, `attend_to_query`,
-            `last_batch`, `steps` and `steps_done` are used where they are, `HEADS_SAY` kept (NaN where they are not);
-            other columns are ignored.
+            `last_batch`, `steps` and `steps_done` are used where they are, `HEADS_SAY` kept; other columns are ignored.
         source: what to call the table in messages, e.g. its path.
 
     Raises:
@@ -139,16 +143,23 @@ def check_memorization_runs(table: pd.DataFrame, source: str) -> pd.DataFrame:
     refuse(checked, checked.duplicated(key, keep=False), source, twice)
     for name in HEADS_SAY:
         checked[name] = pd.to_numeric(runs[name], errors="coerce") if name in runs else np.nan
-    return checked[[*key, "share", *HEADS_SAY]].sort_values(key, ignore_index=True)
+    checked = checked.assign(**_information(runs))
+    kept = [*key, "share", INFORMATION, LABEL_BITS, *HEADS_SAY]
+    return checked[kept].sort_values(key, ignore_index=True)
 
 
-def memorization_curves(runs: pd.DataFrame, along: str, least_points: int = 2) -> list[MemorizationCurve]:
-    """The curves of checked runs along one of `AXES`, at least `least_points` points each, by their other sizes."""
+def memorization_curves(
+    runs: pd.DataFrame, along: str, least_points: int = 2, value: str = "share"
+) -> list[MemorizationCurve]:
+    """The curves of checked runs along one of `AXES`, at least `least_points` points each, by their other sizes.
+
+    `value` names the column that is their share.
+    """
     others = [axis for axis in AXES if axis != along]
     common = ["task", "context_type", "width", "variant", *others]
     curves = []
     for key, rows in runs.groupby(common, sort=True):
-        table = rows.pivot_table(index=along, columns="seed", values="share")
+        table = rows.pivot_table(index=along, columns="seed", values=value)
         if len(table) < least_points:
             continue
         kept = dict(zip(common, key, strict=True))
@@ -194,6 +205,19 @@ def _share(runs: pd.DataFrame, source: str) -> pd.Series[float]:
             refuse(rows, values > 1, source, "accuracy is a share, at most 1")
         share[rows.index] = values if task == CLASSIFICATION else 1.0 - values / LABEL_VARIANCE
     return share
+
+
+def _information(runs: pd.DataFrame) -> dict[str, pd.Series[float]]:
+    """The columns `INFORMATION` and `LABEL_BITS`."""
+    nothing = pd.Series(np.nan, index=runs.index)
+    if "loss" not in runs or "classes" not in runs:
+        return {INFORMATION: nothing, LABEL_BITS: nothing}
+    classes = pd.to_numeric(runs["classes"], errors="coerce").where(runs["task"] == CLASSIFICATION)
+    nats = np.log(classes.where(classes > 1))
+    return {
+        INFORMATION: 1.0 - pd.to_numeric(runs["loss"], errors="coerce") / nats,
+        LABEL_BITS: nats / np.log(2.0),
+    }
 
 
 def _refuse_unfinished(runs: pd.DataFrame, share: pd.Series[float], source: str) -> None:

@@ -117,6 +117,25 @@ def test_examples_a_head_are_read_off_where_all_is_memorized():
     assert any("real labels" in text for text in words(figure))
 
 
+def test_what_is_learned_of_the_labels_is_nearly_a_line_where_accuracy_is_not():
+    """Figure 2a: log(100) less the cross-entropy grows as H^1.01 to H^1.10, accuracy as H^1.4 to H^1.5."""
+    runs = read_table(REPOSITORY / "docs" / "results" / "laptop_memorization_heads.parquet")
+    growth = tables.growth_table(study_of(runs, HEADS)).set_index("examples")
+    assert growth["information_curvature_p"].tolist() == pytest.approx([0.888, 0.027, 0.168, 0.141], abs=2e-3)
+    assert growth["information_exponent"].between(1.0, 1.11).all()
+    assert (growth["information_exponent"] < growth["exponent"] - 0.3).all()
+    by_hand = (
+        (np.log(100) - runs.query("heads == 20 and examples == 10000")["loss"].item())
+        / np.log(2)
+        * 10000
+        / 20
+    )
+    assert growth.loc[10000, "bits_per_head"] == pytest.approx(by_hand)
+    silent = tables.growth_table(study_of(runs.drop(columns="loss"), HEADS))
+    assert silent["bits_per_head"].isna().all()
+    assert (silent["exponent"].to_numpy() == growth["exponent"].to_numpy()).all()
+
+
 def test_saturated_heads_are_reported():
     analysis = study_of(
         read_table(REPOSITORY / "docs" / "results" / "laptop_memorization_heads.parquet"), HEADS

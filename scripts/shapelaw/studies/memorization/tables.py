@@ -136,6 +136,7 @@ def growth_table(analysis: Analysis) -> pd.DataFrame:
                 "exponent_err": growth.err,
                 "exponent_low": growth.low,
                 "exponent_high": growth.high,
+                **_information_columns(one),
                 "seeds": int(one.curve.seeds.min()),
                 "errors_from": growth.errors,
                 "status": growth.status.value,
@@ -143,6 +144,17 @@ def growth_table(analysis: Analysis) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
+
+
+def _information_columns(one: CurveAnalysis) -> dict[str, float]:
+    """Whether the information learned is a line in H where the share is not, and how many bits a head learns."""
+    learned = one.information
+    return {
+        "information_curvature_p": math.nan if learned is None else learned.linear.curvature_p,
+        "information_exponent": math.nan if learned is None else learned.growth.exponent,
+        "information_exponent_err": math.nan if learned is None else learned.growth.err,
+        "bits_per_head": math.nan if learned is None else learned.bits_per_head,
+    }
 
 
 def theory_per_head(curve: MemorizationCurve) -> int:
