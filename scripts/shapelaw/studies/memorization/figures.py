@@ -245,7 +245,7 @@ def _keys(analysis: Analysis) -> list[Line2D]:
     keys = [Line2D([], [], color=MUTED, linestyle=":", label="guaranteed by theory (share of T)")]
     if analysis.along == "heads":
         keys += [
-            Line2D([], [], color=MUTED, marker="o", label="line through these points"),
+            Line2D([], [], color=MUTED, marker="o", label="line through these points, where one stands"),
             Line2D([], [], color=MUTED, marker="o", markerfacecolor="white", linestyle="none", label="saturated"),
         ]  # fmt: skip
     if analysis.along == "head_dim":
