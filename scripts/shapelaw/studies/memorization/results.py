@@ -5,7 +5,8 @@ appendices H and I. From runs on random examples: the share memorized against th
 the head dimension d_h, for several numbers of examples T, with the theory's `H (min(n, d_h) - 1) + 1`.
 
     paper                       study                   here
-    figures 2a, 4a, 5a          memorization_heads      share, per_head: the line below saturation, examples per head
+    figures 2a, 4a, 5a          memorization_heads      share, per_head: a line below saturation? examples per head
+    figure 3's subject          memorization_heads      saturated: the share of saturated heads against H
     figures 2b, 4b, 5b          memorization_context    share: monotone in n, by a test that knows its noise
     figure 2c                   memorization_head_dim   share: the knee in d_h, and the gain beyond d_h = n
     figure 3, appendix H        memorization_saturation saturated heads; the largest T memorized perfectly
@@ -23,7 +24,7 @@ from matplotlib.figure import Figure
 from shapelaw.errors import UserError
 from shapelaw.fits.capacity import CapacityStatus
 from shapelaw.fits.inputs import read_table
-from shapelaw.fits.line import overall_status
+from shapelaw.fits.line import FitStatus, overall_status
 from shapelaw.fits.memorized import MEMORIZED, SATURATED, check_memorization_runs
 from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Results, Table
@@ -31,6 +32,7 @@ from shapelaw.specs.memorizers import beyond_theorem
 from shapelaw.studies.memorization import figures, saturation
 from shapelaw.studies.memorization import tables as tabled
 from shapelaw.studies.memorization.analysis import ALONG, Analysis, analyse_runs
+from shapelaw.studies.memorization.comparison import comparison_table
 from shapelaw.studies.memorization.saturation import Saturation, analyse_saturation
 from shapelaw.studies.memorization.study import CONTEXT, HEAD_DIM, HEADS, SATURATION
 
@@ -104,8 +106,16 @@ def summary(found: Analysis | Saturation) -> str:
         return saturation.summary(found)
     lines = [f"Note: {sentence}" for sentence in warnings(found)]
     if not any(one.curve.noise for one in found.curves):
-        lines.append("Seed noise: no repeated seeds below saturation, so nothing can be called significant.")
-    for row in tabled.comparison_table(found).to_dict("records"):
+        lines.append(
+            "Seed noise: no repeated seeds below saturation, so nothing can be called significant; errors of fits are "
+            "their misfit."
+        )
+    lines += [
+        f"{one.curve.setting}: {one.linear.line.message}."
+        for one in found.curves
+        if one.linear is not None and one.linear.line.status is FitStatus.CURVED
+    ]
+    for row in comparison_table(found).to_dict("records"):
         ours = "not measured" if math.isnan(row["ours"]) else f"{row['ours']:.3g}"
         err = "" if math.isnan(row["ours_err"]) else f" ± {row['ours_err']:.2g}"
         lines.append(
@@ -114,7 +124,8 @@ def summary(found: Analysis | Saturation) -> str:
         )
     for curve, one in found.capacities:
         if one.status is CapacityStatus.FOUND:
-            lines.append(f"{curve.setting}: T at {MEMORIZED:.0%} is {one.examples:.0f}.")
+            low, high = ("open" if math.isnan(end) else f"{end:.0f}" for end in (one.low, one.high))
+            lines.append(f"{curve.setting}: T at {MEMORIZED:.0%} is {one.size:.0f} ({low} to {high}).")
     bounds = sum(one.status is not CapacityStatus.FOUND for _, one in found.capacities)
     if bounds:
         networks = "network has" if bounds == 1 else "networks have"
@@ -142,13 +153,21 @@ def _tables(analysis: Analysis) -> dict[str, Table]:
         ),
     }
     if analysis.study == HEADS:
-        tables["linear_part"] = Table(tabled.linear_table(analysis), "The line in H below saturation.")
+        tables["linear_part"] = Table(
+            tabled.linear_table(analysis), "The line in H below saturation, if it is one."
+        )
         tables["linear_rules"] = Table(
             tabled.rules_table(analysis), "The line for other rules of which points it has."
         )
+        tables["growth"] = Table(
+            tabled.growth_table(analysis),
+            "Heads that memorize T, and the exponent of the share in H. Theory's number is for real labels; classes "
+            "ask less, so the two make no ratio.",
+        )
+        tables["saturated"] = Table(analysis.saturated, "Saturated heads of trained networks.")
     if analysis.study == HEAD_DIM:
         tables["knee"] = Table(tabled.knee_table(analysis), "The plateau in the head dimension.")
-    tables["comparison"] = Table(tabled.comparison_table(analysis), "Ours beside the published findings.")
+    tables["comparison"] = Table(comparison_table(analysis), "Ours beside the published findings.")
     return tables
 
 
@@ -170,4 +189,5 @@ def _figures(analysis: Analysis) -> dict[str, Figure]:
     drawn = {"share": figures.share_figure(analysis), "capacity": figures.capacity_figure(analysis)}
     if analysis.study == HEADS:
         drawn["per_head"] = figures.per_head_figure(analysis)
+        drawn["saturated"] = figures.saturated_figure(analysis)
     return drawn

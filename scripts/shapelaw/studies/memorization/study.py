@@ -108,10 +108,14 @@ STUDIES = (
     _study(
         HEADS,
         "how much attention heads memorize, against the number of heads",
-        ("points", "monotony", "capacity", "linear_part", "linear_rules", "comparison"),
+        (
+            *("points", "monotony", "capacity", "linear_part", "linear_rules"),
+            *("growth", "saturated", "comparison"),
+        ),
         {
             "share": "figures 2a, 4 and 5 of the memorization paper",
             "per_head": OURS,
+            "saturated": "our own, on figure 3's subject",
             "capacity": OURS,
         },
     ),
