@@ -43,7 +43,7 @@ def test_it_searches_and_goes_on_where_it_was(tmp_path):
     assert all(path.read_bytes() == content for path, content in before.items())
     assert pd.read_csv(tmp_path / "out" / "runs.csv")[["key", "accuracy"]].equals(runs[["key", "accuracy"]])
     done = run_here(
-        *(SCRIPTS / "fit_memorization.py", "--study", "memorization_saturation", "--runs", "out/runs.csv"),
+        *(SCRIPTS / "analyse.py", "memorization_saturation", "--input", "out/runs.csv"),
         *("--out", "perfect"),
         cwd=tmp_path,
     )
