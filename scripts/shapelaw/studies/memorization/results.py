@@ -38,7 +38,7 @@ from shapelaw.studies.memorization.study import CONTEXT, HEAD_DIM, HEADS, SATURA
 
 STUDIES = (*ALONG, SATURATION)
 _MODELS = {
-    HEADS: f"share = intercept + slope H over the points below the first whose mean share is above {SATURATED}",
+    HEADS: f"share = intercept + slope H up to a mean share of {SATURATED}, where a parabola is no better",
     CONTEXT: "share does not fall with n (isotonic regression)",
     HEAD_DIM: "share = plateau - slope max(knee - d_h, 0)",
 }
