@@ -2,7 +2,7 @@
 #
 #   snakemake                                            everything that config.yaml asks for
 #   snakemake plan                                       what that would cost, before anything runs
-#   snakemake results/depth_width/transitions.csv        one target and what it needs
+#   snakemake results/<study>/fit.json                   one target and what it needs
 #   snakemake assumptions                                the theorem's assumptions on real networks
 #   snakemake relu                                       a ReLU network beside each one of memorization_heads
 #
@@ -19,9 +19,9 @@ BASE = Path(workflow.basedir)
 sys.path.insert(0, str(BASE / "scripts"))
 
 from shapelaw.errors import UserError
-from shapelaw.scheduling.plan import job_environment, runs_of
-from shapelaw.settings.loading import load_config
-from shapelaw.settings.sections import RANK_STUDY
+from shapelaw.scheduling.plan import job_environment
+from shapelaw.studies.config import load_config, runs_of
+from shapelaw.studies.registry import STUDIES
 
 
 configfile: str(BASE / "config.yaml")
@@ -29,7 +29,7 @@ configfile: str(BASE / "config.yaml")
 
 try:
     CONFIG = load_config(config, BASE / "workflow" / "scales", Path.cwd())
-    RUNS = {study: runs_of(CONFIG, study, BASE) for study in CONFIG.studies if study != RANK_STUDY}
+    RUNS = {study: runs_of(CONFIG, study, BASE) for study in CONFIG.studies if STUDIES[study].kind}
 except UserError as error:
     sys.exit(str(error))  # the sentences alone, no traceback
 
@@ -59,21 +59,16 @@ localrules:
 rule all:
     default_target: True
     input:
-        expand("results/{study}/logged", study=CONFIG.studies),
-        lambda wildcards: [EXTRAS[extra] for extra in CONFIG.extras],
+        [STUDIES[name].target for name in [*CONFIG.studies, *CONFIG.extras]],
 
 
 include: "workflow/rules/common.smk"
 include: "workflow/rules/corpus.smk"
 include: "workflow/rules/train.smk"
-include: "workflow/rules/depth_width.smk"
-include: "workflow/rules/attention_degree.smk"
 include: "workflow/rules/packed.smk"
-include: "workflow/rules/memorization.smk"
-include: "workflow/rules/block_degree.smk"
-include: "workflow/rules/extras.smk"
-include: "workflow/rules/separation_rank.smk"
+include: "workflow/rules/measure.smk"
 include: "workflow/rules/track.smk"
+include: "workflow/rules/studies.smk"
 include: "workflow/rules/plan.smk"
 
 

@@ -54,7 +54,7 @@ from shapelaw.training.hardware import (
     peak_memory_bytes,
     start_afresh,
 )
-from shapelaw.training.trainer import Execution, Trainer
+from shapelaw.training.trainer import Runtime, Trainer
 
 SHAPES = [(6, 376), (24, 704), (12, 264), (48, 1000), (6, 128), (24, 184), (48, 240)]  # by what they tell
 VOCAB_SIZES = [2000, 50257, 257]
@@ -117,13 +117,13 @@ def our_step(setting: Setting, way: str, micro_batch: int, folder: Path) -> tupl
     part = OURS[name if attention else way]
     training = Training(10**6, setting.batch, precision=setting.precision, log_every=10**9, test_sequences=1)
     run = Run("benchmark", "tokens", setting.shape, training, 0)
-    execution = Execution(
+    runtime = Runtime(
         micro_batch=micro_batch,
         compile=part is not None,
         compiled_part=part or "model",  # type: ignore[arg-type]
     )
     trainer = Trainer(
-        run, setting.store, setting.store, folder / "none", execution, Ranks(0, 1, setting.device)
+        run, setting.store, setting.store, folder / "none", runtime, Ranks(0, 1, setting.device)
     )
     for block in trainer.model.blocks:
         block.attention.way = attention or "auto"

@@ -95,7 +95,7 @@ def nanogpt_like_ours(folder: Path, shape: Shape) -> torch.nn.Module:
     for block in model.transformer.h:
         block.mlp.gelu = torch.nn.GELU(approximate="tanh" if shape.gelu == "tanh" else "none")
     parameters = sum(p.numel() for p in model.parameters())
-    assert parameters == shape.params, f"{parameters:,} parameters for {shape.params:,}"
+    assert parameters == shape.total_params, f"{parameters:,} parameters for {shape.total_params:,}"
     peer: torch.nn.Module = model
     return peer
 

@@ -39,7 +39,7 @@ from shapelaw.storage.records import read_record
 from shapelaw.training.compiled import COMPILED_PARTS
 from shapelaw.training.hardware import choose_device, device_name
 from shapelaw.training.loop import train
-from shapelaw.training.trainer import Execution
+from shapelaw.training.trainer import Runtime
 
 SHAPES = [(6, 128), (12, 264), (2, 704)]  # the last one attends by products of dimension 352
 SEEDS = 3
@@ -124,8 +124,8 @@ def main() -> int:
     device = choose_device(arguments.device, "float32")
     on_cpu = device.type == "cpu"
     executions = {
-        "reference": Execution(arguments.device, compile=False, micro_batch=arguments.micro_batch),
-        "fast": Execution(
+        "reference": Runtime(arguments.device, compile=False, micro_batch=arguments.micro_batch),
+        "fast": Runtime(
             arguments.device,
             compile=arguments.compile,
             compiled_part=arguments.compiled_part,
@@ -138,7 +138,7 @@ def main() -> int:
         for depth, width in arguments.shapes or ([(2, 64)] if on_cpu else SHAPES):
             shape = make_shape(depth, width, 2, stores[0].vocab_size, CONTEXT)
             found: dict[str, list[tuple[list[float], float]]] = {}
-            for way, execution in executions.items():
+            for way, runtime in executions.items():
                 for seed in range(arguments.seeds):
                     if time.monotonic() - started + longest > arguments.seconds:
                         print("The time is up; call it again for the rest.")
@@ -148,7 +148,7 @@ def main() -> int:
                     if way == "fast" and not on_cpu:
                         run = replace(run, training=replace(run.training, precision="bfloat16"))
                     out = arguments.out / way / run.key
-                    train(run, *stores, out, arguments.out / "checkpoints" / way / run.key, execution)
+                    train(run, *stores, out, arguments.out / "checkpoints" / way / run.key, runtime)
                     longest = max(longest, time.monotonic() - begun)
                     found.setdefault(way, []).append(losses(out))
             curves = [np.array([curve for curve, _ in found[way]]) for way in executions]

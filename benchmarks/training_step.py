@@ -167,7 +167,7 @@ def overhead(steps: int) -> None:
     from shapelaw.specs.runs import Run
     from shapelaw.training.journal import Journal
     from shapelaw.training.loop import train
-    from shapelaw.training.trainer import Execution, Trainer
+    from shapelaw.training.trainer import Runtime, Trainer
 
     shape = make_shape(6, 128, 2, 2000, CONTEXT)
     run = Run("benchmark", "random", shape, Training(steps, BATCH, log_every=10, evaluate_every=10**9), 0)
@@ -193,8 +193,8 @@ def overhead(steps: int) -> None:
         Trainer.save = timed("saving", Trainer.save)
         Journal.update, Journal.finish = timed("noting", Journal.update), timed("noting", Journal.finish)
         try:
-            execution = Execution("cpu", checkpoint_seconds=60.0)
-            train(run, store, store, folder / "out", folder / "checkpoints", execution)
+            runtime = Runtime("cpu", checkpoint_seconds=60.0)
+            train(run, store, store, folder / "out", folder / "checkpoints", runtime)
         finally:
             Trainer.save, Journal.update, Journal.finish = originals
         summary = json.loads((folder / "out" / "summary.json").read_text())

@@ -154,12 +154,12 @@ def rankings(draws: int) -> list[dict[str, object]]:
             noise = Noise(NOISE, 16.0)
             curves = loss_curves(pd.DataFrame(runs, columns=["depth", "width", "seed", "loss"]), noise)
             ranking = rank_depths(curves, noise)
-            if not ranking.params.size:
+            if not ranking.size.size:
                 continue
             truth = np.argmin(
-                [[loss(terms[d], size) for size in ranking.params] for d in ranking.depths], axis=0
+                [[loss(terms[d], size) for size in ranking.size] for d in ranking.depths], axis=0
             )
-            sizes += ranking.params.size
+            sizes += ranking.size.size
             certain += int(ranking.certain.sum())
             wrong += int((ranking.certain & (ranking.best != truth)).sum())
         shares = {"certain": certain / sizes, "wrong of those": wrong / max(certain, 1)}

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from shapelaw.errors import UserError, say
-from shapelaw.settings.loading import load_config
+from shapelaw.studies.config import load_config
 from shapelaw.tracking.command import check_results, exit_code, tracking_uri
 from shapelaw.tracking.redaction import URI_VARIABLE, redact
 

@@ -29,8 +29,11 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 
 from shapelaw.errors import exit_code
+from shapelaw.report.write import write_results
 from shapelaw.studies.assumptions.check import MODELS, Request, check
 from shapelaw.studies.assumptions.findings import Effort
+from shapelaw.studies.assumptions.results import present
+from shapelaw.studies.assumptions.study import NAME
 
 
 def main() -> None:
@@ -54,6 +57,7 @@ def main() -> None:
     add("--sensitivity-trials", type=int, default=500, help="at other tolerances (default 500)")
     add("--curve-trials", type=int, default=100, help="of a point of the figure (default 100)")
     add("--seed", type=int, default=0)
+    add("--measure-only", action="store_true", help="no tables and figure: scripts/analyse.py makes them")
     arguments = parser.parse_args()
     effort = Effort(arguments.trials, arguments.sensitivity_trials, arguments.curve_trials, arguments.seed)
     request = Request(
@@ -70,7 +74,9 @@ def main() -> None:
         effort,
     )
     rows = check(request, lambda sentence: print(sentence, flush=True))
-    print(f"{len(rows)} layers; tables and figure are in {arguments.out}.")
+    if not arguments.measure_only:
+        write_results(present(rows), arguments.out, NAME)
+    print(f"{len(rows)} layers are in {arguments.out}.")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
 """Train a two-layer ReLU network beside each attention network: equal parameters, the same examples and optimizer.
 
   python scripts/train_memorization.py --heads 2,4 --examples 100,300 --steps 5000 --value-dim 1 --out DIR
-  python scripts/compare_relu.py --runs DIR --out DIR/relu
+  python scripts/compare_relu.py --runs DIR --out DIR/relu.csv
+  python scripts/analyse.py relu --input DIR/relu.csv --out DIR/relu
 
 Reads the records of DIR/runs/memorization (--study names another folder). Each ReLU network that is trained is kept
-beside the checkpoints of its run: started again, this goes on with the next one. Written are OUT.csv, .md and .tex, one
-row a run: what both networks memorized (accuracy, or the mean squared error of a regression), what theorem 1 guarantees
+beside the checkpoints of its run: started again, this goes on with the next one. Written is a CSV with one row a
+run: what both networks memorized (accuracy, or the mean squared error of a regression), what theorem 1 guarantees
 the attention layer, and the most that proposition 3 allows the ReLU network on every data set of the theorem's kind
 (Mahdavi et al. 2024; random examples may be easier). Exit codes: 0 done, 1 a loss is not finite, 2 wrong input.
 """
@@ -22,8 +23,8 @@ import pandas as pd
 import torch
 
 from shapelaw.errors import UserError
-from shapelaw.report.tables import write_table
 from shapelaw.specs.memorizers import MemorizationRun
+from shapelaw.storage.files import replacing
 from shapelaw.storage.records import CHECKPOINTS, RUNS, Record, read_keys, read_record, write_json
 from shapelaw.theory.memorization import memorizable_examples, relu_examples
 from shapelaw.training.command import exit_code_of
@@ -39,9 +40,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--runs", type=Path, required=True, metavar="DIR", help="the --out of the training")
-    parser.add_argument(
-        "--out", type=Path, required=True, metavar="NAME", help="of the table, without suffix"
-    )
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the table, as .csv")
     parser.add_argument(
         "--study", default=STUDY, help=f"folder of the records in DIR/{RUNS} (default: {STUDY})"
     )
@@ -68,7 +67,8 @@ def main() -> int:
                 flush=True,
             )
         table = pd.DataFrame(rows).sort_values(["task", "context", "heads", "examples", "seed"])
-        write_table(table, arguments.out, formats={"attention": ".3f", "relu": ".3f"})
+        with replacing(arguments.out) as temporary:
+            table.to_csv(temporary, index=False)
 
     return exit_code_of(work, 0.0)
 
@@ -108,7 +108,8 @@ def row_of(record: Record, kept: Path) -> dict[str, object]:
     units, m = units_of(run), run.memorizer
     if units < 1:
         raise UserError(
-            f"The {m.params:,} parameters of {run.key} don't pay for one ReLU unit; take more heads or less context."
+            f"The {m.total_params:,} parameters of {run.key} don't pay for one ReLU unit; take more heads "
+            "or less context."
         )
     found = relu_of(run, units, kept)
     classes = run.task == "classification"
@@ -121,7 +122,7 @@ def row_of(record: Record, kept: Path) -> dict[str, object]:
         "examples": run.examples,
         "seed": run.seed,
         "steps": run.steps,
-        "attention_params": m.params,
+        "attention_params": m.total_params,
         "relu_units": units,
         "relu_params": found.params,
         "measure": "accuracy" if classes else "mean squared error",

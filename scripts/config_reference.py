@@ -2,8 +2,8 @@
 
   python scripts/config_reference.py
 
-Every key's type, default, meaning and unit comes from the models of scripts/shapelaw/settings/ (sections.py, grids.py),
-and the values of the scales from workflow/scales/. Exit codes: 0 done, 2 a file can't be written.
+Every key's type, default, meaning and unit comes from the models of scripts/shapelaw/settings/sections.py and of each
+study's settings.py, and the values of the scales from workflow/scales/. Exit codes: 0 done, 2 a file can't be written.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any
 import yaml
 
 from shapelaw.errors import exit_code
-from shapelaw.settings.sections import Config
 from shapelaw.storage.files import replacing
+from shapelaw.studies.config import Config
 
 ROOT = Path(__file__).resolve().parent.parent
 SCALES = ("demo", "laptop", "gpu", "paper")
@@ -30,8 +30,8 @@ BEGIN = """\
 # The keys of config.yaml
 
 Written by `python scripts/config_reference.py` from the models in
-[sections.py](../scripts/shapelaw/settings/sections.py) and [grids.py](../scripts/shapelaw/settings/grids.py) of
-`scripts/shapelaw/settings`: change them there.
+[settings/sections.py](../scripts/shapelaw/settings/sections.py) and in the `settings.py` of each of the
+[studies](../scripts/shapelaw/studies): change them there.
 
 A value comes from `config.yaml` (or `--config` on the command line), else from the file of the scale, else from the
 default. Sections are merged key by key; lists and tables of widths are replaced whole. A wrong or unknown key is told

@@ -1,6 +1,6 @@
 """Fit the cost model of `snakemake plan` to the times of finished runs, and say how far off it is.
 
-  python scripts/fit_cost.py --runs results/depth_width/runs.parquet --out results/cost.json
+  python scripts/fit_cost.py --runs results/STUDY/runs.parquet --out results/cost.json
 
 Then set execution.cost_model in config.yaml to that file. The runs must be of one kind of device, trained in one way
 (precision, batch, compiled or not); several tables are taken together. Of each run its shape, batch_size and

@@ -20,12 +20,9 @@ import sys
 from pathlib import Path
 
 from shapelaw.errors import exit_code
-from shapelaw.fits.crossing import BOOTSTRAP
-from shapelaw.fits.curves import SizeAxis
-from shapelaw.fits.transitions import PAPER_RULE
-from shapelaw.studies.depth_width.results import Options, analyse, summary
-
-METHODS = {"bootstrap": BOOTSTRAP, "paper": PAPER_RULE}
+from shapelaw.report.write import write_results
+from shapelaw.studies.depth_width.results import add_options, analyse, options_of, present
+from shapelaw.studies.depth_width.study import NAME
 
 
 def main() -> None:
@@ -38,7 +35,7 @@ def main() -> None:
         "--runs",
         type=Path,
         metavar="FILE",
-        help="one row a run: depth, width, seed, test_loss; params (optional) replaces 12 L d^2 as the size",
+        help="one row a run: depth, width, seed, test_loss; block_params (optional) replaces 12 L d^2 as the size",
     )
     table.add_argument(
         "--transitions",
@@ -47,46 +44,12 @@ def main() -> None:
         help="one row a transition: depth, width, width_err; of rows with a status only 'crossing' counts",
     )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for all results")
-    parser.add_argument(
-        "--method",
-        choices=METHODS,
-        default="bootstrap",
-        help="whose transitions the main fit, the projection and the figures use (default: bootstrap; the paper's "
-        "rule gives half the distance of two sizes as error, which is no standard error); both are fitted",
-    )
-    parser.add_argument(
-        "--loss",
-        default="test_loss",
-        metavar="COLUMN",
-        help="the column to compare: test_loss (nats per token, default) or bits_per_byte",
-    )
-    parser.add_argument(
-        "--size",
-        choices=[axis.value for axis in SizeAxis],
-        default=SizeAxis.BLOCK.value,
-        help="what compared networks have alike: parameters of the blocks (params or 12 L d^2, default), all "
-        "parameters (total_params) or FLOPs of a training step (step_flops); the others' transitions stand beside",
-    )
-    parser.add_argument(
-        "--noise",
-        type=float,
-        metavar="STD",
-        help="standard deviation of one run's loss over seeds, in place of the one pooled over repeated seeds; "
-        "needed where no shape has two seeds",
-    )
-    parser.add_argument("--draws", type=int, default=2000, help="bootstrap draws (default: 2000)")
-    parser.add_argument("--seed", type=int, default=0, help="of the bootstrap (default: 0)")
+    add_options(parser)
     arguments = parser.parse_args()
-    options = Options(
-        arguments.loss,
-        arguments.noise,
-        METHODS[arguments.method],
-        arguments.draws,
-        arguments.seed,
-        SizeAxis(arguments.size),
-    )
-    analysis = analyse(arguments.out, runs=arguments.runs, transitions=arguments.transitions, options=options)
-    print(summary(analysis))
+    analysis = analyse(runs=arguments.runs, transitions=arguments.transitions, options=options_of(arguments))
+    found = present(analysis)
+    write_results(found, arguments.out, NAME)
+    print(found.summary)
     print(f"Tables and figures are in {arguments.out}.")
 
 

@@ -37,7 +37,7 @@ def main() -> int:
         from shapelaw.tracking.disk import Liveness
         from shapelaw.tracking.follow import follow
         from shapelaw.tracking.redaction import redact
-        from shapelaw.tracking.waiting import Progress
+        from shapelaw.tracking.waiting import ImportProgress
 
         uri = tracking_uri(arguments, results)
         patience = arguments.patience
@@ -47,7 +47,7 @@ def main() -> int:
             say(f"Following {results} into {redact(uri, uri)}; Ctrl-C ends it.")
         liveness = Liveness(silence=60 * arguments.silence)
         every = None if arguments.once else arguments.every
-        follow(results, uri, every, patience, say, stop, liveness, Progress(say, arguments.notice))
+        follow(results, uri, every, patience, say, stop, liveness, ImportProgress(say, arguments.notice))
 
     return exit_code(work, arguments.uri)
 

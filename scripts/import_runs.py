@@ -39,11 +39,11 @@ def main() -> int:
         from shapelaw.tracking.disk import Liveness
         from shapelaw.tracking.importer import import_study
         from shapelaw.tracking.table import read_runs, write_runs
-        from shapelaw.tracking.waiting import Progress, patiently
+        from shapelaw.tracking.waiting import ImportProgress, patiently
 
         keys = read_keys(arguments.keys) if arguments.keys else None
         patience = PATIENCE if arguments.patience is None else arguments.patience
-        progress = Progress(say, arguments.notice)
+        progress = ImportProgress(say, arguments.notice)
         uri, liveness = tracking_uri(arguments, results), Liveness(silence=60 * arguments.silence)
         left = ATTEMPTS
         while left:

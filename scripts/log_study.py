@@ -35,11 +35,11 @@ def main() -> int:
         from shapelaw.tracking.redaction import redact
         from shapelaw.tracking.store import open_store
         from shapelaw.tracking.summary import log_summary
-        from shapelaw.tracking.waiting import Progress, one_writer, patiently
+        from shapelaw.tracking.waiting import ImportProgress, one_writer, patiently
 
         uri = tracking_uri(arguments, results)
         patience = PATIENCE if arguments.patience is None else arguments.patience
-        progress = Progress(say, arguments.notice)
+        progress = ImportProgress(say, arguments.notice)
 
         def once() -> str:
             with one_writer(results, say):

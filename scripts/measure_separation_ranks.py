@@ -17,9 +17,9 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from shapelaw.errors import UserError, exit_code
-from shapelaw.settings.grids import RankGrids
-from shapelaw.settings.rank_grids import asked_of, rank_problems
+from shapelaw.studies.separation_rank.grids import asked_of, rank_problems
 from shapelaw.studies.separation_rank.measurements import measure_all, write_measurements
+from shapelaw.studies.separation_rank.settings import RankGrids
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from shapelaw.errors import UserError
 from shapelaw.specs.runs import Run, run_from_dict
-from shapelaw.training.command import execution_of, exit_code_of, stores_of, text_of, training_parser
+from shapelaw.training.command import exit_code_of, runtime_of, stores_of, text_of, training_parser
 from shapelaw.training.loop import train
 
 
@@ -38,7 +38,7 @@ def main() -> int:
 
     def train_it() -> None:
         run = _run(arguments.spec)
-        train(run, *stores_of(arguments), arguments.out, arguments.checkpoints, execution_of(arguments))
+        train(run, *stores_of(arguments), arguments.out, arguments.checkpoints, runtime_of(arguments))
 
     return exit_code_of(train_it, arguments.linger_seconds)
 

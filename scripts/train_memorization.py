@@ -2,9 +2,12 @@
 
   python scripts/train_memorization.py --heads 4,8 --examples 300,550 --context 32 --head-dim 64 --seeds 3 \\
       --steps 20000 --out DIR
+  python scripts/train_memorization.py --heads 4,8 --largest 200,2000 --within 50 --steps 300000 --out DIR
 
-Every combination of the lists is a run. Records go to DIR/runs/memorization/<key>, checkpoints to DIR/checkpoints;
-started again, it goes on where it was. DIR/runs.csv has one row a run: what scripts/fit_memorization.py reads.
+Every combination of the lists is a run. With --largest, each shape of network searches by bisection for the largest T
+that one of its seeds memorizes perfectly (figure 3), in runs like any others. Records go to
+DIR/runs/memorization/<key>, checkpoints to DIR/checkpoints; started again, it goes on where it was. DIR/runs.csv has
+one row a run: what scripts/analyse.py reads.
 The defaults are the model of the paper's equations (Mahdavi et al. 2024, eqs. 1-6); its published numbers come from
 --value-dim 1 --logit-scale width, which are the conventions of the authors' code.
 
@@ -18,12 +21,13 @@ import argparse
 import csv
 import itertools
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import get_args
 
 from shapelaw.errors import UserError, say
+from shapelaw.scheduling.bisection import bracket, next_sizes
 from shapelaw.scheduling.packs import in_packs
 from shapelaw.specs.memorizers import (
     ContextType,
@@ -38,7 +42,7 @@ from shapelaw.specs.memorizers import (
 from shapelaw.storage.records import CHECKPOINTS, RUNS, read_record
 from shapelaw.training.command import exit_code_of
 from shapelaw.training.pack_runs import train_packs
-from shapelaw.training.trainer import Execution, TrainingFailed
+from shapelaw.training.trainer import Runtime, TrainingFailed
 
 STUDY = "memorization"
 COLUMNS = ("heads", "context", "head_dim", "value_dim", "width", "classes")  # of the memorizer, in runs.csv
@@ -49,33 +53,90 @@ def main() -> int:
     arguments = _parser().parse_args()
 
     def work() -> None:
-        runs = _runs(arguments)
+        if (arguments.examples is None) == (arguments.largest is None):
+            raise UserError("Give either --examples, all T to train, or --largest, two T to search between.")
+        if arguments.largest is not None:
+            _check_search(arguments)
         if arguments.pack < 1:
             raise UserError(f"--pack is {arguments.pack}; it must be at least 1.")
         if not arguments.padding >= 1:
             raise UserError(f"--padding is {arguments.padding:g}; it must be at least 1.")
-        execution = Execution(
+        runtime = Runtime(
             arguments.device,
             arguments.threads,
             compile=arguments.compile,
             checkpoint_seconds=60 * arguments.checkpoint_minutes,
         )
         folders = (arguments.out / RUNS / STUDY, arguments.out / CHECKPOINTS / STUDY)
-        _refuse_other_records(runs, folders[0])
-        packs = in_packs(runs, arguments.pack, arguments.padding)
 
-        def announced() -> Iterator[list[MemorizationRun]]:
-            for number, pack in enumerate(packs, start=1):
-                say(f"pack {number} of {len(packs)}: {len(pack)} models, such as {pack[0].key}")
-                yield pack
+        def train(runs: list[MemorizationRun]) -> None:
+            _refuse_other_records(runs, folders[0])
+            packs = in_packs(runs, arguments.pack, arguments.padding)
 
-        outcomes = train_packs(announced(), *folders, execution)
-        failed = [key for key, outcome in outcomes.items() if outcome != "FINISHED"]
-        write_runs(arguments.out / "runs.csv", folders[0])
-        if failed:
-            raise TrainingFailed(f"{len(failed)} of {len(runs)} runs can't go on: {', '.join(failed)}.")
+            def announced() -> Iterator[list[MemorizationRun]]:
+                for number, pack in enumerate(packs, start=1):
+                    say(f"pack {number} of {len(packs)}: {len(pack)} models, such as {pack[0].key}")
+                    yield pack
+
+            outcomes = train_packs(announced(), *folders, runtime)
+            failed = [key for key, outcome in outcomes.items() if outcome != "FINISHED"]
+            write_runs(arguments.out / "runs.csv", folders[0])
+            if failed:
+                raise TrainingFailed(f"{len(failed)} of {len(runs)} runs can't go on: {', '.join(failed)}.")
+
+        if arguments.largest is None:
+            train(_runs(arguments, itertools.product(*_shapes(arguments), arguments.examples)))
+        else:
+            _search(arguments, folders[0], train)
 
     return exit_code_of(work, 0.0)
+
+
+def _shapes(arguments: argparse.Namespace) -> tuple[list[int], list[int], list[int]]:
+    return arguments.heads, arguments.context, arguments.head_dim
+
+
+def _check_search(arguments: argparse.Namespace) -> None:
+    """Raises:
+    UserError: there is nothing to search.
+    """
+    sizes = arguments.largest
+    if len(sizes) != 2 or not 1 <= sizes[0] < sizes[1]:
+        raise UserError(f"--largest is {','.join(map(str, sizes))}; give two T, the smaller first.")
+    if arguments.within < 1:
+        raise UserError(f"--within is {arguments.within}; it must be at least 1.")
+    if arguments.task != "classification":
+        raise UserError("--largest asks for perfect memorization, which only a classification can reach.")
+
+
+def _search(
+    arguments: argparse.Namespace, records: Path, train: Callable[[list[MemorizationRun]], None]
+) -> None:
+    """Bisect for the largest T of every shape, all shapes' next T at once; started again, it takes the same way."""
+    low, high = arguments.largest
+    found: dict[tuple[int, ...], dict[int, bool]] = {
+        shape: {} for shape in itertools.product(*_shapes(arguments))
+    }
+    while True:
+        trying = {
+            shape: next_sizes(memorized, low, high, arguments.within) for shape, memorized in found.items()
+        }
+        runs = _runs(arguments, [(*shape, size) for shape, sizes in trying.items() for size in sizes])
+        if not runs:
+            break
+        train(runs)
+        for run in runs:
+            m = run.memorizer
+            memorized = found[m.heads, m.context, m.head_dim]
+            accuracy = read_record(records / run.key).summary["final_accuracy"]
+            memorized[run.examples] = memorized.get(run.examples, False) or accuracy == 1.0
+    for (heads, context, head_dim), memorized in found.items():
+        below, above = bracket(memorized)
+        say(
+            f"H = {heads}, n = {context}, d_h = {head_dim}: "
+            + (f"T = {below} is memorized perfectly" if below else "nothing tried is memorized perfectly")
+            + (f", T = {above} is not" if above else ", and no larger T was tried")
+        )
 
 
 def _refuse_other_records(runs: list[MemorizationRun], records: Path) -> None:
@@ -125,15 +186,14 @@ def write_runs(path: Path, records: Path) -> None:
     say(f"{len(rows)} runs in {path}")
 
 
-def _runs(arguments: argparse.Namespace) -> list[MemorizationRun]:
-    """Every combination of the lists; all that is wrong with them is told at once.
+def _runs(arguments: argparse.Namespace, grid: Iterable[tuple[int, ...]]) -> list[MemorizationRun]:
+    """All seeds of a grid of H, n, d_h and T; all that is wrong with them is told at once.
 
     Raises:
         UserError: a run can't be trained.
     """
     outputs = 1 if arguments.task == "regression" else arguments.classes
     runs, problems = [], []
-    grid = itertools.product(arguments.heads, arguments.context, arguments.head_dim, arguments.examples)
     for heads, context, head_dim, examples in grid:
         memorizer = Memorizer(
             heads, context, head_dim, arguments.width, arguments.value_dim, outputs, arguments.logit_scale
@@ -160,10 +220,10 @@ def _runs(arguments: argparse.Namespace) -> list[MemorizationRun]:
             except UserError as error:
                 problems += str(error).splitlines()
             runs.append(run)
-    if problems or not runs:
-        raise UserError(
-            "\n".join(dict.fromkeys(problems)) or f"--seeds is {arguments.seeds}; give at least 1."
-        )
+    if arguments.seeds < 1:
+        problems.append(f"--seeds is {arguments.seeds}; give at least 1.")
+    if problems:
+        raise UserError("\n".join(dict.fromkeys(problems)))
     for warning in beyond_theorem((run.memorizer.context, run.memorizer.width) for run in runs):
         say(warning)
     return runs
@@ -185,7 +245,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("--heads", type=_numbers, required=True, metavar="H,...", help="heads")
-    add("--examples", type=_numbers, required=True, metavar="T,...", help="examples to memorize")
+    add("--examples", type=_numbers, metavar="T,...", help="examples to memorize")
+    add(
+        "--largest",
+        type=_numbers,
+        metavar="LOW,HIGH",
+        help="search between two T for the largest one memorized",
+    )
+    add("--within", type=int, default=50, metavar="T", help="where that search ends (default 50)")
     add("--context", type=_numbers, default=[32], metavar="n,...", help="context tokens (default 32)")
     add("--head-dim", type=_numbers, default=[64], metavar="d_h,...", help="of keys and queries (default 64)")
     add("--width", type=int, default=64, help="d, of inputs and layer (default 64)")

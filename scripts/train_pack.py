@@ -17,15 +17,15 @@ from shapelaw.specs.runs import Run, run_from_dict
 from shapelaw.storage.files import WriteFailed
 from shapelaw.storage.records import FINISHED, write_json
 from shapelaw.training.command import (
-    execution_of,
     exit_code_of,
+    runtime_of,
     say_failure,
     stores_of,
     text_of,
     training_parser,
 )
 from shapelaw.training.loop import train
-from shapelaw.training.trainer import Execution, NotWritten, TrainingFailed
+from shapelaw.training.trainer import NotWritten, Runtime, TrainingFailed
 
 Stores = tuple[TokenStore, TokenStore]  # training, test
 
@@ -37,7 +37,7 @@ def _runs(text: str) -> list[Run]:
         raise UserError(f"--specs {text[:80]} is not a JSON list of specs of runs ({error!r}).") from error
 
 
-def _train_each(runs: list[Run], checkpoints: Path, stores: Stores, execution: Execution) -> dict[str, str]:
+def _train_each(runs: list[Run], checkpoints: Path, stores: Stores, runtime: Runtime) -> dict[str, str]:
     """What became of each run, by key: FINISHED, or why not.
 
     Raises:
@@ -49,7 +49,7 @@ def _train_each(runs: list[Run], checkpoints: Path, stores: Stores, execution: E
     for run in runs:
         folder = checkpoints / run.study / run.key
         try:
-            train(run, *stores, folder, folder, execution)
+            train(run, *stores, folder, folder, runtime)
             outcomes[run.key] = FINISHED
         except (NotWritten, WriteFailed):
             raise
@@ -74,7 +74,7 @@ def main() -> int:
 
     def train_them() -> None:
         runs, stores = _runs(arguments.specs), stores_of(arguments)
-        outcomes = _train_each(runs, arguments.checkpoints, stores, execution_of(arguments))
+        outcomes = _train_each(runs, arguments.checkpoints, stores, runtime_of(arguments))
         write_json(arguments.out, outcomes)
 
     return exit_code_of(train_them, arguments.linger_seconds)

@@ -15,7 +15,7 @@ from pathlib import Path
 from shapelaw.errors import UserError
 from shapelaw.specs.kinds import PackedRun, packed_run_from_dict
 from shapelaw.storage.records import write_json
-from shapelaw.training.command import add_execution_options, execution_of, exit_code_of, text_of
+from shapelaw.training.command import add_execution_options, exit_code_of, runtime_of, text_of
 from shapelaw.training.pack_runs import train_packs
 
 
@@ -41,7 +41,7 @@ def main() -> int:
 
     def train_them() -> None:
         folder = arguments.checkpoints
-        outcomes = train_packs(_packs(arguments.packs), folder, folder, execution_of(arguments))
+        outcomes = train_packs(_packs(arguments.packs), folder, folder, runtime_of(arguments))
         write_json(arguments.out, outcomes)
 
     return exit_code_of(train_them, arguments.linger_seconds)

@@ -1,6 +1,6 @@
 """Write the runs of a config as files of specs, to train where there is no Snakemake: a bare machine with a GPU.
 
-  python scripts/write_specs.py --scale gpu --study depth_width --out specs [--hours 0.4 --cost-model cost.json]
+  python scripts/write_specs.py --scale gpu --study STUDY --out specs [--hours 0.4 --cost-model cost.json]
 
 Language models: one file for each corpus and vocabulary, DIR/<study>-<corpus>-V<size>.json, for
 `python scripts/train_pack.py --specs @FILE`. The most informative runs come first: those nearest to the size at which
@@ -27,38 +27,20 @@ from shapelaw.errors import UserError, exit_code
 from shapelaw.scheduling.cost import Speed, run_seconds
 from shapelaw.scheduling.jobs import model_packs, packed_speed, packed_step_seconds
 from shapelaw.scheduling.packs import pack_seconds
-from shapelaw.scheduling.plan import runs_of, speed_of
-from shapelaw.settings.loading import load_config
-from shapelaw.settings.sections import RANK_STUDY, Config
+from shapelaw.scheduling.plan import speed_of
+from shapelaw.settings.sections import Settings
 from shapelaw.specs.kinds import AnyRun, is_packed, spec_to_dict
 from shapelaw.specs.runs import Run
 from shapelaw.storage.files import replacing
+from shapelaw.studies.config import load_config, runs_of
+from shapelaw.studies.registry import STUDIES
 
 ROOT = Path(__file__).resolve().parent.parent
-LINE = json.loads((ROOT / "workflow" / "reference" / "depth_width_fit.json").read_text())
-LATER_SEED = 0.7  # of log size: how much less a further seed tells than a first run that is as near
 
 
-def by_information(runs: Iterable[Run]) -> list[Run]:
-    """The runs, those first that decide where one depth overtakes the next.
-
-    A run's distance is |log P - log P_t| with P = 12 L d^2 and P_t the expected size at the transition from its depth
-    to the next deeper of the grid, or to its depth from the one before: the nearer one.
-    """
-    chosen = list(runs)
-    depths = sorted({run.shape.depth for run in chosen})
-    sizes = {depth: math.log(12 * depth) + 2 * (LINE["a"] + LINE["b"] * depth) for depth in depths}
-
-    def distance(run: Run) -> float:
-        place, shape = depths.index(run.shape.depth), run.shape
-        shallower = [depth for depth in depths[max(0, place - 1) : place + 1] if depth != depths[-1]]
-        size = math.log(12 * shape.depth * shape.width**2)
-        return min((abs(size - sizes[depth]) for depth in shallower), default=0.0) + LATER_SEED * run.seed
-
-    return sorted(chosen, key=distance)
-
-
-def write_language(runs: Iterable[AnyRun], speed: Speed, hours: float, split: int, out: Path) -> None:
+def write_language(
+    study: str, runs: Iterable[AnyRun], speed: Speed, hours: float, split: int, out: Path
+) -> None:
     """`split` files for each corpus and vocabulary of a study, and a line for each run.
 
     Raises:
@@ -66,7 +48,7 @@ def write_language(runs: Iterable[AnyRun], speed: Speed, hours: float, split: in
     """
     stores: dict[str, list[Run]] = {}
     spent = 0.0
-    for run in by_information(run for run in runs if isinstance(run, Run)):
+    for run in STUDIES[study].telling(run for run in runs if isinstance(run, Run)):
         seconds = run_seconds(run, speed)
         if spent + seconds > 3600 * hours:
             continue
@@ -103,7 +85,7 @@ def main() -> None:
     add("--out", type=Path, required=True, metavar="DIR")
     arguments = parser.parse_args()
     config = _config(arguments.config, arguments.scale, arguments.cost_model)
-    studies = [study for study in config.studies if study != RANK_STUDY]
+    studies = [study for study in config.studies if STUDIES[study].kind is not None]
     if arguments.split < 1:
         raise UserError(f"--split is {arguments.split}; it must be at least 1.")
     unknown = sorted(set(arguments.study or ()) - set(studies))
@@ -118,7 +100,7 @@ def main() -> None:
         runs = list(runs_of(config, study, ROOT).values())
         packed = [run for run in runs if is_packed(run)]
         if not packed:
-            write_language(runs, speed, arguments.hours, arguments.split, arguments.out)
+            write_language(study, runs, speed, arguments.hours, arguments.split, arguments.out)
             continue
         packs = model_packs(packed, config.execution)
         for name, job in packs.items():
@@ -128,7 +110,7 @@ def main() -> None:
             _write(arguments.out / f"{study}-{name}.json", specs, sum(map(len, job)))
 
 
-def _config(path: Path, scale: str | None, cost_model: str | None) -> Config:
+def _config(path: Path, scale: str | None, cost_model: str | None) -> Settings:
     """The config with the options of the command line on top.
 
     Raises:

@@ -19,22 +19,23 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
 
 from shapelaw.scheduling.jobs import model_packs, packs_of  # noqa: E402
-from shapelaw.scheduling.plan import runs_of, speed_of  # noqa: E402
-from shapelaw.settings.loading import load_config  # noqa: E402
-from shapelaw.settings.rank_grids import Asked, asked_of, digest, rank_grids  # noqa: E402
-from shapelaw.settings.sections import RANK_STUDY, Config, Extra, Study  # noqa: E402
+from shapelaw.scheduling.plan import speed_of  # noqa: E402
+from shapelaw.settings.sections import Settings  # noqa: E402
 from shapelaw.specs.runs import Run  # noqa: E402
+from shapelaw.studies.config import load_config, runs_of  # noqa: E402
+from shapelaw.studies.registry import STUDIES as REGISTRY  # noqa: E402
+from shapelaw.studies.separation_rank.grids import Asked, asked_of, digest, rank_grids  # noqa: E402
 
 GOLDEN = ROOT / "tests" / "golden"
 SCALES = sorted(path.stem for path in (ROOT / "workflow" / "scales").glob("*.yaml"))
-STUDIES: tuple[str, ...] = get_args(Study)
-EXTRAS: tuple[str, ...] = get_args(Extra)
+STUDIES = tuple(name for name, study in REGISTRY.items() if not study.extra)
+EXTRAS = tuple(name for name, study in REGISTRY.items() if study.extra)
 RUNS_PER_JOB = 16  # small decoders share jobs in packs of that many here; no scale does so by itself
 LISTED = 60  # files: a rule that makes more has a hash of their names instead
 SHOWN = 10  # lines of one kind of difference
@@ -57,8 +58,8 @@ def named_runs(scale: str) -> list[Named]:
     return [named for study in STUDIES for named in _named(config, study)]
 
 
-def _named(config: Config, study: str) -> list[Named]:
-    if study == RANK_STUDY:
+def _named(config: Settings, study: str) -> list[Named]:
+    if REGISTRY[study].kind is None:
         return [Named(study, _rank_key(one), digest(one.sizes), "") for one in asked_of(rank_grids(config))]
     runs = runs_of(config, study, ROOT).values()
     decoders = [run for run in runs if isinstance(run, Run)]

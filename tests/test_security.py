@@ -20,7 +20,7 @@ from small import PYTHON, SCRIPTS, small_run
 from shapelaw.corpora.token_store import TokenStore
 from shapelaw.specs.runs import run_to_dict
 from shapelaw.training import checkpoint, loop
-from shapelaw.training.trainer import Execution
+from shapelaw.training.trainer import Runtime
 
 Stores = tuple[TokenStore, TokenStore]
 SOURCES = sorted(SCRIPTS.rglob("*.py"))
@@ -142,7 +142,7 @@ def test_code_in_a_checkpoint_is_refused_and_never_run(
     mark, path = tmp_path / "it ran", tmp_path / "checkpoints" / "step-0000000030.pt"
     path.parent.mkdir()
     form({"identity": Bomb(mark), "step": 30}, path)
-    loop.train(small_run(), *stores, tmp_path / "record", path.parent, Execution("cpu", threads=1))
+    loop.train(small_run(), *stores, tmp_path / "record", path.parent, Runtime("cpu", threads=1))
     assert not mark.exists()
     said = capsys.readouterr().err
     assert f"checkpoint {path} can't be read (" in said
@@ -157,9 +157,7 @@ def test_the_bomb_is_a_live_one(tmp_path: Path) -> None:
 
 
 def test_a_run_leaves_json_and_parquet(stores: Stores, tmp_path: Path) -> None:
-    loop.train(
-        small_run(), *stores, tmp_path / "record", tmp_path / "checkpoints", Execution("cpu", threads=1)
-    )
+    loop.train(small_run(), *stores, tmp_path / "record", tmp_path / "checkpoints", Runtime("cpu", threads=1))
     names = {path.name for path in tmp_path.rglob("*") if path.is_file()}
     assert names == {"spec.json", "history.parquet", "summary.json", "lock"}
     for path in tmp_path.rglob("*.json"):

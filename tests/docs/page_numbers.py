@@ -30,19 +30,10 @@ MADE = {  # folder of tables: the command that makes it, but for --out FOLDER
         "--transitions",
         ROOT / "workflow" / "reference" / "depth_width_transitions.csv",
     ],
-    "laptop_block_degree": ["fit_degrees.py", "--runs", RUNS / "laptop_block_degree.parquet"],
-    "laptop_attention_degree": [
-        "fit_attention_degree.py",
-        "--runs",
-        RUNS / "laptop_attention_degree.parquet",
-    ],
-    "laptop_memorization_heads": [
-        "fit_memorization.py",
-        "--study",
-        "memorization_heads",
-        "--runs",
-        RUNS / "laptop_memorization_heads.parquet",
-    ],
+    **{
+        f"laptop_{study}": ["analyse.py", study, "--input", RUNS / f"laptop_{study}.parquet"]
+        for study in ("block_degree", "attention_degree", "memorization_heads")
+    },
 }
 IN_BRACES = re.compile(r"\{([^{}]*)\}")
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?(?![\w])")

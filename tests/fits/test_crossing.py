@@ -176,10 +176,10 @@ def test_smoothed_losses_are_closer_to_the_truth_and_know_their_error():
     for number in range(100):
         runs = simulate(widths, {}, seed=number, seeds=1).rename(columns={"test_loss": "loss"})
         curve = loss_curves(runs, Noise(NOISE, np.inf))[6]
-        loss, err = smooth_loss(curve, curve.params, Noise(NOISE, np.inf))
+        loss, err = smooth_loss(curve, curve.size, Noise(NOISE, np.inf))
         pulls.append((loss - truth) / err)
         raw.append(np.std(loss - truth) / NOISE)
     assert np.mean(raw) < 0.7
     assert np.std(pulls) == pytest.approx(1.0, abs=0.15)
     without = loss_curves(runs, None)[6]
-    assert smooth_loss(without, without.params, None)[0] == pytest.approx(without.loss, abs=1e-12)
+    assert smooth_loss(without, without.size, None)[0] == pytest.approx(without.loss, abs=1e-12)

@@ -89,7 +89,7 @@ def test_curves_know_their_points_seeds_and_noise():
     squares = 2 * np.var(deviations[0, 1:], ddof=1) + 3 * np.var(deviations[1:], axis=1, ddof=1).sum()
     assert curve.noise.dof == 8  # not the saturated point
     assert curve.noise.std == pytest.approx(np.sqrt(squares / 8))
-    assert standard_errors(curve) == pytest.approx(curve.noise.std / np.sqrt([3, 4, 4, 4]))
+    assert standard_errors(curve) == pytest.approx(curve.noise.at(curve.share) / np.sqrt([3, 4, 4, 4]))
     assert curve.spread[1] == pytest.approx(np.std(deviations[1], ddof=1))
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from saturating_curves import KNEES, LISTS, SMOOTH, draw_fit
 
 from shapelaw.fits.noise import Noise
 from shapelaw.fits.plateau import KneeStatus, fit_knee
@@ -37,7 +38,8 @@ def test_an_exact_knee_is_found(knee, plateau, slope):
 
 @pytest.mark.parametrize("known", [True, False])
 def test_calibration(known):
-    """400 experiments: the knee in its 68% interval in 58 to 78% of them, in its 95% one in 90 to 99%."""
+    """400 experiments: kept in 92% and more, the knee in its 68% interval in 58 to 78% of those, in its 95% one in 90
+    to 99%."""
     rng = np.random.default_rng(6)
     inside, errors = [], []
     for _ in range(400):
@@ -47,9 +49,12 @@ def test_calibration(known):
             fit = experiment(y, rng)
         else:
             fit = fit_knee(HEAD_DIMS, y + 0.006 * rng.standard_normal(12), np.full(12, np.nan), None)
-        assert fit.status is KneeStatus.CONVERGED
+        assert fit.status in (KneeStatus.CONVERGED, KneeStatus.SMOOTH)
+        if fit.status is KneeStatus.SMOOTH:
+            continue
         inside.append((fit.low68 <= knee <= fit.high68, fit.allows(knee)))
         errors.append((fit.knee - knee) / ((fit.high68 - fit.low68) / 2))
+    assert len(inside) >= 0.92 * 400
     once, twice = np.mean(inside, axis=0)
     assert 0.58 <= once <= 0.78
     assert 0.90 <= twice <= 0.99
@@ -65,6 +70,31 @@ def test_a_rounded_knee_widens_its_interval():
     assert fit.p_value < 0.01
     sharp = fit_knee(HEAD_DIMS, truth(fit.knee), err, Noise(0.001, np.inf))
     assert fit.high68 - fit.low68 > 3 * (sharp.high68 - sharp.low68)
+
+
+@pytest.mark.parametrize("listed", LISTS)
+@pytest.mark.parametrize("seeds", [1, 3])
+def test_a_knee_must_beat_smooth_curves(listed, seeds):
+    """Of 30 draws of each: true knees are kept in 92% and more, smooth curves are called one in 6% at most."""
+    rng, x = np.random.default_rng([3, seeds]), LISTS[listed]
+    noise = 0.005 * seeds**0.5
+
+    def reported(curves):
+        fits = {
+            name: [draw_fit(f, x, rng, noise=noise, seeds=seeds) for _ in range(30)]
+            for name, f in curves.items()
+        }
+        return fits, {name: np.mean([fit.usable for fit in found]) for name, found in fits.items()}
+
+    _, kept = reported(KNEES)
+    assert np.mean(list(kept.values())) >= 0.92
+    fits, false = reported(SMOOTH)
+    assert np.mean(list(false.values())) <= 0.02
+    assert max(false.values()) <= 0.1
+    assert not any(fit.allows(32.0) for found in fits.values() for fit in found if not fit.usable)
+    better = [fit for fit in fits["exponential"] if fit.status is KneeStatus.SMOOTH]
+    assert better
+    assert all(fit.smooth_form and fit.smooth_form in fit.message and fit.smooth_gap < 3 for fit in better)
 
 
 def test_what_is_no_knee_is_rarely_called_one():

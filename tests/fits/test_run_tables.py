@@ -32,7 +32,7 @@ def test_runs_come_sorted_and_renamed():
         ({"width": [64, 96.5, 96]}, "row 2: width must be a whole number"),
         ({"depth": [12, 6, -6]}, "row 3: depth must be above zero"),
         ({"seed": [0, 1, 1]}, "rows? ?2, row 3: a run .depth, width, seed. must have one row"),
-        ({"params": [10.0, 20.0, 30.0]}, "params must be the same for all seeds"),
+        ({"params": [10.0, 20.0, 30.0]}, "block_params must be the same for all seeds"),
     ],
 )
 def test_wrong_values_are_named_by_row(change, words):

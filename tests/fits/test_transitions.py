@@ -110,13 +110,13 @@ def test_the_deeper_loss_is_interpolated_in_log_size():
 def test_curves_average_seeds_and_take_given_sizes():
     runs = pd.DataFrame(
         [(12, 80, 0, 3.0, 9.0), (6, 64, 1, 2.0, 5.0), (6, 64, 0, 4.0, 5.0), (6, 32, 0, 5.0, 2.0)],
-        columns=["depth", "width", "seed", "loss", "params"],
+        columns=["depth", "width", "seed", "loss", "block_params"],
     )
     curves = loss_curves(runs, Noise(0.2, 1.0))
     assert list(curves) == [6, 12]
     assert curves[6].width.tolist() == [32, 64]
-    assert curves[6].params.tolist() == [2, 5]
+    assert curves[6].size.tolist() == [2, 5]
     assert curves[6].loss.tolist() == [5, 3]
     assert curves[6].loss_err == pytest.approx([0.2, 0.2 / np.sqrt(2)])
-    assert loss_curves(runs.drop(columns="params"), None)[12].params.tolist() == [12 * 12 * 80**2]
+    assert loss_curves(runs.drop(columns="block_params"), None)[12].size.tolist() == [12 * 12 * 80**2]
     assert [(s.depth, d.depth) for s, d in adjacent_pairs(curves)] == [(6, 12)]

@@ -23,13 +23,23 @@ def shapes(draw: st.DrawFn) -> Shape:
     positional = draw(st.none() | st.integers(1, min(width, context)))
     attention_dim = draw(st.none() | st.integers(1, 9))
     depth, degree = draw(st.integers(1, 3)), draw(st.none() | st.integers(2, 5))
-    return make_shape(depth, width, heads, vocab, context, attention_dim, rank, positional, degree)
+    return make_shape(
+        depth,
+        width,
+        heads,
+        vocab,
+        context,
+        attention_dim,
+        embedding_rank=rank,
+        positional_rank=positional,
+        attention_degree=degree,
+    )
 
 
 @settings(deadline=None, max_examples=60)
 @given(shapes())
 def test_parameter_count_is_the_modules(shape: Shape) -> None:
-    assert sum(p.numel() for p in Decoder(shape).parameters()) == shape.params
+    assert sum(p.numel() for p in Decoder(shape).parameters()) == shape.total_params
 
 
 @settings(deadline=None, max_examples=20)
@@ -140,7 +150,7 @@ def test_only_matrices_decay() -> None:
     (decayed, decay), (free, none) = parameter_groups(model, 0.1)
     assert (decay, none) == (0.1, 0.0)
     assert len(decayed) == 3 + 2 * 4
-    assert sum(p.numel() for p in decayed + free) == model.shape.params
+    assert sum(p.numel() for p in decayed + free) == model.shape.total_params
 
 
 @pytest.mark.parametrize("degree", [2, 3, 4, 5])

@@ -103,7 +103,7 @@ def test_the_written_gradients_are_those_of_autograd(m: Memorizer, shared: bool)
 
 def test_the_number_of_parameters() -> None:
     m = Memorizer(heads=4, context=32, head_dim=16, value_dim=1)
-    assert m.params == sum(value.numel() for value in initial_parameters(m, 0, torch.float32).values())
+    assert m.total_params == sum(value.numel() for value in initial_parameters(m, 0, torch.float32).values())
 
 
 def test_the_loss_is_nats_or_squared_error() -> None:

@@ -66,13 +66,13 @@ def test_a_pack_computes_each_network_as_written(n: ProductShape, seed: int) -> 
 @given(networks)
 def test_parameters_are_counted(n: ProductShape) -> None:
     sizes = {name: int(np.prod(shape)) for name, shape in parameter_shapes(n).items()}
-    assert sum(sizes.values()) == n.params
+    assert sum(sizes.values()) == n.total_params
     layers = sum(size for name, size in sizes.items() if name.startswith(("layer", "shares")))
     assert layers == n.layer_params
 
 
 def test_equal_budgets_have_equal_layers() -> None:
-    sizes = {ProductShape((k,) * (12 // k), 32, 16, 1).params for k in (1, 2, 3, 4, 6)}
+    sizes = {ProductShape((k,) * (12 // k), 32, 16, 1).total_params for k in (1, 2, 3, 4, 6)}
     assert len(sizes) == 1
 
 

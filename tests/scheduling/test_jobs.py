@@ -49,7 +49,7 @@ def test_a_level_asks_enough_for_each_of_its_runs(some: list[Run], gpus: int) ->
         assert together.minutes >= alone.minutes
         assert alone.minutes > train_minutes(run, RATE)
         if gpus:
-            assert alone.memory_mb * 1e6 > 12 * run.shape.params  # a checkpoint fits
+            assert alone.memory_mb * 1e6 > 12 * run.shape.total_params  # a checkpoint fits
 
 
 @given(runs, st.integers(1, 5), st.sampled_from([0, 1, 4]))

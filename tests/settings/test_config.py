@@ -14,15 +14,17 @@ from pydantic import BaseModel
 from small import PYTHON, REPOSITORY, SCRIPTS
 
 from shapelaw.errors import UserError
-from shapelaw.scheduling.plan import cost_of, runs_of
-from shapelaw.settings.grid_runs import degree_runs
-from shapelaw.settings.loading import load_config
-from shapelaw.settings.rank_grids import asked_of, rank_grids
-from shapelaw.settings.sections import MEMORIZATION_STUDIES, RANK_STUDY, Config
+from shapelaw.scheduling.plan import cost_of
 from shapelaw.specs.kinds import spec_from_dict, spec_to_dict
 from shapelaw.specs.memorizers import MemorizationRun
 from shapelaw.specs.runs import Run, run_from_dict, run_to_dict
+from shapelaw.studies.block_degree.settings import DegreeGrid
+from shapelaw.studies.block_degree.study import grid_runs
+from shapelaw.studies.config import Config, load_config, runs_of
+from shapelaw.studies.registry import STUDIES
+from shapelaw.studies.separation_rank.grids import asked_of, rank_grids
 
+MEMORIZATION_STUDIES = [name for name in STUDIES if name.startswith("memorization_")]
 SCALES = REPOSITORY / "workflow" / "scales"
 SCALE_NAMES = ["demo", "gpu", "laptop", "paper"]
 
@@ -89,7 +91,7 @@ def test_every_scale_has_attention_of_each_degree_at_equal_parameters(scale: str
         assert run.key == key
         assert run_from_dict(run_to_dict(run)) == run
         shape = run.shape
-        sizes.setdefault((shape.depth, shape.width), {})[shape.attention_degree] = shape.params
+        sizes.setdefault((shape.depth, shape.width), {})[shape.attention_degree] = shape.total_params
     for params in sizes.values():
         assert set(params) == {None, 2, 3, 4}
         assert max(params.values()) <= 1.02 * min(params.values())
@@ -111,7 +113,7 @@ def test_decoders_get_the_activation_of_their_section(study: str) -> None:
 @pytest.mark.parametrize("scale", SCALE_NAMES)
 def test_every_run_of_block_degree_has_its_own_key(scale: str) -> None:
     config = load_config(shipped(scale=scale), SCALES)
-    specs = {run for grid in config.block_degree for run in degree_runs(grid)}
+    specs = {run for grid in config.grids("block_degree", DegreeGrid) for run in grid_runs(grid)}
     assert len(runs_of(config, "block_degree", REPOSITORY)) == len(specs)
 
 
@@ -145,7 +147,7 @@ def test_every_scale_has_separation_ranks(scale: str) -> None:
     asked = asked_of(rank_grids(config))
     assert {one.table for one in asked} == {"ranks", "degree_budget", "fractional_degree"}
     assert len(asked) > 400
-    assert RANK_STUDY in config.studies
+    assert "separation_rank" in config.studies
 
 
 def test_scale_paper_is_the_memorization_papers_grid() -> None:
@@ -216,7 +218,7 @@ def test_one_changed_width_changes_one_run() -> None:
         ({"corpus": {"sources": ["folder:/nowhere"]}}, ["there is no folder /nowhere"]),
         ({"corpus": {"gpt2_files": "/nowhere"}}, ["corpus.gpt2_files is /nowhere, which is no folder"]),
         ({"tracking": {"uri": "foo"}}, ["tracking.uri is 'foo'"]),
-        ({"extras": ["rellu"]}, ["extras.0 is 'rellu'", "'assumptions', 'relu' or 'laptop_runs'"]),
+        ({"extras": ["rellu"]}, ["extras.0 is 'rellu'", "'laptop_runs', 'relu' or 'assumptions'"]),
         (
             {"extras": ["relu"], "studies": ["depth_width"]},
             ["extras has relu, which is trained beside memorization_heads, and studies has no"],
@@ -319,8 +321,8 @@ def test_numbers_inside_a_command_lines_mapping_are_numbers() -> None:
     }
     widths = {"widths": {"1": ["16", "24"]}, "repeated": {}}
     config = load_config(shipped(**changes, depth_width=widths), SCALES)
-    assert (config.training.steps, config.training.learning_rate) == (60, 1e-3)
-    assert config.training.gradient_clip is None
+    assert (config.training.spec().steps, config.training.spec().learning_rate) == (60, 1e-3)
+    assert config.training.spec().gradient_clip is None
     assert config.depth_width.widths == {1: [16, 24]}
 
 
@@ -483,7 +485,7 @@ def test_every_key_of_the_shipped_config_is_explained() -> None:
 
 def test_what_the_snakefile_imports_is_light() -> None:
     heavy = ("torch", "mlflow", "pandas", "numpy")
-    ours = "shapelaw.settings.loading, shapelaw.scheduling.plan, shapelaw.storage.failures"
+    ours = "shapelaw.studies.config, shapelaw.scheduling.workload, shapelaw.storage.failures"
     code = f"import sys, {ours}; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([PYTHON, "-c", code], cwd=SCRIPTS, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

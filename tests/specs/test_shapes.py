@@ -14,31 +14,40 @@ from shapelaw.specs.shapes import make_shape, shape_problems, with_attention_deg
 def test_gpt2_smalls_published_size() -> None:
     """GPT-2 small has 124,439,808 parameters with its tied classifier; ours is not tied."""
     shape = make_shape(depth=12, width=768, heads=12, vocab_size=50257, context_length=1024)
-    assert shape.params - 50257 * 768 == 124_439_808
+    assert shape.total_params - 50257 * 768 == 124_439_808
     assert shape.block_params == 12 * 12 * 768**2
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    ("sizes", "options", "sentence"),
     [
-        ((6, 129, 2, 100, 8), "width 129 is not divisible by 2 heads; use width 128 or 130"),
-        ((6, 1, 2, 100, 8), "use width 2"),
-        ((0, 128, 2, 100, 8), "depth is 0"),
-        ((6, 128, 2, 100, 8, None, 101), "embedding_rank 101 is above min(width, vocab_size) = 100"),
-        ((6, 128, 2, 100, 8, None, None, 9), "positional_rank 9 is above min(width, context_length) = 8"),
-        ((6, 128, 2, 100, 8, -1), "attention_dim is -1"),
+        ((6, 129, 2, 100, 8), {}, "width 129 is not divisible by 2 heads; use width 128 or 130"),
+        ((6, 1, 2, 100, 8), {}, "use width 2"),
+        ((0, 128, 2, 100, 8), {}, "depth is 0"),
         (
-            (6, 128, 2, 100, 8, None, None, None, 1),
+            (6, 128, 2, 100, 8),
+            {"embedding_rank": 101},
+            "embedding_rank 101 is above min(width, vocab_size) = 100",
+        ),
+        (
+            (6, 128, 2, 100, 8),
+            {"positional_rank": 9},
+            "positional_rank 9 is above min(width, context_length) = 8",
+        ),
+        ((6, 128, 2, 100, 8), {"attention_dim": -1}, "attention_dim is -1"),
+        (
+            (6, 128, 2, 100, 8),
+            {"attention_degree": 1},
             "attention_degree is 1; linear attention has degree 2 at least",
         ),
     ],
 )
-def test_what_is_wrong_is_said(arguments: tuple[int, ...], sentence: str) -> None:
-    problems = shape_problems(*arguments)
+def test_what_is_wrong_is_said(sizes: tuple[int, ...], options: dict[str, int], sentence: str) -> None:
+    problems = shape_problems(*sizes, **options)
     assert len(problems) == 1
     assert sentence in problems[0]
     with pytest.raises(ValueError, match=re.escape(sentence)):
-        make_shape(*arguments)
+        make_shape(*sizes, **options)
 
 
 def test_heads_need_not_divide_the_width_when_their_dimension_is_given() -> None:
@@ -56,7 +65,7 @@ def test_attention_of_another_degree_has_as_many_weights(
     assert (other.width, other.depth, other.heads) == (dim * heads, depth, heads)
     assert other.attention_degree == degree
     if degree == 3:
-        assert other.params == softmax.params
+        assert other.total_params == softmax.total_params
 
 
 def test_where_whole_dimensions_are_too_coarse_it_is_said() -> None:

@@ -17,7 +17,7 @@ from stored import content
 
 from shapelaw.tracking.importer import Outcome, import_study
 from shapelaw.tracking.store import default_uri
-from shapelaw.tracking.waiting import Progress
+from shapelaw.tracking.waiting import ImportProgress
 
 FULL_LENGTH = bool(os.environ.get("FULL_LENGTH"))
 NOTICE = 10.0 if FULL_LENGTH else 1.0  # seconds until a slow answer is said
@@ -34,7 +34,7 @@ def with_runs(place: Place, number: int = RUNS) -> Place:
     return place
 
 
-class HeldProgress(Progress):
+class HeldProgress(ImportProgress):
     """Holds the import after so many runs until it may go on: a fault then comes between two runs, not too late."""
 
     def __init__(self, say: Callable[[str], None], hold_after: int | None) -> None:

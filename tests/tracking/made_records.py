@@ -50,7 +50,7 @@ def write_finished(
         "bits_per_byte": 1.75,
         "steps": STEPS,
         "tokens_trained": STEPS * 8 * 32,
-        "params": run.shape.params,
+        "params": run.shape.total_params,
         "block_params": run.shape.block_params,
         "step_flops": run.shape.step_flops(8),
         "wall_seconds": 90.0,

@@ -46,7 +46,7 @@ def test_a_finished_record_arrives_whole(any_place: Place) -> None:
         "corpus": "wiki",
         "study": run.study,
     }
-    expected |= {"block_params": 12 * 2 * 16**2, "total_params": run.shape.params}
+    expected |= {"block_params": 12 * 2 * 16**2, "total_params": run.shape.total_params}
     expected |= {"step_flops": run.shape.step_flops(8)}
     assert found.data.params == {k: str(v) for k, v in expected.items() if v is not None}
     last_row = make_rows(run)[-1]

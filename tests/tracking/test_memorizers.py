@@ -11,7 +11,7 @@ from small import PYTHON, SCRIPTS
 
 from shapelaw.specs.memorizers import MemorizationRun, Memorizer
 from shapelaw.training.pack_runs import train_packs
-from shapelaw.training.trainer import Execution
+from shapelaw.training.trainer import Runtime
 
 STUDY = "memorization_heads"
 RUN = MemorizationRun(
@@ -36,7 +36,7 @@ def test_memorizers_go_from_training_through_mlflow_to_the_fit(tmp_path: Path) -
     for heads in (1, 2, 3, 4):
         same = [replace(RUN, memorizer=replace(RUN.memorizer, heads=heads), seed=seed) for seed in (0, 1)]
         train_packs(
-            [same], results / "runs" / STUDY, results / "checkpoints" / STUDY, Execution("cpu", threads=1)
+            [same], results / "runs" / STUDY, results / "checkpoints" / STUDY, Runtime("cpu", threads=1)
         )
         runs += same
     out = results / STUDY / "runs.parquet"
@@ -66,11 +66,11 @@ def test_memorizers_go_from_training_through_mlflow_to_the_fit(tmp_path: Path) -
         assert (row["task"], row["classes"], row["value_dim"], row["width"]) == ("classification", 6, 1, 8)
         assert row["steps_done"] == summary["steps_done"]
     for options in (
-        ["--study", STUDY, "--runs", str(out)],
-        ["--study", "memorization_saturation", "--attention", str(results / "runs" / STUDY)],
+        [STUDY, "--input", str(out)],
+        ["memorization_saturation", "--attention", str(results / "runs" / STUDY)],
     ):
         fitted = subprocess.run(
-            [PYTHON, str(SCRIPTS / "fit_memorization.py"), *options, "--out", str(tmp_path / options[1])],
+            [PYTHON, str(SCRIPTS / "analyse.py"), *options, "--out", str(tmp_path / options[0])],
             capture_output=True,
             text=True,
             check=False,

@@ -12,8 +12,9 @@ from made_records import make_rows, make_run, write_finished, write_live
 from places import Place, Script
 
 from shapelaw.errors import UserError
+from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.storage.records import read_keys
-from shapelaw.tracking.table import SCHEMA, read_runs
+from shapelaw.tracking.table import read_runs, table_schema
 
 
 def test_the_table_has_a_row_a_run_with_its_numbers(any_place: Place) -> None:
@@ -25,7 +26,7 @@ def test_the_table_has_a_row_a_run_with_its_numbers(any_place: Place) -> None:
     write_live(any_place.results, failed, "FAILED", message="The loss is not a number.")
     any_place.import_all()
     table = read_runs(any_place.store(), any_place.study)
-    assert table.schema == SCHEMA
+    assert table.schema == table_schema(LANGUAGE)
     rows = {row["key"]: row for row in table.to_pylist()}
     assert list(rows) == sorted([low_rank.key, full.key, failed.key])
     expected = {
@@ -45,8 +46,8 @@ def test_the_table_has_a_row_a_run_with_its_numbers(any_place: Place) -> None:
         "attention_degree": None,
         "gelu": None,
         "seed": 1,
-        "params": 12 * 2 * 16**2,
-        "total_params": low_rank.shape.params,
+        "block_params": 12 * 2 * 16**2,
+        "total_params": low_rank.shape.total_params,
         "steps": 60,
         "batch_size": 8,
         "learning_rate": 3e-3,
@@ -64,7 +65,7 @@ def test_the_table_has_a_row_a_run_with_its_numbers(any_place: Place) -> None:
     assert len(row.pop("run_id")) == 32
     assert row == expected
     assert rows[full.key]["test_loss"] == 0.1 + 0.2  # to the last bit
-    assert rows[full.key]["params"] == 12 * 12 * 16**2
+    assert rows[full.key]["block_params"] == 12 * 12 * 16**2
     empty = ("embedding_rank", "positional_rank", "model_flops_utilisation")
     assert [rows[full.key][name] for name in empty] == [None] * 3
     assert (rows[failed.key]["status"], rows[failed.key]["test_loss"]) == ("FAILED", None)

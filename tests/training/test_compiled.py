@@ -25,7 +25,7 @@ from shapelaw.training.compiled import CompiledDecoder, CompiledPart
 from shapelaw.training.distributed import Ranks
 from shapelaw.training.hardware import compiling_in
 from shapelaw.training.packed import can_compile
-from shapelaw.training.trainer import Diverged, Execution, Trainer
+from shapelaw.training.trainer import Diverged, Runtime, Trainer
 
 CPU = torch.device("cpu")
 needs_compiler = pytest.mark.skipif(not can_compile(CPU), reason="torch.compile needs a C++ compiler")
@@ -145,10 +145,8 @@ def test_losses_that_are_read_later_are_the_same_and_name_their_step(
     stores: tuple[TokenStore, TokenStore], tmp_path: Path
 ) -> None:
     run = small_run(steps=100, log_every=100)
-    execution, ranks = Execution("cpu", threads=1), Ranks(0, 1, CPU)
-    at_once, later = (
-        Trainer(run, *stores, tmp_path / name, execution, ranks) for name in ("at once", "later")
-    )
+    runtime, ranks = Runtime("cpu", threads=1), Ranks(0, 1, CPU)
+    at_once, later = (Trainer(run, *stores, tmp_path / name, runtime, ranks) for name in ("at once", "later"))
     for trainer in (at_once, later):
         for _ in range(5):
             trainer.step()

@@ -25,14 +25,14 @@ from shapelaw.training import loop
 from shapelaw.training.checkpoint import checkpoint_paths, only_process
 from shapelaw.training.hardware import peak_memory_bytes
 from shapelaw.training.packed import can_compile
-from shapelaw.training.trainer import Execution, Trainer, TrainingFailed
+from shapelaw.training.trainer import Runtime, Trainer, TrainingFailed
 
 Stores = tuple[TokenStore, TokenStore]
-CPU = Execution("cpu", threads=1)
+CPU = Runtime("cpu", threads=1)
 
 
-def train(run: Run, stores: Stores, folder: Path, execution: Execution = CPU) -> records.Record:
-    loop.train(run, *stores, folder / "record", folder / "checkpoints", execution)
+def train(run: Run, stores: Stores, folder: Path, runtime: Runtime = CPU) -> records.Record:
+    loop.train(run, *stores, folder / "record", folder / "checkpoints", runtime)
     return records.read_record(folder / "record")
 
 
@@ -59,7 +59,7 @@ def test_a_run_learns_and_leaves_its_record(stores: Stores, tmp_path: Path) -> N
     assert summary["bits_per_byte"] == pytest.approx(
         summary["test_loss"] / math.log(2) * summary["test_tokens"] / summary["test_bytes"]
     )
-    assert summary["params"] == run.shape.params
+    assert summary["total_params"] == run.shape.total_params
     assert 0 < summary["model_flops_utilisation"] < 1
     assert summary["train_store"]["sha256"] == stores[0].sha256
     assert not checkpoint_paths(tmp_path / "checkpoints")
@@ -247,7 +247,7 @@ def test_wrong_input_is_said_before_training(stores: Stores, tmp_path: Path) -> 
 
 def test_the_histories_columns_are_the_documented_ones(stores: Stores, tmp_path: Path) -> None:
     train(small_run(), stores, tmp_path)
-    assert pq.read_schema(tmp_path / "record" / "history.parquet").equals(records.HISTORY_SCHEMA)
+    assert pq.read_schema(tmp_path / "record" / "history.parquet").equals(records.LANGUAGE_SCHEMA)
 
 
 def interrupt_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:

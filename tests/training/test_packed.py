@@ -32,7 +32,7 @@ from shapelaw.training.memorizer_pack import MemorizerPack
 from shapelaw.training.pack_runs import train_packs
 from shapelaw.training.packed import can_compile
 from shapelaw.training.schedule import packed_rate
-from shapelaw.training.trainer import Execution
+from shapelaw.training.trainer import Runtime
 
 CPU = torch.device("cpu")
 SMALL = Memorizer(heads=3, context=5, head_dim=4, width=8, value_dim=1, outputs=7)
@@ -368,7 +368,7 @@ def test_records(tmp_path: Path) -> None:
     """What a pack leaves: whole records, one of them stopped early because it had memorized everything."""
     easy = replace(RUN, examples=8, batch_size=8, learning_rate=3e-2, steps=4000)
     hard = replace(easy, seed=1, stop_when_memorized=False, steps=200)
-    outcomes = train_packs([[easy, hard]], tmp_path / "runs", tmp_path / "checkpoints", Execution("cpu"))
+    outcomes = train_packs([[easy, hard]], tmp_path / "runs", tmp_path / "checkpoints", Runtime("cpu"))
     assert outcomes == {easy.key: "FINISHED", hard.key: "FINISHED"}
     first, second = (records.read_record(tmp_path / "runs" / run.key) for run in (easy, hard))
     assert first.run == easy
@@ -385,12 +385,12 @@ def test_records(tmp_path: Path) -> None:
 def test_a_run_that_diverges_leaves_the_others_in_peace(tmp_path: Path) -> None:
     steady = replace(RUN, task="regression", memorizer=replace(SMALL, outputs=1, value_dim=None))
     wild = replace(steady, seed=1, learning_rate=1e18)
-    outcomes = train_packs([[steady, wild]], tmp_path / "runs", tmp_path / "checkpoints", Execution("cpu"))
+    outcomes = train_packs([[steady, wild]], tmp_path / "runs", tmp_path / "checkpoints", Runtime("cpu"))
     assert outcomes[steady.key] == "FINISHED"
     assert f"The loss of {wild.key} is" in outcomes[wild.key]
     assert not (tmp_path / "runs" / wild.key / "summary.json").exists()
     assert records.read_record(tmp_path / "checkpoints" / wild.key).status == records.FAILED
-    again = train_packs([[steady, wild]], tmp_path / "runs", tmp_path / "checkpoints", Execution("cpu"))
+    again = train_packs([[steady, wild]], tmp_path / "runs", tmp_path / "checkpoints", Runtime("cpu"))
     assert again[steady.key] == "FINISHED"
     assert "It is not tried again" in again[wild.key]
 
@@ -399,8 +399,8 @@ def test_the_history_of_a_model_does_not_depend_on_its_pack(tmp_path: Path) -> N
     """Its neighbours end, and are evaluated, at other steps."""
     run = replace(RUN, precision="float64", stop_when_memorized=False)
     others = [replace(run, seed=1, steps=130), replace(run, seed=2, evaluate_every=70)]
-    train_packs([[run]], tmp_path / "alone", tmp_path / "checkpoints alone", Execution("cpu"))
-    train_packs([[run, *others]], tmp_path / "packed", tmp_path / "checkpoints", Execution("cpu"))
+    train_packs([[run]], tmp_path / "alone", tmp_path / "checkpoints alone", Runtime("cpu"))
+    train_packs([[run, *others]], tmp_path / "packed", tmp_path / "checkpoints", Runtime("cpu"))
     alone, packed = (records.read_record(tmp_path / name / run.key).history for name in ("alone", "packed"))
     for column in alone.column_names:
         np.testing.assert_allclose(packed[column].to_numpy(), alone[column].to_numpy(), rtol=0, atol=1e-10)
@@ -408,7 +408,7 @@ def test_the_history_of_a_model_does_not_depend_on_its_pack(tmp_path: Path) -> N
 
 def test_a_model_that_ends_at_the_first_step(tmp_path: Path) -> None:
     run = replace(RUN, steps=1)
-    assert train_packs([[run]], tmp_path / "runs", tmp_path / "checkpoints", Execution("cpu")) == {
+    assert train_packs([[run]], tmp_path / "runs", tmp_path / "checkpoints", Runtime("cpu")) == {
         run.key: "FINISHED"
     }
 
@@ -437,13 +437,13 @@ def test_a_pack_whose_models_left_goes_on_exactly(
     m = Memorizer(heads=12, context=32, head_dim=16, width=32, value_dim=1, outputs=50)
     run = replace(RUN, memorizer=m, examples=200, batch_size=64, steps=300, stop_when_memorized=False)
     runs = [replace(run, seed=seed, steps=steps) for seed, steps in enumerate((100, 150, 200, 300))]
-    execution = Execution("cpu", checkpoint_seconds=1e9)
-    train_packs([runs], tmp_path / "whole", tmp_path / "a", execution)
+    runtime = Runtime("cpu", checkpoint_seconds=1e9)
+    train_packs([runs], tmp_path / "whole", tmp_path / "a", runtime)
     with monkeypatch.context() as patch:
         interrupt_at(step, patch)
         with pytest.raises(Interrupted):
-            train_packs([runs], tmp_path / "killed", tmp_path / "b", execution)
-    outcomes = train_packs([runs], tmp_path / "killed", tmp_path / "b", execution)
+            train_packs([runs], tmp_path / "killed", tmp_path / "b", runtime)
+    outcomes = train_packs([runs], tmp_path / "killed", tmp_path / "b", runtime)
     assert outcomes == {run.key: "FINISHED" for run in runs}
     for each in runs:
         paths = (tmp_path / name / each.key / "history.parquet" for name in ("whole", "killed"))
@@ -457,14 +457,14 @@ def test_a_model_whose_folder_was_deleted_is_trained_again(
         replace(RUN, seed=seed, steps=steps, stop_when_memorized=False)
         for seed, steps in ((0, 50), (1, 100), (2, 300))
     ]
-    execution = Execution("cpu", checkpoint_seconds=0.0)
+    runtime = Runtime("cpu", checkpoint_seconds=0.0)
     with monkeypatch.context() as patch:
         interrupt_at(200, patch)
         with pytest.raises(Interrupted):
-            train_packs([runs], tmp_path / "runs", tmp_path / "checkpoints", execution)
+            train_packs([runs], tmp_path / "runs", tmp_path / "checkpoints", runtime)
     for place in ("runs", "checkpoints"):
         shutil.rmtree(tmp_path / place / runs[0].key)
-    outcomes = train_packs([runs], tmp_path / "runs", tmp_path / "checkpoints", execution)
+    outcomes = train_packs([runs], tmp_path / "runs", tmp_path / "checkpoints", runtime)
     assert outcomes == {run.key: "FINISHED" for run in runs}
     assert records.read_record(tmp_path / "runs" / runs[0].key).summary["steps_done"] == 50
 
@@ -476,7 +476,7 @@ def test_one_process_at_a_time_trains_a_run_whatever_its_pack(tmp_path: Path) ->
         checkpoint.only_process(held, 0, print, lambda: False),
         pytest.raises(UserError, match="Another process is training"),
     ):
-        train_packs([runs], tmp_path / "runs", tmp_path / "checkpoints", Execution("cpu"))
+        train_packs([runs], tmp_path / "runs", tmp_path / "checkpoints", Runtime("cpu"))
 
 
 def newest(folder: Path) -> int:

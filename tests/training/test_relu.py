@@ -35,8 +35,8 @@ def test_it_has_no_more_parameters_than_the_attention_network():
     for heads in (1, 2, 5, 9):
         run = dataclasses.replace(RUN, memorizer=dataclasses.replace(MEMORIZER, heads=heads))
         found = train_relu(dataclasses.replace(run, steps=1), units_of(run))
-        assert found.params <= run.memorizer.params
-        assert found.params + 5 * 8 + 1 + 5 > run.memorizer.params  # one unit more would not fit
+        assert found.params <= run.memorizer.total_params
+        assert found.params + 5 * 8 + 1 + 5 > run.memorizer.total_params  # one unit more would not fit
 
 
 def test_a_wide_one_memorizes_and_stops_and_a_narrow_one_does_not():
@@ -68,7 +68,7 @@ def test_the_command_puts_both_networks_into_one_row(tmp_path):
             check=False,
         )
 
-    empty = command("compare_relu", "--runs", tmp_path, "--out", tmp_path / "relu")
+    empty = command("compare_relu", "--runs", tmp_path, "--out", tmp_path / "relu.csv")
     assert empty.returncode == 2
     assert "has no finished run" in empty.stderr
     sizes = ("--heads", 2, "--context", 4, "--head-dim", 8, "--width", 8, "--value-dim", 1, "--classes", 5)
@@ -77,7 +77,7 @@ def test_the_command_puts_both_networks_into_one_row(tmp_path):
         "--learning-rate", 0.01, "--no-compile", "--out", tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    done = command("compare_relu", "--runs", tmp_path, "--out", tmp_path / "relu")
+    done = command("compare_relu", "--runs", tmp_path, "--out", tmp_path / "relu.csv")
     assert done.returncode == 0, done.stderr
     table, runs = pd.read_csv(tmp_path / "relu.csv"), pd.read_csv(tmp_path / "runs.csv")
     assert table["examples"].tolist() == [12, 24]
@@ -91,20 +91,20 @@ def test_the_command_puts_both_networks_into_one_row(tmp_path):
     assert len(kept) == 2
     before = kept[0].stat().st_mtime_ns
     kept[1].write_text("{")
-    again = command("compare_relu", "--runs", tmp_path, "--out", tmp_path / "again")
+    again = command("compare_relu", "--runs", tmp_path, "--out", tmp_path / "again.csv")
     assert (again.returncode, again.stderr) == (0, f"{kept[1]} is damaged; its network is trained again\n")
     assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "relu.csv").read_bytes()
     assert kept[0].stat().st_mtime_ns == before
     kept[0].write_text(kept[0].read_text().replace('"spec_digest": "', '"spec_digest": "other'))
     (tmp_path / "keys.txt").write_text(f"{kept[0].parent.name}\n")
     one = command(
-        "compare_relu", "--runs", tmp_path, "--keys", tmp_path / "keys.txt", "--out", tmp_path / "one"
+        "compare_relu", "--runs", tmp_path, "--keys", tmp_path / "keys.txt", "--out", tmp_path / "one.csv"
     )
     assert one.returncode == 0, one.stderr
     assert "1 of 1" in one.stdout
     assert "other" not in kept[0].read_text()
     absent = command(
-        "compare_relu", "--runs", tmp_path, "--keys", tmp_path / "absent", "--out", tmp_path / "one"
+        "compare_relu", "--runs", tmp_path, "--keys", tmp_path / "absent", "--out", tmp_path / "one.csv"
     )
     assert absent.returncode == 2
     assert "absent can't be read" in absent.stderr

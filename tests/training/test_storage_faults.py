@@ -30,19 +30,19 @@ from shapelaw.storage import records
 from shapelaw.storage.files import WriteFailed, replacing
 from shapelaw.training import checkpoint, loop
 from shapelaw.training.checkpoint import checkpoint_paths
-from shapelaw.training.trainer import Execution, NotWritten, Trainer
+from shapelaw.training.trainer import NotWritten, Runtime, Trainer
 
 Stores = tuple[TokenStore, TokenStore]
 RUN = small_run(dropout=0.1)
-CPU = Execution("cpu", threads=1)
+CPU = Runtime("cpu", threads=1)
 EVERY_STEP = replace(CPU, checkpoint_seconds=0.0)
 KEY = RUN.key
 
 
 def train(
-    stores: Stores, out: Path, checkpoints: Path, execution: Execution = CPU, run: Run = RUN
+    stores: Stores, out: Path, checkpoints: Path, runtime: Runtime = CPU, run: Run = RUN
 ) -> records.Record:
-    loop.train(run, *stores, out, checkpoints, execution)
+    loop.train(run, *stores, out, checkpoints, runtime)
     return records.read_record(out)
 
 

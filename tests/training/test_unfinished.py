@@ -21,7 +21,7 @@ from shapelaw.training.loop import Stopped
 from shapelaw.training.memorizer_pack import MemorizerPack
 from shapelaw.training.pack_runs import train_packs
 from shapelaw.training.packed import can_compile
-from shapelaw.training.trainer import Execution
+from shapelaw.training.trainer import Runtime
 
 # large enough that float32 shows how many models are stepped together, and odd enough that it shows where they lie
 SHAPE = Memorizer(heads=12, context=32, head_dim=16, width=32, value_dim=1, outputs=49)
@@ -62,12 +62,12 @@ class Stepped:
     def train(self, runs: list[MemorizationRun], folder: Path, *, stop_after: int = -1) -> int:
         """Train a pack, to its end or to a step; returns the model-steps that it took."""
         before, self.stop_after = self.model_steps, stop_after
-        execution = Execution("cpu", checkpoint_seconds=1e9)
+        runtime = Runtime("cpu", checkpoint_seconds=1e9)
         if stop_after > 0:
             with pytest.raises(Stopped):
-                train_packs([runs], folder / "runs", folder / "checkpoints", execution)
+                train_packs([runs], folder / "runs", folder / "checkpoints", runtime)
         else:
-            outcomes = train_packs([runs], folder / "runs", folder / "checkpoints", execution)
+            outcomes = train_packs([runs], folder / "runs", folder / "checkpoints", runtime)
             assert outcomes == {run.key: "FINISHED" for run in runs}
         return self.model_steps - before
 

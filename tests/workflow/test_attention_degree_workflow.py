@@ -39,7 +39,7 @@ def test_every_degree_and_softmax_are_trained_and_compared(project: Project) -> 
     assert set(runs["attention_degree"].dropna()) == {2, 3}
     assert runs["attention_degree"].isna().sum() == 2
     assert runs["test_loss"].between(1, 6).all()
-    assert runs["params"].max() / runs["params"].min() < 1.04
+    assert runs["block_params"].max() / runs["block_params"].min() < 1.04
     fit = json.loads((folder / "fit.json").read_text())
     assert fit["status"] == "converged"
     assert len(fit["differences"]) == 4

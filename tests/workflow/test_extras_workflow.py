@@ -41,17 +41,16 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 def test_the_assumptions_are_tables_and_a_figure(project: Project) -> None:
     folder = project.folder / "results/assumptions"
-    verdicts = pd.read_csv(folder / "assumptions_text.csv")
+    verdicts = pd.read_csv(folder / "verdicts.csv")
     assert set(verdicts["layer"]) == {"layer 0", "layer 1"}
     assert set(verdicts["ours"]) <= {"holds", "fails"}
     assert len(pd.read_csv(folder / "layers.csv")) == 2
     assert (folder / "pass_rate.svg").stat().st_size > 1000
-    assert not (folder / "assumptions_images.csv").exists()
 
 
 def test_every_attention_network_has_a_relu_network_beside_it(project: Project) -> None:
     results = project.folder / "results"
-    table = pd.read_csv(results / "memorization_heads/relu.csv")
+    table = pd.read_csv(results / "relu/relu.csv")
     runs = pd.read_parquet(results / "memorization_heads/runs.parquet")
     both = table.merge(runs, on=["heads", "examples", "seed"])
     assert len(both) == len(runs) == 4
@@ -70,7 +69,7 @@ def test_the_committed_laptop_runs_are_analysed(project: Project) -> None:
 def test_they_are_made_once_and_again_where_the_config_asks_for_others(project: Project) -> None:
     assert project.planned() == []
     project.configure(assumptions={**SECTIONS["assumptions"], "trials": 60})
-    assert project.planned() == ["assumptions"]
+    assert project.planned() == ["assumptions", "measure_assumptions"]
     grid = {**SECTIONS["memorization_heads"][0], "seeds": 1}
     project.configure(memorization_heads=[grid], extras=["relu"])
     assert "relu" in project.planned()
@@ -79,14 +78,14 @@ def test_they_are_made_once_and_again_where_the_config_asks_for_others(project: 
     }
     assert len(kept) == 4
     project.snakemake("relu", "--quiet", "rules")  # by its name
-    assert len(pd.read_csv(project.folder / "results/memorization_heads/relu.csv")) == 2
+    assert len(pd.read_csv(project.folder / "results/relu/relu.csv")) == 2
     assert {path: path.stat().st_mtime_ns for path in kept} == kept  # nothing was trained again
     project.configure()
 
 
 def test_without_extras_they_are_targets_all_the_same(project: Project) -> None:
     project.configure(extras=[])
-    for target in ("results/assumptions/layers.csv", "results/memorization_heads/relu.csv"):
+    for target in ("results/assumptions/layers.csv", "results/relu/relu.csv"):
         (project.folder / target).unlink()
     assert not {"assumptions", "relu"} & set(project.planned())
     assert {"assumptions", "relu"} <= set(project.planned("results/assumptions/layers.csv", "relu"))

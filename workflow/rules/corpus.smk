@@ -17,8 +17,8 @@ rule prepare_corpus:
     conda:
         "../../envs/shapelaw.yaml"
     params:
-        options=source_options(),
-        texts=lambda wildcards: texts_digest(),
+        options=shlex.join(source_options(CONFIG.corpus, WORK.vocab_sizes)),
+        texts=lambda wildcards: texts_digest(CONFIG.corpus),
     message:
         "collecting the documents of {wildcards.corpus}"
     shell:
@@ -38,7 +38,7 @@ rule train_tokenizer:
     threads: ENCODE_THREADS
     resources:
         mem_mb=lambda wildcards, attempt: TOKENIZER_MB * attempt,
-        runtime=lambda wildcards, attempt: min(60 * attempt, JOB_MINUTES),
+        runtime=lambda wildcards, attempt: min(60 * attempt, WORK.job_minutes),
     params:
         gpt2=f"--gpt2-files {shlex.quote(CONFIG.corpus.gpt2_files)}" if CONFIG.corpus.gpt2_files else "",
     message:
@@ -62,7 +62,7 @@ rule encode:
     threads: ENCODE_THREADS
     resources:
         mem_mb=lambda wildcards, threads, attempt: (ENCODE_MB + WORKER_MB * threads) * attempt,
-        runtime=lambda wildcards, attempt: min(60 * attempt, JOB_MINUTES),
+        runtime=lambda wildcards, attempt: min(60 * attempt, WORK.job_minutes),
     message:
         "encoding the {wildcards.split} documents of {wildcards.corpus} at V = {wildcards.vocab_size}"
     shell:

@@ -5,17 +5,19 @@ rule train_packed:
     log:
         "results/logs/train_packed/{study}/{pack}.log",
     wildcard_constraints:
-        study=PACKED_STUDY,
+        study=WORK.packed_studies,
         pack="[0-9a-f]+",
     conda:
         "../../envs/shapelaw.yaml"
     threads: EXECUTION.threads
     resources:
         gpu=min(EXECUTION.gpus, 1),
-        mem_mb=lambda wildcards, attempt: packed_job_resources(attempt).memory_mb,
-        runtime=lambda wildcards, attempt: packed_job_resources(attempt).minutes,
+        mem_mb=lambda wildcards, attempt: WORK.packed_resources(attempt).memory_mb,
+        runtime=lambda wildcards, attempt: WORK.packed_resources(attempt).minutes,
     params:
-        packs=lambda wildcards: json.dumps([[run.to_dict() for run in pack] for pack in pack_of(wildcards)]),
+        packs=lambda wildcards: json.dumps(
+            [[run.to_dict() for run in pack] for pack in asked(WORK.job, wildcards.study, wildcards.pack)]
+        ),
     message:
         "training pack {wildcards.pack} of {wildcards.study}"
     shell:
@@ -35,7 +37,7 @@ rule take_packed:
     log:
         "results/logs/train/{study}/{key}.log",
     wildcard_constraints:
-        study=PACKED_STUDY,
+        study=WORK.packed_studies,
     localrule: True
     conda:
         "../../envs/shapelaw.yaml"

@@ -21,7 +21,7 @@ rule list_runs:
 
 rule import_runs:
     input:
-        records=records_of,
+        records=lambda wildcards: WORK.records(wildcards.study),
         listed="results/{study}/keys.txt",
     output:
         "results/{study}/runs.parquet",
@@ -41,7 +41,7 @@ rule import_runs:
 rule log_study:
     input:
         fit="results/{study}/fit.json",
-        files=lambda wildcards: STUDY_RESULTS[wildcards.study],
+        files=lambda wildcards: STUDIES[wildcards.study].artifacts,
     output:
         touch("results/{study}/logged"),
     log:

@@ -10,7 +10,7 @@
 # and their own rule only takes the record.
 rule train_large:
     input:
-        unpack(stores_of),
+        unpack(lambda wildcards: stores_of(run_of(wildcards))),
     output:
         spec="results/runs/{study}/{key}/spec.json",
         history="results/runs/{study}/{key}/history.parquet",
@@ -18,16 +18,16 @@ rule train_large:
     log:
         "results/logs/train/{study}/{key}.log",
     wildcard_constraints:
-        study=LANGUAGE_STUDY,
-        key=KEYS["large"],
+        study=WORK.decoder_studies,
+        key=WORK.keys("large"),
     conda:
         "../../envs/shapelaw.yaml"
     threads: CONFIG.execution.threads
     resources:
         # on one machine: snakemake --resources gpu=<its GPUs> keeps one job a GPU
         gpu=CONFIG.execution.gpus,
-        mem_mb=lambda wildcards, attempt: resources_of(wildcards, attempt).memory_mb,
-        runtime=lambda wildcards, attempt: resources_of(wildcards, attempt).minutes,
+        mem_mb=lambda wildcards, attempt: WORK.resources(wildcards.study, wildcards.key, attempt).memory_mb,
+        runtime=lambda wildcards, attempt: WORK.resources(wildcards.study, wildcards.key, attempt).minutes,
     params:
         # the whole spec: change anything that decides the result and this run, only this one, is trained again
         spec=lambda wildcards: json.dumps(run_to_dict(run_of(wildcards))),
@@ -44,38 +44,40 @@ rule train_large:
 
 use rule train_large as train_medium with:
     wildcard_constraints:
-        study=LANGUAGE_STUDY,
-        key=KEYS["medium"],
+        study=WORK.decoder_studies,
+        key=WORK.keys("medium"),
 
 
-if RUNS_PER_JOB == 1:
+if WORK.runs_per_job == 1:
 
     use rule train_large as train_small with:
         wildcard_constraints:
-            study=LANGUAGE_STUDY,
-            key=KEYS["small"],
+            study=WORK.decoder_studies,
+            key=WORK.keys("small"),
 
 else:
 
     rule train_pack:
         input:
-            unpack(stores_of_pack),
+            unpack(lambda wildcards: stores_of(asked(WORK.pack, wildcards.study, wildcards.pack)[0])),
         output:
             "results/packs/{study}/{pack}.json",
         log:
             "results/logs/train_pack/{study}/{pack}.log",
         wildcard_constraints:
-            study=LANGUAGE_STUDY,
+            study=WORK.decoder_studies,
             pack="[0-9a-f]+",
         conda:
             "../../envs/shapelaw.yaml"
         threads: CONFIG.execution.threads
         resources:
             gpu=CONFIG.execution.gpus,
-            mem_mb=lambda wildcards, attempt: pack_resources(wildcards, attempt).memory_mb,
-            runtime=lambda wildcards, attempt: pack_resources(wildcards, attempt).minutes,
+            mem_mb=lambda wildcards, attempt: WORK.pack_resources(attempt).memory_mb,
+            runtime=lambda wildcards, attempt: WORK.pack_resources(attempt).minutes,
         params:
-            specs=lambda wildcards: json.dumps([run_to_dict(run) for run in pack_of(wildcards)]),
+            specs=lambda wildcards: json.dumps(
+                [run_to_dict(run) for run in asked(WORK.pack, wildcards.study, wildcards.pack)]
+            ),
         message:
             "training the small runs of pack {wildcards.pack} of {wildcards.study}"
         shell:
@@ -95,8 +97,8 @@ else:
         log:
             "results/logs/train/{study}/{key}.log",
         wildcard_constraints:
-            study=LANGUAGE_STUDY,
-            key=KEYS["small"],
+            study=WORK.decoder_studies,
+            key=WORK.keys("small"),
         localrule: True
         conda:
             "../../envs/shapelaw.yaml"

@@ -1,4 +1,4 @@
-"""Capacity: the number of examples that a network still memorizes to 99%, between the sizes that were trained."""
+"""Capacity: how many examples a network still memorizes to 99%, and how many heads memorize so many of T examples."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ class CapacityStatus(StrEnum):
 
 @dataclass(frozen=True)
 class Capacity:
-    """`examples` is T at 99%, interpolated; `low`, `high` its 68% interval over seeds.
+    """`size` is T, or H, at 99%, interpolated; `low`, `high` an interval that has at least 68% of its chance.
 
-    An end of the interval is NaN where there is one seed or where it leaves the trained T. `memorized` and
-    `not_memorized` are the trained T on either side: how far the grid, not the seeds, leaves the answer open.
-    For "at least" (every T is memorized) and "below" (none is) `examples` is the largest or the smallest T, a bound.
+    `memorized` and `not_memorized` are the trained sizes on either side. The interval is never narrower than they are
+    apart, since nothing is known of the curve between them; with one seed it is just that, and knows no seed noise. An
+    end is NaN where it leaves the trained sizes. For "at least" and "below" `size` is the largest or the smallest
+    trained size, a bound.
     """
 
-    examples: float
+    size: float
     low: float
     high: float
     memorized: float
@@ -48,57 +49,73 @@ def capacity(
     The means are made non-increasing in T first (`isotonic`), so that noise leaves one crossing. The interval is a
     bootstrap over seeds: a draw takes whole seeds with replacement, for all T at once, since seeds may share data
     between T. Few seeds spread too little in such draws: their deviations are widened by sqrt(S / (S - 1)) and by
-    Student's quantile with S - 1 degrees of freedom over the normal one.
-
-    On made seeds whose capacities differ by 6% (600 experiments each) the interval held the truth in 66, 58, 60 and
-    60% for 2, 3, 6 and 12 seeds: somewhat too short, mostly at its low end, since rare seeds of a low capacity pull
-    the mean below 99%, and few seeds seldom show one.
+    Student's quantile with S - 1 degrees of freedom over the normal one. Of each draw the trained T on either side
+    count: `low` is the 16% quantile of the lower, `high` the 84% quantile of the upper ones.
 
     Raises:
         ValueError: the curve is not one along T.
     """
     if curve.along != "examples":
         raise ValueError(f"a capacity needs a curve along examples, not {curve.along}")
-    x, weights = curve.x, curve.seeds
-    point = float(_crossing(x, curve.share[None, :], weights, level)[0])
-    if np.isposinf(point):
-        return Capacity(float(x[-1]), np.nan, np.nan, float(x[-1]), np.nan, CapacityStatus.AT_LEAST)
-    if np.isneginf(point):
-        return Capacity(float(x[0]), np.nan, np.nan, np.nan, float(x[0]), CapacityStatus.BELOW)
-    right = int(np.searchsorted(x, point, side="right"))
-    low, high = _interval(curve, level, draws, seed)
+    return _size_at(curve.x, curve.shares, level, draws, seed)
+
+
+def heads_needed(
+    curve: MemorizationCurve, level: float = MEMORIZED, *, draws: int = 2000, seed: int = 0
+) -> Capacity:
+    """H from which the mean share over seeds reaches `level`, by the same rule as `capacity`; T is the curve's own.
+
+    "at least": no trained H memorizes so much; "below": every one does.
+
+    Raises:
+        ValueError: the curve is not one along H.
+    """
+    if curve.along != "heads":
+        raise ValueError(f"heads that are needed need a curve along heads, not {curve.along}")
+    found = _size_at(-curve.x[::-1], curve.shares[::-1], level, draws, seed)
+    turned = {
+        CapacityStatus.AT_LEAST: CapacityStatus.BELOW,
+        CapacityStatus.BELOW: CapacityStatus.AT_LEAST,
+        CapacityStatus.FOUND: CapacityStatus.FOUND,
+    }
     return Capacity(
-        point, low, high, float(x[right - 1]), float(x[min(right, len(x) - 1)]), CapacityStatus.FOUND
+        -found.size, -found.high, -found.low, -found.memorized, -found.not_memorized, turned[found.status]
     )
 
 
-def _interval(curve: MemorizationCurve, level: float, draws: int, seed: int) -> tuple[float, float]:
-    count = curve.shares.shape[1]
-    least = int(curve.seeds.min())
-    if least < 2:
-        return np.nan, np.nan
+def _size_at(x: Floats, shares: Floats, level: float, draws: int, seed: int) -> Capacity:
+    """Where (n, s) shares, one column a seed and NaN where it is missing, fall below the level along (n,) x."""
+    there = np.isfinite(shares)
+    seeds = there.sum(axis=1).astype(np.float64)
+    mean: Floats = np.asarray(np.nanmean(shares, axis=1), dtype=np.float64)
+    left = int(_reached(mean[None, :], seeds, level)[1][0])
+    if left == len(x) - 1:
+        return Capacity(float(x[-1]), np.nan, np.nan, float(x[-1]), np.nan, CapacityStatus.AT_LEAST)
+    if left < 0:
+        return Capacity(float(x[0]), np.nan, np.nan, np.nan, float(x[0]), CapacityStatus.BELOW)
+    above, below = _reached(mean[None, :], seeds, level)[0][0, left : left + 2]
+    point = float(x[left] + (x[left + 1] - x[left]) * (above - level) / (above - below))
+    lefts = np.array([left]) if seeds.min() < 2 else _drawn(shares, mean, seeds, level, draws, seed)
+    lowest, highest = (int(np.quantile(lefts, q, method="inverted_cdf")) for q in INTERVAL)
+    low = float(x[min(lowest, left)]) if lowest >= 0 else np.nan
+    high = float(x[max(highest, left) + 1]) if highest < len(x) - 1 else np.nan
+    return Capacity(point, low, high, float(x[left]), float(x[left + 1]), CapacityStatus.FOUND)
+
+
+def _drawn(shares: Floats, mean: Floats, seeds: Floats, level: float, draws: int, seed: int) -> Floats:
+    """(draws,) the index of the last x that is memorized in each draw of seeds; -1 for none."""
+    count, least = shares.shape[1], float(seeds.min())
     rng = np.random.default_rng(seed)
     times = rng.multinomial(count, np.full(count, 1.0 / count), size=draws).astype(np.float64)
-    there = np.isfinite(curve.shares).astype(np.float64)
-    mass = times @ there.T
-    total = times @ np.nan_to_num(curve.shares).T
-    mean = np.where(mass > 0, total / np.maximum(mass, 1.0), curve.share)
-    student = stats.t.ppf(INTERVAL[1], least - 1) / stats.norm.ppf(INTERVAL[1])
-    widen = np.sqrt(least / (least - 1)) * float(student)
-    drawn = np.minimum(curve.share + widen * (mean - curve.share), 1.0)
-    crossings = _crossing(curve.x, drawn, curve.seeds, level)
-    low, high = (float(q) for q in np.quantile(crossings, INTERVAL, method="inverted_cdf"))
-    return low if np.isfinite(low) else np.nan, high if np.isfinite(high) else np.nan
+    mass = times @ np.isfinite(shares).astype(np.float64).T
+    total = times @ np.nan_to_num(shares).T
+    drawn = np.where(mass > 0, total / np.maximum(mass, 1.0), mean)
+    student = float(stats.t.ppf(INTERVAL[1], least - 1) / stats.norm.ppf(INTERVAL[1]))
+    widened = mean + np.sqrt(least / (least - 1)) * student * (drawn - mean)
+    return _reached(np.minimum(widened, 1.0), seeds, level)[1]
 
 
-def _crossing(x: Floats, shares: Floats, weights: Floats, level: float) -> Floats:
-    """Where (m, n) shares, made non-increasing, cross the level; -inf and inf out of range."""
-    falling = -isotonic(-shares, weights)
-    reached = falling >= level - EQUAL
-    left = reached.sum(axis=1) - 1
-    crossing = np.where(left < 0, -np.inf, np.inf)
-    row = np.flatnonzero((left >= 0) & (left < len(x) - 1))
-    at = left[row]
-    above, below = falling[row, at], falling[row, at + 1]
-    crossing[row] = x[at] + (x[at + 1] - x[at]) * (above - level) / (above - below)
-    return crossing
+def _reached(shares: Floats, seeds: Floats, level: float) -> tuple[Floats, Floats]:
+    """(m, n) shares made non-increasing, and (m,) the index of the last one of each row that reaches the level."""
+    falling = -isotonic(-shares, seeds)
+    return falling, np.asarray((falling >= level - EQUAL).sum(axis=1) - 1)

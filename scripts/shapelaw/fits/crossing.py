@@ -73,7 +73,7 @@ def _verdict(
     found: CrossingDraws, sizes: Floats, inner: tuple[float, float]
 ) -> tuple[TransitionStatus, Side | None]:
     """Status and side from the significant signs of the difference at the trained `sizes` (log, any order)."""
-    at = np.searchsorted(found.log_params, np.sort(sizes)).clip(0, len(found.log_params) - 1)
+    at = np.searchsorted(found.log_size, np.sort(sizes)).clip(0, len(found.log_size) - 1)
     signs = found.signs[at]
     changes = [int(sign) for sign, _ in groupby(signs[signs != 0])]
     if len(changes) > 2:
@@ -93,7 +93,7 @@ def _verdict(
     if not changes:
         return TransitionStatus.TOO_NOISY, None
     low, high = np.quantile(found.crossings, INTERVAL)
-    if high - low > (found.log_params[-1] - found.log_params[0]) / 2:
+    if high - low > (found.log_size[-1] - found.log_size[0]) / 2:
         return TransitionStatus.TOO_NOISY, None
     inside = inner[0] <= found.crossing <= inner[1] and found.share_below + found.share_above < 2 * RARE
     return (TransitionStatus.CROSSING, None) if inside else (TransitionStatus.AT_EDGE, Side.AT)
@@ -116,8 +116,8 @@ def _cautions(shallow: Curve, deep: Curve, noise: Noise, found: CrossingDraws, n
     cautions = [f"L{depth}-d{width} lies {pull:+.1f} sigma off" for depth, width, pull in found.outliers]
     if n_common == MIN_SIZES:
         cautions.append(f"only {MIN_SIZES} sizes in common")
-    repeated = np.concatenate([curve.log_params[curve.seeds > 1] for curve in (shallow, deep)])
-    middle = float(found.log_params[[0, -1]].mean())
+    repeated = np.concatenate([curve.log_size[curve.seeds > 1] for curve in (shallow, deep)])
+    middle = float(found.log_size[[0, -1]].mean())
     if np.isfinite(noise.dof) and not repeated.size:
         cautions.append("seeds of neither depth are repeated")
     elif np.isfinite(noise.dof) and (repeated.max() < middle or repeated.min() > middle):

@@ -34,14 +34,14 @@ SIGNIFICANT = (0.025, 0.975)
 class CrossingDraws:
     """The fitted difference of two loss curves, deeper minus shallower, and the crossings of its draws.
 
-    `log_params` (GRID,) spans the sizes that both curves cover; `difference`, `low` and `high` (GRID,) are the fit
+    `log_size` (GRID,) spans the sizes that both curves cover; `difference`, `low` and `high` (GRID,) are the fit
     and its 68% band there; `signs` (GRID,) are 1 where the deeper network is significantly worse (95%), -1 where it is
     better, else 0. `crossing` and `crossings` (n_draws,) are log sizes, at an end of the range for draws without a
     crossing. `noise_scale` is how far a single run lies off its curve, in units of the seed noise; `outliers` are the
     (depth, width, sigmas) of shapes more than 4 sigma off.
     """
 
-    log_params: Floats
+    log_size: Floats
     difference: Floats
     low: Floats
     high: Floats
@@ -54,12 +54,12 @@ class CrossingDraws:
     @property
     def share_below(self) -> float:
         """Share of draws in which the deeper network is better over the whole range."""
-        return float(np.mean(self.crossings <= self.log_params[0]))
+        return float(np.mean(self.crossings <= self.log_size[0]))
 
     @property
     def share_above(self) -> float:
         """Share of draws in which the shallower network is better over the whole range."""
-        return float(np.mean(self.crossings >= self.log_params[-1]))
+        return float(np.mean(self.crossings >= self.log_size[-1]))
 
 
 @dataclass(frozen=True)
@@ -84,10 +84,10 @@ def draw_crossings(
     rng: np.random.Generator,
 ) -> CrossingDraws:
     """Fit both curves and draw their crossings in `span` (log sizes), where each has at least `n_common` >= 4 sizes."""
-    x = np.concatenate([shallow.log_params, deep.log_params])
+    x = np.concatenate([shallow.log_size, deep.log_size])
     y = np.concatenate([shallow.loss, deep.loss]) / noise.std
     seeds = np.concatenate([shallow.seeds, deep.seeds])
-    is_deep = np.arange(len(x)) >= len(shallow.params)
+    is_deep = np.arange(len(x)) >= len(shallow.size)
     designs = _designs(x, is_deep, max_order=min(MAX_ORDER, n_common - 1))
     best, scatter = least([design for _, design in designs], y, seeds, noise.dof)
     err = scatter.std(seeds)
@@ -110,7 +110,7 @@ def draw_crossings(
     difference = (coefficients @ basis.T)[0]
     widths = np.concatenate([shallow.width, deep.width])
     return CrossingDraws(
-        log_params=grid,
+        log_size=grid,
         difference=difference,
         low=low,
         high=high,

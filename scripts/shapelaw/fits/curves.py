@@ -29,7 +29,7 @@ class SizeAxis(StrEnum):
 
 
 SIZE_COLUMNS = {
-    SizeAxis.BLOCK: "params",
+    SizeAxis.BLOCK: "block_params",
     SizeAxis.TOTAL: "total_params",
     SizeAxis.FLOPS: "step_flops",
 }
@@ -99,21 +99,21 @@ class Curve:
 
     depth: int
     width: Floats
-    params: Floats
+    size: Floats
     loss: Floats
     loss_err: Floats
     seeds: Floats
 
     @property
-    def log_params(self) -> Floats:
-        return np.log(self.params, dtype=np.float64)
+    def log_size(self) -> Floats:
+        return np.log(self.size, dtype=np.float64)
 
-    def loss_at(self, params: npt.ArrayLike) -> tuple[Floats, Floats]:
+    def loss_at(self, size: npt.ArrayLike) -> tuple[Floats, Floats]:
         """Loss and its standard error at (m,) sizes, linear in log size between neighbours.
 
         NaN for sizes out of range by more than 10%, and everywhere if the curve has one point only.
         """
-        x, knots = np.log(np.asarray(params, dtype=np.float64)), self.log_params
+        x, knots = np.log(np.asarray(size, dtype=np.float64)), self.log_size
         if len(knots) < 2:
             return np.full_like(x, np.nan), np.full_like(x, np.nan)
         right = np.clip(np.searchsorted(knots, x), 1, len(knots) - 1)
@@ -123,32 +123,32 @@ class Curve:
         err = np.hypot((1 - share) * self.loss_err[right - 1], share * self.loss_err[right])
         return np.where(outside, np.nan, loss), np.where(outside, np.nan, err)
 
-    def width_at(self, log_params: npt.ArrayLike) -> Floats:
+    def width_at(self, log_size: npt.ArrayLike) -> Floats:
         """Width of this depth at (m,) log sizes, by the power law between neighbours (exact for `12 L d^2`)."""
-        log_width: Floats = np.interp(np.asarray(log_params), self.log_params, np.log(self.width))
+        log_width: Floats = np.interp(np.asarray(log_size), self.log_size, np.log(self.width))
         return np.exp(log_width, dtype=np.float64)
 
 
 def loss_curves(runs: pd.DataFrame, noise: Noise | None, size: SizeAxis = SizeAxis.BLOCK) -> dict[int, Curve]:
     """One curve per depth, seeds averaged. `runs` has `depth, width, seed, loss` and the column of `size`.
 
-    Without a column `params` the blocks' size is `12 L d^2`.
+    Without a column `block_params` the blocks' size is `12 L d^2`.
     """
     if SIZE_COLUMNS[size] in runs:
-        runs = runs.assign(params=runs[SIZE_COLUMNS[size]])
+        runs = runs.assign(size=runs[SIZE_COLUMNS[size]])
     elif size is SizeAxis.BLOCK:
-        runs = runs.assign(params=standard_params(runs["depth"], runs["width"]))
+        runs = runs.assign(size=standard_params(runs["depth"], runs["width"]))
     table = runs.groupby(["depth", "width"], as_index=False).agg(
-        loss=("loss", "mean"), seeds=("seed", "size"), params=("params", "first")
+        loss=("loss", "mean"), seeds=("seed", "size"), size=("size", "first")
     )
     std = np.nan if noise is None else noise.std
     curves = {}
     for depth in sorted(int(value) for value in table["depth"].unique()):
-        rows = table[table["depth"] == depth].sort_values("params")
-        width, params, loss, seeds = (
-            rows[name].to_numpy(dtype=np.float64) for name in ("width", "params", "loss", "seeds")
+        rows = table[table["depth"] == depth].sort_values("size")
+        width, sizes, loss, seeds = (
+            rows[name].to_numpy(dtype=np.float64) for name in ("width", "size", "loss", "seeds")
         )
-        curves[depth] = Curve(depth, width, params, loss, std / np.sqrt(seeds), seeds)
+        curves[depth] = Curve(depth, width, sizes, loss, std / np.sqrt(seeds), seeds)
     return curves
 
 
@@ -160,14 +160,14 @@ def adjacent_pairs(curves: Mapping[int, Curve]) -> list[tuple[Curve, Curve]]:
 
 def shared_range(shallow: Curve, deep: Curve) -> tuple[float, float]:
     """Lowest and highest log size that both curves cover; the first is above the second if there is none."""
-    low = max(shallow.log_params[0], deep.log_params[0])
-    high = min(shallow.log_params[-1], deep.log_params[-1])
+    low = max(shallow.log_size[0], deep.log_size[0])
+    high = min(shallow.log_size[-1], deep.log_size[-1])
     return float(low), float(high)
 
 
 def sizes_in(curve: Curve, low: float, high: float) -> Floats:
     """The log sizes (m,) of a curve between two others, with 10% of tolerance."""
-    x = curve.log_params
+    x = curve.log_size
     return x[(x >= low - SAME_SIZE) & (x <= high + SAME_SIZE)]
 
 

@@ -117,10 +117,10 @@ class Spread:
     unreached: float
 
 
-def spread(forms: Sequence[Form], params: float) -> Spread:
-    """Where `N_transition(L) = params` for the first time, over draws of forms and coefficients."""
+def spread(forms: Sequence[Form], block_params: float) -> Spread:
+    """Where `N_transition(L) = block_params` for the first time, over draws of forms and coefficients."""
     depth = np.geomspace(1.0, FARTHEST, 600)
-    over = draw_sizes(forms, depth) - math.log(params)
+    over = draw_sizes(forms, depth) - math.log(block_params)
     reached = (over >= 0).any(axis=1)
     right = np.maximum((over >= 0).argmax(axis=1), 1)
     rows = np.arange(len(over))
@@ -130,6 +130,6 @@ def spread(forms: Sequence[Form], params: float) -> Spread:
     at = np.exp((1.0 - share) * log_depth[right - 1] + share * log_depth[right])
     low, high = np.quantile(np.where(reached, at, np.inf), INTERVAL, method="nearest")
     width_low, width_high = (
-        math.sqrt(params / (12.0 * value)) if math.isfinite(value) else 0.0 for value in (high, low)
+        math.sqrt(block_params / (12.0 * value)) if math.isfinite(value) else 0.0 for value in (high, low)
     )
     return Spread(float(low), float(high), width_low, width_high, float(1.0 - reached.mean()))

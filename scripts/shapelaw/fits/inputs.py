@@ -54,8 +54,8 @@ def check_runs(
 
     Args:
         table: one row per trained network: `depth` (layers), `width`, `seed`, and the column `loss` (test_loss in
-            nats per token, or bits_per_byte). Sizes are `params` (of the blocks; replaces `12 L d^2`), `total_params`
-            and `step_flops`; other columns are ignored.
+            nats per token, or bits_per_byte). Sizes are `block_params` (also called `params`; replaces `12 L d^2`),
+            `total_params` and `step_flops`; other columns are ignored.
         source: what to call the table in messages, e.g. its path.
         size: the size that is compared, whose column must be there.
 
@@ -63,6 +63,8 @@ def check_runs(
         UserError: a column is missing; a value is not a number, not finite or not positive; a depth, width or
             seed is not whole; one run stands there twice; or a size is not one growing number per shape.
     """
+    if "block_params" not in table:
+        table = table.rename(columns={"params": "block_params"})
     needed = [] if size is SizeAxis.BLOCK else [SIZE_COLUMNS[size]]
     sized = [name for name in SIZE_COLUMNS.values() if name in table]
     require_columns(table, [*RUN_COLUMNS, loss, *needed], source)

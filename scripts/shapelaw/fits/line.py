@@ -23,6 +23,7 @@ class FitStatus(StrEnum):
     TOO_FEW_POINTS = "too few points"
     NOT_IDENTIFIABLE = "not identifiable"
     AT_EDGE = "at the edge"  # of what was measured: a bound
+    CURVED = "curved"  # no line, though one was asked for
     FAILED = "did not converge"
 
 

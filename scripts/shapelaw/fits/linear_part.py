@@ -1,4 +1,4 @@
-"""The part of a memorization curve that is linear in the number of heads."""
+"""The part of a memorization curve that is linear in the number of heads, if it is one."""
 
 from __future__ import annotations
 
@@ -8,22 +8,29 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from shapelaw.fits.line import LineFit, fit_line
+from shapelaw.fits.growth import LEAST_CHANCE, MISFIT, SCATTER, SEED_NOISE
+from shapelaw.fits.line import FitStatus, Floats, LineFit, fit_line
 from shapelaw.fits.memorized import SATURATED, MemorizationCurve, standard_errors
+from shapelaw.fits.noise import Noise
 
-LEAST_CHANCE = 0.01
+BENT = 0.05
 
 
 @dataclass(frozen=True)
 class LinearPart:
-    """`share = a + b H` over the `used` (n,) points of a curve.
+    """`share = a + b H` over the `used` (n,) points of a curve, where they let a line stand.
 
-    `errors` says where those of the line come from: "seed noise", or "scatter" of the points around the line.
+    `curvature_p` is the chance that noise alone makes a parabola so much better than the line (an F-test; NaN where it
+    can't be made), `curvature` the parabola's coefficient of H². Where the chance is below 5% the line's status is
+    "curved" and it has no slope; R² stays, and shows no line. `errors` says where the line's come from: "seed noise",
+    "scatter" of the points around it beyond that, or, with one seed, the "misfit".
     """
 
     line: LineFit
     used: npt.NDArray[np.bool_]
     errors: str
+    curvature_p: float
+    curvature: float
 
 
 def linear_part(curve: MemorizationCurve, saturated: float = SATURATED, floor: float = 0.0) -> LinearPart:
@@ -31,31 +38,78 @@ def linear_part(curve: MemorizationCurve, saturated: float = SATURATED, floor: f
 
     The rule: by growing H, the points before the first one whose mean share over seeds is above `saturated` are
     used, that one and all after it are not. The rule is fixed before one looks and does not ask how straight the
-    points lie, so that R² means something. (Mahdavi et al. 2024, section 5.2, fit "the non-saturated part" and
-    give no rule.) At 0.9 a curve that saturates softly is already bent a little; `fit_memorization.py` gives the
-    line for other values too.
+    points lie, so that the test of a bend means something. (Mahdavi et al. 2024, section 5.2, fit "the non-saturated
+    part" and give no rule.) At 0.9 a curve that saturates softly is already bent a little; the table `linear_rules`
+    has the line for other values too.
 
     Points below `floor` are not used either: a share that guessing gives lies on no line. The default keeps all.
 
-    The points are weighted by their number of seeds. The line's errors come from the seeds' pooled noise; without
-    one, or where the points scatter more than it allows (p < 1%), from their scatter around the line.
     """
     above = np.flatnonzero(curve.share > saturated)
     used = np.arange(len(curve.x)) < (above[0] if above.size else len(curve.x))
     used &= curve.share >= floor
-    x, y, err = curve.x[used], curve.share[used], standard_errors(curve)[used]
-    noise = curve.noise
-    if noise is not None:
-        line = fit_line(x, y, err, sigma_dof=noise.dof)
-        if not line.usable or line.p_value >= LEAST_CHANCE:
-            return LinearPart(line, used, "seed noise")
-        wider = fit_line(x, y, err, sigma_dof=noise.dof, rescale_covariance=True)
-        text = (
-            f"chi2/dof = {line.chi2_reduced:.3g} with the seeds' noise: more scatter, which gives the errors"
-        )
-        return LinearPart(replace(wider, message=text), used, "scatter")
-    line = fit_line(x, y, curve.seeds[used] ** -0.5, rescale_covariance=True)
-    text = "no seed noise, so the points' scatter gives the errors" if line.usable else line.message
-    # a chi2 with a sigma that is none says nothing
-    line = replace(line, chi2=math.nan, chi2_reduced=math.nan, p_value=math.nan, message=text)
-    return LinearPart(line, used, "scatter")
+    return line_through(curve, used)
+
+
+def line_through(curve: MemorizationCurve, used: npt.NDArray[np.bool_]) -> LinearPart:
+    """The line through the `used` (n,) points of a curve against the heads, if they let one stand.
+
+    The points are weighted by seeds and noise. The line's errors come from the seeds' noise; without one, or where the
+    points scatter more than it allows (p < 1%), from their scatter around the line.
+    """
+    x, y, noise = curve.x[used], curve.share[used], curve.noise
+    err = standard_errors(curve)[used] if noise is not None else curve.seeds[used] ** -0.5
+    line, errors = _line_of(x, y, err, noise)
+    chance, curvature = _bend(x, y, err, noise)
+    if line.usable and math.isnan(chance):
+        text = f"{len(x)} points of one seed, which can't tell a line from a curve: that needs 4"
+        line = _without_slope(line, FitStatus.TOO_FEW_POINTS, text)
+    elif line.usable and chance < BENT:
+        how = "faster" if curvature > 0 else "more slowly"
+        line = _without_slope(line, FitStatus.CURVED, f"the share grows {how} than a line (p = {chance:.2g})")
+    return LinearPart(line, used, errors, chance, curvature)
+
+
+def _line_of(x: Floats, y: Floats, err: Floats, noise: Noise | None) -> tuple[LineFit, str]:
+    if noise is None:
+        line = fit_line(x, y, err, rescale_covariance=True)
+        text = "one seed: the errors are the points' misfit" if line.usable else line.message
+        # a chi2 with a sigma that is none says nothing
+        nan = math.nan
+        return replace(line, chi2=nan, chi2_reduced=nan, p_value=nan, message=text), MISFIT
+    line = fit_line(x, y, err, sigma_dof=noise.dof)
+    if not line.usable or line.p_value >= LEAST_CHANCE:
+        return line, SEED_NOISE
+    wider = fit_line(x, y, err, sigma_dof=noise.dof, rescale_covariance=True)
+    text = f"chi2/dof = {line.chi2_reduced:.3g} with the seeds' noise: more scatter, which gives the errors"
+    return replace(wider, message=text), SCATTER
+
+
+def _bend(x: Floats, y: Floats, err: Floats, noise: Noise | None) -> tuple[float, float]:
+    """The chance of a parabola's gain over a line by noise alone, and its coefficient of x².
+
+    In units of the seed noise, or, without one and where the points lie off the parabola too (p < 1%), of the scatter
+    about it.
+    """
+    dof = len(x) - 3
+    if dof < (0 if noise is not None else 1):
+        return math.nan, math.nan
+    powers = np.stack([np.ones_like(x), x, x**2], axis=1)
+    line, parabola = (_least(powers[:, :k], y, err) for k in (2, 3))
+    gain, curvature = line[1] - parabola[1], float(parabola[0][2])
+    if noise is not None and (dof == 0 or noise.chance(parabola[1], dof) >= LEAST_CHANCE):
+        return noise.chance(gain, 1), curvature
+    return Noise(1.0, dof).chance(gain * dof / max(parabola[1], 1e-300), 1), curvature
+
+
+def _least(design: Floats, y: Floats, err: Floats) -> tuple[Floats, float]:
+    """Coefficients and chi2 of weighted least squares."""
+    white, target = design / err[:, None], y / err
+    coefficients: Floats = np.asarray(np.linalg.lstsq(white, target, rcond=None)[0], dtype=np.float64)
+    return coefficients, float(((target - white @ coefficients) ** 2).sum())
+
+
+def _without_slope(line: LineFit, status: FitStatus, message: str) -> LineFit:
+    nan = math.nan
+    line = replace(line, a=nan, b=nan, a_err=nan, b_err=nan, cov_aa=nan, cov_ab=nan, cov_bb=nan)
+    return replace(line, status=status, message=message)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +10,7 @@ import pandas as pd
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import numbers_of, refuse, require_columns
 from shapelaw.fits.line import Floats
-from shapelaw.fits.noise import Noise
+from shapelaw.fits.share_noise import ShareNoise, share_noise
 
 CLASSIFICATION, REGRESSION = "classification", "regression"
 SHARED, PER_EXAMPLE = "shared", "per_example"
@@ -19,6 +18,10 @@ AXES = ("heads", "context", "head_dim", "examples")
 DEFAULTS: dict[str, str | int] = {"task": CLASSIFICATION, "context_type": SHARED, "width": 64}
 # choices of the model that make another curve
 OPTIONS = ("logit_scale", "attend_to_query", "last_batch")
+# what a run may say of its heads, kept where it is there
+HEADS_SAY = ("saturated_share", "examples_with_free_head")
+# the part of the labels' information that is learned, and the bits of a label, both of classifications
+INFORMATION, LABEL_BITS = "information", "label_bits"
 # labels of the regression task are uniform(0, 1) (Mahdavi et al. 2024, section 5.2)
 LABEL_VARIANCE = 1.0 / 12.0
 # from this share on a point counts as saturated; see `linear_part`
@@ -68,16 +71,15 @@ class MemorizationCurve:
         return _std(self.shares)
 
     @property
-    def noise(self) -> Noise | None:
-        """The seeds' standard deviation pooled over the points below `SATURATED`; None without repeats there.
+    def noise(self) -> ShareNoise | None:
+        """The seeds' standard deviation by share, from the points below `SATURATED`; None without repeats there.
 
         Saturated points all agree and would make the others look more certain than they are; where no point is
         below, there is no estimate either.
         """
         repeated = (self.seeds > 1) & (self.share <= SATURATED)
-        dof = float((self.seeds[repeated] - 1).sum())
-        squares = float(((self.seeds[repeated] - 1) * self.spread[repeated] ** 2).sum())
-        return Noise(math.sqrt(squares / dof), dof) if squares > dof * EQUAL**2 else None
+        spread = np.where(self.spread[repeated] > EQUAL, self.spread[repeated], 0.0)
+        return share_noise(self.share[repeated], spread, self.seeds[repeated] - 1.0)
 
     @property
     def setting(self) -> str:
@@ -93,11 +95,14 @@ class MemorizationCurve:
 def check_memorization_runs(table: pd.DataFrame, source: str) -> pd.DataFrame:
     """The runs with a column `share`, one row a run, in order.
 
+    `INFORMATION` is `1 - loss / log(classes)` of a classification whose cross-entropy is there: 0 for a guess that
+    knows nothing, 1 where every label is certain. It is NaN elsewhere, as are `HEADS_SAY` where no run says them.
+
     Args:
         table: one row per trained network: `heads, context, head_dim, examples, seed`, and `accuracy` (0 to 1) or
             `loss` (mean squared error of a regression). `task`, `context_type` and `width` default to
             classification, shared and 64. `value_dim`, `classes`, `logit_scale`, `attend_to_query`,
-            `last_batch`, `steps` and `steps_done` are used where they are; other columns are ignored.
+            `last_batch`, `steps` and `steps_done` are used where they are, `HEADS_SAY` kept; other columns are ignored.
         source: what to call the table in messages, e.g. its path.
 
     Raises:
@@ -136,16 +141,25 @@ def check_memorization_runs(table: pd.DataFrame, source: str) -> pd.DataFrame:
     key = ["task", "context_type", "width", "variant", *AXES, "seed"]
     twice = "a run (sizes, task, context type, seed) must have one row; keep one number of steps"
     refuse(checked, checked.duplicated(key, keep=False), source, twice)
-    return checked[[*key, "share"]].sort_values(key, ignore_index=True)
+    for name in HEADS_SAY:
+        checked[name] = pd.to_numeric(runs[name], errors="coerce") if name in runs else np.nan
+    checked = checked.assign(**_information(runs))
+    kept = [*key, "share", INFORMATION, LABEL_BITS, *HEADS_SAY]
+    return checked[kept].sort_values(key, ignore_index=True)
 
 
-def memorization_curves(runs: pd.DataFrame, along: str, least_points: int = 2) -> list[MemorizationCurve]:
-    """The curves of checked runs along one of `AXES`, at least `least_points` points each, by their other sizes."""
+def memorization_curves(
+    runs: pd.DataFrame, along: str, least_points: int = 2, value: str = "share"
+) -> list[MemorizationCurve]:
+    """The curves of checked runs along one of `AXES`, at least `least_points` points each, by their other sizes.
+
+    `value` names the column that is their share.
+    """
     others = [axis for axis in AXES if axis != along]
     common = ["task", "context_type", "width", "variant", *others]
     curves = []
     for key, rows in runs.groupby(common, sort=True):
-        table = rows.pivot_table(index=along, columns="seed", values="share")
+        table = rows.pivot_table(index=along, columns="seed", values=value)
         if len(table) < least_points:
             continue
         kept = dict(zip(common, key, strict=True))
@@ -166,9 +180,10 @@ def memorization_curves(runs: pd.DataFrame, along: str, least_points: int = 2) -
 
 
 def standard_errors(curve: MemorizationCurve) -> Floats:
-    """(n,) the pooled seed noise over the root of the number of seeds; NaN without a noise estimate."""
+    """(n,) the seed noise at each share over the root of the number of seeds; NaN without a noise estimate."""
     noise = curve.noise
-    return (np.nan if noise is None else noise.std) / np.sqrt(curve.seeds)
+    std = np.full(len(curve.x), np.nan) if noise is None else noise.at(curve.share)
+    return np.asarray(std / np.sqrt(curve.seeds), dtype=np.float64)
 
 
 def mean_squared_error(share: Floats) -> Floats:
@@ -190,6 +205,19 @@ def _share(runs: pd.DataFrame, source: str) -> pd.Series[float]:
             refuse(rows, values > 1, source, "accuracy is a share, at most 1")
         share[rows.index] = values if task == CLASSIFICATION else 1.0 - values / LABEL_VARIANCE
     return share
+
+
+def _information(runs: pd.DataFrame) -> dict[str, pd.Series[float]]:
+    """The columns `INFORMATION` and `LABEL_BITS`."""
+    nothing = pd.Series(np.nan, index=runs.index)
+    if "loss" not in runs or "classes" not in runs:
+        return {INFORMATION: nothing, LABEL_BITS: nothing}
+    classes = pd.to_numeric(runs["classes"], errors="coerce").where(runs["task"] == CLASSIFICATION)
+    nats = np.log(classes.where(classes > 1))
+    return {
+        INFORMATION: 1.0 - pd.to_numeric(runs["loss"], errors="coerce") / nats,
+        LABEL_BITS: nats / np.log(2.0),
+    }
 
 
 def _refuse_unfinished(runs: pd.DataFrame, share: pd.Series[float], source: str) -> None:

@@ -13,6 +13,7 @@ from scipy import stats  # type: ignore[import-untyped]
 from shapelaw.fits.line import Floats
 from shapelaw.fits.memorized import MEMORIZED
 from shapelaw.fits.noise import Noise
+from shapelaw.fits.saturating import Alternative, beaten_by, smooth_alternatives
 
 MIN_POINTS = 5
 GRID = 600
@@ -28,6 +29,7 @@ class KneeStatus(StrEnum):
     FLAT = "no rise"
     STRAIGHT = "no plateau in range"
     AT_EDGE = "at the edge"
+    SMOOTH = "a smooth curve fits as well"
     SATURATED = "all is memorized on the plateau"
 
 
@@ -38,7 +40,8 @@ class KneeFit:
     `low68`, `high68`, `low95`, `high95` come from the profile of chi2, since the knee is no smooth parameter; an
     end that reaches the second or the second to last point is open and NaN. `noise_scale` is the factor, 1 or
     more, by which the errors had to grow for the points to lie on the curve within them. `kink_p` is the chance of
-    such a gain over a straight line by noise alone. Numbers are NaN where the fit could not be made.
+    such a gain over a straight line by noise alone. `smooth_form` is the smooth curve that comes nearest, and
+    `smooth_gap` its AICc less the knee's (`saturating.py`). Numbers are NaN where the fit could not be made.
     """
 
     plateau: float
@@ -59,6 +62,8 @@ class KneeFit:
     p_value: float
     r_squared: float
     kink_p: float
+    smooth_form: str
+    smooth_gap: float
     noise_scale: float
     n_points: int
     status: KneeStatus
@@ -87,8 +92,9 @@ class KneeFit:
 def fit_knee(x: Floats, y: Floats, err: Floats, noise: Noise | None) -> KneeFit:
     """Fit the two pieces to (n,) means with standard errors `err`, estimated with the degrees of freedom of `noise`.
 
-    The knee is looked for between the second and the second to last point, so that either piece has two. Without a
-    noise estimate (`noise` None, `err` then only weighs) the scatter around the curve is the noise.
+    The knee is looked for between the second and the second to last point, so that either piece has two. It counts only
+    where two pieces fit clearly better than any smooth curve with as many parameters. Without a noise estimate (`noise`
+    None, `err` then only weighs) the scatter around the curve is the noise.
     """
     n_points = len(x)
     if n_points < MIN_POINTS:
@@ -109,7 +115,11 @@ def fit_knee(x: Floats, y: Floats, err: Floats, noise: Noise | None) -> KneeFit:
     covariance = np.full((3, 3), np.nan) if result.covar is None else result.covar * _growth(noise, scale)
     intervals = [_profile_interval(knees, profile, scale, noise_dof, level) for level in LEVELS]
     p_value = noise.chance(chi2, dof) if noise else math.nan
+    smooth = smooth_alternatives(x, y, err, chi2, noise.dof if noise else 0.0)
+    nearest = beaten_by(smooth) or min(smooth, key=lambda one: one.gap)
     status, message = _status(values, knees, rise_p, kink_p)
+    if status is KneeStatus.CONVERGED and beaten_by(smooth):
+        status, message = KneeStatus.SMOOTH, _as_good(nearest)
     errors = np.sqrt(np.diag(covariance))
     return KneeFit(
         **values,
@@ -128,6 +138,8 @@ def fit_knee(x: Floats, y: Floats, err: Floats, noise: Noise | None) -> KneeFit:
         p_value=p_value,
         r_squared=1.0 - chi2 / constant if constant > 0 else math.nan,
         kink_p=kink_p,
+        smooth_form=nearest.form,
+        smooth_gap=nearest.gap,
         noise_scale=scale if noise else math.nan,
         n_points=n_points,
         status=status,
@@ -164,6 +176,12 @@ def _status(values: dict[str, float], knees: Floats, rise_p: float, kink_p: floa
         text = "the curve is flat since all is memorized, so the knee says nothing of d_h; take more examples"
         return KneeStatus.SATURATED, text
     return KneeStatus.CONVERGED, f"better than a straight line (p = {kink_p:.2g})"
+
+
+def _as_good(smooth: Alternative) -> str:
+    said = "is better" if smooth.gap < 0 else "is as good"
+    article = "an" if smooth.form[0] in "aeiou" else "a"
+    return f"{article} {smooth.form} {said} (AICc {smooth.gap:+.1f} against the knee's)"
 
 
 def _noise_scale(chi2: float, dof: int, noise: Noise | None) -> tuple[float, float]:
@@ -217,6 +235,7 @@ def _no_fit(n_points: int, status: KneeStatus, message: str) -> KneeFit:
     names = [n for n, kind in KneeFit.__annotations__.items() if kind == "float"]
     return KneeFit(
         **dict.fromkeys(names, math.nan),
+        smooth_form="",
         dof=max(n_points - 3, 0),
         n_points=n_points,
         status=status,

@@ -80,23 +80,24 @@ def why_no_projection(fit: LineFit) -> str | None:
     return None
 
 
-def project(fit: LineFit, params: float) -> Projection:
-    """Solve `N_transition(L) = params` for real `L`; `params` counts no embeddings (Levine et al. 2020, table 1).
+def project(fit: LineFit, block_params: float) -> Projection:
+    """Solve `N_transition(L) = block_params` for real `L`; embeddings do not count (Levine et al. 2020, table
+    1).
 
-    In closed form `L = W(b params / (6 exp(2a))) / (2b)` with Lambert's W. The errors move `a` and `b` with their
-    covariance at fixed `params`, so those of depth and width are of opposite sign.
+    In closed form `L = W(b block_params / (6 exp(2a))) / (2b)` with Lambert's W. The errors move `a` and `b` with their
+    covariance at fixed `block_params`, so those of depth and width are of opposite sign.
 
     Raises:
-        ValueError: `params` is not positive, or the fit has no projection (see `why_no_projection`).
+        ValueError: `block_params` is not positive, or the fit has no projection (see `why_no_projection`).
     """
     reason = why_no_projection(fit)
     if reason is not None:
         raise ValueError(reason)
-    if not params > 0:
-        raise ValueError(f"params must be positive, not {params}")
-    depth = float(special.lambertw(fit.b * params / 6.0 * math.exp(-2.0 * fit.a)).real) / (2.0 * fit.b)
-    width = math.sqrt(params / (12.0 * depth))
-    # d/da and d/db of log(12 L) + 2a + 2bL = log(params), at fixed params
+    if not block_params > 0:
+        raise ValueError(f"block_params must be positive, not {block_params}")
+    depth = float(special.lambertw(fit.b * block_params / 6.0 * math.exp(-2.0 * fit.a)).real) / (2.0 * fit.b)
+    width = math.sqrt(block_params / (12.0 * depth))
+    # d/da and d/db of log(12 L) + 2a + 2bL = log(block_params), at fixed block_params
     depth_err = float(_log_width_err(fit, np.asarray(depth))) * 2.0 / (1.0 / depth + 2.0 * fit.b)
     return Projection(depth, depth_err, width, width * depth_err / (2.0 * depth))
 

@@ -24,16 +24,16 @@ def unit(x: npt.ArrayLike, knots: Floats) -> Floats:
     return (2.0 * np.asarray(x, dtype=np.float64) - low - high) / (high - low)
 
 
-def smooth_loss(curve: Curve, params: npt.ArrayLike, noise: Noise | None) -> tuple[Floats, Floats]:
+def smooth_loss(curve: Curve, size: npt.ArrayLike, noise: Noise | None) -> tuple[Floats, Floats]:
     """Smoothed loss and its standard error at (m,) sizes, by seed noise and residuals together (`scatter.py`).
 
     NaN where the curve doesn't reach (see `reaches`), and everywhere with fewer than four sizes. Without a noise
     estimate nothing can be smoothed: the curve is then the straight pieces of `Curve.loss_at`, its error NaN.
     """
-    knots, x = curve.log_params, np.log(np.asarray(params, dtype=np.float64))
+    knots, x = curve.log_size, np.log(np.asarray(size, dtype=np.float64))
     reached = reaches(curve, x)
     if noise is None or not reached.any():
-        loss, loss_err = curve.loss_at(params)
+        loss, loss_err = curve.loss_at(size)
         return np.where(reached, loss, np.nan), np.where(reached, loss_err, np.nan)
     basis: Floats = np.asarray(legendre.legvander(unit(knots, knots), MAX_ORDER), dtype=np.float64)
     highest = min(MAX_ORDER, len(knots) - 2)
@@ -48,17 +48,17 @@ def smooth_loss(curve: Curve, params: npt.ArrayLike, noise: Noise | None) -> tup
     return np.where(reached, loss, np.nan), np.where(reached, loss_err, np.nan)
 
 
-def reaches(curve: Curve, log_params: Floats) -> npt.NDArray[np.bool_]:
+def reaches(curve: Curve, log_size: Floats) -> npt.NDArray[np.bool_]:
     """Which of (m,) log sizes a curve of four sizes or more covers; none, with fewer.
 
     It covers its range and 10% beyond, but not the inside of a gap: between neighbours more than a factor `FAR` apart
     a line through them would be no measurement.
     """
-    knots = curve.log_params
+    knots = curve.log_size
     if len(knots) < MIN_SIZES:
-        return np.zeros(log_params.shape, dtype=np.bool_)
-    right = np.clip(np.searchsorted(knots, log_params), 1, len(knots) - 1)
-    nearest = np.minimum(np.abs(log_params - knots[right]), np.abs(log_params - knots[right - 1]))
-    between = (log_params >= knots[0]) & (log_params <= knots[-1])
+        return np.zeros(log_size.shape, dtype=np.bool_)
+    right = np.clip(np.searchsorted(knots, log_size), 1, len(knots) - 1)
+    nearest = np.minimum(np.abs(log_size - knots[right]), np.abs(log_size - knots[right - 1]))
+    between = (log_size >= knots[0]) & (log_size <= knots[-1])
     close = knots[right] - knots[right - 1] <= np.log(FAR)
     return np.asarray((between & close) | (nearest <= SAME_SIZE))

@@ -31,7 +31,7 @@ def paper_rule(shallow: Curve, deep: Curve, noise: Noise | None, *, confidence: 
     """
     if noise is None:
         return no_transition(shallow, deep, PAPER_RULE, TransitionStatus.NO_NOISE)
-    deep_loss, deep_err = deep.loss_at(shallow.params)
+    deep_loss, deep_err = deep.loss_at(shallow.size)
     inside = np.isfinite(deep_loss)
     if inside.sum() < MIN_SIZES:
         return no_transition(shallow, deep, PAPER_RULE, TransitionStatus.TOO_FEW_SIZES)

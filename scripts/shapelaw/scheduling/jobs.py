@@ -177,9 +177,9 @@ def packed_resources(
 def _memory_mb(run: Run, gpus: int) -> float:
     shape = run.shape
     if gpus:
-        return _GPU_START_MB * gpus + _GPU_STATE_BYTES * shape.params / 1e6
+        return _GPU_START_MB * gpus + _GPU_STATE_BYTES * shape.total_params / 1e6
     activations = shape.activation_bytes(run.training.batch_size)
-    return _START_MB + (_STATE_BYTES * shape.params + min(activations, _ACTIVATION_BYTES_AT_MOST)) / 1e6
+    return _START_MB + (_STATE_BYTES * shape.total_params + min(activations, _ACTIVATION_BYTES_AT_MOST)) / 1e6
 
 
 def keys_pattern(runs: Iterable[Run]) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, get_args, get_origin
+from dataclasses import MISSING, fields
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, create_model, field_validator
 
 
 def _whole(unit: str, least: int = 1) -> Any:
@@ -35,6 +36,7 @@ Sizes = Annotated[list[Count], Field(min_length=1)]
 TokenCounts = Annotated[list[Tokens], Field(min_length=1)]
 ExampleCounts = Annotated[list[Examples], Field(min_length=1)]
 _WORDS = {"true": True, "false": False, "null": None}
+AnySection = TypeVar("AnySection", bound="Section")
 
 
 class Section(BaseModel):
@@ -59,6 +61,31 @@ class Section(BaseModel):
         if _takes_text(kind):
             return None if value == "null" and type(None) in get_args(kind) else value
         return _numbers(value)
+
+
+def section_of(spec: type, base: type[AnySection], name: str) -> type[AnySection]:
+    """A section whose keys are the fields of a spec, each with what `Says` says of it.
+
+    Args:
+        spec: a dataclass of annotated fields.
+        base: of the section, with its methods.
+        name: of the section's model.
+    """
+    keys: dict[str, Any] = {}
+    hints = get_type_hints(spec, include_extras=True)
+    for one in fields(spec):
+        kind, says = get_args(hints[one.name])
+        bounds = {key: value for key in ("ge", "gt", "lt") if (value := getattr(says, key)) is not None}
+        extra = {"unit": says.unit} if says.unit else None
+        default = ... if one.default is MISSING else one.default
+        if type(None) in get_args(kind):  # the bounds are of a number, not of null
+            inner = next(part for part in get_args(kind) if part is not type(None))
+            kind, bounds = Annotated[inner, Field(**bounds)] | None, {}
+        keys[one.name] = (
+            kind,
+            Field(default, description=says.description, json_schema_extra=extra, **bounds),
+        )
+    return create_model(name, __base__=base, __doc__=spec.__doc__, **keys)
 
 
 def _takes_text(kind: Any) -> bool:

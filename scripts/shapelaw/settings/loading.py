@@ -6,26 +6,33 @@ itself goes on top. All problems are collected and told at once, each with its k
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 from pydantic import ValidationError
 
 from shapelaw.errors import UserError
-from shapelaw.settings.problems import cross_problems
-from shapelaw.settings.sections import Config
+from shapelaw.settings.sections import Settings
 from shapelaw.settings.sentences import listed, near, sentence
 
+AnySettings = TypeVar("AnySettings", bound=Settings)
 
-def load_config(values: Mapping[str, Any], scales: Path, root: Path = Path()) -> Config:
+
+def load_settings(
+    model: type[AnySettings],
+    values: Mapping[str, Any],
+    scales: Path,
+    problems_of: Callable[[AnySettings], list[str]],
+) -> AnySettings:
     """Merge the named scale with the config's own keys and check everything.
 
     Args:
+        model: of the whole config.
         values: the content of config.yaml (with whatever `--config` put on top).
         scales: folder of the scale files.
-        root: folder that relative paths of the config (a folder of text, a tokenizer) are relative to.
+        problems_of: finds what no single key shows, in a config whose keys are right.
 
     Raises:
         UserError: one line a problem, all of them.
@@ -40,15 +47,15 @@ def load_config(values: Mapping[str, Any], scales: Path, root: Path = Path()) ->
     base = _values_of(scales, scale)
     merged = merge(base, own)
     try:
-        config, problems = Config.model_validate(merged), []
+        config, problems = model.model_validate(merged), []
     except ValidationError as error:
-        problems = [sentence(e) for e in error.errors()]
+        problems = [sentence(e, model) for e in error.errors()]
         wrong = {e["loc"][0] for e in error.errors()}
         # the other sections' problems are told too: the scale's own values stand in for the wrong sections
-        config = Config.model_validate(
+        config = model.model_validate(
             {k: v for k, v in merged.items() if k not in wrong} | {k: base[k] for k in wrong if k in base}
         )
-    problems += cross_problems(config, root)
+    problems += problems_of(config)
     if problems:
         raise UserError(listed(problems))
     return config

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import Any, get_args, get_origin
 
-from shapelaw.settings.sections import Config
+from pydantic import BaseModel
 
 _PATTERNS = {  # what would be right, for people
     "corpus.name": "use lower-case letters, digits and underscores; it names a folder in results/",
@@ -13,11 +13,16 @@ _PATTERNS = {  # what would be right, for people
 }
 
 
-def sentence(error: Any) -> str:
-    """One of pydantic's errors as: the key's path, what is wrong, what would be right."""
+def sentence(error: Any, whole: type[BaseModel]) -> str:
+    """One of pydantic's errors as: the key's path, what is wrong, what would be right.
+
+    Args:
+        error: of `ValidationError.errors()`.
+        whole: the model of the whole config.
+    """
     path = ".".join(str(part) for part in error["loc"] if part != "[key]")
     if error["type"] == "extra_forbidden":
-        known = _known_keys(error["loc"][:-1])
+        known = _known_keys(error["loc"][:-1], whole)
         return f"{path} is not a key{near(error['loc'][-1], known)}; known here: {', '.join(known)}"
     if error["type"] == "missing":
         return f"{path} is missing"
@@ -33,13 +38,13 @@ def _shown(path: str, value: object) -> str:
     return "***" if path.startswith("tracking") and ("@" in text or "?" in text) else text
 
 
-def _known_keys(path: tuple[Any, ...]) -> list[str]:
-    model: Any = Config
+def _known_keys(path: tuple[Any, ...], whole: type[BaseModel]) -> list[str]:
+    model: Any = whole
     for part in path:  # a field's name, or a place in a list
         kind = model.model_fields[part].annotation if isinstance(part, str) else model
         model = get_args(kind)[0] if get_origin(kind) is list else kind
     keys = list(model.model_fields)
-    return ["scale", *keys] if model is Config else keys
+    return ["scale", *keys] if model is whole else keys
 
 
 def near(word: object, known: list[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 
 def below_one(numbers: Mapping[str, int]) -> list[str]:
@@ -15,3 +16,20 @@ def schedule_problems(learning_rate: float, warmup: float) -> list[str]:
     if learning_rate > 0 and 0 <= warmup < 1:
         return []
     return [f"learning_rate {learning_rate} must be above 0 and warmup {warmup} in [0, 1)."]
+
+
+@dataclass(frozen=True)
+class Says:
+    """What a field of a spec means, its unit and its bounds, for the config that it is read from.
+
+    Attributes:
+        description: a sentence or two.
+        unit: of a number.
+        ge, gt, lt: least value, value that it is above, value that it is below.
+    """
+
+    description: str
+    unit: str = ""
+    ge: float | None = None
+    gt: float | None = None
+    lt: float | None = None

@@ -63,7 +63,7 @@ class ProductShape:
         return self.matrices * self.width * (self.width + 1) + (self.depth if self.mixture else 0)
 
     @property
-    def params(self) -> int:
+    def total_params(self) -> int:
         """All trained numbers, embedding and read-out with their biases included."""
         return (self.inputs + 1) * self.width + self.layer_params + (self.width + 1) * self.outputs
 
@@ -107,20 +107,20 @@ class DegreeRun:
         )
 
     @property
-    def params(self) -> int:
+    def total_params(self) -> int:
         """All trained numbers."""
-        return self.network.params
+        return self.network.total_params
 
     @property
     def step_flops(self) -> int:
         """Operations of the matrix products of one training step: six a weight and example."""
-        return 6 * self.batch_size * self.network.params
+        return 6 * self.batch_size * self.network.total_params
 
     @property
     def memory_numbers(self) -> int:
         """Numbers in memory: a few copies of the parameters, and what a batch leaves for the backward pass."""
         n = self.network
-        return 8 * self.params + 4 * self.batch_size * n.width * (n.matrices + n.depth)
+        return 8 * self.total_params + 4 * self.batch_size * n.width * (n.matrices + n.depth)
 
     @property
     def history_rows(self) -> int:
@@ -159,7 +159,7 @@ class DegreeRun:
 
 def flat_degree_run(run: DegreeRun) -> dict[str, Any]:
     """The run without sections, with the sizes that follow from it."""
-    spec = run.to_dict() | {"total_params": run.params}
+    spec = run.to_dict() | {"total_params": run.total_params}
     degrees = ".".join(map(str, run.network.degrees))
     return spec | {**spec.pop("network"), "degrees": degrees, "layer_params": run.network.layer_params}
 

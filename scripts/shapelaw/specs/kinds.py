@@ -1,4 +1,4 @@
-"""The kinds of run, one row each: how a spec is written as plain JSON values and read back."""
+"""The kinds of run, one row each: how a spec is written and read back, and the columns of its tables."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
-from shapelaw.specs import degrees, memorizers
+from shapelaw.specs import columns, degrees, memorizers
+from shapelaw.specs.columns import Column
 from shapelaw.specs.degrees import DegreeRun, degree_run_from_dict
 from shapelaw.specs.memorizers import MemorizationRun, memorization_run_from_dict
 from shapelaw.specs.runs import Run, flat_run, run_from_dict, run_to_dict
@@ -26,6 +27,8 @@ class Kind:
         from_dict: the inverse, KeyError or TypeError where a field is missing or unknown.
         flat: a run's spec without sections, with the sizes that follow from it.
         packed: many of one shape are trained as one computation.
+        history: columns of its history.
+        params, metrics: columns of its table of runs, from MLflow's parameters and metrics.
         filled_up: the runs of a pack as they are trained there: with models of one shape.
     """
 
@@ -35,10 +38,23 @@ class Kind:
     from_dict: Callable[[Mapping[str, Any]], AnyRun]
     flat: Callable[[Any], dict[str, Any]]
     packed: bool
+    history: tuple[Column, ...]
+    params: tuple[Column, ...]
+    metrics: tuple[Column, ...]
     filled_up: Callable[[Sequence[Any]], list[Any]] = list
 
 
-LANGUAGE = Kind(None, Run, run_to_dict, run_from_dict, flat_run, packed=False)
+LANGUAGE = Kind(
+    None,
+    Run,
+    run_to_dict,
+    run_from_dict,
+    flat_run,
+    packed=False,
+    history=columns.LANGUAGE_HISTORY,
+    params=columns.LANGUAGE_PARAMS,
+    metrics=columns.LANGUAGE_METRICS,
+)
 MEMORIZATION = Kind(
     memorizers.KIND,
     MemorizationRun,
@@ -46,10 +62,21 @@ MEMORIZATION = Kind(
     memorization_run_from_dict,
     memorizers.flat_memorization_run,
     packed=True,
+    history=columns.PACKED_HISTORY,
+    params=columns.MEMORIZATION_PARAMS,
+    metrics=columns.MEMORIZATION_METRICS,
     filled_up=memorizers.of_one_shape,
 )
 DEGREE = Kind(
-    degrees.KIND, DegreeRun, DegreeRun.to_dict, degree_run_from_dict, degrees.flat_degree_run, packed=True
+    degrees.KIND,
+    DegreeRun,
+    DegreeRun.to_dict,
+    degree_run_from_dict,
+    degrees.flat_degree_run,
+    packed=True,
+    history=columns.PACKED_HISTORY,
+    params=columns.DEGREE_PARAMS,
+    metrics=columns.DEGREE_METRICS,
 )
 KINDS = {kind.name: kind for kind in (LANGUAGE, MEMORIZATION, DEGREE)}
 _BY_CLASS = {kind.run: kind for kind in KINDS.values()}

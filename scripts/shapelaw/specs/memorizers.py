@@ -61,7 +61,7 @@ class Memorizer:
         return 1 / math.sqrt(divisor)
 
     @property
-    def params(self) -> int:
+    def total_params(self) -> int:
         """Trained numbers: embedding, W_Q, W_K, W_V, W_O, read-out, and the two biases."""
         d, width = self.width, self.heads * (2 * self.head_dim + 2 * self.values)
         return d * (d + 1) + d * width + (d + 1) * self.outputs
@@ -121,9 +121,9 @@ class MemorizationRun:
         return min(self.batch_size, self.examples)
 
     @property
-    def params(self) -> int:
+    def total_params(self) -> int:
         """All trained numbers."""
-        return self.memorizer.params
+        return self.memorizer.total_params
 
     @property
     def step_flops(self) -> int:
@@ -143,7 +143,7 @@ class MemorizationRun:
     def memory_numbers(self) -> int:
         """Numbers in memory: examples, their contexts, and a few copies of the parameters."""
         m = self.memorizer
-        return self.examples * m.width * (m.context + 1) + 8 * self.params
+        return self.examples * m.width * (m.context + 1) + 8 * self.total_params
 
     @property
     def history_rows(self) -> int:
@@ -177,7 +177,7 @@ class MemorizationRun:
 
 def flat_memorization_run(run: MemorizationRun) -> dict[str, Any]:
     """The run without sections, with the sizes that follow from it."""
-    spec = run.to_dict() | {"total_params": run.params}
+    spec = run.to_dict() | {"total_params": run.total_params}
     return spec | {**spec.pop("memorizer"), "value_dim": run.memorizer.values, "last_batch": run.last_batch}
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
 
+from shapelaw.specs.checks import Says
 from shapelaw.specs.digests import digest_of
 from shapelaw.specs.shapes import Shape
 
@@ -19,36 +20,52 @@ TRAINING_VERSION = 2  # 2: attention by batched products on a CPU
 
 @dataclass(frozen=True)
 class Training:
-    """How a run is trained.
+    """How every decoder is trained."""
 
-    Attributes:
-        steps: optimizer steps.
-        batch_size: sequences a step, over all devices.
-        optimizer: "adam" or "adamw".
-        learning_rate: peak rate, reached after `warmup_steps`; then a cosine to zero.
-        weight_decay: decoupled (adamw) or L2 (adam), on matrices and embeddings only.
-        gradient_clip: largest gradient norm; None leaves gradients alone.
-        dropout: probability, on embeddings, attention weights and both residual branches (as in GPT-2).
-        precision: "float32", or "bfloat16" (matrix products in bf16, weights in float32; GPU only).
-        log_every: steps between two rows of the history.
-        evaluate_every: steps between two test losses of the history; the end is always evaluated.
-        test_sequences: windows of the test set that a test loss is the mean over.
-    """
-
-    steps: int
-    batch_size: int
-    optimizer: str = "adamw"
-    learning_rate: float = 1.6e-3
-    beta1: float = 0.9
-    beta2: float = 0.999
-    weight_decay: float = 0.01
-    warmup_steps: int = 0
-    gradient_clip: float | None = None
-    dropout: float = 0.0
-    precision: str = "float32"
-    log_every: int = 100
-    evaluate_every: int = 1000
-    test_sequences: int = 1000
+    steps: Annotated[int, Says("Optimizer steps of a run.", "steps", ge=1)]
+    batch_size: Annotated[
+        int, Says("Windows of `context_length` tokens in a step, over all devices.", "sequences", ge=1)
+    ]
+    optimizer: Annotated[
+        Literal["adam", "adamw"],
+        Says("`adamw` decouples weight decay from the gradient; `adam` adds it to the gradient."),
+    ] = "adamw"
+    learning_rate: Annotated[
+        float, Says("Peak learning rate, reached at the end of the warm-up; a cosine to zero follows.", gt=0)
+    ] = 1.6e-3
+    beta1: Annotated[float, Says("Adam's decay rate of the mean of gradients.", ge=0, lt=1)] = 0.9
+    beta2: Annotated[float, Says("Adam's decay rate of the mean of squared gradients.", ge=0, lt=1)] = 0.999
+    weight_decay: Annotated[
+        float, Says("Weight decay of matrices and embeddings; biases and norms have none.", ge=0)
+    ] = 0.01
+    warmup_steps: Annotated[int, Says("Steps of the linear warm-up; fewer than `steps`.", "steps", ge=0)] = 0
+    gradient_clip: Annotated[
+        float | None, Says("Largest norm of the gradient; null leaves gradients as they are.", gt=0)
+    ] = None
+    dropout: Annotated[
+        float,
+        Says(
+            "Probability that an embedding, an attention weight or an output of a branch is set to zero.",
+            ge=0,
+            lt=1,
+        ),
+    ] = 0.0
+    precision: Annotated[
+        Literal["float32", "bfloat16"],
+        Says("Number format of matrix products; `bfloat16` needs a GPU, weights stay in float32."),
+    ] = "float32"
+    log_every: Annotated[int, Says("Steps between two rows of a run's history.", "steps", ge=1)] = 100
+    evaluate_every: Annotated[
+        int, Says("Steps between two test losses; the end always has one.", "steps", ge=1)
+    ] = 1000
+    test_sequences: Annotated[
+        int,
+        Says(
+            "Windows of the test set that a test loss is the mean over, the same for every run.",
+            "sequences",
+            ge=1,
+        ),
+    ] = 1000
 
 
 @dataclass(frozen=True)
@@ -67,9 +84,9 @@ class Run:
         return self.training.steps
 
     @property
-    def params(self) -> int:
+    def total_params(self) -> int:
         """All trained numbers."""
-        return self.shape.params
+        return self.shape.total_params
 
     @property
     def step_flops(self) -> int:
@@ -135,7 +152,7 @@ def flat_run(run: Run) -> dict[str, Any]:
         **run_to_dict(run)["shape"],
         **asdict(run.training),
         "block_params": run.shape.block_params,
-        "total_params": run.params,
+        "total_params": run.total_params,
         "step_flops": run.step_flops,
     }
 

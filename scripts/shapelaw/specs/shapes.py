@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 EQUAL_SHARE = 0.02  # of the blocks' weights, by which shapes called equal may differ
 MLP_RATIO = 4  # hidden width of the feed-forward network over the residual width, as in GPT-2
@@ -65,7 +65,7 @@ class Shape:
         )
 
     @property
-    def params(self) -> int:
+    def total_params(self) -> int:
         """Every trained number: embeddings, blocks with biases and norms, final norm, classifier."""
         d, a = self.width, self.attention_width
         biases_and_norms = self.attention_maps * a + d + MLP_RATIO * d + d + 2 * 2 * d
@@ -106,59 +106,6 @@ def _embedding_params(entries: int, width: int, rank: int | None) -> int:
     return entries * width if rank is None else (entries + width) * rank
 
 
-def shape_problems(
-    depth: int,
-    width: int,
-    heads: int,
-    vocab_size: int,
-    context_length: int,
-    attention_dim: int | None = None,
-    embedding_rank: int | None = None,
-    positional_rank: int | None = None,
-    attention_degree: int | None = None,
-) -> list[str]:
-    """Everything that keeps these numbers from being a shape, a sentence each; empty if they are one."""
-    numbers = {
-        "depth": depth,
-        "width": width,
-        "heads": heads,
-        "vocab_size": vocab_size,
-        "context_length": context_length,
-        "attention_dim": attention_dim,
-        "embedding_rank": embedding_rank,
-        "positional_rank": positional_rank,
-    }
-    problems = [
-        f"{name} is {n}; it must be at least 1" for name, n in numbers.items() if n is not None and n < 1
-    ]
-    if attention_degree is not None and attention_degree < 2:
-        problems.append(
-            f"attention_degree is {attention_degree}; linear attention has degree 2 at least, "
-            "and null is softmax attention"
-        )
-    if problems:
-        return problems
-    if attention_dim is None and width % heads:
-        below, above = width // heads * heads, (width // heads + 1) * heads
-        near = f"{below} or {above}" if below else f"{above}"
-        problems.append(
-            f"width {width} is not divisible by {heads} heads; use width {near}, or set attention_dim"
-        )
-    full_rank = min(width, vocab_size)
-    if embedding_rank is not None and embedding_rank > full_rank:
-        problems.append(
-            f"embedding_rank {embedding_rank} is above min(width, vocab_size) = {full_rank}, the rank of a full "
-            f"embedding; leave it out or use at most {full_rank}"
-        )
-    full_rank = min(width, context_length)
-    if positional_rank is not None and positional_rank > full_rank:
-        problems.append(
-            f"positional_rank {positional_rank} is above min(width, context_length) = {full_rank}, the rank of a "
-            f"full positional embedding; leave it out or use at most {full_rank}"
-        )
-    return problems
-
-
 def make_shape(
     depth: int,
     width: int,
@@ -166,41 +113,80 @@ def make_shape(
     vocab_size: int,
     context_length: int,
     attention_dim: int | None = None,
-    embedding_rank: int | None = None,
-    positional_rank: int | None = None,
-    attention_degree: int | None = None,
-    gelu: Gelu = "tanh",
+    **options: Any,
 ) -> Shape:
-    """A checked shape, `attention_dim` filled in.
+    """A checked shape.
+
+    Args:
+        attention_dim: width / heads when None.
+        options: the other fields of `Shape`.
 
     Raises:
-        ValueError: a sentence for every problem (see `shape_problems`).
+        ShapeError: these numbers are not a shape; it has a sentence for every problem.
     """
-    problems = shape_problems(
-        depth,
-        width,
-        heads,
-        vocab_size,
-        context_length,
-        attention_dim,
-        embedding_rank,
-        positional_rank,
-        attention_degree,
-    )
+    inner = width // max(heads, 1) if attention_dim is None else attention_dim
+    shape = Shape(depth, width, heads, vocab_size, context_length, inner, **options)
+    problems = _problems(shape, divided=attention_dim is None)
     if problems:
-        raise ValueError("; ".join(problems))
-    return Shape(
-        depth,
-        width,
-        heads,
-        vocab_size,
-        context_length,
-        width // heads if attention_dim is None else attention_dim,
-        embedding_rank,
-        positional_rank,
-        attention_degree,
-        gelu,
-    )
+        raise ShapeError(problems)
+    return shape
+
+
+def shape_problems(*sizes: int | None, **options: Any) -> list[str]:
+    """Everything that keeps the arguments of `make_shape` from being a shape, a sentence each."""
+    try:
+        make_shape(*sizes, **options)  # type: ignore[arg-type]
+    except ShapeError as error:
+        return error.problems
+    return []
+
+
+class ShapeError(ValueError):
+    """Some numbers are not a shape; `problems` has a sentence for each reason."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = problems
+
+
+def _problems(shape: Shape, divided: bool) -> list[str]:
+    """A sentence for everything that keeps numbers from being a shape.
+
+    Args:
+        divided: the heads divide the width among them.
+    """
+    names = ["depth", "width", "heads", "vocab_size", "context_length", "embedding_rank", "positional_rank"]
+    if not divided:
+        names.insert(5, "attention_dim")
+    numbers = {name: getattr(shape, name) for name in names}
+    problems = [
+        f"{name} is {n}; it must be at least 1" for name, n in numbers.items() if n is not None and n < 1
+    ]
+    if shape.attention_degree is not None and shape.attention_degree < 2:
+        problems.append(
+            f"attention_degree is {shape.attention_degree}; linear attention has degree 2 at least, "
+            "and null is softmax attention"
+        )
+    if problems:
+        return problems
+    width, heads = shape.width, shape.heads
+    if divided and width % heads:
+        below, above = width // heads * heads, (width // heads + 1) * heads
+        near = f"{below} or {above}" if below else f"{above}"
+        problems.append(
+            f"width {width} is not divisible by {heads} heads; use width {near}, or set attention_dim"
+        )
+    for name, length, what in (
+        ("embedding", "vocab_size", "embedding"),
+        ("positional", "context_length", "positional embedding"),
+    ):
+        rank, full_rank = getattr(shape, f"{name}_rank"), min(width, getattr(shape, length))
+        if rank is not None and rank > full_rank:
+            problems.append(
+                f"{name}_rank {rank} is above min(width, {length}) = {full_rank}, the rank of a full {what}; "
+                f"leave it out or use at most {full_rank}"
+            )
+    return problems
 
 
 def with_attention_degree(shape: Shape, degree: int | None) -> Shape:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,33 +26,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from shapelaw.errors import UserError
-from shapelaw.specs.kinds import AnyRun, spec_from_dict, spec_to_dict
-from shapelaw.specs.runs import Run
+from shapelaw.specs.columns import LANGUAGE_HISTORY, Column
+from shapelaw.specs.kinds import AnyRun, kind_of, spec_from_dict, spec_to_dict
 from shapelaw.storage.files import replacing
 
 SCHEMA_VERSION = 1
-HISTORY_SCHEMA = pa.schema(
-    [
-        pa.field("step", pa.int64(), nullable=False),  # steps done, from 1
-        pa.field("train_loss", pa.float64(), nullable=False),  # nats per token, mean since the row before
-        pa.field("learning_rate", pa.float64(), nullable=False),  # of that step
-        pa.field("gradient_norm", pa.float64(), nullable=False),  # of that step, before clipping
-        pa.field("test_loss", pa.float64()),  # nats per token; null where it was not evaluated
-    ]
-)
-MEMORIZATION_SCHEMA = pa.schema(
-    [
-        pa.field("step", pa.int64(), nullable=False),
-        pa.field(
-            "train_loss", pa.float64(), nullable=False
-        ),  # nats, or squared error; mean since the row before
-        pa.field("learning_rate", pa.float64(), nullable=False),
-        pa.field("loss", pa.float64(), nullable=False),  # of all examples
-        pa.field("accuracy", pa.float64()),  # share of the examples; null where labels are numbers
-    ]
-)
 RUNS, CHECKPOINTS = "runs", "checkpoints"  # folders of the results
 RUNNING, FINISHED, FAILED, KILLED = "RUNNING", "FINISHED", "FAILED", "KILLED"  # MLflow's names
+
+
+_ARROW = {int: pa.int64(), float: pa.float64(), str: pa.string()}
 
 
 @dataclass(frozen=True)
@@ -89,12 +72,20 @@ def write_spec(directory: Path, run: AnyRun) -> None:
     )
 
 
+def schema_of(columns: Iterable[Column]) -> pa.Schema:
+    """The columns as Arrow has them."""
+    return pa.schema([pa.field(one.name, _ARROW[one.kind], nullable=one.nullable) for one in columns])
+
+
 def history_schema(run: AnyRun) -> pa.Schema:
     """The columns of a run's history."""
-    return HISTORY_SCHEMA if isinstance(run, Run) else MEMORIZATION_SCHEMA
+    return schema_of(kind_of(run).history)
 
 
-def history_table(rows: Sequence[Sequence[float]], schema: pa.Schema = HISTORY_SCHEMA) -> pa.Table:
+LANGUAGE_SCHEMA = schema_of(LANGUAGE_HISTORY)
+
+
+def history_table(rows: Sequence[Sequence[float]], schema: pa.Schema = LANGUAGE_SCHEMA) -> pa.Table:
     """Rows in the order of the schema as an Arrow table; nan in a column that may be null becomes null.
 
     From buffers: `pa.array` would import pandas, half a second of each training's start.
@@ -111,7 +102,7 @@ def history_table(rows: Sequence[Sequence[float]], schema: pa.Schema = HISTORY_S
 
 
 def write_history(
-    directory: Path, rows: Sequence[Sequence[float]], schema: pa.Schema = HISTORY_SCHEMA
+    directory: Path, rows: Sequence[Sequence[float]], schema: pa.Schema = LANGUAGE_SCHEMA
 ) -> None:
     """Write `history.parquet`; the same rows give the same bytes."""
     sink = pa.BufferOutputStream()

@@ -12,7 +12,6 @@ from typing import Any
 from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunTag
 
 from shapelaw.specs.kinds import kind_of
-from shapelaw.specs.runs import Run
 from shapelaw.storage.records import Record
 from shapelaw.tracking.store import FINGERPRINT, KEY, STUDY
 
@@ -23,7 +22,8 @@ FINAL = {"train_loss": "final_train_loss", "test_loss": "final_test_loss"}  # of
 _TAGS_THOUGH_NUMBERS = ("attempts", "threads")
 _ELSEWHERE = {"schema_version", "key", "study", "spec_digest", "status", "message", "tags", "pid"}
 _ELSEWHERE |= {"started_at", "finished_at", "updated_at", "train_store", "test_store"}
-_ELSEWHERE |= {"step", "steps", "params", "block_params", "step_flops"}  # params, from the spec
+_ELSEWHERE |= {"step", "steps", "block_params", "total_params", "step_flops"}  # params, from the spec
+_ELSEWHERE |= {"params"}  # the total in older summaries
 _LARGEST = 1.7976931348623157e308  # what MLflow stores for an infinite value
 TEXT_LIMIT = 5000  # characters of a tag or param
 
@@ -87,14 +87,12 @@ def history_metrics(
 
 def datasets(record: Record) -> list[DatasetInput]:
     """The token stores that the run was trained and tested on; runs of packs draw their examples themselves."""
-    if not isinstance(record.run, Run):
-        return []
-    inputs = []
+    inputs, corpus = [], kind_of(record.run).flat(record.run).get("corpus")
     for field, context in (("train_store", "training"), ("test_store", "testing")):
         store = record.summary.get(field)
         if isinstance(store, Mapping) and store.get("sha256"):
             dataset = Dataset(
-                name=f"{record.run.corpus}-V{store.get('vocab_size')}-{context}",
+                name=f"{corpus}-V{store.get('vocab_size')}-{context}",
                 digest=str(store["sha256"])[:36],  # MLflow's limit
                 source_type="local",
                 source=json.dumps({"uri": store.get("path")}),

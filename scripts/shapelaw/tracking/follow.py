@@ -14,7 +14,7 @@ from shapelaw.tracking.disk import Found, Liveness, find_records, live_fingerpri
 from shapelaw.tracking.importer import bury_vanished, import_records, tell_rivals
 from shapelaw.tracking.redaction import redact
 from shapelaw.tracking.store import open_store
-from shapelaw.tracking.waiting import Progress, Say, Stopped, one_writer, patiently
+from shapelaw.tracking.waiting import ImportProgress, Say, Stopped, one_writer, patiently
 
 Name = tuple[str, str]  # study, key
 
@@ -36,7 +36,7 @@ def follow(
     say: Say,
     stop: Event,
     liveness: Liveness | None = None,
-    progress: Progress | None = None,
+    progress: ImportProgress | None = None,
 ) -> None:
     """Import all studies, finished and live, every `every` seconds (None: once) until `stop` is set.
 
@@ -46,7 +46,7 @@ def follow(
         UserError: the URI or the store is wrong.
         TrackerDown: the tracker was down for longer than `patience` seconds.
     """
-    seen, liveness, progress = Seen(), liveness or Liveness(), progress or Progress(say)
+    seen, liveness, progress = Seen(), liveness or Liveness(), progress or ImportProgress(say)
     try:
         while not stop.is_set():
             patiently(
@@ -66,7 +66,7 @@ def look(
     liveness: Liveness,
     say: Say,
     stop: Event,
-    progress: Progress | None = None,
+    progress: ImportProgress | None = None,
 ) -> None:
     """Import what changed since the last look; the first one opens the store, and creates a SQLite one."""
     found = find_records(results)
@@ -75,7 +75,7 @@ def look(
     vanished = seen.states.keys() - found.keys()
     if not (changed or vanished or seen.first):
         return
-    progress = progress or Progress(say)
+    progress = progress or ImportProgress(say)
 
     def say_once(sentence: str) -> None:
         if sentence not in seen.told:

@@ -39,7 +39,7 @@ from shapelaw.tracking.store import (
     open_store,
     runs_by_key,
 )
-from shapelaw.tracking.waiting import Progress, Say, one_writer, patiently
+from shapelaw.tracking.waiting import ImportProgress, Say, one_writer, patiently
 from shapelaw.tracking.writing import continued, describe, is_own, read, write
 
 
@@ -62,7 +62,7 @@ class _Import:
     experiment: str
     found: Mapping[str, Found]
     liveness: Liveness
-    progress: Progress
+    progress: ImportProgress
     outcome: Outcome
     fingerprints: dict[str, str] = field(default_factory=dict)  # by key, of the records as they were read
     conflicts: list[MlflowException] = field(default_factory=list)  # another importer got in between
@@ -80,7 +80,7 @@ def import_study(
     patience: float,
     say: Say,
     liveness: Liveness | None = None,
-    progress: Progress | None = None,
+    progress: ImportProgress | None = None,
 ) -> tuple[Store, Outcome]:
     """Import the records of a study as the one writer, waiting where that is needed.
 
@@ -88,7 +88,7 @@ def import_study(
         UserError: the URI or the store is wrong. Records that can't be read are in the outcome instead.
         TrackerDown: the tracker was down for longer than `patience` seconds.
     """
-    progress, outcome = progress or Progress(say), Outcome()
+    progress, outcome = progress or ImportProgress(say), Outcome()
 
     def once() -> Store:
         with one_writer(results, say):
@@ -119,7 +119,7 @@ def import_records(
     liveness: Liveness,
     whole: bool,
     stop: Event | None = None,
-    progress: Progress | None = None,
+    progress: ImportProgress | None = None,
     outcome: Outcome | None = None,
 ) -> Outcome:
     """Bring these records of a study into the store. Call it under `waiting.one_writer`.
@@ -134,7 +134,11 @@ def import_records(
         TrackerDown: the tracker failed on the way; what is missing is imported by the next call.
         UserError: another importer keeps on writing other records of the same runs.
     """
-    outcome, progress, stop = outcome or Outcome(), progress or Progress(lambda _: None), stop or Event()
+    outcome, progress, stop = (
+        outcome or Outcome(),
+        progress or ImportProgress(lambda _: None),
+        stop or Event(),
+    )
     outcome.problems.clear()
     with tracker_errors(store.uri):
         progress.at(f"looking for {study} in {redact(store.uri, store.uri)}")

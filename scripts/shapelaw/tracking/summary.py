@@ -34,7 +34,7 @@ def log_summary(store: Store, study: str, artifacts: Sequence[Path], metrics: Pa
     Args:
         artifacts: figures and tables, stored by their names.
         metrics: a JSON object, nested as it likes: its numbers become metrics, its texts params, under
-            names such as `depth_width.slope`; the file itself is an artifact too.
+            names such as `line.slope`; the file itself is an artifact too.
 
     Raises:
         UserError: a file is missing, two have one name, or `metrics` is not a JSON object,

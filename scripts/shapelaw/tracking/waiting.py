@@ -29,7 +29,7 @@ class Stopped(Exception):
     """The user asked to stop while something was waited for."""
 
 
-class Progress:
+class ImportProgress:
     """What an import is at, said when it takes long, and how much it has done.
 
     Args:
@@ -129,7 +129,7 @@ def patiently(
     patience: float,
     say: Say,
     stop: Event | None = None,
-    progress: Progress | None = None,
+    progress: ImportProgress | None = None,
 ) -> T:
     """Do `operation`; while the tracker is down, do it again, after 1, 2, 4, ... up to 30 seconds.
 
@@ -143,7 +143,7 @@ def patiently(
         TrackerDown: nothing was done for `patience` seconds; the message is a sentence then.
         Stopped: `stop` was set between two attempts.
     """
-    stop, progress = stop or Event(), progress or Progress(say)
+    stop, progress = stop or Event(), progress or ImportProgress(say)
     pause, said, done, failing_since = FIRST_PAUSE, dict[str, float](), -1, 0.0
     while True:
         try:

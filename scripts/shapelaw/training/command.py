@@ -14,7 +14,7 @@ from shapelaw.errors import UserError, say
 from shapelaw.storage.files import WriteFailed
 from shapelaw.training.compiled import COMPILED_PARTS
 from shapelaw.training.loop import Stopped
-from shapelaw.training.trainer import Execution, TrainingFailed
+from shapelaw.training.trainer import Runtime, TrainingFailed
 
 
 def training_parser(description: str | None) -> argparse.ArgumentParser:
@@ -77,9 +77,9 @@ def text_of(option: str) -> str:
     return Path(option[1:]).read_text(encoding="utf-8") if option.startswith("@") else option
 
 
-def execution_of(arguments: argparse.Namespace) -> Execution:
+def runtime_of(arguments: argparse.Namespace) -> Runtime:
     """How to execute, from parsed options."""
-    return Execution(
+    return Runtime(
         arguments.device,
         arguments.threads,
         getattr(arguments, "micro_batch", None),

@@ -22,11 +22,11 @@ from shapelaw.training.journal import Journal
 from shapelaw.training.signals import StopRequest
 from shapelaw.training.trainer import (
     Diverged,
-    Execution,
     NotWritten,
-    Progress,
+    Runtime,
     Trainer,
     TrainingFailed,
+    TrainingProgress,
     identity,
 )
 
@@ -45,7 +45,7 @@ def train(
     test_store: TokenStore,
     out: Path,
     checkpoints: Path,
-    execution: Execution,
+    runtime: Runtime,
 ) -> None:
     """Train `run` to its end and write its record to `out`, resuming from `checkpoints` if it can.
 
@@ -55,19 +55,19 @@ def train(
         Diverged: the loss is not finite, in this attempt or an earlier one.
         NotWritten: the disk is full; a checkpoint that can be read is left.
     """
-    device = choose_device(execution.device, run.training.precision)
-    if execution.threads is not None:
-        torch.set_num_threads(execution.threads)
+    device = choose_device(runtime.device, run.training.precision)
+    if runtime.threads is not None:
+        torch.set_num_threads(runtime.threads)
     _check_data(run, train_store, test_store)
     start_afresh(device)
     stores = {"train_store": train_store, "test_store": test_store}
     mark = identity(run, train_store, test_store)
     with (
         StopRequest() as stop,
-        lock_of(run, checkpoints, execution, stop) if is_first() else nullcontext(),
-        join_ranks(device, execution.wait_seconds) as ranks,
+        lock_of(run, checkpoints, runtime, stop) if is_first() else nullcontext(),
+        join_ranks(device, runtime.wait_seconds) as ranks,
     ):
-        journal = Journal(run, mark, stores, out, checkpoints, dict(execution.tags))
+        journal = Journal(run, mark, stores, out, checkpoints, dict(runtime.tags))
         try:
             if ranks.max(int(ranks.first and journal.restore_finished())):
                 if ranks.first:
@@ -76,16 +76,16 @@ def train(
             failed = journal.failure_for_good() if ranks.first else None
             if ranks.max(int(failed is not None)):
                 raise Diverged(failed or "")
-            trainer = Trainer(run, train_store, test_store, checkpoints, execution, ranks)
+            trainer = Trainer(run, train_store, test_store, checkpoints, runtime, ranks)
             if ranks.first:
                 journal.start(trainer.progress.step, trainer.progress.rows)
-            _train(trainer, journal, stop, execution)
+            _train(trainer, journal, stop, runtime)
         except WriteFailed as error:
             raise NotWritten(_unwritten(run, out, journal, error)) from error
 
 
 @contextmanager
-def lock_of(run: AnyRun, folder: Path, execution: Execution, stop: StopRequest) -> Iterator[None]:
+def lock_of(run: AnyRun, folder: Path, runtime: Runtime, stop: StopRequest) -> Iterator[None]:
     """Be the only process that trains what is in `folder`, waiting for another one as long as `execution` says.
 
     Raises:
@@ -94,7 +94,7 @@ def lock_of(run: AnyRun, folder: Path, execution: Execution, stop: StopRequest) 
         WriteFailed: the folder can't be written.
     """
     with checkpoint.only_process(
-        folder, execution.wait_seconds, say, lambda: stop.received is not None
+        folder, runtime.wait_seconds, say, lambda: stop.received is not None
     ) as mine:
         if not mine:
             assert stop.received is not None
@@ -105,11 +105,11 @@ def lock_of(run: AnyRun, folder: Path, execution: Execution, stop: StopRequest) 
         yield
 
 
-def _train(trainer: Trainer, journal: Journal, stop: StopRequest, execution: Execution) -> None:
+def _train(trainer: Trainer, journal: Journal, stop: StopRequest, runtime: Runtime) -> None:
     """Train to the end, or until something stops it, and note which of the two."""
     ranks, progress = trainer.ranks, trainer.progress
     try:
-        _run_steps(trainer, journal, stop, execution)
+        _run_steps(trainer, journal, stop, runtime)
     except (Stopped, TrainingFailed) as error:
         if ranks.first:
             status = records.KILLED if isinstance(error, Stopped) else records.FAILED
@@ -137,7 +137,11 @@ def _finish(trainer: Trainer, journal: Journal) -> None:
 
 
 def _note(
-    journal: Journal, status: str, progress: Progress, message: str | None = None, for_good: bool = False
+    journal: Journal,
+    status: str,
+    progress: TrainingProgress,
+    message: str | None = None,
+    for_good: bool = False,
 ) -> None:
     """Write where the run stands; it is a note for people, and a full disk must not end a run for want of it."""
     try:
@@ -173,16 +177,16 @@ def _check_data(run: Run, train_store: TokenStore, test_store: TokenStore) -> No
         )
 
 
-def _run_steps(trainer: Trainer, journal: Journal, stop: StopRequest, execution: Execution) -> None:
+def _run_steps(trainer: Trainer, journal: Journal, stop: StopRequest, runtime: Runtime) -> None:
     progress, ranks = trainer.progress, trainer.ranks
     last_checkpoint = last_live = time.monotonic()
     while progress.step < trainer.run.training.steps:
         trainer.step()
         now = time.monotonic()
-        if ranks.first and now - last_live >= execution.live_seconds:
+        if ranks.first and now - last_live >= runtime.live_seconds:
             _note(journal, records.RUNNING, progress)
             last_live = now
-        if now - last_checkpoint >= execution.checkpoint_seconds:
+        if now - last_checkpoint >= runtime.checkpoint_seconds:
             trainer.save()
             last_checkpoint = time.monotonic()
         number = ranks.max(int(stop.received or 0))

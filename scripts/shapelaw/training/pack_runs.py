@@ -22,7 +22,7 @@ from shapelaw.training.memorizer_pack import ATTENTION, MemorizerPack
 from shapelaw.training.pack_training import PackedModel, PackTraining
 from shapelaw.training.packed import Pack, can_compile
 from shapelaw.training.signals import StopRequest
-from shapelaw.training.trainer import Execution, NotWritten
+from shapelaw.training.trainer import NotWritten, Runtime
 from shapelaw.training.unfinished import find_unfinished, forget_finished, pack_folder
 
 STATE_VERSION = 2  # of a pack's checkpoint
@@ -34,7 +34,7 @@ _PACKS: dict[str | None, Callable[[list[Any], torch.device, bool], Pack[Any]]] =
 
 
 def train_packs(
-    packs: Iterable[Sequence[PackedRun]], out: Path, checkpoints: Path, execution: Execution
+    packs: Iterable[Sequence[PackedRun]], out: Path, checkpoints: Path, runtime: Runtime
 ) -> dict[str, str]:
     """Train packs one after the other, and write the records of their runs to `<out>/<key>`.
 
@@ -53,14 +53,14 @@ def train_packs(
         Stopped: SIGTERM, SIGUSR1 or SIGINT came; start again to resume.
         NotWritten: the disk is full; a checkpoint that can be read is left.
     """
-    device = choose_device(execution.device, "float32")
-    if execution.threads is not None:
-        torch.set_num_threads(execution.threads)
+    device = choose_device(runtime.device, "float32")
+    if runtime.threads is not None:
+        torch.set_num_threads(runtime.threads)
     outcomes: dict[str, str] = {}
     with StopRequest() as stop:
         for runs in packs:
             start_afresh(device)
-            outcomes |= _train_pack(runs, out, checkpoints, device, execution, stop)
+            outcomes |= _train_pack(runs, out, checkpoints, device, runtime, stop)
             if stop.received:  # it came with the last step; what comes next is not begun
                 raise Stopped(
                     f"Stopped by signal {int(stop.received)}; this pack is done.", 128 + int(stop.received)
@@ -73,23 +73,23 @@ def _train_pack(
     out: Path,
     checkpoints: Path,
     device: torch.device,
-    execution: Execution,
+    runtime: Runtime,
     stop: StopRequest,
 ) -> dict[str, str]:
     mark = _mark_of(runs)
     folder = pack_folder(checkpoints, mark)
     with ExitStack() as locks:
         for run in sorted(runs, key=lambda run: run.key):
-            locks.enter_context(lock_of(run, checkpoints / run.key, execution, stop))
+            locks.enter_context(lock_of(run, checkpoints / run.key, runtime, stop))
         models = [
             PackedModel(
-                run, Journal(run, run.digest, {}, out / run.key, checkpoints / run.key, dict(execution.tags))
+                run, Journal(run, run.digest, {}, out / run.key, checkpoints / run.key, dict(runtime.tags))
             )
             for run in runs
         ]
         try:
             with compiling_in(folder / "compiled", device):
-                return _train_all(models, mark, folder, device, execution, stop)
+                return _train_all(models, mark, folder, device, runtime, stop)
         except WriteFailed as error:
             raise NotWritten(
                 f"{str(error).removesuffix('.')}: {checkpoint.where_to_resume(folder)}."
@@ -107,7 +107,7 @@ def _train_all(
     mark: str,
     folder: Path,
     device: torch.device,
-    execution: Execution,
+    runtime: Runtime,
     stop: StopRequest,
 ) -> dict[str, str]:
     """Train those that have no record yet.
@@ -125,7 +125,7 @@ def _train_all(
                 records.write_bytes(model.journal.out / ATTENTION, kept.read_bytes())
         elif failed := model.journal.failure_for_good():
             outcomes[model.run.key] = failed
-    wished = execution.compile
+    wished = runtime.compile
     if wished is None:
         wished = sum(model.run.steps for model in models) >= COMPILE_FROM
     compiled = wished and can_compile(device)
@@ -136,7 +136,7 @@ def _train_all(
         by_key = {model.run.key: model for model in models}
         as_it_was = [by_key[key] for key in state["keys"]]
         training = PackTraining(
-            as_it_was, _make_pack(as_it_was, device, compiled), mark, folder, execution, stop
+            as_it_was, _make_pack(as_it_was, device, compiled), mark, folder, runtime, stop
         )
         training.resume(state)
         outcomes |= training.train()
@@ -144,7 +144,7 @@ def _train_all(
     if waiting := [model for model in models if model.run.key not in outcomes]:
         # those of equal steps side by side
         waiting.sort(key=lambda model: found[model.run.key].step if model.run.key in found else 0)
-        training = PackTraining(waiting, _make_pack(waiting, device, compiled), mark, folder, execution, stop)
+        training = PackTraining(waiting, _make_pack(waiting, device, compiled), mark, folder, runtime, stop)
         training.adopt(found)
         outcomes |= training.train()
     checkpoint.delete_checkpoints(folder)

@@ -21,7 +21,7 @@ from shapelaw.training.journal import Journal
 from shapelaw.training.loop import Stopped
 from shapelaw.training.packed import Pack
 from shapelaw.training.signals import StopRequest
-from shapelaw.training.trainer import Execution
+from shapelaw.training.trainer import Runtime
 from shapelaw.training.unfinished import Unfinished, write_members
 
 
@@ -44,13 +44,13 @@ class PackTraining:
         pack: Pack[Any],
         mark: str,
         folder: Path,
-        execution: Execution,
+        runtime: Runtime,
         stop: StopRequest,
     ) -> None:
         self.models = list(models)  # as in the pack, with those that are done and still in it
         self.live = [True] * len(models)
         self.outcomes: dict[str, str] = {}
-        self.pack, self.mark, self.folder, self.execution, self.stop = pack, mark, folder, execution, stop
+        self.pack, self.mark, self.folder, self.runtime, self.stop = pack, mark, folder, runtime, stop
         self.threads = torch.get_num_threads()
         self.trouble: WriteFailed | None = None  # of the last note, if it failed
 
@@ -93,10 +93,10 @@ class PackTraining:
             now = time.monotonic()
             if not any(self.live):
                 break
-            if now - last_live >= self.execution.live_seconds:
+            if now - last_live >= self.runtime.live_seconds:
                 self._note(records.RUNNING)
                 last_live = now
-            if shrunk or now - last_checkpoint >= self.execution.checkpoint_seconds:
+            if shrunk or now - last_checkpoint >= self.runtime.checkpoint_seconds:
                 self._save()
                 last_checkpoint = time.monotonic()
             if self.stop.received:

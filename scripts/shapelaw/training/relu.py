@@ -34,7 +34,7 @@ class ReluResult:
 def units_of(run: MemorizationRun) -> int:
     """The most hidden units whose network has no more parameters than the run's attention network; 0 if none."""
     m = run.memorizer
-    return equal_relu_units(m.params, m.context, m.width, m.outputs)
+    return equal_relu_units(m.total_params, m.context, m.width, m.outputs)
 
 
 def train_relu(run: MemorizationRun, units: int) -> ReluResult:

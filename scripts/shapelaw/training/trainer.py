@@ -32,7 +32,7 @@ from shapelaw.training.hardware import device_name, micro_batch_size, peak_flops
 
 
 @dataclass(frozen=True)
-class Execution:
+class Runtime:
     """How a run is executed; none of it is meant to change the result beyond rounding.
 
     Attributes:
@@ -74,7 +74,7 @@ class NotWritten(TrainingFailed):
 
 
 @dataclass
-class Progress:
+class TrainingProgress:
     """What a checkpoint holds beside the model and the optimizer."""
 
     step: int = 0
@@ -94,7 +94,7 @@ class Trainer:
         train_store: TokenStore,
         test_store: TokenStore,
         checkpoints: Path,
-        execution: Execution,
+        runtime: Runtime,
         ranks: Ranks,
     ) -> None:
         training = run.training
@@ -113,14 +113,14 @@ class Trainer:
         initialise(self.model, run.seed)
         self.model.to(ranks.device)
         self.optimizer = make_optimizer(self.model, training)
-        self.micro_batch = execution.micro_batch or micro_batch_size(
+        self.micro_batch = runtime.micro_batch or micro_batch_size(
             run.shape, training.batch_size // ranks.world, ranks.device, training.precision
         )
         self.started = time.monotonic()
-        self.progress = Progress()
+        self.progress = TrainingProgress()
         self._resume()
-        compiled = ranks.device.type == "cuda" if execution.compile is None else execution.compile
-        self._forward: Any = CompiledDecoder(self.model, execution.compiled_part) if compiled else self.model
+        compiled = ranks.device.type == "cuda" if runtime.compile is None else runtime.compile
+        self._forward: Any = CompiledDecoder(self.model, runtime.compiled_part) if compiled else self.model
         if ranks.world > 1:
             self._forward = DistributedDataParallel(self._forward)
         self._unread: list[tuple[int, Tensor]] = []  # steps and their losses, on the device
@@ -158,7 +158,7 @@ class Trainer:
             )
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
-        self.progress = Progress(
+        self.progress = TrainingProgress(
             state["step"],
             [tuple(row) for row in state["rows"].tolist()],
             state["loss_sum"],
@@ -321,7 +321,7 @@ class Trainer:
             "train_loss": final[1],
             "steps": training.steps,
             "tokens_trained": tokens,
-            "params": shape.params,
+            "total_params": shape.total_params,
             "block_params": shape.block_params,
             "step_flops": flops,
             "wall_seconds": self._wall_seconds(),

@@ -12,10 +12,11 @@ import pytest
 from matplotlib.figure import Figure
 
 from shapelaw.errors import UserError
+from shapelaw.report.write import write_results
 from shapelaw.studies.block_degree import figures
 from shapelaw.studies.block_degree.analysis import Tuned, check_runs, differences, tune
 from shapelaw.studies.block_degree.ranks import EXACT, FLOOR, polynomial, rank_networks
-from shapelaw.studies.block_degree.results import analyse, summary
+from shapelaw.studies.block_degree.results import analyse, present, summary
 from shapelaw.studies.block_degree.tables import losses_table, mixtures_table, speed_table
 from shapelaw.training.targets import draw_separable, least_errors
 
@@ -54,7 +55,8 @@ def table(seeds: int = 5, noise: float = 0.05) -> pd.DataFrame:
 
 def test_every_degree_gets_its_best_rate_and_the_truth_is_found(tmp_path: Path) -> None:
     table().to_csv(tmp_path / "runs.csv", index=False)
-    found = analyse(tmp_path / "runs.csv", tmp_path / "out")
+    found = analyse(tmp_path / "runs.csv")
+    write_results(present(found), tmp_path / "out", "study")
     verdicts = {(one.tuned.task.target_rank, one.tuned.name): one.verdict for one in found.differences}
     for rank in (2, 8):
         assert verdicts[rank, "degree 1"] == verdicts[rank, "degree 2"] == "worse"
@@ -133,7 +135,8 @@ def test_a_network_that_diverges_at_every_rate_is_in_the_tables(tmp_path: Path) 
     runs = table()
     runs.loc[runs["degrees"] == "2.2.2.2.2.2", "loss"] = None
     runs.to_csv(tmp_path / "runs.csv", index=False)
-    analysis = analyse(tmp_path / "runs.csv", tmp_path / "out")
+    analysis = analyse(tmp_path / "runs.csv")
+    write_results(present(analysis), tmp_path / "out", "study")
     losses = pd.read_csv(tmp_path / "out" / "losses.csv").set_index(["target_rank", "network"])
     assert losses.loc[(2, "degree 2"), "diverged"] == runs["seed"].nunique()
     assert math.isnan(losses.loc[(2, "degree 2"), "loss"])
@@ -156,7 +159,7 @@ def test_a_mixture_is_compared_with_e(tmp_path: Path) -> None:
     mixed["mean_degree"] = 2.5 + 0.01 * mixed["seed"]
     high = mixed.assign(initial_share=0.9, mean_degree=math.e + 0.01 * (mixed["seed"] - 2))
     pd.concat([runs, mixed, high]).to_csv(tmp_path / "runs.csv", index=False)
-    analyse(tmp_path / "runs.csv", tmp_path / "out")
+    write_results(present(analyse(tmp_path / "runs.csv")), tmp_path / "out", "study")
     mixtures = pd.read_csv(tmp_path / "out" / "mixtures.csv").set_index(["target_rank", "network"])
     half, begun = mixtures.loc[(2, "mixture of 2 and 3")], mixtures.loc[(2, "mixture of 2 and 3, from 2.9")]
     assert [half["begins_at"], begun["begins_at"]] == [2.5, 2.9]
@@ -280,7 +283,8 @@ def ranked_table(follow: bool) -> pd.DataFrame:
 
 def test_losses_at_the_floor_of_their_rank_correlate_with_it(tmp_path: Path) -> None:
     ranked_table(follow=True).to_csv(tmp_path / "runs.csv", index=False)
-    found = analyse(tmp_path / "runs.csv", tmp_path / "out")
+    found = analyse(tmp_path / "runs.csv")
+    write_results(present(found), tmp_path / "out", "study")
     losses = pd.read_csv(tmp_path / "out" / "rank_losses.csv")
     assert dict(zip(losses["network"], losses["rank"], strict=True)) == {
         "degree 1": 2, "degrees 1.1.1.1.2": 6, "degrees 1.1.1.3": 10, "degrees 1.1.2.2": 20,
@@ -303,7 +307,7 @@ def test_losses_at_the_floor_of_their_rank_correlate_with_it(tmp_path: Path) -> 
 
 def test_losses_that_ignore_the_rank_do_not_correlate(tmp_path: Path) -> None:
     ranked_table(follow=False).to_csv(tmp_path / "runs.csv", index=False)
-    analyse(tmp_path / "runs.csv", tmp_path / "out")
+    write_results(present(analyse(tmp_path / "runs.csv")), tmp_path / "out", "study")
     table = pd.read_csv(tmp_path / "out" / "rank_correlation.csv")
     assert set(table["verdict"]) == {"not told from 0"}
     losses = pd.read_csv(tmp_path / "out" / "rank_losses.csv").set_index(["target_rank", "network"])

@@ -13,6 +13,7 @@ from shapelaw.fits.inputs import check_runs, check_transitions
 from shapelaw.fits.line import FitStatus
 from shapelaw.fits.noise import Noise, noise_from_stds
 from shapelaw.fits.transitions import PAPER_RULE
+from shapelaw.report.write import write_results
 from shapelaw.studies.depth_width import tables
 from shapelaw.studies.depth_width.analysis import WITHOUT_LIMITS, published, published_fit
 from shapelaw.studies.depth_width.figures import (
@@ -22,7 +23,7 @@ from shapelaw.studies.depth_width.figures import (
     transition_size_figure,
     transition_width_figure,
 )
-from shapelaw.studies.depth_width.results import Options, analyse_runs, analyse_transitions, summary, write
+from shapelaw.studies.depth_width.results import Options, analyse_runs, analyse_transitions, present, summary
 
 DEPTHS = (4, 6, 8, 10, 12)
 A, B = 4.0, 0.10
@@ -135,8 +136,8 @@ def test_best_depth_changes_at_the_transitions():
     curves = loss_curves(truth.drop_duplicates(["depth", "width"]), Noise(1e-5, np.inf))
     table = tables.best_depth_table(tables.rank_depths(curves, Noise(1e-5, np.inf)))
     assert table["best_depth"].tolist() == [4, 8, 16]
-    assert table["params_high"][0] == pytest.approx(12 * 4 * 90**2, rel=0.03)
-    assert table["params_low"][2] == pytest.approx(12 * 8 * 130**2, rel=0.03)
+    assert table["size_high"][0] == pytest.approx(12 * 4 * 90**2, rel=0.03)
+    assert table["size_low"][2] == pytest.approx(12 * 8 * 130**2, rel=0.03)
     assert (table["certain"] > 0.85).all()
     unknown = tables.best_depth_table(tables.rank_depths(loss_curves(truth, None), None))
     assert (unknown["certain"] == 0).all()
@@ -155,10 +156,10 @@ def test_without_noise_nothing_is_claimed():
 
 def test_params_replace_the_size(analysis):
     runs = runs_of()
-    doubled = runs.assign(params=2 * 12.0 * runs["depth"] * runs["width"] ** 2)
+    doubled = runs.assign(block_params=2 * 12.0 * runs["depth"] * runs["width"] ** 2)
     other = analyse_runs(doubled, Options(draws=600))
     pd.testing.assert_frame_equal(other.transitions, analysis.transitions, rtol=1e-6)
-    assert other.runs.curves[4].params == pytest.approx(2 * analysis.runs.curves[4].params)
+    assert other.runs.curves[4].size == pytest.approx(2 * analysis.runs.curves[4].size)
 
 
 def test_the_main_method_is_a_choice():
@@ -201,7 +202,7 @@ def test_limits_enter_the_line_and_stand_beside_it(tmp_path):
     assert study.fit.b_err < study.fits[BOOTSTRAP + WITHOUT_LIMITS].b_err
     assert "1 limit used" in summary(study)
     assert any("above" in text for text in legend_of(transition_width_figure(study)))
-    write(study, tmp_path)
+    write_results(present(study), tmp_path, "study")
     again = analyse_transitions(check_transitions(pd.read_csv(tmp_path / "transitions.csv"), "t"))
     assert (again.fit.a, again.fit.b, again.fit.b_err) == pytest.approx(
         (study.fit.a, study.fit.b, study.fit.b_err), rel=1e-9
@@ -227,7 +228,7 @@ def test_best_depth_ranks_only_what_is_there():
     )
     curves = loss_curves(check_runs(runs, "made"), Noise(1e-5, np.inf))
     ranking = tables.rank_depths(curves, Noise(1e-5, np.inf))
-    assert not ((ranking.params > 5e5) & (ranking.params < 3e6)).any()
+    assert not ((ranking.size > 5e5) & (ranking.size < 3e6)).any()
     assert not np.isfinite(ranking.excess[ranking.depths.index(16)]).any()
     assert not ranking.certain.any()
 
@@ -238,7 +239,7 @@ def test_one_depth_alone_is_no_comparison(tmp_path):
     assert study.fit.status is FitStatus.TOO_FEW_POINTS
     assert "No two depths to compare." in words(loss_figure(study.runs.adjacent, "test loss"))
     assert any("No size that two depths have" in text for text in words(best_depth_figure(study.runs)))
-    assert len(write(study, tmp_path)) > 20
+    assert len(write_results(present(study), tmp_path, "study")) > 20
 
 
 def test_figures_draw_a_usable_fit(analysis, refitted):
@@ -277,7 +278,7 @@ def test_a_flat_line_is_drawn_but_not_extrapolated():
 
 
 def test_everything_is_written(analysis, tmp_path):
-    files = {path.name for path in write(analysis, tmp_path)}
+    files = {path.name for path in write_results(present(analysis), tmp_path, "study")}
     assert files == {path.name for path in tmp_path.iterdir()}
     for name in ("transitions", "fit", "projection", "comparison", "seed_noise", "best_depth"):
         assert {f"{name}.csv", f"{name}.md", f"{name}.tex"} <= files

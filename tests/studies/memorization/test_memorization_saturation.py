@@ -9,14 +9,15 @@ from matplotlib.collections import QuadMesh
 
 from shapelaw.errors import UserError
 from shapelaw.fits.memorized import check_memorization_runs
+from shapelaw.report.write import write_results
 from shapelaw.studies.memorization.attention import read_attention, saturation_figure
 from shapelaw.studies.memorization.results import analyse, summary
 from shapelaw.studies.memorization.saturation import (
     analyse_saturation,
     comparison_table,
     perfect_table,
+    present,
     shares_table,
-    write,
 )
 
 
@@ -138,9 +139,8 @@ def test_all_is_written_and_said(tmp_path):
     save(tmp_path / "a", "one", weights(40, 8))
     raw = pd.DataFrame({"heads": [4, 4], "examples": [550, 600], "seed": 0, "accuracy": [1.0, 0.9]})
     raw.assign(context=32, head_dim=64).to_csv(tmp_path / "runs.csv", index=False)
-    found = analyse(
-        tmp_path / "runs.csv", tmp_path / "out", "memorization_saturation", attention=tmp_path / "a"
-    )
+    found = analyse(tmp_path / "runs.csv", "memorization_saturation", attention=tmp_path / "a")
+    write_results(present(found), tmp_path / "out", "memorization_saturation")
     files = {path.name for path in (tmp_path / "out").iterdir()}
     tables = {
         f"{name}{end}" for name in ("saturation", "perfect", "comparison") for end in (".csv", ".md", ".tex")
@@ -159,9 +159,7 @@ def test_attention_of_another_grid_in_the_same_folder_is_left_out(tmp_path):
         save(tmp_path / "a", name, weights(40, 8))
     raw = pd.DataFrame({"key": ["mine"], "heads": 8, "examples": 40, "seed": 0, "accuracy": 1.0})
     raw.assign(context=32, head_dim=64).to_csv(tmp_path / "runs.csv", index=False)
-    found = analyse(
-        tmp_path / "runs.csv", tmp_path / "out", "memorization_saturation", attention=tmp_path / "a"
-    )
+    found = analyse(tmp_path / "runs.csv", "memorization_saturation", attention=tmp_path / "a")
     assert [one.name for one in found.attention] == ["mine"]
 
 
@@ -187,11 +185,11 @@ def test_a_bound_is_not_called_converged(tmp_path, sizes, accuracies, status):
     found = analyse_saturation(
         runs_of(*((4, size, 0, share) for size, share in zip(sizes, accuracies, strict=True))), None
     )
-    write(found, tmp_path)
+    write_results(present(found), tmp_path, "study")
     assert json.loads((tmp_path / "fit.json").read_text())["status"] == status
 
 
 def test_attention_alone_finds_no_capacity(tmp_path):
     save(tmp_path / "a", "one", weights(40, 8))
-    write(analyse_saturation(None, tmp_path / "a"), tmp_path / "out")
+    write_results(present(analyse_saturation(None, tmp_path / "a")), tmp_path / "out", "study")
     assert json.loads((tmp_path / "out" / "fit.json").read_text())["status"] == "too few points"

@@ -10,13 +10,21 @@ import pytest
 from small import PYTHON, SCRIPTS
 
 from shapelaw.errors import UserError
-from shapelaw.settings.grids import RankGrids
-from shapelaw.settings.rank_grids import Asked, AttentionSizes, DegreeSizes, asked_of, digest, rank_problems
+from shapelaw.report.write import write_results
 from shapelaw.studies.separation_rank.corollaries import corollaries_table
 from shapelaw.studies.separation_rank.degrees import degree_table, fractional_table, ranking_table
 from shapelaw.studies.separation_rank.figures import degree_figure, depth_figure, residual_figure
+from shapelaw.studies.separation_rank.grids import (
+    Asked,
+    AttentionSizes,
+    DegreeSizes,
+    asked_of,
+    digest,
+    rank_problems,
+)
 from shapelaw.studies.separation_rank.measurements import Measured, measure_all, network_of, read_measurements
-from shapelaw.studies.separation_rank.results import analyse, fits, summary
+from shapelaw.studies.separation_rank.results import analyse, fits, present, summary
+from shapelaw.studies.separation_rank.settings import RankGrids
 from shapelaw.studies.separation_rank.tables import bounds_table, ranks_table, theorems_table
 from shapelaw.theory.rank_formulas import closed_form
 
@@ -52,7 +60,7 @@ def results(tmp_path_factory):
             "--out",
             "measured.json",
         ],
-        ["tabulate_separation_ranks.py", "--measured", "measured.json", "--out", "out"],
+        ["analyse.py", "separation_rank", "--input", "measured.json", "--out", "out"],
     ):
         done = subprocess.run(
             [PYTHON, SCRIPTS / command[0], *command[1:]],
@@ -315,10 +323,10 @@ def test_sizes_that_cannot_be_are_told(changes, words):
 
 def test_unusable_measurements_are_told(tmp_path):
     with pytest.raises(UserError, match="can't be read"):
-        analyse(tmp_path / "none.json", tmp_path / "out")
+        analyse(tmp_path / "none.json")
     (tmp_path / "other.json").write_text('[{"table": "ranks"}]')
     with pytest.raises(UserError, match="holds no separation ranks"):
-        analyse(tmp_path / "other.json", tmp_path / "out")
+        analyse(tmp_path / "other.json")
     sizes = AttentionSizes(1, 1, 2, 1, None, None, 0, False)
     (tmp_path / f"{digest(sizes)}.json").write_text("{")
     with pytest.raises(UserError, match="no kept separation rank"):
@@ -337,7 +345,8 @@ def test_unusable_grids_end_in_a_sentence():
 
 
 def test_a_summary_says_what_was_found(results, tmp_path):
-    found = analyse(results / "measured.json", tmp_path)
+    found = analyse(results / "measured.json")
+    write_results(present(found), tmp_path, "study")
     said = summary(found)
     assert "0 of them with a lower bound only" in said
     assert "product, d = 2, N = 2: degree of largest rank by matrices: 5 at 5; 3 at 6." in said

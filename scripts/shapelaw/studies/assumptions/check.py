@@ -1,4 +1,4 @@
-"""Which networks are checked on what, and what is written."""
+"""Which networks are checked on what."""
 
 from __future__ import annotations
 
@@ -14,25 +14,16 @@ from shapelaw.corpora.sources import parse_source, read_source
 from shapelaw.corpora.token_store import open_token_store
 from shapelaw.corpora.tokenizer import END_OF_TEXT, train_tokenizer
 from shapelaw.errors import UserError
-from shapelaw.report.plots import save_figure
-from shapelaw.report.tables import write_table
-from shapelaw.settings.sections import AssumptionModel
 from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import make_shape
 from shapelaw.storage.records import read_record
 from shapelaw.studies.assumptions import networks, texts
-from shapelaw.studies.assumptions.figures import pass_rate_figure
 from shapelaw.studies.assumptions.findings import Collected, Effort, findings_of
 from shapelaw.studies.assumptions.kept import Row, read_rows, write_row
 from shapelaw.studies.assumptions.networks import Inputs, Probe
 from shapelaw.studies.assumptions.photographs import Images, crops_of_photographs, images_of_folder
-from shapelaw.studies.assumptions.tables import (
-    IMAGE_MODELS,
-    curve_table,
-    layer_table,
-    sensitivity_table,
-    verdict_table,
-)
+from shapelaw.studies.assumptions.settings import AssumptionModel
+from shapelaw.studies.assumptions.tables import IMAGE_MODELS
 from shapelaw.training.checkpoint import checkpoint_paths, read_checkpoint
 
 SIDE = 224
@@ -72,7 +63,7 @@ class Request:
 
 
 def check(request: Request, say: Callable[[str], None]) -> list[Row]:
-    """Check every network that is asked for, and write tables and figure of all that `out` has.
+    """Check every network that is asked for and keep its layers in `out`; returns all layers that `out` has.
 
     Where no hub gives GPT-2, a sentence says so and the random one stands alone; all else that is wrong ends the check.
 
@@ -97,31 +88,7 @@ def check(request: Request, say: Callable[[str], None]) -> list[Row]:
             _check_images(model, request, say)
         else:
             _check_text(model, request, say)
-    return write_results(request.out)
-
-
-def write_results(out: Path) -> list[Row]:
-    """Tables and figure of all layers in `out`.
-
-    Raises:
-        UserError: one of them can't be read.
-    """
-    rows = read_rows(out / ROWS)
-    image = [row for row in rows if row.model in IMAGE_MODELS]
-    text = [row for row in rows if row not in image]
-    formats = {"rate": ".4f", "tolerance": ".0e", "holds_below": ".1e"}
-    for name, part in (("images", image), ("text", text)):
-        if part:
-            write_table(
-                verdict_table(part), out / f"assumptions_{name}", formats=formats,
-                caption="Assumptions 1 to 3 and general position, published and ours.", label=f"tab:{name}",
-            )  # fmt: skip
-    short = {"smallest_kept": ".1e", "largest_dropped": ".1e", "float32_tolerance": ".1e"}
-    write_table(layer_table(rows), out / "layers", formats=short)
-    write_table(sensitivity_table(rows), out / "sensitivity")
-    write_table(curve_table(rows), out / "pass_rate", formats={"tolerance": ".1e"})
-    save_figure(pass_rate_figure(rows), out / "pass_rate")
-    return rows
+    return read_rows(request.out / ROWS)
 
 
 def _check_images(model: str, request: Request, say: Callable[[str], None]) -> None:

@@ -14,7 +14,7 @@ differs, not of a whole network. Every degree is trained at the one learning rat
 
 from __future__ import annotations
 
-import json
+import argparse
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,8 +27,9 @@ from matplotlib.figure import Figure
 
 from shapelaw.fits.inputs import numbers_of, read_table, refuse, require_columns
 from shapelaw.fits.paired import Mean, mean_of, paired_mean
-from shapelaw.report.plots import INK, MUTED, PAGE, explain, new_figure, save_figure, short_number, style
-from shapelaw.report.tables import plain_rows, write_table, writing_to
+from shapelaw.report.plots import INK, MUTED, PAGE, explain, new_figure, short_number, style
+from shapelaw.report.tables import plain_rows
+from shapelaw.report.write import Results, Table
 
 STUDY = "attention_degree"
 SOFTMAX = "softmax"
@@ -89,26 +90,39 @@ class Analysis:
     differences: list[Difference]
 
 
-def analyse(runs: Path, out: Path) -> Analysis:
-    """Read a table of runs (.csv or .parquet), and write all tables and the figure into the folder `out`.
+def add_options(_parser: argparse.ArgumentParser) -> None:
+    """None."""
+
+
+def results(arguments: argparse.Namespace) -> Results:
+    """The results of a table of runs.
+
+    Raises:
+        UserError: the table can't be used.
+    """
+    return present(analyse(arguments.input))
+
+
+def analyse(runs: Path) -> Analysis:
+    """Read a table of runs (.csv or .parquet) and analyse it.
 
     Args:
         runs: one row a run: `depth, width, attention_degree, seed, test_loss`, maybe `attention_dim` and
             `total_params`. No attention_degree is softmax.
-        out: the folder.
 
     Raises:
-        UserError: the input can't be used, or the folder can't be written.
+        UserError: the input can't be used.
     """
     decoders = read_decoders(read_table(runs), str(runs))
-    analysis = Analysis(decoders, differences(decoders))
-    with writing_to(out):
-        for name, (caption, table) in _tables(analysis).items():
-            label = f"tab:{STUDY}-{name}".replace("_", "-")
-            write_table(table, out / name, caption=caption, label=label, formats=_formats(table))
-        (out / "fit.json").write_text(json.dumps(_fit(analysis), indent=1, allow_nan=False) + "\n")
-        save_figure(losses_figure(analysis), out / "losses")
-    return analysis
+    return Analysis(decoders, differences(decoders))
+
+
+def present(analysis: Analysis) -> Results:
+    """The tables, the figure and fit.json of an analysis."""
+    tables = {
+        name: Table(frame, caption, _formats(frame)) for name, (caption, frame) in _tables(analysis).items()
+    }
+    return Results(tables, {"losses": losses_figure(analysis)}, _fit(analysis), summary(analysis))
 
 
 def read_decoders(table: pd.DataFrame, source: str) -> list[Decoders]:

@@ -15,7 +15,7 @@ products (section 3.4) and on digits (section 3.3):
 
 from __future__ import annotations
 
-import json
+import argparse
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,8 +25,8 @@ import pandas as pd
 
 from shapelaw.fits.inputs import read_table
 from shapelaw.fits.paired import Mean
-from shapelaw.report.plots import save_figure
-from shapelaw.report.tables import plain_rows, write_table, writing_to
+from shapelaw.report.tables import plain_rows
+from shapelaw.report.write import Results, Table
 from shapelaw.studies.block_degree import figures, ranks
 from shapelaw.studies.block_degree import pooled as pooling
 from shapelaw.studies.block_degree import tables as tabled
@@ -47,37 +47,55 @@ class Analysis:
     correlations: list[ranks.Correlation]
 
 
-def analyse(runs: Path, out: Path, rank_seconds: float = ranks.SECONDS) -> Analysis:
-    """Read a table of runs (.csv or .parquet), and write all tables and figures into the folder `out`.
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """How long an exact rank may take."""
+    parser.add_argument(
+        "--rank-seconds",
+        type=float,
+        default=ranks.SECONDS,
+        help="of one core, for the exact separation rank of a network; a longer one gets its upper bound (default: "
+        f"{ranks.SECONDS:g})",
+    )
+
+
+def results(arguments: argparse.Namespace) -> Results:
+    """The results of a table of runs.
+
+    Raises:
+        UserError: the table can't be used.
+    """
+    return present(analyse(arguments.input, arguments.rank_seconds))
+
+
+def analyse(runs: Path, rank_seconds: float = ranks.SECONDS) -> Analysis:
+    """Read a table of runs (.csv or .parquet) and analyse it.
 
     Args:
         runs: one row a run; columns as in `analysis.COLUMNS`.
-        out: the folder.
         rank_seconds: of one core, for the exact separation rank of a network.
 
-    Written: pooled, losses, differences, speed, mixtures, rank_losses and rank_correlation as .csv, .md and .tex;
-    fit.json; the figures losses, differences, speed, mixtures and rank as .svg and .png.
-
     Raises:
-        UserError: the input can't be used, or the folder can't be written.
+        UserError: the input can't be used.
     """
     checked = check_runs(read_table(runs), str(runs))
     tuned = tune(checked)
     ranked = ranks.rank_networks(tuned, rank_seconds)
-    analysis = Analysis(
-        pooling.pooled(checked), tuned, differences(tuned), ranked, ranks.correlations(ranked)
-    )
-    with writing_to(out):
-        for name, (caption, table) in _tables(analysis).items():
-            label = f"tab:{STUDY}-{name}".replace("_", "-")
-            write_table(table, out / name, caption=caption, label=label)
-        (out / "fit.json").write_text(json.dumps(_fit(analysis), indent=1, allow_nan=False) + "\n")
-        save_figure(figures.losses_figure(tuned), out / "losses")
-        save_figure(figures.differences_figure(analysis.differences), out / "differences")
-        save_figure(figures.speed_figure(tuned), out / "speed")
-        save_figure(figures.mixtures_figure(tuned), out / "mixtures")
-        save_figure(ranks.rank_figure(ranked), out / "rank")
-    return analysis
+    pooled = pooling.pooled(checked)
+    return Analysis(pooled, tuned, differences(tuned), ranked, ranks.correlations(ranked))
+
+
+def present(analysis: Analysis) -> Results:
+    """The tables, figures and fit.json of an analysis."""
+    tuned = analysis.tuned
+    drawn = {
+        "losses": figures.losses_figure(tuned),
+        "differences": figures.differences_figure(analysis.differences),
+        "speed": figures.speed_figure(tuned),
+        "mixtures": figures.mixtures_figure(tuned),
+        "rank": ranks.rank_figure(analysis.ranked),
+    }
+    tables = {name: Table(frame, caption) for name, (caption, frame) in _tables(analysis).items()}
+    return Results(tables, drawn, _fit(analysis), summary(analysis))
 
 
 def summary(analysis: Analysis) -> str:
@@ -147,6 +165,3 @@ def _fit(analysis: Analysis) -> dict[str, Any]:
         "mixtures": plain_rows(tabled.mixtures_table(analysis.tuned)),
         "rank_correlation": plain_rows(ranks.rank_correlation_table(analysis.correlations)),
     }
-
-
-__all__ = ["STUDY", "Analysis", "analyse", "summary"]

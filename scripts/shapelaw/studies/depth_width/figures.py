@@ -181,7 +181,7 @@ def best_depth_figure(runs: Runs) -> Figure:
     """
     with style():
         ranking = rank_depths(runs.curves, runs.noise)
-        if not ranking.params.size:
+        if not ranking.size.size:
             figure, axes = new_figure(width=PAGE * 0.72, height=1.5)
             axes[0, 0].set_axis_off()
             explain(axes[0, 0], "No size that two depths have, so none is the best.")
@@ -190,16 +190,16 @@ def best_depth_figure(runs: Runs) -> Figure:
         upper, strip = axes[:, 0]
         colors = ordered_colors(ranking.depths)
         for depth, excess in zip(ranking.depths, ranking.excess, strict=True):
-            upper.plot(ranking.params, excess, color=colors[depth], label=f"L = {depth}")
-        half = np.sqrt(ranking.params[1] / ranking.params[0]) if len(ranking.params) > 1 else 1.1
+            upper.plot(ranking.size, excess, color=colors[depth], label=f"L = {depth}")
+        half = np.sqrt(ranking.size[1] / ranking.size[0]) if len(ranking.size) > 1 else 1.1
         state = np.stack([ranking.best, ranking.certain])
         for part in _runs_of(state):
             color, alpha = colors[ranking.depths[state[0, part[0]]]], 1.0 if state[1, part[0]] else 0.3
-            left, right = ranking.params[part[0]] / half, ranking.params[part[-1]] * half
+            left, right = ranking.size[part[0]] / half, ranking.size[part[-1]] * half
             strip.axvspan(left, right, color=color, alpha=alpha, linewidth=0)
         for part in _runs_of(ranking.best[None, :]):
-            if len(part) > len(ranking.params) / 25:
-                middle = np.sqrt(ranking.params[part[0]] * ranking.params[part[-1]])
+            if len(part) > len(ranking.size) / 25:
+                middle = np.sqrt(ranking.size[part[0]] * ranking.size[part[-1]])
                 at, depth = (middle, 0.5), ranking.depths[ranking.best[part[0]]]
                 strip.annotate(
                     str(depth), at, xycoords=("data", "axes fraction"), ha="center", va="center", fontsize=7,
@@ -227,7 +227,7 @@ def _draw_losses(axis: Axes, pair: Pair) -> None:
     for curve, marker, color in ((pair.shallow, "o", SECOND), (pair.deep, "D", THIRD)):
         err = np.nan_to_num(curve.loss_err)
         axis.errorbar(
-            curve.params, curve.loss, err, fmt=f"{marker}-", color=color, linewidth=0.9, markersize=3,
+            curve.size, curve.loss, err, fmt=f"{marker}-", color=color, linewidth=0.9, markersize=3,
             label=f"L = {curve.depth}",
         )  # fmt: skip
     _mark_transition(axis, pair)
@@ -240,13 +240,13 @@ def _draw_losses(axis: Axes, pair: Pair) -> None:
 
 def _draw_difference(axis: Axes, pair: Pair) -> None:
     axis.axhline(0, color=INK, linewidth=0.7)
-    deep, deep_err = pair.deep.loss_at(pair.shallow.params)
+    deep, deep_err = pair.deep.loss_at(pair.shallow.size)
     err = np.nan_to_num(np.hypot(pair.shallow.loss_err, deep_err))
     axis.errorbar(
-        pair.shallow.params, deep - pair.shallow.loss, err, fmt="o", color=INK, markersize=2.5, elinewidth=0.8
+        pair.shallow.size, deep - pair.shallow.loss, err, fmt="o", color=INK, markersize=2.5, elinewidth=0.8
     )
     if pair.draws is not None:
-        size = np.exp(pair.draws.log_params)
+        size = np.exp(pair.draws.log_size)
         axis.plot(size, pair.draws.difference, color=ACCENT, linewidth=1.0)
         axis.fill_between(size, pair.draws.low, pair.draws.high, color=ACCENT, alpha=0.2, linewidth=0)
     _mark_transition(axis, pair)
@@ -269,12 +269,12 @@ def _mark_transition(axis: Axes, pair: Pair) -> None:
 def _as_sizes(pair: Pair, transition: Transition) -> tuple[float, float, float]:
     widths = np.log([transition.width, transition.width_low, transition.width_high])
     curve = pair.shallow
-    middle, low, high = np.exp(np.interp(widths, np.log(curve.width), curve.log_params))
+    middle, low, high = np.exp(np.interp(widths, np.log(curve.width), curve.log_size))
     return float(middle), float(low), float(high)
 
 
 def _span(pair: Pair) -> tuple[float, float]:
-    sizes = np.concatenate([pair.shallow.params, pair.deep.params])
+    sizes = np.concatenate([pair.shallow.size, pair.deep.size])
     return float(sizes.min() / 1.15), float(sizes.max() * 1.15)
 
 

@@ -17,21 +17,22 @@ for larger sizes, with the published numbers beside ours.
 
 from __future__ import annotations
 
-import json
+import argparse
 import math
 from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from matplotlib.figure import Figure
 
 from shapelaw.errors import UserError
 from shapelaw.fits.crossing import BOOTSTRAP
 from shapelaw.fits.curves import SIZE_LABELS, Side, SizeAxis, TransitionStatus
 from shapelaw.fits.inputs import check_runs, check_transitions, read_table
 from shapelaw.fits.projection import SCATTERED, why_no_projection
-from shapelaw.report.plots import save_figure
-from shapelaw.report.tables import write_table, writing_to
+from shapelaw.fits.transitions import PAPER_RULE
+from shapelaw.report.write import Results, Table
 from shapelaw.studies.depth_width import figures
 from shapelaw.studies.depth_width import tables as tabled
 from shapelaw.studies.depth_width.analysis import (
@@ -43,6 +44,7 @@ from shapelaw.studies.depth_width.analysis import (
     crossings,
 )
 
+METHODS = {"bootstrap": BOOTSTRAP, "paper": PAPER_RULE}
 # runs this much further off their curves than seeds are from each other are worth a word
 NOTABLE_SCALE = 1.5
 _SHAPE_FORMATS = {"depth": ".1f", "depth_err": ".1f", "width": ".0f", "width_err": ".0f"}
@@ -57,14 +59,67 @@ _WIDTH_FORMATS = dict.fromkeys(
 )
 
 
-def analyse(
-    out: Path, *, runs: Path | None = None, transitions: Path | None = None, options: Options | None = None
-) -> Analysis:
-    """Read one table (.csv or .parquet), analyse it, and write all tables and figures into the folder `out`.
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """How transitions are found and compared."""
+    parser.add_argument(
+        "--method",
+        choices=METHODS,
+        default="bootstrap",
+        help="whose transitions the main fit, the projection and the figures use (default: bootstrap; the paper's "
+        "rule gives half the distance of two sizes as error, which is no standard error); both are fitted",
+    )
+    parser.add_argument(
+        "--loss",
+        default="test_loss",
+        metavar="COLUMN",
+        help="the column to compare: test_loss (nats per token, default) or bits_per_byte",
+    )
+    parser.add_argument(
+        "--size",
+        choices=[axis.value for axis in SizeAxis],
+        default=SizeAxis.BLOCK.value,
+        help="what compared networks have alike: parameters of the blocks (block_params or 12 L d^2, default), all "
+        "parameters (total_params) or FLOPs of a training step (step_flops); the others' transitions stand beside",
+    )
+    parser.add_argument(
+        "--noise",
+        type=float,
+        metavar="STD",
+        help="standard deviation of one run's loss over seeds, in place of the one pooled over repeated seeds; "
+        "needed where no shape has two seeds",
+    )
+    parser.add_argument("--draws", type=int, default=2000, help="bootstrap draws (default: 2000)")
+    parser.add_argument("--seed", type=int, default=0, help="of the bootstrap (default: 0)")
 
-    Exactly one of `runs` (`depth, width, seed, test_loss` and maybe `params`) and `transitions` (`depth, width,
-    width_err`) is given. Written: transitions, fit, projection, comparison and, from runs, seed_noise and best_depth,
-    each as .csv, .md and .tex; fit.json; figures as .svg and .png.
+
+def options_of(arguments: argparse.Namespace) -> Options:
+    """The options of a command line."""
+    return Options(
+        arguments.loss,
+        arguments.noise,
+        METHODS[arguments.method],
+        arguments.draws,
+        arguments.seed,
+        SizeAxis(arguments.size),
+    )
+
+
+def results(arguments: argparse.Namespace) -> Results:
+    """The results of a table of runs.
+
+    Raises:
+        UserError: the table can't be used.
+    """
+    return present(analyse(runs=arguments.input, options=options_of(arguments)))
+
+
+def analyse(
+    *, runs: Path | None = None, transitions: Path | None = None, options: Options | None = None
+) -> Analysis:
+    """Read one table (.csv or .parquet) and analyse it.
+
+    Exactly one of `runs` (`depth, width, seed, test_loss` and maybe `block_params`) and `transitions` (`depth, width,
+    width_err`) is given.
 
     Raises:
         UserError: the table can't be used, or not exactly one is given.
@@ -77,25 +132,16 @@ def analyse(
     if options.draws < 100:
         raise UserError(f"{options.draws} bootstrap draws are too few for a 68% interval; give 100 or more.")
     if runs is not None:
-        analysis = analyse_runs(
-            check_runs(read_table(runs), str(runs), loss=options.loss, size=options.size), options
-        )
-    else:
-        assert transitions is not None
-        given = check_transitions(read_table(transitions), str(transitions))
-        analysis = analyse_transitions(given, options.method)
-    write(analysis, out)
-    return analysis
+        checked = check_runs(read_table(runs), str(runs), loss=options.loss, size=options.size)
+        return analyse_runs(checked, options)
+    assert transitions is not None
+    given = check_transitions(read_table(transitions), str(transitions))
+    return analyse_transitions(given, options.method)
 
 
-def write(analysis: Analysis, out: Path) -> list[Path]:
-    """Write the tables, fit.json and the figures of an analysis into the folder `out`; returns their paths.
-
-    Raises:
-        UserError: the folder can't be written.
-    """
-    with writing_to(out):
-        return _write_tables(analysis, out) + _write_figures(analysis, out)
+def present(analysis: Analysis) -> Results:
+    """The tables, figures and fit.json of an analysis; from transitions alone without those that need runs."""
+    return Results(_tables(analysis), _figures(analysis), _fit(analysis), summary(analysis))
 
 
 def summary(analysis: Analysis) -> str:
@@ -186,92 +232,64 @@ def _what_could_be_found(analysis: Analysis) -> list[str]:
     return lines
 
 
-def _write_tables(analysis: Analysis, out: Path) -> list[Path]:
-    files = write_table(
-        analysis.transitions,
-        out / "transitions",
-        formats=_WIDTH_FORMATS,
-        caption="Width at which a depth is overtaken by the next greater one.",
-        label="tab:transitions",
-    )
-    fit_json = out / "fit.json"
+def _fit(analysis: Analysis) -> dict[str, Any]:
+    """What fit.json holds: the main fit, and those of the other methods."""
     main = {"model": "log(width) = a + b*depth", "method": analysis.method, **analysis.fit.to_dict()}
     others = {name: fit.to_dict() for name, fit in analysis.fits.items() if name != analysis.method}
-    fit_json.write_text(
-        json.dumps(main | {"other_methods": others}, indent=1, allow_nan=False) + "\n", encoding="utf-8"
-    )
-    files += [fit_json]
-    files += write_table(
-        tabled.fit_table(analysis), out / "fit", caption="Weighted fit of log d = a + b L.", label="tab:fit"
-    )
-    files += write_table(
-        tabled.projection_table(analysis.fit, analysis.forms),
-        out / "projection",
-        formats=_SHAPE_FORMATS | {"params": ".3g", "non_embedding_params": ".3g"},
-        caption="Best depth and width for the sizes of GPT-3 and for 1T parameters.",
-        label="tab:projection",
-    )
-    files += write_table(
-        tabled.forms_table(analysis.forms),
-        out / "forms",
-        formats={"weight": ".3f"} | {f"N_{depth}": ".3g" for depth in tabled.FORM_DEPTHS},
-        caption="Forms of the transition width, weighted by how well they predict left-out points.",
-        label="tab:forms",
-    )
-    files += write_table(
-        tabled.comparison_table(analysis),
-        out / "comparison",
-        caption="Ours beside the published numbers (Levine et al. 2020).",
-        label="tab:comparison",
-    )
-    if analysis.runs is not None:
-        files += write_table(
-            analysis.runs.size_axes,
-            out / "size_axes",
-            formats=_WIDTH_FORMATS,
-            caption="The transitions at equal parameters of the blocks, all parameters, and FLOPs.",
-            label="tab:size-axes",
-        )
-        files += write_table(
-            tabled.seed_noise_table(analysis.runs),
-            out / "seed_noise",
-            caption="Spread of the loss over seeds.",
-            label="tab:seed-noise",
-        )
-        files += write_table(
-            tabled.best_depth_table(tabled.rank_depths(analysis.runs.curves, analysis.runs.noise)),
-            out / "best_depth",
-            formats={"params_low": ".3g", "params_high": ".3g", "certain": ".0%"},
-            caption="Best depth of each range of sizes.",
-            label="tab:best-depth",
-        )
-    return files
+    return main | {"other_methods": others}
 
 
-def _write_figures(analysis: Analysis, out: Path) -> list[Path]:
+def _tables(analysis: Analysis) -> dict[str, Table]:
+    tables = {
+        "transitions": Table(
+            analysis.transitions,
+            "Width at which a depth is overtaken by the next greater one.",
+            _WIDTH_FORMATS,
+        ),
+        "fit": Table(tabled.fit_table(analysis), "Weighted fit of log d = a + b L."),
+        "projection": Table(
+            tabled.projection_table(analysis.fit, analysis.forms),
+            "Best depth and width for the sizes of GPT-3 and for 1T parameters.",
+            _SHAPE_FORMATS | {"params": ".3g", "non_embedding_params": ".3g"},
+        ),
+        "forms": Table(
+            tabled.forms_table(analysis.forms),
+            "Forms of the transition width, weighted by how well they predict left-out points.",
+            {"weight": ".3f"} | {f"N_{depth}": ".3g" for depth in tabled.FORM_DEPTHS},
+        ),
+        "comparison": Table(
+            tabled.comparison_table(analysis), "Ours beside the published numbers (Levine et al. 2020)."
+        ),
+    }
+    runs = analysis.runs
+    if runs is None:
+        return tables
+    return tables | {
+        "size_axes": Table(
+            runs.size_axes,
+            "The transitions at equal parameters of the blocks, all parameters, and FLOPs.",
+            _WIDTH_FORMATS,
+        ),
+        "seed_noise": Table(tabled.seed_noise_table(runs), "Spread of the loss over seeds."),
+        "best_depth": Table(
+            tabled.best_depth_table(tabled.rank_depths(runs.curves, runs.noise)),
+            "Best depth of each range of sizes.",
+            {"size_low": ".3g", "size_high": ".3g", "certain": ".0%"},
+        ),
+    }
+
+
+def _figures(analysis: Analysis) -> dict[str, Figure]:
     drawn = {
         "transition_width": figures.transition_width_figure(analysis),
         "transition_size": figures.transition_size_figure(analysis),
         "extrapolation": figures.extrapolation_figure(analysis),
     }
-    if analysis.runs is not None:
-        drawn["loss_adjacent"] = figures.loss_figure(
-            analysis.runs.adjacent, analysis.runs.loss_label, analysis.runs.size
-        )
-        drawn["loss_doubled"] = figures.loss_figure(
-            analysis.runs.doubled, analysis.runs.loss_label, analysis.runs.size
-        )
-        drawn["best_depth"] = figures.best_depth_figure(analysis.runs)
-    return [path for name, figure in drawn.items() for path in save_figure(figure, out / name)]
-
-
-__all__ = [
-    "BOOTSTRAP",
-    "Analysis",
-    "Options",
-    "analyse",
-    "analyse_runs",
-    "analyse_transitions",
-    "summary",
-    "write",
-]
+    runs = analysis.runs
+    if runs is None:
+        return drawn
+    return drawn | {
+        "loss_adjacent": figures.loss_figure(runs.adjacent, runs.loss_label, runs.size),
+        "loss_doubled": figures.loss_figure(runs.doubled, runs.loss_label, runs.size),
+        "best_depth": figures.best_depth_figure(runs),
+    }

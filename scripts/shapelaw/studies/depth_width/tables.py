@@ -169,7 +169,7 @@ class Ranking:
     where that is significant at 95% by the noise of seeds and residuals (nowhere without a noise estimate).
     """
 
-    params: Floats
+    size: Floats
     depths: tuple[int, ...]
     excess: Floats
     worse: npt.NDArray[np.bool_]
@@ -177,9 +177,7 @@ class Ranking:
     @property
     def best(self) -> npt.NDArray[np.intp]:
         """(m,) index of the best depth."""
-        return (
-            np.asarray(np.nanargmin(self.excess, axis=0)) if self.params.size else np.zeros(0, dtype=np.intp)
-        )
+        return np.asarray(np.nanargmin(self.excess, axis=0)) if self.size.size else np.zeros(0, dtype=np.intp)
 
     @property
     def certain(self) -> npt.NDArray[np.bool_]:
@@ -194,7 +192,7 @@ def rank_depths(curves: Mapping[int, Curve], noise: Noise | None) -> Ranking:
 
     Sizes that fewer than two depths have are left out.
     """
-    low, high = min(c.params[0] for c in curves.values()), max(c.params[-1] for c in curves.values())
+    low, high = min(c.size[0] for c in curves.values()), max(c.size[-1] for c in curves.values())
     sizes = np.geomspace(low, high, 2 + int(SIZES_PER_DECADE * np.log10(high / low)))
     depths = tuple(sorted(curves))
     loss, err = (
@@ -212,7 +210,7 @@ def rank_depths(curves: Mapping[int, Curve], noise: Noise | None) -> Ranking:
 
 
 def best_depth_table(ranking: Ranking) -> pd.DataFrame:
-    """The best depth of each range of sizes (figure 3c): `params_low, params_high, best_depth, also_best, certain`.
+    """The best depth of each range of sizes (figure 3c): `size_low, size_high, best_depth, also_best, certain`.
 
     `also_best`: the depths that are somewhere in the range not significantly worse. `certain`: the share of the
     range (in log size) in which every other depth has such sizes and is significantly worse.
@@ -225,11 +223,11 @@ def best_depth_table(ranking: Ranking) -> pd.DataFrame:
         also = [d for k, d in enumerate(ranking.depths) if k != winner and tied[k, at].any()]
         rows.append(
             {
-                "params_low": ranking.params[at[0]],
-                "params_high": ranking.params[at[-1]],
+                "size_low": ranking.size[at[0]],
+                "size_high": ranking.size[at[-1]],
                 "best_depth": ranking.depths[winner],
                 "also_best": " ".join(map(str, also)),
                 "certain": float(ranking.certain[at].mean()),
             }
         )
-    return pd.DataFrame(rows, columns=["params_low", "params_high", "best_depth", "also_best", "certain"])
+    return pd.DataFrame(rows, columns=["size_low", "size_high", "best_depth", "also_best", "certain"])

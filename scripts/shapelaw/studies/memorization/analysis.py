@@ -11,16 +11,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from scipy import stats  # type: ignore[import-untyped]
 
 from shapelaw.errors import UserError
-from shapelaw.fits.capacity import Capacity, capacity
+from shapelaw.fits.capacity import Capacity, capacity, heads_needed
+from shapelaw.fits.growth import Growth, fit_growth
 from shapelaw.fits.isotonic import MonotonyTest, monotony
 from shapelaw.fits.line import Floats, fit_line
-from shapelaw.fits.linear_part import LinearPart, linear_part
+from shapelaw.fits.linear_part import LinearPart, line_through, linear_part
 from shapelaw.fits.memorized import (
     CLASSIFICATION,
+    HEADS_SAY,
+    INFORMATION,
+    LABEL_BITS,
     MEMORIZED,
     PERFECT,
     SATURATED,
@@ -29,9 +34,9 @@ from shapelaw.fits.memorized import (
     standard_errors,
 )
 from shapelaw.fits.plateau import KneeFit, fit_knee
+from shapelaw.studies.memorization.study import CONTEXT, HEAD_DIM, HEADS
 from shapelaw.theory.memorization import memorizable_examples
 
-HEADS, CONTEXT, HEAD_DIM = "memorization_heads", "memorization_context", "memorization_head_dim"
 ALONG = {HEADS: "heads", CONTEXT: "context", HEAD_DIM: "head_dim"}
 SYMBOLS = {"heads": "H", "context": "n", "head_dim": "d_h", "examples": "T"}
 OTHER_RULES = (0.8, SATURATED, 0.95, PERFECT)  # shares above which a point is saturated
@@ -55,10 +60,24 @@ class Gain:
 
 
 @dataclass(frozen=True)
+class Information:
+    """The part of the labels' information that is learned, against H, over the points that the line of the share has.
+
+    Cross-entropy counts a label that is half known; accuracy counts it when it comes first of all classes. `linear` and
+    `growth` are of the part, `bits_per_head` is T times the bits learned of a label over H, at the last point.
+    """
+
+    linear: LinearPart
+    growth: Growth
+    bits_per_head: float
+
+
+@dataclass(frozen=True)
 class CurveAnalysis:
     """A curve, the share (n,) that theory guarantees at its points, and what was fitted to it.
 
-    `linear` belongs to curves along H, `knee` and `gain` to curves along d_h, else they are None.
+    `linear`, `growth`, `needed` (H at 99%) and `information` (of classifications whose loss is known) belong to curves
+    along H, `knee` and `gain` to curves along d_h, else they are None.
     """
 
     curve: MemorizationCurve
@@ -66,17 +85,24 @@ class CurveAnalysis:
     monotony: MonotonyTest
     linear: LinearPart | None = None
     other_rules: Mapping[tuple[float, float], LinearPart] = field(default_factory=dict)
+    growth: Growth | None = None
+    needed: Capacity | None = None
+    information: Information | None = None
     knee: KneeFit | None = None
     gain: Gain | None = None
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """The curves of one study, and T at 99% for every network of it that was trained to classify."""
+    """The curves of one study, and T at 99% for every network of it that was trained to classify.
+
+    `saturated` has a row per point of the curves, with the means over seeds of what runs say of their heads.
+    """
 
     study: str
     curves: tuple[CurveAnalysis, ...]
     capacities: tuple[tuple[MemorizationCurve, Capacity], ...]
+    saturated: pd.DataFrame
 
     @property
     def along(self) -> str:
@@ -106,8 +132,9 @@ def analyse_runs(runs: pd.DataFrame, study: str) -> Analysis:
     alone = memorization_curves(in_study[in_study["task"] == CLASSIFICATION], "examples", least_points=1)
     return Analysis(
         study,
-        tuple(_analyse_curve(curve, along) for curve in curves),
+        tuple(_analyse_curve(curve, along, _rows_of(runs, curve)) for curve in curves),
         tuple((curve, capacity(curve)) for curve in alone),
+        _saturated(in_study),
     )
 
 
@@ -152,18 +179,42 @@ def gain_beyond(curve: MemorizationCurve, context: int) -> Gain:
     return Gain(line.b * length, line.b_err * length, p_value, count)
 
 
-def _analyse_curve(curve: MemorizationCurve, along: str) -> CurveAnalysis:
+def _analyse_curve(curve: MemorizationCurve, along: str, runs: pd.DataFrame) -> CurveAnalysis:
     guaranteed = np.minimum(guaranteed_examples(curve) / examples_of(curve), 1.0)
     err = standard_errors(curve)
     test = monotony(curve.x, curve.share, err, curve.noise)
     if along == "heads":
         others = {rule: linear_part(curve, *rule) for rule in product(OTHER_RULES, FLOORS)}
-        return CurveAnalysis(curve, guaranteed, test, linear_part(curve), others)
+        line = linear_part(curve)
+        growth, needed = fit_growth(curve, line.used), heads_needed(curve)
+        information = _information_of(curve, runs, line.used)
+        return CurveAnalysis(curve, guaranteed, test, line, others, growth, needed, information)
     if along == "head_dim":
         assert curve.context is not None
         knee = fit_knee(curve.x, curve.share, err if curve.noise else curve.seeds**-0.5, curve.noise)
         return CurveAnalysis(curve, guaranteed, test, knee=knee, gain=gain_beyond(curve, curve.context))
     return CurveAnalysis(curve, guaranteed, test)
+
+
+def _information_of(
+    curve: MemorizationCurve, runs: pd.DataFrame, used: npt.NDArray[np.bool_]
+) -> Information | None:
+    """Of the runs of a curve along H; None where a point has none or no points are used."""
+    if runs[INFORMATION].isna().any() or not used.any():
+        return None
+    (learned,) = memorization_curves(runs, "heads", value=INFORMATION)
+    last = np.flatnonzero(used)[-1]
+    bits = float(runs[LABEL_BITS].iloc[0]) * float(learned.share[last]) * float(curve.examples or 0)
+    return Information(line_through(learned, used), fit_growth(learned, used), bits / float(curve.x[last]))
+
+
+def _saturated(runs: pd.DataFrame) -> pd.DataFrame:
+    sizes = ["task", "context_type", "width", "variant", *SYMBOLS]
+    grouped = runs.groupby(sizes, as_index=False, sort=True)
+    means = {name: (name, "mean") for name in HEADS_SAY}
+    table = grouped.agg(seeds=("seed", "size"), share=("share", "mean"), **means)
+    table["mean_saturated_heads"] = table["saturated_share"] * table["heads"]
+    return table if table["variant"].any() else table.drop(columns="variant")
 
 
 def _rows_of(runs: pd.DataFrame, curve: MemorizationCurve) -> pd.DataFrame:

@@ -14,6 +14,7 @@ from matplotlib.lines import Line2D
 from shapelaw.fits.capacity import CapacityStatus
 from shapelaw.fits.line import Floats
 from shapelaw.fits.memorized import (
+    HEADS_SAY,
     MEMORIZED,
     PER_EXAMPLE,
     REGRESSION,
@@ -33,6 +34,7 @@ from shapelaw.report.plots import (
     style,
 )
 from shapelaw.studies.memorization.analysis import SYMBOLS, Analysis, CurveAnalysis, guaranteed_examples
+from shapelaw.studies.memorization.tables import theory_per_head
 
 LABELS = {"heads": "heads H", "context": "context length n", "head_dim": "head dimension $d_h$"}
 LEAST_MSE = 1e-5
@@ -43,7 +45,8 @@ def share_figure(analysis: Analysis) -> Figure:
     """Accuracy (or MSE) against the size that the study varies, a colour per T, a panel per setting.
 
     Bars are the standard deviation over seeds. Dotted is the share that theorem 1 guarantees. Along H the line goes
-    through the filled points; along d_h come the two fitted pieces, the knee with its 68% interval, and n.
+    through the filled points, where they let one stand; along d_h come the two fitted pieces, the knee with its 68%
+    interval, and n.
     """
     panels = _panels([one.curve for one in analysis.curves])
     with style():
@@ -64,44 +67,84 @@ def share_figure(analysis: Analysis) -> Figure:
 
 
 def per_head_figure(analysis: Analysis) -> Figure:
-    """Examples that one more head memorizes, the line's slope times T, with theory's min(n, d_h) - 1 dotted."""
+    """T over the heads that memorize 99% of it, against T; bars reach over the trained H on either side, at least.
+
+    Dotted is theorem 1's min(n, d_h) - 1, which is for labels of real numbers.
+    """
     with style():
         figure, axes = new_figure(height=3.2)
         axis = axes[0, 0]
-        lines = [one for one in analysis.curves if one.linear is not None and one.linear.line.usable]
-        panels = _panels([one.curve for one in lines])
+        found = [
+            one
+            for one in analysis.curves
+            if one.needed is not None and one.needed.status is CapacityStatus.FOUND
+        ]
+        panels = _panels([one.curve for one in found])
         colors = ordered_colors(range(max(len(panels), 1)))
         for place, panel in enumerate(panels):
-            mine = [one for one in lines if _panel(one.curve) == panel]
+            mine = [one for one in found if _panel(one.curve) == panel]
             examples = np.array([one.curve.examples for one in mine], dtype=np.float64)
-            slope = [one.linear.line.b for one in mine if one.linear]
-            err = [one.linear.line.b_err for one in mine if one.linear]
+            heads = np.array(
+                [(one.needed.size, one.needed.high, one.needed.low) for one in mine if one.needed]
+            )
+            middle, low, high = examples / heads.T
+            err = np.nan_to_num([middle - low, high - middle])
             axis.errorbar(
-                examples, slope * examples, err * examples, fmt="o-", color=colors[place],
-                label=_title(mine[0].curve, 60),
-            )  # fmt: skip
-        for theory in sorted({min(one.curve.context or 0, one.curve.head_dim or 0) - 1 for one in lines}):
+                examples, middle, err, fmt="o", color=colors[place], label=_title(mine[0].curve, 60)
+            )
+        for theory in sorted({theory_per_head(one.curve) for one in found}):
             axis.axhline(theory, color=INK, linestyle=":", linewidth=1)
             axis.annotate(
-                f"theory: {theory}", (0, theory), (2, 2), xycoords=axis.get_yaxis_transform(),
-                textcoords="offset points", va="bottom", fontsize=6.5,
+                f"theory, real labels: at least {theory}", (0, theory), (2, 2),
+                xycoords=axis.get_yaxis_transform(), textcoords="offset points", va="bottom", fontsize=6.5,
             )  # fmt: skip
         axis.set_xlabel("examples T")
-        axis.set_ylabel("examples memorized per head")
-        if lines:
+        axis.set_ylabel(f"examples a head at {MEMORIZED:.0%}")
+        if found:
             axis.set_ylim(bottom=0)
             axis.xaxis.set_major_formatter(lambda value, _: short_number(value))
             figure.legend(loc="outside lower center")
         else:
             axis.set(xticks=[], yticks=[])
-            explain(axis, "No line in H is fitted: too few points\nbelow saturation.")
+            explain(axis, f"No T is memorized to {MEMORIZED:.0%}\nby some H and not by others.")
+        return figure
+
+
+def saturated_figure(analysis: Analysis) -> Figure:
+    """The share of saturated heads, and of examples with a head that is not, against H; a colour per T."""
+    table = analysis.saturated.dropna(subset=list(HEADS_SAY))
+    with style():
+        figure, axes = new_figure(1, 2, width=PAGE, height=2.9)
+        if table.empty:
+            axes[0, 1].set_axis_off()
+            axes[0, 0].set(xticks=[], yticks=[])
+            explain(axes[0, 0], "No run says how many of\nits heads are saturated.")
+            return figure
+        colors = ordered_colors([int(examples) for examples in table["examples"].unique()])
+        drawn = (
+            ("saturated_share", "share of saturated heads"),
+            (HEADS_SAY[1], "examples with a head that is not"),
+        )
+        for axis, (column, label) in zip(axes[0], drawn, strict=True):
+            others = [name for name in table if name not in ("heads", "seeds", "share", *HEADS_SAY)]
+            others.remove("mean_saturated_heads")
+            for _, rows in table.groupby(others, sort=True):
+                examples = int(rows["examples"].iloc[0])
+                axis.plot(
+                    rows["heads"], rows[column], "o-", markersize=3.5, linewidth=1.0, color=colors[examples],
+                    label=f"T = {examples:,}",
+                )  # fmt: skip
+            axis.set(xlabel=LABELS["heads"], ylabel=label, ylim=(-0.02, 1.04))
+        named = dict(zip(*reversed(axes[0, 0].get_legend_handles_labels()), strict=True))
+        figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=min(len(named), 6))
         return figure
 
 
 def capacity_figure(analysis: Analysis) -> Figure:
-    """T at 99% against the size that the study varies, with its 68% interval over seeds; theory's number dotted.
+    """T at 99% against the size that the study varies; theory's number, for real labels, dotted.
 
-    A thin bar joins the trained T on either side. Triangles are bounds: all T (up) or none (down) were memorized.
+    The bar is its interval, at least from one trained T to the next. Triangles are bounds: all T (up) or none (down)
+    were memorized.
     """
     with style():
         figure, axes = new_figure(height=3.6)
@@ -117,14 +160,10 @@ def capacity_figure(analysis: Analysis) -> Figure:
             for at, (_, one) in zip(x, found, strict=True):
                 bound = one.status is not CapacityStatus.FOUND
                 if not bound:
-                    axis.plot(
-                        [at, at], [one.memorized, one.not_memorized], color=MUTED, linewidth=0.7, zorder=1
-                    )
-                    low, high = (one.examples - one.low, one.high - one.examples)
-                    err = np.nan_to_num([[max(low, 0.0)], [max(high, 0.0)]])
-                    axis.errorbar(at, one.examples, err, fmt="none", color=colors[place])
+                    err = np.nan_to_num([[one.size - one.low], [one.high - one.size]])
+                    axis.errorbar(at, one.size, err, fmt="none", color=colors[place])
                 axis.plot(
-                    at, one.examples, _MARKERS[one.status], color=colors[place],
+                    at, one.size, _MARKERS[one.status], color=colors[place],
                     markerfacecolor="none" if bound else colors[place],
                 )  # fmt: skip
             axis.plot([], [], "o", color=colors[place], label=group)
@@ -135,7 +174,7 @@ def capacity_figure(analysis: Analysis) -> Figure:
             explain(axis, "No runs of a classification task.")
             return figure
         axis.set_yscale("log")
-        axis.plot([], [], ":", color=MUTED, label="theory: at least")
+        axis.plot([], [], ":", color=MUTED, label="theory, real labels: at least")
         for marker, label in (("^", "every T is memorized"), ("v", "no T is memorized")):
             axis.plot([], [], marker, color=MUTED, markerfacecolor="none", label=label)
         figure.legend(loc="outside lower center", fontsize=6.5)
@@ -206,7 +245,7 @@ def _keys(analysis: Analysis) -> list[Line2D]:
     keys = [Line2D([], [], color=MUTED, linestyle=":", label="guaranteed by theory (share of T)")]
     if analysis.along == "heads":
         keys += [
-            Line2D([], [], color=MUTED, marker="o", label="line through these points"),
+            Line2D([], [], color=MUTED, marker="o", label="line through these points, where one stands"),
             Line2D([], [], color=MUTED, marker="o", markerfacecolor="white", linestyle="none", label="saturated"),
         ]  # fmt: skip
     if analysis.along == "head_dim":

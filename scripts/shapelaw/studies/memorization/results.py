@@ -5,7 +5,8 @@ appendices H and I. From runs on random examples: the share memorized against th
 the head dimension d_h, for several numbers of examples T, with the theory's `H (min(n, d_h) - 1) + 1`.
 
     paper                       study                   here
-    figures 2a, 4a, 5a          memorization_heads      share, per_head: the line below saturation, examples per head
+    figures 2a, 4a, 5a          memorization_heads      share, per_head: a line below saturation? examples per head
+    figure 3's subject          memorization_heads      saturated: the share of saturated heads against H
     figures 2b, 4b, 5b          memorization_context    share: monotone in n, by a test that knows its noise
     figure 2c                   memorization_head_dim   share: the knee in d_h, and the gain beyond d_h = n
     figure 3, appendix H        memorization_saturation saturated heads; the largest T memorized perfectly
@@ -13,25 +14,27 @@ the head dimension d_h, for several numbers of examples T, with the theory's `H 
 
 from __future__ import annotations
 
-import json
+import argparse
 import math
 from pathlib import Path
 from typing import Any
 
+from matplotlib.figure import Figure
+
 from shapelaw.errors import UserError
 from shapelaw.fits.capacity import CapacityStatus
 from shapelaw.fits.inputs import read_table
-from shapelaw.fits.line import overall_status
+from shapelaw.fits.line import FitStatus, overall_status
 from shapelaw.fits.memorized import MEMORIZED, SATURATED, check_memorization_runs
-from shapelaw.report.plots import save_figure
-from shapelaw.report.tables import plain_rows, write_table, writing_to
+from shapelaw.report.tables import plain_rows
+from shapelaw.report.write import Results, Table
 from shapelaw.specs.memorizers import beyond_theorem
-from shapelaw.studies.memorization import figures
+from shapelaw.studies.memorization import figures, saturation
 from shapelaw.studies.memorization import tables as tabled
-from shapelaw.studies.memorization.analysis import ALONG, CONTEXT, HEAD_DIM, HEADS, Analysis, analyse_runs
-from shapelaw.studies.memorization.saturation import SATURATION, Saturation, analyse_saturation
-from shapelaw.studies.memorization.saturation import summary as saturation_summary
-from shapelaw.studies.memorization.saturation import write as write_saturation
+from shapelaw.studies.memorization.analysis import ALONG, Analysis, analyse_runs
+from shapelaw.studies.memorization.comparison import comparison_table
+from shapelaw.studies.memorization.saturation import Saturation, analyse_saturation
+from shapelaw.studies.memorization.study import CONTEXT, HEAD_DIM, HEADS, SATURATION
 
 STUDIES = (*ALONG, SATURATION)
 _MODELS = {
@@ -41,10 +44,27 @@ _MODELS = {
 }
 
 
-def analyse(
-    runs: Path | None, out: Path, study: str, *, attention: Path | None = None
-) -> Analysis | Saturation:
-    """Read one table of runs (.csv or .parquet), analyse it, and write all tables and figures into the folder `out`.
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The weights that saturation is seen in."""
+    parser.add_argument(
+        "--attention",
+        type=Path,
+        metavar="FOLDER",
+        help=f"of {SATURATION}: one .npz file a run, with largest_weight, heads and examples",
+    )
+
+
+def results(arguments: argparse.Namespace) -> Results:
+    """The results of a table of runs, or of attention weights.
+
+    Raises:
+        UserError: the table or the weights can't be used.
+    """
+    return present(analyse(arguments.input, arguments.study, attention=arguments.attention))
+
+
+def analyse(runs: Path | None, study: str, *, attention: Path | None = None) -> Analysis | Saturation:
+    """Read one table of runs (.csv or .parquet) and analyse it.
 
     Args:
         runs: one row a run; see `check_memorization_runs`.
@@ -52,12 +72,8 @@ def analyse(
         attention: of the saturation study alone, which needs it or `runs`: a folder of .npz files, one a run, with
             `largest_weight` (T, H) float, `heads` and `examples`. Where `runs` has a column `key`, only its runs'.
 
-    Written: points, comparison, monotony, capacity, and linear_part and linear_rules (along H) or knee (along d_h),
-    each as .csv, .md and .tex; fit.json; the figures share, capacity and per_head as .svg and .png. For saturation
-    see `analyse_saturation`.
-
     Raises:
-        UserError: the study is unknown, the input can't be used, or the folder can't be written.
+        UserError: the study is unknown, or the input can't be used.
     """
     if study not in STUDIES:
         raise UserError(f"There is no study {study!r}; it is one of {', '.join(STUDIES)}.")
@@ -67,36 +83,39 @@ def analyse(
         )
     table = None if runs is None else read_table(runs)
     checked = None if table is None else check_memorization_runs(table, str(runs))
-    found: Analysis | Saturation
     if study == SATURATION or checked is None:
         keys = None if table is None or "key" not in table else frozenset(table["key"])
-        found = analyse_saturation(checked, attention, keys)
-    else:
-        found = analyse_runs(checked, study)
-    write(found, out)
-    return found
+        return analyse_saturation(checked, attention, keys)
+    return analyse_runs(checked, study)
 
 
-def write(found: Analysis | Saturation, out: Path) -> list[Path]:
-    """Write the tables, fit.json and the figures of an analysis into the folder `out`; returns their paths.
+def present(found: Analysis | Saturation) -> Results:
+    """The tables, figures and fit.json of an analysis.
 
-    Raises:
-        UserError: the folder can't be written.
+    Along H there are linear_part, linear_rules and the figure per_head; along d_h there is knee. For saturation see
+    `saturation.present`.
     """
-    with writing_to(out):
-        if isinstance(found, Saturation):
-            return write_saturation(found, out)
-        return _write_tables(found, out) + _write_figures(found, out)
+    if isinstance(found, Saturation):
+        return saturation.present(found)
+    return Results(_tables(found), _figures(found), _fits(found), summary(found))
 
 
 def summary(found: Analysis | Saturation) -> str:
     """What was found, in sentences, one a line: each finding of the paper beside ours, and what is missing."""
     if isinstance(found, Saturation):
-        return saturation_summary(found)
+        return saturation.summary(found)
     lines = [f"Note: {sentence}" for sentence in warnings(found)]
     if not any(one.curve.noise for one in found.curves):
-        lines.append("Seed noise: no repeated seeds below saturation, so nothing can be called significant.")
-    for row in tabled.comparison_table(found).to_dict("records"):
+        lines.append(
+            "Seed noise: no repeated seeds below saturation, so nothing can be called significant; errors of fits are "
+            "their misfit."
+        )
+    lines += [
+        f"{one.curve.setting}: {one.linear.line.message}."
+        for one in found.curves
+        if one.linear is not None and one.linear.line.status is FitStatus.CURVED
+    ]
+    for row in comparison_table(found).to_dict("records"):
         ours = "not measured" if math.isnan(row["ours"]) else f"{row['ours']:.3g}"
         err = "" if math.isnan(row["ours_err"]) else f" ± {row['ours_err']:.2g}"
         lines.append(
@@ -105,7 +124,8 @@ def summary(found: Analysis | Saturation) -> str:
         )
     for curve, one in found.capacities:
         if one.status is CapacityStatus.FOUND:
-            lines.append(f"{curve.setting}: T at {MEMORIZED:.0%} is {one.examples:.0f}.")
+            low, high = ("open" if math.isnan(end) else f"{end:.0f}" for end in (one.low, one.high))
+            lines.append(f"{curve.setting}: T at {MEMORIZED:.0%} is {one.size:.0f} ({low} to {high}).")
     bounds = sum(one.status is not CapacityStatus.FOUND for _, one in found.capacities)
     if bounds:
         networks = "network has" if bounds == 1 else "networks have"
@@ -124,29 +144,31 @@ def warnings(analysis: Analysis) -> list[str]:
     )
 
 
-def _write_tables(analysis: Analysis, out: Path) -> list[Path]:
-    named = {"points": ("Share memorized, means over seeds.", tabled.points_table(analysis))}
-    named["monotony"] = ("Does the share fall anywhere?", tabled.monotony_table(analysis))
-    named["capacity"] = (
-        f"Examples at {100 * MEMORIZED:.0f}\u202f% accuracy.",
-        tabled.capacity_table(analysis),
-    )
+def _tables(analysis: Analysis) -> dict[str, Table]:
+    tables = {
+        "points": Table(tabled.points_table(analysis), "Share memorized, means over seeds."),
+        "monotony": Table(tabled.monotony_table(analysis), "Does the share fall anywhere?"),
+        "capacity": Table(
+            tabled.capacity_table(analysis), f"Examples at {100 * MEMORIZED:.0f}\u202f% accuracy."
+        ),
+    }
     if analysis.study == HEADS:
-        named["linear_part"] = ("The line in H below saturation.", tabled.linear_table(analysis))
-        named["linear_rules"] = (
-            "The line for other rules of which points it has.",
-            tabled.rules_table(analysis),
+        tables["linear_part"] = Table(
+            tabled.linear_table(analysis), "The line in H below saturation, if it is one."
         )
+        tables["linear_rules"] = Table(
+            tabled.rules_table(analysis), "The line for other rules of which points it has."
+        )
+        tables["growth"] = Table(
+            tabled.growth_table(analysis),
+            "Heads that memorize T, and the exponent of the share in H. Theory's number is for real labels; classes "
+            "ask less, so the two make no ratio.",
+        )
+        tables["saturated"] = Table(analysis.saturated, "Saturated heads of trained networks.")
     if analysis.study == HEAD_DIM:
-        named["knee"] = ("The plateau in the head dimension.", tabled.knee_table(analysis))
-    named["comparison"] = ("Ours beside the published findings.", tabled.comparison_table(analysis))
-    files = []
-    for name, (caption, table) in named.items():
-        label = f"tab:{analysis.study}-{name}".replace("_", "-")
-        files += write_table(table, out / name, caption=caption, label=label)
-    fit_json = out / "fit.json"
-    fit_json.write_text(json.dumps(_fits(analysis), indent=1, allow_nan=False) + "\n", encoding="utf-8")
-    return [*files, fit_json]
+        tables["knee"] = Table(tabled.knee_table(analysis), "The plateau in the head dimension.")
+    tables["comparison"] = Table(comparison_table(analysis), "Ours beside the published findings.")
+    return tables
 
 
 def _fits(analysis: Analysis) -> dict[str, Any]:
@@ -163,11 +185,9 @@ def _fits(analysis: Analysis) -> dict[str, Any]:
     }
 
 
-def _write_figures(analysis: Analysis, out: Path) -> list[Path]:
+def _figures(analysis: Analysis) -> dict[str, Figure]:
     drawn = {"share": figures.share_figure(analysis), "capacity": figures.capacity_figure(analysis)}
     if analysis.study == HEADS:
         drawn["per_head"] = figures.per_head_figure(analysis)
-    return [path for name, figure in drawn.items() for path in save_figure(figure, out / name)]
-
-
-__all__ = ["STUDIES", "Analysis", "Saturation", "analyse", "analyse_runs", "summary", "warnings", "write"]
+        drawn["saturated"] = figures.saturated_figure(analysis)
+    return drawn

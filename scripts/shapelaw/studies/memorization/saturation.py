@@ -7,7 +7,6 @@ saturated, and almost every example has a head that is not.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,14 +19,13 @@ from shapelaw.errors import UserError
 from shapelaw.fits.capacity import CapacityStatus
 from shapelaw.fits.line import FitStatus, overall_status
 from shapelaw.fits.memorized import CLASSIFICATION
-from shapelaw.report.plots import save_figure
-from shapelaw.report.tables import write_table
+from shapelaw.report.tables import plain_rows
+from shapelaw.report.write import Results, Table
 from shapelaw.specs.memorizers import SATURATED_WEIGHT
 from shapelaw.studies.memorization.analysis import published
 from shapelaw.studies.memorization.attention import Attention, counted, read_attention, saturation_figure
+from shapelaw.studies.memorization.study import SATURATION
 from shapelaw.theory.memorization import memorizable_examples
-
-SATURATION = "memorization_saturation"
 
 
 @dataclass(frozen=True)
@@ -170,39 +168,33 @@ def comparison_table(found: Saturation) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["quantity", "setting", "ours", "published", "agrees"])
 
 
-def write(found: Saturation, out: Path) -> list[Path]:
+def present(found: Saturation) -> Results:
     """saturation (if there are weights), perfect (if there are runs) and comparison as tables; fit.json; figure 3."""
-    files = []
+    tables, figures, left_out = {}, {}, {}
     if found.attention:
-        files += write_table(
-            shares_table(found), out / "saturation", formats=dict.fromkeys(_SHARES, ".3f"),
-            caption="Saturated heads of trained networks.", label="tab:memorization-saturation",
-        )  # fmt: skip
-        files += save_figure(saturation_figure(found.attention), out / "saturation")
+        shares = shares_table(found)
+        tables["saturation"] = Table(
+            shares, "Saturated heads of trained networks.", dict.fromkeys(_SHARES, ".3f")
+        )
+        figures["saturation"] = saturation_figure(found.attention)
+    else:
+        left_out["saturation"] = "it needs attention weights (--attention)"
     if found.perfect is not None:
-        files += write_table(
-            found.perfect, out / "perfect", caption="The largest T memorized perfectly.",
-            label="tab:memorization-perfect",
-        )  # fmt: skip
-    comparison = comparison_table(found)
-    files += write_table(
-        comparison, out / "comparison", caption="Ours beside the published findings.",
-        label="tab:memorization-saturation-comparison",
-    )  # fmt: skip
+        tables["perfect"] = Table(found.perfect, "The largest T memorized perfectly.")
+    else:
+        left_out["perfect"] = "it needs a table of runs (--input)"
+    tables["comparison"] = Table(comparison_table(found), "Ours beside the published findings.")
     statuses = [] if found.perfect is None or found.perfect.empty else found.perfect["status"].tolist()
-    said = {
+    said: dict[str, Any] = {
         "study": SATURATION,
         "model": "the largest T memorized perfectly, per network",
         "status": overall_status(statuses),
         "threshold": SATURATED_WEIGHT,
     }
-    tables = {"saturation": shares_table(found), "perfect": found.perfect}
-    for name, table in tables.items():
+    for name, table in {"saturation": shares_table(found), "perfect": found.perfect}.items():
         if table is not None:
-            said[name] = json.loads(table.to_json(orient="records"))
-    path = out / "fit.json"
-    path.write_text(json.dumps(said, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-    return [*files, path]
+            said[name] = plain_rows(table)
+    return Results(tables, figures, said, summary(found), left_out)
 
 
 def summary(found: Saturation) -> str:

@@ -1,18 +1,15 @@
-"""The tables of the memorization studies: points, fits, capacities, and the paper's findings beside ours."""
+"""The tables of the memorization studies: points, fits, capacities."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from shapelaw.fits.isotonic import Monotony
-from shapelaw.fits.line import FitStatus
+from shapelaw.fits.capacity import CapacityStatus
 from shapelaw.fits.linear_part import LinearPart
 from shapelaw.fits.memorized import (
-    PERFECT,
     REGRESSION,
     MemorizationCurve,
     mean_squared_error,
@@ -23,11 +20,9 @@ from shapelaw.studies.memorization.analysis import (
     Analysis,
     CurveAnalysis,
     guaranteed_examples,
-    published,
 )
 
 YES, NO, OPEN = "yes", "no", "open"
-_COMPARED = ("quantity", "setting", "ours", "ours_err", "published", "agrees", "note")
 
 
 def sizes_of(curve: MemorizationCurve) -> dict[str, object]:
@@ -63,12 +58,12 @@ def points_table(analysis: Analysis) -> pd.DataFrame:
 
 
 def line_row(one: CurveAnalysis, part: LinearPart) -> dict[str, Any]:
-    """A line in H as columns: that of the share, of the MSE for a regression, and examples per head."""
+    """A line in H as columns: that of the share, of the MSE for a regression, and examples per further head.
+
+    Where the points are no line it has no slope, and `curvature_p` and the status say so.
+    """
     curve, line = one.curve, part.line
     assert curve.examples is not None
-    assert curve.context is not None
-    assert curve.head_dim is not None
-    per_head, theory = line.b * curve.examples, min(curve.context, curve.head_dim) - 1
     row: dict[str, Any] = {
         "slope": line.b,
         "slope_err": line.b_err,
@@ -79,11 +74,11 @@ def line_row(one: CurveAnalysis, part: LinearPart) -> dict[str, Any]:
         "chi2": line.chi2,
         "dof": line.dof,
         "p_value": line.p_value,
+        "curvature_p": part.curvature_p,
+        "curvature": part.curvature,
         "n_points": line.n_points,
-        "examples_per_head": per_head,
+        "examples_per_head": line.b * curve.examples,
         "examples_per_head_err": line.b_err * curve.examples,
-        "theory_per_head": theory,
-        "over_theory": per_head / theory if theory else math.nan,
         "errors_from": part.errors,
         "status": line.status.value,
         "message": line.message,
@@ -96,7 +91,7 @@ def line_row(one: CurveAnalysis, part: LinearPart) -> dict[str, Any]:
 
 
 def linear_table(analysis: Analysis) -> pd.DataFrame:
-    """One line in H per curve, with the examples that one more head memorizes beside theory's min(n, d_h) - 1."""
+    """One line in H per curve, with the test of a bend, and the examples that one more head memorizes."""
     return pd.DataFrame(
         [sizes_of(one.curve) | line_row(one, one.linear) for one in analysis.curves if one.linear]
     )
@@ -104,7 +99,7 @@ def linear_table(analysis: Analysis) -> pd.DataFrame:
 
 def rules_table(analysis: Analysis) -> pd.DataFrame:
     """How much the line hangs on the shares from which on a point counts as saturated, and below which as guessed."""
-    kept = ("slope", "slope_err", "r_squared", "n_points", "examples_per_head", "status")
+    kept = ("slope", "slope_err", "r_squared", "curvature_p", "n_points", "examples_per_head", "status")
     rows = []
     for one in analysis.curves:
         for (saturated, floor), part in one.other_rules.items():
@@ -112,6 +107,59 @@ def rules_table(analysis: Analysis) -> pd.DataFrame:
             rule = {"saturated": saturated, "floor": floor}
             rows.append(sizes_of(one.curve) | rule | {name: found[name] for name in kept})
     return pd.DataFrame(rows)
+
+
+def growth_table(analysis: Analysis) -> pd.DataFrame:
+    """One row per curve along H: H at `MEMORIZED`, examples a head there, and the exponent of the share in H.
+
+    `theory_real_labels` is what theorem 1 adds per head, for labels of real numbers. Where labels are classes, the
+    argmax of several numbers, that asks more than what was trained: the two columns make no ratio.
+    """
+    rows = []
+    for one in analysis.curves:
+        if one.growth is None or one.needed is None:
+            continue
+        growth, needed, examples = one.growth, one.needed, float(one.curve.examples or 0)
+        found = needed.status is CapacityStatus.FOUND
+        rows.append(
+            sizes_of(one.curve)
+            | {
+                "heads_needed": needed.size,
+                "heads_low": needed.low,
+                "heads_high": needed.high,
+                "needed": needed.status.value,
+                "examples_per_head": examples / needed.size if found else math.nan,
+                "per_head_low": examples / needed.high,
+                "per_head_high": examples / needed.low,
+                "theory_real_labels": theory_per_head(one.curve),
+                "exponent": growth.exponent,
+                "exponent_err": growth.err,
+                "exponent_low": growth.low,
+                "exponent_high": growth.high,
+                **_information_columns(one),
+                "seeds": int(one.curve.seeds.min()),
+                "errors_from": growth.errors,
+                "status": growth.status.value,
+                "message": growth.message,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _information_columns(one: CurveAnalysis) -> dict[str, float]:
+    """Whether the information learned is a line in H where the share is not, and how many bits a head learns."""
+    learned = one.information
+    return {
+        "information_curvature_p": math.nan if learned is None else learned.linear.curvature_p,
+        "information_exponent": math.nan if learned is None else learned.growth.exponent,
+        "information_exponent_err": math.nan if learned is None else learned.growth.err,
+        "bits_per_head": math.nan if learned is None else learned.bits_per_head,
+    }
+
+
+def theory_per_head(curve: MemorizationCurve) -> int:
+    """`min(n, d_h) - 1`, what theorem 1 adds per head for labels of real numbers."""
+    return min(curve.context or 0, curve.head_dim or 0) - 1
 
 
 def knee_table(analysis: Analysis) -> pd.DataFrame:
@@ -150,6 +198,7 @@ def monotony_table(analysis: Analysis) -> pd.DataFrame:
                 "fall_to": test.fall_to,
                 "seed_std": math.nan if noise is None else noise.std,
                 "seed_dof": math.nan if noise is None else noise.dof,
+                "seed_power": math.nan if noise is None else noise.power,
                 "chi2": test.chi2,
                 "r_squared": test.r_squared,
                 "verdict": test.verdict.value,
@@ -161,13 +210,16 @@ def monotony_table(analysis: Analysis) -> pd.DataFrame:
 
 
 def capacity_table(analysis: Analysis) -> pd.DataFrame:
-    """T at `MEMORIZED` per network, with the trained T on either side, beside the number that theory guarantees."""
+    """T at `MEMORIZED` per network, with the trained T on either side, beside the number that theory guarantees.
+
+    The guarantee is for labels of real numbers, which ask more than an argmax over classes: a bound, and no ratio.
+    """
     rows = []
     for curve, found in analysis.capacities:
         rows.append(
             sizes_of(curve)
             | {
-                "capacity": found.examples,
+                "capacity": found.size,
                 "low": found.low,
                 "high": found.high,
                 "memorized": found.memorized,
@@ -178,97 +230,3 @@ def capacity_table(analysis: Analysis) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
-
-
-def comparison_table(analysis: Analysis) -> pd.DataFrame:
-    """The paper's findings against ours, a row per finding and curve; `agrees` is yes, no, or open with a note."""
-    rows: list[tuple[Any, ...]] = []
-    for one in analysis.curves:
-        rows += _line_rows(one) + _knee_rows(one) + [_monotony_row(one), _theory_row(one)]
-    return pd.DataFrame(rows, columns=list(_COMPARED))
-
-
-def _line_rows(one: CurveAnalysis) -> list[tuple[Any, ...]]:
-    if one.linear is None:
-        return []
-    line, setting, least = (
-        one.linear.line,
-        one.curve.setting,
-        published()["linear_in_heads_r_squared_at_least"],
-    )
-    wider = one.other_rules[PERFECT, 0.0].line
-    found = line_row(one, one.linear)
-    per_head, err, theory = (
-        found[name] for name in ("examples_per_head", "examples_per_head_err", "theory_per_head")
-    )
-    note, wider_note = (
-        f"{each.n_points} points" if each.usable else f"{each.status}: {each.message}"
-        for each in (line, wider)
-    )
-    enough = line.usable and per_head + 2 * err >= theory
-    return [
-        (
-            "R² of the linear part", setting, line.r_squared, math.nan, f">= {least}",
-            _says(line.usable, line.r_squared >= least), note,
-        ),
-        (
-            "R² up to what is memorized perfectly", setting, wider.r_squared, math.nan, f">= {least}",
-            _says(wider.usable, wider.r_squared >= least), wider_note,
-        ),
-        (
-            "examples memorized per head", setting, per_head, err, f"theory guarantees {theory}",
-            _says(line.usable, enough), note,
-        ),
-    ]  # fmt: skip
-
-
-def _knee_rows(one: CurveAnalysis) -> list[tuple[Any, ...]]:
-    if one.knee is None or one.gain is None:
-        return []
-    knee, gain, setting, context = one.knee, one.gain, one.curve.setting, one.curve.context
-    half = (knee.high68 - knee.low68) / 2
-    measured = not math.isnan(gain.gain)
-    note = knee.message if knee.usable else f"{knee.status}: {knee.message}"
-    if knee.usable and knee.high95 < float(context or 0):
-        note = f"below n: what theory adds from there to n is not seen; {note}"
-    return [
-        (
-            "knee in d_h", setting, knee.knee if knee.usable else math.nan, half if knee.usable else math.nan,
-            f"n = {context}", _says(knee.usable, knee.allows(float(context or 0))),
-            note,
-        ),
-        (
-            "gain in share beyond d_h = n", setting, gain.gain, gain.err, "none",
-            _says(measured, not gain.p_value < 0.05), gain.reason or f"p = {gain.p_value:.2g}",
-        ),
-    ]  # fmt: skip
-
-
-def _monotony_row(one: CurveAnalysis) -> tuple[Any, ...]:
-    test, symbol = one.monotony, SYMBOLS[one.curve.along]
-    tested = test.status is FitStatus.CONVERGED
-    note = str(test.verdict)
-    if test.verdict is Monotony.FALLING:
-        note += f", most from {symbol} = {test.fall_from:.0f} to {test.fall_to:.0f}"
-    if tested:
-        note += f" (p = {test.falls_p:.2g})"
-    return (
-        f"largest fall of the share in {symbol}", one.curve.setting, test.largest_fall, test.largest_fall_err,
-        "none", _says(tested, test.verdict is not Monotony.FALLING), note,
-    )  # fmt: skip
-
-
-def _theory_row(one: CurveAnalysis) -> tuple[Any, ...]:
-    margin, err = one.curve.share - one.guaranteed, standard_errors(one.curve)
-    known = np.isfinite(margin)
-    place = int(np.nanargmin(margin)) if known.any() else 0
-    slack = 2 * err[place] if np.isfinite(err[place]) else 0.0
-    return (
-        "least share above the guaranteed one", one.curve.setting, float(margin[place]), float(err[place]), ">= 0",
-        _says(bool(known.any()), bool(margin[place] + slack >= 0)),
-        f"at {SYMBOLS[one.curve.along]} = {one.curve.x[place]:.0f}",
-    )  # fmt: skip
-
-
-def _says(known: bool, holds: bool) -> str:
-    return OPEN if not known else YES if holds else NO

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
-from shapelaw.settings.rank_grids import Asked, DegreeSizes, matrices
+from shapelaw.studies.separation_rank.grids import Asked, DegreeSizes, matrices
 from shapelaw.studies.separation_rank.measurements import Measured
 from shapelaw.studies.separation_rank.tables import NO, OPEN, YES, Measurements
 from shapelaw.theory.rank_bounds import log3

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from shapelaw.errors import UserError, say
-from shapelaw.settings.rank_grids import Asked, AttentionSizes, DegreeSizes, Sizes, digest
 from shapelaw.storage.files import replacing
+from shapelaw.studies.separation_rank.grids import Asked, AttentionSizes, DegreeSizes, Sizes, digest
 from shapelaw.theory.degree_attention import DegreeAttention
 from shapelaw.theory.linear_attention import LinearAttention
 from shapelaw.theory.product_network import ProductNetwork

@@ -13,15 +13,14 @@ grids of networks come
 
 from __future__ import annotations
 
-import json
+import argparse
 import math
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
-from shapelaw.report.plots import save_figure
-from shapelaw.report.tables import write_table, writing_to
+from shapelaw.report.write import Results, Table
 from shapelaw.studies.separation_rank import degrees as degree_tables
 from shapelaw.studies.separation_rank import figures as rank_figures
 from shapelaw.studies.separation_rank import tables as rank_tables
@@ -55,19 +54,32 @@ class Analysis:
         return sum(int((self.tables[name]["status"] != "exact").sum()) for name in counted)
 
 
-def analyse(measured: Path, out: Path) -> Analysis:
-    """Read what was measured and write all tables, fit.json and figures into the folder `out`.
+def add_options(_parser: argparse.ArgumentParser) -> None:
+    """None."""
 
-    Args:
-        measured: ranks.json of scripts/measure_separation_ranks.py.
+
+def results(arguments: argparse.Namespace) -> Results:
+    """The results of what scripts/measure_separation_ranks.py measured.
 
     Raises:
-        UserError: the input can't be used, or the folder can't be written.
+        UserError: the file can't be used.
+    """
+    return present(analyse(arguments.input))
+
+
+def analyse(measured: Path) -> Analysis:
+    """Read what was measured and make all tables.
+
+    Args:
+        measured: the file of scripts/measure_separation_ranks.py.
+
+    Raises:
+        UserError: the input can't be used.
     """
     found = read_measurements(measured)
     ranks, bounds = rank_tables.ranks_table(found), rank_tables.bounds_table(found)
     degrees = degree_tables.degree_table(found)
-    analysis = Analysis(
+    return Analysis(
         {
             "ranks": ranks,
             "bounds": bounds,
@@ -80,9 +92,25 @@ def analyse(measured: Path, out: Path) -> Analysis:
             "fractional_degree": degree_tables.fractional_table(found),
         }
     )
-    with writing_to(out):
-        _write(analysis, out)
-    return analysis
+
+
+def present(analysis: Analysis) -> Results:
+    """The tables, figures and fit.json of an analysis."""
+    ranks = analysis.tables["ranks"]
+    drawn = {
+        "rank_depth": rank_figures.depth_figure(ranks),
+        "rank_width": rank_figures.width_figure(ranks),
+        "rank_embedding": rank_figures.embedding_figure(ranks),
+        "rank_heads": rank_figures.heads_figure(ranks),
+        "rank_tokens": rank_figures.tokens_figure(ranks),
+        "rank_residual": rank_figures.residual_figure(analysis.tables["residual"]),
+        "degree": rank_figures.degree_figure(analysis.tables["degree_budget"]),
+    }
+    tables = {
+        name: Table(frame, _CAPTIONS[name], {c: spec for c, spec in _FORMATS.items() if c in frame})
+        for name, frame in analysis.tables.items()
+    }
+    return Results(tables, drawn, fits(analysis), summary(analysis))
 
 
 def fits(analysis: Analysis) -> dict[str, object]:
@@ -138,24 +166,3 @@ def summary(analysis: Analysis) -> str:
 
 def _distances(least: float, largest: float) -> str:
     return "" if math.isnan(least) else f"; from {least:.3g} to {largest:.3g} powers of 3 away"
-
-
-def _write(analysis: Analysis, out: Path) -> None:
-    for name, table in analysis.tables.items():
-        formats = {column: spec for column, spec in _FORMATS.items() if column in table}
-        label = f"tab:separation-rank-{name}".replace("_", "-")
-        write_table(table, out / name, formats=formats, caption=_CAPTIONS[name], label=label)
-    ranks = analysis.tables["ranks"]
-    figures = {
-        "rank_depth": rank_figures.depth_figure(ranks),
-        "rank_width": rank_figures.width_figure(ranks),
-        "rank_embedding": rank_figures.embedding_figure(ranks),
-        "rank_heads": rank_figures.heads_figure(ranks),
-        "rank_tokens": rank_figures.tokens_figure(ranks),
-        "rank_residual": rank_figures.residual_figure(analysis.tables["residual"]),
-        "degree": rank_figures.degree_figure(analysis.tables["degree_budget"]),
-    }
-    for name, figure in figures.items():
-        save_figure(figure, out / name)
-    text = json.dumps(fits(analysis), indent=1, allow_nan=False) + "\n"
-    (out / "fit.json").write_text(text, encoding="utf-8")

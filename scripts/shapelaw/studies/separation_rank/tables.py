@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 import pandas as pd
 
-from shapelaw.settings.rank_grids import Asked, AttentionSizes
+from shapelaw.studies.separation_rank.grids import Asked, AttentionSizes
 from shapelaw.studies.separation_rank.measurements import Measured
 from shapelaw.theory.linear_attention import LinearAttention
 from shapelaw.theory.rank_bounds import log3, published_bounds

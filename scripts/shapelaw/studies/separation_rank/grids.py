@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
-from shapelaw.settings.grids import BlockGrid, RankGrid, RankGrids
-from shapelaw.settings.sections import Config
+from shapelaw.settings.sections import Settings
 from shapelaw.specs.digests import digest_of
+from shapelaw.studies.separation_rank.settings import BlockGrid, RankGrid, RankGrids
 
 # raised on purpose when a change of the code changes what is measured
 MEASUREMENT_VERSION = 1
@@ -52,9 +52,9 @@ class Asked:
     seconds: float
 
 
-def rank_grids(config: Config) -> RankGrids:
+def rank_grids(config: Settings) -> RankGrids:
     """What the study `separation_rank` measures."""
-    return RankGrids(**{name: getattr(config, name) for name in RankGrids.model_fields})
+    return RankGrids(**{name: config.section(name, list) for name in RankGrids.model_fields})
 
 
 def digest(sizes: Sizes) -> str:

@@ -1,0 +1,114 @@
+"""Is the curve of accuracy against heads capacity or optimisation? T = 10,000 at two numbers of steps, and rank(Z).
+
+  PYTHONPATH=scripts python benchmarks/memorization_curvature.py --steps 50000 --heads 5,10,20 --seeds 3 --out FILE
+  PYTHONPATH=scripts python benchmarks/memorization_curvature.py --steps 300000 --heads 5,10,20 --seeds 1 --out FILE
+
+Trains the networks of figure 2a (Mahdavi et al. 2024) with the conventions of the authors' code, the seeds of one H as
+a pack, on one thread, to the last step. FILE (.csv) has a row a network, which `fit_memorization.py` reads once rows of
+one number of steps are picked; a network that has a row is not trained again.
+
+The rank of Z, the outputs of all heads before any value matrix, is taken in float64 on some of the examples: at random
+weights (`rank_first`) and at trained ones, above 1e-10 of the largest singular value (`rank_trained`) and above 1e-4
+(`rank_rough`), beside `rank_bound`, the most that it can be (proposition 2).
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import torch
+from machine import machine
+from torch import Tensor
+
+from shapelaw.models.memorizer import forward, initial_parameters, positions
+from shapelaw.specs.memorizers import MemorizationRun, Memorizer
+from shapelaw.theory.memorization import combine, numerical_rank, shared_context_rank
+from shapelaw.training.examples import draw_examples
+from shapelaw.training.hardware import start_afresh
+from shapelaw.training.memorizer_pack import MemorizerPack
+from shapelaw.training.pack_runs import COMPILE_FROM
+
+EXAMPLES = 10_000
+RANKED = 2_000  # examples whose Z is taken, more than any rank here
+ROUGH = 1e-4
+CPU = torch.device("cpu")
+
+
+def rank_of_z(run: MemorizationRun, parameters: Mapping[str, Tensor], tolerance: float) -> int:
+    """The rank of Z, (`RANKED`, H d), in float64."""
+    m, drawn = run.memorizer, draw_examples(run)
+    alone = {name: value.double() for name, value in parameters.items()}
+    place_nd = positions(m, torch.float64)
+    queries, context_nd = drawn.queries[None, :RANKED].double(), drawn.contexts.double()
+    _, weights = forward(alone, m, place_nd, queries, context_nd[None])
+    tokens_nd = context_nd @ alone["embedding"][0] + alone["embedding_bias"][0] + place_nd[1:]
+    shared_TnD = np.broadcast_to(tokens_nd.numpy(), (RANKED, *tokens_nd.shape))
+    return numerical_rank(combine(weights[0].numpy(), shared_TnD), tolerance).rank
+
+
+def train(heads: int, seeds: list[int], steps: int) -> list[dict[str, object]]:
+    """A row a seed."""
+    m = Memorizer(heads, 32, 64, value_dim=1, logit_scale="width")
+    runs = [
+        MemorizationRun("curvature", m, "classification", "shared", EXAMPLES, steps, seed) for seed in seeds
+    ]
+    start_afresh(CPU)
+    pack = MemorizerPack(runs, CPU, compiled=len(runs) * steps >= COMPILE_FROM)
+    begin = time.process_time()
+    for _ in range(steps):
+        pack.step()
+    seconds = (time.process_time() - begin) / len(runs)
+    rows = []
+    for place, run in enumerate(runs):
+        found, trained = pack.evaluate(place), pack.alone(place)
+        first = {name: value[None] for name, value in initial_parameters(m, run.seed, torch.float32).items()}
+        rows.append(
+            {"heads": heads, "context": m.context, "head_dim": m.head_dim, "examples": EXAMPLES}
+            | {"seed": run.seed, "steps": steps, "steps_done": steps}
+            | {"accuracy": found.accuracy, "loss": round(found.loss, 5)}
+            | {"rank_first": rank_of_z(run, first, 1e-10), "rank_trained": rank_of_z(run, trained, 1e-10)}
+            | {"rank_rough": rank_of_z(run, trained, ROUGH)}
+            | {"rank_bound": shared_context_rank(heads, m.context), "cpu_seconds": round(seconds, 1)}
+        )
+    return rows
+
+
+def done(out: Path) -> list[dict[str, str]]:
+    """The rows that are there."""
+    return list(csv.DictReader(out.open(encoding="utf-8"))) if out.exists() else []
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--heads", default="5,10,20", type=lambda text: [int(h) for h in text.split(",")])
+    parser.add_argument("--steps", type=int, required=True)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE.csv")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    print(machine(), flush=True)
+    for heads in arguments.heads:
+        there = {(int(row["heads"]), int(row["steps"]), int(row["seed"])) for row in done(arguments.out)}
+        seeds = [seed for seed in range(arguments.seeds) if (heads, arguments.steps, seed) not in there]
+        if not seeds:
+            continue
+        rows = train(heads, seeds, arguments.steps)
+        fresh = not arguments.out.exists()
+        with arguments.out.open("a", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, list(rows[0]))
+            if fresh:
+                writer.writeheader()
+            writer.writerows(rows)
+        for row in rows:
+            print(row, flush=True)
+
+
+if __name__ == "__main__":
+    main()

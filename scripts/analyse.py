@@ -1,0 +1,62 @@
+"""Analyse a study: its tables, figures and fits, from the table of its runs.
+
+  python scripts/analyse.py STUDY --input FILE --out DIR [options of the study]
+  python scripts/analyse.py STUDY --help
+
+FILE is the study's results/STUDY/runs.parquet, any .csv or .parquet with the same columns, or what the study measured
+without training. Written to DIR: tables as .csv, .md and .tex, figures as .svg and .png, and fit.json. Exit codes: 0
+done, also when no fit is possible (said in fit.json's status and here), 2 unusable input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Protocol, cast
+
+from shapelaw.errors import exit_code
+from shapelaw.report.write import Results, check_declared, write_results
+from shapelaw.studies.registry import STUDIES
+
+
+class Room(Protocol):
+    """What a study's module of results offers; its docstring says what the input has to have."""
+
+    __doc__: str | None
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        """Add the study's own options."""
+
+    def results(self, arguments: argparse.Namespace) -> Results:
+        """The results from `arguments.study`, `arguments.input` and the study's own options."""
+
+
+def main() -> None:
+    """Parse the command line, analyse, write, and say what was found."""
+    known = sys.argv[1] if len(sys.argv) > 1 and sys.argv[1] in STUDIES else None
+    room = cast(Room, import_module(STUDIES[known].results)) if known else None
+    description = f"{__doc__}\nThe study {known}. {room.__doc__}" if room else __doc__
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("study", choices=STUDIES, metavar="STUDY", help=", ".join(STUDIES))
+    parser.add_argument("--input", type=Path, metavar="FILE", help="what is analysed")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for all results")
+    if room is None:
+        parser.parse_args()  # says what is wrong, or helps
+        raise AssertionError("the study comes first")
+    room.add_options(parser)
+    arguments = parser.parse_args()
+    study, found = STUDIES[arguments.study], room.results(arguments)
+    check_declared(found, study.tables, study.figures)
+    write_results(found, arguments.out, study.name)
+    print(found.summary)
+    for name, why in found.left_out.items():
+        print(f"No {name}: {why}.")
+    print(f"Tables and figures are in {arguments.out}.")
+
+
+if __name__ == "__main__":
+    sys.exit(exit_code(main))

@@ -1,0 +1,89 @@
+"""The one writer of a study's tables, figures and fit.json."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from shapelaw.report.plots import save_figure
+from shapelaw.report.tables import write_table, writing_to
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table, the sentence that stands with it, and how its columns are printed (see `write_table`)."""
+
+    frame: pd.DataFrame
+    caption: str
+    formats: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Results:
+    """A study's results before they are files.
+
+    Attributes:
+        tables, figures: by name.
+        fit: content of fit.json: plain JSON values without NaN, among them `status`.
+        summary: the findings in sentences, one a line.
+        left_out: why a declared table or figure can't be made from this input, by name.
+    """
+
+    tables: Mapping[str, Table]
+    figures: Mapping[str, Figure]
+    fit: Mapping[str, Any]
+    summary: str
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+
+class UndeclaredResults(Exception):
+    """A study made other tables or figures than it declares."""
+
+
+def check_declared(results: Results, tables: Collection[str], figures: Collection[str]) -> None:
+    """Compare the names of results with those that a study declares.
+
+    Raises:
+        UndeclaredResults: one is missing, or was not declared.
+    """
+    pairs = (("table", results.tables, tables), ("figure", results.figures, figures))
+    wrong = [
+        f"{kind} {name} {said}"
+        for kind, made, declared in pairs
+        for names, said in (
+            (set(made) - set(declared), "is not declared"),
+            (set(declared) - set(made) - set(results.left_out), "is declared and was not made"),
+        )
+        for name in sorted(names)
+    ]
+    if wrong:
+        raise UndeclaredResults("; ".join(wrong))
+
+
+def write_results(results: Results, out: Path, study: str) -> list[Path]:
+    """Write all tables (.csv, .md, .tex), figures (.svg, .png) and fit.json into a folder; returns their paths.
+
+    Args:
+        study: name that LaTeX labels begin with.
+
+    Raises:
+        UserError: the folder can't be written.
+    """
+    with writing_to(out):
+        files = []
+        for name, table in results.tables.items():
+            label = f"tab:{study}-{name}".replace("_", "-")
+            files += write_table(
+                table.frame, out / name, formats=table.formats, caption=table.caption, label=label
+            )
+        for name, figure in results.figures.items():
+            files += save_figure(figure, out / name)
+        fit = out / "fit.json"
+        fit.write_text(json.dumps(results.fit, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        return [*files, fit]

@@ -1,0 +1,31 @@
+"""What the job that collects a corpus depends on."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection
+from pathlib import Path
+
+from shapelaw.settings.sections import Corpus
+
+GPT2_VOCAB_SIZE = 50257
+
+
+def source_options(corpus: Corpus, vocab_sizes: Collection[int]) -> list[str]:
+    """The corpus section as options of scripts/prepare_corpus.py, with enough text for the vocabulary sizes."""
+    sources = list(corpus.sources)
+    if GPT2_VOCAB_SIZE in vocab_sizes and sources == ["wiki"]:
+        sources.append("gensim")  # the wiki leads alone can't fill that vocabulary
+    options = [option for source in sources for option in ("--source", source)]
+    options += ["--test-fraction", str(corpus.test_fraction)]
+    if corpus.limit_bytes is not None:
+        options += ["--limit-bytes", str(corpus.limit_bytes)]
+    return options
+
+
+def texts_digest(corpus: Corpus) -> str:
+    """A hash of the names, sizes and times of the files in the corpus's folders: other files, another corpus."""
+    folders = [Path(s.partition(":")[2].split(",")[0]) for s in corpus.sources if s.startswith("folder:")]
+    files = sorted(path for folder in folders for path in folder.rglob("*") if path.is_file())
+    listing = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
+    return hashlib.sha256(repr(listing).encode()).hexdigest()

@@ -1,0 +1,201 @@
+"""The runs of a config as the jobs of a workflow: which job trains a run, and what it needs and asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TypeVar
+
+from shapelaw.errors import UserError
+from shapelaw.scheduling.cost import Speed
+from shapelaw.scheduling.jobs import (
+    LEVELS,
+    JobResources,
+    Level,
+    job_resources,
+    keys_pattern,
+    level_of,
+    model_packs,
+    packed_resources,
+    packs_of,
+)
+from shapelaw.settings.sections import Execution
+from shapelaw.specs.kinds import AnyRun, PackedRun, is_packed
+from shapelaw.specs.runs import Run
+
+Named = TypeVar("Named")
+NO_KEY = "(?!)"  # matches nothing
+
+
+@dataclass(frozen=True)
+class Workload:
+    """All runs of a config by study and key, and how they are executed."""
+
+    runs: Mapping[str, Mapping[str, AnyRun]]
+    execution: Execution
+    speed: Speed
+
+    def __hash__(self) -> int:
+        return id(self)  # one a workflow
+
+    @cached_property
+    def decoders(self) -> dict[str, list[Run]]:
+        """The runs of the studies that train decoders."""
+        found = {
+            study: [run for run in runs.values() if isinstance(run, Run)] for study, runs in self.runs.items()
+        }
+        return {study: runs for study, runs in found.items() if runs}
+
+    @cached_property
+    def packed(self) -> dict[str, list[PackedRun]]:
+        """The runs of the studies that train many models as one computation."""
+        found = {study: [run for run in runs.values() if is_packed(run)] for study, runs in self.runs.items()}
+        return {study: runs for study, runs in found.items() if runs}
+
+    @cached_property
+    def vocab_sizes(self) -> set[int]:
+        """Of all decoders."""
+        return {run.shape.vocab_size for runs in self.decoders.values() for run in runs}
+
+    @cached_property
+    def of_level(self) -> dict[Level, list[Run]]:
+        """The decoders of each level."""
+        levels: dict[Level, list[Run]] = {level: [] for level in LEVELS}
+        for runs in self.decoders.values():
+            for run in runs:
+                levels[level_of(run, self.speed)].append(run)
+        return levels
+
+    @property
+    def runs_per_job(self) -> int | None:
+        """Small decoders of a job; None where it is chosen."""
+        return 1 if self.execution.gpus > 1 else self.execution.runs_per_job
+
+    @cached_property
+    def packs(self) -> dict[str, dict[str, list[Run]]]:
+        """The small decoders of each study by the name of their job."""
+        return {study: packs_of(runs, self.runs_per_job, self.speed) for study, runs in self.decoders.items()}
+
+    @cached_property
+    def model_packs(self) -> dict[str, dict[str, list[list[PackedRun]]]]:
+        """The packs that are one computation each, of each study by the name of their job."""
+        return {study: model_packs(runs, self.execution) for study, runs in self.packed.items()}
+
+    @cached_property
+    def _pack_names(self) -> dict[tuple[str, str], str]:
+        names = {
+            (study, run.key): name
+            for study, packs in self.packs.items()
+            for name, pack in packs.items()
+            for run in pack
+        }
+        return names | {
+            (study, run.key): name
+            for study, jobs in self.model_packs.items()
+            for name, job in jobs.items()
+            for pack in job
+            for run in pack
+        }
+
+    @property
+    def job_minutes(self) -> int:
+        """The longest that a job may take."""
+        return round(60 * self.execution.job_hours)
+
+    def keys(self, level: Level) -> str:
+        """A regular expression for the keys of a level's runs; for large ones, of all that the others leave."""
+        if level != "large":
+            return keys_pattern(self.of_level[level])
+        # a wrong key too, which is then told
+        return rf"(?!(?:{self.keys('small')}|{self.keys('medium')})/)[^/]+"
+
+    @property
+    def decoder_studies(self) -> str:
+        """A regular expression for their names."""
+        return "|".join(self.decoders) or NO_KEY
+
+    @property
+    def packed_studies(self) -> str:
+        """A regular expression for their names."""
+        return "|".join(self.packed) or NO_KEY
+
+    def run(self, study: str, key: str) -> AnyRun:
+        """The run of a record's path.
+
+        Raises:
+            UserError: the config has no such run.
+        """
+        return _named(self.runs.get(study, {}), study, key, "run")
+
+    def pack(self, study: str, name: str) -> Sequence[Run]:
+        """The decoders that a job trains.
+
+        Raises:
+            UserError: the config has no pack of that name.
+        """
+        return _named(self.packs.get(study, {}), study, name, "pack")
+
+    def job(self, study: str, name: str) -> Sequence[Sequence[PackedRun]]:
+        """The packs, each one computation, that a job trains.
+
+        Raises:
+            UserError: the config has no job of that name.
+        """
+        return _named(self.model_packs.get(study, {}), study, name, "pack")
+
+    def pack_path(self, study: str, key: str) -> str:
+        """The file that the pack of a run leaves.
+
+        Raises:
+            UserError: the config has no such run.
+        """
+        return f"results/packs/{study}/{self._pack_names[study, self.run(study, key).key]}.json"
+
+    def records(self, study: str) -> list[str]:
+        """The records of all runs of a study; none where the config has not that study."""
+        return [f"results/runs/{study}/{key}/summary.json" for key in self.runs.get(study, {})]
+
+    @lru_cache(maxsize=64)  # noqa: B019 - there is one workload a process
+    def level_resources(self, level: Level, attempt: int, in_a_row: int = 1) -> JobResources:
+        """Enough for the largest run of a level."""
+        return job_resources(
+            self.of_level[level], self.speed, self.execution.gpus, self.job_minutes, attempt, in_a_row
+        )
+
+    def resources(self, study: str, key: str, attempt: int) -> JobResources:
+        """For the job of a run."""
+        run = self.run(study, key)
+        if not isinstance(run, Run):
+            raise TypeError(f"{run.key} is trained in a pack")
+        return self.level_resources(level_of(run, self.speed), attempt)
+
+    def pack_resources(self, attempt: int) -> JobResources:
+        """Enough for the longest pack of decoders."""
+        longest = max((len(pack) for packs in self.packs.values() for pack in packs.values()), default=1)
+        return self.level_resources("small", attempt, longest)
+
+    @lru_cache(maxsize=16)  # noqa: B019 - there is one workload a process
+    def packed_resources(self, attempt: int) -> JobResources:
+        """Enough for the longest job of packs that are one computation each."""
+        jobs = [job for jobs in self.model_packs.values() for job in jobs.values()]
+        return packed_resources(jobs, self.execution, self.job_minutes, attempt)
+
+
+def _named(found: Mapping[str, Named], study: str, name: str, what: str) -> Named:
+    if name not in found:
+        some = f", such as {next(iter(found))}." if found else "."
+        raise UserError(
+            f"The config has no {what} {name} in study {study}; it has {len(found)} {what}s{some}"
+        )
+    return found[name]
+
+
+def stores_of(run: Run) -> dict[str, str | list[str]]:
+    """Headers and tokens of a run's training and test sets, at its vocabulary size."""
+    folder = f"results/corpora/{run.corpus}/V{run.shape.vocab_size}"
+    return {
+        "train_store": f"{folder}/train.json",
+        "test_store": f"{folder}/test.json",
+        "tokens": [f"{folder}/train.bin", f"{folder}/test.bin"],
+    }

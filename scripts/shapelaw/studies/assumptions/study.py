@@ -1,0 +1,56 @@
+"""The memorization theorem's assumptions on real networks and data (Mahdavi et al. 2024, section 5.1)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from shapelaw.settings.problems import source_problems
+from shapelaw.settings.sections import Settings
+from shapelaw.studies.assumptions.settings import Assumptions
+from shapelaw.studies.study import Key, Study
+
+NAME = "assumptions"
+
+
+def section(config: Settings) -> Assumptions:
+    """What to check."""
+    return config.section(NAME, Assumptions)
+
+
+def problems(config: Settings, root: Path) -> list[str]:
+    """A source of text that is not known; images that are not there."""
+    asked = section(config)
+    found = source_problems(f"{NAME}.source", asked.source, root)
+    if asked.images is not None and not (root / asked.images).is_dir():
+        found.append(
+            f"{NAME}.images is {asked.images}, which is no folder; leave it out for photographs from wheels"
+        )
+    return found
+
+
+def measuring_options(config: Settings) -> list[str]:
+    """The section as options of scripts/check_assumptions.py."""
+    asked = section(config)
+    options = ["--models", ",".join(asked.models), "--source", asked.source]
+    for name in ("examples", "trials", "sensitivity_trials", "curve_trials"):
+        options += [f"--{name.replace('_', '-')}", str(getattr(asked, name))]
+    return options if asked.images is None else [*options, "--images", asked.images]
+
+
+STUDIES = (
+    Study(
+        NAME,
+        "Assumptions",
+        "the theorem's assumptions on real networks",
+        Path(__file__).parent,
+        ("verdicts", "layers", "sensitivity", "pass_rate"),
+        {"pass_rate": "figure 1 of the memorization paper"},
+        "shapelaw.studies.assumptions.results",
+        sections={
+            NAME: Key(Assumptions, Assumptions(), "The check of the memorization theorem's assumptions.")
+        },
+        problems=problems,
+        input=f"results/{NAME}/layers",
+        extra=True,
+    ),
+)

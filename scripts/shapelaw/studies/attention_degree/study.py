@@ -1,0 +1,72 @@
+"""Decoders with linear attention of each degree, beside softmax, at equal parameters (block-degree note, eq. 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from shapelaw.settings.sections import Settings
+from shapelaw.specs.kinds import LANGUAGE
+from shapelaw.specs.runs import Run
+from shapelaw.specs.shapes import make_shape, shape_problems, with_attention_degree
+from shapelaw.studies.attention_degree.settings import AttentionDegree
+from shapelaw.studies.study import OURS, Key, Study
+
+NAME = "attention_degree"
+
+
+def _section(config: Settings) -> AttentionDegree:
+    return config.section(NAME, AttentionDegree)
+
+
+def runs(config: Settings, _root: Path) -> Iterator[Run]:
+    """All shapes, each with every degree; without dropout, since linear attention has no weights to drop."""
+    study = _section(config)
+    training = replace(config.training.spec(), dropout=0.0)
+    for depth, row in study.widths.items():
+        for width in dict.fromkeys(row):
+            softmax = make_shape(
+                depth, width, study.heads, study.vocab_size, study.context_length, gelu=study.gelu
+            )
+            for degree in dict.fromkeys(study.degrees):
+                shape = with_attention_degree(softmax, degree)
+                for seed in range(study.seeds):
+                    yield Run(NAME, config.corpus.name, shape, training, seed)
+
+
+def problems(config: Settings, _root: Path) -> list[str]:
+    """No widths; shapes and degrees that can't be."""
+    study, found = _section(config), []
+    if not study.widths:
+        return [f"{NAME} has no widths; give it depth: [widths], such as {{2: [64, 128]}}"]
+    for depth, width in ((depth, width) for depth, row in study.widths.items() for width in row):
+        sizes = depth, width, study.heads, study.vocab_size, study.context_length
+        wrong = shape_problems(*sizes)
+        for degree in () if wrong else study.degrees:
+            try:
+                with_attention_degree(make_shape(*sizes), degree)
+            except ValueError as error:
+                wrong.append(str(error))
+        found += [f"{NAME}.widths.{depth}: {problem}" for problem in wrong]
+    return found
+
+
+STUDIES = (
+    Study(
+        NAME,
+        "Degree of the building block",
+        "comparing degrees of attention",
+        Path(__file__).parent,
+        ("losses", "differences"),
+        {"losses": OURS},
+        "shapelaw.studies.attention_degree.results",
+        part="Linear attention",
+        kind=LANGUAGE,
+        sections={
+            NAME: Key(AttentionDegree, AttentionDegree(), "The study of the degree of attention in decoders.")
+        },
+        runs=runs,
+        problems=problems,
+    ),
+)

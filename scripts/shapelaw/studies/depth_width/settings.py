@@ -1,0 +1,32 @@
+"""The config's section of the study `depth_width`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from shapelaw.settings.fields import Count, Widths
+from shapelaw.settings.sections import Decoders
+
+
+class DepthWidth(Decoders):
+    """The study of which depth is best at which size (Levine et al. 2020)."""
+
+    widths: Annotated[Widths, Field(min_length=1)] | None = Field(
+        None, description="The grid as `depth: [widths]`; give either this or `grid_file`."
+    )
+    grid_file: str | None = Field(
+        None, description="The grid as a CSV file with columns depth and width; give either this or `widths`."
+    )
+    seeds: Count = Field(1, description="Runs of every shape, with seeds 0, 1, ...")
+    repeated: Widths = Field(
+        {},
+        description="Shapes of the grid, as `depth: [widths]`, that run with `repeated_seeds` seeds, for the noise.",
+    )
+    repeated_seeds: Count = Field(3, description="Runs of each shape of `repeated`.")
+    size_axis: Literal["block", "total", "flops"] = Field(
+        "block",
+        description="The size at which networks are compared: parameters of the blocks (`block`), all parameters "
+        "(`total`) or training FLOPs (`flops`).",
+    )

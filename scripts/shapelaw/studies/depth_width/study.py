@@ -1,0 +1,144 @@
+"""Study 1: the transitions between depths, the line through them, and what it projects (Levine et al. 2020)."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+
+from shapelaw.errors import UserError
+from shapelaw.settings.sections import Settings
+from shapelaw.specs.kinds import LANGUAGE
+from shapelaw.specs.runs import Run
+from shapelaw.specs.shapes import make_shape, shape_problems
+from shapelaw.studies.depth_width.information import by_information
+from shapelaw.studies.depth_width.settings import DepthWidth
+from shapelaw.studies.study import Key, Study
+
+NAME = "depth_width"
+ROOM = Path(__file__).parent
+COMMITTED = ROOM.parents[3] / "docs" / "results" / "laptop_depth_width.parquet"
+TABLES = ("transitions", "fit", "projection", "forms", "comparison", "size_axes", "seed_noise", "best_depth")
+FIGURES = {
+    "loss_adjacent": "figures 1b and 2 of the depth-width paper, adjacent depths",
+    "loss_doubled": "figure 2 of the depth-width paper, one depth against its double",
+    "transition_width": "figure 3a of the depth-width paper",
+    "transition_size": "figure 3b of the depth-width paper",
+    "best_depth": "figure 3c of the depth-width paper",
+    "extrapolation": "figure 4 of the depth-width paper",
+}
+
+
+def _section(config: Settings) -> DepthWidth:
+    return config.section(NAME, DepthWidth)
+
+
+def runs(config: Settings, root: Path) -> Iterator[Run]:
+    """All runs of the grid, some shapes with more seeds.
+
+    Raises:
+        UserError: the grid file can't be used, or a repeated shape is not in the grid.
+    """
+    study, training = _section(config), config.training.spec()
+    if study.grid_file is not None:
+        widths = read_grid(root / study.grid_file, study.heads, study.vocab_size, study.context_length)
+    else:
+        widths = {depth: list(ws) for depth, ws in (study.widths or {}).items()}
+    absent = [
+        (depth, w) for depth, row in study.repeated.items() for w in row if w not in widths.get(depth, [])
+    ]
+    if absent:
+        shapes = ", ".join(f"depth {depth} width {width}" for depth, width in absent)
+        raise UserError(
+            f"{NAME}.repeated names shapes that the grid has not: {shapes}; repeat shapes of the grid."
+        )
+    for depth, row in widths.items():
+        for width in dict.fromkeys(row):
+            shape = make_shape(
+                depth, width, study.heads, study.vocab_size, study.context_length, gelu=study.gelu
+            )
+            repeated = width in study.repeated.get(depth, [])
+            seeds = max(study.seeds, study.repeated_seeds if repeated else 1)
+            for seed in range(seeds):
+                yield Run(NAME, config.corpus.name, shape, training, seed)
+
+
+def read_grid(path: Path, heads: int, vocab_size: int, context_length: int) -> dict[int, list[int]]:
+    """The widths of every depth of a CSV with columns depth and width (others are ignored).
+
+    Raises:
+        UserError: no such file, a column is missing, or a row is not a shape; all rows' problems at once.
+    """
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{NAME}.grid_file {path} can't be read ({error}).") from error
+    if not rows or not {"depth", "width"} <= rows[0].keys():
+        raise UserError(f"{NAME}.grid_file {path} must be a CSV with columns depth and width, and rows.")
+    widths: dict[int, list[int]] = {}
+    problems = []
+    for number, row in enumerate(rows, start=2):
+        try:
+            depth, width = int(row["depth"]), int(row["width"])
+        except (TypeError, ValueError):
+            problems.append(f"line {number}: depth and width must be whole numbers")
+            continue
+        problems += [
+            f"line {number}: {problem}"
+            for problem in shape_problems(depth, width, heads, vocab_size, context_length)
+        ]
+        widths.setdefault(depth, []).append(width)
+    if problems:
+        raise UserError("\n".join([f"{NAME}.grid_file {path} has rows that are no shape:", *problems]))
+    return widths
+
+
+def problems(config: Settings, _root: Path) -> list[str]:
+    """Widths and a grid file at once, or neither; shapes that can't be."""
+    study, found = _section(config), []
+    if (study.widths is None) == (study.grid_file is None):
+        found.append(f"{NAME} needs exactly one of widths (depth: [widths]) and grid_file (a CSV)")
+    for name, table in (("widths", study.widths or {}), ("repeated", study.repeated)):
+        for depth, widths in table.items():
+            for width in widths:
+                sizes = depth, width, study.heads, study.vocab_size, study.context_length
+                found += [f"{NAME}.{name}.{depth}: {problem}" for problem in shape_problems(*sizes)]
+    return found
+
+
+def options(config: Settings) -> list[str]:
+    """The size at which networks are compared."""
+    return ["--size", _section(config).size_axis]
+
+
+STUDIES = (
+    Study(
+        NAME,
+        "Depth and width",
+        "transitions and fits of depth_width",
+        ROOM,
+        TABLES,
+        FIGURES,
+        "shapelaw.studies.depth_width.results",
+        kind=LANGUAGE,
+        sections={NAME: Key(DepthWidth, DepthWidth(), "The study of depth against width.")},
+        runs=runs,
+        problems=problems,
+        options=options,
+        telling=by_information,
+    ),
+    Study(
+        "laptop_runs",
+        "Depth and width, 34 laptop runs trained before",
+        "analysing the committed runs of scale laptop",
+        ROOM,
+        TABLES,
+        FIGURES,
+        "shapelaw.studies.depth_width.results",
+        options=options,
+        input=str(COMMITTED),
+        extra=True,
+        tables_caption="laptop_runs",
+    ),
+)

@@ -1,0 +1,48 @@
+"""What ReLU networks of equal parameters memorize beside attention heads (Mahdavi et al. 2024, proposition 3).
+
+Input: the table of scripts/compare_relu.py, one row a network.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from shapelaw.errors import UserError
+from shapelaw.fits.inputs import read_table
+from shapelaw.report.tables import plain_rows
+from shapelaw.report.write import Results, Table
+from shapelaw.studies.memorization.study import RELU
+
+COLUMNS = (
+    *("task", "context_type", "heads", "context", "head_dim", "examples", "seed", "steps"),
+    *("attention_params", "relu_units", "relu_params", "measure", "attention", "relu"),
+    *("attention_at_least", "relu_at_most"),
+)
+
+
+def add_options(_parser: argparse.ArgumentParser) -> None:
+    """None."""
+
+
+def results(arguments: argparse.Namespace) -> Results:
+    """One row a network, ordered by its sizes.
+
+    Raises:
+        UserError: the table can't be used.
+    """
+    table = read_table(arguments.input)
+    if missing := [name for name in COLUMNS if name not in table]:
+        raise UserError(
+            f"{arguments.input} has no {', '.join(missing)}; give a table of scripts/compare_relu.py."
+        )
+    table = table.sort_values(["task", "context", "heads", "examples", "seed"], ignore_index=True)
+    lines = []
+    for (task, measure), rows in table.groupby(["task", "measure"], sort=True):
+        ours, theirs = rows["attention"].mean(), rows["relu"].mean()
+        lines.append(
+            f"{task}: {measure} {ours:.3f} of attention and {theirs:.3f} of ReLU networks, means over {len(rows)}."
+        )
+    fit = {"study": RELU, "status": "measured", "networks": len(table), "rows": plain_rows(table)}
+    caption = "Attention and ReLU networks of equal parameters on the same examples."
+    shown = Table(table, caption, {"attention": ".3f", "relu": ".3f"})
+    return Results({RELU: shown}, {}, fit, "\n".join(lines))

@@ -1,0 +1,154 @@
+"""The memorization studies: how many examples the heads of one attention layer learn (Mahdavi et al. 2024)."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+
+from shapelaw.errors import UserError
+from shapelaw.settings.sections import Settings
+from shapelaw.specs.kinds import MEMORIZATION
+from shapelaw.specs.memorizers import MemorizationRun, Memorizer, check_memorization_run
+from shapelaw.studies.memorization.settings import Memorization, MemorizationGrid
+from shapelaw.studies.study import OURS, Key, Study
+
+HEADS, CONTEXT, HEAD_DIM = "memorization_heads", "memorization_context", "memorization_head_dim"
+SATURATION, RELU = "memorization_saturation", "relu"
+ROOM = Path(__file__).parent
+_COMMON = {
+    "memorization": Key(Memorization, Memorization(), "What the four memorization studies have in common.")
+}
+
+
+def grid_runs(common: Memorization, study: str, grid: MemorizationGrid) -> Iterator[MemorizationRun]:
+    """All runs of a grid."""
+    outputs = common.classes if grid.task == "classification" else 1
+    for heads, context, head_dim, examples, seed in itertools.product(
+        grid.heads, grid.context, grid.head_dim, grid.examples, range(grid.seeds)
+    ):
+        last_batch = grid.last_batch or common.last_batch
+        batches = Fraction(examples, common.batch_size)  # of an epoch
+        if last_batch == "short":
+            batches = Fraction(math.ceil(batches))
+        yield MemorizationRun(
+            study,
+            Memorizer(heads, context, head_dim, common.width, common.value_dim, outputs, common.logit_scale),
+            grid.task,
+            grid.context_type,
+            examples,
+            max(grid.steps, int(grid.epochs * batches)),
+            seed,
+            batch_size=common.batch_size,
+            learning_rate=common.learning_rate,
+            warmup=common.warmup,
+            evaluate_every=common.evaluate_every,
+            stop_when_memorized=not grid.to_the_end,
+            keep_attention=study == SATURATION,
+            last_batch=last_batch,
+        )
+
+
+def runs(study: str, config: Settings, _root: Path) -> Iterator[MemorizationRun]:
+    """All runs of a study."""
+    common = config.section("memorization", Memorization)
+    for grid in config.grids(study, MemorizationGrid):
+        yield from grid_runs(common, study, grid)
+
+
+def problems(study: str, config: Settings, _root: Path) -> list[str]:
+    """No grids; networks that can't be."""
+    common, grids = config.section("memorization", Memorization), config.grids(study, MemorizationGrid)
+    if not grids:
+        return [f"{study} is empty; give it a list of grids, such as [{{heads: [4, 8], examples: [300]}}]"]
+    found = []
+    for place, grid in enumerate(grids):
+        for run in grid_runs(common, study, grid):
+            try:
+                check_memorization_run(run)
+            except UserError as error:
+                found += [f"{study}.{place}: {sentence}" for sentence in str(error).splitlines()]
+    return list(dict.fromkeys(found))
+
+
+def relu_problems(config: Settings, _root: Path) -> list[str]:
+    """ReLU networks are asked for beside networks that are not."""
+    if RELU in config.extras and HEADS not in config.studies:
+        return [f"extras has {RELU}, which is trained beside {HEADS}, and studies has no {HEADS}; add it"]
+    return []
+
+
+def attention_options(_config: Settings) -> list[str]:
+    """The largest weights of the records."""
+    return ["--attention", f"results/runs/{SATURATION}"]
+
+
+def _study(name: str, what: str, tables: Sequence[str], figures: Mapping[str, str]) -> Study:
+    return Study(
+        name,
+        "Memorization",
+        f"fits and figures of {name}",
+        ROOM,
+        tables,
+        figures,
+        "shapelaw.studies.memorization.results",
+        part=name.removeprefix("memorization_").replace("_", " "),
+        kind=MEMORIZATION,
+        sections=_COMMON | {name: Key(list[MemorizationGrid], [], f"Grids of the study of {what}.")},
+        runs=partial(runs, name),
+        problems=partial(problems, name),
+        options=attention_options if name == SATURATION else lambda _config: [],
+    )
+
+
+STUDIES = (
+    _study(
+        HEADS,
+        "how much attention heads memorize, against the number of heads",
+        (
+            *("points", "monotony", "capacity", "linear_part", "linear_rules"),
+            *("growth", "saturated", "comparison"),
+        ),
+        {
+            "share": "figures 2a, 4 and 5 of the memorization paper",
+            "per_head": OURS,
+            "saturated": "our own, on figure 3's subject",
+            "capacity": OURS,
+        },
+    ),
+    _study(
+        CONTEXT,
+        "how much attention heads memorize, against the length of the context",
+        ("points", "monotony", "capacity", "comparison"),
+        {"share": "figures 2b, 4 and 5 of the memorization paper", "capacity": OURS},
+    ),
+    _study(
+        HEAD_DIM,
+        "how much attention heads memorize, against the dimension of a head",
+        ("points", "monotony", "capacity", "knee", "comparison"),
+        {"share": "figure 2c of the memorization paper", "capacity": OURS},
+    ),
+    _study(
+        SATURATION,
+        "how many heads are saturated",
+        ("saturation", "perfect", "comparison"),
+        {"saturation": "figure 3 of the memorization paper"},
+    ),
+    Study(
+        RELU,
+        "Memorization",
+        "what ReLU networks memorize beside attention heads",
+        ROOM,
+        (RELU,),
+        {},
+        "shapelaw.studies.memorization.relu",
+        part="ReLU networks",
+        problems=relu_problems,
+        input=f"results/{RELU}/measured.csv",
+        extra=True,
+        tables_caption=RELU,
+    ),
+)

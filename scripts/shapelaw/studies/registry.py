@@ -1,0 +1,17 @@
+"""The list of studies: every other place loops over it. A new study is a folder here, and a line."""
+
+from importlib import import_module
+
+from shapelaw.studies.study import Study
+
+ROOMS = (
+    "depth_width",
+    "attention_degree",
+    "memorization",
+    "block_degree",
+    "separation_rank",
+    "assumptions",
+)
+STUDIES: dict[str, Study] = {
+    study.name: study for room in ROOMS for study in import_module(f"shapelaw.studies.{room}.study").STUDIES
+}

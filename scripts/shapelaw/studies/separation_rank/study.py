@@ -1,0 +1,64 @@
+"""Exact separation ranks beside the theorems. Nothing is trained, so there are no runs and no corpus."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from shapelaw.settings.sections import Settings
+from shapelaw.studies.separation_rank.grids import asked_of, rank_grids, rank_problems
+from shapelaw.studies.separation_rank.settings import RankGrids
+from shapelaw.studies.study import OURS, Key, Study
+
+NAME = "separation_rank"
+
+
+def problems(config: Settings, _root: Path) -> list[str]:
+    """Empty sections; networks that can't be."""
+    return rank_problems(rank_grids(config))
+
+
+def measuring_seconds(config: Settings) -> float:
+    """Seconds of one core, when every network takes all of its time."""
+    return sum(one.seconds for one in asked_of(rank_grids(config)))
+
+
+def measuring_minutes(config: Settings, attempt: int) -> int:
+    """Of a job that measures all of them, with its start; what an earlier attempt measured is kept."""
+    return round((300 + measuring_seconds(config)) * attempt / 60)
+
+
+def costs(config: Settings) -> list[str]:
+    """How many ranks, and the most time."""
+    asked = asked_of(rank_grids(config))
+    return [
+        f"{NAME}: {len(asked)} separation ranks, nothing trained, at most"
+        f" {measuring_seconds(config) / 3600:.2g} hours of one core"
+    ]
+
+
+STUDIES = (
+    Study(
+        NAME,
+        "Separation rank",
+        "tables and figures of the separation ranks",
+        Path(__file__).parent,
+        ("ranks", "bounds", "theorems", "residual", "degree_budget", "degree_ranking", "fractional_degree"),
+        {
+            "rank_depth": "theorems 1 and 2 of the depth-width paper",
+            "rank_width": "theorem 1 of the depth-width paper",
+            "rank_embedding": "theorems 1 and 2 of the vocabulary paper",
+            "rank_heads": OURS,
+            "rank_tokens": OURS,
+            "rank_residual": "theorems 5 and 6 of the depth-width paper",
+            "degree": "section 1.2 of the note on building blocks",
+        },
+        "shapelaw.studies.separation_rank.results",
+        sections={
+            name: Key(field.annotation, [], field.description or "")
+            for name, field in RankGrids.model_fields.items()
+        },
+        problems=problems,
+        input=f"results/{NAME}/measured.json",
+        costs=costs,
+    ),
+)

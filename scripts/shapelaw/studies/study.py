@@ -1,0 +1,115 @@
+"""What the house knows of a study. Light: the Snakefile reads every study's declaration at each start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from shapelaw.settings.sections import Settings
+from shapelaw.specs.kinds import AnyRun, Kind
+from shapelaw.specs.runs import Run
+
+OURS = "our own"  # published nowhere else
+TABLE_ENDINGS, FIGURE_ENDINGS = ("csv", "md", "tex"), ("svg", "png")
+
+
+def _first_seeds(runs: Iterable[Run]) -> list[Run]:
+    return sorted(runs, key=lambda run: run.seed)
+
+
+def _nothing(*_: object) -> list[Any]:
+    return []
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key of the config: its type, its default, and what it means."""
+
+    kind: Any
+    default: Any
+    description: str
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study, as its room declares it in study.py.
+
+    Attributes:
+        name: of its folder in results/, its rule, and its experiment in MLflow.
+        title: the report's heading.
+        part: of that heading, where several studies share one.
+        says: what its analysis does, as Snakemake prints it.
+        room: folder of its module; captions/ in it has a text for each figure and one for all tables.
+        tables: names.
+        figures: where each is published, by name.
+        results: module with `add_options(parser)` and `results(arguments)`, which scripts/analyse.py calls.
+        kind: of its runs; None where nothing is trained.
+        sections: its keys in the config.
+        runs: all runs of a config, given also the folder that relative paths are relative to.
+        problems: a sentence for each thing that no single key of the config shows, given also that folder.
+        options: of the analysis, as scripts/analyse.py takes them.
+        input: file that is analysed, relative to the working directory; empty for the table of the study's runs.
+        costs: lines of `snakemake plan` for what is measured without training.
+        extra: it is made beside the studies, when the config's `extras` names it; it has no summary run in MLflow.
+        tables_caption: name of the text for all tables, in captions/.
+        telling: the runs, those first that tell the most if time ends before they do.
+    """
+
+    name: str
+    title: str
+    says: str
+    room: Path
+    tables: Sequence[str]
+    figures: Mapping[str, str]
+    results: str
+    part: str = ""
+    kind: Kind | None = None
+    sections: Mapping[str, Key] = field(default_factory=dict)
+    runs: Callable[[Settings, Path], Iterable[AnyRun]] = _nothing
+    problems: Callable[[Settings, Path], list[str]] = _nothing
+    options: Callable[[Settings], Sequence[str]] = _nothing
+    input: str = ""
+    costs: Callable[[Settings], list[str]] = _nothing
+    extra: bool = False
+    tables_caption: str = "tables"
+    telling: Callable[[Iterable[Run]], list[Run]] = _first_seeds
+
+    @property
+    def folder(self) -> str:
+        """Of its results."""
+        return f"results/{self.name}"
+
+    @property
+    def analysed(self) -> str:
+        """The file that its analysis reads."""
+        return self.input or f"{self.folder}/runs.parquet"
+
+    @property
+    def target(self) -> str:
+        """The file that stands for all of its results."""
+        return f"{self.folder}/fit.json" if self.extra else f"{self.folder}/logged"
+
+    def files(self, names: Iterable[str], endings: Iterable[str]) -> list[str]:
+        """The files of some tables or figures."""
+        kinds = list(endings)
+        return [f"{self.folder}/{name}.{ending}" for name in names for ending in kinds]
+
+    @property
+    def artifacts(self) -> list[str]:
+        """The files of all tables and figures."""
+        return self.files(self.tables, TABLE_ENDINGS) + self.files(self.figures, FIGURE_ENDINGS)
+
+    @property
+    def table_caption(self) -> Path:
+        """The report's text for the tables."""
+        return self.room / "captions" / f"{self.tables_caption}.rst"
+
+    def figure_caption(self, name: str) -> Path:
+        """The report's text for a figure."""
+        return self.room / "captions" / f"{name}.rst"
+
+    def subcategory(self, what: str) -> str:
+        """The report's heading of its tables or figures."""
+        return f"{self.part}: {what.lower()}" if self.part else what

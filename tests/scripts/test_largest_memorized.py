@@ -1,0 +1,72 @@
+"""The search for the largest T memorized perfectly, as a user runs it, on networks that learn in seconds."""
+
+import shutil
+
+import pandas as pd
+import pytest
+from commands import run_here
+from small import SCRIPTS
+
+SCRIPT = SCRIPTS / "train_memorization.py"
+SIZES = (
+    *("--heads", "3,5", "--context", 6, "--head-dim", 8, "--width", 16, "--classes", 5, "--value-dim", 2),
+    *("--steps", 200, "--evaluate-every", 50, "--learning-rate", 0.02, "--no-compile", "--out", "out"),
+)
+SEARCH = ("--largest", "5,400", "--within", 40)
+
+
+def found(stderr):
+    return [line for line in stderr.splitlines() if "memorized perfectly" in line]
+
+
+def test_it_searches_and_goes_on_where_it_was(tmp_path):
+    done = run_here(SCRIPT, *SIZES, *SEARCH, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    first = found(done.stderr)
+    assert len(first) == 2
+    runs = pd.read_csv(tmp_path / "out" / "runs.csv")
+    largest = {}
+    for heads, rows in runs.groupby("heads"):
+        memorized, others = (rows[(rows["accuracy"] == 1.0) == yes]["examples"] for yes in (True, False))
+        largest[heads] = memorized.max()
+        assert 0 < others[others > memorized.max()].min() - memorized.max() <= 40
+        assert any(f"H = {heads}, " in line and f"T = {memorized.max()} is" in line for line in first)
+    # a run that was lost is trained again, and no other
+    records = tmp_path / "out" / "runs" / "memorization"
+    lost = next(records.glob("*H5*-T202-*"))
+    shutil.rmtree(lost)
+    shutil.rmtree(tmp_path / "out" / "checkpoints" / "memorization" / lost.name)
+    before = {path: path.read_bytes() for path in records.glob("*/summary.json")}
+    again = run_here(SCRIPT, *SIZES, *SEARCH, cwd=tmp_path)
+    assert found(again.stderr) == first
+    assert (lost / "summary.json").exists()
+    assert all(path.read_bytes() == content for path, content in before.items())
+    assert pd.read_csv(tmp_path / "out" / "runs.csv")[["key", "accuracy"]].equals(runs[["key", "accuracy"]])
+    done = run_here(
+        *(SCRIPTS / "analyse.py", "memorization_saturation", "--input", "out/runs.csv"),
+        *("--out", "perfect"),
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0
+    perfect = pd.read_csv(tmp_path / "perfect" / "perfect.csv").set_index("heads")
+    assert perfect["largest_any"].to_dict() == largest
+    assert set(perfect["bound"]) == {"found"}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((), "Give either --examples, all T to train, or --largest"),
+        ((*SEARCH, "--examples", 50), "Give either --examples"),
+        (("--largest", "200,5"), "--largest is 200,5; give two T, the smaller first."),
+        (("--largest", "200"), "give two T"),
+        ((*SEARCH, "--within", 0), "--within is 0"),
+        ((*SEARCH, "--task", "regression"), "only a classification can reach"),
+        (("--examples", 50, "--seeds", 0), "--seeds is 0; give at least 1."),
+    ],
+)
+def test_wrong_searches_are_a_sentence(tmp_path, options, said):
+    done = run_here(SCRIPT, *SIZES, *options, cwd=tmp_path)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert not (tmp_path / "out").exists()

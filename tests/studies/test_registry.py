@@ -1,0 +1,99 @@
+"""What every study on the list has to keep: its declaration, its room, and the files that it makes."""
+
+import argparse
+import re
+import subprocess
+import tarfile
+from importlib import import_module
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from finished import ARCHIVE
+from matplotlib.figure import Figure
+from small import PYTHON, REPOSITORY, SCRIPTS
+
+from shapelaw.report.write import Results, Table, UndeclaredResults, check_declared
+from shapelaw.studies.registry import ROOMS, STUDIES
+from shapelaw.studies.study import Study
+
+EVERY = pytest.mark.parametrize("study", STUDIES.values(), ids=lambda study: study.name)
+NOT_ANALYSED = {"logged", "keys.txt", "runs.parquet", "measured.json", "measured.csv", "layers"}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The results of a real run of every study but laptop_runs, on tiny grids."""
+    folder = tmp_path_factory.mktemp("finished")
+    with tarfile.open(ARCHIVE) as archive:
+        archive.extractall(folder, filter="data")
+    return folder / "results"
+
+
+@EVERY
+def test_a_study_has_its_room(study: Study) -> None:
+    assert re.fullmatch("[a-z_]+", study.name)
+    assert study.room.parent == SCRIPTS / "shapelaw" / "studies"
+    assert study.room.name in ROOMS
+    assert study.results.startswith(f"shapelaw.studies.{study.room.name}.")
+    assert study.tables
+    assert len(set(study.artifacts)) == 3 * len(study.tables) + 2 * len(study.figures)
+    for caption in (study.table_caption, *map(study.figure_caption, study.figures)):
+        assert len(caption.read_text(encoding="utf-8")) > 20, caption
+
+
+@EVERY
+def test_a_study_can_be_analysed_by_its_name(study: Study) -> None:
+    room = import_module(study.results)
+    parser = argparse.ArgumentParser()
+    room.add_options(parser)
+    assert callable(room.results)
+    assert room.__doc__
+
+
+@EVERY
+def test_the_keys_of_a_study_have_a_sentence(study: Study) -> None:
+    for key in study.sections.values():
+        assert re.fullmatch(r"[A-Z].*\.", key.description)
+
+
+@EVERY
+def test_a_study_makes_exactly_what_it_declares(study: Study, finished: Path) -> None:
+    folder = finished / study.name
+    if not folder.exists():
+        assert study.input  # it reads a file of the project; tests/workflow/test_extras_workflow.py makes it
+        return
+    made = {path.name for path in folder.iterdir()} - NOT_ANALYSED
+    assert made == {Path(name).name for name in study.artifacts} | {"fit.json"}
+
+
+def test_the_list_is_light() -> None:
+    """The Snakefile reads it at every start."""
+    code = (
+        "import sys; import shapelaw.studies.config; "
+        "print([m for m in ('torch', 'mlflow', 'pandas', 'numpy', 'matplotlib', 'scipy') if m in sys.modules])"
+    )
+    done = subprocess.run([PYTHON, "-c", code], cwd=SCRIPTS, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_no_study_is_named_outside_its_room() -> None:
+    """Beside the list, its own command, and what the scales and the tests say."""
+    places = [REPOSITORY / "Snakefile", *(REPOSITORY / "workflow" / "rules").glob("*.smk")]
+    places += [
+        path
+        for path in (SCRIPTS / "shapelaw").rglob("*.py")
+        if not any(room in path.relative_to(SCRIPTS).parts for room in ROOMS)
+    ]
+    named = {path.name for path in places if "depth_width" in path.read_text(encoding="utf-8")}
+    assert named == {"registry.py"}
+
+
+def test_other_results_than_declared_are_refused() -> None:
+    table, figure = Table(pd.DataFrame(), ""), Figure()
+    check_declared(Results({"a": table}, {"f": figure}, {}, ""), ["a"], ["f"])
+    check_declared(Results({}, {"f": figure}, {}, "", {"a": "no runs"}), ["a"], ["f"])
+    with pytest.raises(UndeclaredResults, match="table b is not declared; table a is declared and was not"):
+        check_declared(Results({"b": table}, {"f": figure}, {}, ""), ["a"], ["f"])
+    with pytest.raises(UndeclaredResults, match="figure f is declared and was not made"):
+        check_declared(Results({"a": table}, {}, {}, ""), ["a"], ["f"])

@@ -1,0 +1,77 @@
+"""docs/adding_a_study.md, carried out word by word in a copy of the project with finished results."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from finished import FinishedProject
+from small import PYTHON, REPOSITORY
+
+pytestmark = pytest.mark.slow
+
+PAGE = (REPOSITORY / "docs" / "adding_a_study.md").read_text(encoding="utf-8")
+NEW_FILE = re.compile(r"^`(scripts/[^`]+)`\n\n```(?:python|rst)\n(.*?)```$", re.MULTILINE | re.DOTALL)
+DIFF = re.compile(r"^```diff\n(.*?)```$", re.MULTILINE | re.DOTALL)
+
+
+def added_lines() -> int:
+    """Lines of the page's files, and of its diff."""
+    files = sum(text.count("\n") for _, text in NEW_FILE.findall(PAGE))
+    return files + sum(len(re.findall(r"^\+(?!\+)", text, re.MULTILINE)) for text in DIFF.findall(PAGE))
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> FinishedProject:
+    project = FinishedProject(tmp_path_factory.mktemp("new"))
+    for name, text in NEW_FILE.findall(PAGE):
+        path = project.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    for text in DIFF.findall(PAGE):
+        subprocess.run(["patch", "-p1"], cwd=project.folder, input=text, text=True, check=True)
+    project.sections |= {
+        "studies": ["depth_width", "seed_spread"],
+        "extras": [],
+        "seed_spread": {"least_seeds": 2},
+    }
+    project.configure()
+    return project
+
+
+def test_the_page_keeps_its_word_about_its_length() -> None:
+    assert f"This page adds one in {added_lines()} lines." in PAGE
+    assert added_lines() < 100
+
+
+def test_only_the_new_study_is_made(project: FinishedProject) -> None:
+    assert set(project.planned()) == {"seed_spread", "log_study"}
+
+
+def test_it_is_made_planned_and_reported(project: FinishedProject) -> None:
+    project.snakemake("results/seed_spread/fit.json", "--quiet", "rules")
+    folder = project.folder / "results" / "seed_spread"
+    assert {path.name for path in folder.iterdir()} == {
+        *("spread.csv", "spread.md", "spread.tex", "spread.svg", "spread.png", "fit.json")
+    }
+    assert (pd.read_csv(folder / "spread.csv")["size"] >= 2).all()
+    assert "seed_spread: nothing trained, from the runs of depth_width" in project.snakemake("plan").stdout
+    page = project.folder / "report.html"
+    project.snakemake("--report", str(page), "results/seed_spread/fit.json")
+    text = page.read_text(encoding="utf-8")
+    assert "Spread over seeds" in text
+    assert "The same against the parameters of the blocks." in text
+
+
+def test_its_keys_are_checked_and_documented(project: FinishedProject) -> None:
+    project.configure(seed_spread={"least_sedes": 2})
+    done = project.snakemake("-n", ok=False)
+    assert "seed_spread.least_sedes is not a key (did you mean least_seeds?)" in done.stdout + done.stderr
+    project.configure(seed_spread={"least_seeds": 3})
+    assert "seed_spread" in project.planned()  # another option, another analysis
+    project.configure()
+    for folder in ("docs", "workflow/schemas"):
+        (project.folder / folder).mkdir(parents=True, exist_ok=True)
+    subprocess.run([PYTHON, Path("scripts/config_reference.py")], cwd=project.folder, check=True)
+    assert "Seeds that a shape needs to be counted." in (project.folder / "docs/config.md").read_text()

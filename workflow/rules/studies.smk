@@ -1,0 +1,47 @@
+# From what a study's runs, or its measurements, left to its tables, figures and fit.json: a rule a study.
+#
+# No lambdas here: they would all see the last study of the loop.
+for study in STUDIES.values():
+
+    rule:
+        name:
+            study.name
+        input:
+            study.analysed,
+        output:
+            f"{study.folder}/fit.json",
+            study.files(study.tables, ["md", "tex"]),
+            study.files(study.figures, ["png"]),
+            [
+                report(
+                    f"{study.folder}/{table}.csv",
+                    caption=study.table_caption,
+                    category=study.title,
+                    subcategory=study.subcategory("Tables"),
+                    labels={"table": table.replace("_", " ")},
+                )
+                for table in study.tables
+            ],
+            [
+                report(
+                    f"{study.folder}/{figure}.svg",
+                    caption=study.figure_caption(figure),
+                    category=study.title,
+                    subcategory=study.subcategory("Figures"),
+                    labels={"figure": figure.replace("_", " "), "published as": source},
+                )
+                for figure, source in study.figures.items()
+            ],
+        log:
+            f"results/logs/{study.name}.log",
+        localrule: True
+        conda:
+            "../../envs/shapelaw.yaml"
+        params:
+            study=study.name,
+            options=shlex.join(study.options(CONFIG)),
+        message:
+            study.says
+        shell:
+            "python $SCRIPTS/analyse.py {params.study} --input {input} {params.options}"
+            " --out results/{params.study} 2>&1 | tee {log}"
