@@ -1,5 +1,6 @@
 """The decoder's kernel: right wherever it can be compiled, and used where its numbers are PyTorch's to the last bit."""
 
+import random
 import subprocess
 from collections.abc import Iterator
 from functools import partial
@@ -127,11 +128,13 @@ def test_numbers_that_overflow_or_vanish_do_so_as_in_pytorch(scale: float) -> No
 
 
 def test_sizes_of_a_decoder_are_the_kernels_own() -> None:
-    """On AMD's Zen no size falls back: parts of 1, 2 and many, tiles that are filled and that are not."""
+    """On AMD's Zen none falls back: one part, two and many, tiles that are filled and that are not."""
     if not decoder_kernel._is_right(20, 300, 20):
         pytest.skip("MKL has another kernel for this CPU")
-    for rows, k, n in [(256, 128, 512), (256, 264, 1056), (256, 1056, 264), (170, 383, 330), (300, 384, 257)]:
-        assert decoder_kernel._is_right(rows, k, n)
+    draw = random.Random(0)
+    drawn = [(draw.randint(16, 600), draw.randint(16, 500), draw.randint(16, 500)) for _ in range(20)]
+    for size in [(256, 128, 512), (256, 264, 1056), (256, 1056, 264), (300, 384, 257), *drawn]:
+        assert decoder_kernel._is_right(*size), size
     assert decoder_kernel._is_gelu_right(NUMBERS)
 
 
