@@ -20,6 +20,7 @@ from torch import Tensor
 from shapelaw.corpora.token_store import TokenStore
 from shapelaw.errors import UserError
 from shapelaw.models import decoder_kernel
+from shapelaw.models.memorizer_kernel import compiler
 from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import make_shape
 from shapelaw.storage import records
@@ -74,7 +75,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(stores: St
     assert history_bytes(tmp_path / "a") != history_bytes(tmp_path / "c")
 
 
-@pytest.mark.skipif(not decoder_kernel.is_possible(), reason="there is no C++ compiler")
+@pytest.mark.skipif(compiler() is None, reason="there is no C++ compiler")
 def test_the_kernel_of_long_runs_changes_no_byte(
     stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

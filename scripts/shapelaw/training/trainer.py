@@ -59,7 +59,7 @@ class Execution:
     tags: Mapping[str, str] = field(default_factory=dict)
 
 
-_KERNEL_FLOPS = 3e12  # of a run: half a minute, of which the kernel saves 2 s and takes 1 s to compile
+_KERNEL_FLOPS = 3e12  # of a run: half a minute, of which the kernel saves 2 s and takes 1 s to be made
 _UNREAD_STEPS = 16  # of a GPU, at most, whose losses the host has not asked for yet
 
 
