@@ -8,7 +8,8 @@ from pydoc_data.topics import topics
 from typing import Any
 
 import yaml
-from small import PYTHON, REPOSITORY
+from small import REPOSITORY
+from snakemake_server import run_snakemake
 
 CONFIG: dict[str, Any] = {
     "scale": "demo",
@@ -72,14 +73,7 @@ class Project:
 
     def snakemake(self, *arguments: str, ok: bool = True) -> subprocess.CompletedProcess[str]:
         """Run it; its output is in `stderr` and `stdout`."""
-        done = subprocess.run(
-            [PYTHON, "-m", "snakemake", *arguments],
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-            check=False,
-            env={**os.environ, "COLUMNS": "200"},
-        )
+        done = run_snakemake(arguments, self.folder, {**os.environ, "COLUMNS": "200"})
         assert (done.returncode == 0) == ok, done.stderr + done.stdout
         return done
 
