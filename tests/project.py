@@ -46,6 +46,13 @@ def copy_code(folder: Path) -> None:
         (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / name)
 
 
+def write_texts(folder: Path) -> None:
+    """A small corpus: a file for each of Python's help texts."""
+    folder.mkdir()
+    for name, text in topics.items():
+        (folder / f"{name.replace('/', '_')}.txt").write_text(text, encoding="utf-8")
+
+
 class Project:
     """A copy of the project with its own config and corpus, and Snakemake in it.
 
@@ -57,13 +64,11 @@ class Project:
         self.folder, self.sections = folder, {**CONFIG, **sections}
         copy_code(folder)
         self.configure()
-        (folder / "texts").mkdir()
-        for name, text in topics.items():
-            (folder / "texts" / f"{name.replace('/', '_')}.txt").write_text(text, encoding="utf-8")
-        if begun is not None:
-            shutil.copytree(begun / "results", folder / "results")
-            if (notes := begun / ".snakemake" / "metadata").exists():
-                shutil.copytree(notes, folder / ".snakemake" / "metadata")
+        for name in ("texts", "results", ".snakemake/metadata"):  # texts of another time make another corpus
+            if begun is not None and (begun / name).exists():
+                shutil.copytree(begun / name, folder / name)
+        if not (folder / "texts").exists():
+            write_texts(folder / "texts")
 
     def configure(self, **changes: Any) -> None:
         """Write config.yaml with some sections changed."""

@@ -100,6 +100,7 @@ def test_other_steps_train_every_run_again(project: Project) -> None:
 def test_one_run_is_a_target_of_its_own(tmp_path: Path, with_corpus: Path) -> None:
     project = Project(tmp_path, with_corpus)
     target = "results/runs/depth_width/prose-V300-L2-d4-r4-H2-t30-s0/summary.json"
+    assert project.planned(target) == ["train_small"]  # the corpus was made for all tests
     project.snakemake(target, "--quiet", "rules")
     assert set(project.trained()) == {"prose-V300-L2-d4-r4-H2-t30-s0"}
     said = project.snakemake(target.replace("L2-d4", "L2-d5"), ok=False).stderr
