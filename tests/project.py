@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 from pydoc_data.topics import topics
 from typing import Any
@@ -37,6 +38,11 @@ KEYS = {
     *("prose-V300-L1-d4-r4-H2-t30-s0", "prose-V300-L1-d8-r8-H2-t30-s0", "prose-V300-L1-d8-r8-H2-t30-s1"),
     *("prose-V300-L1-d12-r12-H2-t30-s0", "prose-V300-L2-d4-r4-H2-t30-s0", "prose-V300-L2-d8-r8-H2-t30-s0"),
 }
+
+
+def records_of(keys: Iterable[str]) -> list[str]:
+    """The targets that train these runs."""
+    return [f"results/runs/depth_width/{key}/summary.json" for key in sorted(keys)]
 
 
 def copy_code(folder: Path) -> None:
