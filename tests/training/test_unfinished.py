@@ -245,9 +245,8 @@ def test_a_kill_while_it_compiles_is_no_hindrance(tmp_path: Path, monkeypatch: p
     subprocess.run(command(whole, "--no-compile"), check=True, capture_output=True)
     compiling = command(killed, "--compile")
     process = subprocess.Popen(compiling, stderr=subprocess.DEVNULL, start_new_session=True)
-    while not list(
-        killed.glob("checkpoints/*/pack-*/compiled/**/*.main.cpp")
-    ):  # a kernel, not a probe of the CPU
+    # a kernel: the first files only probe the CPU
+    while not list(killed.glob("checkpoints/*/pack-*/compiled/**/*.main.cpp")):
         assert process.poll() is None, "it ended before it could be killed"
         time.sleep(0.01)
     os.killpg(process.pid, signal.SIGKILL)
