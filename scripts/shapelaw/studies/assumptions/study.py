@@ -23,7 +23,7 @@ def problems(config: Settings, root: Path) -> list[str]:
     found = source_problems(f"{NAME}.source", asked.source, root)
     if asked.images is not None and not (root / asked.images).is_dir():
         found.append(
-            f"{NAME}.images is {asked.images}, which is no folder; leave it out for photographs from wheels"
+            f"{NAME}.images is {asked.images}, which is not a folder; leave it out for photographs from wheels"
         )
     return found
 
