@@ -97,8 +97,10 @@ def _shapes(arguments: argparse.Namespace) -> tuple[list[int], list[int], list[i
 
 
 def _check_search(arguments: argparse.Namespace) -> None:
-    """Raises:
-    UserError: the options make no search.
+    """Check the options of a search.
+
+    Raises:
+        UserError: they don't make one.
     """
     sizes = arguments.largest
     if len(sizes) != 2 or not 1 <= sizes[0] < sizes[1]:

@@ -251,7 +251,7 @@ def test_one_changed_width_changes_one_run() -> None:
         ({"depth_width": {"grid_file": "x.csv"}}, ["exactly one of widths"]),
         (
             {"depth_width": {"repeated": {1: [18]}}},
-            ["repeated names shapes that the grid has not: depth 1 width 18"],
+            ["repeated names shapes that are not in the grid: depth 1 width 18"],
         ),
         ({"depth_width": {"vocab_size": 100}}, ["depth_width.vocab_size is 100", "257"]),
         ({"execution": {"gpus": -1}}, ["execution.gpus is -1"]),
