@@ -193,7 +193,7 @@ def test_one_more_size_of_a_memorization_grid_adds_its_runs_alone() -> None:
 def test_two_runs_of_one_name_that_are_trained_otherwise_are_refused() -> None:
     grids = [{"batch_size": 64}, {"batch_size": 256}]
     config = load_config(shipped(block_degree=grids), SCALES)
-    with pytest.raises(UserError, match=r"two runs of the name .* batch_size"):
+    with pytest.raises(UserError, match=r"two different runs with the name .* batch_size"):
         runs_of(config, "block_degree", REPOSITORY)
 
 
@@ -216,7 +216,7 @@ def test_one_changed_width_changes_one_run() -> None:
         ({"training": {"steps": 0}}, ["training.steps is 0", "greater than or equal to 1"]),
         ({"corpus": {"sources": ["wikki"]}}, ["corpus.sources has 'wikki'", "did you mean wiki?"]),
         ({"corpus": {"sources": ["folder:/nowhere"]}}, ["there is no folder /nowhere"]),
-        ({"corpus": {"gpt2_files": "/nowhere"}}, ["corpus.gpt2_files is /nowhere, which is no folder"]),
+        ({"corpus": {"gpt2_files": "/nowhere"}}, ["corpus.gpt2_files is /nowhere, which is not a folder"]),
         ({"tracking": {"uri": "foo"}}, ["tracking.uri is 'foo'"]),
         ({"extras": ["rellu"]}, ["extras.0 is 'rellu'", "'laptop_runs', 'relu' or 'assumptions'"]),
         (
@@ -228,7 +228,7 @@ def test_one_changed_width_changes_one_run() -> None:
         ({"assumptions": {"trials": 0}}, ["assumptions.trials is 0"]),
         (
             {"assumptions": {"images": "/nowhere"}},
-            ["assumptions.images is /nowhere, which is no folder; leave it out"],
+            ["assumptions.images is /nowhere, which is not a folder; leave it out"],
         ),
         ({"assumptions": {"source": "wikki"}}, ["assumptions.source has 'wikki'", "did you mean wiki?"]),
         ({"depth_width": {"widths": {}, "repeated": {}}}, ["depth_width.widths is {}"]),
@@ -251,7 +251,7 @@ def test_one_changed_width_changes_one_run() -> None:
         ({"depth_width": {"grid_file": "x.csv"}}, ["exactly one of widths"]),
         (
             {"depth_width": {"repeated": {1: [18]}}},
-            ["repeated names shapes that the grid has not: depth 1 width 18"],
+            ["repeated names shapes that are not in the grid: depth 1 width 18"],
         ),
         ({"depth_width": {"vocab_size": 100}}, ["depth_width.vocab_size is 100", "257"]),
         ({"execution": {"gpus": -1}}, ["execution.gpus is -1"]),
