@@ -1,4 +1,4 @@
-"""Packages made for a test, in each format that a registry has."""
+"""Packages made for a test, in each format that a registry has; and where fetched ones are."""
 
 import hashlib
 import io
@@ -13,7 +13,9 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from small import REPOSITORY
 
+DOWNLOADS = REPOSITORY / "results" / "corpora" / "downloads"  # where a workflow has put what it fetched
 Files = Mapping[str, bytes]
 
 

@@ -4,8 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from corpus_fixtures import DOWNLOADS
-from made_packages import put_package, sword_files
+from made_packages import DOWNLOADS, put_package, sword_files
 
 from shapelaw.corpora import books, dictionary
 from shapelaw.corpora.packaged import PACKAGED
