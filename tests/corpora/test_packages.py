@@ -8,10 +8,7 @@ from hypothesis import strategies as st
 from made_packages import packed
 
 from shapelaw.corpora.packages import Client, Package, fetch, members
-from shapelaw.corpora.sources import (
-    Packaged,
-    read_source,
-)
+from shapelaw.corpora.sources import Packaged, read_source
 from shapelaw.corpora.wikipedia import SUMMARIES
 from shapelaw.errors import UserError
 

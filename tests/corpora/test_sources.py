@@ -9,15 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shapelaw.corpora import sources
-from shapelaw.corpora.sources import (
-    KINDS,
-    Folder,
-    HuggingFace,
-    Packaged,
-    Source,
-    parse_source,
-    read_source,
-)
+from shapelaw.corpora.sources import KINDS, Folder, HuggingFace, Packaged, Source, parse_source, read_source
 from shapelaw.errors import UserError
 from shapelaw.settings.problems import SOURCE_KINDS
 

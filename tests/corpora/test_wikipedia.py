@@ -11,10 +11,7 @@ from pathlib import Path
 import pytest
 
 from shapelaw.corpora import wikipedia
-from shapelaw.corpora.sources import (
-    Packaged,
-    read_source,
-)
+from shapelaw.corpora.sources import Packaged, read_source
 from shapelaw.corpora.wikipedia import articles_of_dump, without_markup
 
 WIKITEXT = """{{Infobox|name=Fox}}
