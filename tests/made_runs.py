@@ -2,6 +2,8 @@
 
 from hypothesis import strategies as st
 
+from shapelaw.specs.degrees import DegreeRun, ProductShape
+from shapelaw.specs.kinds import AnyRun
 from shapelaw.specs.memorizers import MemorizationRun, Memorizer
 from shapelaw.specs.runs import Run, Training
 from shapelaw.specs.shapes import make_shape
@@ -34,3 +36,54 @@ memorization_runs = st.builds(
 )
 
 some_runs = st.lists(memorization_runs, max_size=20, unique_by=lambda run: run.key)
+
+# a run of each kind whose every option is used
+EVERY_OPTION: tuple[AnyRun, ...] = (
+    Run(
+        "attention_degree",
+        "wiki",
+        make_shape(
+            2,
+            64,
+            2,
+            500,
+            32,
+            embedding_rank=40,
+            positional_rank=20,
+            attention_dim=24,
+            attention_degree=3,
+            gelu="erf",
+        ),
+        Training(800, 16, gradient_clip=1.0),
+        3,
+    ),
+    MemorizationRun(
+        "memorization_heads",
+        Memorizer(4, 32, 16, 64, 8, 100, "head_dim", True),
+        "classification",
+        "per_example",
+        550,
+        5000,
+        3,
+        batch_size=64,
+        learning_rate=0.01,
+        warmup=0.1,
+        evaluate_every=100,
+        stop_when_memorized=False,
+        precision="float64",
+        keep_attention=True,
+        last_batch="short",
+    ),
+    DegreeRun(
+        "block_degree",
+        ProductShape((2, 3), 32, 64, 10, mixture=True, initial_share=0.9),
+        "digits",
+        0,
+        1500,
+        3,
+        batch_size=32,
+        learning_rate=0.01,
+        warmup=0.1,
+        evaluate_every=25,
+    ),
+)

@@ -3,7 +3,6 @@
 import pandas as pd
 
 from shapelaw.report.write import write_results
-from shapelaw.studies.assumptions.figures import pass_rate_figure
 from shapelaw.studies.assumptions.kept import read_rows, write_row
 from shapelaw.studies.assumptions.results import present
 
@@ -18,5 +17,3 @@ def test_results_are_written(rows, tmp_path):
     assert rates["rate"].between(0, 1).all()
     for name in ("verdicts.md", "verdicts.tex", "layers.csv", "pass_rate.png"):
         assert (tmp_path / name).stat().st_size > 100
-    titles = [axis.get_title() for axis in pass_rate_figure(rows).axes if axis.get_title(loc="left")]
-    assert len(titles) == 2
