@@ -1,17 +1,13 @@
-"""Public-domain books from their packages."""
+"""Public-domain books, each reader on a made package."""
 
 import json
 from pathlib import Path
 
 import pytest
-from made_packages import put_package, sword_files
+from made_packages import put_package, read, sword_files
 
 from shapelaw.corpora import books
-from shapelaw.corpora.sources import Packaged, read_source
-
-
-def read(name: str, cache: Path) -> list[tuple[str, str | None, str]]:
-    return [(one.source, one.title, one.text) for one in read_source(Packaged(name), cache)]
+from shapelaw.errors import UserError
 
 
 def test_the_bible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,3 +92,21 @@ def test_the_treasury(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("treasury:Preface", None, "Preface"),
         ("treasury:Psalm 1", "Psalm 1", "Bléssed & so"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("files", "reason"),
+    [({"v": b"x", "s": b"", "z": b""}, "no lists"), ({}, "'v'"), (sword_files([b"<div>"]), "mismatched tag")],
+)
+def test_a_module_that_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, bytes], reason: str
+) -> None:
+    put_package(
+        monkeypatch,
+        books,
+        "TREASURY",
+        {f"{books.TREASURY.member}cz{k}": v for k, v in files.items()},
+        tmp_path,
+    )
+    with pytest.raises(UserError, match=f"is no module of SWORD as it is expected .*{reason}"):
+        read("treasury", tmp_path)

@@ -1,52 +1,9 @@
-"""The texts in packages: each reader on a made package, and all of them on the true ones where these are."""
-
-import json
-from pathlib import Path
+"""The texts of the true packages, where these are."""
 
 import pytest
-from made_packages import DOWNLOADS, put_package, sword_files
+from made_packages import DOWNLOADS, read
 
-from shapelaw.corpora import books, dictionary
 from shapelaw.corpora.packaged import PACKAGED
-from shapelaw.corpora.sources import Packaged, read_source
-from shapelaw.errors import UserError
-
-
-def read(name: str, cache: Path) -> list[tuple[str, str | None, str]]:
-    return [(one.source, one.title, one.text) for one in read_source(Packaged(name), cache)]
-
-
-@pytest.mark.parametrize(
-    ("files", "reason"),
-    [({"v": b"x", "s": b"", "z": b""}, "no lists"), ({}, "'v'"), (sword_files([b"<div>"]), "mismatched tag")],
-)
-def test_a_module_that_is_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, bytes], reason: str
-) -> None:
-    put_package(
-        monkeypatch,
-        books,
-        "TREASURY",
-        {f"{books.TREASURY.member}cz{k}": v for k, v in files.items()},
-        tmp_path,
-    )
-    with pytest.raises(UserError, match=f"is no module of SWORD as it is expected .*{reason}"):
-        read("treasury", tmp_path)
-
-
-def test_the_dictionary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def entry(word: str, text: str) -> dict[str, object]:
-        uses = [{"part_of_speech": "n.", "definitions": [{"text": text, "examples": []}]}]
-        return {"entry": word, "pos": uses}
-
-    words = {word: entry(word, text) for word, text in (("hen", "A bird."), ("hex", "See ."))}
-    files = {
-        f"{dictionary.GCIDE.member}H.json": json.dumps(words).encode(),
-        "dictionary/__init__.py": b"1 / 0",
-    }
-    put_package(monkeypatch, dictionary, "GCIDE", files, tmp_path)
-    assert read("gcide", tmp_path) == [("gcide:hen", None, "hen, n.\nA bird.")]
-
 
 COUNTS = {  # documents, bytes of text
     "gcide": (107_187, 19_581_852),
