@@ -115,7 +115,7 @@ def test_a_module_that_is_none(
         {f"{books.TREASURY.member}cz{k}": v for k, v in files.items()},
         tmp_path,
     )
-    with pytest.raises(UserError, match=f"is no module of SWORD as it is expected .*{reason}"):
+    with pytest.raises(UserError, match=f"is not a SWORD module of the expected form .*{reason}"):
         read("treasury", tmp_path)
 
 
