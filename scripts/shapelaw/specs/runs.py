@@ -61,7 +61,7 @@ class Training:
     test_sequences: Annotated[
         int,
         Says(
-            "Windows of the test set that a test loss is the mean over, the same for every run.",
+            "Windows of the test set over which a test loss is the mean, the same for every run.",
             "sequences",
             ge=1,
         ),
