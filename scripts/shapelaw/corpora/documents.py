@@ -138,7 +138,7 @@ def read_texts(path: Path, split: Split) -> Iterator[str]:
     """The texts of one split of `documents.parquet`, in order, streamed.
 
     Raises:
-        UserError: the file is missing or is no documents.parquet.
+        UserError: the file is missing or is not a documents.parquet.
     """
     for index in range(count_row_groups(path)):
         yield from read_row_group(path, index, split)[0]
@@ -148,7 +148,7 @@ def count_row_groups(path: Path) -> int:
     """Number of row groups of `documents.parquet`.
 
     Raises:
-        UserError: the file is missing or is no documents.parquet.
+        UserError: the file is missing or is not a documents.parquet.
     """
     with _open(path) as file:
         return int(file.num_row_groups)
@@ -158,7 +158,7 @@ def read_row_group(path: Path, index: int, split: Split) -> tuple[list[str], int
     """The texts of one split in one row group, and their UTF-8 bytes in all.
 
     Raises:
-        UserError: the file is missing or is no documents.parquet.
+        UserError: the file is missing or is not a documents.parquet.
     """
     with _open(path) as file:
         try:

@@ -83,7 +83,7 @@ def members(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, by
     Names in a .deb begin with "./", as they do in its archive.
 
     Raises:
-        UserError: the file is none of these, or damaged.
+        UserError: the file is of another type, or damaged.
     """
     try:
         if path.suffix == ".whl":

@@ -183,7 +183,7 @@ def _read_text(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _document_end(block: bytes) -> int:
-    """Where the first document of a text ends: all of it, or the last blank line, line end, space or letter."""
+    """The end of a text's first document: its last blank line, else line end, space or letter; all of a short text."""
     if len(block) <= TEXT_DOCUMENT_BYTES:
         return len(block)
     for mark in (b"\n\n", b"\r\n\r\n", b"\n", b" "):

@@ -53,7 +53,7 @@ class Corpus(Section):
 
 
 class Recipe(Section):
-    """How every decoder is trained; its keys are the fields of `Training`."""
+    """The training recipe of every decoder; its keys are the fields of `Training`."""
 
     def spec(self) -> Training:
         """The same as a part of a run's spec."""
@@ -75,7 +75,7 @@ class Decoders(Section):
 
 
 class Tracking(Section):
-    """Where runs are tracked."""
+    """The store in which runs are tracked."""
 
     uri: str | None = Field(
         None,
@@ -87,7 +87,7 @@ class Tracking(Section):
 
 
 class Execution(Section):
-    """How jobs are executed. Changing these keys does not change results beyond rounding, and trains nothing again."""
+    """The execution of jobs. Changing these keys does not change results beyond rounding, and trains nothing again."""
 
     threads: Count = Field(1, description="CPU threads of a training job.")
     gpus: int = Field(
@@ -129,7 +129,7 @@ class Execution(Section):
 
 
 class Settings(Section):
-    """What every config has, beside the sections of its studies."""
+    """The sections that every config has, beside those of its studies."""
 
     studies: list[str] = Field(min_length=1, description="Studies to run.")
     extras: list[str] = Field(
@@ -139,9 +139,9 @@ class Settings(Section):
         "analysis of depth against width on the committed runs of scale laptop.",
     )
     corpus: Corpus = Field(Corpus(), description="The text that decoders are trained and tested on.")
-    training: Recipe = Field(description="How every decoder is trained.")
-    tracking: Tracking = Field(Tracking(), description="Where runs are tracked.")
-    execution: Execution = Field(Execution(), description="How jobs are executed.")
+    training: Recipe = Field(description="The training recipe of every decoder.")
+    tracking: Tracking = Field(Tracking(), description="The store in which runs are tracked.")
+    execution: Execution = Field(Execution(), description="The execution of jobs.")
 
     def section(self, name: str, kind: type[Kind]) -> Kind:
         """A study's section, of the model that the study declares.

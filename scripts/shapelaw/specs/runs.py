@@ -20,7 +20,7 @@ TRAINING_VERSION = 2  # 2: attention by batched products on a CPU
 
 @dataclass(frozen=True)
 class Training:
-    """How every decoder is trained."""
+    """The training recipe of every decoder."""
 
     steps: Annotated[int, Says("Optimizer steps of a run.", "steps", ge=1)]
     batch_size: Annotated[
