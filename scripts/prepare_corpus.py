@@ -68,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
         "--limit-bytes",
         type=int,
         metavar="N",
-        help="keep at most N bytes of text, the same share of each source",
+        help="keep at most N bytes of text, an equal part from each source",
     )
     parser.add_argument(
         "--cache",

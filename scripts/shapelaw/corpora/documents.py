@@ -92,8 +92,8 @@ def write_documents(
     The probability that one of so many is dropped because its 64-bit hash equals another's is 0.03%.
 
     Args:
-        limit_bytes: bytes of text to keep, the same share of each source; a source ends before the document that would
-            exceed its share.
+        limit_bytes: bytes of text to keep, an equal part from each source; a source ends before the document that would
+            exceed its part.
         progress: called with a sentence now and then.
 
     Raises:

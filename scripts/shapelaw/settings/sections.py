@@ -45,7 +45,7 @@ class Corpus(Section):
     )
     test_fraction: float = Field(0.05, gt=0, lt=1, description="Share of the documents kept for testing.")
     limit_bytes: Bytes | None = Field(
-        None, description="Most text to keep, the same share from each source; null keeps all of it."
+        None, description="Most text to keep, an equal part from each source; null keeps all of it."
     )
     gpt2_files: str | None = Field(
         None, description="Folder with GPT-2's tokenizer, for a vocabulary of 50257; null trains one."
