@@ -103,7 +103,11 @@ def test_the_treasury(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("files", "reason"),
-    [({"v": b"x", "s": b"", "z": b""}, "not lists"), ({}, "'v'"), (sword_files([b"<div>"]), "mismatched tag")],
+    [
+        ({"v": b"x", "s": b"", "z": b""}, "not lists"),
+        ({}, "'v'"),
+        (sword_files([b"<div>"]), "mismatched tag"),
+    ],
 )
 def test_a_module_that_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, bytes], reason: str
