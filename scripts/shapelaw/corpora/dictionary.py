@@ -83,6 +83,6 @@ def _clean(piece: str) -> str:
 
 
 def _examples(word: str, examples: list[str]) -> Iterator[str]:
-    """The examples in which no other word runs into the headword, as happens where a line end was lost."""
+    """The examples in which no other word is joined to the headword, as happens where a line end was lost."""
     run_in = re.compile(rf"\w{re.escape(word)}", re.IGNORECASE)
     return (example for example in examples if not run_in.search(example))
