@@ -1,10 +1,10 @@
-"""Fit the cost model of `snakemake plan` to the times of finished runs, and say how far off it is.
+"""Fit the cost model of `snakemake plan` to the times of finished runs, and print its errors.
 
   python scripts/fit_cost.py --runs results/STUDY/runs.parquet --out results/cost.json
 
 Then set execution.cost_model in config.yaml to that file. The runs must be of one kind of device, trained in one way
 (precision, batch, compiled or not); several tables are taken together. Of each run its shape, batch_size and
-tokens_per_second are used, and wall_seconds where given. Written: the model as JSON, and beside it a .csv with
+tokens_per_second are used, and wall_seconds where given. It writes the model as JSON, and beside it a .csv with
 each run's measured and predicted seconds. The errors printed are those of models that were fitted without the shape in
 question. Exit codes: 0 done, 2 unusable input.
 """

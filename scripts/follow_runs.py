@@ -25,7 +25,7 @@ def main() -> int:
     """Parse the command line and follow."""
     parser = tracking_parser(__doc__)
     parser.add_argument("--every", type=float, default=5.0, help="seconds between two looks (default 5)")
-    parser.add_argument("--once", action="store_true", help="look once, then leave")
+    parser.add_argument("--once", action="store_true", help="look once, then end")
     add_silence_option(parser)
     arguments = parser.parse_args()
     stop = Event()

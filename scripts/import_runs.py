@@ -27,7 +27,7 @@ def main() -> int:
     parser = tracking_parser(__doc__)
     parser.add_argument("--study", required=True, help="its records are below <results>/runs/<study>")
     parser.add_argument(
-        "--keys", type=Path, help="file with one run key a line: the table has these and no other"
+        "--keys", type=Path, help="file with one run key a line: the table has these runs only"
     )
     parser.add_argument("--out", required=True, type=Path, help="runs.parquet, one row a run, sorted by key")
     add_silence_option(parser)

@@ -26,7 +26,9 @@ def main() -> int:
         "--artifacts", nargs="*", type=Path, default=[], help="figures and tables, stored by their file names"
     )
     parser.add_argument(
-        "--metrics", type=Path, help="JSON object: numbers become metrics, texts params, nested names a.b"
+        "--metrics",
+        type=Path,
+        help="JSON object: numbers become metrics, texts params, nested names become a.b",
     )
     arguments = parser.parse_args()
 

@@ -56,7 +56,9 @@ def main() -> None:
     parser.add_argument("--context", type=int, required=True, help="n, tokens of context of an example")
     parser.add_argument("--head-dim", type=int, required=True, help="d_h, of keys and queries")
     parser.add_argument("--width", type=int, default=64, help="d, of every token (default: 64, the paper's)")
-    parser.add_argument("--kruskal-rank", type=int, metavar="Q", help="of the queries, where it is below n")
+    parser.add_argument(
+        "--kruskal-rank", type=int, metavar="Q", help="Kruskal rank of the queries, where it is below n"
+    )
     parser.add_argument(
         "--relu-units",
         type=int,

@@ -62,13 +62,13 @@ def _parser() -> argparse.ArgumentParser:
         "--test-fraction",
         type=float,
         default=0.05,
-        help="of the documents, for the test split (default 0.05)",
+        help="share of the documents for the test split (default 0.05)",
     )
     parser.add_argument(
         "--limit-bytes",
         type=int,
         metavar="N",
-        help="keep about N bytes of text, the same share of each source",
+        help="keep at most N bytes of text, an equal part from each source",
     )
     parser.add_argument(
         "--cache",
@@ -81,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _sources(arguments: argparse.Namespace) -> list[Source]:
-    """The sources that the command line names, those of --kind first."""
+    """The sources on the command line, those of --kind first."""
     named: list[Source] = []
     match arguments.kind:
         case "wiki":

@@ -104,7 +104,7 @@ def parser() -> argparse.ArgumentParser:
         "--embedding",
         choices=("vectors", "vocabulary", "convolution"),
         default="vectors",
-        help="what a token is: any vector (default), a word of a vocabulary, or a patch of a convolution",
+        help="kind of token: any vector (default), a word of a vocabulary, or a patch of a convolution",
     )
     add("--vocabulary", type=int, help="V, words")
     add("--patch", type=int, default=1, help="M / N, inputs that the convolution makes one token of")

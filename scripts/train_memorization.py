@@ -254,7 +254,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="LOW,HIGH",
         help="search between two T for the largest one memorized",
     )
-    add("--within", type=int, default=50, metavar="T", help="where that search ends (default 50)")
+    add("--within", type=int, default=50, metavar="T", help="the search ends at this distance (default 50)")
     add("--context", type=_numbers, default=[32], metavar="n,...", help="context tokens (default 32)")
     add(
         "--head-dim",
@@ -265,7 +265,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--width", type=int, default=64, help="d, of inputs and layer (default 64)")
     add("--value-dim", type=int, help="d_v of a head (default: the width; the authors' code: 1)")
-    add("--logit-scale", choices=get_args(LogitScale), default="none", help="whose root divides the logits")
+    add(
+        "--logit-scale",
+        choices=get_args(LogitScale),
+        default="none",
+        help="dimension whose root divides the logits",
+    )
     add("--task", choices=get_args(Task), default="classification")
     add("--classes", type=int, default=100, help="classes of a classification (default 100)")
     add("--context-type", choices=get_args(ContextType), default="shared")

@@ -41,7 +41,7 @@ def _train_each(runs: list[Run], checkpoints: Path, stores: Stores, runtime: Run
     """Train each run and return its outcome by key: FINISHED, or the reason why not.
 
     Raises:
-        UserError: none of them could begin because of such an error.
+        UserError: none of the runs could begin; the message is the last one's.
         NotWritten, WriteFailed: the disk is full, also for the others.
         Stopped: a signal stopped the training.
     """

@@ -75,8 +75,8 @@ def main() -> None:
     )
     add = parser.add_argument
     add("--config", type=Path, default=ROOT / "config.yaml", metavar="FILE", help="(default: config.yaml)")
-    add("--scale", help="in place of the config's")
-    add("--study", action="append", help="of the config; several times (default: all that train)")
+    add("--scale", help="scale to take instead of the config's")
+    add("--study", action="append", help="a study of the config; may be repeated (default: all that train)")
     add(
         "--hours",
         type=float,
@@ -84,7 +84,7 @@ def main() -> None:
         help="hours of one device, for language models (default: all runs)",
     )
     add("--split", type=int, default=1, metavar="N", help="files of each corpus and vocabulary (default 1)")
-    add("--cost-model", metavar="FILE", help="in place of the config's execution.cost_model")
+    add("--cost-model", metavar="FILE", help="cost model to take instead of the config's")
     add("--out", type=Path, required=True, metavar="DIR")
     arguments = parser.parse_args()
     config = _config(arguments.config, arguments.scale, arguments.cost_model)

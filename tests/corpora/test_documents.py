@@ -273,7 +273,7 @@ def test_files_that_are_no_documents(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="can't be read as parquet"):
         count_row_groups(path)
     pq.write_table(pa.table({"text": ["a"]}), path)
-    with pytest.raises(UserError, match="its columns are text, and it must have text, source, split"):
+    with pytest.raises(UserError, match="its columns are text, but it must have text, source, split"):
         list(read_texts(path, "train"))
 
 

@@ -49,7 +49,7 @@ def test_a_source_on_one_line(line: str, source: Source) -> None:
         ("wiki:en", "must begin with wiki"),
         ("folder:a,txt_column=b", r"unknown option 'txt_column=b'; did you mean 'text_column'"),
         ("huggingface:a,split", "unknown option 'split'; .* as OPTION=VALUE"),
-        ("huggingface:a,rows_per_document=0", "rows_per_document=0; it must be a number from 1"),
+        ("huggingface:a,rows_per_document=0", "rows_per_document=0; it must be at least 1"),
         ("wiki,config=en", "unknown option 'config=en'; known are: none"),
     ],
 )

@@ -24,11 +24,11 @@ def test_a_comment_on_several_verses_comes_once() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"v": b"short"}, "no lists of three numbers"),
+        ({"v": b"short"}, "not lists of three numbers"),
         ({"v": struct.pack("<III", 7, 0, 2)}, "there is no block 7"),
         ({"v": struct.pack("<III", 0, 3, 100)}, "entry 0 lies beyond its block of 8 bytes"),
         ({"z": b"not compressed"}, "block 0 can't be unpacked"),
-        ({"s": struct.pack("<III", 0, 1000, 5)}, "block 0 has 8 bytes, and its index says 5"),
+        ({"s": struct.pack("<III", 0, 1000, 5)}, "block 0 has 8 bytes, but its index says 5"),
     ],
 )
 def test_files_that_are_no_module(changes: dict[str, bytes], message: str) -> None:

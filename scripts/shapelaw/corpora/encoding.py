@@ -3,7 +3,7 @@
 With 257 ids a token is a byte, and one table lookup encodes a batch.
 
 With more ids a batch is cut into pre-tokens (`pre_tokens`), and each distinct one is looked up in a cache of ids.
-Those that the cache lacks are merged all at once (`merges`); the rare long ones go to the library.
+Pre-tokens that the cache lacks are merged all at once (`merges`); the rare long ones go to the library.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from shapelaw.corpora.tokenizer import BYTE_VOCAB_SIZE, byte_ids, end_of_text_id
 Encoder = Callable[[Sequence[str]], NDArray[Any]]
 
 _CACHE_BYTES = 128 * 2**20  # per process
-_ENTRY_BYTES = 150  # what a pre-token costs in the cache beside its letters and ids: two objects and a slot
+_ENTRY_BYTES = 150  # of a pre-token in the cache, beside its letters and ids: two objects and a slot
 _LONGEST_MERGED = 100  # bytes; the library merges longer pre-tokens faster
-_ROW_GROUPS_PER_WORKER = 2  # in flight: they bound the memory; fewer than this in all are not worth a process
+_ROW_GROUPS_PER_WORKER = 2  # in flight, to limit the memory; fewer in all are not worth a process
 
 
 def make_encoder(tokenizer: Tokenizer) -> Encoder:
@@ -61,7 +61,7 @@ def byte_encoder(tokenizer: Tokenizer) -> Encoder:
 
 
 class CachedEncoder:
-    """The encoder of a tokenizer with merges; it remembers the ids of pre-tokens, in bounded memory."""
+    """The encoder of a tokenizer with merges; it keeps the ids of pre-tokens, in bounded memory."""
 
     def __init__(self, tokenizer: Tokenizer, cache_bytes: int = _CACHE_BYTES) -> None:
         self._tokenizer = tokenizer
@@ -110,7 +110,7 @@ def encode_corpus(
 ) -> TokenStore:
     """Encode one split of `documents.parquet` into the token store at `header_path`.
 
-    Row groups are encoded in parallel and written in order; at most two a worker are in memory.
+    Row groups are encoded in parallel and written in order; at most two for each worker are in memory.
 
     Args:
         workers: processes; by default one for each core that this process may use.
@@ -124,7 +124,7 @@ def encode_corpus(
     task = partial(_encode_row_group, documents, split, tokenizer_path, digest)
     workers = workers or _usable_cores()
     if tokenizer.get_vocab_size() == BYTE_VOCAB_SIZE or row_groups < _ROW_GROUPS_PER_WORKER * workers:
-        workers = 1  # reading takes longer than encoding, or starting the processes does
+        workers = 1  # reading, or starting processes, takes longer than encoding
     return write_token_store(
         header_path,
         map(task, range(row_groups)) if workers == 1 else _parallel(task, range(row_groups), workers),
@@ -152,7 +152,7 @@ def _parallel(
 
 
 def _usable_cores() -> int:
-    """The cores that this process may use; Slurm gives a job fewer than the machine has."""
+    """Number of cores that this process may use; Slurm gives a job fewer than the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -169,5 +169,5 @@ def _encode_row_group(
 
 @lru_cache(maxsize=1)
 def _process_encoder(tokenizer_path: Path, tokenizer_sha256: str) -> Encoder:
-    """The encoder that a process keeps from one row group to the next; the hash tells a rewritten file."""
+    """The encoder that a process keeps from one row group to the next; the hash detects a rewritten file."""
     return make_encoder(load_tokenizer(tokenizer_path))

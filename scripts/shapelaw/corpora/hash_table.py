@@ -6,15 +6,15 @@ from bisect import bisect_left
 
 import numpy as np
 
-RECENT = 2**20  # hashes in the dict, before they are sorted in
-_RUNS = 256  # one for each first byte of a hash; one at a time is copied
+RECENT = 2**20  # hashes in the dict before they are sorted into the runs
+_RUNS = 256  # one for each first byte of a hash; merging copies one at a time
 
 
 class HashTable:
-    """64-bit hashes, each with a value from 0 to 255, in 8 bytes: sorted runs, and the latest ones in a dict.
+    """64-bit hashes, each with a value from 0 to 255, in 8 bytes: sorted runs, with the latest hashes in a dict.
 
-    A run holds the hashes with one first byte, so that the value can stand in that byte's place. The runs are of
-    like length, if the numbers are hashes.
+    A run holds the hashes with one first byte, so the value can take that byte's place. Runs have
+    similar lengths, since the numbers are hashes.
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class HashTable:
         return None
 
     def setdefault(self, number: int, value: int) -> int:
-        """The value of a hash, which is `value` from now on if the table lacked it."""
+        """The value of a hash; one that the table lacked is added with `value`."""
         known = self.get(number)
         if known is not None:
             return known

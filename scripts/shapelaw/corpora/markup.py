@@ -1,4 +1,4 @@
-"""The paragraphs of a marked-up text: HTML as browsers take it, or XML."""
+"""The paragraphs of a marked-up text: HTML as browsers read it, or XML."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _HTML_BLOCKS = ("p", "div", "blockquote", "center", "hr", "li", "ol", "ul", "dt"
 _OSIS_BLOCKS = ("div", "title", "chapter", "lg", "list", "item")
 _BLOCKS = frozenset((*_HTML_BLOCKS, *(f"h{level}" for level in range(1, 7)), *_OSIS_BLOCKS))
 _LINES = frozenset(("br", "l"))
-_PARAGRAPH, _LINE = "\f", "\v"  # in the text itself they are white space like any other
+_PARAGRAPH, _LINE = "\f", "\v"  # in the text itself they count as white space
 # control characters, soft hyphens and byte order marks
 _UNSEEN = dict.fromkeys((*range(9), *range(14, 32), *range(0x7F, 0xA0), 0xAD, 0xFEFF))
 
@@ -36,7 +36,7 @@ def paragraphs_of_xml(xml: str) -> list[str]:
 
 
 def plain(text: str) -> str:
-    """A text with single spaces between its words, none before or after it, and no control characters."""
+    """The text with single spaces between words, none at its ends, and no control characters."""
     return " ".join(text.translate(_UNSEEN).split())
 
 

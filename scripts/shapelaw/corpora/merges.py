@@ -19,8 +19,8 @@ from shapelaw.corpora.pre_tokens import END
 from shapelaw.corpora.token_store import token_dtype
 from shapelaw.corpora.tokenizer import byte_ids, end_of_text_id
 
-_GONE = -1  # a token that went into the one on its left
-_HIGH = 32  # two numbers in an int64: one is shifted by this
+_GONE = -1  # a token that was merged into the one on its left
+_HIGH = 32  # two numbers share an int64: one is shifted by this
 
 
 class Merges:
@@ -30,14 +30,14 @@ class Merges:
         model = json.loads(tokenizer.to_str())["model"]
         ids, merges = model["vocab"], model["merges"]
         self._dtype = token_dtype(tokenizer.get_vocab_size())
-        self._end = end_of_text_id(tokenizer)  # it merges with nothing
+        self._end = end_of_text_id(tokenizer)  # an end merges with nothing
         self._byte_ids = byte_ids(tokenizer)
         self._byte_ids[END[0]] = self._end
-        self._merged = np.array([ids[left + right] for left, right in merges], np.int64)  # by rank
+        self._merged = np.array([ids[left + right] for left, right in merges], np.int64)  # ids by rank
         self._none = len(merges)  # the rank of a pair that doesn't merge
         ranks = {ids[left] << _HIGH | ids[right]: rank for rank, (left, right) in enumerate(merges)}
         self._pairs = pd.Index(list(ranks))
-        self._ranks = np.array([*ranks.values(), self._none])  # the last is for a pair at -1, not found
+        self._ranks = np.array([*ranks.values(), self._none])  # the last is for pairs not found, at -1
 
     def __call__(self, pre_tokens: Iterable[bytes]) -> list[bytes]:
         """The ids of each pre-token, as bytes of the token store's type."""

@@ -1,4 +1,4 @@
-"""The texts that packages of public registries carry, by the names that a user writes."""
+"""The texts in packages of public registries, by the names that a user writes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from shapelaw.corpora.packages import Package
 
 @dataclass(frozen=True)
 class PackagedText:
-    """A text, the package that it is in, and what reads it: given a folder for downloads, it streams the documents.
+    """A text, its package, and its reader, which streams the documents, given a folder for downloads.
 
-    `read` raises UserError where the package can't be had or is not the expected one.
+    `read` raises UserError where the package can't be downloaded or isn't the expected one.
     """
 
     package: Package

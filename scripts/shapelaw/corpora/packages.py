@@ -1,6 +1,6 @@
-"""Packages of three registries, each one file: fetched by the registry's own client, checked, read as an archive.
+"""Packages of three registries, each a file: fetched by the registry's own client, checked, read as an archive.
 
-No code of a package is unpacked, imported or run.
+No code of a package is imported or run.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from shapelaw.errors import UserError
 
 Client = Literal["pip", "npm", "apt-get"]
 _DAMAGES = (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError)
-_COMPLAINTS = ("ERROR", "E:", "npm error", "npm ERR!")  # what the lines of a client begin with that say why
+_COMPLAINTS = ("ERROR", "E:", "npm error", "npm ERR!")  # beginnings of lines that say why
 _AR_MAGIC = b"!<arch>\n"
 _AR_HEADER_BYTES = 60
-# pip asks a source package for its metadata, which would run its setup.py. This stands in for setuptools then.
+# pip asks a source package for its metadata, which would run its setup.py. This text stands in for setuptools there.
 _NO_SETUPTOOLS = """
 import pathlib, sys
 
@@ -44,15 +44,15 @@ __legacy__ = sys.modules[__name__]
 
 @dataclass(frozen=True)
 class Package:
-    """One file of a registry, and what in it is read; `instead` is what to do where it can't be had."""
+    """One file of a registry, and the parts of it that are read; `instead` says what to do without it."""
 
     name: str
     version: str
     filename: str
-    sha256: str  # of the file
-    member: str  # the file in it, or what the names of its files begin with
+    sha256: str  # sha256 of the file
+    member: str  # the file to read, or the beginning of the names of several
     client: Client = "pip"
-    options: tuple[str, ...] = ()  # of the client
+    options: tuple[str, ...] = ()  # options of the client
     instead: str = "or use your own text: --kind folder --path DIR with .txt, .jsonl or .parquet files"
 
 
@@ -60,7 +60,7 @@ def fetch(package: Package, cache: Path) -> Path:
     """The package's path in `cache`, downloaded unless it is there, its sha256 checked in both cases.
 
     Raises:
-        UserError: the client is not on this machine or fails, or the file has another sha256.
+        UserError: the client is missing or fails, or the file has another sha256.
     """
     path = cache / package.filename
     if not path.is_file():
@@ -71,7 +71,7 @@ def fetch(package: Package, cache: Path) -> Path:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if found != package.sha256:
         raise UserError(
-            f"{path} is not the expected file: its sha256 is {found}, and it should be {package.sha256}; "
+            f"{path} is not the expected file: its sha256 is {found}, but should be {package.sha256}; "
             "delete it and try again."
         )
     return path
@@ -83,7 +83,7 @@ def members(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, by
     Names in a .deb begin with "./", as they do in its archive.
 
     Raises:
-        UserError: the file is none of these, or damaged.
+        UserError: the file is of another type, or damaged.
     """
     try:
         if path.suffix == ".whl":
@@ -111,7 +111,7 @@ def _open_tar(path: Path) -> Iterator[tarfile.TarFile]:
 def _data_of_deb(content: bytes) -> bytes:
     """`data.tar.*` of a Debian package, which is an ar archive: headers of 60 bytes, contents at even places."""
     if not content.startswith(_AR_MAGIC):
-        raise ValueError("it is no Debian package")
+        raise ValueError("it is not a Debian package")
     place = len(_AR_MAGIC)
     while place < len(content):
         header = content[place : place + _AR_HEADER_BYTES]
@@ -124,7 +124,7 @@ def _data_of_deb(content: bytes) -> bytes:
 
 
 def _download(package: Package, folder: Path) -> Path:
-    """Call the client, which leaves the file in `folder`."""
+    """Run the client, which puts the file into `folder`."""
     asked, by_hand = f"{package.name}=={package.version}", ""
     environment = dict(os.environ)
     match package.client:
@@ -168,5 +168,5 @@ def _write_stand_in(package: Package, folder: Path) -> None:
         folder=f"{name}-{package.version}.dist-info", name=package.name, version=package.version
     )
     folder.mkdir(parents=True)
-    (folder / "__init__.py").touch()  # or one that is installed would come first
+    (folder / "__init__.py").touch()  # an installed one would come first otherwise
     (folder / "build_meta.py").write_text(code)

@@ -1,8 +1,8 @@
 """GPT-2's pre-tokens, found in UTF-8 bytes with numpy, exactly as the `tokenizers` library cuts them.
 
 The pattern is `'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+`. Whether it cuts
-between two characters depends on what kinds of characters stand around them, so comparisons of whole arrays find all
-cuts. Which characters are letters, numbers and white space is asked of the library's own regex engine, once for each
+between two characters depends on the kinds of characters around them, so comparisons of whole arrays find all
+cuts. The library's own regex engine says which characters are letters, numbers and white space, once for each
 character that occurs, as Unicode tables differ between engines.
 """
 
@@ -17,9 +17,9 @@ from tokenizers import Regex
 from tokenizers.normalizers import Replace
 
 END = b"\xff"  # before, between and after texts; UTF-8 never uses this byte
-# Kinds of characters; white space comes last, with the blank that other pre-tokens may start with.
+# Kinds of characters; white space comes last, and with it the blank that other pre-tokens may start with.
 _END, _UNKNOWN, _OTHER, _LETTER, _NUMBER, _SPACE, _BLANK = range(7)
-# What to delete to leave characters of one kind only.
+# Patterns that delete all characters but those of one kind.
 _OTHERS = {_LETTER: r"\P{L}+", _NUMBER: r"\P{N}+", _SPACE: r"\S+"}
 _APOSTROPHE = ord("'")
 _CHARACTERS = 0x110000
@@ -31,7 +31,7 @@ def mark_ends(texts: Iterable[str]) -> bytes:
 
 
 class PreTokenizer:
-    """Finds the pre-tokens of texts; it remembers the kinds of the characters that it has seen."""
+    """Finds the pre-tokens of texts and keeps the kinds of the characters that it has seen."""
 
     def __init__(self) -> None:
         self._kinds = np.full(_CHARACTERS, _UNKNOWN, np.uint8)
@@ -42,15 +42,15 @@ class PreTokenizer:
         self._byte_kinds[END[0]] = _END
 
     def __call__(self, content: bytes) -> NDArray[np.int64]:
-        """Where the pre-tokens of `mark_ends(texts)` start, in bytes and in order; each END is one of its own."""
+        """The starts of the pre-tokens of `mark_ends(texts)`, in bytes and in order; each END is a pre-token."""
         data = np.frombuffer(content, np.uint8)
         kinds = self._kinds_of(data)
         before, after = kinds[:-1], kinds[1:]
         cuts = np.ones(len(data), bool)
-        cuts[1:] = (before != after) & (before != _BLANK)  # a blank goes with what follows
+        cuts[1:] = (before != after) & (before != _BLANK)  # a blank belongs to what follows
         cuts[1:] |= (before == _END) | (after == _END)
 
-        # Of white space before something else, the last character is apart from those before it.
+        # The last character of white space before something else is cut from those before it.
         space = kinds >= _SPACE
         cuts[1:] &= ~(space[:-1] & space[1:])
         last = np.flatnonzero(space[:-2] & space[1:-1] & ~space[2:] & (kinds[2:] != _END)) + 1

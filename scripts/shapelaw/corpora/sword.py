@@ -16,9 +16,9 @@ _RECORD = struct.Struct("<III")
 
 
 def read_entries(verses: bytes, index: bytes, blocks: bytes) -> Iterator[tuple[int, bytes]]:
-    """The entries of a testament that have a text, each with its number among all; one unpacked block in memory.
+    """The entries of a testament that have a text, each with its number among all; one unpacked block is in memory.
 
-    Neighbouring verses that share a comment point to the same text, which comes once.
+    Neighbouring verses that share a comment point to the same text, which is returned once.
 
     Args:
         verses: content of the .czv file.
@@ -26,10 +26,10 @@ def read_entries(verses: bytes, index: bytes, blocks: bytes) -> Iterator[tuple[i
         blocks: content of the .czz file.
 
     Raises:
-        ValueError: the files are no module, or contradict one another.
+        ValueError: the files aren't a module, or contradict one another.
     """
     if len(verses) % _RECORD.size or len(index) % _RECORD.size:
-        raise ValueError("its indices are no lists of three numbers")
+        raise ValueError("its indices are not lists of three numbers")
     open_number, text = -1, b""
     last = None
     for number, (block, start, size) in enumerate(_RECORD.iter_unpack(verses)):
@@ -52,5 +52,5 @@ def _unpack(block: int, index: bytes, blocks: bytes) -> bytes:
     except zlib.error as error:
         raise ValueError(f"block {block:,} can't be unpacked ({error})") from error
     if len(text) != size:
-        raise ValueError(f"block {block:,} has {len(text):,} bytes, and its index says {size:,}")
+        raise ValueError(f"block {block:,} has {len(text):,} bytes, but its index says {size:,}")
     return text

@@ -1,7 +1,7 @@
 """The token store: one flat file of token ids, opened by memory map, beside a JSON header.
 
 `<name>.bin` holds the ids of one split, little-endian uint16 or uint32, each document followed by the end-of-text
-id. `<name>.json` says what they are. The header is written last: where it is, the store is whole.
+id. `<name>.json` is their header. It is written last: where it exists, the store is whole.
 This module imports numpy and the standard library only, so that a bare GPU image can read a corpus.
 """
 
@@ -45,12 +45,12 @@ class TokenStore:
         path: the header's path.
         tokens: the ids, [T] of uint16 or uint32; a read-only view of the memory map.
         vocab_size: number of token ids V.
-        text_bytes: UTF-8 bytes of text that `tokens` stands for.
+        text_bytes: UTF-8 bytes of the text that `tokens` stands for.
         documents: number of documents; as many end-of-text ids are in `tokens`.
-        sha256: of the `.bin` file, in hexadecimal.
-        tokenizer_sha256: of the `tokenizer.json` that made the ids.
+        sha256: sha256 of the `.bin` file, in hexadecimal.
+        tokenizer_sha256: sha256 of the `tokenizer.json` that made the ids.
         end_of_text: the id after each document.
-        token_bytes: bytes of text each id stands for, [V] int64; 0 for end-of-text.
+        token_bytes: bytes of text that each id stands for, [V] int64; 0 for end-of-text.
     """
 
     path: Path
@@ -134,8 +134,8 @@ def open_token_store(header_path: Path, *, verify: bool = False) -> TokenStore:
         verify: also read the whole `.bin` file and compare its sha256 with the header's.
 
     Raises:
-        UserError: a file is missing, is no token store, is of another schema version, is longer or shorter than
-            the header says, or (`verify`) has other content.
+        UserError: a file is missing, isn't a token store, has another schema version, is longer or shorter than
+            its header says, or (`verify`) has other content.
     """
     _check_suffix(header_path)
     header = _read_header(header_path)
@@ -188,7 +188,7 @@ def windows(store: TokenStore, context_length: int) -> NDArray[Any]:
         )
     tokens = store.tokens
     shape = (len(tokens) - context_length, context_length + 1)
-    # numpy's sliding_window_view does the same in Python, which takes as long as to copy a batch
+    # numpy's sliding_window_view does this in Python, which takes as long as copying a batch
     return np.ndarray(shape, tokens.dtype, buffer=tokens, strides=2 * tokens.strides)
 
 
@@ -212,7 +212,7 @@ def gather_windows(
 def evaluation_starts(store: TokenStore, context_length: int, sequences: int) -> NDArray[np.int64]:
     """Starts [sequences] of windows of context_length + 1 tokens that don't overlap.
 
-    They are spread evenly over the whole stream, so that stores of the same text with different vocabularies are
+    They are spread evenly over the whole stream, so stores of the same text with different vocabularies are
     tested at the same places in it.
 
     Raises:

@@ -1,6 +1,6 @@
 """Byte-level BPE tokenizers: 256 bytes, an end-of-text token, and merges up to the vocabulary size.
 
-All of them cut text into pre-tokens as GPT-2 does (`ByteLevel`). The end-of-text token is an id that only the
+They cut text into pre-tokens as GPT-2 does (`ByteLevel`). The end-of-text token is an id that only the
 encoder puts after a document: text that happens to contain the letters `<|endoftext|>` is encoded as those letters,
 never as that id (`Tokenizer.encode_special_tokens`; the file does not carry this switch, `load_tokenizer` sets it).
 """
@@ -66,7 +66,7 @@ def gpt2_tokenizer(folder: Path) -> Tokenizer:
     """GPT-2's own tokenizer, from `tokenizer.json` or `vocab.json` and `merges.txt` in `folder`.
 
     Raises:
-        UserError: the files are not there, can't be read, or are not GPT-2's (50,257 ids, end-of-text among them).
+        UserError: the files are missing, can't be read, or are not GPT-2's (50,257 ids, end-of-text among them).
     """
     single, vocabulary, merges = (folder / name for name in ("tokenizer.json", "vocab.json", "merges.txt"))
     try:
@@ -87,17 +87,17 @@ def gpt2_tokenizer(folder: Path) -> Tokenizer:
         raise UserError(f"GPT-2's files in {folder} can't be read ({error}); copy them again.") from error
     if tokenizer.token_to_id(END_OF_TEXT) is None or tokenizer.get_vocab_size() != GPT2_VOCAB_SIZE:
         raise UserError(
-            f"The tokenizer in {folder} has {tokenizer.get_vocab_size():,} ids, and GPT-2's has "
+            f"The tokenizer in {folder} has {tokenizer.get_vocab_size():,} ids, but GPT-2's has "
             f"{GPT2_VOCAB_SIZE:,} with {END_OF_TEXT}; name the folder of GPT-2's own files."
         )
     return tokenizer
 
 
 def cached_gpt2_folder(cache: Path | None = None) -> Path | None:
-    """The folder of GPT-2's files in the local Hugging Face cache, or None; never asks the network.
+    """The folder of GPT-2's files in the local Hugging Face cache, or None; the network is never used.
 
     Args:
-        cache: another cache than the environment's.
+        cache: a cache to use instead of the environment's.
     """
     for repository in _GPT2_REPOSITORIES:
         for name in ("tokenizer.json", "merges.txt"):
@@ -112,7 +112,7 @@ def cached_gpt2_folder(cache: Path | None = None) -> Path | None:
 def save_tokenizer(tokenizer: Tokenizer, path: Path) -> None:
     """Write `tokenizer.json`, atomically; transformers' `PreTrainedTokenizerFast(tokenizer_file=...)` reads it."""
     with replacing(path) as temporary:
-        # as `tokenizer.save` would, whose errors say nothing of the disk
+        # not by `tokenizer.save`, whose errors don't mention the disk
         temporary.write_text(tokenizer.to_str(pretty=True), encoding="utf-8")
 
 
@@ -160,9 +160,9 @@ def byte_ids(tokenizer: Tokenizer) -> NDArray[np.int64]:
 
 
 def token_bytes(tokenizer: Tokenizer) -> NDArray[np.int64]:
-    """Bytes of text that each id stands for, [V]; 0 for end-of-text.
+    """Number of bytes of text that each id stands for, [V]; 0 for end-of-text.
 
-    A byte-level token is written with one letter a byte, so its length is that number.
+    A byte-level token is written with one letter for each byte, so the number is its length.
     """
     lengths = np.zeros(tokenizer.get_vocab_size(), dtype=np.int64)
     for token, index in tokenizer.get_vocab().items():
@@ -171,7 +171,7 @@ def token_bytes(tokenizer: Tokenizer) -> NDArray[np.int64]:
 
 
 def _byte_letters() -> list[str]:
-    """The letter that GPT-2 writes each byte with: its own where it is visible, else the next one from U+0100."""
+    """The letter with which GPT-2 writes each byte: its own where that is visible, else the next one from U+0100."""
     visible = {*range(33, 127), *range(161, 173), *range(174, 256)}
     hidden = (chr(256 + number) for number in range(256))
     return [chr(byte) if byte in visible else next(hidden) for byte in range(256)]

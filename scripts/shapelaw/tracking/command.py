@@ -43,7 +43,7 @@ def tracking_parser(description: str | None) -> argparse.ArgumentParser:
         "--notice",
         type=float,
         default=NOTICE,
-        help=f"seconds after which it is said that the tracker is slow (default {NOTICE:g})",
+        help=f"seconds after which a slow tracker is reported (default {NOTICE:g})",
     )
     return parser
 

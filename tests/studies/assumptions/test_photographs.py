@@ -43,7 +43,7 @@ def test_images_of_a_folder(tmp_path):
     assert -1 <= batch.min() < -0.8
     assert 0.8 < batch.max() <= 1
     assert (np.diff(batch[1, 0], axis=1) > 0).all()
-    with pytest.raises(UserError, match="has 2 colour images, and 3 are asked for"):
+    with pytest.raises(UserError, match="has 2 colour images, but 3 are asked for"):
         list(images_of_folder(tmp_path, 3, 8).batches)
     (tmp_path / "c.png").write_bytes(b"\x89PNG\r\n\x1a\n cut short")
     with pytest.raises(UserError, match=r"c\.png can't be read"):

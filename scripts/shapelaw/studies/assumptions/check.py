@@ -36,7 +36,7 @@ ROWS = "layers"
 
 @dataclass(frozen=True)
 class Request:
-    """What to check.
+    """A check to do: the networks, their data, and the folders.
 
     Attributes:
         models: names from MODELS.

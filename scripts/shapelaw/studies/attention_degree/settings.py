@@ -16,6 +16,6 @@ class AttentionDegree(Decoders):
     widths: Widths = Field({}, description="Shapes of the decoders with softmax, as `depth: [widths]`.")
     degrees: Annotated[list[Annotated[int, Field(ge=2)] | None], Field(min_length=1)] = Field(
         [None, 2, 3, 4],
-        description="Polynomial degrees of attention; null is softmax, and the others have as many weights as it has.",
+        description="Polynomial degrees of attention; null is softmax, and the others have as many weights as softmax.",
     )
     seeds: Count = Field(5, description="Runs of every shape and degree, with seeds 0, 1, ...")

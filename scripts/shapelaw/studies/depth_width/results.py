@@ -65,8 +65,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--method",
         choices=METHODS,
         default="bootstrap",
-        help="whose transitions the main fit, the projection and the figures use (default: bootstrap; the paper's "
-        "rule gives half the distance of two sizes as error, which is not a standard error); both are fitted",
+        help="method whose transitions the main fit, the projection and the figures use (default: bootstrap; the "
+        "paper's rule gives half the distance of two sizes, which is not a standard error); both are fitted",
     )
     parser.add_argument(
         "--loss",
@@ -78,8 +78,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--size",
         choices=[axis.value for axis in SizeAxis],
         default=SizeAxis.BLOCK.value,
-        help="what compared networks have alike: parameters of the blocks (block_params or 12 L d^2, default), all "
-        "parameters (total_params) or FLOPs of a training step (step_flops); the others' transitions stand beside",
+        help="size in which compared networks are equal: parameters of the blocks (block_params or 12 L d^2, default), "
+        "all parameters (total_params) or FLOPs of a step (step_flops); transitions at the others stand beside",
     )
     parser.add_argument(
         "--noise",
@@ -89,7 +89,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "needed where no shape has two seeds",
     )
     parser.add_argument("--draws", type=int, default=2000, help="bootstrap draws (default: 2000)")
-    parser.add_argument("--seed", type=int, default=0, help="of the bootstrap (default: 0)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the bootstrap (default: 0)")
 
 
 def options_of(arguments: argparse.Namespace) -> Options:

@@ -112,7 +112,7 @@ def attention_sizes(grid: RankGrid) -> list[AttentionSizes]:
 
 
 def equal_degrees(grid: BlockGrid) -> Iterator[tuple[DegreeSizes, int]]:
-    """For every budget and degree as many blocks as the budget has room for, and the budget."""
+    """For each budget and degree, the network of as many blocks as the budget has room for, with the budget."""
     for width, tokens, heads, budget, degree in itertools.product(
         grid.width, grid.tokens, grid.heads, grid.budget, grid.degrees
     ):
@@ -122,7 +122,7 @@ def equal_degrees(grid: BlockGrid) -> Iterator[tuple[DegreeSizes, int]]:
 
 
 def mixed_degrees(grid: BlockGrid) -> Iterator[tuple[DegreeSizes, int]]:
-    """For every budget all sequences of the degrees that leave no room for a further block, and the budget."""
+    """For each budget, all sequences of the degrees that leave no room for a further block, with the budget."""
     costs = {degree: matrices(grid.blocks, degree) for degree in grid.degrees}
     for width, tokens, heads, budget in itertools.product(grid.width, grid.tokens, grid.heads, grid.budget):
         for degrees in _full(budget, costs):
