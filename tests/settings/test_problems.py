@@ -44,7 +44,7 @@ def test_a_tracking_uri_without_a_secret_is_taken(uri: str | None) -> None:
     [
         ({"corpus": {"sources": ["wikki"]}}, ["corpus.sources has 'wikki'", "did you mean wiki?"]),
         ({"corpus": {"sources": ["folder:/nowhere"]}}, ["there is no folder /nowhere"]),
-        ({"corpus": {"gpt2_files": "/nowhere"}}, ["corpus.gpt2_files is /nowhere, which is no folder"]),
+        ({"corpus": {"gpt2_files": "/nowhere"}}, ["corpus.gpt2_files is /nowhere, which is not a folder"]),
         (
             {"training": {"steps": 1000, "warmup_steps": 5000}},
             ["training.warmup_steps is 5000, not below training.steps (1000)"],

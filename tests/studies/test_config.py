@@ -44,7 +44,7 @@ def test_decoders_get_the_activation_of_their_section(study: str) -> None:
 def test_two_runs_of_one_name_that_are_trained_otherwise_are_refused() -> None:
     grids = [{"batch_size": 64}, {"batch_size": 256}]
     config = load_config(shipped(block_degree=grids), SCALES)
-    with pytest.raises(UserError, match=r"two runs of the name .* batch_size"):
+    with pytest.raises(UserError, match=r"two different runs with the name .* batch_size"):
         runs_of(config, "block_degree", REPOSITORY)
 
 

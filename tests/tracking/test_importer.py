@@ -166,7 +166,7 @@ def test_somebody_elses_run_of_that_name_is_left_alone(any_place: Place, tmp_pat
     outcome = elsewhere.import_all()
     assert outcome.written == [make_run(any_place.study, seed=7).key]
     (problem,) = outcome.problems.values()
-    assert f"has another run of the name {run.key} in {run.study}, imported from" in problem
+    assert f"has another run with the name {run.key} in {run.study}, imported from" in problem
     assert str(any_place.results) in problem
     assert active_runs(any_place.store(), any_place.study)[run.key].info.run_id == mine
     assert any_place.import_all().written == []

@@ -21,7 +21,7 @@ from shapelaw.tracking.waiting import LOCK_NAME
     [
         ("results/mlflow.db", "sqlite:///PATH.db"),
         ("file:///tmp/mlruns", "sqlite:///PATH.db"),
-        ("ftp://somewhere/x", "no tracking store of the kind"),
+        ("ftp://somewhere/x", "no tracking store for"),
         ("http://", "names no host"),
         ("sqlite://", "names no file"),
         ("sqlite:///:memory:", "names no file"),

@@ -17,5 +17,5 @@ def test_layers_behind_attention_have_a_panel_each(rows):
 
 
 def test_embeddings_alone_have_no_figure(rows):
-    with pytest.raises(ValueError, match="no layer behind an attention layer"):
+    with pytest.raises(ValueError, match="no layer after an attention layer"):
         pass_rate_figure([row for row in rows if row.layer in ("embedding", "layer 0")])

@@ -14,7 +14,7 @@ from shipped import problems_of
         ({"assumptions": {"trials": 0}}, ["assumptions.trials is 0"]),
         (
             {"assumptions": {"images": "/nowhere"}},
-            ["assumptions.images is /nowhere, which is no folder; leave it out"],
+            ["assumptions.images is /nowhere, which is not a folder; leave it out"],
         ),
         ({"assumptions": {"source": "wikki"}}, ["assumptions.source has 'wikki'", "did you mean wiki?"]),
     ],

@@ -21,7 +21,7 @@ def test_one_depth_alone_is_no_comparison(tmp_path):
     assert study.transitions.empty
     assert study.fit.status is FitStatus.TOO_FEW_POINTS
     assert "No two depths to compare." in words(loss_figure(study.runs.adjacent, "test loss"))
-    assert any("No size that two depths have" in text for text in words(best_depth_figure(study.runs)))
+    assert any("No two depths share a size" in text for text in words(best_depth_figure(study.runs)))
     assert len(write_results(present(study), tmp_path, "study")) > 20
 
 

@@ -36,7 +36,7 @@ def runs(config: Settings, _root: Path) -> Iterator[Run]:
 
 
 def problems(config: Settings, _root: Path) -> list[str]:
-    """No widths; shapes and degrees that can't be."""
+    """A sentence for each problem: no widths, impossible shapes and degrees."""
     study, found = _section(config), []
     if not study.widths:
         return [f"{NAME} has no widths; give it depth: [widths], such as {{2: [64, 128]}}"]
