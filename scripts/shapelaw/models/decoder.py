@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from shapelaw.models.cross_entropy import linear_cross_entropy
-from shapelaw.specs.shapes import MLP_RATIO, Gelu, Shape
+from shapelaw.specs.shapes import Gelu, Shape
 
 INIT_STD = 0.02  # GPT-2's
 PRODUCTS_UP_TO = 512  # tokens of context: so far attention by plain products is the faster one on a CPU
@@ -129,7 +129,7 @@ class Block(nn.Module):
         d = shape.width
         self.norm1, self.norm2 = nn.LayerNorm(d), nn.LayerNorm(d)
         self.attention = Attention(shape, dropout)
-        self.up, self.down = nn.Linear(d, MLP_RATIO * d), nn.Linear(MLP_RATIO * d, d)
+        self.up, self.down = nn.Linear(d, shape.hidden_width), nn.Linear(shape.hidden_width, d)
         self.dropout, self.gelu = dropout, _GELUS[shape.gelu]
 
     def forward(self, x_BTD: Tensor) -> Tensor:
