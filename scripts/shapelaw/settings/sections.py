@@ -5,6 +5,7 @@ The studies bring sections of their own, and `shapelaw.studies.config` puts them
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar
 
 from pydantic import Field
@@ -55,13 +56,25 @@ class Corpus(Section):
 class Recipe(Section):
     """How every decoder is trained; its keys are the fields of `Training`."""
 
-    def spec(self) -> Training:
-        """The same as a part of a run's spec."""
-        return Training(**self.model_dump())
+    def spec(self, changes: Mapping[str, Any] | None = None) -> Training:
+        """The same as a part of a run's spec.
+
+        Args:
+            changes: keys that a study sets otherwise.
+
+        Raises:
+            pydantic.ValidationError: one of them is not a key, or has a wrong value.
+        """
+        values = self.model_dump()
+        return Training(**type(self).model_validate({**values, **(changes or {})}).model_dump())
 
 
 class Decoders(Section):
     """The decoders of a study: what all its shapes have in common."""
+
+    recipe: dict[str, Any] = Field(
+        {}, description="Keys of `training` that this study sets otherwise, such as `dropout: 0.1`."
+    )
 
     vocab_size: Vocabulary = Field(
         2000, description="Size of the vocabulary; 257 is bytes, a larger one is byte-level BPE of that size."
