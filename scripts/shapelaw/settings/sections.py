@@ -69,21 +69,25 @@ class Recipe(Section):
         return Training(**type(self).model_validate({**values, **(changes or {})}).model_dump())
 
 
-class Decoders(Section):
-    """The decoders of a study: what all its shapes have in common."""
+class DecoderStudy(Section):
+    """The decoders of a study: what all of them have in common, whatever their vocabulary."""
 
     recipe: dict[str, Any] = Field(
         {}, description="Keys of `training` that this study sets otherwise, such as `dropout: 0.1`."
-    )
-
-    vocab_size: Vocabulary = Field(
-        2000, description="Size of the vocabulary; 257 is bytes, a larger one is byte-level BPE of that size."
     )
     context_length: Tokens = Field(128, description="Tokens in a window.")
     heads: Count = Field(2, description="Attention heads of every shape; the number must divide every width.")
     gelu: Gelu = Field(
         "tanh",
         description="GELU of the feed-forward network: GPT-2's `tanh` approximation, or the exact `erf`.",
+    )
+
+
+class Decoders(DecoderStudy):
+    """The decoders of a study of one vocabulary."""
+
+    vocab_size: Vocabulary = Field(
+        2000, description="Size of the vocabulary; 257 is bytes, a larger one is byte-level BPE of that size."
     )
 
 
