@@ -54,7 +54,7 @@ ui: $(READY)
 	@$(BIN)/python scripts/browse_runs.py --results results --config config.yaml --port $(PORT)
 
 # three files at a time on two cores, a thread each: they wait too
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+PYTEST := OMP_NUM_THREADS=1 TORCHINDUCTOR_COMPILE_THREADS=1 $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 test: $(READY)
 	$(PYTEST) -m "not slurm and not slow"

@@ -4,8 +4,8 @@
   PYTHONPATH=scripts python benchmarks/memorization_curvature.py --steps 300000 --heads 5,10,20 --seeds 1 --out FILE
 
 Trains the networks of figure 2a (Mahdavi et al. 2024) with the conventions of the authors' code, the seeds of one H as
-a pack, on one thread, to the last step. FILE (.csv) has a row a network, which `fit_memorization.py` reads once rows of
-one number of steps are picked; a network that has a row is not trained again.
+a pack, on one thread, to the last step. FILE (.csv) has a row a network; `analyse.py memorization_heads` reads the
+rows of one number of steps. A network that has a row is not trained again.
 
 The rank of Z, the outputs of all heads before any value matrix, is taken in float64 on some of the examples: at random
 weights (`rank_first`) and at trained ones, above 1e-10 of the largest singular value (`rank_trained`) and above 1e-4

@@ -97,8 +97,10 @@ def _shapes(arguments: argparse.Namespace) -> tuple[list[int], list[int], list[i
 
 
 def _check_search(arguments: argparse.Namespace) -> None:
-    """Raises:
-    UserError: there is nothing to search.
+    """See that there is something to search.
+
+    Raises:
+        UserError: there is not.
     """
     sizes = arguments.largest
     if len(sizes) != 2 or not 1 <= sizes[0] < sizes[1]:

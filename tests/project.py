@@ -3,12 +3,14 @@
 import os
 import shutil
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 from pydoc_data.topics import topics
 from typing import Any
 
 import yaml
-from small import PYTHON, REPOSITORY
+from small import REPOSITORY
+from snakemake_server import run_snakemake
 
 CONFIG: dict[str, Any] = {
     "scale": "demo",
@@ -38,11 +40,23 @@ KEYS = {
 }
 
 
+def records_of(keys: Iterable[str]) -> list[str]:
+    """The targets that train these runs."""
+    return [f"results/runs/depth_width/{key}/summary.json" for key in sorted(keys)]
+
+
 def copy_code(folder: Path) -> None:
     """What Snakemake and its jobs read of the project."""
     for name in ("Snakefile", "scripts", "workflow", "envs", "profiles"):
         source = REPOSITORY / name
         (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / name)
+
+
+def write_texts(folder: Path) -> None:
+    """A small corpus: a file for each of Python's help texts."""
+    folder.mkdir()
+    for name, text in topics.items():
+        (folder / f"{name.replace('/', '_')}.txt").write_text(text, encoding="utf-8")
 
 
 class Project:
@@ -56,13 +70,11 @@ class Project:
         self.folder, self.sections = folder, {**CONFIG, **sections}
         copy_code(folder)
         self.configure()
-        (folder / "texts").mkdir()
-        for name, text in topics.items():
-            (folder / "texts" / f"{name.replace('/', '_')}.txt").write_text(text, encoding="utf-8")
-        if begun is not None:
-            shutil.copytree(begun / "results", folder / "results")
-            if (notes := begun / ".snakemake" / "metadata").exists():
-                shutil.copytree(notes, folder / ".snakemake" / "metadata")
+        for name in ("texts", "results", ".snakemake/metadata"):  # texts of another time make another corpus
+            if begun is not None and (begun / name).exists():
+                shutil.copytree(begun / name, folder / name)
+        if not (folder / "texts").exists():
+            write_texts(folder / "texts")
 
     def configure(self, **changes: Any) -> None:
         """Write config.yaml with some sections changed."""
@@ -72,14 +84,7 @@ class Project:
 
     def snakemake(self, *arguments: str, ok: bool = True) -> subprocess.CompletedProcess[str]:
         """Run it; its output is in `stderr` and `stdout`."""
-        done = subprocess.run(
-            [PYTHON, "-m", "snakemake", *arguments],
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-            check=False,
-            env={**os.environ, "COLUMNS": "200"},
-        )
+        done = run_snakemake(arguments, self.folder, {**os.environ, "COLUMNS": "200"})
         assert (done.returncode == 0) == ok, done.stderr + done.stdout
         return done
 

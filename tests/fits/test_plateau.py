@@ -75,13 +75,13 @@ def test_a_rounded_knee_widens_its_interval():
 @pytest.mark.parametrize("listed", LISTS)
 @pytest.mark.parametrize("seeds", [1, 3])
 def test_a_knee_must_beat_smooth_curves(listed, seeds):
-    """Of 30 draws of each: true knees are kept in 92% and more, smooth curves are called one in 6% at most."""
+    """Of 20 draws of each: true knees are kept in 92% and more, smooth curves are called one in 6% at most."""
     rng, x = np.random.default_rng([3, seeds]), LISTS[listed]
     noise = 0.005 * seeds**0.5
 
     def reported(curves):
         fits = {
-            name: [draw_fit(f, x, rng, noise=noise, seeds=seeds) for _ in range(30)]
+            name: [draw_fit(f, x, rng, noise=noise, seeds=seeds) for _ in range(20)]
             for name, f in curves.items()
         }
         return fits, {name: np.mean([fit.usable for fit in found]) for name, found in fits.items()}

@@ -1,13 +1,13 @@
 """Memorizers in MLflow: trained, imported, read back, and fitted."""
 
 import json
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from small import PYTHON, SCRIPTS
+from commands import run_here
+from small import SCRIPTS
 
 from shapelaw.specs.memorizers import MemorizationRun, Memorizer
 from shapelaw.training.pack_runs import train_packs
@@ -40,21 +40,8 @@ def test_memorizers_go_from_training_through_mlflow_to_the_fit(tmp_path: Path) -
         )
         runs += same
     out = results / STUDY / "runs.parquet"
-    done = subprocess.run(
-        [
-            PYTHON,
-            str(SCRIPTS / "import_runs.py"),
-            "--results",
-            str(results),
-            "--study",
-            STUDY,
-            "--out",
-            str(out),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    arguments = ("--results", results, "--study", STUDY, "--out", out)
+    done = run_here(SCRIPTS / "import_runs.py", *arguments, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     table = {row["key"]: row for row in pq.read_table(out).to_pylist()}
     assert set(table) == {run.key for run in runs}
@@ -66,15 +53,11 @@ def test_memorizers_go_from_training_through_mlflow_to_the_fit(tmp_path: Path) -
         assert (row["task"], row["classes"], row["value_dim"], row["width"]) == ("classification", 6, 1, 8)
         assert row["steps_done"] == summary["steps_done"]
     for options in (
-        [STUDY, "--input", str(out)],
-        ["memorization_saturation", "--attention", str(results / "runs" / STUDY)],
+        (STUDY, "--input", out),
+        ("memorization_saturation", "--attention", results / "runs" / STUDY),
     ):
-        fitted = subprocess.run(
-            [PYTHON, str(SCRIPTS / "analyse.py"), *options, "--out", str(tmp_path / options[0])],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        arguments = (*options, "--out", tmp_path / options[0])
+        fitted = run_here(SCRIPTS / "analyse.py", *arguments, cwd=tmp_path)
         assert fitted.returncode == 0, fitted.stderr
     shares = (tmp_path / STUDY / "points.csv").read_text().splitlines()
     assert len(shares) == 1 + 4

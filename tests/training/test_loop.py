@@ -15,13 +15,16 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from small import small_run
+from torch import Tensor
 
 from shapelaw.corpora.token_store import TokenStore
 from shapelaw.errors import UserError
+from shapelaw.models import decoder_kernel
+from shapelaw.models.memorizer_kernel import compiler
 from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import make_shape
 from shapelaw.storage import records
-from shapelaw.training import loop
+from shapelaw.training import loop, trainer
 from shapelaw.training.checkpoint import checkpoint_paths, only_process
 from shapelaw.training.hardware import peak_memory_bytes
 from shapelaw.training.packed import can_compile
@@ -70,6 +73,24 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(stores: St
         train(small_run(seed), stores, tmp_path / name)
     assert history_bytes(tmp_path / "a") == history_bytes(tmp_path / "b")
     assert history_bytes(tmp_path / "a") != history_bytes(tmp_path / "c")
+
+
+@pytest.mark.skipif(compiler() is None, reason="there is no C++ compiler")
+def test_the_kernel_of_long_runs_changes_no_byte(
+    stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = small_run(steps=6, log_every=1, evaluate_every=3, dropout=0.1)
+    run = replace(run, shape=replace(run.shape, width=40, attention_dim=20))
+    given: list[Tensor] = []
+    linear = decoder_kernel.linear
+    monkeypatch.setattr(decoder_kernel, "linear", lambda x, *rest: (given.append(x), linear(x, *rest))[1])
+    train(run, stores, tmp_path / "short")
+    assert not given
+    monkeypatch.setattr(trainer, "_KERNEL_FLOPS", 0)
+    monkeypatch.setattr(decoder_kernel, "_LEAST", 0)
+    train(run, stores, tmp_path / "long")
+    assert given
+    assert history_bytes(tmp_path / "short") == history_bytes(tmp_path / "long")
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "adamw"])

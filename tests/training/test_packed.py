@@ -143,9 +143,9 @@ def losses_of(pack: MemorizerPack, steps: int) -> np.ndarray:
 @pytest.mark.parametrize(
     ("models", "precision", "steps", "tolerance"),
     [
-        (varied, "float32", 200, 5e-6),
+        (varied, "float32", 100, 5e-6),
         pytest.param(varied, "float64", 300, 1e-9, marks=pytest.mark.slow),
-        (of_other_shapes, "float32", 200, 5e-6),
+        (of_other_shapes, "float32", 100, 5e-6),
         (of_other_shapes, "float64", 150, 1e-9),
     ],
 )
@@ -488,8 +488,8 @@ def newest(folder: Path) -> int:
 def test_killed_again_and_again_it_ends_with_the_same_histories(tmp_path: Path) -> None:
     """A pack of two shapes."""
     options = ["--heads", "2,3", "--examples", "60,90", "--context", "6", "--head-dim", "4", "--width", "16"]
-    options += ["--value-dim", "1", "--steps", "6000", "--evaluate-every", "200", "--seeds", "2"]
-    options += ["--checkpoint-minutes", "0.002", "--batch-size", "32", "--to-the-end", "--no-compile"]
+    options += ["--value-dim", "1", "--steps", "4000", "--evaluate-every", "200", "--seeds", "2"]
+    options += ["--checkpoint-minutes", "0.001", "--batch-size", "32", "--to-the-end", "--no-compile"]
     options += ["--pack", "8", "--padding", "1.3"]
 
     def command(out: Path) -> list[str]:

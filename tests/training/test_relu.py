@@ -1,12 +1,12 @@
 """The ReLU network sees what the attention layer sees, and learns it."""
 
 import dataclasses
-import subprocess
 
 import pandas as pd
 import pytest
 import torch
-from small import PYTHON, SCRIPTS
+from commands import run_here
+from small import SCRIPTS
 
 from shapelaw.specs.memorizers import MemorizationRun, Memorizer
 from shapelaw.training.examples import draw_examples
@@ -61,12 +61,7 @@ def test_numbers_are_learned_by_squared_error():
 @pytest.mark.slow
 def test_the_command_puts_both_networks_into_one_row(tmp_path):
     def command(name, *arguments):
-        return subprocess.run(
-            [PYTHON, SCRIPTS / f"{name}.py", *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        return run_here(SCRIPTS / f"{name}.py", *arguments, cwd=tmp_path)
 
     empty = command("compare_relu", "--runs", tmp_path, "--out", tmp_path / "relu.csv")
     assert empty.returncode == 2

@@ -1,6 +1,7 @@
 """What is made beside the studies, in the real Snakemake: in every run by the config, or alone."""
 
 import shutil
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -21,6 +22,7 @@ SECTIONS: dict[str, Any] = {
         "sensitivity_trials": 10,
         "curve_trials": 3,
     },
+    "execution": {"packs_per_job": 8},
     "memorization": {"width": 8, "classes": 5, "batch_size": 16, "evaluate_every": 20},
     "memorization_heads": [
         {"heads": [2, 3], "context": [4], "head_dim": [8], "examples": [20], "steps": 40, "seeds": 2}
@@ -29,9 +31,9 @@ SECTIONS: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+def project(tmp_path_factory: pytest.TempPathFactory, with_store: Path) -> Project:
     """After a whole run."""
-    project = Project(tmp_path_factory.mktemp("extras"), **SECTIONS)
+    project = Project(tmp_path_factory.mktemp("extras"), with_store, **SECTIONS)
     committed = "docs/results/laptop_depth_width.parquet"
     (project.folder / committed).parent.mkdir(parents=True)
     shutil.copy(REPOSITORY / committed, project.folder / committed)

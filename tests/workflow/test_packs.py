@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from project import CONFIG, KEYS, Project
+from project import CONFIG, KEYS, Project, records_of
 from small import PYTHON
 
 pytestmark = pytest.mark.slow
@@ -18,13 +18,9 @@ SIBLING = "prose-V300-L2-d4-r4-H2-t30-s0"  # of its pack
 class PackedProject(Project):
     """A project whose runs share jobs two by two."""
 
-    def run(self) -> None:
-        """Everything."""
-        self.snakemake("--quiet", "rules")
-
     def train(self, keys: set[str]) -> None:
         """The records of some runs alone."""
-        self.snakemake(*(f"results/runs/depth_width/{key}/summary.json" for key in keys), "--quiet", "rules")
+        self.snakemake(*records_of(keys), "--quiet", "rules")
 
     def read(self, name: str) -> dict[str, bytes]:
         """A file of every record, by key."""
@@ -36,7 +32,7 @@ class PackedProject(Project):
 def project(tmp_path_factory: pytest.TempPathFactory, with_corpus: Path) -> PackedProject:
     """After a whole run."""
     project = PackedProject(tmp_path_factory.mktemp("packed"), with_corpus, execution={"runs_per_job": 2})
-    project.run()
+    project.snakemake("--quiet", "rules")
     return project
 
 
@@ -65,7 +61,7 @@ def test_an_added_width_is_a_target(project: PackedProject) -> None:
     before = project.read("summary.json")
     project.configure(depth_width={**CONFIG["depth_width"], "widths": {1: [4, 6, 8, 12], 2: [4, 8]}})
     key = "prose-V300-L1-d6-r6-H2-t30-s0"
-    project.snakemake(f"results/runs/depth_width/{key}/summary.json", "--quiet", "rules")
+    project.train({key})
     after = project.read("summary.json")
     assert set(after) - set(before) == {key}
     assert {key: after[key] for key in before} == before
@@ -88,10 +84,20 @@ def test_a_run_is_trained_again_by_the_command_that_it_says(project: PackedProje
         command, shell=True, cwd=project.folder, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    project.run()
+    project.train(KEYS)
     after = project.read("summary.json")
     assert {key for key in KEYS if after[key] != before[key]} == {CHANGED}
-    assert project.planned() == []
+    assert project.planned(*records_of(KEYS)) == []
+
+
+def test_a_new_text_trains_every_run_again(project: PackedProject) -> None:
+    before = project.read("summary.json")
+    (project.folder / "texts" / "new.txt").write_text("A text that was not there before. " * 50)
+    project.train(KEYS)
+    after = project.read("summary.json")
+    for key in KEYS:
+        stores = [json.loads(summaries[key])["train_store"] for summaries in (before, after)]
+        assert stores[0]["sha256"] != stores[1]["sha256"]
 
 
 def test_a_new_recipe_trains_every_run_again(project: PackedProject) -> None:
@@ -104,18 +110,6 @@ def test_a_new_recipe_trains_every_run_again(project: PackedProject) -> None:
     assert {spec["training"]["learning_rate"] for spec in specs.values()} == {2e-3}
     after = project.read("history.parquet")
     assert all(after[key] != before[key] for key in KEYS)
-
-
-def test_a_new_text_trains_every_run_again(project: PackedProject) -> None:
-    project.configure()
-    project.train(KEYS)
-    before = project.read("summary.json")
-    (project.folder / "texts" / "new.txt").write_text("A text that was not there before. " * 50)
-    project.train(KEYS)
-    after = project.read("summary.json")
-    for key in KEYS:
-        stores = [json.loads(summaries[key])["train_store"] for summaries in (before, after)]
-        assert stores[0]["sha256"] != stores[1]["sha256"]
 
 
 def test_a_pack_that_the_config_has_not_is_a_sentence(project: PackedProject) -> None:

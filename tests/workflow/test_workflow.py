@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from project import CONFIG, KEYS, Project
+from project import CONFIG, KEYS, Project, records_of
 from small import PYTHON, REPOSITORY
 
 
@@ -64,7 +64,7 @@ def test_one_changed_width_trains_one_run(project: Project) -> None:
     before = project.trained()
     project.configure(depth_width={**CONFIG["depth_width"], "widths": {1: [4, 8, 12], 2: [4, 10]}})
     assert project.planned().count("train_small") == 1
-    project.snakemake("--quiet", "rules")
+    project.snakemake("results/depth_width/runs.parquet", "--quiet", "rules")
     after = project.trained()
     assert set(after) - set(before) == {"prose-V300-L2-d10-r10-H2-t30-s0"}
     assert {key: after[key] for key in before} == before
@@ -100,6 +100,7 @@ def test_other_steps_train_every_run_again(project: Project) -> None:
 def test_one_run_is_a_target_of_its_own(tmp_path: Path, with_corpus: Path) -> None:
     project = Project(tmp_path, with_corpus)
     target = "results/runs/depth_width/prose-V300-L2-d4-r4-H2-t30-s0/summary.json"
+    assert project.planned(target) == ["train_small"]  # the corpus was made for all tests
     project.snakemake(target, "--quiet", "rules")
     assert set(project.trained()) == {"prose-V300-L2-d4-r4-H2-t30-s0"}
     said = project.snakemake(target.replace("L2-d4", "L2-d5"), ok=False).stderr
@@ -160,16 +161,17 @@ def test_small_runs_can_share_a_job(tmp_path: Path, with_corpus: Path, project: 
     """The same numbers; a run that fails for good costs no other of its pack; nothing is trained twice."""
     packed = Project(tmp_path, with_corpus)
     packed.configure(execution={"runs_per_job": 4})
+    records = records_of(KEYS)
     assert packed.planned().count("train_pack") == 2
-    packed.snakemake("--quiet", "rules")
+    packed.snakemake(*records, "--quiet", "rules")
     assert set(packed.trained()) == KEYS
     for key in KEYS:
         histories = [p.folder / f"results/runs/depth_width/{key}/history.parquet" for p in (project, packed)]
         assert histories[0].read_bytes() == histories[1].read_bytes()
-    assert packed.planned() == []
+    assert packed.planned(*records) == []
     summaries = {p: p.read_bytes() for p in packed.folder.glob("results/runs/*/*/summary.json")}
     shutil.rmtree(packed.folder / "results/runs")
     shutil.rmtree(packed.folder / "results/packs")
-    packed.snakemake(*(f"results/runs/depth_width/{key}/summary.json" for key in KEYS), "--quiet", "rules")
+    packed.snakemake(*records, "--quiet", "rules")
     assert set(packed.trained()) == KEYS
     assert summaries == {p: p.read_bytes() for p in summaries}  # with the clock of when they were trained

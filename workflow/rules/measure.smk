@@ -1,7 +1,7 @@
 # What is measured before it can be analysed: exact separation ranks, the theorem's assumptions on real networks, and
 # ReLU networks on the memorizers' data.
 from shapelaw.studies.assumptions.study import measuring_options, section
-from shapelaw.studies.memorization.study import HEADS
+from shapelaw.studies.memorization.study import ALONG_HEADS
 from shapelaw.studies.separation_rank.grids import rank_grids
 from shapelaw.studies.separation_rank.study import measuring_minutes
 
@@ -53,8 +53,8 @@ rule measure_assumptions:
 
 rule measure_relu:
     input:
-        records=lambda wildcards: WORK.records(HEADS),
-        listed=f"results/{HEADS}/keys.txt",
+        records=lambda wildcards: WORK.records(ALONG_HEADS),
+        listed=f"results/{ALONG_HEADS}/keys.txt",
     output:
         "results/relu/measured.csv",
     log:
@@ -66,7 +66,7 @@ rule measure_relu:
         mem_mb=lambda wildcards, attempt: WORK.packed_resources(attempt).memory_mb,
         runtime=WORK.job_minutes,
     params:
-        study=HEADS,
+        study=ALONG_HEADS,
     message:
         "training a ReLU network beside each attention network"
     shell:

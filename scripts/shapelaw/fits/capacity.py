@@ -52,6 +52,9 @@ def capacity(
     Student's quantile with S - 1 degrees of freedom over the normal one. Of each draw the trained T on either side
     count: `low` is the 16% quantile of the lower, `high` the 84% quantile of the upper ones.
 
+    On made seeds whose capacities differ by 6% (200 experiments each; T in even steps, doubling, five uneven ones) the
+    interval held the truth in 94 to 100%: more than 68%, as nothing is known of the curve between two T.
+
     Raises:
         ValueError: the curve is not one along T.
     """

@@ -43,7 +43,6 @@ def linear_part(curve: MemorizationCurve, saturated: float = SATURATED, floor: f
     has the line for other values too.
 
     Points below `floor` are not used either: a share that guessing gives lies on no line. The default keeps all.
-
     """
     above = np.flatnonzero(curve.share > saturated)
     used = np.arange(len(curve.x)) < (above[0] if above.size else len(curve.x))

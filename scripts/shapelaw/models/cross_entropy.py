@@ -30,6 +30,7 @@ def linear_cross_entropy(
     chunk_elements: int | None = None,
     compiled: bool = False,
     columns_of: int | None = None,
+    linear: Callable[[Tensor, Tensor], Tensor] = F.linear,
 ) -> Tensor:
     """Mean cross-entropy of `x @ weight.T` against the targets, in nats, float32.
 
@@ -40,12 +41,13 @@ def linear_cross_entropy(
         compiled: turn a chunk's logits into its loss and gradient by one compiled function, whatever their number.
         columns_of: give a compiled chunk a multiple of so many columns, since tensor cores want aligned rows,
             not of 257 or 50,257 numbers; 64 on a GPU when None, 1 on a CPU.
+        linear: the product with all logits in one chunk.
     """
     N, V = x_ND.shape[0], weight_VD.shape[0]
     if chunk_elements is None:
         chunk_elements = CHUNK_ELEMENTS if x_ND.device.type == "cpu" else GPU_CHUNK_ELEMENTS
     if chunk_elements >= N * V and not compiled:
-        return F.cross_entropy(F.linear(x_ND, weight_VD).float(), targets_N)
+        return F.cross_entropy(linear(x_ND, weight_VD).float(), targets_N)
     if torch.is_autocast_enabled(x_ND.device.type):
         dtype = torch.get_autocast_dtype(x_ND.device.type)
         x_ND, weight_VD = x_ND.to(dtype), weight_VD.to(dtype)

@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from shapelaw.models import decoder_kernel
 from shapelaw.models.cross_entropy import linear_cross_entropy
 from shapelaw.specs.shapes import Gelu, Shape
 
@@ -43,6 +44,18 @@ def _embedding(entries: int, width: int, rank: int | None) -> nn.Module:
     return nn.Embedding(entries, width) if rank is None else FactoredEmbedding(entries, rank, width)
 
 
+class Linear(nn.Linear):
+    """A linear map, and GELU after it if asked, which the kernel takes if `by_kernel` is set."""
+
+    by_kernel = False
+
+    def forward(self, x: Tensor, gelu: Gelu | None = None) -> Tensor:
+        if self.by_kernel and gelu != "erf":
+            return decoder_kernel.linear(x, self.weight, self.bias, gelu is not None)
+        y = super().forward(x)
+        return y if gelu is None else F.gelu(y, approximate=_GELUS[gelu])
+
+
 class Attention(nn.Module):
     """Causal self-attention with H heads of dimension K."""
 
@@ -51,8 +64,8 @@ class Attention(nn.Module):
         self.heads, self.degree, self.dropout = shape.heads, shape.attention_degree, dropout
         self.attention_dim = shape.attention_dim
         self.way: AttentionWay = "auto"
-        self.qkv = nn.Linear(shape.width, shape.attention_maps * shape.attention_width)
-        self.out = nn.Linear(shape.attention_width, shape.width)
+        self.qkv = Linear(shape.width, shape.attention_maps * shape.attention_width)
+        self.out = Linear(shape.attention_width, shape.width)
 
     def forward(self, x_BTD: Tensor) -> Tensor:
         qkv_BTE = self.qkv(x_BTD)
@@ -129,12 +142,12 @@ class Block(nn.Module):
         d = shape.width
         self.norm1, self.norm2 = nn.LayerNorm(d), nn.LayerNorm(d)
         self.attention = Attention(shape, dropout)
-        self.up, self.down = nn.Linear(d, shape.hidden_width), nn.Linear(shape.hidden_width, d)
-        self.dropout, self.gelu = dropout, _GELUS[shape.gelu]
+        self.up, self.down = Linear(d, shape.hidden_width), Linear(shape.hidden_width, d)
+        self.dropout, self.gelu = dropout, shape.gelu
 
     def forward(self, x_BTD: Tensor) -> Tensor:
         x_BTD = x_BTD + F.dropout(self.attention(self.norm1(x_BTD)), self.dropout, self.training)
-        hidden = F.gelu(self.up(self.norm2(x_BTD)), approximate=self.gelu)
+        hidden = self.up(self.norm2(x_BTD), self.gelu)
         return x_BTD + F.dropout(self.down(hidden), self.dropout, self.training)
 
 
@@ -148,7 +161,7 @@ class Decoder(nn.Module):
         self.positions = _embedding(shape.context_length, shape.width, shape.positional_rank)
         self.blocks = nn.ModuleList(Block(shape, dropout) for _ in range(shape.depth))
         self.norm = nn.LayerNorm(shape.width)
-        self.classifier = nn.Linear(shape.width, shape.vocab_size, bias=False)
+        self.classifier = Linear(shape.width, shape.vocab_size, bias=False)
 
     def features(self, ids_BT: Tensor, blocks: Iterable[Callable[[Tensor], Tensor]] | None = None) -> Tensor:
         """The final hidden states, [B, T, D]; `blocks` are the model's own in another guise (compiled)."""
@@ -167,7 +180,16 @@ class Decoder(nn.Module):
     def forward(self, ids_BT: Tensor, targets_BT: Tensor) -> Tensor:
         """Mean cross-entropy of the targets in nats per token, a scalar in float32."""
         x_BTD = self.features(ids_BT)
-        return linear_cross_entropy(x_BTD.flatten(0, 1), self.classifier.weight, targets_BT.flatten())
+        linear = decoder_kernel.linear if self.classifier.by_kernel else F.linear
+        return linear_cross_entropy(
+            x_BTD.flatten(0, 1), self.classifier.weight, targets_BT.flatten(), linear=linear
+        )
+
+    def use_kernel(self) -> None:
+        """From now on let `shapelaw.models.decoder_kernel` do what it can; the numbers stay the same."""
+        for module in self.modules():
+            if isinstance(module, Linear):
+                module.by_kernel = True
 
 
 def initialise(model: Decoder, seed: int) -> None:

@@ -19,6 +19,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from shapelaw.corpora.token_store import TokenStore
 from shapelaw.errors import UserError, say
+from shapelaw.models import decoder_kernel
 from shapelaw.models.decoder import Decoder, initialise, parameter_groups
 from shapelaw.specs.runs import Run, Training
 from shapelaw.storage.files import WriteFailed
@@ -58,6 +59,7 @@ class Runtime:
     tags: Mapping[str, str] = field(default_factory=dict)
 
 
+_KERNEL_FLOPS = 3e12  # of a run: half a minute, of which the kernel saves 2 s and takes 1 s to be made
 _UNREAD_STEPS = 16  # of a GPU, at most, whose losses the host has not asked for yet
 
 
@@ -121,9 +123,16 @@ class Trainer:
         self._resume()
         compiled = ranks.device.type == "cuda" if runtime.compile is None else runtime.compile
         self._forward: Any = CompiledDecoder(self.model, runtime.compiled_part) if compiled else self.model
+        if not compiled and self._is_worth_a_kernel() and decoder_kernel.is_possible():
+            self.model.use_kernel()
         if ranks.world > 1:
             self._forward = DistributedDataParallel(self._forward)
         self._unread: list[tuple[int, Tensor]] = []  # steps and their losses, on the device
+
+    def _is_worth_a_kernel(self) -> bool:
+        """Whether the run is long, and on one thread of a CPU."""
+        flops = self.run.training.steps * self.run.shape.step_flops(self.run.training.batch_size)
+        return self.ranks.device.type == "cpu" and torch.get_num_threads() == 1 and flops >= _KERNEL_FLOPS
 
     def _resume(self) -> None:
         """Go on from the newest checkpoint; rank 0 chooses it, so that all ranks go on from the same one.

@@ -18,7 +18,13 @@ from shapelaw.fits.memorized import check_memorization_runs
 from shapelaw.fits.plateau import KneeStatus
 from shapelaw.report.write import write_results
 from shapelaw.studies.memorization import figures, tables
-from shapelaw.studies.memorization.analysis import CONTEXT, HEAD_DIM, HEADS, analyse_runs, published
+from shapelaw.studies.memorization.analysis import (
+    ALONG_CONTEXT,
+    ALONG_HEAD_DIM,
+    ALONG_HEADS,
+    analyse_runs,
+    published,
+)
 from shapelaw.studies.memorization.comparison import comparison_table
 from shapelaw.studies.memorization.results import STUDIES, analyse, present, summary, warnings
 
@@ -36,12 +42,12 @@ def study_of(runs, study):
 def heads():
     classification = simulate(HEAD_COUNTS, examples=(10000, 20000, 30000))
     regression = simulate(HEAD_COUNTS, examples=(20000,), per_head=12, task="regression")
-    return study_of(pd.concat([classification, regression], ignore_index=True), HEADS)
+    return study_of(pd.concat([classification, regression], ignore_index=True), ALONG_HEADS)
 
 
 @pytest.fixture(scope="module")
 def head_dims():
-    return study_of(simulate((30,), head_dim=HEAD_DIMS, examples=(10000, 15000, 20000)), HEAD_DIM)
+    return study_of(simulate((30,), head_dim=HEAD_DIMS, examples=(10000, 15000, 20000)), ALONG_HEAD_DIM)
 
 
 def words(figure):
@@ -75,7 +81,7 @@ def test_the_papers_findings_are_recovered_along_heads(heads):
 def test_our_runs_of_figure_2a_grow_faster_than_a_line():
     """One seed: R² of 0.97 to 0.98, and a parabola is better by more than chance for every T."""
     analysis = study_of(
-        read_table(REPOSITORY / "docs" / "results" / "laptop_memorization_heads.parquet"), HEADS
+        read_table(REPOSITORY / "docs" / "results" / "laptop_memorization_heads.parquet"), ALONG_HEADS
     )
     lines = tables.linear_table(analysis).set_index("examples")
     assert lines["curvature_p"].tolist() == pytest.approx([0.028, 7.9e-4, 7.5e-4, 1.1e-4], rel=0.05)
@@ -95,7 +101,7 @@ def test_our_runs_of_figure_2a_grow_faster_than_a_line():
 
 def test_examples_a_head_are_read_off_where_all_is_memorized():
     analysis = study_of(
-        read_table(REPOSITORY / "docs" / "results" / "laptop_memorization_heads.parquet"), HEADS
+        read_table(REPOSITORY / "docs" / "results" / "laptop_memorization_heads.parquet"), ALONG_HEADS
     )
     growth = tables.growth_table(analysis).set_index("examples")
     assert growth.loc[:30000, "examples_per_head"].tolist() == pytest.approx([336, 412, 502], abs=1)
@@ -121,7 +127,7 @@ def test_examples_a_head_are_read_off_where_all_is_memorized():
 def test_what_is_learned_of_the_labels_is_nearly_a_line_where_accuracy_is_not():
     """Figure 2a: log(100) less the cross-entropy grows as H^1.01 to H^1.10, accuracy as H^1.4 to H^1.5."""
     runs = read_table(REPOSITORY / "docs" / "results" / "laptop_memorization_heads.parquet")
-    growth = tables.growth_table(study_of(runs, HEADS)).set_index("examples")
+    growth = tables.growth_table(study_of(runs, ALONG_HEADS)).set_index("examples")
     assert growth["information_curvature_p"].tolist() == pytest.approx([0.888, 0.027, 0.168, 0.141], abs=2e-3)
     assert growth["information_exponent"].between(1.0, 1.11).all()
     assert (growth["information_exponent"] < growth["exponent"] - 0.3).all()
@@ -132,14 +138,14 @@ def test_what_is_learned_of_the_labels_is_nearly_a_line_where_accuracy_is_not():
         / 20
     )
     assert growth.loc[10000, "bits_per_head"] == pytest.approx(by_hand)
-    silent = tables.growth_table(study_of(runs.drop(columns="loss"), HEADS))
+    silent = tables.growth_table(study_of(runs.drop(columns="loss"), ALONG_HEADS))
     assert silent["bits_per_head"].isna().all()
     assert (silent["exponent"].to_numpy() == growth["exponent"].to_numpy()).all()
 
 
 def test_saturated_heads_are_reported():
     analysis = study_of(
-        read_table(REPOSITORY / "docs" / "results" / "laptop_memorization_heads.parquet"), HEADS
+        read_table(REPOSITORY / "docs" / "results" / "laptop_memorization_heads.parquet"), ALONG_HEADS
     )
     table = analysis.saturated.set_index(["examples", "heads"])
     assert len(table) == 32
@@ -151,7 +157,7 @@ def test_saturated_heads_are_reported():
     drawn = [line for line in left.get_lines() if len(line.get_xdata()) == 8]
     assert len(drawn) == 4
     assert len(right.get_lines()) == 4
-    silent = study_of(simulate(HEAD_COUNTS), HEADS)
+    silent = study_of(simulate(HEAD_COUNTS), ALONG_HEADS)
     assert silent.saturated["saturated_share"].isna().all()
     assert any("No run says" in text for text in words(figures.saturated_figure(silent)))
 
@@ -174,13 +180,13 @@ def test_the_points_say_which_of_them_the_line_has(heads):
 def test_a_curve_that_bends_does_not_agree():
     runs = simulate(HEAD_COUNTS, examples=(40000,), noise=0.002)
     runs["accuracy"] = 0.85 * (1 - np.exp(-runs["heads"] / 8)) + 0.001 * runs["seed"]
-    comparison = comparison_table(study_of(runs, HEADS)).set_index("quantity")
+    comparison = comparison_table(study_of(runs, ALONG_HEADS)).set_index("quantity")
     assert comparison.loc[BEND, "agrees"] == "no"
     assert "more slowly than a line" in comparison.loc[BEND, "note"]
 
 
 def test_no_line_is_open_and_never_drawn():
-    analysis = study_of(simulate(HEAD_COUNTS, examples=(2000,)), HEADS)
+    analysis = study_of(simulate(HEAD_COUNTS, examples=(2000,)), ALONG_HEADS)
     (one,) = analysis.curves
     assert one.linear.line.status is FitStatus.TOO_FEW_POINTS
     rows = comparison_table(analysis).set_index("quantity")
@@ -193,12 +199,12 @@ def test_no_line_is_open_and_never_drawn():
 
 def test_monotone_in_the_context():
     runs = simulate(context=CONTEXTS, examples=(6000, 18000))
-    analysis = study_of(runs, CONTEXT)
+    analysis = study_of(runs, ALONG_CONTEXT)
     assert set(tables.monotony_table(analysis)["verdict"]) == {"rising, no significant fall"}
     assert set(comparison_table(analysis)["agrees"]) == {"yes"}
     fallen = runs.copy()
     fallen.loc[(runs["context"] == 50) & (runs["examples"] == 18000), "accuracy"] -= 0.3
-    rows = comparison_table(study_of(fallen, CONTEXT))
+    rows = comparison_table(study_of(fallen, ALONG_CONTEXT))
     falls = rows[rows["quantity"] == "largest fall of the share in n"]
     assert falls["agrees"].tolist() == ["yes", "no"]
     assert "most from n = 40 to 50" in falls["note"].tolist()[1]
@@ -222,11 +228,11 @@ def test_the_knee_is_at_the_context(head_dims):
 def test_a_gain_beyond_the_context_is_found():
     runs = simulate((30,), head_dim=HEAD_DIMS, examples=(20000,), noise=0.005)
     runs["accuracy"] += 0.002 * (runs["head_dim"] - 32).clip(lower=0)
-    (one,) = study_of(runs, HEAD_DIM).curves
+    (one,) = study_of(runs, ALONG_HEAD_DIM).curves
     assert one.gain.p_value < 1e-3
     assert one.gain.gain == pytest.approx(0.002 * (64 - 35), abs=3 * one.gain.err)
     two = runs[runs["head_dim"].isin([10, 15, 20, 25, 30, 40, 64])]
-    (short,) = study_of(two, HEAD_DIM).curves
+    (short,) = study_of(two, ALONG_HEAD_DIM).curves
     assert short.gain.n_points == 2
     assert short.gain.gain == pytest.approx(0.002 * 24, abs=3 * short.gain.err)
 
@@ -244,7 +250,7 @@ def test_capacities_stand_beside_the_theory(heads):
 
 def test_beyond_the_theorem_nothing_is_promised():
     runs = simulate((20,), context=(16, 32, 64, 96), examples=(20000,))
-    analysis = study_of(runs, CONTEXT)
+    analysis = study_of(runs, ALONG_CONTEXT)
     assert np.isfinite(analysis.curves[0].guaranteed).tolist() == [True, True, False, False]
     (sentence,) = warnings(analysis)
     assert "(n < d), and here n = 64, 96 at d = 64" in sentence
@@ -252,14 +258,16 @@ def test_beyond_the_theorem_nothing_is_promised():
 
 
 def test_the_test_along_the_context_has_the_status_of_a_fit(tmp_path):
-    rising = study_of(simulate(context=CONTEXTS), CONTEXT)
+    rising = study_of(simulate(context=CONTEXTS), ALONG_CONTEXT)
     write_results(present(rising), tmp_path / "rising", "study")
     fit = json.loads((tmp_path / "rising" / "fit.json").read_text())
     assert fit["status"] == fit["curves"][0]["status"] == "converged"
     assert fit["curves"][0]["verdict"] == "rising, no significant fall"
     assert 0.9 < fit["curves"][0]["r_squared"] <= 1
     assert fit["curves"][0]["chi2"] >= 0
-    write_results(present(study_of(simulate(context=CONTEXTS, seeds=1), CONTEXT)), tmp_path / "one", "study")
+    write_results(
+        present(study_of(simulate(context=CONTEXTS, seeds=1), ALONG_CONTEXT)), tmp_path / "one", "study"
+    )
     fit = json.loads((tmp_path / "one" / "fit.json").read_text())
     assert fit["status"] == "not identifiable"
     assert fit["curves"][0]["verdict"] == "no noise estimate"
@@ -267,7 +275,7 @@ def test_the_test_along_the_context_has_the_status_of_a_fit(tmp_path):
 
 
 def test_one_seed_claims_nothing():
-    analysis = study_of(simulate(context=CONTEXTS, seeds=1), CONTEXT)
+    analysis = study_of(simulate(context=CONTEXTS, seeds=1), ALONG_CONTEXT)
     rows = comparison_table(analysis).set_index("quantity")
     assert rows.loc["largest fall of the share in n", "agrees"] == "open"
     assert "no repeated seeds" in summary(analysis)
@@ -275,11 +283,11 @@ def test_one_seed_claims_nothing():
 
 def test_no_curve_is_a_sentence():
     with pytest.raises(UserError, match="differ in head_dim at the same H, n, T"):
-        study_of(simulate(HEAD_COUNTS), HEAD_DIM)
+        study_of(simulate(HEAD_COUNTS), ALONG_HEAD_DIM)
 
 
 def test_a_regression_alone_has_no_capacity_and_says_so():
-    analysis = study_of(simulate(HEAD_COUNTS, task="regression"), HEADS)
+    analysis = study_of(simulate(HEAD_COUNTS, task="regression"), ALONG_HEADS)
     assert analysis.capacities == ()
     assert words(figures.capacity_figure(analysis)) == ["No runs of a classification task."]
     assert tables.capacity_table(analysis).empty
@@ -309,7 +317,7 @@ def test_everything_is_written(heads, head_dims, tmp_path):
         assert fit["status"] == "converged"
         assert len(fit["curves"]) == len(analysis.curves)
     assert fit["curves"][0]["status"] == KneeStatus.SATURATED
-    written = pd.read_csv(tmp_path / HEADS / "linear_part.csv")
+    written = pd.read_csv(tmp_path / ALONG_HEADS / "linear_part.csv")
     assert written["slope"].tolist() == [one.linear.line.b for one in heads.curves]
 
 
@@ -321,25 +329,25 @@ def test_the_command_reads_the_least_table(tmp_path):
     least = ["heads", "context", "head_dim", "examples", "seed", "accuracy"]
     runs = simulate(HEAD_COUNTS, examples=(20000,))[least]
     runs.sample(frac=1, random_state=0).to_parquet(tmp_path / "runs.parquet")
-    command = [PYTHON, SCRIPT, HEADS, "--input", "runs.parquet", "--out", "out"]
+    command = [PYTHON, SCRIPT, ALONG_HEADS, "--input", "runs.parquet", "--out", "out"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert BEND in done.stdout
-    assert json.loads((tmp_path / "out" / "fit.json").read_text())["study"] == HEADS
+    assert json.loads((tmp_path / "out" / "fit.json").read_text())["study"] == ALONG_HEADS
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([HEADS, "--input", "absent.csv"], "There is no file absent.csv."),
-        ([HEADS, "--input", "bad.csv"], "bad.csv lacks seed"),
-        ([HEADS], "memorization_heads takes a table of runs"),
+        ([ALONG_HEADS, "--input", "absent.csv"], "There is no file absent.csv."),
+        ([ALONG_HEADS, "--input", "bad.csv"], "bad.csv lacks seed"),
+        ([ALONG_HEADS], "memorization_heads takes a table of runs"),
         (
             ["memorization_saturation"],
             "needs a table of runs, a folder of attention weights, or both",
         ),
         (["memorization_saturation", "--attention", "none"], "There is no folder none."),
-        ([HEADS, "--input", "good.csv", "--out", "bad.csv/out"], "can't be written"),
+        ([ALONG_HEADS, "--input", "good.csv", "--out", "bad.csv/out"], "can't be written"),
     ],
 )
 def test_unusable_input_is_one_sentence_and_exit_code_2(tmp_path, arguments, said):

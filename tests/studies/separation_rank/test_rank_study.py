@@ -94,6 +94,13 @@ def test_the_ranks_are_known_and_follow_their_closed_forms(results):
 def test_every_theorem_holds(results):
     theorems = read(results, "theorems")
     assert (theorems["violated"] == 0).all()
+    gap = theorems["verdict"] == "not violated in reach; its proof has a gap"
+    assert set(theorems.loc[gap, "theorem"]) == {
+        *(f"depth-width, {name}" for name in ("corollary 2", "theorem 2", "theorem 4", "theorem 6")),
+        *(f"vocabulary, theorem {number}" for number in (1, 3)),
+    }
+    assert set(theorems.loc[gap, "kind"]) == {"at most", "exists"}
+    assert set(theorems.loc[~gap, "verdict"]) == {"holds in reach", "none in reach"}
     corollaries = theorems["theorem"].str.contains("corollary")
     theorems, corollaries = theorems[~corollaries], theorems[corollaries].set_index("theorem")
     assert (theorems["open"] == 0).all()

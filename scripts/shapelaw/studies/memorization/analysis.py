@@ -34,10 +34,10 @@ from shapelaw.fits.memorized import (
     standard_errors,
 )
 from shapelaw.fits.plateau import KneeFit, fit_knee
-from shapelaw.studies.memorization.study import CONTEXT, HEAD_DIM, HEADS
+from shapelaw.studies.memorization.study import ALONG_CONTEXT, ALONG_HEAD_DIM, ALONG_HEADS
 from shapelaw.theory.memorization import memorizable_examples
 
-ALONG = {HEADS: "heads", CONTEXT: "context", HEAD_DIM: "head_dim"}
+ALONG = {ALONG_HEADS: "heads", ALONG_CONTEXT: "context", ALONG_HEAD_DIM: "head_dim"}
 SYMBOLS = {"heads": "H", "context": "n", "head_dim": "d_h", "examples": "T"}
 OTHER_RULES = (0.8, SATURATED, 0.95, PERFECT)  # shares above which a point is saturated
 FLOORS = (0.0, 0.03)  # below which it is mostly guessed: of 100 classes one in a hundred is right by chance

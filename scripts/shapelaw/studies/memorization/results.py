@@ -34,13 +34,13 @@ from shapelaw.studies.memorization import tables as tabled
 from shapelaw.studies.memorization.analysis import ALONG, Analysis, analyse_runs
 from shapelaw.studies.memorization.comparison import comparison_table
 from shapelaw.studies.memorization.saturation import Saturation, analyse_saturation
-from shapelaw.studies.memorization.study import CONTEXT, HEAD_DIM, HEADS, SATURATION
+from shapelaw.studies.memorization.study import ALONG_CONTEXT, ALONG_HEAD_DIM, ALONG_HEADS, SATURATION
 
 STUDIES = (*ALONG, SATURATION)
 _MODELS = {
-    HEADS: f"share = intercept + slope H over the points below the first whose mean share is above {SATURATED}",
-    CONTEXT: "share does not fall with n (isotonic regression)",
-    HEAD_DIM: "share = plateau - slope max(knee - d_h, 0)",
+    ALONG_HEADS: f"share = intercept + slope H up to a mean share of {SATURATED}, where a parabola is no better",
+    ALONG_CONTEXT: "share does not fall with n (isotonic regression)",
+    ALONG_HEAD_DIM: "share = plateau - slope max(knee - d_h, 0)",
 }
 
 
@@ -152,7 +152,7 @@ def _tables(analysis: Analysis) -> dict[str, Table]:
             tabled.capacity_table(analysis), f"Examples at {100 * MEMORIZED:.0f}\u202f% accuracy."
         ),
     }
-    if analysis.study == HEADS:
+    if analysis.study == ALONG_HEADS:
         tables["linear_part"] = Table(
             tabled.linear_table(analysis), "The line in H below saturation, if it is one."
         )
@@ -165,7 +165,7 @@ def _tables(analysis: Analysis) -> dict[str, Table]:
             "ask less, so the two make no ratio.",
         )
         tables["saturated"] = Table(analysis.saturated, "Saturated heads of trained networks.")
-    if analysis.study == HEAD_DIM:
+    if analysis.study == ALONG_HEAD_DIM:
         tables["knee"] = Table(tabled.knee_table(analysis), "The plateau in the head dimension.")
     tables["comparison"] = Table(comparison_table(analysis), "Ours beside the published findings.")
     return tables
@@ -173,7 +173,11 @@ def _tables(analysis: Analysis) -> dict[str, Table]:
 
 def _fits(analysis: Analysis) -> dict[str, Any]:
     """What fit.json holds: the model, all fits, and a status that is "converged" if one of them is."""
-    table = {HEADS: tabled.linear_table, HEAD_DIM: tabled.knee_table, CONTEXT: tabled.monotony_table}
+    table = {
+        ALONG_HEADS: tabled.linear_table,
+        ALONG_HEAD_DIM: tabled.knee_table,
+        ALONG_CONTEXT: tabled.monotony_table,
+    }
     rows = plain_rows(table[analysis.study](analysis))
     statuses = [str(row["status"]) for row in rows]
     return {
@@ -187,7 +191,7 @@ def _fits(analysis: Analysis) -> dict[str, Any]:
 
 def _figures(analysis: Analysis) -> dict[str, Figure]:
     drawn = {"share": figures.share_figure(analysis), "capacity": figures.capacity_figure(analysis)}
-    if analysis.study == HEADS:
+    if analysis.study == ALONG_HEADS:
         drawn["per_head"] = figures.per_head_figure(analysis)
         drawn["saturated"] = figures.saturated_figure(analysis)
     return drawn

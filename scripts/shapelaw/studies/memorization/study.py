@@ -16,7 +16,11 @@ from shapelaw.specs.memorizers import MemorizationRun, Memorizer, check_memoriza
 from shapelaw.studies.memorization.settings import Memorization, MemorizationGrid
 from shapelaw.studies.study import OURS, Key, Study
 
-HEADS, CONTEXT, HEAD_DIM = "memorization_heads", "memorization_context", "memorization_head_dim"
+ALONG_HEADS, ALONG_CONTEXT, ALONG_HEAD_DIM = (
+    "memorization_heads",
+    "memorization_context",
+    "memorization_head_dim",
+)
 SATURATION, RELU = "memorization_saturation", "relu"
 ROOM = Path(__file__).parent
 _COMMON = {
@@ -76,8 +80,10 @@ def problems(study: str, config: Settings, _root: Path) -> list[str]:
 
 def relu_problems(config: Settings, _root: Path) -> list[str]:
     """ReLU networks are asked for beside networks that are not."""
-    if RELU in config.extras and HEADS not in config.studies:
-        return [f"extras has {RELU}, which is trained beside {HEADS}, and studies has no {HEADS}; add it"]
+    if RELU in config.extras and ALONG_HEADS not in config.studies:
+        return [
+            f"extras has {RELU}, which is trained beside {ALONG_HEADS}, and studies has no {ALONG_HEADS}; add it"
+        ]
     return []
 
 
@@ -106,7 +112,7 @@ def _study(name: str, what: str, tables: Sequence[str], figures: Mapping[str, st
 
 STUDIES = (
     _study(
-        HEADS,
+        ALONG_HEADS,
         "how much attention heads memorize, against the number of heads",
         (
             *("points", "monotony", "capacity", "linear_part", "linear_rules"),
@@ -120,13 +126,13 @@ STUDIES = (
         },
     ),
     _study(
-        CONTEXT,
+        ALONG_CONTEXT,
         "how much attention heads memorize, against the length of the context",
         ("points", "monotony", "capacity", "comparison"),
         {"share": "figures 2b, 4 and 5 of the memorization paper", "capacity": OURS},
     ),
     _study(
-        HEAD_DIM,
+        ALONG_HEAD_DIM,
         "how much attention heads memorize, against the dimension of a head",
         ("points", "monotony", "capacity", "knee", "comparison"),
         {"share": "figure 2c of the memorization paper", "capacity": OURS},

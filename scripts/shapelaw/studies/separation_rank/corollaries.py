@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from shapelaw.studies.separation_rank.tables import AFTER, BEFORE, NO, OPEN, YES
+from shapelaw.studies.separation_rank.tables import AFTER, BEFORE, GAP, NO, OPEN, PROVED, YES, verdict
 from shapelaw.theory.corollaries import least_width, published_realizing_width
 from shapelaw.theory.rank_bounds import log3
 
@@ -27,7 +27,10 @@ def corollaries_table(ranks: pd.DataFrame) -> pd.DataFrame:
     shallowest one that was found.
     """
     rows = []
-    for (theorem, kind, formula), found in ((_FIRST, _of_first(ranks)), (_SECOND, _of_second(ranks))):
+    for (theorem, kind, formula), proof, found in (
+        (_FIRST, PROVED, _of_first(ranks)),
+        (_SECOND, GAP, _of_second(ranks)),  # its proof takes theorem 2's upper bound
+    ):
         says = pd.DataFrame(list(found), columns=["holds", "distance"])
         rows.append(
             {
@@ -40,6 +43,9 @@ def corollaries_table(ranks: pd.DataFrame) -> pd.DataFrame:
                 "open": int((says["holds"] == OPEN).sum()),
                 "least_distance": says["distance"].min(),
                 "largest_distance": says["distance"].max(),
+                "verdict": verdict(bool((says["holds"] == NO).any()), proof)
+                if len(says)
+                else "none in reach",
             }
         )
     return pd.DataFrame(rows)

@@ -67,8 +67,10 @@ def split_series(table: pd.DataFrame, source: str) -> Iterator[tuple[int, int | 
     sizes = numbers_of(table, ["vocab_size"], source)["vocab_size"]
     ranks = pd.to_numeric(table["embedding_rank"], errors="coerce").astype("Float64")
     refuse(table, table["embedding_rank"].notna() & ranks.isna(), source, "embedding_rank must be a number")
-    for (size, rank), rows in table.groupby([sizes, ranks], sort=True, dropna=False):
-        yield int(size), None if pd.isna(rank) else int(rank), rows
+    keyed = table.assign(vocab_size=sizes, embedding_rank=ranks.fillna(0.0))
+    for key, rows in keyed.groupby(["vocab_size", "embedding_rank"], sort=True):
+        size, rank = (int(str(value).removesuffix(".0")) for value in key)
+        yield size, rank or None, rows
 
 
 def analyse_series(table: pd.DataFrame, source: str, options: Options) -> VocabularyAnalysis:

@@ -1,0 +1,186 @@
+"""A decoder's linear maps and its GELU on one thread of a CPU, in C++, with PyTorch's numbers to the last bit.
+
+On AMD's Zen, MKL multiplies at 90 of the 117 GFLOP/s that a core has at 3.66 GHz; decoder_kernel.cpp adds up the same
+terms in the same order at about 100. PyTorch's GELU computes its tanh in the forward pass and again in the backward
+pass; the kernel computes it once and keeps the slope.
+
+Nothing is taken on trust: a product of each size is compared with PyTorch's before it is used. Where one bit differs,
+as where MKL has another kernel for another CPU, PyTorch does the work. Dimensions: M rows, K inputs, N outputs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from shapelaw.errors import say
+from shapelaw.models.memorizer_kernel import compiler
+
+_SOURCE = Path(__file__).with_suffix(".cpp")
+_LEAST = 2**22  # multiplications: below it, calling the kernel takes longer than it saves
+
+
+@cache
+def is_possible() -> bool:
+    """Whether the kernel can be compiled here, in a second; why a compiler that there is fails is said."""
+    if compiler() is None:
+        return False
+    try:
+        _library()
+    except subprocess.CalledProcessError as error:
+        _leave(next((line for line in error.stderr.splitlines() if "error" in line), str(error)).strip())
+    except OSError as error:  # a folder for temporary files from which nothing may be run, mostly
+        _leave(str(error))
+    else:
+        return True
+    return False
+
+
+def linear(x: Tensor, weight_NK: Tensor, bias_N: Tensor | None = None, gelu: bool = False) -> Tensor:
+    """`F.linear`, [..., K] to [..., N], and after it GELU by tanh if asked; where the kernel `is_possible`."""
+    rows, k, n = x.numel() // x.shape[-1], x.shape[-1], len(weight_NK)
+    plain = (
+        x.device.type != "cpu"
+        or not x.dtype == weight_NK.dtype == torch.float32
+        or torch.get_num_threads() > 1
+        or torch.is_autocast_enabled("cpu")
+        or rows * k * n < _LEAST
+    )
+    if plain or not _is_right(rows, k, n):
+        y = F.linear(x, weight_NK, bias_N)
+    elif gelu and _is_gelu_right(rows * n):
+        activated: Tensor = _Linear.apply(x, weight_NK, bias_N, True)  # type: ignore[no-untyped-call]
+        return activated
+    else:
+        y = _Linear.apply(x, weight_NK, bias_N, False)  # type: ignore[no-untyped-call]
+    return F.gelu(y, approximate="tanh") if gelu else y
+
+
+class _Linear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight_NK: Tensor, bias_N: Tensor | None, gelu: bool) -> Tensor:
+        x_MK, weight_NK = x.reshape(-1, x.shape[-1]).contiguous(), weight_NK.contiguous()
+        y_MN = _product(x_MK, weight_NK.t(), bias_N)
+        slope_MN = None
+        if gelu:
+            slope_MN, y_MN = y_MN, _gelu(y_MN)
+        ctx.save_for_backward(x_MK, weight_NK, slope_MN)
+        return y_MN.view(*x.shape[:-1], -1)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
+        x_MK, weight_NK, slope_MN = ctx.saved_tensors
+        grad_MN = grad.reshape(-1, len(weight_NK)).contiguous()
+        if slope_MN is not None:
+            grad_MN = grad_MN * slope_MN
+        of_x, of_weight, of_bias, _ = ctx.needs_input_grad
+        return (
+            _product(grad_MN, weight_NK).view(*grad.shape[:-1], -1) if of_x else None,
+            _product(grad_MN.t(), x_MK) if of_weight else None,
+            grad_MN.sum(0) if of_bias else None,
+            None,
+        )
+
+
+def _product(a_MK: Tensor, b_KN: Tensor, bias_N: Tensor | None = None) -> Tensor:
+    """The product of two matrices, contiguous or turned, plus a bias."""
+    library, (m, k), n = _library(), a_MK.shape, b_KN.shape[1]
+    c_MN, room = a_MK.new_empty(m, n), a_MK.new_empty(library.room(n, k))
+    bias = None if bias_N is None else bias_N.contiguous().data_ptr()
+    a, b = (a_MK.data_ptr(), *a_MK.stride()), (b_KN.data_ptr(), *b_KN.stride())
+    library.multiply(m, n, k, *a, *b, c_MN.data_ptr(), bias, room.data_ptr())
+    return c_MN
+
+
+def _gelu(x: Tensor) -> Tensor:
+    """GELU of a contiguous x, which becomes the slope there."""
+    y = torch.empty_like(x)
+    _library().gelu(x.numel(), x.data_ptr(), y.data_ptr(), _tanh())
+    return y
+
+
+@cache
+def _is_right(rows: int, k: int, n: int) -> bool:
+    """Whether products of these sizes and their gradients are PyTorch's, bit by bit."""
+    draw = torch.Generator().manual_seed(0)
+    x_MK, weight_NK = torch.randn(rows, k, generator=draw), torch.randn(n, k, generator=draw)
+    bias_N, grad_MN = torch.randn(n, generator=draw), torch.randn(rows, n, generator=draw)
+    pairs = [
+        (_product(x_MK, weight_NK.t(), bias_N), F.linear(x_MK, weight_NK, bias_N)),
+        (_product(x_MK, weight_NK.t()), F.linear(x_MK, weight_NK)),
+        (_product(grad_MN, weight_NK), grad_MN @ weight_NK),
+        (_product(grad_MN.t(), x_MK), grad_MN.t() @ x_MK),
+    ]
+    right = all(torch.equal(a, b) for a, b in pairs)
+    if not right:
+        _leave("its products are not PyTorch's on this CPU")
+    return right
+
+
+@cache
+def _is_gelu_right(numbers: int) -> bool:
+    """Whether GELU and its gradient are PyTorch's, bit by bit, of so many numbers: it may take the last ones apart."""
+    if _tanh() is None or numbers % int(_library().lanes()):
+        return False
+    draw = torch.Generator().manual_seed(0)
+    x, grad = 3 * torch.randn(numbers, generator=draw), torch.randn(numbers, generator=draw)
+    slope = x.clone()
+    y = _gelu(slope)
+    expected = torch.ops.aten.gelu_backward(grad, x, approximate="tanh")
+    return torch.equal(y, F.gelu(x, approximate="tanh")) and torch.equal(grad * slope, expected)
+
+
+@cache
+def _leave(why: str) -> None:
+    say(f"decoders take longer here: {_SOURCE.name} is not used ({why})")
+
+
+@cache
+def _tanh() -> int | None:
+    """Where the tanh of whole vectors is that PyTorch's GELU calls: Sleef's, which PyTorch's library holds."""
+    path = Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"
+    if not path.is_file():
+        return None
+    function = getattr(ctypes.CDLL(str(path)), f"Sleef_tanhf{_library().lanes()}_u10", None)
+    return None if function is None else ctypes.cast(function, ctypes.c_void_p).value
+
+
+@cache
+def _library(target: str = "native") -> ctypes.CDLL:
+    """The kernel for the instructions of one CPU, by the compiler's name for it.
+
+    Raises:
+        subprocess.CalledProcessError: the compiler refuses.
+        OSError: what it made can't be loaded.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "decoder_kernel.so"
+        # clang 14 and older have no -march=native for ARM
+        cpu = "-mcpu" if platform.machine() in ("aarch64", "arm64") else "-march"
+        options = ["-std=c++17", "-O3", f"{cpu}={target}", "-shared", "-fPIC"]
+        subprocess.run(
+            [str(compiler()), *options, str(_SOURCE), "-o", str(path)],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        library = ctypes.CDLL(str(path))  # stays loaded when its file is gone
+    pointer, number = ctypes.c_void_p, ctypes.c_int64
+    steps = [number] * 2
+    library.multiply.argtypes = [*[number] * 3, pointer, *steps, pointer, *steps, *[pointer] * 3]
+    library.gelu.argtypes = [number, *[pointer] * 3]
+    library.room.argtypes = [number] * 2
+    library.multiply.restype = library.gelu.restype = None
+    library.room.restype = library.lanes.restype = number
+    return library

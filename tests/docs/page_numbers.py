@@ -1,0 +1,170 @@
+"""The numbers of the pages that were held to committed tables, and how many were not.
+
+  python tests/docs/page_numbers.py
+
+`numbers.yaml` lists sentences of pages with their numbers in braces, and for each number where a table has it. Tables
+are committed ones, or are made from committed runs by the commands that the pages name.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+import yaml
+
+ROOT = Path(__file__).parents[2]
+LIST = Path(__file__).with_name("numbers.yaml")
+RUNS = ROOT / "docs" / "results"
+MADE = {  # folder of tables: the command that makes it, but for --out FOLDER
+    "laptop_depth_width": ["fit_transitions.py", "--runs", RUNS / "laptop_depth_width.parquet"],
+    "published_depth_width": [
+        "fit_transitions.py",
+        "--transitions",
+        ROOT / "workflow" / "reference" / "depth_width_transitions.csv",
+    ],
+    **{
+        f"laptop_{study}": ["analyse.py", study, "--input", RUNS / f"laptop_{study}.parquet"]
+        for study in ("block_degree", "attention_degree", "memorization_heads")
+    },
+}
+IN_BRACES = re.compile(r"\{([^{}]*)\}")
+NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?(?![\w])")
+_AGGREGATES: dict[str, Callable[[pd.Series], float]] = {
+    "min": pd.Series.min,
+    "max": pd.Series.max,
+    "sum": pd.Series.sum,
+    "mean": pd.Series.mean,
+}
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence of a page and where its numbers are.
+
+    Attributes:
+        page: from the project's folder.
+        text: as the page has it, the numbers in braces.
+        table: a committed file from the project's folder, or `FOLDER/NAME` of a table that a command of `MADE` makes.
+        where: a pandas query for the rows.
+        numbers: for each brace an expression of columns, `rows`, or `min`, `max`, `sum` or `mean` of an expression;
+            behind an `@` a further query.
+    """
+
+    page: str
+    text: str
+    table: str
+    where: str
+    numbers: tuple[str, ...]
+
+    @property
+    def plain(self) -> str:
+        """Without the braces, all white space one blank."""
+        return one_line(IN_BRACES.sub(r"\1", self.text))
+
+    @property
+    def printed(self) -> list[str]:
+        """What stands in the braces."""
+        return IN_BRACES.findall(self.text)
+
+
+def sentences() -> list[Sentence]:
+    """The list."""
+    found = []
+    for group in yaml.safe_load(LIST.read_text(encoding="utf-8")):
+        for one in group["sentences"]:
+            where = " and ".join(part for part in (group.get("where"), one.get("where")) if part)
+            table = one.get("table", group.get("table"))
+            found.append(Sentence(group["page"], one["text"], table, where, tuple(map(str, one["numbers"]))))
+    return found
+
+
+def make_tables(folder: Path, names: set[str]) -> None:
+    """Make the folders of tables that are named."""
+    for name in names & MADE.keys():
+        script, *arguments = map(str, MADE[name])
+        subprocess.run(
+            [sys.executable, str(ROOT / "scripts" / script), *arguments, "--out", str(folder / name)],
+            check=True,
+            capture_output=True,
+        )
+
+
+def read_table(name: str, made: Path) -> pd.DataFrame:
+    """A committed table, or one of a folder that was made."""
+    path = made / f"{name}.csv" if name.split("/")[0] in MADE else ROOT / name
+    if path.suffix == ".parquet":
+        return pd.read_parquet(path)
+    if path.suffix == ".json":
+        return pd.json_normalize(json.loads(path.read_text(encoding="utf-8")))
+    return pd.read_csv(path)
+
+
+def value_of(table: pd.DataFrame, where: str, number: str) -> float:
+    """The number that a table has.
+
+    Raises:
+        ValueError: the rows have several values, or none.
+    """
+    expression, _, further = (part.strip() for part in number.partition("@"))
+    for query in (where, further):
+        table = table.query(query) if query else table
+    if expression == "rows":
+        return float(len(table))
+    aggregate, _, inner = expression.partition(" ")
+    if aggregate in _AGGREGATES:
+        return float(_AGGREGATES[aggregate](table.eval(inner)))
+    values = set(table.eval(expression))
+    if len(values) != 1:
+        raise ValueError(f"{number!r} where {where!r} has {len(values)} values: it must have one.")
+    return float(values.pop())
+
+
+def half_a_digit(printed: str) -> float:
+    """Half a unit of the last digit that is printed, and rounding of binary numbers."""
+    mantissa, _, exponent = printed.replace(",", "").partition("e")
+    digits = len(mantissa.partition(".")[2])
+    return 0.5 * 10.0 ** (int(exponent or 0) - digits) * (1 + 1e-9)
+
+
+def is_printed(value: float, printed: str) -> bool:
+    """Whether a value rounds to what is printed."""
+    return math.isclose(value, float(printed.replace(",", "")), rel_tol=0, abs_tol=half_a_digit(printed))
+
+
+def page_text(page: str) -> str:
+    """A page in one line."""
+    return one_line((ROOT / page).read_text(encoding="utf-8"))
+
+
+def one_line(text: str) -> str:
+    """All white space one blank."""
+    return " ".join(text.split())
+
+
+def counted(text: str) -> int:
+    """Numbers of a page that a reader sees: not in code, addresses, file names and words such as `d64`."""
+    text = re.sub(r"```.*?```", " ", text, flags=re.DOTALL)
+    text = re.sub(r"`[^`]*`|\]\([^)]*\)", " ", text)
+    return len(NUMBER.findall(text))
+
+
+def main() -> None:
+    """Print for each page with a listed sentence how many of its numbers are listed."""
+    listed: dict[str, int] = {}
+    for one in sentences():
+        listed[one.page] = listed.get(one.page, 0) + len(one.numbers)
+    for page, count in listed.items():
+        every = counted((ROOT / page).read_text(encoding="utf-8"))
+        print(f"{page}: {count} of {every} numbers are held to a table, {every - count} are not.")
+
+
+if __name__ == "__main__":
+    main()
