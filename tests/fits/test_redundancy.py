@@ -33,7 +33,7 @@ def test_the_redundancy_of_a_network_with_the_loss_of_a_smaller_one_is_found(tru
 
 
 def test_the_paper_s_25_percent() -> None:
-    """Rank 16 of width 680, about 70M parameters (vocabulary paper, section 5.2)."""
+    """Rank 16 of width 680, about 70M parameters (vocabulary paper, section 5.1)."""
     found = redundancy(baseline(), 70e6, float(law(0.75 * 70e6)), 5.0, Noise(0.0005, 8.0))
     assert found.value == pytest.approx(0.25, abs=0.003)
     assert found.significant

@@ -1,6 +1,6 @@
 """How many parameters a bottleneck wastes: the size of the network without it that reaches the same loss.
 
-Wies et al. 2021, sections 5.2 and 5.3: a network of rank r/d = 16/680 and 70M parameters does as well as a network of
+Wies et al. 2021, sections 5.1 and 5.3: a network of rank r/d = 16/680 and 70M parameters does as well as a network of
 full rank that is 25% smaller. The paper reads that off its figures; here a curve that never rises with size
 interpolates the baseline's losses, and the noise of all losses is carried through.
 """

@@ -6,6 +6,7 @@ from shapelaw.studies.study import Study
 
 ROOMS = (
     "depth_width",
+    "vocabulary",
     "embedding_rank",
     "attention_degree",
     "memorization",

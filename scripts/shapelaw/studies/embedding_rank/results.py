@@ -1,4 +1,4 @@
-"""What a low rank of the embedding costs, in parameters (Wies et al. 2021, section 5.2 and figure 2).
+"""What a low rank of the embedding costs, in parameters (Wies et al. 2021, section 5.1 and figure 2).
 
 Input: rows of `depth, width, embedding_rank, positional_rank, seed, test_loss, block_params, total_params, step_flops`;
 an empty rank is full.

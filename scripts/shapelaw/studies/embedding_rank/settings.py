@@ -9,7 +9,7 @@ from shapelaw.settings.sections import Decoders
 
 
 class EmbeddingRank(Decoders):
-    """The study of what a low rank of the embedding costs (Wies et al. 2021, section 5.2)."""
+    """The study of what a low rank of the embedding costs (Wies et al. 2021, section 5.1)."""
 
     depth: Count = Field(2, description="Depth of all networks.")
     width: Count = Field(64, description="Width of the networks whose embeddings are factored.")

@@ -19,7 +19,9 @@ class VocabularyGrid(Section):
     embedding_rank: Count | None = Field(
         None, description="Rank r of factored token embeddings; null is full rank."
     )
-    widths: Widths = Field(description="Shapes as `depth: [widths]`; a shallower and a deeper depth at least.")
+    widths: Widths = Field(
+        description="Shapes as `depth: [widths]`; a shallower and a deeper depth at least."
+    )
     repeated: Widths = Field(
         {}, description="Shapes, as `depth: [widths]`, that run with `repeated_seeds` seeds, for the noise."
     )
@@ -31,7 +33,7 @@ class VocabularyGrid(Section):
 
 
 class VocabularyStudy(DecoderStudy):
-    """The study of what the vocabulary does to the depth that is best (Wies et al. 2021, section 5.1)."""
+    """The study of what the vocabulary does to the depth that is best (Wies et al. 2021, section 5.2)."""
 
     grids: list[VocabularyGrid] = Field([], description="Grids, each of one vocabulary size and rank.")
     seeds: Count = Field(1, description="Runs of every shape, with seeds 0, 1, ...")

@@ -1,4 +1,4 @@
-"""What the vocabulary does to the depth that is best: where a deep network overtakes a shallow one, for each V and r."""
+"""What the vocabulary does to the best depth: where a deep network overtakes a shallow one, for each V and r."""
 
 from __future__ import annotations
 
