@@ -5,7 +5,7 @@
 
 FILE is the study's results/STUDY/runs.parquet, any .csv or .parquet with the same columns, or what the study measured
 without training. Written to DIR: tables as .csv, .md and .tex, figures as .svg and .png, and fit.json. Exit codes: 0
-done, also when no fit is possible (said in fit.json's status and here), 2 unusable input.
+done, also where no fit is possible (fit.json's status and the output say so), 2 unusable input.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from shapelaw.studies.registry import STUDIES
 
 
 class Room(Protocol):
-    """What a study's module of results offers; its docstring says what the input has to have."""
+    """The interface of a study's module of results; its docstring says what the input must contain."""
 
     __doc__: str | None
 
@@ -34,7 +34,7 @@ class Room(Protocol):
 
 
 def main() -> None:
-    """Parse the command line, analyse, write, and say what was found."""
+    """Parse the command line, analyse, write the results and print the findings."""
     known = sys.argv[1] if len(sys.argv) > 1 and sys.argv[1] in STUDIES else None
     room = cast(Room, import_module(STUDIES[known].results)) if known else None
     description = f"{__doc__}\nThe study {known}. {room.__doc__}" if room else __doc__
@@ -42,10 +42,10 @@ def main() -> None:
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("study", choices=STUDIES, metavar="STUDY", help=", ".join(STUDIES))
-    parser.add_argument("--input", type=Path, metavar="FILE", help="what is analysed")
+    parser.add_argument("--input", type=Path, metavar="FILE", help="the table or folder to analyse")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for all results")
     if room is None:
-        parser.parse_args()  # says what is wrong, or helps
+        parser.parse_args()  # prints what is wrong, or the help
         raise AssertionError("the study comes first")
     room.add_options(parser)
     arguments = parser.parse_args()

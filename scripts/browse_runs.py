@@ -1,7 +1,7 @@
 """Show the runs in MLflow's UI, live while jobs run, until interrupted (Ctrl-C).
 
 A database (SQLite, PostgreSQL, ...) is served on this machine's loopback interface. A tracking server has a UI already:
-its address is said. In both cases the records of all studies are followed into the store meanwhile.
+its address is printed. In both cases the records of all studies are followed into the store meanwhile.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _configured_uri(config: Path) -> str | None:
     """The tracking.uri of a config.yaml.
 
     Raises:
-        UserError: the config can't be read or is wrong.
+        UserError: the config can't be read or has problems.
     """
     try:
         values = yaml.safe_load(config.read_text())
@@ -45,7 +45,7 @@ def _configured_uri(config: Path) -> str | None:
 
 @contextmanager
 def _started(command: Sequence[str], environment: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that is stopped at the end."""
+    """Start a process and stop it at the end."""
     process = subprocess.Popen(command, env=environment)
     try:
         yield process
@@ -55,8 +55,8 @@ def _started(command: Sequence[str], environment: Mapping[str, str]) -> Iterator
 
 
 def _browse(uri: str, results: Path, port: int) -> int:
-    """Follow and, where the store is a database, serve; the exit code of what ended."""
-    # by the environment: other users see a command line, and the URI may hold a password
+    """Follow and, where the store is a database, serve; return the exit code of the process that ended."""
+    # through the environment: other users see command lines, and the URI may hold a password
     environment = {**os.environ, URI_VARIABLE: uri, "MLFLOW_BACKEND_STORE_URI": uri}
     environment["MLFLOW_SERVER_ENABLE_JOB_EXECUTION"] = (
         "false"  # eight helper processes that nothing here needs
@@ -67,7 +67,7 @@ def _browse(uri: str, results: Path, port: int) -> int:
         say(f"Open {address}/{PAGE}: the runs are tracked by that server, so none is started here.")
         with _started(follow, environment) as follower:
             return follower.wait()
-    # the store is made ready first, by one process; then the importer follows while the server shows it
+    # one process prepares the store first; then the importer follows while the server shows it
     if code := subprocess.run([*follow, "--once"], env=environment, check=False).returncode:
         return code
     serve = [sys.executable, "-m", "mlflow", "server", "--host", HOST, "--port", str(port), "--workers", "1"]
@@ -87,7 +87,7 @@ def _arguments() -> argparse.Namespace:
         "--uri",
         help="tracking URI, before --config's (default: MLFLOW_TRACKING_URI, else SQLite at <results>/mlflow.db)",
     )
-    parser.add_argument("--port", type=int, default=5000, help="of the UI (default 5000)")
+    parser.add_argument("--port", type=int, default=5000, help="port of the UI (default 5000)")
     return parser.parse_args()
 
 

@@ -8,8 +8,8 @@
   vit       embedding, random attention, random ViT, trained ViT (DINOv2-small), on photographs
   vit_base  the first three in the paper's own shape
   bert      random and trained (MiniLM), on text: the tokens before and after the first block
-  decoder   ours, random; trained too with --decoder and --tokens, a checkpoint and the tokens of its training
-  gpt2      random; trained too where a hub is reachable
+  decoder   our own, random; also trained with --decoder and --tokens, a checkpoint and the tokens of its training
+  gpt2      random; also trained where a hub is reachable
 
 Tested are the queries' Kruskal rank (assumption 1), the contexts' rank (2), the queries plus their contexts' means (3)
 and general position, in float64, with how far each verdict depends on the tolerance. Weights, photographs and text
@@ -24,7 +24,7 @@ import os
 import sys
 from pathlib import Path
 
-# the matrices are small, and threads of numpy and of PyTorch would only wait for each other
+# the matrices are small: threads of numpy and of PyTorch would only wait for each other
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 
@@ -37,25 +37,33 @@ from shapelaw.studies.assumptions.study import NAME
 
 
 def main() -> None:
-    """Parse the command line, check, and say what was found."""
+    """Parse the command line, check, and print the findings."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
     add("--models", default="vit,bert,decoder,gpt2", metavar="M,...", help=f"of {', '.join(MODELS)}")
     add("--out", type=Path, required=True, metavar="DIR", help="folder for all results")
-    add("--cache", type=Path, metavar="DIR", help="of downloaded wheels (default: DIR/downloads)")
+    add("--cache", type=Path, metavar="DIR", help="folder for downloaded wheels (default: DIR/downloads)")
     add(
-        "--examples", type=int, default=2_000, metavar="T", help="images or texts (default 2000, the paper's)"
+        "--examples",
+        type=int,
+        default=2_000,
+        metavar="T",
+        help="number of images or texts (default 2000, the paper's)",
     )
     add("--images", type=Path, metavar="DIR", help="your own images instead of the wheels' photographs")
-    add("--source", default="wiki", help="of text, as in scripts/prepare_corpus.py (default: wiki)")
-    add("--decoder", type=Path, metavar="DIR", help="checkpoint folder of a decoder that was trained")
-    add("--tokens", type=Path, metavar="FILE", help="header (.json) of the tokens it was trained on")
-    add("--gpt2", default="openai-community/gpt2", metavar="NAME", help="on a hub")
-    add("--trials", type=int, default=5_000, help="random subsets of a verdict (default 5000, the paper's)")
-    add("--sensitivity-trials", type=int, default=500, help="at other tolerances (default 500)")
-    add("--curve-trials", type=int, default=100, help="of a point of the figure (default 100)")
+    add(
+        "--source", default="wiki", help="source of the text, as in scripts/prepare_corpus.py (default: wiki)"
+    )
+    add("--decoder", type=Path, metavar="DIR", help="checkpoint folder of a trained decoder")
+    add("--tokens", type=Path, metavar="FILE", help="header (.json) of the tokens that it was trained on")
+    add("--gpt2", default="openai-community/gpt2", metavar="NAME", help="its name on a hub")
+    add("--trials", type=int, default=5_000, help="random subsets for a verdict (default 5000, the paper's)")
+    add("--sensitivity-trials", type=int, default=500, help="the same at other tolerances (default 500)")
+    add(
+        "--curve-trials", type=int, default=100, help="random subsets for a point of the figure (default 100)"
+    )
     add("--seed", type=int, default=0)
     add("--measure-only", action="store_true", help="no tables and figure: scripts/analyse.py makes them")
     arguments = parser.parse_args()

@@ -5,7 +5,7 @@
   python scripts/analyse.py relu --input DIR/relu.csv --out DIR/relu
 
 Reads the records of DIR/runs/memorization (--study names another folder). Each ReLU network that is trained is kept
-beside the checkpoints of its run: started again, this goes on with the next one. Written is a CSV with one row a
+beside the checkpoints of its run: started again, the command goes on with the next one. It writes a CSV with one row a
 run: what both networks memorized (accuracy, or the mean squared error of a regression), what theorem 1 guarantees
 the attention layer, and the most that proposition 3 allows the ReLU network on every data set of the theorem's kind
 (Mahdavi et al. 2024; random examples may be easier). Exit codes: 0 done, 1 a loss is not finite, 2 wrong input.
@@ -74,17 +74,17 @@ def main() -> int:
 
 
 def relu_of(run: MemorizationRun, units: int, kept: Path) -> ReluResult:
-    """The ReLU network of a run: as it was kept by an earlier call, or trained now and kept.
+    """The ReLU network of a run, as an earlier call kept it, or trained now and kept.
 
     Raises:
-        TrainingFailed: its loss is not finite.
-        UserError: it can't be written.
+        TrainingFailed: the loss is not finite.
+        UserError: the file can't be written.
     """
     try:
         known = json.loads(kept.read_text(encoding="utf-8"))
     except FileNotFoundError:
         known = {}
-    except ValueError:  # files are written whole; a disk's error is made good by training again
+    except ValueError:  # files are written whole, so the disk damaged this one; training again repairs it
         print(f"{kept} is damaged; its network is trained again", file=sys.stderr, flush=True)
         known = {}
     if known.get("spec_digest") == run.digest:
@@ -98,7 +98,7 @@ def row_of(record: Record, kept: Path) -> dict[str, object]:
     """Both networks of one record as a row of the table.
 
     Args:
-        kept: where its ReLU network is kept.
+        kept: file in which its ReLU network is kept.
 
     Raises:
         UserError: the attention network's parameters do not pay for one ReLU unit.

@@ -1,4 +1,4 @@
-"""Write the reference of config.yaml, docs/config.md, and its JSON schema, which editors complete and check keys by.
+"""Write the reference of config.yaml, docs/config.md, and its JSON schema, by which editors complete and check keys.
 
   python scripts/config_reference.py
 
@@ -34,9 +34,9 @@ Written by `python scripts/config_reference.py` from the models in
 [studies](../scripts/shapelaw/studies): change them there.
 
 A value comes from `config.yaml` (or `--config` on the command line), else from the file of the scale, else from the
-default. Sections are merged key by key; lists and tables of widths are replaced whole. A wrong or unknown key is told
-before anything runs. Lists and grids of the scales stand in [workflow/scales](../workflow/scales) alone; a key that a
-scale does not set has its default.
+default. Sections are merged key by key; lists and tables of widths are replaced whole. Wrong and unknown keys are
+reported before anything runs. Lists and grids of the scales are only in [workflow/scales](../workflow/scales). A key
+that a scale does not set has its default.
 """
 _BOUNDS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
 
@@ -44,7 +44,7 @@ Schema = Mapping[str, Any]
 
 
 def json_schema() -> dict[str, Any]:
-    """The schema of config.yaml: no section and no key of one is required, since the scale has what is left out."""
+    """The JSON schema of config.yaml, without required keys, since the scale has what is left out."""
     schema = _without_titles(Config.model_json_schema())
     names = filter(None, map(_section, schema["properties"].values()))
     for section in (schema, *(schema["$defs"][name] for name in names)):
@@ -59,10 +59,10 @@ def json_schema() -> dict[str, Any]:
 
 
 def reference() -> str:
-    """docs/config.md: a table of the top level's keys, then one of each section."""
+    """The content of docs/config.md: a table of the top level's keys, then one for each section."""
     schema = json_schema()
     models = schema["$defs"]
-    # pydantic leaves out what is the section's own description
+    # pydantic leaves a description out where it is the section's own
     keys = {name: models.get(_section(key), {}) | key for name, key in schema["properties"].items()}
     whole = Config.model_json_schema()["$defs"]
     required = {name: set(model.get("required", ())) for name, model in whole.items()}
@@ -76,7 +76,7 @@ def reference() -> str:
 
 
 def _without_titles(schema: Any) -> Any:
-    """The schema without the titles that pydantic makes of names."""
+    """The schema without the titles that pydantic makes from names."""
     if isinstance(schema, Mapping):
         return {
             key: _without_titles(value)
@@ -87,12 +87,12 @@ def _without_titles(schema: Any) -> Any:
 
 
 def _section(key: Schema) -> str:
-    """The model of a key that is a section; empty for other keys."""
+    """The name of the model of a key that is a section; empty for other keys."""
     return str(key.get("$ref", "")).rpartition("/")[2]
 
 
 def _used(keys: Mapping[str, Schema]) -> dict[str, list[str]]:
-    """The keys of the top level that are of each model, or lists of it."""
+    """For each model, the keys of the top level that are sections, or lists of sections, of that model."""
     used: dict[str, list[str]] = {}
     for name, key in keys.items():
         model = _section(key) or _section(key.get("items", {}))
@@ -140,13 +140,13 @@ def _yaml(value: Any) -> str:
 
 
 def _unit(key: Schema) -> str:
-    """The unit of a key, which can stand in a branch of it or in the elements of its list."""
+    """The unit of a key, from the key itself, its branches or the elements of its list."""
     inside = [*key.get("anyOf", ()), key.get("items", {})]
     return next((str(part["unit"]) for part in (key, *inside) if "unit" in part), "")
 
 
 def _at_scales(section: str, keys: Iterable[str]) -> Iterator[str]:
-    """A table of the single values that the scales' files give to a section's keys; nothing where they give none."""
+    """Lines of a table of the single values that the scales' files give to a section's keys; none where none do."""
     values = {scale: _values(scale).get(section, {}) for scale in SCALES}
     rows = {
         name: [
@@ -169,13 +169,13 @@ def _values(scale: str) -> dict[str, Any]:
 
 
 def files() -> dict[Path, str]:
-    """What the generated files hold, by their paths from the project's root."""
+    """The content of the generated files, by their paths from the project's root."""
     schema = json.dumps(json_schema(), indent=1, ensure_ascii=False) + "\n"
     return {Path("docs/config.md"): reference(), Path("workflow/schemas/config.schema.json"): schema}
 
 
 def main() -> None:
-    """Write both files and say so."""
+    """Write both files and report it."""
     argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     ).parse_args()

@@ -1,4 +1,4 @@
-"""Encode one split of a documents.parquet into a token store: NAME.bin, the ids, and NAME.json, what they are.
+"""Encode one split of a documents.parquet into a token store: NAME.bin, the ids, and NAME.json, their header.
 
 Each document is followed by the end-of-text id. Exit codes: 0 done, 2 wrong input.
 """
@@ -29,7 +29,9 @@ def main() -> None:
         metavar="NAME.json",
         help="the header; NAME.bin is written beside it",
     )
-    parser.add_argument("--workers", type=int, help="processes (default: one for each core it may use)")
+    parser.add_argument(
+        "--workers", type=int, help="processes (default: one for each core that the command may use)"
+    )
     arguments = parser.parse_args()
     if arguments.workers is not None and arguments.workers < 1:
         raise UserError(f"--workers is {arguments.workers}; it must be at least 1.")

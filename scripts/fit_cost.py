@@ -4,8 +4,8 @@
 
 Then set execution.cost_model in config.yaml to that file. The runs must be of one kind of device, trained in one way
 (precision, batch, compiled or not); several tables are taken together. Of each run its shape, batch_size and
-tokens_per_second are used, and wall_seconds where it is there. Written: the model as JSON, and beside it a .csv with
-each run's measured and predicted seconds. The errors that are told are of models that were fitted without the shape in
+tokens_per_second are used, and wall_seconds where given. Written: the model as JSON, and beside it a .csv with
+each run's measured and predicted seconds. The errors printed are those of models that were fitted without the shape in
 question. Exit codes: 0 done, 2 unusable input.
 """
 
@@ -26,7 +26,7 @@ from shapelaw.storage.files import replacing
 
 
 def summary(fit: CostFit) -> str:
-    """What was found, in sentences."""
+    """The findings in sentences."""
     model, hours = fit.model, fit.runs["seconds"].sum() / 3600
     return "\n".join(
         [

@@ -5,12 +5,12 @@
 
 Runs are rows of `depth, width, seed, test_loss` (CSV or Parquet). For each pair of adjacent depths the transition is
 found by the paper's rule (Levine et al. 2020, section 5.2.2) and by a bootstrap of the smooth loss curves. Transitions
-are rows of `depth, width, width_err`; a transitions.csv that this command wrote is one. Then comes the weighted line
+are rows of `depth, width, width_err`, such as a transitions.csv that this command wrote. Then comes the weighted line
 log d = a + b L, N_transition(L) = 12 L exp(2a + 2bL), and the shapes that it projects for larger sizes.
 
 Written to DIR: transitions, fit, projection and comparison (with runs also size_axes, seed_noise and best_depth) as
-.csv, .md and .tex, fit.json, and the figures as .svg and .png. Exit codes: 0 done, also when no fit is possible (said
-in fit.json's status and here), 2 unusable input.
+.csv, .md and .tex, fit.json, and the figures as .svg and .png. Exit codes: 0 done, also where no fit is possible
+(fit.json's status and the output say so), 2 unusable input.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from shapelaw.studies.depth_width.study import NAME
 
 
 def main() -> None:
-    """Parse the command line, analyse, and say what was found."""
+    """Parse the command line, analyse, write the results and print the findings."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,7 +1,7 @@
 """Follow the run records of all studies into MLflow, finished and live, until interrupted (Ctrl-C).
 
-With --once it imports everything one time and leaves: it also creates the SQLite store, which a server
-must find ready-made.
+With --once it imports everything once and ends. It also creates the SQLite store, which a server
+needs to find.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from shapelaw.tracking.command import (
     tracking_uri,
 )
 
-ATTEMPTS = 5  # where another importer gets in between
+ATTEMPTS = 5  # attempts where another importer gets in between
 
 
 def main() -> int:
@@ -57,7 +57,7 @@ def main() -> int:
                 table = patiently(read, patience, say, progress=progress)
                 break
             except UserError:
-                if not (outcome.rivals and left):  # else another importer is replacing runs just now
+                if not (outcome.rivals and left):  # else another importer is replacing runs right now
                     raise
         write_runs(arguments.out, table)
         say(

@@ -17,7 +17,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--processes", type=int, required=True, help="how many, as many as GPUs")
+    parser.add_argument("--processes", type=int, required=True, help="number of processes: that of the GPUs")
     parser.add_argument(
         "command", nargs=argparse.REMAINDER, help="the Python script to run, and its arguments"
     )

@@ -1,8 +1,8 @@
-"""Run a command and say at its end how much CPU time it took, with everything that it started.
+"""Run a command and print at its end the CPU time that it took, with everything that it started.
 
   python scripts/measure_cpu.py COMMAND [ARGUMENT ...]
 
-User and system time are counted, of the command and of all processes that it waited for. The exit code is its own.
+This counts user and system time of the command and of all processes that it waited for. The exit code is the command's.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import time
 
 
 def main() -> int:
-    """Run the command line's command."""
+    """Run the command and return its exit code."""
     if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
         print(__doc__)
         return 0 if len(sys.argv) > 1 else 2

@@ -1,11 +1,11 @@
-"""Measure the separation ranks that a config asks for; what is measured already is taken as it is.
+"""Measure the separation ranks that a config asks for; ranks that are already measured are kept.
 
   python scripts/measure_separation_ranks.py --grids '{"separation_rank": [{"depth": [1, 2], "width": [2, 3],
       "tokens": [6]}], "degree_budget": [], "fractional_degree": []}' --kept FOLDER --out ranks.json
 
-The grids are the config's sections of these names. Each network is measured within its grid's seconds; where that is
+The grids are the config's sections with these names. Each network is measured within its grid's seconds; where that is
 too few for an exact rank, with as many templates as they allow, which gives a lower bound. Every rank is kept in a file
-of its own, so a killed run goes on and a changed grid measures what is new. Exit codes: 0 written, 2 unusable grids.
+of its own: a killed run goes on, and a changed grid measures only what is new. Exit codes: 0 written, 2 unusable grids.
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--grids", required=True, metavar="JSON", help="the sections of the config")
-    parser.add_argument("--kept", type=Path, required=True, metavar="DIR", help="one file a measured network")
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="all of them (.json)")
+    parser.add_argument(
+        "--kept", type=Path, required=True, metavar="DIR", help="folder of the ranks, a file for each"
+    )
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="file of all ranks (.json)")
     arguments = parser.parse_args()
     found = list(measure_all(asked_of(_grids(arguments.grids)), arguments.kept))
     write_measurements(found, arguments.out)

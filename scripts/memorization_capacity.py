@@ -5,7 +5,7 @@
 
 Beside them stands the most that a two-layer ReLU network memorizes, with as many hidden units as the attention's
 parameters pay for, or with --relu-units. Parameters are counted as in theorem 1, 2 H d d_h + H d d_v + d d_out with
-d_v = d_out. Exit codes: 0 printed, 2 sizes that can't be.
+d_v = d_out. Exit codes: 0 printed, 2 impossible sizes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from shapelaw.theory.memorization import (
 
 @dataclass(frozen=True)
 class Capacity:
-    """The sizes, the bounds at them, the parameters of both networks, and what to be warned of.
+    """The sizes, the bounds at them, the parameters of both networks, and warnings.
 
     `relu_units` is None where the attention's parameters do not pay for one unit.
     """
@@ -58,7 +58,10 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=64, help="d, of every token (default: 64, the paper's)")
     parser.add_argument("--kruskal-rank", type=int, metavar="Q", help="of the queries, where it is below n")
     parser.add_argument(
-        "--relu-units", type=int, metavar="M", help="hidden units, not those of equal parameters"
+        "--relu-units",
+        type=int,
+        metavar="M",
+        help="hidden units (default: as many as equal parameters pay for)",
     )
     parser.add_argument("--outputs", type=int, default=1, help="d_out, numbers in a label (default: 1)")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
@@ -68,7 +71,7 @@ def main() -> None:
 
 
 def capacity_of(sizes: argparse.Namespace) -> Capacity:
-    """Compute what is printed."""
+    """Compute the bounds and the parameters of both networks."""
     n, d, d_out = sizes.context, sizes.width, sizes.outputs
     bounds = capacity_bounds(sizes.heads, n, sizes.head_dim, d, sizes.kruskal_rank)
     warnings = theorem_warnings(n, d, sizes.head_dim, sizes.kruskal_rank, d_out)

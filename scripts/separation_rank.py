@@ -6,9 +6,9 @@
 
 Linearized attention (Levine et al. 2020, Wies et al. 2021), with --product a network of element-wise products of k
 linear maps, or with --mixer an MLP-Mixer with squares for activations. The rank is that of almost all weights. Beside
-it stand the most that any weights reach by the dimensions of the spaces of functions, and what the papers prove. Before
-a measurement of more than a few seconds its estimated time and memory are said; one above --limit is refused. Exit
-codes: 0 printed, 2 sizes that can't be or can't be reached.
+it stand a bound that no weights exceed, from the dimensions of the spaces of functions, and the papers' bounds. Before
+a measurement of more than a few seconds its estimated time and memory are printed; one above --limit is refused. Exit
+codes: 0 printed, 2 impossible sizes, or sizes out of reach.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ ATTENTION_ONLY = (
     "patch",
     "input_dim",
 )
-SILENT_SECONDS = 5.0  # what takes no longer starts without a word
+SILENT_SECONDS = 5.0  # shorter measurements start silently
 MOST_PRINTED = 10**60
 PRODUCT_ONLY = ("degree", "mixing", "token_dim")
 MIXER_ONLY = ("hidden",)
@@ -76,7 +76,7 @@ def main() -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The options."""
+    """The parser of the command line."""
     found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = found.add_argument
     add("--depth", type=int, required=True, help="L, layers")
@@ -87,10 +87,10 @@ def parser() -> argparse.ArgumentParser:
         type=int,
         nargs="+",
         metavar="J",
-        help="places of the half A, from 1 (default: 1 to N/2)",
+        help="positions of the half A, from 1 (default: 1 to N/2)",
     )
-    add("--position", type=int, default=1, help="of the output, from 1")
-    add("--entry", type=int, default=1, help="of the output's vector, from 1")
+    add("--position", type=int, default=1, help="position of the output, from 1")
+    add("--entry", type=int, default=1, help="element of the output's vector, from 1")
     attention = found.add_argument_group("linearized attention")
     add = attention.add_argument
     add("--heads", type=int, default=1, help="H")
@@ -130,7 +130,9 @@ def parser() -> argparse.ArgumentParser:
         default=(LIMIT_SECONDS / 60, LIMIT_BYTES / 2**30),
         help="refuse what is estimated to take more (default: 10 4)",
     )
-    add("--force", action="store_true", help="measure whatever the estimate says, and tell each lower bound")
+    add(
+        "--force", action="store_true", help="measure whatever the estimate says, and report each lower bound"
+    )
     add("--json", action="store_true", help="print one JSON object instead of text")
     return found
 
@@ -151,7 +153,7 @@ def measure(given: argparse.Namespace) -> Measurement:
 
 
 def estimate_text(planned: Plan) -> str:
-    """What a measurement takes at most, in a sentence."""
+    """A sentence on the most that a measurement takes."""
     needed = planned.needed
     return (
         f"Up to {size_text(planned.templates)} templates of each half: {size_text(needed.seconds)} s and "
@@ -160,7 +162,7 @@ def estimate_text(planned: Plan) -> str:
 
 
 def progress(templates: int, found: int) -> None:
-    """Tell a lower bound."""
+    """Report a lower bound."""
     say(f"{templates:,} templates: the rank is at least {found:,}.")
 
 
@@ -168,11 +170,11 @@ def network_of(given: argparse.Namespace) -> Network:
     """The network of the command line.
 
     Raises:
-        UserError: an option of another kind of network, or sizes that can't be.
+        UserError: an option of another kind of network, or impossible sizes.
     """
     kind = "product" if given.product else "mixer" if given.mixer else "attention"
     if given.product and given.mixer:
-        raise UserError("--product and --mixer are two kinds of network: give one of them.")
+        raise UserError("--product and --mixer are different kinds of network: give one of them.")
     options, of_kind = parser(), {"attention": ATTENTION_ONLY, "product": PRODUCT_ONLY, "mixer": MIXER_ONLY}
     for other, names in of_kind.items():
         given_names = [name for name in names if getattr(given, name) != options.get_default(name)]
@@ -186,7 +188,7 @@ def network_of(given: argparse.Namespace) -> Network:
         )
     if kind == "product":
         if given.degree is None:
-            raise UserError("A product network needs its degree: give --degree k.")
+            raise UserError("A product network needs a degree: give --degree k.")
         return ProductNetwork(
             given.degree[0] if len(given.degree) == 1 else tuple(given.degree),
             given.depth,
@@ -210,7 +212,7 @@ def network_of(given: argparse.Namespace) -> Network:
 
 
 def as_json(measured: Measurement) -> dict[str, object]:
-    """Everything, for machines."""
+    """Everything as plain JSON values."""
     result = measured.result
     kinds = {LinearAttention: "linear attention", ProductNetwork: "product", MixerNetwork: "mixer"}
     return {
@@ -224,7 +226,7 @@ def as_json(measured: Measurement) -> dict[str, object]:
 
 
 def text_of(measured: Measurement) -> str:
-    """The rank, how sure it is, and a table of the bounds."""
+    """The rank, its certainty, and a table of the bounds, as text."""
     result = measured.result
     amount = f"{result.rank:,}" if result.exact else f"at least {result.rank:,}"
     how = "exact" if result.exact else "not exact: more templates could give more"
@@ -252,12 +254,12 @@ def text_of(measured: Measurement) -> str:
 
 
 def bound_text(bound: int) -> str:
-    """To the last digit as far as a line holds them."""
+    """The bound with all its digits, as far as a line holds them."""
     return f"{bound:,}" if bound < MOST_PRINTED else size_text(bound)
 
 
 def power_text(exponent: float) -> str:
-    """3 to a power that may be too large for a float."""
+    """3 to a power, as text; the number may be too large for a float."""
     return size_text(3.0**exponent) if exponent < 600 else f"10^{exponent * math.log10(3):.0f}"
 
 

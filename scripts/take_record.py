@@ -1,6 +1,6 @@
-"""Copy the finished record of a run that a pack has trained, from its checkpoint folder to where it belongs.
+"""Copy the finished record of a run that a pack trained, from its checkpoint folder to the record's own folder.
 
-Exit codes: 0 copied, 1 there is no finished record of this run, or it can't be written (a sentence says why).
+Exit codes: 0 copied, 1 the run has no finished record, or it can't be written (a sentence says why).
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from typing import Any
 
 from shapelaw.storage.files import WriteFailed, replacing
 
-EXTRA = ("attention.npz",)  # of a memorizer that keeps it
+EXTRA = ("attention.npz",)  # only of a memorizer that keeps its attention
 FILES = ("spec.json", "history.parquet", "summary.json")  # the last one makes the record whole
 
 
 def problem_of(folder: Path, digest: str, pack: Path, out: Path) -> str | None:
-    """A sentence, and a command, when `folder` has no finished record of the spec with this digest.
+    """A sentence and a command where `folder` has no finished record of the spec with this digest; else None.
 
     Args:
         folder: the run's checkpoint folder; its name is the run's key.
-        digest: of the run's spec.
-        pack: what became of the runs that were trained with it.
-        out: the record's folder.
+        digest: digest of the run's spec.
+        pack: file with the outcome of each run of its pack.
+        out: folder of the record.
     """
     if _read(folder / "summary.json").get("spec_digest") == digest:
         return None
@@ -42,7 +42,7 @@ def problem_of(folder: Path, digest: str, pack: Path, out: Path) -> str | None:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """A JSON file's values; none where there is no such file, or no whole one."""
+    """A JSON file's values; empty where the file is missing or not whole."""
     try:
         return dict(json.loads(path.read_text()))
     except (FileNotFoundError, ValueError):
@@ -55,8 +55,10 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--checkpoints", required=True, type=Path, help="the run's checkpoint folder")
-    parser.add_argument("--digest", required=True, help="of the run's spec")
-    parser.add_argument("--pack", required=True, type=Path, help="what train_pack.py wrote")
+    parser.add_argument("--digest", required=True, help="digest of the run's spec")
+    parser.add_argument(
+        "--pack", required=True, type=Path, help="the --out of train_pack.py or train_packed.py"
+    )
     parser.add_argument("--out", required=True, type=Path, help="the record's folder")
     arguments = parser.parse_args()
     problem = problem_of(arguments.checkpoints, arguments.digest, arguments.pack, arguments.out)

@@ -1,6 +1,6 @@
 """Train one run and write its record; started again after a kill, it resumes by itself.
 
-Exit codes: 0 finished, 1 the run can't go on (a sentence says why), 2 wrong input, 128 + n stopped by signal n.
+Exit codes: 0 finished, 1 the run can't go on (a sentence says why), 2 wrong input, 128 + n ended by signal n.
 On several GPUs: `python scripts/launch.py --processes 4 scripts/train.py ...`.
 """
 

@@ -5,13 +5,13 @@
   python scripts/train_memorization.py --heads 4,8 --largest 200,2000 --within 50 --steps 300000 --out DIR
 
 Every combination of the lists is a run. With --largest, each shape of network searches by bisection for the largest T
-that one of its seeds memorizes perfectly (figure 3), in runs like any others. Records go to
+that one of its seeds memorizes perfectly (figure 3), by runs like any others. Records go to
 DIR/runs/memorization/<key>, checkpoints to DIR/checkpoints; started again, it goes on where it was. DIR/runs.csv has
-one row a run: what scripts/analyse.py reads.
+one row a run, for scripts/analyse.py.
 The defaults are the model of the paper's equations (Mahdavi et al. 2024, eqs. 1-6); its published numbers come from
 --value-dim 1 --logit-scale width, which are the conventions of the authors' code.
 
-Exit codes: 0 all were trained, 1 some can't go on (a sentence says why; the others are done), 2 wrong input,
+Exit codes: 0 all runs are trained, 1 some can't go on (a sentence says why; the others are done), 2 wrong input,
 128 + n stopped by signal n.
 """
 
@@ -45,7 +45,7 @@ from shapelaw.training.pack_runs import train_packs
 from shapelaw.training.trainer import Runtime, TrainingFailed
 
 STUDY = "memorization"
-COLUMNS = ("heads", "context", "head_dim", "value_dim", "width", "classes")  # of the memorizer, in runs.csv
+COLUMNS = ("heads", "context", "head_dim", "value_dim", "width", "classes")  # of the memorizer
 
 
 def main() -> int:
@@ -97,10 +97,10 @@ def _shapes(arguments: argparse.Namespace) -> tuple[list[int], list[int], list[i
 
 
 def _check_search(arguments: argparse.Namespace) -> None:
-    """See that there is something to search.
+    """Check the options of a search.
 
     Raises:
-        UserError: there is not.
+        UserError: they don't make one.
     """
     sizes = arguments.largest
     if len(sizes) != 2 or not 1 <= sizes[0] < sizes[1]:
@@ -114,7 +114,7 @@ def _check_search(arguments: argparse.Namespace) -> None:
 def _search(
     arguments: argparse.Namespace, records: Path, train: Callable[[list[MemorizationRun]], None]
 ) -> None:
-    """Bisect for the largest T of every shape, all shapes' next T at once; started again, it takes the same way."""
+    """Bisect for the largest T of every shape, all shapes' next T at once; started again, it goes the same way."""
     low, high = arguments.largest
     found: dict[tuple[int, ...], dict[int, bool]] = {
         shape: {} for shape in itertools.product(*_shapes(arguments))
@@ -142,10 +142,10 @@ def _search(
 
 
 def _refuse_other_records(runs: list[MemorizationRun], records: Path) -> None:
-    """A key does not hold the whole recipe: a record of another one under the same name must not be overwritten.
+    """Refuse to overwrite a record of another recipe with the same key, since a key doesn't hold the whole recipe.
 
     Raises:
-        UserError: there is one.
+        UserError: there is such a record.
     """
     for run in runs:
         if (records / run.key / "summary.json").exists():
@@ -155,13 +155,13 @@ def _refuse_other_records(runs: list[MemorizationRun], records: Path) -> None:
             other = [name for name in now if before[name] != now[name] and name != "memorizer"]
             if other:
                 raise UserError(
-                    f"{records / run.key} is another run of that name: its {other[0]} is {before[other[0]]}, not "
+                    f"{records / run.key} is another run with that name: its {other[0]} is {before[other[0]]}, not "
                     f"{now[other[0]]}; give another --out, or delete that folder and the one in {CHECKPOINTS}/."
                 )
 
 
 def write_runs(path: Path, records: Path) -> None:
-    """One row a run, of all that have a record, those of earlier calls too."""
+    """Write a table with one row for each run that has a record, also from earlier calls."""
     rows = []
     for folder in sorted(summary.parent for summary in records.glob("*/summary.json")):
         record = read_record(folder)
@@ -189,7 +189,7 @@ def write_runs(path: Path, records: Path) -> None:
 
 
 def _runs(arguments: argparse.Namespace, grid: Iterable[tuple[int, ...]]) -> list[MemorizationRun]:
-    """All seeds of a grid of H, n, d_h and T; all that is wrong with them is told at once.
+    """The runs of a grid of H, n, d_h and T, with all seeds; all their problems are reported at once.
 
     Raises:
         UserError: a run can't be trained.
@@ -235,7 +235,7 @@ def _numbers(text: str) -> list[int]:
     try:
         numbers = [int(part) for part in text.split(",")]
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no list of whole numbers such as 4,8") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of whole numbers such as 4,8") from None
     if len(set(numbers)) < len(numbers):
         raise argparse.ArgumentTypeError(f"{text!r} has a number twice")
     return numbers
@@ -256,12 +256,18 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--within", type=int, default=50, metavar="T", help="where that search ends (default 50)")
     add("--context", type=_numbers, default=[32], metavar="n,...", help="context tokens (default 32)")
-    add("--head-dim", type=_numbers, default=[64], metavar="d_h,...", help="of keys and queries (default 64)")
+    add(
+        "--head-dim",
+        type=_numbers,
+        default=[64],
+        metavar="d_h,...",
+        help="d_h, of keys and queries (default 64)",
+    )
     add("--width", type=int, default=64, help="d, of inputs and layer (default 64)")
     add("--value-dim", type=int, help="d_v of a head (default: the width; the authors' code: 1)")
-    add("--logit-scale", choices=get_args(LogitScale), default="none", help="divisor of the logits, its root")
+    add("--logit-scale", choices=get_args(LogitScale), default="none", help="whose root divides the logits")
     add("--task", choices=get_args(Task), default="classification")
-    add("--classes", type=int, default=100, help="of a classification (default 100)")
+    add("--classes", type=int, default=100, help="classes of a classification (default 100)")
     add("--context-type", choices=get_args(ContextType), default="shared")
     add("--seeds", type=int, default=1, help="runs of each shape (default 1)")
     add("--steps", type=int, default=50_000, help="optimizer steps (default 50000)")
@@ -270,9 +276,9 @@ def _parser() -> argparse.ArgumentParser:
         "--last-batch",
         choices=get_args(LastBatch),
         default="filled",
-        help="of an epoch: filled up from the next one (default), or short, as in the authors' code",
+        help="the last batch of an epoch: filled up from the next one (default), or short, as in the authors' code",
     )
-    add("--learning-rate", type=float, default=1e-3, help="Adam's peak (default 0.001)")
+    add("--learning-rate", type=float, default=1e-3, help="Adam's peak rate (default 0.001)")
     add("--evaluate-every", type=int, default=500, help="steps between two evaluations (default 500)")
     add("--to-the-end", action="store_true", help="don't stop when everything is memorized")
     add("--attention", action="store_true", help="keep each head's largest attention weights (figure 3)")
@@ -293,7 +299,7 @@ def _parser() -> argparse.ArgumentParser:
         action=argparse.BooleanOptionalAction,
         help="torch.compile (default: where it is worth it)",
     )
-    add("--checkpoint-minutes", type=float, default=10.0, help="between two checkpoints (default 10)")
+    add("--checkpoint-minutes", type=float, default=10.0, help="minutes between two checkpoints (default 10)")
     return parser
 
 

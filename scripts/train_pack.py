@@ -1,7 +1,7 @@
 """Train several small runs one after the other in one process: one job, one start of PyTorch, many runs.
 
 Each run's finished record stays in its checkpoint folder, where scripts/take_record.py takes it from. A run that can't
-be trained is noted and the others go on. Exit codes: 0 done (what became of each run is in --out), 1 the disk is full,
+be trained is noted and the others go on. Exit codes: 0 done (--out has the outcome of each run), 1 the disk is full,
 2 wrong input, for all runs, 128 + n stopped by signal n (started again, the pack goes on where it was).
 """
 
@@ -38,12 +38,12 @@ def _runs(text: str) -> list[Run]:
 
 
 def _train_each(runs: list[Run], checkpoints: Path, stores: Stores, runtime: Runtime) -> dict[str, str]:
-    """What became of each run, by key: FINISHED, or why not.
+    """Train each run and return its outcome by key: FINISHED, or the reason why not.
 
     Raises:
-        UserError: not one of them could begin, for such a reason.
-        NotWritten, WriteFailed: the disk is full, for the others too.
-        Stopped: by a signal.
+        UserError: none of them could begin because of such an error.
+        NotWritten, WriteFailed: the disk is full, also for the others.
+        Stopped: a signal stopped the training.
     """
     outcomes, refused = {}, 0
     for run in runs:
@@ -67,9 +67,9 @@ def main() -> int:
     parser = training_parser(__doc__)
     parser.add_argument("--specs", required=True, help="the runs as a JSON list of specs, or @FILE")
     parser.add_argument(
-        "--checkpoints", required=True, type=Path, help="folder; each run has <study>/<key> in it"
+        "--checkpoints", required=True, type=Path, help="folder of checkpoints, each run's in <study>/<key>"
     )
-    parser.add_argument("--out", required=True, type=Path, help="JSON: what became of each run")
+    parser.add_argument("--out", required=True, type=Path, help="JSON file for the outcome of each run")
     arguments = parser.parse_args()
 
     def train_them() -> None:

@@ -1,7 +1,7 @@
-"""Train packs of runs, one after the other, given by their specs: what a job of the workflow does.
+"""Train packs of runs, each pack as one computation, one pack after the other: a job of the workflow.
 
 Each run's finished record stays in its checkpoint folder, where scripts/take_record.py takes it from. Exit codes: 0
-done (what became of each run is in --out), 1 the disk is full, 2 wrong input, 128 + n stopped by signal n (started
+done (--out has the outcome of each run), 1 the disk is full, 2 wrong input, 128 + n stopped by signal n (started
 again, the pack goes on where it was).
 """
 
@@ -34,8 +34,10 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--packs", required=True, help="a JSON list of packs, lists of specs; or @FILE")
-    parser.add_argument("--checkpoints", required=True, type=Path, help="folder; each run has <key> in it")
-    parser.add_argument("--out", required=True, type=Path, help="JSON: what became of each run")
+    parser.add_argument(
+        "--checkpoints", required=True, type=Path, help="folder of checkpoints, each run's in <key>"
+    )
+    parser.add_argument("--out", required=True, type=Path, help="JSON file for the outcome of each run")
     add_execution_options(parser)
     arguments = parser.parse_args()
 

@@ -1,7 +1,7 @@
 """Train a byte-level BPE tokenizer on the train split of a documents.parquet.
 
 A vocabulary of 257 is the 256 bytes and the end-of-text token. For 50,257 GPT-2's own tokenizer is taken where its
-files are at hand: in --gpt2-files, or in the local Hugging Face cache; otherwise that size is trained.
+files are at hand, in --gpt2-files or in the local Hugging Face cache; otherwise that size is trained.
 Exit codes: 0 done, 2 wrong input.
 """
 
@@ -37,7 +37,7 @@ def main() -> None:
     gpt2_files = None
     if arguments.vocab_size == GPT2_VOCAB_SIZE:
         gpt2_files = arguments.gpt2_files or cached_gpt2_folder()
-    count_row_groups(arguments.documents)  # a wrong file is an error even where no text is needed
+    count_row_groups(arguments.documents)  # open it even where no text is needed: a wrong file is an error
     if gpt2_files is not None:
         tokenizer = gpt2_tokenizer(gpt2_files)
     else:

@@ -4,9 +4,9 @@
 
 Language models: one file for each corpus and vocabulary, DIR/<study>-<corpus>-V<size>.json, for
 `python scripts/train_pack.py --specs @FILE`. The most informative runs come first: those nearest to the size at which
-their depth is expected to be overtaken, or to overtake, by the published line log d = 5.039 + 0.0555 L; further seeds
-later. With --hours, those that fit into so many hours (one device, by the config's rate or cost model) and no more.
-With --split N there are N files of each, DIR/...-V<size>-<number>.json, for as many processes on one card.
+their depth is expected to be overtaken, or to overtake, by the published line log d = 5.039 + 0.0555 L; more seeds
+come later. With --hours, only as many as fit into so many hours (one device, by the config's rate or cost model).
+With --split N there are N files instead of one, DIR/...-V<size>-<number>.json, for N processes on one card.
 Memorizers and product networks: one file a pack, DIR/<study>-<pack>.json, for `python scripts/train_packed.py`.
 
 A table of what was written goes to standard output. Exit codes: 0 done, 2 unusable input.
@@ -41,7 +41,7 @@ ROOT = Path(__file__).resolve().parent.parent
 def write_language(
     study: str, runs: Iterable[AnyRun], speed: Speed, hours: float, split: int, out: Path
 ) -> None:
-    """`split` files for each corpus and vocabulary of a study, and a line for each run.
+    """Write `split` files for each corpus and vocabulary of a study, and print a line for each run.
 
     Raises:
         WriteFailed: a file can't be written.
@@ -78,7 +78,10 @@ def main() -> None:
     add("--scale", help="in place of the config's")
     add("--study", action="append", help="of the config; several times (default: all that train)")
     add(
-        "--hours", type=float, default=math.inf, help="of one device, for language models (default: all runs)"
+        "--hours",
+        type=float,
+        default=math.inf,
+        help="hours of one device, for language models (default: all runs)",
     )
     add("--split", type=int, default=1, metavar="N", help="files of each corpus and vocabulary (default 1)")
     add("--cost-model", metavar="FILE", help="in place of the config's execution.cost_model")
@@ -114,7 +117,7 @@ def _config(path: Path, scale: str | None, cost_model: str | None) -> Settings:
     """The config with the options of the command line on top.
 
     Raises:
-        UserError: it can't be read, or is wrong.
+        UserError: the config can't be read, or has problems.
     """
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""What the user of shapelaw can get wrong, said in one sentence."""
+"""A user's mistakes, each reported in one sentence."""
 
 import os
 import signal
@@ -16,16 +16,16 @@ class UserError(Exception):
 
 
 def say(sentence: object) -> None:
-    """Tell the user, on standard error; where that is a file on a full disk, there is no place left to say it."""
+    """Print a message to standard error; drop it where that is a file on a full disk."""
     with suppress(OSError):
         print(sentence, file=sys.stderr, flush=True)
 
 
 def exit_code(work: Callable[[], int | None]) -> int:
-    """Do what a command does.
+    """Run a command and return its exit code.
 
     Returns:
-        Its own code, 0 when it has none, 2 where the user's mistake was told, 141 (as of SIGPIPE) where whoever reads
+        Its own code, 0 when it has none, 2 where a user's mistake was reported, 141 (as of SIGPIPE) where whoever reads
         the output, such as `head`, has read enough.
     """
     try:

@@ -1,4 +1,4 @@
-"""Packages made for a test, in each format that a registry has."""
+"""Packages made for a test, in each format that a registry has; where fetched ones are; and what is read of both."""
 
 import hashlib
 import io
@@ -13,7 +13,11 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from small import REPOSITORY
 
+from shapelaw.corpora.sources import Packaged, read_source
+
+DOWNLOADS = REPOSITORY / "results" / "corpora" / "downloads"  # where a workflow has put what it fetched
 Files = Mapping[str, bytes]
 
 
@@ -76,3 +80,8 @@ def sword_files(entries: Sequence[bytes], per_block: int = 3) -> dict[str, bytes
             verses += struct.pack("<III", number, place, len(entry)) if entry else bytes(12)
             place += len(entry)
     return {"v": verses, "s": index, "z": blocks}
+
+
+def read(name: str, cache: Path) -> list[tuple[str, str | None, str]]:
+    """Source, title and text of each document of a packaged source."""
+    return [(one.source, one.title, one.text) for one in read_source(Packaged(name), cache)]

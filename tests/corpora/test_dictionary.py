@@ -1,7 +1,11 @@
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from made_packages import put_package, read
 
+from shapelaw.corpora import dictionary
 from shapelaw.corpora.dictionary import is_whole, text_of_entry
 
 
@@ -78,3 +82,17 @@ def test_an_entry() -> None:
 
 def test_an_entry_without_a_whole_piece_has_no_text() -> None:
     assert text_of_entry({"entry": "x", "pos": [use("n.", ("See .", []))]}) == ""
+
+
+def test_the_dictionary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def entry(word: str, text: str) -> dict[str, object]:
+        uses = [{"part_of_speech": "n.", "definitions": [{"text": text, "examples": []}]}]
+        return {"entry": word, "pos": uses}
+
+    words = {word: entry(word, text) for word, text in (("hen", "A bird."), ("hex", "See ."))}
+    files = {
+        f"{dictionary.GCIDE.member}H.json": json.dumps(words).encode(),
+        "dictionary/__init__.py": b"1 / 0",
+    }
+    put_package(monkeypatch, dictionary, "GCIDE", files, tmp_path)
+    assert read("gcide", tmp_path) == [("gcide:hen", None, "hen, n.\nA bird.")]

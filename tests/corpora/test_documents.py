@@ -22,8 +22,6 @@ from shapelaw.corpora.documents import (
 from shapelaw.corpora.sources import Packaged, read_source
 from shapelaw.errors import UserError
 
-pytest_plugins = ["corpus_fixtures"]
-
 TEXTS = [f"document number {number}" for number in range(200)]
 
 

@@ -16,8 +16,6 @@ from shapelaw.corpora.token_store import window_bytes
 from shapelaw.corpora.tokenizer import END_OF_TEXT, end_of_text_id, load_tokenizer, train_tokenizer
 from shapelaw.errors import UserError
 
-pytest_plugins = ["corpus_fixtures"]
-
 # Text where GPT-2's pre-tokens are delicate, and pre-tokens so long that the library merges them.
 DELICATE = st.text(st.sampled_from("\n \x85\xa0\u2000\u3000\x1c\u200b\ufeffabé中1²'.!st🦊\u0301"))
 LONG = st.builds(

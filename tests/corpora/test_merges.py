@@ -12,8 +12,6 @@ from shapelaw.corpora.merges import Merges
 from shapelaw.corpora.token_store import token_dtype
 from shapelaw.corpora.tokenizer import END_OF_TEXT
 
-pytest_plugins = ["corpus_fixtures"]
-
 
 def bpe(merges: Sequence[tuple[str, str]], unused: int = 0) -> Tokenizer:
     """Byte-level BPE with these merges; `unused` ids lie below those of the merged tokens."""

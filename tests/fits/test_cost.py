@@ -114,7 +114,7 @@ def test_too_few_shapes_and_missing_columns_are_told() -> None:
     ("content", "sentence"),
     [
         ("", "can't be read"),
-        ("[]", "is no cost model of version 1"),
+        ("[]", "is not a cost model of version 1"),
         ('{"schema_version": 1, "overhead": -1}', "missing or wrong: overhead, per_layer"),
         (
             json.dumps(model_to_dict(CostModel(0, 0, 0, 0, 1, 1))),

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_memorizer_kernel import TARGETS
+from older_cpus import TARGETS
 from torch import Tensor
 
 from shapelaw.models import decoder_kernel

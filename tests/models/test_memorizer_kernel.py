@@ -1,6 +1,5 @@
 """The kernel for contexts of their own: the gradients of autograd in float64, whatever the shape and the batch."""
 
-import platform
 import shutil
 import subprocess
 import threading
@@ -13,6 +12,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from older_cpus import TARGETS
 from torch import Tensor
 
 from shapelaw.models import memorizer_kernel
@@ -29,8 +29,6 @@ from shapelaw.training.packed import can_compile
 
 CPU = torch.device("cpu")
 needs_compiler = pytest.mark.skipif(not can_compile(CPU), reason="there is no C++ compiler")
-IS_X86 = platform.machine() in ("x86_64", "AMD64")
-HAS_AVX2 = IS_X86 and torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
 ROWS = 7  # of the table of contexts
 CLASSES = Memorizer(heads=2, context=3, head_dim=8, width=8, value_dim=1, outputs=5)
 # few, as each is compiled: W_Q W_K folded and not, tokens and numbers of heads that fill registers and that do not,
@@ -41,11 +39,6 @@ SHAPES = [
     (replace(CLASSES, heads=9, context=16, head_dim=3, width=16, outputs=1), torch.float64),
     (replace(CLASSES, heads=1, context=33, head_dim=2, width=24, outputs=17), torch.float32),
     (replace(CLASSES, heads=5, context=1, head_dim=32, width=32, outputs=16), torch.float32),
-]
-# instructions of older CPUs: 4, and 2, float64s in a register; "native" has 8 where this machine has AVX-512
-TARGETS = [
-    pytest.param("haswell", marks=pytest.mark.skipif(not HAS_AVX2, reason="this CPU has no AVX2")),
-    pytest.param("x86-64", marks=pytest.mark.skipif(not IS_X86, reason="this CPU is no x86-64")),
 ]
 Problem = tuple[Parameters, Tensor, Tensor, Picked, Tensor, Tensor | None, Tensor | None]
 

@@ -2,10 +2,10 @@
 
 import math
 import re
-from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
+from made_runs import RATE, a_run, memorization_runs, runs, some_runs
 
 from shapelaw.scheduling.jobs import (
     LEVELS,
@@ -17,27 +17,10 @@ from shapelaw.scheduling.jobs import (
     packs_of,
     train_minutes,
 )
-from shapelaw.scheduling.packs import filled_up, in_packs, pack_flops
+from shapelaw.scheduling.packs import in_packs
 from shapelaw.settings.sections import MOST_RUNS, Execution
-from shapelaw.specs.memorizers import MemorizationRun, Memorizer
-from shapelaw.specs.runs import Run, Training
-from shapelaw.specs.shapes import make_shape
-
-RATE = 1e13
-
-
-def a_run(depth: int, width: int, steps: int = 1000, seed: int = 0) -> Run:
-    shape = make_shape(depth, width, 2, 2000, 128)
-    return Run("depth_width", "wiki", shape, Training(steps, 64), seed)
-
-
-runs = st.builds(
-    a_run,
-    st.integers(1, 48),
-    st.integers(1, 800).map(lambda half: 2 * half),
-    st.integers(1, 10**6),
-    st.integers(0, 9),
-)
+from shapelaw.specs.memorizers import MemorizationRun
+from shapelaw.specs.runs import Run
 
 
 @given(st.lists(runs, min_size=1, max_size=5), st.sampled_from([0, 1]))
@@ -98,18 +81,6 @@ def test_ten_thousand_runs_of_seconds_are_no_ten_thousand_jobs() -> None:
     assert max(len(pack) for pack in packs.values()) <= MOST_RUNS
 
 
-def a_memorization_run(heads: int, examples: int, seed: int) -> MemorizationRun:
-    return MemorizationRun(
-        "memorization_heads", Memorizer(heads, 32, 64), "classification", "shared", examples, 50_000, seed
-    )
-
-
-memorization_runs = st.builds(
-    a_memorization_run, st.sampled_from([1, 4, 60]), st.sampled_from([100, 550, 40_000]), st.integers(0, 9)
-)
-some_runs = st.lists(memorization_runs, max_size=20, unique_by=lambda run: run.key)
-
-
 @given(some_runs, st.integers(1, 5), st.integers(1, 4), st.sampled_from([1.0, 1.5, 10.0]))
 def test_each_memorizer_is_in_one_pack_and_each_pack_in_one_job(
     some: list[MemorizationRun], size: int, packs_per_job: int, padding: float
@@ -124,36 +95,6 @@ def test_each_memorizer_is_in_one_pack_and_each_pack_in_one_job(
     assert all(len({run.group if padding == 1 else run.family for run in pack}) == 1 for pack in packs)
     assert all(pack == sorted(pack, key=lambda run: -run.steps) for pack in packs)
     assert all(re.fullmatch("[0-9a-f]{16}", name) for name in jobs)
-
-
-@given(some_runs, st.integers(1, 20), st.floats(1, 12))
-def test_what_is_filled_up_stays_within_its_budget_and_saves_packs(
-    some: list[MemorizationRun], size: int, padding: float
-) -> None:
-    packs, apart = in_packs(some, size, padding), in_packs(some, size)
-    alone = sum(run.steps * run.step_flops for run in some)
-    assert sum(map(pack_flops, apart)) == alone
-    assert alone <= sum(map(pack_flops, packs)) <= padding * alone
-    assert len(packs) <= len(apart)
-    assert all(run.memorizer == pack[0].memorizer for pack in map(filled_up, packs) for run in pack)
-
-
-def test_with_a_large_budget_a_family_is_one_pack_and_families_stay_apart() -> None:
-    runs = [a_memorization_run(heads, 550, 0) for heads in (1, 5, 20, 60)]
-    others = [replace(run, context_type="per_example") for run in runs]
-    assert sorted(map(len, in_packs([*runs, *others], 64, 100.0))) == [4, 4]
-    assert sorted(map(len, in_packs([*runs, *others], 3, 100.0))) == [1, 1, 3, 3]
-    by_head_dim = [
-        replace(run, memorizer=replace(run.memorizer, logit_scale="head_dim", head_dim=head_dim))
-        for run, head_dim in zip(runs, (8, 8, 64, 64), strict=True)
-    ]
-    assert sorted(map(len, in_packs(by_head_dim, 64, 100.0))) == [2, 2]  # their logits have other scales
-
-
-def test_packs_are_joined_where_that_adds_least() -> None:
-    runs = [a_memorization_run(heads, 550, 0) for heads in (1, 5, 50, 60)]
-    joined = in_packs(runs, 64, 1.2)
-    assert [{run.memorizer.heads for run in pack} for pack in joined] == [{1, 5}, {50, 60}]
 
 
 @given(st.lists(memorization_runs, min_size=1, max_size=8), st.integers(1, 5), st.sampled_from([0, 1]))

@@ -1,6 +1,5 @@
 """The command on our own decoder and text, and its sentences."""
 
-import dataclasses
 import runpy
 import subprocess
 from pathlib import Path
@@ -9,21 +8,11 @@ from pydoc_data.topics import topics
 import numpy as np
 import pandas as pd
 import pytest
-import torch
-from small import PYTHON, SCRIPTS, small_run
+from small import PYTHON, SCRIPTS
 
-from shapelaw.errors import UserError, exit_code
-from shapelaw.models.decoder import Decoder, initialise
-from shapelaw.specs.runs import Run
-from shapelaw.specs.shapes import make_shape
-from shapelaw.storage.records import write_live, write_spec
+from shapelaw.errors import exit_code
 from shapelaw.studies.assumptions import networks, photographs
-from shapelaw.studies.assumptions.check import Request, check
-from shapelaw.studies.assumptions.findings import Effort
 from shapelaw.studies.assumptions.texts import bert_tokenizer
-from shapelaw.training.checkpoint import delete_checkpoints, save_checkpoint
-
-QUICK = Effort(trials=100, sensitivity_trials=30, curve_trials=5)
 
 
 @pytest.fixture(scope="module")
@@ -55,36 +44,6 @@ def test_our_decoder_at_random_on_text(texts, tmp_path):
     assert table.loc[("layer 0", "assumption 2"), "ours"] == "holds"
     assert set(table["tolerance"]) == {1e-10}
     assert (tmp_path / "pass_rate.svg").exists()
-
-
-def test_a_trained_decoder_is_beside_the_random_one(stores, tmp_path):
-    train, _ = stores
-    run = Run("depth_width", "prose", make_shape(1, 32, 2, 257, 12), small_run().training, 0)
-    model = Decoder(run.shape)
-    initialise(model, 5)
-    folder = tmp_path / "checkpoints" / "depth_width" / run.key
-    write_spec(folder, run)
-    write_live(folder, {"status": "KILLED"})
-    state = {"identity": "x", "step": 12, "model": model.state_dict()}
-    save_checkpoint(folder, 12, state)
-    request = Request(
-        ("decoder",), tmp_path / "out", tmp_path, 100, decoder=folder, tokens=train.path, effort=QUICK
-    )
-    said: list[str] = []
-    rows = {(row.weights, row.layer): row for row in check(request, said.append)}
-    assert len(rows) == len(said) == 4
-    trained, random = rows["trained", "layer 1"], rows["random", "layer 1"]
-    assert trained.note == f"{run.key} after 12 steps"
-    assert trained.findings.context == 12
-    assert not np.array_equal(trained.findings.query.values, random.findings.query.values)
-    save_checkpoint(folder, 13, state | {"model": {"norm.weight": torch.ones(32)}})
-    with pytest.raises(UserError, match=r"The weights lack tokens\.weight"):
-        check(request, said.append)
-    delete_checkpoints(folder)
-    with pytest.raises(UserError, match="has no checkpoint of a decoder; give results/checkpoints"):
-        check(request, said.append)
-    with pytest.raises(UserError, match="--decoder and --tokens go together"):
-        check(dataclasses.replace(request, tokens=None), said.append)
 
 
 def run_main(monkeypatch, *arguments: object) -> int:

@@ -129,7 +129,7 @@ def test_a_spec_that_is_none_is_a_sentence(finished: Path, change: dict[str, Any
     spec |= {name: value for name, value in change.items() if value is not None}
     spec = {name: value for name, value in spec.items() if change.get(name, 0) is not None}
     (finished / "spec.json").write_text(json.dumps(spec))
-    with pytest.raises(UserError, match=r"spec\.json is not the spec of a run"):
+    with pytest.raises(UserError, match=r"spec\.json is not a run's spec"):
         records.read_record(finished)
 
 

@@ -7,17 +7,15 @@ import tarfile
 from importlib import import_module
 from pathlib import Path
 
-import pandas as pd
 import pytest
 from finished import ARCHIVE
-from matplotlib.figure import Figure
 from small import PYTHON, REPOSITORY, SCRIPTS
 
-from shapelaw.report.write import Results, Table, UndeclaredResults, check_declared
 from shapelaw.studies.registry import ROOMS, STUDIES
 from shapelaw.studies.study import Study
 
 EVERY = pytest.mark.parametrize("study", STUDIES.values(), ids=lambda study: study.name)
+
 NOT_ANALYSED = {"logged", "keys.txt", "runs.parquet", "measured.json", "measured.csv", "layers"}
 
 
@@ -87,13 +85,3 @@ def test_no_study_is_named_outside_its_room() -> None:
     ]
     named = {path.name for path in places if "depth_width" in path.read_text(encoding="utf-8")}
     assert named == {"registry.py"}
-
-
-def test_other_results_than_declared_are_refused() -> None:
-    table, figure = Table(pd.DataFrame(), ""), Figure()
-    check_declared(Results({"a": table}, {"f": figure}, {}, ""), ["a"], ["f"])
-    check_declared(Results({}, {"f": figure}, {}, "", {"a": "no runs"}), ["a"], ["f"])
-    with pytest.raises(UndeclaredResults, match="table b is not declared; table a is declared and was not"):
-        check_declared(Results({"b": table}, {"f": figure}, {}, ""), ["a"], ["f"])
-    with pytest.raises(UndeclaredResults, match="figure f is declared and was not made"):
-        check_declared(Results({"a": table}, {}, {}, ""), ["a"], ["f"])

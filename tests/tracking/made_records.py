@@ -20,6 +20,11 @@ STEPS = 60
 Row = tuple[float, float, float, float, float]
 
 
+def milliseconds(seconds: float) -> int:
+    """MLflow's time of so many seconds after the start."""
+    return round((STARTED.timestamp() + seconds) * 1000)
+
+
 def make_run(study: str, seed: int = 0, depth: int = 2, **shape: Any) -> Run:
     training = Training(steps=STEPS, batch_size=8, learning_rate=3e-3, log_every=10, evaluate_every=30)
     return Run(study, "wiki", make_shape(depth, 16, 2, 257, 32, **shape), training, seed)

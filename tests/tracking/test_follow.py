@@ -10,7 +10,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from made_records import finish, make_run, write_finished, write_live
@@ -126,18 +125,3 @@ def test_a_signal_ends_it_cleanly(place: Place, number: signal.Signals) -> None:
     assert process.returncode == 0
     assert "Following" in errors
     assert "Traceback" not in errors
-
-
-@pytest.mark.parametrize("name", ["import_runs.py", "follow_runs.py", "log_study.py"])
-def test_the_commands_explain_themselves_without_mlflow(name: str) -> None:
-    command = [sys.executable, "-X", "importtime", str(SCRIPTS / name), "--help"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "Exit codes: 0 done" in done.stdout
-    assert "mlflow.entities" not in done.stderr
-
-
-def test_no_results_folder_is_a_sentence(tmp_path: Path) -> None:
-    command = [sys.executable, str(SCRIPTS / "follow_runs.py"), "--results", str(tmp_path / "resluts")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert done.stderr.startswith("There is no results folder")

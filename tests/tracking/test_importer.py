@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-import math
-import os
 import shutil
-import subprocess
-import sys
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
-from made_records import STARTED, finish, make_rows, make_run, other_spec, write_finished, write_live
+from made_records import finish, make_rows, make_run, milliseconds, other_spec, write_finished, write_live
 from places import Place
 from stored import active_runs, curves, dump, logged_inputs, recorded_curves
 
 from shapelaw.specs.runs import run_to_dict
-from shapelaw.tracking import importer
-from shapelaw.tracking.disk import Liveness, find_records
 from shapelaw.tracking.store import search_runs
-
-
-def milliseconds(seconds: float) -> int:
-    return round((STARTED.timestamp() + seconds) * 1000)
 
 
 def test_a_finished_record_arrives_whole(any_place: Place) -> None:
@@ -114,81 +102,6 @@ def test_a_live_run_grows_and_finishes_as_one_run(any_place: Place) -> None:
     assert found.data.metrics["bits_per_byte"] == 1.75
 
 
-def test_a_heartbeat_alone_writes_nothing(place: Place) -> None:
-    run = make_run(place.study)
-    write_live(place.results, run, step=21, updated=datetime.now(UTC) - timedelta(seconds=9))
-    place.import_all()
-    write_live(place.results, run, step=29)
-    assert place.import_all().unchanged == 1
-
-
-def test_a_resumed_run_that_went_back_does_not_double_points(place: Place) -> None:
-    run = make_run(place.study)
-    write_live(place.results, run, "KILLED", last=40, message="It was told to stop.")
-    place.import_all()
-    killed = active_runs(place.store(), place.study)[run.key]
-    assert (killed.info.status, killed.data.tags["message"]) == ("KILLED", "It was told to stop.")
-    write_live(place.results, run, last=20, attempts=2)  # resumed from the checkpoint at step 20
-    place.import_all()
-    resumed = active_runs(place.store(), place.study)[run.key]
-    assert (resumed.info.status, resumed.data.tags.get("message")) == ("RUNNING", None)
-    assert [s for s, _ in curves(place.store(), resumed)["train_loss"]] == [10, 20, 30, 40]
-    folder = finish(place.results, run)
-    place.import_all()
-    found = active_runs(place.store(), place.study)[run.key]
-    assert found.info.run_id == killed.info.run_id
-    assert curves(place.store(), found) == recorded_curves(folder)
-
-
-def test_a_run_that_resumed_with_other_numbers_is_written_anew(place: Place) -> None:
-    run = make_run(place.study)
-    write_live(place.results, run, last=40)
-    place.import_all()
-    folder = finish(place.results, run, rows=make_rows(run, shift=1e-9))  # on another machine, say
-    place.import_all()
-    found = active_runs(place.store(), place.study)[run.key]
-    assert curves(place.store(), found) == recorded_curves(folder)
-
-
-def test_a_run_that_died_says_so(place: Place) -> None:
-    run = make_run(place.study)
-    write_live(place.results, run, "FAILED", message="The GPU fell off the bus.", updated=STARTED)
-    place.import_all()
-    found = active_runs(place.store(), place.study)[run.key]
-    assert (found.info.status, found.data.tags["message"]) == ("FAILED", "The GPU fell off the bus.")
-    assert found.info.end_time == milliseconds(0)
-
-
-def test_a_run_that_went_silent_is_killed_and_may_come_back(place: Place) -> None:
-    run = make_run(place.study)
-    now = datetime.now(UTC)
-    write_live(place.results, run, host="elsewhere", updated=now - timedelta(minutes=9))
-    place.import_all()
-    assert active_runs(place.store(), place.study)[run.key].info.status == "RUNNING"
-    write_live(place.results, run, host="elsewhere", updated=now - timedelta(minutes=11))
-    place.import_all()
-    dead = active_runs(place.store(), place.study)[run.key]
-    assert (dead.info.status, dead.info.end_time) == (
-        "KILLED",
-        round((now - timedelta(minutes=11)).timestamp() * 1000),
-    )
-    assert "10 minutes" in dead.data.tags["message"]
-    write_live(place.results, run, host="elsewhere", updated=now)
-    place.import_all()
-    assert active_runs(place.store(), place.study)[run.key].info.status == "RUNNING"
-
-
-def test_a_run_whose_process_is_gone_is_killed_at_once(place: Place) -> None:
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    process.wait()
-    gone, alive = make_run(place.study, 0), make_run(place.study, 1)
-    write_live(place.results, gone, pid=process.pid)
-    write_live(place.results, alive, pid=os.getpid())
-    place.import_all()
-    runs = active_runs(place.store(), place.study)
-    assert {key: run.info.status for key, run in runs.items()} == {gone.key: "KILLED", alive.key: "RUNNING"}
-
-
 def test_a_running_run_without_a_record_is_killed_and_a_finished_one_kept(place: Place) -> None:
     live, done = make_run(place.study, 0), make_run(place.study, 1)
     folders = [write_live(place.results, live), write_finished(place.results, done)]
@@ -198,16 +111,6 @@ def test_a_running_run_without_a_record_is_killed_and_a_finished_one_kept(place:
     place.import_all()
     runs = active_runs(place.store(), place.study)
     assert {key: run.info.status for key, run in runs.items()} == {live.key: "KILLED", done.key: "FINISHED"}
-
-
-def test_the_finished_record_wins_over_the_checkpoint_directory(place: Place) -> None:
-    both, left = make_run(place.study, 0), make_run(place.study, 1)
-    write_live(place.results, both, "KILLED")
-    write_finished(place.results, both)
-    write_finished(place.results, left, place="checkpoints")  # training ended, then Snakemake died
-    place.import_all()
-    runs = active_runs(place.store(), place.study)
-    assert {key: run.info.status for key, run in runs.items()} == {both.key: "FINISHED", left.key: "FINISHED"}
 
 
 def test_a_broken_record_is_named_and_the_others_arrive(place: Place) -> None:
@@ -225,31 +128,6 @@ def test_a_broken_record_is_named_and_the_others_arrive(place: Place) -> None:
     assert set(active_runs(place.store(), place.study)) == {good.key}
 
 
-@pytest.mark.parametrize("missing", [{"started_at": None}, {"finished_at": "yesterday"}])
-def test_a_record_without_its_times_is_named(place: Place, missing: dict[str, Any]) -> None:
-    run = make_run(place.study)
-    write_finished(place.results, run, **missing)
-    (sentence,) = place.import_all().problems.values()
-    assert next(iter(missing)) in sentence
-
-
-def test_losses_that_are_not_finite_survive(any_place: Place) -> None:
-    run = make_run(any_place.study)
-    bad = [(10, math.nan, 1e-3, math.inf, math.nan), (20, math.inf, 1e-3, math.nan, math.nan)]
-    write_live(any_place.results, run, rows=bad)
-    any_place.import_all()
-    more = [*bad, (30, math.nan, 1e-3, 1.0, math.nan)]
-    write_live(any_place.results, run, "FAILED", last=30, rows=more)
-    any_place.import_all()
-    store = any_place.store()
-    found = active_runs(store, any_place.study)[run.key]
-    points = curves(store, found)["train_loss"]
-    assert [step for step, _ in points] == [10, 20, 30]
-    assert math.isnan(points[0][1])
-    assert points[1][1] == sys.float_info.max
-    assert math.isnan(points[2][1])
-
-
 def test_an_experiment_in_the_trash_comes_back_with_one_run_a_key(any_place: Place) -> None:
     run = make_run(any_place.study)
     write_finished(any_place.results, run)
@@ -264,28 +142,6 @@ def test_an_experiment_in_the_trash_comes_back_with_one_run_a_key(any_place: Pla
     assert set(active_runs(store, any_place.study)) == {run.key}
 
 
-def test_a_long_history_takes_several_batches(any_place: Place) -> None:
-    run = make_run(any_place.study)
-    rows = [(step, 1 / step, 1e-3, 1.0, 2 / step) for step in range(1, 701)]
-    folder = write_finished(any_place.results, run, rows)
-    any_place.import_all()
-    store = any_place.store()
-    found = active_runs(store, any_place.study)[run.key]
-    assert curves(store, found) == recorded_curves(folder)
-    assert found.data.metrics["final_train_loss"] == 1 / 700
-
-
-def test_texts_and_names_that_mlflow_refuses_are_made_to_fit(place: Place) -> None:
-    run = make_run(place.study)
-    write_finished(
-        place.results, run, tags={"größe?": "x" * 9000, "key": "not mine", "fingerprint": "nor this"}
-    )
-    place.import_all()
-    found = active_runs(place.store(), place.study)[run.key]
-    assert (found.data.tags["gr__e_"], found.data.tags["key"]) == ("x" * 5000, run.key)
-    assert place.import_all().unchanged == 1
-
-
 def test_more_runs_than_a_page_holds(place: Place) -> None:
     keys = [make_run(place.study, seed).key for seed in range(5)]
     for seed in range(5):
@@ -296,35 +152,6 @@ def test_more_runs_than_a_page_holds(place: Place) -> None:
     assert experiment is not None
     runs = search_runs(store, experiment.experiment_id, page_size=2)
     assert sorted(run.info.run_name for run in runs) == keys
-
-
-def test_a_few_records_are_found_by_key_alone(place: Place) -> None:
-    """Follow mode imports single records: neither neighbours nor the record's own run may be doubled or killed."""
-    first, second = make_run(place.study, 0), make_run(place.study, 1)
-    write_live(place.results, first)
-    write_live(place.results, second)
-    place.import_all()
-    write_live(place.results, second, last=40)
-    found = {item.key: item for item in find_records(place.results).values() if item.key == second.key}
-    outcome = importer.import_records(place.store(), place.study, found, Liveness(), whole=False)
-    assert outcome.written == [second.key]
-    runs = active_runs(place.store(), place.study)
-    assert {key: run.info.status for key, run in runs.items()} == dict.fromkeys(
-        (first.key, second.key), "RUNNING"
-    )
-    assert len(curves(place.store(), runs[second.key])["train_loss"]) == 4
-
-
-def test_curves_are_spread_over_the_run_and_single_numbers_are_no_curves(place: Place) -> None:
-    run = make_run(place.study)
-    write_finished(place.results, run)
-    place.import_all()
-    store = place.store()
-    found = active_runs(store, place.study)[run.key]
-    (point,) = store.client.get_metric_history(found.info.run_id, "final_test_loss")
-    assert (point.step, point.timestamp) == (0, milliseconds(90))
-    times = [m.timestamp for m in store.client.get_metric_history(found.info.run_id, "train_loss")]
-    assert sorted(times) == [milliseconds(15 * k) for k in range(1, 7)]
 
 
 def test_somebody_elses_run_of_that_name_is_left_alone(any_place: Place, tmp_path: Path) -> None:
@@ -339,7 +166,7 @@ def test_somebody_elses_run_of_that_name_is_left_alone(any_place: Place, tmp_pat
     outcome = elsewhere.import_all()
     assert outcome.written == [make_run(any_place.study, seed=7).key]
     (problem,) = outcome.problems.values()
-    assert f"has another run of the name {run.key} in {run.study}, imported from" in problem
+    assert f"has another run with the name {run.key} in {run.study}, imported from" in problem
     assert str(any_place.results) in problem
     assert active_runs(any_place.store(), any_place.study)[run.key].info.run_id == mine
     assert any_place.import_all().written == []

@@ -191,7 +191,7 @@ def test_two_that_disagree_leave_each_others_runs_alone(machines: list[Place], t
         outcomes = list(pool.map(Place.import_all, (place, elsewhere)))
     told = [problem for outcome in outcomes for problem in outcome.problems.values()]
     assert told
-    assert all("has another run of the name" in problem for problem in told)
+    assert all("has another run with the name" in problem for problem in told)
     experiment = place.store().client.get_experiment_by_name(place.study)
     found = place.store().client.search_runs([experiment.experiment_id])
     digests = {each.data.tags["spec_digest"] for each in found}

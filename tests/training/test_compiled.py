@@ -31,18 +31,12 @@ CPU = torch.device("cpu")
 needs_compiler = pytest.mark.skipif(not can_compile(CPU), reason="torch.compile needs a C++ compiler")
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """The compiler's, of these tests alone: the same kernel of two graphs is compiled once."""
-    with compiling_in(tmp_path_factory.mktemp("compiled"), CPU):
-        yield
-
-
 @pytest.fixture
-def compiling(folder: None) -> Iterator[None]:
-    """A process that has compiled nothing."""
+def compiling(tmp_path: Path) -> Iterator[None]:
+    """A compiler's folder that is this test's own."""
     torch.compiler.reset()
-    yield
+    with compiling_in(tmp_path / "compiled", CPU):
+        yield
     torch.compiler.reset()
 
 

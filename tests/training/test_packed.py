@@ -518,5 +518,5 @@ def test_killed_again_and_again_it_ends_with_the_same_histories(tmp_path: Path) 
         [*command(tmp_path / "killed"), "--learning-rate", "0.01"], capture_output=True, text=True
     )
     assert other.returncode == 2
-    assert "is another run of that name: its learning_rate is 0.001, not 0.01" in other.stderr
+    assert "is another run with that name: its learning_rate is 0.001, not 0.01" in other.stderr
     assert (tmp_path / "killed/runs.csv").read_text() == (tmp_path / "undisturbed/runs.csv").read_text()

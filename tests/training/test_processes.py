@@ -1,6 +1,5 @@
 """Training as a command: killed at random moments, told to stop, on two processes."""
 
-import json
 import random
 import signal
 import subprocess
@@ -9,49 +8,15 @@ from pathlib import Path
 
 import pytest
 from small import PYTHON, SCRIPTS, small_run
+from training_processes import Stores, command, newest_step, start, wait_for_step
 
-from shapelaw.corpora.token_store import TokenStore
-from shapelaw.specs.runs import Run, run_to_dict
 from shapelaw.storage import records
 from shapelaw.training import checkpoint
 
-Stores = tuple[TokenStore, TokenStore]
 LAUNCHERS = {
     "launch.py": [PYTHON, str(SCRIPTS / "launch.py"), "--processes", "2"],
     "torchrun": [PYTHON, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"],
 }
-
-
-def command(run: Run, stores: Stores, folder: Path, *options: str) -> list[str]:
-    return [
-        *(
-            str(SCRIPTS / "train.py"),
-            "--spec",
-            json.dumps(run_to_dict(run)),
-            "--device",
-            "cpu",
-            "--threads",
-            "1",
-        ),
-        *("--train-store", str(stores[0].path), "--test-store", str(stores[1].path)),
-        *("--out", str(folder / "record"), "--checkpoints", str(folder / "checkpoints"), *options),
-    ]
-
-
-def start(arguments: list[str]) -> subprocess.Popen[str]:
-    return subprocess.Popen([PYTHON, *arguments], stderr=subprocess.PIPE, text=True)
-
-
-def newest_step(folder: Path) -> int:
-    """Of the checkpoints there are; 0 without one."""
-    return max((int(p.stem[5:]) for p in (folder / "checkpoints").glob("step-*.pt")), default=0)
-
-
-def wait_for_step(process: subprocess.Popen[str], folder: Path, after: int = 0) -> None:
-    """Wait until the process has written a checkpoint of a later step than `after`."""
-    while newest_step(folder) <= after:
-        assert process.poll() is None, "the run ended before it could be disturbed"
-        time.sleep(0.01)
 
 
 def test_a_run_that_compiles_nothing_does_not_import_the_compiler(stores: Stores, tmp_path: Path) -> None:

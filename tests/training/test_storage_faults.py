@@ -21,7 +21,7 @@ from disks import CutDisk, fill, make_room, small_disk
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small import PYTHON, SCRIPTS, small_run
-from test_processes import command, newest_step, start, wait_for_step
+from training_processes import command, newest_step, start, wait_for_step
 
 from shapelaw.corpora.token_store import TokenStore
 from shapelaw.errors import UserError

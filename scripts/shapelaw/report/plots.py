@@ -1,4 +1,4 @@
-"""One style for every figure, and the helpers that all of them need. No pyplot, so no global figure list."""
+"""One style for all figures, and their common helpers. No pyplot, so no global list of figures."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _STYLE: dict[Any, Any] = {
     "figure.dpi": 110,
     "figure.constrained_layout.use": True,
     "savefig.dpi": 220,
-    "svg.hashsalt": "shapelaw",  # the same figure, the same file
+    "svg.hashsalt": "shapelaw",  # so that the same figure makes the same file
     "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib, so a figure looks the same everywhere
+    "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib: the same everywhere
     "font.size": 8,
     "axes.titlesize": 8.5,
     "axes.titlelocation": "left",
@@ -66,21 +66,21 @@ def new_figure(
 
 
 def save_figure(figure: Figure, path: Path) -> list[Path]:
-    """Write PATH.svg and PATH.png and return the two paths; a dot in the name stays, folders are made.
+    """Write PATH.svg and PATH.png and return the two paths; a dot in the name is kept, missing folders are made.
 
-    The SVG carries no date: drawn again from the same numbers it is the same file.
+    The SVG has no date, so the same numbers make the same file.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     svg, png = path.with_name(path.name + ".svg"), path.with_name(path.name + ".png")
     with style():
         figure.savefig(svg, metadata={"Date": None})
-        figure.set_layout_engine("none")  # all is in its place, and to find it takes a third of the time
+        figure.set_layout_engine("none")  # laid out already; again would take a third of the time
         figure.savefig(png)
     return [svg, png]
 
 
 def ordered_colors(values: Sequence[int]) -> dict[int, str]:
-    """A colour per value, dark to light in their order, for quantities such as depth."""
+    """A colour for each value, dark to light in ascending order, for quantities such as depth."""
     ordered = sorted(set(values))
     positions = np.linspace(0.05, 0.82, len(ordered)) if len(ordered) > 1 else np.array([0.3])
     return {
@@ -115,7 +115,7 @@ def ratio_axis(axes: Axes) -> None:
 
 
 def side_by_side(place: int, places: int, apart: float = 1.06) -> float:
-    """What to multiply a position on a logarithmic axis by, so that intervals at one position can be told apart."""
+    """A factor for a position on a logarithmic axis, so that intervals at one position can be told apart."""
     return math.pow(apart, place - (places - 1) / 2)
 
 
@@ -128,7 +128,7 @@ def short_number(value: float) -> str:
 
 
 def explain(axes: Axes, text: str, at: tuple[float, float] = (0.5, 0.5)) -> None:
-    """State in words what could not be drawn; `at` is the middle of the box as a share of the axes."""
+    """Write into the axes what could not be drawn; `at` is the middle of the box as a share of the axes."""
     axes.text(
         *at,
         text,

@@ -26,18 +26,18 @@ def write_table(
     """Write PATH.csv, PATH.md and PATH.tex and return the three paths; the index is left out.
 
     Args:
-        path: without suffix; a dot in the name stays. Missing folders are made.
+        path: path without suffix; a dot in the name is kept. Missing folders are made.
         formats: column -> format specification (e.g. ".3g", ",.0f") for Markdown and LaTeX; other floats get
             ".4g". A missing value is a dash there and an empty field in the CSV.
         caption: a sentence below the LaTeX table and above the Markdown one.
-        label: LaTeX's name of the table.
+        label: LaTeX label of the table.
 
     Raises:
-        ValueError: `formats` names a column that the table has not.
+        ValueError: `formats` names a column that isn't in the table.
     """
     unknown = set(formats or {}) - {str(name) for name in table.columns}
     if unknown:
-        raise ValueError(f"formats for columns that are not there: {sorted(unknown)}")
+        raise ValueError(f"formats for columns that are not in the table: {sorted(unknown)}")
     path.parent.mkdir(parents=True, exist_ok=True)
     files = [path.with_name(path.name + suffix) for suffix in (".csv", ".md", ".tex")]
     table.to_csv(files[0], index=False)
@@ -62,10 +62,10 @@ def write_table(
 
 @contextmanager
 def writing_to(folder: Path) -> Iterator[None]:
-    """While results are written into a folder.
+    """Turn errors of writing results into a folder into a sentence.
 
     Raises:
-        UserError: it can't be written.
+        UserError: the folder can't be written.
     """
     try:
         yield
@@ -76,7 +76,7 @@ def writing_to(folder: Path) -> Iterator[None]:
 
 
 def plain_rows(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows as JSON can hold them: missing and not finite becomes None."""
+    """The rows as plain JSON values; missing and infinite numbers become None."""
     return [{str(name): _plain(value) for name, value in row.items()} for row in table.to_dict("records")]
 
 
@@ -87,7 +87,7 @@ def _plain(value: Any) -> Any:
 
 
 def as_text(table: pd.DataFrame, formats: Mapping[str, str]) -> pd.DataFrame:
-    """The table with every cell as the string a reader sees."""
+    """The table with every cell as the text that a reader sees."""
     shown = {}
     for name, column in table.items():
         spec = formats.get(str(name), ".4g" if pd.api.types.is_float_dtype(column.dtype) else "")

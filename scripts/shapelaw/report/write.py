@@ -17,7 +17,7 @@ from shapelaw.report.tables import write_table, writing_to
 
 @dataclass(frozen=True)
 class Table:
-    """A table, the sentence that stands with it, and how its columns are printed (see `write_table`)."""
+    """A table, its caption, and the formats of its columns (see `write_table`)."""
 
     frame: pd.DataFrame
     caption: str
@@ -29,10 +29,10 @@ class Results:
     """A study's results before they are files.
 
     Attributes:
-        tables, figures: by name.
+        tables, figures: tables and figures by name.
         fit: content of fit.json: plain JSON values without NaN, among them `status`.
         summary: the findings in sentences, one a line.
-        left_out: why a declared table or figure can't be made from this input, by name.
+        left_out: for each declared table or figure that can't be made from this input, the reason.
     """
 
     tables: Mapping[str, Table]
@@ -50,7 +50,7 @@ def check_declared(results: Results, tables: Collection[str], figures: Collectio
     """Compare the names of results with those that a study declares.
 
     Raises:
-        UndeclaredResults: one is missing, or was not declared.
+        UndeclaredResults: a name is missing, or was not declared.
     """
     pairs = (("table", results.tables, tables), ("figure", results.figures, figures))
     wrong = [
@@ -70,7 +70,7 @@ def write_results(results: Results, out: Path, study: str) -> list[Path]:
     """Write all tables (.csv, .md, .tex), figures (.svg, .png) and fit.json into a folder; returns their paths.
 
     Args:
-        study: name that LaTeX labels begin with.
+        study: name of the study, with which LaTeX labels begin.
 
     Raises:
         UserError: the folder can't be written.

@@ -1,10 +1,10 @@
-"""What a training step takes, as a model of four measured constants: `execution.cost_model` of the config.
+"""The time of a training step, as a model of four measured constants: `execution.cost_model` of the config.
 
     seconds of a step = overhead + per_layer L + per_number (activations + logits) + per_flop FLOPs
 
-The four are what a step is made of: what happens once (the optimizer, the batch, the schedule), launches of kernels for
-every layer, passes through memory, and arithmetic. Small networks pay the first two and narrow ones the third, so that
-one rate of FLOP/s fits no grid. `scripts/fit_cost.py` fits them to the runs of one kind of device.
+A step consists of what happens once (the optimizer, the batch, the schedule), launches of kernels for
+every layer, passes through memory, and arithmetic. Small networks pay for the first two and narrow ones for the third,
+so no single rate of FLOP/s fits a grid. `scripts/fit_cost.py` fits the constants to the runs of one kind of device.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class CostModel:
         per_layer: seconds of a step for every layer.
         per_number: seconds for every activation and logit of a step.
         per_flop: seconds for every operation of a step's matrix products.
-        extra_seconds: of a run, beside its steps: evaluations, checkpoints, start.
+        extra_seconds: seconds of a run beside its steps: evaluations, checkpoints, start.
         factor: the standard deviation of measured over predicted seconds as a factor (1.2: some 20%), of shapes that
             the model was not fitted to.
     """
@@ -55,21 +55,21 @@ class CostModel:
         return self.extra_seconds + run.steps * self.step_seconds(run.shape, run.training.batch_size)
 
 
-Speed = float | CostModel  # FLOP/s that a job sustains, or what its steps take
+Speed = float | CostModel  # FLOP/s that a job sustains, or the times of its steps
 
 
 def step_counts(shape: Shape, batch_size: int) -> tuple[float, float, float, float]:
-    """What a step has of each term: one, layers, activations and logits, FLOPs."""
+    """The factor of each constant in a step: one, layers, activations and logits, FLOPs."""
     logits = batch_size * shape.context_length * shape.vocab_size
     numbers = shape.activation_bytes(batch_size, number_bytes=1) + logits
     return 1.0, float(shape.depth), float(numbers), float(shape.step_flops(batch_size))
 
 
 def run_seconds(run: AnyRun, speed: Speed) -> float:
-    """Seconds of a run; of one that is trained in packs, `speed` is a rate."""
+    """Seconds of a run; for a run that is trained in packs, `speed` must be a rate."""
     if isinstance(speed, CostModel):
         if not isinstance(run, Run):
-            raise TypeError(f"the cost model is of language models, and {run.key} is none")
+            raise TypeError(f"the cost model is for language models, and {run.key} is not one")
         return speed.run_seconds(run)
     return run.steps * run.step_flops / speed
 
@@ -83,7 +83,7 @@ def read_cost_model(path: Path) -> CostModel:
     """The model that `scripts/fit_cost.py` wrote.
 
     Raises:
-        UserError: there is none, or it is none.
+        UserError: the file is missing, or isn't a cost model.
     """
     again = "make it with scripts/fit_cost.py"
     try:
@@ -91,12 +91,12 @@ def read_cost_model(path: Path) -> CostModel:
     except (OSError, ValueError) as error:
         raise UserError(f"The cost model {path} can't be read ({error}); {again}.") from error
     if not isinstance(values, Mapping) or values.get("schema_version") != SCHEMA_VERSION:
-        raise UserError(f"{path} is no cost model of version {SCHEMA_VERSION}; {again}.")
+        raise UserError(f"{path} is not a cost model of version {SCHEMA_VERSION}; {again}.")
     names = CostModel.__dataclass_fields__
     wrong = [name for name in names if not _is_constant(values.get(name))]
     if wrong or not any(values[name] for name in TERMS):
         listed = ", ".join(wrong) or "all of its terms are zero"
-        raise UserError(f"{path} is no cost model (missing or wrong: {listed}); {again}.")
+        raise UserError(f"{path} is not a cost model (missing or wrong: {listed}); {again}.")
     return CostModel(**{name: float(values[name]) for name in names})
 
 

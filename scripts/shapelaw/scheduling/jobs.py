@@ -1,4 +1,4 @@
-"""What the job of a training run asks for: memory and time from its shape, and the level that groups it with its like.
+"""Memory and time that the job of a training run asks for, from its shape, and the level that groups similar jobs.
 
 A level is a rule of the workflow: jobs of one rule ask for the same (and so can share a job array), small
 ones can share a job. Estimates are generous: too much costs a little waiting, too little costs a job.
@@ -23,28 +23,28 @@ from shapelaw.specs.runs import Run
 Level = Literal["small", "medium", "large"]
 LEVELS: tuple[Level, ...] = ("small", "medium", "large")
 
-_LEVEL_MINUTES = {"small": 10.0, "medium": 240.0, "large": math.inf}  # of training, at most
-_PACK_MINUTES = 1.0  # of training in a job of small runs, ten and more times its start
+_LEVEL_MINUTES = {"small": 10.0, "medium": 240.0, "large": math.inf}  # the longest training of a level
+_PACK_MINUTES = 1.0  # training in a job of small runs: ten times its start or more
 _START_MINUTES = 5.0  # Snakemake, imports, compilation, the test set
-_MARGIN = 1.5  # of time
-_STEP_SECONDS_AT_LEAST = 0.005  # however small the network
+_MARGIN = 1.5  # factor on the estimated time
+_STEP_SECONDS_AT_LEAST = 0.005  # however small the network is
 _PACKED_SHARES = (0.5, 0.05)  # of the speed of large products; on a GPU float32 has no tensor cores
 _PACKED_STEP_SECONDS = (0.0, 1.3e-3)  # 250 launches of 5 microseconds
 _START_MB = 2000.0  # of the host: Python, PyTorch, the token store's pages
-_GPU_START_MB = 8000.0  # the same of each GPU's process, with CUDA's libraries and a compiler at work
+_GPU_START_MB = 8000.0  # the same for each GPU's process, with CUDA's libraries and a compiler at work
 _ACTIVATION_BYTES_AT_MOST = 4 * 2**30  # micro-batches keep a CPU below that
-_MOST_MEMORY = 2  # times the estimate: what needs more than that won't get along with six times of it either
-_STATE_BYTES = 16  # a parameter: weight, gradient, two moments, in float32
-_GPU_STATE_BYTES = 24  # a parameter, on the host: two copies of a checkpoint in the making
+_MOST_MEMORY = 2  # times the estimate: a run that needs more will not fit into six times of it either
+_STATE_BYTES = 16  # of each parameter: weight, gradient, two moments, in float32
+_GPU_STATE_BYTES = 24  # of each parameter, on the host: two copies of a checkpoint in the making
 
 
 @dataclass(frozen=True)
 class JobResources:
-    """What a job asks for.
+    """The resources that a job asks for.
 
     Attributes:
-        memory_mb: of the host, in MB.
-        minutes: of wall time.
+        memory_mb: memory of the host, in MB.
+        minutes: wall time.
     """
 
     memory_mb: int
@@ -52,7 +52,7 @@ class JobResources:
 
 
 def train_minutes(run: Run, speed: Speed) -> float:
-    """Minutes of training alone, on a device that sustains `speed` FLOP/s, or whose cost model it is."""
+    """Minutes of training alone, on a device that sustains `speed` FLOP/s or has `speed` as its cost model."""
     if isinstance(speed, CostModel):
         return run_seconds(run, speed) / 60
     step_seconds = run.shape.step_flops(run.training.batch_size) / speed
@@ -60,7 +60,7 @@ def train_minutes(run: Run, speed: Speed) -> float:
 
 
 def level_of(run: Run, speed: Speed) -> Level:
-    """small: at most 10 minutes; medium: at most 4 hours; large: the rest."""
+    """The level of a run: small, at most 10 minutes; medium, at most 4 hours; large, the rest."""
     minutes = train_minutes(run, speed)
     return next(level for level in LEVELS if minutes <= _LEVEL_MINUTES[level])
 
@@ -73,13 +73,13 @@ def job_resources(
     attempt: int,
     in_a_row: int = 1,
 ) -> JobResources:
-    """What covers each of `runs`; a further attempt asks for more: of time up to the limit, of memory twice as much.
+    """Enough for each of `runs`; a further attempt asks for more time, up to the limit, and twice the memory.
 
     Args:
         runs: at least one; all runs of a level are given together, since they ask for the same.
         speed: FLOP/s sustained by one job, or its cost model.
-        gpus: of the job; 0 trains on the CPU.
-        most_minutes: what the cluster allows one job; a longer run is stopped there, resumed and goes on.
+        gpus: GPUs of the job; 0 trains on the CPU.
+        most_minutes: the longest that the cluster lets a job run; a longer run is stopped there and resumed.
         attempt: 1 for the first.
         in_a_row: runs that one job trains one after the other.
     """
@@ -93,13 +93,13 @@ def job_resources(
 
 
 def packs_of(runs: Iterable[Run], runs_per_job: int | None, speed: Speed) -> dict[str, list[Run]]:
-    """The small runs of a study in packs that one job each trains, every pack of one corpus and vocabulary.
+    """The small runs of a study in packs, by the packs' names; one job trains a pack, of one corpus and vocabulary.
 
-    By name, which says who is in a pack: it stays when a recipe changes.
+    A name is a hash of the keys of a pack's runs, so it stays when a recipe changes.
 
     Args:
-        runs_per_job: of a pack, at most; 1 makes no packs. None chooses it from the estimated times: enough that a
-            job trains for about a minute, against which its start is small, and packs of a study take equally long.
+        runs_per_job: most runs of a pack; 1 makes no packs. None chooses it from the estimated times: enough that a
+            job trains for about a minute, against which its start is small, and that all packs take equally long.
     """
     if runs_per_job == 1:
         return {}
@@ -117,7 +117,7 @@ def packs_of(runs: Iterable[Run], runs_per_job: int | None, speed: Speed) -> dic
 
 
 def _balanced(runs: Sequence[Run], speed: Speed) -> list[list[Run]]:
-    """Packs of about `_PACK_MINUTES` each: the longest run left goes to the pack that has the least to do."""
+    """Packs of about `_PACK_MINUTES` each: the longest run left goes to the shortest pack."""
     minutes = {run: train_minutes(run, speed) for run in runs}
     together = [run for run in runs if minutes[run] < _PACK_MINUTES]
     number = max(
@@ -138,7 +138,7 @@ def _pack_name(pack: Sequence[AnyRun]) -> str:
 
 
 def model_packs(runs: Iterable[PackedRun], execution: Execution) -> dict[str, list[list[PackedRun]]]:
-    """The packs of a study by the name of their job, which trains some, one after the other."""
+    """The packs of a study by the name of the job that trains them, one after the other."""
     packs = in_packs(runs, execution.models_per_pack, execution.padding)
     n = execution.packs_per_job
     jobs = [packs[i : i + n] for i in range(0, len(packs), n)]
@@ -151,14 +151,14 @@ def packed_speed(flops_per_second: float, gpus: int) -> float:
 
 
 def packed_step_seconds(gpus: int) -> float:
-    """The least that a step of a pack takes, however small: a GPU's launches; by estimate."""
+    """The estimated least seconds of a pack's step, however small: the launches of a GPU."""
     return _PACKED_STEP_SECONDS[min(gpus, 1)]
 
 
 def packed_resources(
     jobs: Iterable[Sequence[Sequence[PackedRun]]], execution: Execution, most_minutes: int, attempt: int
 ) -> JobResources:
-    """What covers each of these jobs of packs; a further attempt asks for more of both."""
+    """Enough for each of these jobs of packs; a further attempt asks for more memory and time."""
     gpus = execution.gpus
     rate = packed_speed(execution.flops_per_second, gpus)
     longest, memory = 0.0, 0.0

@@ -1,4 +1,4 @@
-"""Which runs are trained together as one computation, and what that costs."""
+"""Packs: runs that are trained together as one computation, and their cost."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ AnyPacked = TypeVar("AnyPacked", bound=PackedRun)
 
 
 def in_packs(runs: Iterable[AnyPacked], size: int, padding: float = 1.0) -> list[list[AnyPacked]]:
-    """The runs in packs of at most `size`, those of like length together: none waits alone for the longest.
+    """The runs in packs of at most `size`, runs of similar length together, so that few wait for the longest.
 
     A pack has one shape. With `padding` above 1 memorizers of other heads, context lengths or head dimensions are
     filled up with zeros to share one, as long as all packs together do at most `padding` times the operations of
-    their models alone. Where each step has a price of its own (a GPU's launches), fewer packs are faster.
+    their models alone. Where each step has a fixed price (a GPU's launches), fewer packs are faster.
     """
     groups: dict[tuple[object, ...], list[AnyPacked]] = {}
     for run in sorted(runs, key=lambda run: -run.steps):
@@ -27,26 +27,26 @@ def in_packs(runs: Iterable[AnyPacked], size: int, padding: float = 1.0) -> list
 
 
 def filled_up(pack: Sequence[PackedRun]) -> list[PackedRun]:
-    """The runs as the pack trains them: with models of one shape; for their operations and their memory."""
+    """The runs as the pack trains them, with models of one shape; their operations and memory are the pack's."""
     return kind_of(pack[0]).filled_up(pack)
 
 
 def pack_flops(pack: Sequence[PackedRun]) -> int:
-    """Operations of the matrix products of all steps of a pack, if each model leaves when it is done and none early."""
+    """Operations of the matrix products of a pack's steps, if each model leaves after its last step, none earlier."""
     return sum(run.steps * run.step_flops for run in filled_up(pack))
 
 
 def pack_seconds(pack: Sequence[PackedRun], rate: float, step_seconds: float) -> float:
-    """Seconds of a pack at `rate` FLOP/s, or by its number of steps where none takes less than `step_seconds`."""
+    """Seconds of a pack at `rate` FLOP/s, and at least `step_seconds` for each step."""
     return max(pack_flops(pack) / rate, max(run.steps for run in pack) * step_seconds)
 
 
 def _joined(packs: Iterable[list[AnyPacked]], size: int, padding: float) -> list[list[AnyPacked]]:
-    """Join packs while the budget lasts, those first that add the fewest operations for each step that they save."""
+    """Join packs while the budget lasts, first those that add the fewest operations for each step saved."""
     found = dict(enumerate(packs))
     new = count(len(found))
     left = (padding - 1) * sum(map(pack_flops, found.values()))
-    offers: list[tuple[float, int, int, int]] = []  # added a step saved, added, the places of both
+    offers: list[tuple[float, int, int, int]] = []  # added a step saved, added, indices of both
 
     def offer(one: int, other: int) -> None:
         a, b = found[one], found[other]

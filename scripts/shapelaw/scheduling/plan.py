@@ -1,4 +1,4 @@
-"""What a config's runs cost before they start, and what their jobs read from the environment."""
+"""The cost of a config's runs before they start, and the environment of their jobs."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _LINGER_SECONDS = 120  # longer than the grace that clusters give a preempted jo
 
 
 def job_environment(root: Path, config: Settings) -> dict[str, str]:
-    """What the rules' shell commands read from the environment: things whose change must train nothing again.
+    """The environment variables of the rules' shell commands, for values whose change must not train anything again.
 
-    PATH has this Python first, SCRIPTS is the folder of the commands, LAUNCH starts one process a GPU.
+    PATH begins with this Python's folder, SCRIPTS is the folder of the commands, LAUNCH starts one process a GPU.
     """
     gpus = config.execution.gpus
     return {
@@ -30,14 +30,14 @@ def job_environment(root: Path, config: Settings) -> dict[str, str]:
         "LAUNCH": f"{root / 'scripts' / 'launch.py'} --processes {gpus}" if gpus > 1 else "",
         "CONFIG_HASH": hashlib.sha256(config.model_dump_json().encode()).hexdigest()[:16],
         "CHECKPOINT_MINUTES": str(config.execution.checkpoint_minutes),
-        # a job whose workflow was killed goes on: the next workflow's job waits for it and takes its result
+        # a job outlives its killed workflow: the next workflow's job waits for it and takes its result
         "SLURM_OPTIONS": _slurm_options(os.environ),
         "WAIT_MINUTES": str(60 * config.execution.job_hours),
     }
 
 
 def _slurm_options(environment: Mapping[str, str]) -> str:
-    """What training gets inside a Slurm job: its id as squeue shows it (16, or 16_3 in an array), and patience."""
+    """Options of training in a Slurm job: its id as squeue shows it (16, or 16_3 in an array), and time to linger."""
     if "SLURM_ARRAY_JOB_ID" in environment:
         job = f"{environment['SLURM_ARRAY_JOB_ID']}_{environment['SLURM_ARRAY_TASK_ID']}"
     elif "SLURM_JOB_ID" in environment:
@@ -49,14 +49,14 @@ def _slurm_options(environment: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a study costs before it runs.
+    """The cost of a study before it runs.
 
     Attributes:
         runs: number of training runs.
-        largest_params: parameters of the largest network.
+        largest_params: all parameters of the largest network.
         flops: operations of all training steps (evaluations and start-up not counted).
-        hours: of one device that sustains the config's `execution.flops_per_second`, or by its cost model.
-        disk_bytes: most that checkpoints (two a run: weights and two moments in float32) and records can take.
+        hours: time of one device that sustains the config's `execution.flops_per_second`, or by its cost model.
+        disk_bytes: upper bound on checkpoints (two a run: weights and two moments in float32) and records.
     """
 
     runs: int
@@ -67,10 +67,10 @@ class Cost:
 
 
 def speed_of(config: Settings, root: Path) -> Speed:
-    """How fast language models are trained: the cost model of the config, or its rate.
+    """The speed at which language models are trained: the cost model of the config, or its rate.
 
     Raises:
-        UserError: the file is no cost model.
+        UserError: the file isn't a cost model.
     """
     path = config.execution.cost_model
     return config.execution.flops_per_second if path is None else read_cost_model(root / path)
@@ -88,7 +88,7 @@ def cost_of(runs: Collection[AnyRun], speed: Speed) -> Cost:
 
 
 def cost_line(study: str, runs: Sequence[AnyRun], execution: Execution, speed: Speed) -> str:
-    """What a study costs, for `snakemake plan`; `speed` is that of language models."""
+    """A study's cost in a line of `snakemake plan`; `speed` is that of language models."""
     packed = [run for run in runs if is_packed(run)]
     rate = packed_speed(execution.flops_per_second, execution.gpus) if packed else speed
     cost = cost_of(runs, rate)

@@ -1,4 +1,4 @@
-"""What the job that collects a corpus depends on."""
+"""The parameters of the job that collects a corpus."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def source_options(corpus: Corpus, vocab_sizes: Collection[int]) -> list[str]:
 
 
 def texts_digest(corpus: Corpus) -> str:
-    """A hash of the names, sizes and times of the files in the corpus's folders: other files, another corpus."""
+    """A hash of the names, sizes and times of the files in the corpus's folders; changed files make another corpus."""
     folders = [Path(s.partition(":")[2].split(",")[0]) for s in corpus.sources if s.startswith("folder:")]
     files = sorted(path for folder in folders for path in folder.rglob("*") if path.is_file())
     listing = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in files]

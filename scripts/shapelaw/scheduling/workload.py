@@ -1,4 +1,4 @@
-"""The runs of a config as the jobs of a workflow: which job trains a run, and what it needs and asks for."""
+"""The runs of a config as the jobs of a workflow: the job that trains a run, its inputs and its resources."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ NO_KEY = "(?!)"  # matches nothing
 
 @dataclass(frozen=True)
 class Workload:
-    """All runs of a config by study and key, and how they are executed."""
+    """All runs of a config by study and key, with the settings of their execution."""
 
     runs: Mapping[str, Mapping[str, AnyRun]]
     execution: Execution
     speed: Speed
 
     def __hash__(self) -> int:
-        return id(self)  # one a workflow
+        return id(self)  # there is one workload in a workflow
 
     @cached_property
     def decoders(self) -> dict[str, list[Run]]:
@@ -55,7 +55,7 @@ class Workload:
 
     @cached_property
     def vocab_sizes(self) -> set[int]:
-        """Of all decoders."""
+        """The vocabulary sizes of all decoders."""
         return {run.shape.vocab_size for runs in self.decoders.values() for run in runs}
 
     @cached_property
@@ -69,17 +69,17 @@ class Workload:
 
     @property
     def runs_per_job(self) -> int | None:
-        """Small decoders of a job; None where it is chosen."""
+        """Number of small decoders in a job; None where it is chosen by their times."""
         return 1 if self.execution.gpus > 1 else self.execution.runs_per_job
 
     @cached_property
     def packs(self) -> dict[str, dict[str, list[Run]]]:
-        """The small decoders of each study by the name of their job."""
+        """The small decoders of each study, by the name of the job that trains them."""
         return {study: packs_of(runs, self.runs_per_job, self.speed) for study, runs in self.decoders.items()}
 
     @cached_property
     def model_packs(self) -> dict[str, dict[str, list[list[PackedRun]]]]:
-        """The packs that are one computation each, of each study by the name of their job."""
+        """The packs of each study that are one computation each, by the name of the job that trains them."""
         return {study: model_packs(runs, self.execution) for study, runs in self.packed.items()}
 
     @cached_property
@@ -100,14 +100,14 @@ class Workload:
 
     @property
     def job_minutes(self) -> int:
-        """The longest that a job may take."""
+        """The longest time that a job may take, in minutes."""
         return round(60 * self.execution.job_hours)
 
     def keys(self, level: Level) -> str:
-        """A regular expression for the keys of a level's runs; for large ones, of all that the others leave."""
+        """A regular expression for the keys of a level's runs; for large ones, all keys of no other level."""
         if level != "large":
             return keys_pattern(self.of_level[level])
-        # a wrong key too, which is then told
+        # also a wrong key, so that its sentence is printed
         return rf"(?!(?:{self.keys('small')}|{self.keys('medium')})/)[^/]+"
 
     @property
@@ -132,7 +132,7 @@ class Workload:
         """The decoders that a job trains.
 
         Raises:
-            UserError: the config has no pack of that name.
+            UserError: the config has no such pack.
         """
         return _named(self.packs.get(study, {}), study, name, "pack")
 
@@ -140,12 +140,12 @@ class Workload:
         """The packs, each one computation, that a job trains.
 
         Raises:
-            UserError: the config has no job of that name.
+            UserError: the config has no such job.
         """
         return _named(self.model_packs.get(study, {}), study, name, "pack")
 
     def pack_path(self, study: str, key: str) -> str:
-        """The file that the pack of a run leaves.
+        """The file that the job of a run's pack writes.
 
         Raises:
             UserError: the config has no such run.
@@ -153,31 +153,31 @@ class Workload:
         return f"results/packs/{study}/{self._pack_names[study, self.run(study, key).key]}.json"
 
     def records(self, study: str) -> list[str]:
-        """The records of all runs of a study; none where the config has not that study."""
+        """The records of all runs of a study; empty where the config doesn't have that study."""
         return [f"results/runs/{study}/{key}/summary.json" for key in self.runs.get(study, {})]
 
     @lru_cache(maxsize=64)  # noqa: B019 - there is one workload a process
     def level_resources(self, level: Level, attempt: int, in_a_row: int = 1) -> JobResources:
-        """Enough for the largest run of a level."""
+        """Resources that are enough for the largest run of a level."""
         return job_resources(
             self.of_level[level], self.speed, self.execution.gpus, self.job_minutes, attempt, in_a_row
         )
 
     def resources(self, study: str, key: str, attempt: int) -> JobResources:
-        """For the job of a run."""
+        """Resources for the job of a run."""
         run = self.run(study, key)
         if not isinstance(run, Run):
             raise TypeError(f"{run.key} is trained in a pack")
         return self.level_resources(level_of(run, self.speed), attempt)
 
     def pack_resources(self, attempt: int) -> JobResources:
-        """Enough for the longest pack of decoders."""
+        """Resources that are enough for the longest pack of decoders."""
         longest = max((len(pack) for packs in self.packs.values() for pack in packs.values()), default=1)
         return self.level_resources("small", attempt, longest)
 
     @lru_cache(maxsize=16)  # noqa: B019 - there is one workload a process
     def packed_resources(self, attempt: int) -> JobResources:
-        """Enough for the longest job of packs that are one computation each."""
+        """Resources that are enough for the longest job of packs that are one computation each."""
         jobs = [job for jobs in self.model_packs.values() for job in jobs.values()]
         return packed_resources(jobs, self.execution, self.job_minutes, attempt)
 
@@ -192,7 +192,7 @@ def _named(found: Mapping[str, Named], study: str, name: str, what: str) -> Name
 
 
 def stores_of(run: Run) -> dict[str, str | list[str]]:
-    """Headers and tokens of a run's training and test sets, at its vocabulary size."""
+    """The files of a run's training and test sets, at its vocabulary size: headers and tokens."""
     folder = f"results/corpora/{run.corpus}/V{run.shape.vocab_size}"
     return {
         "train_store": f"{folder}/train.json",

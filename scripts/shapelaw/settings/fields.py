@@ -1,4 +1,4 @@
-"""The types of a config's keys, with their bounds and units, and the model that every section is of."""
+"""The types of a config's keys, with their bounds and units, and the base class of every section."""
 
 from __future__ import annotations
 
@@ -51,25 +51,25 @@ class Section(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _as_spelled(cls, value: Any, info: ValidationInfo) -> Any:
-        """A text that spells a number, true, false or null is one, unless the field is for texts.
+        """Turn a text that spells a number, true, false or null into that value, unless the field takes texts.
 
-        YAML takes 1e-3 for a text, and Snakemake hands on the inside of `--config training='{steps: 60}'` as texts.
+        YAML reads 1e-3 as a text, and Snakemake passes the inside of `--config training='{steps: 60}'` on as texts.
         """
         kind = cls.model_fields[str(info.field_name)].annotation
         if isinstance(kind, type) and issubclass(kind, BaseModel):
-            return value  # whose own fields do so
+            return value  # its own fields are converted by its own model
         if _takes_text(kind):
             return None if value == "null" and type(None) in get_args(kind) else value
         return _numbers(value)
 
 
 def section_of(spec: type, base: type[AnySection], name: str) -> type[AnySection]:
-    """A section whose keys are the fields of a spec, each with what `Says` says of it.
+    """A section whose keys are the fields of a spec, each with the meaning, unit and bounds of its `Says`.
 
     Args:
         spec: a dataclass of annotated fields.
-        base: of the section, with its methods.
-        name: of the section's model.
+        base: base class of the section, with its methods.
+        name: name of the section's model.
     """
     keys: dict[str, Any] = {}
     hints = get_type_hints(spec, include_extras=True)
@@ -78,7 +78,7 @@ def section_of(spec: type, base: type[AnySection], name: str) -> type[AnySection
         bounds = {key: value for key in ("ge", "gt", "lt") if (value := getattr(says, key)) is not None}
         extra = {"unit": says.unit} if says.unit else None
         default = ... if one.default is MISSING else one.default
-        if type(None) in get_args(kind):  # the bounds are of a number, not of null
+        if type(None) in get_args(kind):  # bounds apply to the number, not to null
             inner = next(part for part in get_args(kind) if part is not type(None))
             kind, bounds = Annotated[inner, Field(**bounds)] | None, {}
         keys[one.name] = (
@@ -89,12 +89,12 @@ def section_of(spec: type, base: type[AnySection], name: str) -> type[AnySection
 
 
 def _takes_text(kind: Any) -> bool:
-    """Whether a type is of texts, or of lists of them, or leaves a choice between texts."""
+    """True for a type of texts, of lists of texts, or of a choice between texts."""
     return kind is str or get_origin(kind) is Literal or any(map(_takes_text, get_args(kind)))
 
 
 def _numbers(value: Any) -> Any:
-    """Texts that spell numbers, true, false or null as such."""
+    """The value with texts that spell numbers, true, false or null turned into those."""
     if isinstance(value, Mapping):
         return {_numbers(key): _numbers(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -1,7 +1,7 @@
 """A config from its files: merged, checked, frozen.
 
 `config.yaml` names a scale; `workflow/scales/<scale>.yaml` holds that scale's values; what `config.yaml` sets
-itself goes on top. All problems are collected and told at once, each with its key's path.
+itself goes on top. All problems are collected and reported at once, each with its key's path.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ def load_settings(
     """Merge the named scale with the config's own keys and check everything.
 
     Args:
-        model: of the whole config.
+        model: model of the whole config.
         values: the content of config.yaml (with whatever `--config` put on top).
         scales: folder of the scale files.
-        problems_of: finds what no single key shows, in a config whose keys are right.
+        problems_of: finds the problems that no single key shows, in a config whose keys are right.
 
     Raises:
-        UserError: one line a problem, all of them.
+        UserError: the config has problems; the message has one line for each.
     """
     own = dict(values)
     names = sorted(path.stem for path in scales.glob("*.yaml"))
@@ -51,7 +51,7 @@ def load_settings(
     except ValidationError as error:
         problems = [sentence(e, model) for e in error.errors()]
         wrong = {e["loc"][0] for e in error.errors()}
-        # the other sections' problems are told too: the scale's own values stand in for the wrong sections
+        # to report the other sections' problems too, the scale's own values stand in for the wrong sections
         config = model.model_validate(
             {k: v for k, v in merged.items() if k not in wrong} | {k: base[k] for k in wrong if k in base}
         )
@@ -62,7 +62,7 @@ def load_settings(
 
 
 def _values_of(scales: Path, scale: str) -> dict[str, Any]:
-    """What a scale's file says, over the parts of it that it shares with other scales (`include`)."""
+    """The values of a scale's file, on top of those that it shares with other scales (`include`)."""
     own = yaml.safe_load((scales / f"{scale}.yaml").read_text())
     values: dict[str, Any] = {}
     for part in own.pop("include", []):
@@ -71,7 +71,7 @@ def _values_of(scales: Path, scale: str) -> dict[str, Any]:
 
 
 def merge(base: Mapping[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
-    """`top` over `base`, key by key; lists, numbers and the width tables are replaced whole."""
+    """`base` with `top` on top, key by key; lists, numbers and the width tables are replaced whole."""
     merged = dict(base)
     for key, value in top.items():
         below = merged.get(key)

@@ -1,4 +1,4 @@
-"""What no single key of a config shows: keys that contradict each other, files that are missing, runs that can't be."""
+"""Problems that no single key of a config shows: keys that contradict each other, missing files, impossible runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SECRET_NAMES = ("pass", "pwd", "token", "secret")  # parts of names in a URI's 
 
 
 def common_problems(config: Settings, root: Path) -> list[str]:
-    """What no single key of the sections that every config has shows.
+    """A sentence for each problem of the common sections that no single key shows.
 
     Args:
         root: folder that relative paths are relative to.
@@ -33,7 +33,7 @@ def common_problems(config: Settings, root: Path) -> list[str]:
     gpt2_files = config.corpus.gpt2_files
     if gpt2_files is not None and not (root / gpt2_files).is_dir():
         problems.append(
-            f"corpus.gpt2_files is {gpt2_files}, which is no folder; leave it out to train a tokenizer"
+            f"corpus.gpt2_files is {gpt2_files}, which is not a folder; leave it out to train a tokenizer"
         )
     if config.execution.cost_model is not None:
         try:
@@ -82,7 +82,7 @@ def _training_problems(config: Settings, where: str, training: Training) -> list
 
 
 def source_problems(key: str, source: str, root: Path) -> list[str]:
-    """The kind of a source and, of a folder, whether it is there; the rest is checked where it is read."""
+    """A sentence where a source's kind is unknown or its folder doesn't exist; the rest is checked when it is read."""
     kind, _, rest = source.partition(":")
     kind, name = kind.split(",")[0], rest.split(",")[0]
     if kind not in SOURCE_KINDS:
@@ -91,16 +91,16 @@ def source_problems(key: str, source: str, root: Path) -> list[str]:
             f"{near(kind, list(SOURCE_KINDS))}"
         ]
     if kind == "folder" and not (root / name).is_dir():
-        return [f"{key} has {source!r}, and there is no folder {root / name}"]
+        return [f"{key} has {source!r}, but there is no folder {root / name}"]
     return []
 
 
 def _uri_problems(uri: str | None) -> list[str]:
-    """A secret in the tracking URI: the file, command lines and logs would all show it. None of them says it."""
+    """A sentence where the tracking URI is malformed or holds a secret, which command lines and logs would show."""
     try:
         parts = urlsplit(uri or "")
-    except ValueError:  # whose text may hold the password
-        return ["tracking.uri is no URI; such are sqlite:///results/mlflow.db and http://host:5000"]
+    except ValueError:  # without the URI, which may hold a password
+        return ["tracking.uri is not a URI, such as sqlite:///results/mlflow.db or http://host:5000"]
     names = [name.lower() for name, _ in parse_qsl(parts.query, keep_blank_values=True)]
     token = parts.scheme in ("http", "https") and parts.username  # some servers take one as the user's name
     if parts.password or token or any(part in name for name in names for part in _SECRET_NAMES):

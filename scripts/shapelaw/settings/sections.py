@@ -1,6 +1,6 @@
 """The sections that every config has: each key, its type, its default, its meaning and its unit.
 
-The studies bring sections of their own, and `shapelaw.studies.config` puts them all together.
+The studies declare sections of their own; `shapelaw.studies.config` puts them all together.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from shapelaw.specs.shapes import Gelu
 
 Kind = TypeVar("Kind")
 
-MOST_RUNS = 128  # that share a job: their specs travel in one argument, which Linux bounds at 128 KiB
+MOST_RUNS = 128  # of one job: their specs travel in one argument, which Linux limits to 128 KiB
 
 
 class Corpus(Section):

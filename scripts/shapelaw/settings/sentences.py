@@ -1,4 +1,4 @@
-"""What is wrong with a config, in sentences: the key's path, what is wrong, and what would be right."""
+"""The problems of a config as sentences: the key's path, what is wrong, and what would be right."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel
 
-_PATTERNS = {  # what would be right, for people
+_PATTERNS = {  # what would be right for a key with a pattern
     "corpus.name": "use lower-case letters, digits and underscores; it names a folder in results/",
     "tracking.uri": "a tracking URI begins with its kind, such as sqlite:///, http:// or postgresql://",
 }
 
 
 def sentence(error: Any, whole: type[BaseModel]) -> str:
-    """One of pydantic's errors as: the key's path, what is wrong, what would be right.
+    """One of pydantic's errors as a sentence: the key's path, what is wrong, what would be right.
 
     Args:
-        error: of `ValidationError.errors()`.
-        whole: the model of the whole config.
+        error: one of `ValidationError.errors()`.
+        whole: model of the whole config.
     """
     path = ".".join(str(part) for part in error["loc"] if part != "[key]")
     if error["type"] == "extra_forbidden":
@@ -33,14 +33,14 @@ def sentence(error: Any, whole: type[BaseModel]) -> str:
 
 
 def _shown(path: str, value: object) -> str:
-    """A wrong value as it was written, unless it could hold a secret."""
+    """A wrong value as it was written; hidden where it could hold a secret."""
     text = repr(value)
     return "***" if path.startswith("tracking") and ("@" in text or "?" in text) else text
 
 
 def _known_keys(path: tuple[Any, ...], whole: type[BaseModel]) -> list[str]:
     model: Any = whole
-    for part in path:  # a field's name, or a place in a list
+    for part in path:  # a field's name or an index
         kind = model.model_fields[part].annotation if isinstance(part, str) else model
         model = get_args(kind)[0] if get_origin(kind) is list else kind
     keys = list(model.model_fields)
@@ -48,7 +48,7 @@ def _known_keys(path: tuple[Any, ...], whole: type[BaseModel]) -> list[str]:
 
 
 def near(word: object, known: list[str]) -> str:
-    """A question for the known word that is most like a wrong one; empty where none is."""
+    """A hint at the known word nearest to a wrong one, as ` (did you mean X?)`; empty where none is near."""
     found = difflib.get_close_matches(str(word), known, n=1)
     return f" (did you mean {found[0]}?)" if found else ""
 

@@ -1,4 +1,4 @@
-"""What can be wrong with the numbers of a spec, of more than one kind of run."""
+"""Checks of a spec's numbers that several kinds of run share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def below_one(numbers: Mapping[str, int]) -> list[str]:
 
 
 def schedule_problems(learning_rate: float, warmup: float) -> list[str]:
-    """A sentence where Adam's peak rate is not positive or the warm-up no share of the steps."""
+    """A sentence where Adam's peak rate isn't positive or the warm-up isn't a share of the steps in [0, 1)."""
     if learning_rate > 0 and 0 <= warmup < 1:
         return []
     return [f"learning_rate {learning_rate} must be above 0 and warmup {warmup} in [0, 1)."]
@@ -20,12 +20,12 @@ def schedule_problems(learning_rate: float, warmup: float) -> list[str]:
 
 @dataclass(frozen=True)
 class Says:
-    """What a field of a spec means, its unit and its bounds, for the config that it is read from.
+    """The meaning, unit and bounds of a spec's field, for the section of the config that it is read from.
 
     Attributes:
         description: a sentence or two.
-        unit: of a number.
-        ge, gt, lt: least value, value that it is above, value that it is below.
+        unit: the unit of a number.
+        ge, gt, lt: bounds: at least, above, below.
     """
 
     description: str

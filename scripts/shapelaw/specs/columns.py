@@ -14,9 +14,9 @@ class Column:
     """A column of a table.
 
     Attributes:
-        name: in the table.
-        kind: of its values.
-        source: the parameter or metric in MLflow, where that has another name.
+        name: its name in the table.
+        kind: the type of its values.
+        source: the parameter or metric in MLflow, where its name differs.
         nullable: some rows may have no value.
     """
 

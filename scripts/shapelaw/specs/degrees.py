@@ -1,4 +1,4 @@
-"""A run of the study `block_degree`: a network whose layers are polynomials of a chosen degree, and what it learns.
+"""A run of the study `block_degree`: a network whose layers are polynomials of chosen degrees, and its task.
 
 Navon 2021, "Attention is optimal building block", sections 2 and 3: at a fixed budget of parameters, which degree of a
 layer is best?
@@ -14,7 +14,7 @@ from shapelaw.errors import UserError
 from shapelaw.specs.checks import below_one, schedule_problems
 from shapelaw.specs.digests import digest_of
 
-# raised on purpose when a change of the code changes what a spec trains
+# raise it when a change of the code changes what a spec trains to
 DEGREE_VERSION = 1
 KIND = "degree"
 Target = Literal["separable", "digits"]
@@ -22,7 +22,7 @@ THRESHOLDS: dict[Target, tuple[float, ...]] = {  # held-out losses, for the step
     "separable": (0.5, 0.2, 0.1),
     "digits": (1.0, 0.5, 0.2),
 }
-HALF = 0.5  # the share of their last factor that mixtures begin with, if not said otherwise
+HALF = 0.5  # the share of the last factor that a mixture begins with by default
 DIGITS = (64, 10)  # inputs and outputs of the target "digits": 8 x 8 pixels, ten classes
 
 
@@ -31,11 +31,11 @@ class ProductShape:
     """Layers `h + norm(product over k of (W_k norm(h) + b_k)) / sqrt(depth)` between a linear embedding and read-out.
 
     Attributes:
-        degrees: of the layers, first to last: how many linear maps each multiplies (comment 3.1).
-        width: d, of every layer.
-        inputs: numbers that the network sees.
-        outputs: numbers that it gives.
-        mixture: the last factor of each layer comes in by a learned share m in (0, 1), as
+        degrees: number of linear maps that each layer multiplies, first layer to last (comment 3.1).
+        width: d, the same in every layer.
+        inputs: number of inputs.
+        outputs: number of outputs.
+        mixture: each layer multiplies its last factor in by a learned share m in (0, 1), as
             `1 - m + m (W_k norm(h) + b_k)`: a layer of degree 3 is then one of degree 2 + m (task 3).
         initial_share: m before training.
     """
@@ -49,7 +49,7 @@ class ProductShape:
 
     @property
     def depth(self) -> int:
-        """Layers."""
+        """Number of layers."""
         return len(self.degrees)
 
     @property
@@ -59,12 +59,12 @@ class ProductShape:
 
     @property
     def layer_params(self) -> int:
-        """Trained numbers of the layers: a matrix and a bias each, a share each where it is learned."""
+        """Parameters of the layers: a matrix and a bias for each map, and a share for each layer of a mixture."""
         return self.matrices * self.width * (self.width + 1) + (self.depth if self.mixture else 0)
 
     @property
     def total_params(self) -> int:
-        """All trained numbers, embedding and read-out with their biases included."""
+        """All parameters, with the embedding, the read-out and their biases."""
         return (self.inputs + 1) * self.width + self.layer_params + (self.width + 1) * self.outputs
 
 
@@ -118,7 +118,7 @@ class DegreeRun:
 
     @property
     def memory_numbers(self) -> int:
-        """Numbers in memory: a few copies of the parameters, and what a batch leaves for the backward pass."""
+        """Numbers in memory: a few copies of the parameters, and a batch's activations for the backward pass."""
         n = self.network
         return 8 * self.total_params + 4 * self.batch_size * n.width * (n.matrices + n.depth)
 
@@ -129,17 +129,17 @@ class DegreeRun:
 
     @property
     def group(self) -> tuple[object, ...]:
-        """Runs that agree in this can be trained as one pack."""
+        """A value that is equal for runs that can be trained as one pack."""
         return self.network, self.target, self.batch_size
 
     @property
     def family(self) -> tuple[object, ...]:
-        """The same: product networks are not filled up to other shapes."""
+        """The same as `group`: product networks are not filled up to a common shape."""
         return self.group
 
     @property
     def examples(self) -> tuple[int, int]:
-        """Runs of a group that agree in this see the same examples at the same step."""
+        """A value that is equal for runs of a group that see the same examples at the same step."""
         return self.seed, self.target_rank
 
     @property
@@ -151,7 +151,7 @@ class DegreeRun:
         """The run as plain JSON values."""
         values = asdict(self)
         values["network"]["degrees"] = list(self.network.degrees)
-        # a run keeps the digest that it had before there was a choice
+        # left out at its default, so that older runs keep their digests
         if self.network.initial_share == HALF:
             del values["network"]["initial_share"]
         return {"kind": KIND, "training_version": DEGREE_VERSION, **values}
@@ -165,7 +165,7 @@ def flat_degree_run(run: DegreeRun) -> dict[str, Any]:
 
 
 def degree_run_from_dict(values: Mapping[str, Any]) -> DegreeRun:
-    """The inverse of `DegreeRun.to_dict`; keys that are not its own are passed over.
+    """The inverse of `DegreeRun.to_dict`; unknown keys of the run are ignored.
 
     Raises:
         KeyError, TypeError: a field is missing, or one of the network's is unknown.
@@ -176,10 +176,10 @@ def degree_run_from_dict(values: Mapping[str, Any]) -> DegreeRun:
 
 
 def check_degree_run(run: DegreeRun) -> None:
-    """See that a run can be trained.
+    """Check that a run can be trained.
 
     Raises:
-        UserError: all that is wrong with it, a sentence each.
+        UserError: it can't; the message has a sentence for each reason.
     """
     n, problems = run.network, []
     positive = {"width": n.width, "inputs": n.inputs, "outputs": n.outputs, "depth": n.depth}

@@ -1,4 +1,4 @@
-"""How the specs of all kinds of runs are named."""
+"""The digests of specs, for all kinds of runs."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from typing import Any
 
 
 def digest_of(spec: Mapping[str, Any]) -> str:
-    """A hash of plain JSON values, whatever their order."""
+    """A hash of plain JSON values that doesn't depend on the order of keys."""
     return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:16]

@@ -12,7 +12,7 @@ from shapelaw.specs.degrees import DegreeRun, degree_run_from_dict
 from shapelaw.specs.memorizers import MemorizationRun, memorization_run_from_dict
 from shapelaw.specs.runs import Run, flat_run, run_from_dict, run_to_dict
 
-PackedRun = MemorizationRun | DegreeRun  # many of one shape are trained as one computation
+PackedRun = MemorizationRun | DegreeRun  # runs of these kinds are trained in packs, many as one computation
 AnyRun = Run | PackedRun
 
 
@@ -21,15 +21,15 @@ class Kind:
     """A kind of run.
 
     Attributes:
-        name: `kind` of its spec; None for language models, whose specs have no such key.
-        run: its class.
-        to_dict: a run as plain JSON values; what is hashed into its digest.
-        from_dict: the inverse, KeyError or TypeError where a field is missing or unknown.
-        flat: a run's spec without sections, with the sizes that follow from it.
-        packed: many of one shape are trained as one computation.
-        history: columns of its history.
+        name: the `kind` in its spec; None for language models, whose specs have no such key.
+        run: the class of its runs.
+        to_dict: turns a run into plain JSON values, which are hashed into its digest.
+        from_dict: the inverse; raises KeyError or TypeError where a field is missing or unknown.
+        flat: turns a run into a dict without sections, with the sizes that follow from it.
+        packed: many runs of one shape are trained as one computation.
+        history: columns of a run's history.
         params, metrics: columns of its table of runs, from MLflow's parameters and metrics.
-        filled_up: the runs of a pack as they are trained there: with models of one shape.
+        filled_up: turns the runs of a pack into those trained there, with models of one shape.
     """
 
     name: str | None
@@ -88,7 +88,7 @@ def kind_of(run: AnyRun) -> Kind:
 
 
 def is_packed(run: AnyRun) -> TypeGuard[PackedRun]:
-    """A run is of a kind that is trained in packs."""
+    """True for a run of a kind that is trained in packs."""
     return kind_of(run).packed
 
 
@@ -107,7 +107,7 @@ def spec_from_dict(values: Mapping[str, Any]) -> AnyRun:
 
 
 def packed_run_from_dict(values: Mapping[str, Any]) -> PackedRun:
-    """The same of runs that are trained in packs.
+    """The inverse of `spec_to_dict`, for runs that are trained in packs.
 
     Raises:
         KeyError, TypeError: a field is missing or unknown, or the run is a language model's.

@@ -14,7 +14,7 @@ from shapelaw.errors import UserError
 from shapelaw.specs.checks import below_one, schedule_problems
 from shapelaw.specs.digests import digest_of
 
-# raised on purpose when a change of the code changes what a spec trains
+# raise it when a change of the code changes what a spec trains to
 MEMORIZER_VERSION = 1
 KIND = "memorization"
 # a head is saturated for an example if its largest softmax coefficient is above (appendix H)
@@ -33,10 +33,10 @@ class Memorizer:
         heads: H.
         context: n, tokens that the query attends to.
         head_dim: d_h of keys and queries, independent of width / heads.
-        width: d, of the raw inputs too.
-        value_dim: d_v of each head; None is d, as in the theory. The authors' code has 1.
-        outputs: d_out: the classes, or 1 for a number.
-        logit_scale: what the logits are divided by: nothing (eq. 1), sqrt(d_h), or sqrt(d) (the authors' code).
+        width: d, also of the raw inputs.
+        value_dim: d_v of each head; None means d, as in the theory. The authors' code has 1.
+        outputs: d_out: the number of classes, or 1 for a regression.
+        logit_scale: divisor of the logits: 1 (eq. 1), sqrt(d_h), or sqrt(d) (the authors' code).
         attend_to_query: the query is one of the keys too (self-attention); the authors' code masks it.
     """
 
@@ -51,18 +51,18 @@ class Memorizer:
 
     @property
     def values(self) -> int:
-        """d_v as a number."""
+        """d_v, with the default filled in."""
         return self.width if self.value_dim is None else self.value_dim
 
     @property
     def scale(self) -> float:
-        """What the logits are multiplied by."""
+        """The factor of the logits."""
         divisor = {"none": 1, "head_dim": self.head_dim, "width": self.width}[self.logit_scale]
         return 1 / math.sqrt(divisor)
 
     @property
     def total_params(self) -> int:
-        """Trained numbers: embedding, W_Q, W_K, W_V, W_O, read-out, and the two biases."""
+        """All parameters: embedding, W_Q, W_K, W_V, W_O, read-out, and the two biases."""
         d, width = self.width, self.heads * (2 * self.head_dim + 2 * self.values)
         return d * (d + 1) + d * width + (d + 1) * self.outputs
 
@@ -75,11 +75,11 @@ class MemorizationRun:
         task: labels uniform over `outputs` classes (cross-entropy), or one number uniform in [0, 1) (squared error).
         context_type: one context for all examples (section 5.2), or one each (appendix I.1).
         examples: T.
-        steps: optimizer steps; at most, where the model stops once it has memorized everything.
-        warmup: share of the steps; from a hundredth of the rate.
+        steps: optimizer steps; an upper bound where the model stops once it has memorized everything.
+        warmup: share of the steps in which the rate rises from a hundredth of its peak.
         evaluate_every: steps between two evaluations on all examples.
         stop_when_memorized: end at the first evaluation with accuracy 1.
-        last_batch: of an epoch: "filled" up from the next one, or "short", as the authors' loader leaves it.
+        last_batch: the last batch of an epoch is "filled" up from the next one, or "short", as in the authors' loader.
         precision: "float32" or "float64".
         keep_attention: keep the largest attention weight of each head for each example (figure 3).
     """
@@ -117,7 +117,7 @@ class MemorizationRun:
 
     @property
     def batch(self) -> int:
-        """Examples a step: all of them where there are fewer than a batch."""
+        """Examples in a step: all of them where there are fewer than a batch."""
         return min(self.batch_size, self.examples)
 
     @property
@@ -152,12 +152,12 @@ class MemorizationRun:
 
     @property
     def group(self) -> tuple[object, ...]:
-        """Runs that agree in this are of one shape and one kind."""
+        """A value that is equal for runs of one shape and one kind."""
         return self.memorizer, self.task, self.context_type, self.batch, self.precision, self.last_batch
 
     @property
     def family(self) -> tuple[object, ...]:
-        """Runs that agree in this can be trained as one pack: their models filled up with zeros to a common shape."""
+        """A value that is equal for runs that can share a pack, their models filled up with zeros to a common shape."""
         m = self.memorizer
         head_dim = m.head_dim if m.logit_scale == "head_dim" else 1
         return replace(m, heads=1, context=1, head_dim=head_dim), *self.group[1:]
@@ -171,7 +171,7 @@ class MemorizationRun:
         """The run as plain JSON values."""
         values = {"kind": KIND, "training_version": MEMORIZER_VERSION, **asdict(self)}
         if self.last_batch == "filled":
-            del values["last_batch"]  # a run keeps the digest that it had before there was a choice
+            del values["last_batch"]  # left out at its default, so that older runs keep their digests
         return values
 
 
@@ -182,7 +182,7 @@ def flat_memorization_run(run: MemorizationRun) -> dict[str, Any]:
 
 
 def memorization_run_from_dict(values: Mapping[str, Any]) -> MemorizationRun:
-    """The inverse of `MemorizationRun.to_dict`; keys that are not its own are passed over.
+    """The inverse of `MemorizationRun.to_dict`; unknown keys of the run are ignored.
 
     Raises:
         KeyError, TypeError: a field is missing, or one of the memorizer's is unknown.
@@ -194,10 +194,10 @@ def memorization_run_from_dict(values: Mapping[str, Any]) -> MemorizationRun:
 
 
 def check_memorization_run(run: MemorizationRun) -> None:
-    """See that a run can be trained.
+    """Check that a run can be trained.
 
     Raises:
-        UserError: all that is wrong with it, a sentence each.
+        UserError: it can't; the message has a sentence for each reason.
     """
     m, problems = run.memorizer, []
     positive = {"heads": m.heads, "context": m.context, "head_dim": m.head_dim, "width": m.width}
@@ -228,7 +228,7 @@ def check_memorization_run(run: MemorizationRun) -> None:
 
 
 def common_shape(memorizers: Iterable[Memorizer]) -> Memorizer:
-    """What models of one `MemorizationRun.family` are filled up to: the most heads, context and head dimension.
+    """The shape that a pack fills models of one `family` up to: the most heads, context and head dimension.
 
     Raises:
         ValueError: they are of different families.
@@ -248,7 +248,7 @@ def of_one_shape(runs: Sequence[MemorizationRun]) -> list[MemorizationRun]:
 
 
 def beyond_theorem(sizes: Iterable[tuple[int, int]]) -> list[str]:
-    """What theorem 1 does not cover of some context lengths n and widths d: a sentence a width, with all its n."""
+    """A sentence for each width d at which theorem 1 doesn't cover some context lengths n, with those n."""
     contexts: dict[int, set[int]] = {}
     for context, width in sizes:
         if context >= width:

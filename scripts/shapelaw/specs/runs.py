@@ -1,4 +1,4 @@
-"""A language model's training run: a frozen spec with a readable key. What decides the result, and nothing else.
+"""A language model's training run: a frozen spec with a readable key. It holds what decides the result, nothing else.
 
 How a run is executed (device, threads, micro-batches, compile) is not part of it. The other kinds of run stand in
 `shapelaw.specs.kinds`.
@@ -14,7 +14,7 @@ from shapelaw.specs.checks import Says
 from shapelaw.specs.digests import digest_of
 from shapelaw.specs.shapes import Shape
 
-# raised on purpose when a change of the code changes what a spec trains: every run is then trained again
+# raise it when a change of the code changes what a spec trains to: every run is then trained again
 TRAINING_VERSION = 2  # 2: attention by batched products on a CPU
 
 
@@ -85,7 +85,7 @@ class Run:
 
     @property
     def total_params(self) -> int:
-        """All trained numbers."""
+        """All parameters."""
         return self.shape.total_params
 
     @property
@@ -148,7 +148,7 @@ def run_to_dict(run: Run) -> dict[str, Any]:
 
 
 def flat_run(run: Run) -> dict[str, Any]:
-    """The run without sections, with the sizes that follow from it; None is a full rank or an unused option."""
+    """The run without sections, with the sizes that follow from it; None stands for a full rank or an unused option."""
     return {
         "study": run.study,
         "corpus": run.corpus,
@@ -162,7 +162,7 @@ def flat_run(run: Run) -> dict[str, Any]:
 
 
 def run_from_dict(values: Mapping[str, Any]) -> Run:
-    """The inverse of `run_to_dict`; other keys, such as the version, are passed over.
+    """The inverse of `run_to_dict`; other keys, such as the version, are ignored.
 
     Raises:
         KeyError, TypeError: a field is missing or unknown.

@@ -1,4 +1,4 @@
-"""The shape of a decoder: what it is, and what it costs, from the numbers alone (no torch)."""
+"""The shape of a decoder, with its parameters, operations and memory as formulas (no torch)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-EQUAL_SHARE = 0.02  # of the blocks' weights, by which shapes called equal may differ
+EQUAL_SHARE = 0.02  # share of the blocks' weights by which shapes of equal size may differ
 MLP_RATIO = 4  # feed-forward width over the residual width, unless given, as in GPT-2
 Gelu = Literal["tanh", "erf"]
 
@@ -25,7 +25,7 @@ class Shape:
         embedding_rank: r of a token embedding factored as (V x r)(r x d); None is one V x d matrix. Above min(d, V) the
             factored embedding has more weights than the matrix and no more rank.
         positional_rank: the same for the positional embedding, (N x r_e)(r_e x d).
-        attention_degree: None is softmax attention; k >= 2 is linear attention of that polynomial degree in the
+        attention_degree: None means softmax attention; k >= 2 linear attention of that polynomial degree in the
             tokens (block-degree note, eq. 2), which has k input maps where softmax attention has three.
         gelu: the feed-forward network's activation: GPT-2's approximation by tanh, or x times the normal
             distribution function itself (Hendrycks and Gimpel 2016), by erf.
@@ -80,7 +80,7 @@ class Shape:
 
     @property
     def total_params(self) -> int:
-        """Every trained number: embeddings, blocks with biases and norms, final norm, classifier."""
+        """All parameters: embeddings, blocks with biases and norms, final norm, classifier."""
         d, a = self.width, self.attention_width
         biases_and_norms = self.attention_maps * a + d + self.hidden_width + d + 2 * 2 * d
         return (
@@ -99,7 +99,7 @@ class Shape:
         """
         d, n = self.width, self.context_length
         per_token = 2 * self.block_params + 2 * d * self.vocab_size
-        if self.attention_degree != 2:  # which has running sums in place of scores
+        if self.attention_degree != 2:  # linear attention has running sums in place of scores
             per_token += self.depth * 2 * 2 * n * self.attention_width
         if self.embedding_rank is not None:
             per_token += 2 * self.embedding_rank * d
@@ -142,7 +142,7 @@ def make_shape(
         options: the other fields of `Shape`.
 
     Raises:
-        ShapeError: these numbers are not a shape; it has a sentence for every problem.
+        ShapeError: these numbers don't make a shape; the error has a sentence for every problem.
     """
     inner = width // max(heads, 1) if attention_dim is None else attention_dim
     shape = Shape(depth, width, heads, vocab_size, context_length, inner, **options)
@@ -153,7 +153,7 @@ def make_shape(
 
 
 def shape_problems(*sizes: int | None, **options: Any) -> list[str]:
-    """Everything that keeps the arguments of `make_shape` from being a shape, a sentence each."""
+    """A sentence for each problem of `make_shape`'s arguments."""
     try:
         make_shape(*sizes, **options)  # type: ignore[arg-type]
     except ShapeError as error:
@@ -162,7 +162,7 @@ def shape_problems(*sizes: int | None, **options: Any) -> list[str]:
 
 
 class ShapeError(ValueError):
-    """Some numbers are not a shape; `problems` has a sentence for each reason."""
+    """Some numbers don't make a shape; `problems` has a sentence for each reason."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__("; ".join(problems))
@@ -170,11 +170,11 @@ class ShapeError(ValueError):
 
 
 def _problems(shape: Shape, divided: bool, redundant_rank: bool) -> list[str]:
-    """A sentence for everything that keeps numbers from being a shape.
+    """A sentence for each problem of a shape's numbers.
 
     Args:
-        divided: the heads divide the width among them.
-        redundant_rank: ranks above full are meant.
+        divided: whether the heads share the width among them, so that their number must divide it.
+        redundant_rank: whether ranks above full are meant.
     """
     names = ["depth", "width", "heads", "vocab_size", "context_length", "embedding_rank", "positional_rank"]
     names.append("ff_width")
@@ -215,8 +215,8 @@ def with_attention_degree(shape: Shape, degree: int | None) -> Shape:
     """The same decoder with attention of another degree and nearly as many weights, by another dimension of its heads.
 
     Args:
-        shape: of softmax attention.
-        degree: of linear attention; None is softmax.
+        shape: a decoder with softmax attention.
+        degree: degree of linear attention; None means softmax.
 
     Raises:
         ValueError: no dimension of the heads brings the blocks' weights within 2% of the given shape's.

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all: every file that something else relies on is written through here."""
+"""Files that are whole or absent: every file that something else relies on is written through here."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _ADVICE = {
     errno.EFBIG: "raise the limit on the size of files and start again",
     errno.EROFS: "make the disk writable and start again",
     errno.EIO: "check the disk and start again",
-}  # what only a disk says; other errors count where they name the file that is written
+}  # errors that only a disk raises; others count where they name the file that is written
 
 
 class WriteFailed(UserError):
     """A file can't be written: the disk is full, read-only or broken. What was there before is untouched.
 
     Attributes:
-        reason: what the disk says.
+        reason: the error of the disk.
         advice: what to do, a clause.
     """
 
@@ -37,10 +37,10 @@ class WriteFailed(UserError):
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give a temporary path beside `path`; once the block has written it, flush it to the disk and rename it.
+    """Yield a temporary path beside `path`; once the block has written it, flush it to the disk and rename it.
 
     Whatever happens, `path` is whole or as it was before; once the block is left, a power cut can't undo it.
-    What killed processes of this machine left of earlier attempts at the same path is deleted.
+    Temporary files that killed processes of this machine left at the same path are deleted.
 
     Raises:
         WriteFailed: the disk is full, read-only or broken, or the folder can't be written.
@@ -55,13 +55,13 @@ def replacing(path: Path) -> Iterator[Path]:
             temporary.replace(path)
             _flush_folder(path.parent)
         finally:
-            with suppress(OSError):  # a disk that became read-only; the error at hand says so
+            with suppress(OSError):  # the disk became read-only; the error at hand says so
                 temporary.unlink(missing_ok=True)
 
 
 @contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
-    """Turn what the disk raises while `path` is written into a sentence.
+    """Turn a disk's error while `path` is written into a sentence.
 
     Raises:
         WriteFailed: the disk is full, read-only or broken, or `path` or a folder above it can't be written.
@@ -75,7 +75,7 @@ def disk_errors(path: Path) -> Iterator[None]:
 
 
 def _is_about(error: OSError, path: Path) -> bool:
-    """Whether an error names the path, its temporary file or a folder above it."""
+    """True where an error names the path, its temporary file or a folder above it."""
     if not isinstance(error.filename, str | bytes):
         return False
     named = Path(os.fsdecode(error.filename))
@@ -84,7 +84,7 @@ def _is_about(error: OSError, path: Path) -> bool:
 
 
 def delete_leftovers(folder: Path) -> None:
-    """Delete what killed processes left of `replacing`; call it where no other process writes into the folder."""
+    """Delete temporary files that killed processes left; call it where no other process writes into the folder."""
     for path in folder.glob(".*.tmp"):
         path.unlink(missing_ok=True)
 
@@ -103,13 +103,13 @@ def _is_alive(process: int) -> bool:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:  # another user's
+    except PermissionError:  # the process is another user's
         return True
     return True
 
 
 def _make_folder(folder: Path) -> None:
-    """Make a folder and those above it; a power cut can't undo it."""
+    """Make a folder and its parents, flushed to the disk: a power cut can't undo it."""
     if not folder.is_dir():
         _make_folder(folder.parent)
         folder.mkdir(exist_ok=True)
@@ -128,5 +128,5 @@ def _flush_folder(folder: Path) -> None:
     try:
         _flush(folder)
     except OSError as error:
-        if error.errno != errno.EINVAL:  # some network file systems can't, and need not
+        if error.errno != errno.EINVAL:  # some network file systems can't flush a folder, and needn't
             raise

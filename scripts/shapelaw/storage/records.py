@@ -1,12 +1,12 @@
-"""What a run leaves on disk, and how it is read back.
+"""The files that a run leaves on disk, written and read back.
 
 A finished run is a directory `<results>/runs/<study>/<key>/` with
 
 - `spec.json`: the run (`shapelaw.specs.runs.Run`) as JSON,
-- `history.parquet`: one row a logged step; only numbers that a resumed run reproduces bit for bit,
-- `summary.json`: the final numbers, the clock, the machine. Written last: where it is, the record is whole.
+- `history.parquet`: one row for each logged step; only numbers that a resumed run reproduces bit for bit,
+- `summary.json`: the final numbers, the times, the machine. Written last: where it exists, the record is whole.
 
-A run under way, or one that died, has `<results>/checkpoints/<study>/<key>/` with `live.json` (its state),
+A run that is under way or died has `<results>/checkpoints/<study>/<key>/` with `live.json` (its state),
 the same `spec.json` and `history.parquet`, and its checkpoints.
 Every file is written to a temporary name, flushed to the disk and renamed.
 """
@@ -31,7 +31,7 @@ from shapelaw.specs.kinds import AnyRun, kind_of, spec_from_dict, spec_to_dict
 from shapelaw.storage.files import replacing
 
 SCHEMA_VERSION = 1
-RUNS, CHECKPOINTS = "runs", "checkpoints"  # folders of the results
+RUNS, CHECKPOINTS = "runs", "checkpoints"  # folders in results/
 RUNNING, FINISHED, FAILED, KILLED = "RUNNING", "FINISHED", "FAILED", "KILLED"  # MLflow's names
 
 
@@ -40,7 +40,7 @@ _ARROW = {int: pa.int64(), float: pa.float64(), str: pa.string()}
 
 @dataclass(frozen=True)
 class Record:
-    """A run's files, read back. `summary` is empty unless the run is finished; `live` unless it is not."""
+    """A run's files, read back. `summary` is empty before the run is finished, `live` afterwards."""
 
     directory: Path
     run: AnyRun
@@ -50,12 +50,12 @@ class Record:
 
     @property
     def status(self) -> str:
-        """FINISHED, RUNNING, FAILED (it said why) or KILLED (it was told to stop)."""
+        """FINISHED, RUNNING, FAILED (it said why) or KILLED (a signal stopped it)."""
         return FINISHED if self.summary else str(self.live.get("status", RUNNING))
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file so that, whatever happens, it is there whole or not at all."""
+    """Write a file atomically: whatever happens, it is whole or absent."""
     with replacing(path) as temporary:
         temporary.write_bytes(content)
 
@@ -73,7 +73,7 @@ def write_spec(directory: Path, run: AnyRun) -> None:
 
 
 def schema_of(columns: Iterable[Column]) -> pa.Schema:
-    """The columns as Arrow has them."""
+    """The columns as an Arrow schema."""
     return pa.schema([pa.field(one.name, _ARROW[one.kind], nullable=one.nullable) for one in columns])
 
 
@@ -121,21 +121,21 @@ def write_live(directory: Path, live: Mapping[str, Any]) -> None:
 
 
 class OtherSchema(UserError):
-    """A record is of another schema version than this code's."""
+    """A record has another schema version than this code."""
 
 
 def read_record(directory: Path) -> Record:
     """Read a finished run's directory, or the checkpoint directory of one that has not finished.
 
     Raises:
-        OtherSchema: it is of another schema version.
-        UserError: a file is missing, cut short or damaged; the sentence says which and what to do.
+        OtherSchema: it has another schema version.
+        UserError: a file is missing, cut short or damaged; the message says which and what to do.
     """
     values = _read_json(directory / "spec.json")
     try:
         run = spec_from_dict(values)
     except (KeyError, TypeError) as error:
-        raise _damaged(directory, f"spec.json is not the spec of a run ({error!r})") from error
+        raise _damaged(directory, f"spec.json is not a run's spec ({error!r})") from error
     summary = _read_json(directory / "summary.json") if (directory / "summary.json").exists() else {}
     live = _read_json(directory / "live.json") if (directory / "live.json").exists() else {}
     if not summary and not live:
@@ -148,7 +148,7 @@ def read_record(directory: Path) -> Record:
 
 
 def read_keys(path: Path) -> list[str]:
-    """The keys of a file with one a line; blank lines don't count.
+    """The keys of a file with one key a line; blank lines don't count.
 
     Raises:
         UserError: the file can't be read or names no key.
@@ -163,12 +163,12 @@ def read_keys(path: Path) -> list[str]:
 
 
 def _read_history(directory: Path, sha256: str | None, schema: pa.Schema) -> pa.Table:
-    """The history; compared with its sha256 where the summary has one."""
+    """The history, checked against its sha256 where the summary has one."""
     try:
         content = (directory / "history.parquet").read_bytes()
         if sha256 is not None and hashlib.sha256(content).hexdigest() != sha256:
             raise ValueError("it is not the file that summary.json was written for")
-        # without threads: a history is small, and a process that ends while Arrow's threads start is aborted
+        # without threads: the history is small, and a process that ends while Arrow's threads start is aborted
         table = pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
         return table.select(schema.names).cast(schema)
     except (OSError, KeyError, ValueError, pa.ArrowException) as error:
@@ -188,7 +188,7 @@ def _read_json(path: Path) -> dict[str, Any]:
         if path.parent.parent.parent.name in (
             RUNS,
             CHECKPOINTS,
-        ):  # a finished record has a copy in the other one
+        ):  # a finished record has copies in both folders
             results, name = path.parents[3], Path(path.parent.parent.name, path.parent.name)
             folders = [results / RUNS / name, results / CHECKPOINTS / name]
         raise OtherSchema(
@@ -199,9 +199,9 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _damaged(directory: Path, what: str) -> UserError:
-    """A sentence with the command that mends it; it has no stop at its end, it is there to be copied."""
-    if directory.parent.parent.name == CHECKPOINTS:  # whose checkpoints must not be lost
-        mend = "start the run again, it goes on from its checkpoints and writes its record anew: snakemake"
+    """A sentence that ends in the command that repairs it, without a full stop, so that the command can be copied."""
+    if directory.parent.parent.name == CHECKPOINTS:  # its checkpoints must not be deleted
+        mend = "start the run again; it goes on from its checkpoints and writes its record anew: snakemake"
     else:
         mend = f"write it again, from its copy if there is one: rm -r {_quoted(directory)} && snakemake"
     return UserError(f"The record {directory} is damaged or half written: {what}; {mend}")

@@ -1,4 +1,4 @@
-"""The whole config: the sections that every one has, and those that the studies bring."""
+"""The whole config: the sections that every config has, and those that the studies declare."""
 
 from __future__ import annotations
 
@@ -49,18 +49,18 @@ def load_config(values: Mapping[str, Any], scales: Path, root: Path = Path()) ->
     """Merge the named scale with the config's own keys and check everything.
 
     Args:
-        values: the content of config.yaml (with whatever `--config` put on top).
+        values: the content of config.yaml, with the values of `--config` on top.
         scales: folder of the scale files.
-        root: folder that relative paths of the config (a folder of text, a tokenizer) are relative to.
+        root: folder that the config's relative paths (a folder of text, a tokenizer) start from.
 
     Raises:
-        UserError: one line a problem, all of them.
+        UserError: the config has problems; the message has one line for each.
     """
     return load_settings(Config, values, scales, lambda config: config_problems(config, root))
 
 
 def config_problems(config: Settings, root: Path) -> list[str]:
-    """What no single key shows, of all sections that the config's studies read; extras can be asked for at any time."""
+    """A sentence for each problem that no single key shows, of the config's studies and of all extras."""
     problems = common_problems(config, root)
     for study in STUDIES.values():
         if study.extra or study.name in config.studies:
@@ -72,18 +72,18 @@ def runs_of(config: Settings, study: str, root: Path) -> dict[str, AnyRun]:
     """The runs of a study by key.
 
     Args:
-        config: checked.
-        study: its name.
-        root: folder that a relative `grid_file` is relative to.
+        config: a checked config.
+        study: name of the study.
+        root: folder that a relative `grid_file` starts from.
 
     Raises:
-        UserError: a grid file can't be used, or two runs have one name.
+        UserError: a grid file can't be used, or two different runs have one name.
     """
     found: dict[str, AnyRun] = {}
     for run in STUDIES[study].runs(config, root):
         if found.setdefault(run.key, run) != run:
             raise UserError(
-                f"{study} has two runs of the name {run.key} that are not trained alike (its grids differ in what "
-                "a name does not say, such as batch_size); leave one of them out."
+                f"{study} has two different runs with the name {run.key} (its grids differ in something that "
+                "the name does not show, such as batch_size); leave one of them out."
             )
     return found

@@ -1,4 +1,4 @@
-"""The list of studies: every other place loops over it. A new study is a folder here, and a line."""
+"""The list of studies, over which every other place loops. A new study is a folder here and a line in ROOMS."""
 
 from importlib import import_module
 

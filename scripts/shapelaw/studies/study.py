@@ -1,4 +1,4 @@
-"""What the house knows of a study. Light: the Snakefile reads every study's declaration at each start."""
+"""A study's declaration: all that the rest of the project knows of it. Light: the Snakefile reads it at each start."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _nothing(*_: object) -> list[Any]:
 
 @dataclass(frozen=True)
 class Key:
-    """A key of the config: its type, its default, and what it means."""
+    """A key of the config: its type, its default and its meaning."""
 
     kind: Any
     default: Any
@@ -37,24 +37,24 @@ class Study:
     """A study, as its room declares it in study.py.
 
     Attributes:
-        name: of its folder in results/, its rule, and its experiment in MLflow.
+        name: name of the study, of its folder in results/, of its rule and of its experiment in MLflow.
         title: the report's heading.
-        part: of that heading, where several studies share one.
-        says: what its analysis does, as Snakemake prints it.
-        room: folder of its module; captions/ in it has a text for each figure and one for all tables.
-        tables: names.
-        figures: where each is published, by name.
+        part: its part of that heading, where several studies share one.
+        says: the message that Snakemake prints for its analysis.
+        room: the study's folder; captions/ in it has a text for each figure and one for all tables.
+        tables: names of its tables.
+        figures: names of its figures, with where each is published.
         results: module with `add_options(parser)` and `results(arguments)`, which scripts/analyse.py calls.
-        kind: of its runs; None where nothing is trained.
+        kind: kind of its runs; None where nothing is trained.
         sections: its keys in the config.
-        runs: all runs of a config, given also the folder that relative paths are relative to.
-        problems: a sentence for each thing that no single key of the config shows, given also that folder.
-        options: of the analysis, as scripts/analyse.py takes them.
-        input: file that is analysed, relative to the working directory; empty for the table of the study's runs.
-        costs: lines of `snakemake plan` for what is measured without training.
-        extra: it is made beside the studies, when the config's `extras` names it; it has no summary run in MLflow.
-        tables_caption: name of the text for all tables, in captions/.
-        telling: the runs, those first that tell the most if time ends before they do.
+        runs: returns all runs of a config; relative paths start from the folder given.
+        problems: returns a sentence for each problem that no single key of the config shows, given that folder too.
+        options: returns the options of the analysis, as scripts/analyse.py takes them.
+        input: file to analyse, relative to the working directory; empty for the table of the study's runs.
+        costs: returns lines of `snakemake plan` for what is measured without training.
+        extra: the study runs only where the config's `extras` names it, and has no summary run in MLflow.
+        tables_caption: name of the text in captions/ for all tables.
+        telling: sorts the runs, the most informative first, for the case that time runs out.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Study:
 
     @property
     def folder(self) -> str:
-        """Of its results."""
+        """The folder of its results."""
         return f"results/{self.name}"
 
     @property

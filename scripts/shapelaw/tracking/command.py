@@ -1,4 +1,4 @@
-"""What the tracking scripts have in common: their options and exit codes. Light: no mlflow."""
+"""Options and exit codes that the tracking scripts share. Light: no mlflow."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EXIT_CODES = (
 
 
 def tracking_parser(description: str | None) -> argparse.ArgumentParser:
-    """A parser with the options that every tracking script has."""
+    """A parser with the options of every tracking script."""
     parser = argparse.ArgumentParser(
         description=description, epilog=EXIT_CODES, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -49,14 +49,14 @@ def tracking_parser(description: str | None) -> argparse.ArgumentParser:
 
 
 def tracking_uri(arguments: argparse.Namespace, results: Path) -> str:
-    """Where to track: what the command line says, else the environment, else SQLite in the results folder."""
+    """The tracking URI: from the command line, else from the environment, else SQLite in the results folder."""
     from shapelaw.tracking.store import default_uri
 
     return arguments.uri or os.environ.get(URI_VARIABLE) or default_uri(results)
 
 
 def add_silence_option(parser: argparse.ArgumentParser) -> None:
-    """The option that decides when a silent run is dead."""
+    """Add the option that decides when a silent run counts as dead."""
     parser.add_argument(
         "--silence",
         type=float,
@@ -66,17 +66,17 @@ def add_silence_option(parser: argparse.ArgumentParser) -> None:
 
 
 def exit_code(operation: Callable[[], None], uri: str | None) -> int:
-    """Do the operation; what the user or the tracker did wrong goes to standard error as a sentence.
+    """Run the operation and return the exit code; faults of the user or the tracker go to standard error as sentences.
 
     Args:
-        uri: the tracking URI of the command line, whose password is never shown.
+        uri: tracking URI of the command line; its password is never shown.
     """
     try:
         return errors.exit_code(operation)
     except TrackerDown as error:
         say(str(error))
         return 3
-    except Exception:  # a bug: its traceback is needed, without the password of a URI in it
+    except Exception:  # a bug: show its traceback, without passwords of URIs
         say(redact(traceback.format_exc(), uri or ""))
         return 1
 
@@ -85,7 +85,7 @@ def check_results(results: Path) -> Path:
     """The results folder.
 
     Raises:
-        UserError: there is none.
+        UserError: the folder doesn't exist.
     """
     if not results.is_dir():
         raise UserError(f"There is no results folder {results}; train first, or correct --results.")

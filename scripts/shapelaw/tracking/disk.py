@@ -1,4 +1,4 @@
-"""The records on disk: which there are, how they truly stand, and whether they changed since they were imported."""
+"""The records on disk: find them, tell their true status, and tell those that changed since their import."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 from shapelaw.errors import UserError
 from shapelaw.storage.records import KILLED, RUNNING, Record
 
-IMPORT_FORMAT = 2  # part of every fingerprint: raise it when the importer writes something else than before
+IMPORT_FORMAT = 2  # part of every fingerprint: raise it when the importer writes something new
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,11 @@ class Found:
 
 @dataclass(frozen=True)
 class Liveness:
-    """What decides whether a run that says RUNNING still runs.
+    """The criteria by which a run that says RUNNING still runs.
 
     Attributes:
-        silence: seconds without an update of live.json after which its run is dead.
-        host: name of this machine, where the process can be looked up.
+        silence: seconds without an update of live.json after which its run counts as dead.
+        host: name of this machine, on which processes can be looked up.
     """
 
     silence: float = 600.0
@@ -44,7 +44,7 @@ class Liveness:
 def find_records(results: Path, study: str | None = None) -> dict[tuple[str, str], Found]:
     """The records below `results` by (study, key); a finished one wins over one under way.
 
-    `runs/` is listed after `checkpoints/`: a run that finishes meanwhile is seen in one of them at least.
+    `runs/` is listed after `checkpoints/`, so a run that finishes meanwhile is seen at least once.
     """
     found: dict[tuple[str, str], Found] = {}
     for place in ("checkpoints", "runs"):
@@ -88,7 +88,7 @@ def finished_fingerprint(directory: Path) -> str:
 
 
 def live_fingerprint(record: Record, status: str) -> str:
-    """A hash of what is imported of an unfinished record; its heartbeat alone does not change it."""
+    """A hash of the imported part of an unfinished record; a heartbeat alone does not change it."""
     steps = record.history["step"]
     values = {
         "format": IMPORT_FORMAT,
@@ -102,7 +102,7 @@ def live_fingerprint(record: Record, status: str) -> str:
 
 
 def true_status(record: Record, liveness: Liveness, now: datetime) -> tuple[str, str]:
-    """The status of a record and why: a run that says RUNNING but died without a word is KILLED.
+    """The true status of a record, and the reason: a run that says RUNNING but whose process is gone is KILLED.
 
     Raises:
         UserError: live.json has no time of its last update.
@@ -111,20 +111,20 @@ def true_status(record: Record, liveness: Liveness, now: datetime) -> tuple[str,
         return record.status, str(record.live.get("message") or "")
     silent = (now - moment(record.live, "updated_at", record.directory)).total_seconds()
     if record.live.get("host") == liveness.host and not _process_exists(record.live.get("pid")):
-        return KILLED, f"Its process ended without a word on {liveness.host}."
+        return KILLED, f"Its process ended without a message on {liveness.host}."
     if silent > liveness.silence:
-        return KILLED, f"It has not been heard of for over {liveness.silence / 60:g} minutes."
+        return KILLED, f"It has given no sign of life for over {liveness.silence / 60:g} minutes."
     return RUNNING, str(record.live.get("message") or "")
 
 
 def _process_exists(pid: Any) -> bool:
     if not isinstance(pid, int):
-        return True  # not known, so not known to be gone
+        return True  # unknown, so not known to be gone
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:  # it exists and is another user's
+    except PermissionError:  # the process exists and is another user's
         return True
     return True
 
@@ -133,7 +133,7 @@ def moment(values: Mapping[str, Any], name: str, directory: Path) -> datetime:
     """The time `name` of a summary or live state, in UTC unless it says otherwise.
 
     Raises:
-        UserError: it is missing, or not ISO 8601.
+        UserError: the time is missing, or not ISO 8601.
     """
     try:
         time = datetime.fromisoformat(values[name])

@@ -1,4 +1,4 @@
-"""A record in MLflow's words: params, metrics, tags, and the tokenized data as logged inputs."""
+"""A record as MLflow's entities: params, metrics, tags, and the tokenized data as logged inputs."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _TAGS_THOUGH_NUMBERS = ("attempts", "threads")
 _ELSEWHERE = {"schema_version", "key", "study", "spec_digest", "status", "message", "tags", "pid"}
 _ELSEWHERE |= {"started_at", "finished_at", "updated_at", "train_store", "test_store"}
 _ELSEWHERE |= {"step", "steps", "block_params", "total_params", "step_flops"}  # params, from the spec
-_ELSEWHERE |= {"params"}  # the total in older summaries
-_LARGEST = 1.7976931348623157e308  # what MLflow stores for an infinite value
+_ELSEWHERE |= {"params"}  # older summaries call the total so
+_LARGEST = 1.7976931348623157e308  # MLflow stores this for an infinite value
 TEXT_LIMIT = 5000  # characters of a tag or param
 
 
@@ -35,7 +35,7 @@ def params(record: Record) -> list[Param]:
 
 
 def tags(record: Record, message: str, importer: str) -> list[RunTag]:
-    """Key, importer, git commit, host, attempts, the caller's tags (config hash, Slurm job), all other texts."""
+    """Tags: key, importer, git commit, host, attempts, the caller's tags (config hash, Slurm job), all other texts."""
     values = record.summary or record.live
     texts = {name: str(value) for name, value in values.get("tags", {}).items()}
     for name, value in values.items():
@@ -45,7 +45,7 @@ def tags(record: Record, message: str, importer: str) -> list[RunTag]:
             texts[name] = str(value)
     texts |= {KEY: record.run.key, STUDY: record.run.study, SPEC_DIGEST: record.run.digest}
     if values.get("git_commit"):
-        texts["mlflow.source.git.commit"] = str(values["git_commit"])  # the UI shows it as the source version
+        texts["mlflow.source.git.commit"] = str(values["git_commit"])  # shown as the source version
     for name in (FINGERPRINT, MESSAGE, IMPORTER):  # the importer's own
         texts.pop(name, None)
     texts[IMPORTER] = importer
@@ -57,7 +57,7 @@ def tags(record: Record, message: str, importer: str) -> list[RunTag]:
 def summary_metrics(record: Record, ended: datetime) -> list[Metric]:
     """The numbers of a summary: final losses, bits per byte, speed, memory, and any other.
 
-    They are at step 0, which MLflow's UI takes for "no curve": it compares such numbers of runs as bars.
+    They are at step 0, which MLflow's UI takes for "not a curve": it compares such numbers of runs as bars.
     """
     numbers = {
         FINAL.get(name, name): float(value)
@@ -105,19 +105,19 @@ def datasets(record: Record) -> list[DatasetInput]:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a JSON value is a number; true and false are not."""
+    """True for a JSON value that is a number; true and false are not."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def same_value(stored: float, value: float) -> bool:
-    """Whether MLflow's stored value is this one; it keeps NaN, and the largest float for infinity."""
+    """True where MLflow's stored value is this one; MLflow stores NaN as it is and infinity as the largest float."""
     if math.isnan(value) or math.isnan(stored):
         return math.isnan(value) and math.isnan(stored)
     return stored == max(-_LARGEST, min(_LARGEST, value))
 
 
 def valid_name(name: str) -> str:
-    """The name with each character that MLflow refuses replaced by an underscore."""
+    """The name with an underscore for each character that MLflow refuses."""
     return re.sub(r"[^\w\-. /:]", "_", name, flags=re.ASCII).strip("/. ")[:250] or "_"
 
 

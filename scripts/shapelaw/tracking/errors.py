@@ -1,4 +1,4 @@
-"""What MLflow, the network and the database raise, in sentences: wrong, down, or changed by another writer."""
+"""Errors of MLflow, the network and the database as sentences: wrong, down, or changed by another writer."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _NOT_ACTIVE = re.compile("must be in the '?(active|deleted)'? state|No Experimen
 
 
 def is_conflict(error: MlflowException) -> bool:
-    """Whether MLflow refuses because another writer got in between: look again at what there is."""
+    """True where MLflow refuses because another writer got in between: read the store again."""
     code, text = error.error_code, str(error)
     return (
         code in ("RESOURCE_ALREADY_EXISTS", "RESOURCE_DOES_NOT_EXIST")
@@ -47,7 +47,7 @@ def is_conflict(error: MlflowException) -> bool:
 
 @contextmanager
 def tracker_errors(uri: str, opening: bool = False) -> Iterator[None]:
-    """Turn what MLflow and the database raise into `UserError` or `TrackerDown`, secrets removed.
+    """Turn errors of MLflow and the database into `UserError` or `TrackerDown`, with secrets removed.
 
     An error that is neither, such as a value that MLflow refuses, is a bug and passes unchanged.
     """
@@ -69,7 +69,7 @@ def tracker_errors(uri: str, opening: bool = False) -> Iterator[None]:
             raise UserError(f"The database {shown} refuses us ({reason}); correct the URI.") from error
         raise TrackerDown(f"{shown} is not available ({reason})") from error
     except ArgumentError as error:
-        raise UserError(f"The tracking URI {shown!r} is not a valid one of a database.") from error
+        raise UserError(f"The tracking URI {shown!r} is not a valid database URI.") from error
     except SQLAlchemyError as error:
         reason = _one_line(redact(str(error), uri))
         if not opening or _LOST_CONNECTION.search(reason):
@@ -92,14 +92,14 @@ def _from_mlflow(error: MlflowException, uri: str, shown: str) -> Exception | No
         )
     if "unsupported URI" in reason:
         return UserError(
-            f"MLflow knows no tracking store of the kind of {shown!r}; use sqlite:///PATH.db, "
+            f"MLflow has no tracking store for {shown!r}; use sqlite:///PATH.db, "
             "http(s)://HOST:PORT, or a database URI such as postgresql://..."
         )
     if code == "ENDPOINT_NOT_FOUND" or "valid JSON format" in reason or "Invalid url" in reason:
         return UserError(f"There is no MLflow tracking server at {shown}; check the URI.")
     if "out-of-date database schema" in reason:
         return UserError(
-            f"The store {shown} is of another MLflow version; back it up and run `mlflow db upgrade` on it."
+            f"The store {shown} was made by another version of MLflow; back it up and run `mlflow db upgrade` on it."
         )
     if status := re.search(r"too many (\d+) error responses|failed with error code (5\d\d|429)", reason):
         return TrackerDown(f"{shown} is in trouble (HTTP status {status[1] or status[2]}; its log says why)")
@@ -127,12 +127,12 @@ def _causes(error: BaseException) -> list[BaseException]:
 
 
 def _network_reason(error: MlflowException) -> str:
-    """What the network said, in two or three words; empty if it was not the network."""
+    """The network's error in two or three words; empty where it was another one."""
     causes = _causes(error)
     if any(isinstance(each, requests.exceptions.Timeout | ReadTimeoutError) for each in causes):
         return "no answer in time"
     if any(isinstance(each, requests.exceptions.RequestException) for each in causes):
-        for each in reversed(causes):  # the operating system's word is the last one
+        for each in reversed(causes):  # the operating system's error comes last
             if isinstance(each, OSError) and each.errno:
                 return each.strerror or errno.errorcode.get(each.errno, str(each.errno))
         return "the connection broke"
@@ -140,7 +140,7 @@ def _network_reason(error: MlflowException) -> str:
 
 
 def _database_trouble(reason: str) -> bool:
-    """Whether a server's refusal is really its database's: it sends that as a bad request."""
+    """True where a server's refusal is its database's error, which it sends as a bad request."""
     return "psycopg" in reason or "sqlalche.me" in reason
 
 
@@ -152,7 +152,7 @@ def _broken(shown: str, reason: str) -> str:
 
 
 def _first_line(error: OperationalError, uri: str) -> str:
-    """What the database says, without the advice that some add."""
+    """The database's error, without the advice that some add."""
     lines = str(error.orig).strip().splitlines() or [type(error.orig).__name__]
     return _one_line(redact(lines[0], uri))
 

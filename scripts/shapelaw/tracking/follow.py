@@ -1,4 +1,4 @@
-"""Follow mode: the results folder is looked at again and again, and what changed goes into MLflow."""
+"""Follow mode: look at the results folder again and again, and import what changed into MLflow."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Name = tuple[str, str]  # study, key
 
 @dataclass
 class Seen:
-    """What the last looks found: only files are remembered, MLflow is asked each time."""
+    """The findings of the last looks. Only files are remembered; MLflow is asked each time."""
 
-    states: dict[Name, str] = field(default_factory=dict)  # what was imported, as `_state` tells it
-    told: set[str] = field(default_factory=set)  # problems and rivals that were said already
+    states: dict[Name, str] = field(default_factory=dict)  # the state that was imported, by `_state`
+    told: set[str] = field(default_factory=set)  # problems and rivals that were reported already
     first: bool = True
 
 
@@ -107,8 +107,8 @@ def _by_study(found: Mapping[Name, Found]) -> dict[str, dict[str, Found]]:
 
 
 def _state(item: Found, liveness: Liveness) -> str:
-    """A text that changes when the record has something to import. A finished one never changes, unless it is
-    trained again, which writes another summary.json; one under way also changes by falling silent.
+    """A text that changes when the record has something to import. A finished record's never changes, unless it is
+    trained again, which writes another summary.json; that of a run under way also changes when it falls silent.
     """
     try:
         if item.finished:
@@ -119,5 +119,5 @@ def _state(item: Found, liveness: Liveness) -> str:
     except (
         UserError,
         OSError,
-    ) as problem:  # said when it is imported; looked at again when it reads otherwise
+    ) as problem:  # reported when it is imported; looked at again when its text changes
         return f"unreadable: {problem}"

@@ -1,12 +1,12 @@
-"""Run records into MLflow, idempotently by key: one experiment a study, one active run a key.
+"""Import run records into MLflow, idempotently by key: one experiment for a study, one active run for a key.
 
-A run's fingerprint tag is written last. A run without it was left half imported and is made anew.
+A run's fingerprint tag is written last. A run without it was left half imported, and is imported again from the start.
 
 Two importers of one results folder are kept apart by a lock. Two machines may still import into one server at
-once, and MLflow has nothing that makes a key unique, so importers agree by what they see:
+once, and MLflow can't make a key unique, so importers agree by what they see:
 
-- An importer goes on only with runs that it made itself; what others have under way it leaves alone.
-- Once a run of its own is whole, it looks again. Of several whole runs that say the same, the one with the
+- An importer goes on only with runs that it made itself; it leaves alone what others have under way.
+- Once a run of its own is whole, it looks again. Of several whole runs with the same content, the one with the
   smallest id stays; all others of that key are deleted.
 - It looks again until it finds nothing to do. The last to change anything is the last to look, so one run stays.
 """
@@ -45,7 +45,7 @@ from shapelaw.tracking.writing import continued, describe, is_own, read, write
 
 @dataclass
 class Outcome:
-    """What an import did: the keys it wrote, how many were up to date, what it could not read, who else wrote."""
+    """The outcome of an import: keys written, number of runs up to date, unreadable records, other writers."""
 
     written: list[str] = field(default_factory=list)
     unchanged: int = 0
@@ -64,11 +64,11 @@ class _Import:
     liveness: Liveness
     progress: ImportProgress
     outcome: Outcome
-    fingerprints: dict[str, str] = field(default_factory=dict)  # by key, of the records as they were read
+    fingerprints: dict[str, str] = field(default_factory=dict)  # by key, of the records when read
     conflicts: list[MlflowException] = field(default_factory=list)  # another importer got in between
 
     def step(self, what: str) -> str:
-        """What is being done, for the user."""
+        """The current step, for the user."""
         place = redact(self.store.uri, self.store.uri)
         return f"{what} in {place} ({len(self.outcome.written)} of {len(self.found)} runs written)"
 
@@ -82,7 +82,7 @@ def import_study(
     liveness: Liveness | None = None,
     progress: ImportProgress | None = None,
 ) -> tuple[Store, Outcome]:
-    """Import the records of a study as the one writer, waiting where that is needed.
+    """Import the records of a study as the one writer; wait for the lock and for the tracker.
 
     Raises:
         UserError: the URI or the store is wrong. Records that can't be read are in the outcome instead.
@@ -104,7 +104,7 @@ def import_study(
 
 
 def tell_rivals(study: str, outcome: Outcome, say: Say) -> None:
-    """Say which other importers wrote the same runs, if any."""
+    """Report other importers that wrote the same runs, if any."""
     if outcome.rivals:
         say(
             f"{study} is also imported by {', '.join(sorted(outcome.rivals))}; one copy of each run is kept. "
@@ -125,14 +125,14 @@ def import_records(
     """Bring these records of a study into the store. Call it under `waiting.one_writer`.
 
     Args:
-        found: the records by key.
-        whole: `found` is all there is on disk: whatever else of this importer says RUNNING in MLflow was killed.
-        stop: set, it ends the import after the records that were begun.
-        outcome: of an import that the tracker interrupted; it is completed.
+        found: records by key.
+        whole: `found` is everything on disk: any other run of this importer that says RUNNING in MLflow was killed.
+        stop: once set, the import ends after the records that were begun.
+        outcome: outcome of an import that the tracker interrupted, to complete.
 
     Raises:
         TrackerDown: the tracker failed on the way; what is missing is imported by the next call.
-        UserError: another importer keeps on writing other records of the same runs.
+        UserError: another importer keeps writing other records of the same runs.
     """
     outcome, progress, stop = (
         outcome or Outcome(),
@@ -156,7 +156,7 @@ def import_records(
             if not changed:
                 break
             if job.conflicts:
-                stop.wait(random.random() / 5)  # two importers that quarrel fall out of step
+                stop.wait(random.random() / 5)  # a random wait puts two competing importers out of step
         else:
             if job.conflicts:
                 raise job.conflicts[-1]
@@ -169,17 +169,17 @@ def import_records(
 
 
 def _look(job: _Import, known: Mapping[str, Sequence[Run]], stop: Event) -> bool:
-    """Compare MLflow with the records once and set right what differs; whether anything did."""
+    """Compare MLflow with the records once and correct what differs; True where anything did."""
     changed = False
-    # in an order of its own, so that importers of two machines share the work and seldom meet
+    # in a random order, so that importers of two machines share the work and seldom meet
     for key in random.sample(list(job.found), len(job.found)):
         if stop.is_set() and key not in job.fingerprints:
-            continue  # what was begun is brought to its end
+            continue  # finish what was begun
         item = job.found[key]
         try:
             changed |= _settle(job, item, known.get(key, []))
         except UserError as problem:
-            if item.directory.exists():  # else it was moved away while it was read, and is found again
+            if item.directory.exists():  # else it was moved while it was read, and will be found again
                 job.outcome.problems[key] = str(problem)
         except MlflowException as error:
             if not is_conflict(error):
@@ -206,10 +206,10 @@ def _bury(store: Store, runs: Sequence[Run]) -> None:
 
 
 def _settle(job: _Import, item: Found, listed: Sequence[Run]) -> bool:
-    """Make MLflow say once what the record says; whether that took any writing.
+    """Make MLflow agree with the record, in one run; True where that took any writing.
 
     Args:
-        listed: the runs of that key in a listing, which may be out of date by now.
+        listed: runs of that key in a listing, which may be out of date by now.
     """
     fingerprint, reading = job.fingerprints.get(item.key), None
     if fingerprint is None:
@@ -243,7 +243,7 @@ def _settle(job: _Import, item: Found, listed: Sequence[Run]) -> bool:
     reading = reading or read(item, job.liveness)
     current, last_step = continued(store, reading, known)
     run_id = write(store, job.experiment, reading, fingerprint, current, last_step)
-    for run in known:  # what it replaces; runs of others wait for the next look, they may be complete by then
+    for run in known:  # replaced by it; runs of others wait for the next look and may be complete by then
         if run.info.run_id != run_id and is_own(store, run):
             store.client.delete_run(run.info.run_id)
     if item.key not in job.outcome.written:
@@ -253,21 +253,21 @@ def _settle(job: _Import, item: Found, listed: Sequence[Run]) -> bool:
 
 
 def _refuse_others(job: _Import, known: Sequence[Run], run: AnyRun) -> None:
-    """See that nobody else has a run of this name that is another one: replacing it would cost them theirs.
+    """Check that no other importer has a different run with this name, which would be lost by replacing it.
 
     Raises:
-        UserError: somebody has.
+        UserError: one has.
     """
     for other in known:
         tags = other.data.tags
         if not is_own(job.store, other) and FINGERPRINT in tags and tags.get(SPEC_DIGEST) != run.digest:
             raise UserError(
-                f"MLflow ({redact(job.store.uri, job.store.uri)}) has another run of the name {run.key} in "
-                f"{job.study}, imported from {tags[IMPORTER]}; two results folders with different runs of one name "
+                f"MLflow ({redact(job.store.uri, job.store.uri)}) has another run with the name {run.key} in "
+                f"{job.study}, imported from {tags[IMPORTER]}; two results folders with different runs of that name "
                 "can't share a tracking store: give one of them its own (tracking.uri), or delete that run there."
             )
 
 
 def _is_settled(runs: Sequence[Run], fingerprint: str) -> bool:
-    """Whether these are one run, and it says what the record says."""
+    """True where there is exactly one run, and it agrees with the record."""
     return len(runs) == 1 and runs[0].data.tags.get(FINGERPRINT) == fingerprint

@@ -1,4 +1,4 @@
-"""Secrets of a tracking server are cut out of everything that is said. Light: no mlflow."""
+"""Cut the secrets of a tracking server out of everything that is printed. Light: no mlflow."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def redact(text: str, uri: str = "") -> str:
     """The text without user information and queries of URIs, and without MLflow's credentials.
 
     Args:
-        uri: the tracking URI in use: its password is cut out wherever it stands.
+        uri: tracking URI in use; its password is cut out wherever it stands.
     """
     secrets = [os.environ.get(name, "") for name in SECRETS]
     secrets += [*_secrets_of(uri), *_secrets_of(os.environ.get(URI_VARIABLE, ""))]
@@ -27,7 +27,7 @@ def redact(text: str, uri: str = "") -> str:
 
 
 def _secrets_of(uri: str) -> Iterator[str]:
-    """User information of a URI and its password, as written and decoded; also where the scheme was forgotten."""
+    """The user information of a URI and its password, as written and decoded, also where the scheme is missing."""
     if uri.startswith("sqlite"):
         return  # a path may have an @ in it
     user_information = uri.rpartition("://")[2].lstrip("/").rpartition("@")[0]

@@ -27,9 +27,9 @@ from shapelaw.tracking.waiting import LOCK_NAME
 KEY, STUDY, SUMMARY_OF = "key", "study", "summary_of"  # tags: of a training run; of a study's summary run
 FINGERPRINT = "fingerprint"  # tag of a run that is whole, written last
 PAGE = 1000  # runs a page of a search
-FEW = 30  # up to so many keys are looked up one by one instead of listing the experiment
-LOOKS = 20  # after so many looks at a store, two writers can't agree
-_CREATION_LOCK = 0x73686170656C6177  # of a PostgreSQL database, for who makes MLflow's tables in it
+FEW = 30  # up to this many keys are looked up one by one, instead of listing the experiment
+LOOKS = 20  # after this many looks at a store, two writers can't agree
+_CREATION_LOCK = 0x73686170656C6177  # of a PostgreSQL database in which MLflow's tables are made
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,10 @@ class Store:
     """An open tracking store.
 
     Attributes:
-        uri: the tracking URI; may hold a password, so show `redact(uri)`.
+        uri: tracking URI; it may hold a password, so show `redact(uri)`.
         client: MLflow's client of it.
         artifacts: URI of the folder for artifacts; None where a tracking server decides.
-        importer: who writes: a machine and its results folder.
+        importer: the writer: a machine and its results folder.
     """
 
     uri: str
@@ -58,20 +58,20 @@ def open_store(uri: str, results: Path) -> Store:
     """Open a tracking store; create a SQLite one that does not exist. Call it under `waiting.one_writer`.
 
     Raises:
-        UserError: the URI is wrong, credentials are refused, or the store is of another MLflow or broken.
-        TrackerDown: it can't be reached or is locked.
+        UserError: the URI is wrong, credentials are refused, or the store is broken or another MLflow version's.
+        TrackerDown: the store can't be reached or is locked.
     """
-    for name in ("mlflow", "alembic"):  # their chatter and tracebacks; every error is raised all the same
+    for name in ("mlflow", "alembic"):  # only chatter and tracebacks: every error is raised all the same
         logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         scheme, host, _ = urlsplit(uri).scheme, urlsplit(uri).hostname, urlsplit(uri).port
-    except ValueError:  # its text may hold a part of the password
+    except ValueError:  # the error's text may hold a part of the password
         raise UserError(
-            f"The tracking URI {redact(uri, uri)!r} is not a valid one; check its host and port."
+            f"The tracking URI {redact(uri, uri)!r} is not valid; check its host and port."
         ) from None
     if scheme in ("", "file"):
         raise UserError(
-            f"The tracking URI {redact(uri, uri)!r} is not one of a tracking store; use sqlite:///PATH.db, "
+            f"The tracking URI {redact(uri, uri)!r} is not that of a tracking store; use sqlite:///PATH.db, "
             "http(s)://HOST:PORT, or a database URI such as postgresql://..."
         )
     if scheme in ("http", "https") and not host:
@@ -89,9 +89,9 @@ def open_store(uri: str, results: Path) -> Store:
 
 
 def _importer_of(results: Path) -> str:
-    """Who imports from this results folder: the machine that did so first, and the folder.
+    """The importer of this results folder: the machine that imported from it first, and the folder.
 
-    Kept in the importers' lock file, so that the login nodes of a cluster are one importer and not rivals.
+    It is kept in the importers' lock file, so that the login nodes of a cluster are one importer and not rivals.
     """
     path, folder = results / LOCK_NAME, str(results.absolute())
     try:
@@ -107,16 +107,16 @@ def _importer_of(results: Path) -> str:
 
 
 def _create_sqlite(uri: str, artifacts: str) -> None:
-    """Create a SQLite store under another name and rename it: a half-migrated one never has the name."""
+    """Create a SQLite store under another name and rename it, so that the store is never half migrated."""
     path = Path(unquote(urlsplit(uri).path.removeprefix("/")))
     if path.name in ("", ":memory:"):
         raise UserError(f"The tracking URI {redact(uri, uri)!r} names no file; write sqlite:///PATH.db.")
     if path.exists():
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    for left in path.parent.glob(f".{glob.escape(path.name)}.*.new*"):  # by an attempt that ended here
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*.new*"):  # left by an attempt that ended here
         left.unlink(missing_ok=True)
-    # a name of its own: MLflow keeps connections by name, and would go on with a file that is deleted
+    # a new name: MLflow keeps connections by name, and would go on with a deleted file
     unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
     store = SqlAlchemyStore(f"sqlite:///{unfinished}", artifacts)  # type: ignore[no-untyped-call]
     store.engine.dispose()
@@ -124,7 +124,7 @@ def _create_sqlite(uri: str, artifacts: str) -> None:
 
 
 def _probe(uri: str) -> None:
-    """Connect once: MLflow alone would retry a database that is down for minutes, without a word."""
+    """Connect once: MLflow alone would retry a database that is down for minutes, silently."""
     arguments = {"timeout": 1} if uri.startswith("sqlite") else {}
     engine = sqlalchemy.create_engine(uri, connect_args=arguments, poolclass=sqlalchemy.NullPool)
     with engine.connect() as connection:
@@ -133,26 +133,26 @@ def _probe(uri: str) -> None:
 
 @contextmanager
 def _one_creator(uri: str) -> Iterator[None]:
-    """Let one importer at a time make MLflow's tables in a PostgreSQL database; MLflow minds its own machine alone."""
+    """Let one importer at a time make MLflow's tables in a PostgreSQL database; its own lock holds for one machine."""
     if not uri.startswith(POSTGRES):
         yield
         return
     engine = sqlalchemy.create_engine(uri, poolclass=sqlalchemy.NullPool)
     with engine.connect() as connection:
         connection.execute(sqlalchemy.select(sqlalchemy.func.pg_advisory_lock(_CREATION_LOCK)))
-        yield  # closing the connection gives the lock back
+        yield  # closing the connection releases the lock
 
 
 def find_experiment(store: Store, study: str) -> Experiment | None:
-    """The study's experiment, None if there is none or it is in MLflow's trash."""
+    """The study's experiment; None where it doesn't exist or is in MLflow's trash."""
     experiment = store.client.get_experiment_by_name(study)
     return experiment if experiment and experiment.lifecycle_stage == "active" else None
 
 
 def make_experiment(store: Store, study: str) -> str:
-    """The id of the study's experiment, created if need be.
+    """The id of the study's experiment, which is created where needed.
 
-    An experiment in the trash comes back empty: MLflow would revive runs with it that were replaced long ago.
+    An experiment in the trash is restored empty: MLflow would also restore runs that were replaced long ago.
     """
     experiment = store.client.get_experiment_by_name(study)
     if experiment is None:
@@ -173,7 +173,7 @@ def make_experiment(store: Store, study: str) -> str:
 def search_runs(
     store: Store, experiment_id: str, filter_string: str = "", page_size: int = PAGE
 ) -> Sequence[Run]:
-    """All active runs of an experiment that the filter lets through, however many pages they fill, each once.
+    """All active runs of an experiment that pass the filter, each once, from all pages.
 
     Where other importers write meanwhile, pages shift: a run of more than one page of them may be left out.
     """
@@ -190,7 +190,7 @@ def search_runs(
 
 
 def runs_by_key(store: Store, experiment_id: str, keys: Iterable[str] | None) -> dict[str, list[Run]]:
-    """The active training runs by key: all, or those of a few keys, one request each."""
+    """The active training runs by key: all of them, or those of a few keys with one request each."""
     if keys is None:
         runs = search_runs(store, experiment_id)
     else:

@@ -29,16 +29,16 @@ from shapelaw.tracking.store import (
 
 
 def log_summary(store: Store, study: str, artifacts: Sequence[Path], metrics: Path | None) -> str:
-    """Make the study's one summary run hold these files; its id. Equal files again change nothing.
+    """Make the study's one summary run hold these files, and return its id. Logging equal files again changes nothing.
 
     Args:
         artifacts: figures and tables, stored by their names.
-        metrics: a JSON object, nested as it likes: its numbers become metrics, its texts params, under
+        metrics: file of a JSON object, nested at will: its numbers become metrics, its texts params, under
             names such as `line.slope`; the file itself is an artifact too.
 
     Raises:
         UserError: a file is missing, two have one name, or `metrics` is not a JSON object,
-            or another machine keeps on logging other results of this study.
+            or another machine keeps logging other results of this study.
         TrackerDown: the tracker failed; log again, nothing is doubled.
     """
     files = [*artifacts, *([metrics] if metrics else [])]
@@ -65,7 +65,7 @@ def log_summary(store: Store, study: str, artifacts: Sequence[Path], metrics: Pa
                 if not is_conflict(error):
                     raise
     raise UserError(
-        f"Someone else logs other results of {study} into {redact(store.uri, store.uri)} at the same time; "
+        f"Another machine logs other results of {study} into {redact(store.uri, store.uri)} at the same time; "
         "stop one of the two."
     )
 
@@ -79,7 +79,7 @@ def _write(
     texts: Mapping[str, str],
     fingerprint: str,
 ) -> str:
-    """A new summary run, its fingerprint written last; its id."""
+    """Write a new summary run, its fingerprint last, and return its id."""
     client, tags = store.client, {SUMMARY_OF: study, STUDY: study}
     run_id = str(client.create_run(experiment, tags=tags, run_name=f"{study} summary").info.run_id)
     now = milliseconds(datetime.now(UTC))
@@ -123,7 +123,7 @@ def _flatten_file(path: Path) -> tuple[dict[str, float], dict[str, str]]:
 
 
 def _leaves(value: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """The numbers and texts of nested JSON, named by their path; null is left out."""
+    """The numbers and texts of nested JSON with their paths as names; null is left out."""
     if isinstance(value, dict | list):
         items = value.items() if isinstance(value, dict) else enumerate(value)
         for part, inner in items:

@@ -24,7 +24,7 @@ _COMMON = tuple(Column(name, str) for name in ("key", "run_id", "status", *_TAGS
 
 
 def table_schema(kind: Kind) -> pa.Schema:
-    """The columns of a kind's table of runs; those of every kind come first."""
+    """The columns of a kind's table of runs, those that every kind has first."""
     return schema_of([*_COMMON, *kind.params, *kind.metrics])
 
 
@@ -36,10 +36,10 @@ def read_runs(
     Columns are those of the runs' kind (`table_schema`).
 
     Args:
-        keys: only these; all if None. What a run did not log is null, and unfinished runs have no final numbers.
+        keys: the runs to read; None reads all. Unlogged values are null; unfinished runs have no final numbers.
 
     Raises:
-        UserError: keys are missing in MLflow, or a key has two active runs; the sentence names them.
+        UserError: keys are missing in MLflow, or a key has two active runs; the message names them.
         TrackerDown: the tracker failed.
     """
     if progress:
@@ -73,9 +73,9 @@ def read_runs(
 
 
 def _whole_runs(runs: Sequence[Run]) -> Sequence[Run]:
-    """The runs of a key that are imported whole, one of each content.
+    """The wholly imported runs of a key, one for each content.
 
-    Two importers may have written the same just now; the one with the smallest id will stay.
+    Two importers may just have written equal runs; the one with the smallest id will stay.
     """
     whole = sorted(
         (run for run in runs if FINGERPRINT in run.data.tags), key=lambda run: str(run.info.run_id)
@@ -99,7 +99,7 @@ def _row(run: Run, kind: Kind) -> dict[str, str | int | float | None]:
 
 
 def named(keys: Collection[str], limit: int = 10) -> str:
-    """Keys as a clause, the first `limit` by name."""
+    """Keys as a clause that names the first `limit`."""
     shown = list(keys)[:limit]
     more = f" and {len(keys) - limit} more" if len(keys) > limit else ""
     return ", ".join(shown) + more

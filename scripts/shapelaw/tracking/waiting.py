@@ -1,4 +1,4 @@
-"""Waiting: for the lock of the one writer, and for a tracker that is down or slow. All say what they wait for."""
+"""Wait for the lock of the one writer, and for a tracker that is down or slow, and say so."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 Say = Callable[[str], None]
 LOCK_NAME = "mlflow.lock"
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0  # seconds between two attempts at a tracker that is down
-NOTICE, REPEAT = 10.0, 60.0  # seconds at one step until it is said, and between two such sentences
+NOTICE, REPEAT = 10.0, 60.0  # seconds at one step until it is reported, and between two reports
 WEATHER = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE}  # of a disk; it passes
 
 
@@ -26,15 +26,15 @@ class TrackerDown(Exception):
 
 
 class Stopped(Exception):
-    """The user asked to stop while something was waited for."""
+    """The user asked to stop while the import was waiting."""
 
 
 class ImportProgress:
-    """What an import is at, said when it takes long, and how much it has done.
+    """An import's current step, reported when it takes long, and the work that is done.
 
     Args:
-        notice: seconds at one step after which it is said.
-        repeat: seconds until it is said again.
+        notice: seconds at one step after which it is reported.
+        repeat: seconds until it is reported again.
     """
 
     def __init__(self, say: Say, notice: float = NOTICE, repeat: float = REPEAT) -> None:
@@ -44,23 +44,23 @@ class ImportProgress:
         self._step = ("", 0.0)
 
     def at(self, step: str) -> None:
-        """A step begins, a clause such as "writing a run"; an empty one may take as long as it likes."""
+        """Begin a step, named by a clause such as "writing a run"; a step without a name is never reported."""
         self._step = (step, time.monotonic())
 
     def advance(self) -> None:
-        """Something was done for good."""
+        """Note that something is done for good."""
         self.done += 1
         self.up()
 
     def up(self) -> None:
-        """The tracker works: said if it was said to be down."""
+        """Note that the tracker works; report it where it was reported down."""
         if self.down_since is not None:
             self.say(f"The tracker is back after {time.monotonic() - self.down_since:.0f} seconds.")
             self.down_since = None
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Say what is waited for while the block is at one step for long."""
+        """Report the step that the block is at when it takes long."""
         ended = Event()
         self.at("")
         watcher = Thread(target=self._watch, args=(ended,), daemon=True)
@@ -84,12 +84,12 @@ class ImportProgress:
 def one_writer(results: Path, say: Say, stop: Event | None = None) -> Iterator[None]:
     """Hold the lock `<results>/mlflow.lock`, which the system releases if this process dies.
 
-    It keeps the importers of one results folder apart. Those of two machines are kept apart by what they see
+    The lock keeps the importers of one results folder apart. Those of two machines are kept apart by what they see
     in the store (`shapelaw.tracking.importer`).
 
     Raises:
         Stopped: `stop` was set while another importer held the lock.
-        TrackerDown: the disk of the results folder is full or away.
+        TrackerDown: the disk of the results folder is full or gone.
         UserError: the folder can't be written to.
     """
     stop, path = stop or Event(), results / LOCK_NAME
@@ -111,7 +111,7 @@ def one_writer(results: Path, say: Say, stop: Event | None = None) -> Iterator[N
         except OSError as error:  # some network file systems
             say(
                 f"The file system of {results} has no locks ({error.strerror}); "
-                "see to it that one importer runs at a time."
+                "make sure that only one importer runs at a time."
             )
         yield
 
@@ -131,16 +131,16 @@ def patiently(
     stop: Event | None = None,
     progress: ImportProgress | None = None,
 ) -> T:
-    """Do `operation`; while the tracker is down, do it again, after 1, 2, 4, ... up to 30 seconds.
+    """Run `operation`; while the tracker is down, run it again after 1, 2, 4, ... up to 30 seconds.
 
-    The operation must be safe to repeat. A reason is said once, not at every attempt.
+    The operation must be safe to repeat. A reason is reported once, not at every attempt.
 
     Args:
         patience: seconds without any progress after which to give up.
-        progress: what the operation is at. Each thing that it gets done starts the patience afresh.
+        progress: progress of the operation. Each thing done starts the patience afresh.
 
     Raises:
-        TrackerDown: nothing was done for `patience` seconds; the message is a sentence then.
+        TrackerDown: nothing was done for `patience` seconds; the message is then a sentence.
         Stopped: `stop` was set between two attempts.
     """
     stop, progress = stop or Event(), progress or ImportProgress(say)

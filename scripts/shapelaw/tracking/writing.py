@@ -1,4 +1,4 @@
-"""One record, one MLflow run: read whole, gone on with where that is safe, written with its fingerprint last."""
+"""Write a record as one MLflow run: read it whole, continue an older run where that is safe, fingerprint last."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from shapelaw.tracking.disk import (
 from shapelaw.tracking.entities import IMPORTER, MESSAGE, SPEC_DIGEST
 from shapelaw.tracking.store import FINGERPRINT, Store
 
-BATCH = 800  # metrics a request; MLflow takes 1000 metrics, params and tags together
+BATCH = 800  # metrics of a request; MLflow takes 1000 metrics, params and tags together
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A record as it is imported."""
+    """A record that was read for import."""
 
     record: Record
     status: str
@@ -37,7 +37,7 @@ class Reading:
 
 
 def describe(item: Found, liveness: Liveness) -> tuple[str, Reading | None]:
-    """The fingerprint of a record, and the record if it had to be read for that."""
+    """The fingerprint of a record, and the record where it had to be read for that."""
     if item.finished:
         return finished_fingerprint(item.directory), None
     reading = read(item, liveness)
@@ -58,7 +58,7 @@ def read(item: Found, liveness: Liveness) -> Reading:
 
 
 def continued(store: Store, reading: Reading, known: Sequence[Run]) -> tuple[Run | None, int]:
-    """The MLflow run that this record goes on, and the last step it holds; (None, 0) where a new one is due.
+    """The MLflow run that this record continues, and the last step in it; (None, 0) where a new run is needed.
 
     The last step is read back from MLflow: a tag of it could be older than the points if an importer died
     between the two. The points of a row are written together or not at all.
@@ -66,7 +66,7 @@ def continued(store: Store, reading: Reading, known: Sequence[Run]) -> tuple[Run
     record = reading.record
     losses = dict(zip(*(record.history[name].to_pylist() for name in ("step", "train_loss")), strict=True))
     for run in known:
-        if not is_own(store, run):  # its importer may be adding points too
+        if not is_own(store, run):  # its importer may be adding points as well
             continue
         tags = run.data.tags
         half_written = FINGERPRINT not in tags or run.data.metrics.keys() - set(entities.CURVES)
@@ -119,5 +119,5 @@ def write(
 
 
 def is_own(store: Store, run: Run) -> bool:
-    """Whether this importer made the run; one that does not say who made it is older than that tag."""
+    """True where this importer made the run, or the run is older than the tag that says who did."""
     return bool(run.data.tags.get(IMPORTER, store.importer) == store.importer)

@@ -1,41 +1,15 @@
 """Verdicts on layers whose answer is known, and what they say of tolerances."""
 
-import dataclasses
-
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from layers_of_tokens import EFFORT, findings, gaussian, with_queries
 
 from shapelaw.errors import UserError
-from shapelaw.report.write import write_results
-from shapelaw.studies.assumptions.figures import pass_rate_figure
-from shapelaw.studies.assumptions.findings import Collected, Effort, findings_of, float32_tolerance
-from shapelaw.studies.assumptions.kept import Row, read_rows, write_row
-from shapelaw.studies.assumptions.results import present
-from shapelaw.studies.assumptions.tables import published, verdict_table
+from shapelaw.studies.assumptions.findings import float32_tolerance
 from shapelaw.theory.kruskal import kruskal_pass_rate, kruskal_rank_estimate, smallest_values
-
-EFFORT = Effort(trials=200, sensitivity_trials=100, curve_trials=30)
-
-
-def findings(tokens, query=0, effort=EFFORT):
-    collected = Collected()
-    for start in range(0, len(tokens), 7):
-        collected.add(tokens[start : start + 7], query)
-    return findings_of(collected, effort)
-
-
-def gaussian(*shape, seed=0):
-    return np.random.default_rng(seed).standard_normal(shape)
-
-
-def with_queries(tokens, queries, query=0):
-    tokens = tokens.copy()
-    tokens[:, query] = queries
-    return tokens
 
 
 def test_random_tokens_keep_everything():
@@ -129,67 +103,3 @@ def test_curves_are_closer_where_they_fall():
 def test_too_few_examples():
     with pytest.raises(UserError, match="5 examples are too few for a context of 6 tokens"):
         findings(gaussian(5, 6, 12))
-
-
-@pytest.fixture(scope="module")
-def rows():
-    before = findings(with_queries(gaussian(40, 6, 12), gaussian(12)))
-    after = findings(gaussian(40, 6, 12))
-    return [
-        Row("bert", "random", "layer 1", "a note", "40 texts", after),
-        Row("vit", "trained", "trained_vit", "", "40 images", after),
-        Row("vit", "random", "embedding", "", "40 images", before),
-        Row("decoder", "random", "layer 0", "", "40 texts", before),
-    ]
-
-
-def test_a_row_comes_back_as_it_was(rows, tmp_path):
-    for row in rows:
-        write_row(tmp_path, row)
-    back = {(row.model, row.layer): row for row in read_rows(tmp_path)}
-    for row in rows:
-        found = back[row.model, row.layer]
-        for name, value in vars(row.findings).items():
-            other = getattr(found.findings, name)
-            if isinstance(value, np.ndarray):
-                np.testing.assert_array_equal(value, other)
-            elif hasattr(value, "values"):
-                assert vars(value.rate)["rate"] == vars(other.rate)["rate"]
-                np.testing.assert_array_equal(value.values, other.values)
-            else:
-                assert value == other
-        assert dataclasses.replace(found, findings=row.findings) == row
-    (tmp_path / "vit-broken.npz").write_bytes(b"PK nothing")
-    with pytest.raises(UserError, match=r"vit-broken\.npz can't be read"):
-        read_rows(tmp_path)
-
-
-def test_published_tables_are_beside_ours(rows):
-    theirs = published()
-    assert theirs["vit", "trained", "trained_vit"] == {
-        "general_position": False, "assumption_1": True, "assumption_2": True
-    }  # fmt: skip
-    assert theirs["vit_base", "random", "embedding"]["assumption_3"]
-    assert not theirs["gpt2", "trained", "layer 1"]["assumption_2"]
-    table = verdict_table(rows)
-    assert table["model"].tolist() == ["vit"] * 8 + ["bert"] * 4 + ["decoder"] * 4
-    first = table.iloc[:4].set_index("assumption")
-    assert first["published"].tolist() == ["fails", "fails", "holds", "holds"]
-    assert first["ours"].tolist() == first["ours_float32"].tolist() == first["published"].tolist()
-    assert first.loc["assumption 1", "holds_below"] == 0.0
-    assert first["trials"].tolist() == [200, 200, 40, 200]
-    assert table["published"].iloc[-4:].isna().all()
-
-
-def test_results_are_written(rows, tmp_path):
-    for row in rows:
-        write_row(tmp_path / "layers", row)
-    assert len(write_results(present(read_rows(tmp_path / "layers")), tmp_path, "assumptions")) == 15
-    sensitivity = pd.read_csv(tmp_path / "sensitivity.csv")
-    assert (sensitivity.filter(like="1e-").diff(axis=1).iloc[:, 1:] >= 0).all(axis=None)
-    rates = pd.read_csv(tmp_path / "pass_rate.csv")
-    assert rates["rate"].between(0, 1).all()
-    for name in ("verdicts.md", "verdicts.tex", "layers.csv", "pass_rate.png"):
-        assert (tmp_path / name).stat().st_size > 100
-    titles = [axis.get_title() for axis in pass_rate_figure(rows).axes if axis.get_title(loc="left")]
-    assert len(titles) == 2

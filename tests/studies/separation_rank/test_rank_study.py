@@ -329,7 +329,7 @@ def test_unusable_measurements_are_told(tmp_path):
         analyse(tmp_path / "other.json")
     sizes = AttentionSizes(1, 1, 2, 1, None, None, 0, False)
     (tmp_path / f"{digest(sizes)}.json").write_text("{")
-    with pytest.raises(UserError, match="no kept separation rank"):
+    with pytest.raises(UserError, match="not a kept separation rank"):
         list(measure_all([Asked("ranks", sizes, None, 1.0)], tmp_path))
 
 

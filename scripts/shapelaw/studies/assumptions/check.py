@@ -1,4 +1,4 @@
-"""Which networks are checked on what."""
+"""The check of the assumptions: run networks on their data, test each layer, keep the findings."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ class Request:
     """What to check.
 
     Attributes:
-        models: of MODELS.
+        models: names from MODELS.
         out, cache: folders of the results and of downloaded wheels.
-        examples: T, images or texts.
-        images: a folder of them instead of the wheels' photographs.
-        source: of text, as scripts/prepare_corpus.py takes it.
+        examples: T, number of images or texts.
+        images: folder of images to take instead of the wheels' photographs.
+        source: source of the text, as scripts/prepare_corpus.py takes it.
         decoder, tokens: a checkpoint folder of a trained decoder, and the header of the tokens it was trained on.
-        gpt2: a hub's name.
-        seed: of random weights, crops, texts and subsets.
+        gpt2: name of the trained GPT-2 on a hub.
+        seed: seed of random weights, crops, texts and subsets.
     """
 
     models: tuple[str, ...]
@@ -63,12 +63,12 @@ class Request:
 
 
 def check(request: Request, say: Callable[[str], None]) -> list[Row]:
-    """Check every network that is asked for and keep its layers in `out`; returns all layers that `out` has.
+    """Check every network that is asked for, keep its layers in `out`, and return all layers in `out`.
 
-    Where no hub gives GPT-2, a sentence says so and the random one stands alone; all else that is wrong ends the check.
+    Where no hub gives GPT-2, a message says so and only the random one is checked; any other fault ends the check.
 
     Raises:
-        UserError: inputs that can't be had or read, or options that do not go together.
+        UserError: inputs can't be fetched or read, or options do not go together.
     """
     unknown = set(request.models) - set(MODELS)
     if unknown or not request.models:
@@ -157,7 +157,7 @@ def _documents(request: Request) -> Iterable[str]:
 
 
 def _decoders(folder: Path, seed: int) -> tuple[list[Probe], Run]:
-    """Our decoder at random and as the newest checkpoint of a folder has it."""
+    """Our decoder with random weights and with those of the newest checkpoint in a folder."""
     run, paths = read_record(folder).run, checkpoint_paths(folder)
     if not isinstance(run, Run) or not paths:
         raise UserError(

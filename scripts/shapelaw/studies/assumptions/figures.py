@@ -1,4 +1,4 @@
-"""Figure 1 of Mahdavi et al. 2024, for every network: pass rate against subset size, a curve per tolerance."""
+"""Figure 1 of Mahdavi et al. 2024, for every network: pass rate against subset size, a curve for each tolerance."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _COLUMNS = 3
 
 
 def pass_rate_figure(rows: Sequence[Row]) -> Figure:
-    """One panel per layer behind a first attention; dashed is n (assumption 1), dotted d (general position)."""
+    """One panel for each layer after a first attention; dashed is n (assumption 1), dotted d (general position)."""
     shown = [row for row in in_order(rows) if row.layer in NAMES]
     if not shown:
-        raise ValueError("no layer behind an attention layer is among the rows")
+        raise ValueError("the rows have no layer after an attention layer")
     columns = min(_COLUMNS, len(shown))
     height = -(-len(shown) // columns)
     with style():

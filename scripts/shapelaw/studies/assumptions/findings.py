@@ -1,6 +1,6 @@
-"""What section 5.1 tests, on the tokens of one layer, with how much each answer depends on the tolerance.
+"""The tests of section 5.1 on the tokens of one layer, with how much each verdict depends on the tolerance.
 
-Contexts are too large to keep: of each batch the queries, the contexts' means and singular values stay.
+Contexts are too large to keep: of each batch only the queries and the contexts' means and singular values are kept.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TOLERANCES = (1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10)
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is drawn: subsets for a verdict, for its sensitivity to the tolerance, and for a point of a curve."""
+    """Numbers of random subsets: for a verdict, for its sensitivity to the tolerance, and for a point of a curve."""
 
     trials: int = 5_000
     sensitivity_trials: int = 500
@@ -41,7 +41,7 @@ class Effort:
 
 @dataclass
 class Collected:
-    """What is kept of the tokens of one layer."""
+    """The numbers that are kept of one layer's tokens."""
 
     queries: list[Floats] = field(default_factory=list)
     means: list[Floats] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Collected:
     context: int = 0
 
     def add(self, tokens_BnD: npt.NDArray[np.float64], query: int) -> None:
-        """Take in a batch; the query, at its place, is one of the tokens of its context too (self-attention)."""
+        """Add a batch; the query, at its place, is also a token of its context (self-attention)."""
         self.context = tokens_BnD.shape[1]
         self.queries.append(tokens_BnD[:, query].copy())
         self.means.append(tokens_BnD.mean(axis=1))
@@ -57,31 +57,31 @@ class Collected:
 
 
 def float32_tolerance(size: int, width: int) -> float:
-    """The authors' tolerance: `torch.linalg.matrix_rank` of float32 takes max(rows, columns) of its epsilon."""
+    """The authors' tolerance: `torch.linalg.matrix_rank` of float32 takes max(rows, columns) times its epsilon."""
     return max(size, width) * float(np.finfo(np.float32).eps)
 
 
 @dataclass(frozen=True)
 class Subsets:
-    """Random subsets of one size: the verdict at 1e-10, and the smallest singular values that say how firm it is.
+    """Random subsets of one size: the verdict at 1e-10, and the smallest singular values, which show how firm it is.
 
-    `values` are relative to the largest singular value of each subset, of the sensitivity trials.
+    `values` are those of the sensitivity trials, relative to the largest singular value of each subset.
     """
 
     rate: PassRate
     values: Floats
 
     def rate_at(self, tolerance: float) -> float:
-        """The share of independent subsets at another tolerance."""
+        """The share of subsets that are independent at another tolerance."""
         return float((self.values > tolerance).mean())
 
     def holds_at(self, tolerance: float) -> bool:
-        """Whether at least 99% are independent there."""
+        """True where at least 99% of the subsets are independent at this tolerance."""
         return self.rate_at(tolerance) >= PASS_RATE
 
     @property
     def limit(self) -> float:
-        """The largest tolerance at which 99% of the subsets are still independent: the 1% quantile; 0 if rounding."""
+        """The largest tolerance at which 99% of the subsets are independent: the 1% quantile; 0 if that is rounding."""
         ordered = np.sort(self.values)
         return _not_rounding(float(ordered[len(ordered) - math.ceil(PASS_RATE * len(ordered))]))
 
@@ -95,7 +95,7 @@ class LayerFindings:
         mixed: subsets of n queries, each with the mean of its context added (assumption 3).
         position: subsets of d queries, the largest possible ones (general position).
         context_values: (T, min(n, d)), each context's singular values relative to its largest (assumption 2).
-        rank: of all queries together.
+        rank: rank of all queries together.
         kruskal: the queries' Kruskal rank by sampling, at 1e-10 and at the authors' tolerance of float32.
         sizes, curve: subset sizes, and (sizes, trials) smallest relative singular values at each (figure 1).
     """
@@ -121,11 +121,11 @@ class LayerFindings:
 
     @property
     def context_limit(self) -> float:
-        """The largest tolerance at which every context still has rank n; 0 if rounding."""
+        """The largest tolerance at which every context still has rank n; 0 where that is rounding."""
         return _not_rounding(float(self.context_values[:, -1].min())) if self.context <= self.width else 0.0
 
     def verdicts(self, tolerance: float | None = None) -> dict[str, bool]:
-        """What holds at a tolerance, or at the authors' of float32 if it is None; all contexts must have rank n."""
+        """The verdicts at a tolerance; None is the authors', of float32. All contexts must have rank n."""
         n, d = self.context, self.width
         at_n = float32_tolerance(n, d) if tolerance is None else tolerance
         at_d = float32_tolerance(self.position.rate.size, d) if tolerance is None else tolerance
@@ -142,7 +142,7 @@ class LayerFindings:
 
 
 def findings_of(collected: Collected, effort: Effort) -> LayerFindings:
-    """Test what was collected of one layer.
+    """The findings from the collected numbers of one layer.
 
     Raises:
         UserError: fewer examples than the context has tokens, so that assumption 1 can't be tested.
@@ -175,7 +175,7 @@ def findings_of(collected: Collected, effort: Effort) -> LayerFindings:
 def _curve(
     queries_TD: Floats, context: int, largest: int, effort: Effort
 ) -> tuple[npt.NDArray[np.int64], Floats]:
-    """Subset sizes over the whole range, closer where the pass rate of a drawn curve falls, and what is at each."""
+    """Subset sizes over the whole range, closer where the pass rate of a drawn curve falls, with the values at each."""
     found = {
         int(size): smallest_values(queries_TD, int(size), effort.curve_trials, effort.seed)
         for size in {*np.linspace(1, largest, 13).round().astype(np.int64).tolist(), context}

@@ -1,4 +1,4 @@
-"""The findings of one layer as a file, so that a later call with other networks adds to the same tables."""
+"""Files of findings, one for each layer, so that a later call with other networks adds to the same tables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NUMBERS = ("examples", "context", "width", "kruskal", "kruskal_float32")
 
 @dataclass(frozen=True)
 class Row:
-    """One layer of one network, what it saw, and what was found."""
+    """One layer of one network, its inputs, and the findings."""
 
     model: str
     weights: str
@@ -57,7 +57,7 @@ def read_rows(folder: Path) -> list[Row]:
     """All layers of a folder, in the order of their names.
 
     Raises:
-        UserError: a file is not one of these, or of another format.
+        UserError: a file is not one of these, or has another format.
     """
     return [_read_row(path) for path in sorted(folder.glob("*.npz"))]
 

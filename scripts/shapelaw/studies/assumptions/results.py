@@ -25,14 +25,14 @@ from shapelaw.theory.memorization import TOLERANCE
 
 
 def add_options(_parser: argparse.ArgumentParser) -> None:
-    """None."""
+    """Add nothing: the study has no options."""
 
 
 def results(arguments: argparse.Namespace) -> Results:
     """The results of a folder of layers.
 
     Raises:
-        UserError: a layer can't be read, or there is none.
+        UserError: a layer can't be read, or the folder has none.
     """
     rows = read_rows(arguments.input)
     if not rows:
@@ -41,7 +41,7 @@ def results(arguments: argparse.Namespace) -> Results:
 
 
 def present(rows: Sequence[Row]) -> Results:
-    """Verdicts beside the published ones, each layer's ranks, what each tolerance does, and figure 1."""
+    """Verdicts beside the published ones, each layer's ranks, the effect of the tolerance, and figure 1."""
     verdicts = verdict_table(rows)
     known = verdicts[verdicts["published"].notna()]
     fit = {
@@ -74,7 +74,7 @@ def present(rows: Sequence[Row]) -> Results:
 
 
 def summary(rows: Sequence[Row]) -> str:
-    """Which assumptions hold, a sentence a layer."""
+    """A sentence for each layer on the assumptions that hold."""
     lines = []
     for row in in_order(rows):
         held = [ASSUMPTIONS[name] for name, holds in row.findings.verdicts(TOLERANCE).items() if holds]

@@ -13,17 +13,17 @@ NAME = "assumptions"
 
 
 def section(config: Settings) -> Assumptions:
-    """What to check."""
+    """The study's section of a config."""
     return config.section(NAME, Assumptions)
 
 
 def problems(config: Settings, root: Path) -> list[str]:
-    """A source of text that is not known; images that are not there."""
+    """A sentence for each problem: an unknown source of text, a missing folder of images."""
     asked = section(config)
     found = source_problems(f"{NAME}.source", asked.source, root)
     if asked.images is not None and not (root / asked.images).is_dir():
         found.append(
-            f"{NAME}.images is {asked.images}, which is no folder; leave it out for photographs from wheels"
+            f"{NAME}.images is {asked.images}, which is not a folder; leave it out for photographs from wheels"
         )
     return found
 

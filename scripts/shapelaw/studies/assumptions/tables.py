@@ -1,4 +1,4 @@
-"""The tables of section 5.1 and appendix J: published beside ours, and what changes with the tolerance."""
+"""The tables of section 5.1 and appendix J: published verdicts beside ours, and their change with the tolerance."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _REFERENCE = Path(__file__).resolve().parents[4] / "workflow" / "reference"
 
 
 def in_order(rows: Sequence[Row]) -> list[Row]:
-    """Image models first, random before trained, layers from the input up."""
+    """The rows, image models first, random before trained, layers from the input up."""
 
     def place(row: Row) -> tuple[int, int, str]:
         layer = f"{LAYERS.index(row.layer)}" if row.layer in LAYERS else row.layer
@@ -57,7 +57,7 @@ def published() -> dict[tuple[str, str, str], dict[str, bool]]:
 
 
 def verdict_table(rows: Sequence[Row]) -> pd.DataFrame:
-    """One line per layer and assumption.
+    """One line for each layer and assumption.
 
     `ours` is the verdict at `tolerance`, `ours_float32` that at the authors' tolerance. `rate` is the share of
     independent subsets, or of contexts of full rank, among `trials`. `holds_below` is the largest tolerance at which
@@ -91,7 +91,7 @@ def verdict_table(rows: Sequence[Row]) -> pd.DataFrame:
 
 
 def layer_table(rows: Sequence[Row]) -> pd.DataFrame:
-    """One line per layer: sizes, the rank of all queries, and the sampled Kruskal rank at both tolerances."""
+    """One line for each layer: sizes, the rank of all queries, and the sampled Kruskal rank at both tolerances."""
     lines = []
     for row in in_order(rows):
         found = row.findings
@@ -120,7 +120,7 @@ def layer_table(rows: Sequence[Row]) -> pd.DataFrame:
 
 
 def sensitivity_table(rows: Sequence[Row]) -> pd.DataFrame:
-    """One line per layer and assumption, a column per tolerance: the share that passes there."""
+    """One line for each layer and assumption, a column for each tolerance: the share that passes."""
     lines = []
     for row in in_order(rows):
         for name, words in ASSUMPTIONS.items():
@@ -136,7 +136,7 @@ def sensitivity_table(rows: Sequence[Row]) -> pd.DataFrame:
 
 
 def curve_table(rows: Sequence[Row]) -> pd.DataFrame:
-    """The pass rates of figure 1: one line per layer, subset size and tolerance."""
+    """The pass rates of figure 1: one line for each layer, subset size and tolerance."""
     lines = []
     for row in in_order(rows):
         found = row.findings
@@ -157,7 +157,7 @@ def curve_table(rows: Sequence[Row]) -> pd.DataFrame:
 
 
 def subsets_of(row: Row, assumption: str) -> Subsets | None:
-    """The subsets that an assumption is tested on; None for assumption 2, which is one of contexts."""
+    """The subsets that an assumption is tested on; None for assumption 2, which is about contexts."""
     found = row.findings
     return {
         "general_position": found.position, "assumption_1": found.query, "assumption_3": found.mixed

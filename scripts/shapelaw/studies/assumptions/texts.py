@@ -19,7 +19,7 @@ Ids = npt.NDArray[np.int64]
 
 LEAST_PIECE = 5  # tokens of the first piece, as in the authors' code
 _BATCH = 32
-_TEXTS = 256  # encoded at once
+_TEXTS = 256  # texts encoded at once
 
 
 def bert_tokenizer(cache: Path) -> Tokenizer:
@@ -39,7 +39,7 @@ def hub_tokenizer(name: str) -> Tokenizer:
     """The tokenizer of a network on a hub.
 
     Raises:
-        UserError: no hub has it, or none can be reached.
+        UserError: no hub has the tokenizer, or none can be reached.
     """
     try:
         return Tokenizer.from_pretrained(name)
@@ -52,7 +52,7 @@ def special_id(tokenizer: Tokenizer, name: str) -> int:
     """The id of a special token.
 
     Raises:
-        UserError: the tokenizer has none of that name.
+        UserError: the tokenizer has no such token.
     """
     found = tokenizer.token_to_id(name)
     if found is None:
@@ -71,7 +71,7 @@ def stream_of(texts: Iterable[str], tokenizer: Tokenizer, between: Sequence[int]
 
 
 def windows(stream: npt.NDArray[np.integer], count: int, length: int, seed: int) -> Ids:
-    """`count` windows of a stream, (count, length), that begin at different places.
+    """`count` windows of a stream, (count, length), with different starts.
 
     Raises:
         UserError: the stream is too short.
@@ -88,11 +88,11 @@ def windows(stream: npt.NDArray[np.integer], count: int, length: int, seed: int)
 def sentence_pairs(stream: Ids, count: int, length: int, first: int, middle: int, seed: int) -> Ids:
     """`count` examples `[CLS] piece [SEP] piece`, (count, length), after the authors' code.
 
-    The first piece has a random number of tokens, 5 to length - 7; the second goes on after it in half of the
-    examples and is from anywhere in the others.
+    The first piece has a random number of tokens, 5 to length - 7; the second continues it in half of the
+    examples and comes from anywhere in the others.
 
     Args:
-        first, middle: the ids of [CLS] and [SEP].
+        first, middle: ids of [CLS] and [SEP].
 
     Raises:
         UserError: the stream is too short, or the length below 13.
@@ -113,6 +113,6 @@ def sentence_pairs(stream: Ids, count: int, length: int, first: int, middle: int
 
 
 def batches(examples: Ids) -> Iterator[Ids]:
-    """Some at a time, [B, n]."""
+    """The examples some at a time, [B, n]."""
     for start in range(0, len(examples), _BATCH):
         yield examples[start : start + _BATCH]

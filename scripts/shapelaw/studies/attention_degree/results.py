@@ -1,15 +1,15 @@
-"""Which degree of linear attention is best in a decoder at equal parameters?
+"""The best degree of linear attention in a decoder at equal parameters.
 
 Navon 2021, "Attention is optimal building block", section 2: attention without softmax is a block of degree 3 in its
 tokens (equation 2), and 3 is the best integer by the note's theory. Decoders with blocks of degree k,
 `models.decoder.attend_linearly`, and with softmax as the reference, at weights equal to within 2%, trained alike on
 the same text:
 
-    losses        test loss of each, mean over seeds
-    differences   each against degree 3 and against softmax, over the same seeds
+    losses        test loss of each decoder, mean over seeds
+    differences   each decoder against degree 3 and against softmax, over the same seeds
 
-Decoders keep their norms, biases, feed-forward networks and residual sums: it is the degree of the attention that
-differs, not of a whole network. Every degree is trained at the one learning rate of the config.
+Decoders keep their norms, biases, feed-forward networks and residual sums: only the degree of the attention
+differs. Every degree is trained at the one learning rate of the config.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _COLUMNS = ("depth", "width", "seed", "test_loss")
 
 @dataclass(frozen=True)
 class Decoders:
-    """Equal decoders but for their seeds.
+    """Decoders that are equal except for their seeds.
 
     Attributes:
-        depth, width: of the decoder.
-        degree: of its attention; None is softmax.
-        attention_dim: dimension of a head; None where the table has it not.
-        params: all trained numbers; 12 L d^2 where the table has them not.
-        losses: on the test set, in nats per token, by seed.
+        depth, width: shape of the decoder.
+        degree: degree of its attention; None means softmax.
+        attention_dim: dimension of a head; None where the table doesn't have it.
+        params: all parameters; 12 L d^2 where the table doesn't have them.
+        losses: test losses in nats per token, by seed.
     """
 
     depth: int
@@ -59,18 +59,18 @@ class Decoders:
 
     @property
     def attention(self) -> str:
-        """`softmax`, `degree 3`."""
+        """The attention in words: `softmax`, `degree 3`."""
         return SOFTMAX if self.degree is None else f"degree {self.degree}"
 
     @property
     def loss(self) -> Mean:
-        """Mean over the seeds."""
+        """Mean loss over the seeds."""
         return mean_of(list(self.losses.values()))
 
 
 @dataclass(frozen=True)
 class Difference:
-    """By how many nats per token decoders are worse than those of the same depth and width with other attention."""
+    """The loss of decoders minus that of decoders of equal depth and width with other attention, in nats per token."""
 
     decoders: Decoders
     against: str
@@ -78,7 +78,7 @@ class Difference:
 
     @property
     def verdict(self) -> str:
-        """In words."""
+        """The verdict in words."""
         return self.nats.verdict
 
 
@@ -91,7 +91,7 @@ class Analysis:
 
 
 def add_options(_parser: argparse.ArgumentParser) -> None:
-    """None."""
+    """Add nothing: the study has no options."""
 
 
 def results(arguments: argparse.Namespace) -> Results:
@@ -108,7 +108,7 @@ def analyse(runs: Path) -> Analysis:
 
     Args:
         runs: one row a run: `depth, width, attention_degree, seed, test_loss`, maybe `attention_dim` and
-            `total_params`. No attention_degree is softmax.
+            `total_params`. An empty attention_degree means softmax.
 
     Raises:
         UserError: the input can't be used.
@@ -129,7 +129,7 @@ def read_decoders(table: pd.DataFrame, source: str) -> list[Decoders]:
     """The runs of a table by depth, width and attention, softmax first.
 
     Raises:
-        UserError: a column is missing, a value is wrong, or a run stands there twice.
+        UserError: a column is missing, a value is wrong, or a run has two rows.
     """
     require_columns(table, [*_COLUMNS, "attention_degree"], source)
     sized = [name for name in ("attention_dim", "total_params") if name in table]
@@ -166,7 +166,7 @@ def read_decoders(table: pd.DataFrame, source: str) -> list[Decoders]:
 
 
 def differences(decoders: Sequence[Decoders]) -> list[Difference]:
-    """Each against degree 3 and against softmax, seed by seed: equal seeds see the same windows of text."""
+    """Each decoder against degree 3 and against softmax, seed by seed: equal seeds see the same windows of text."""
     by_name = {(one.depth, one.width, one.attention): one for one in decoders}
     found = []
     for one in decoders:
@@ -181,7 +181,7 @@ def differences(decoders: Sequence[Decoders]) -> list[Difference]:
 
 
 def summary(analysis: Analysis) -> str:
-    """What was found, a sentence a line."""
+    """The findings, a sentence a line."""
     if not analysis.differences:
         return "Nothing can be compared: the runs have neither degree 3 nor softmax beside other attention."
     return "\n".join(
@@ -196,7 +196,7 @@ def _interval(mean: Mean) -> str:
 
 
 def losses_table(decoders: Sequence[Decoders]) -> pd.DataFrame:
-    """One row a depth, width and attention."""
+    """One row for each depth, width and attention."""
     rows = [
         {
             "depth": one.depth,
@@ -215,7 +215,7 @@ def losses_table(decoders: Sequence[Decoders]) -> pd.DataFrame:
 
 
 def differences_table(found: Sequence[Difference]) -> pd.DataFrame:
-    """One row a depth, width, attention and reference; in nats per token, above zero is worse than the reference."""
+    """One row for each depth, width, attention and reference; nats per token, positive if worse than the reference."""
     columns = ["depth", "width", "attention", "against", "difference", "low95", "high95", "p_value", "seeds"]
     rows = [
         (one.decoders.depth, one.decoders.width, one.decoders.attention, one.against, one.nats.value, one.nats.low,
@@ -241,7 +241,7 @@ def _formats(table: pd.DataFrame) -> dict[str, str]:
 
 
 def _fit(analysis: Analysis) -> dict[str, Any]:
-    """What fit.json holds."""
+    """The content of fit.json."""
     compared = any(not math.isnan(one.nats.p_value) for one in analysis.differences)
     return {
         "study": STUDY,
@@ -253,7 +253,7 @@ def _fit(analysis: Analysis) -> dict[str, Any]:
 
 
 def losses_figure(analysis: Analysis) -> Figure:
-    """Test loss of each depth and width, a colour per kind of attention; right, the difference from degree 3."""
+    """Left: test loss of each depth and width, a colour for each kind of attention. Right: difference from degree 3."""
     with style():
         figure, axes = new_figure(1, 2, width=PAGE, height=3.0)
         compared = [(one.decoders, one.nats) for one in analysis.differences if one.against == REFERENCES[0]]
@@ -271,7 +271,7 @@ def losses_figure(analysis: Analysis) -> Figure:
 
 
 def _draw(axis: Axes, points: Sequence[tuple[Decoders, Mean]]) -> None:
-    """A place for each depth and width, the smallest first, and in it the kinds of attention side by side."""
+    """Draw a place for each depth and width, the smallest first, with the kinds of attention side by side in it."""
     sizes: dict[tuple[int, int], int] = {}
     for one, _ in points:
         sizes[one.depth, one.width] = max(one.params, sizes.get((one.depth, one.width), 0))

@@ -37,7 +37,7 @@ def runs(config: Settings, _root: Path) -> Iterator[Run]:
 
 
 def problems(config: Settings, _root: Path) -> list[str]:
-    """No widths; shapes and degrees that can't be."""
+    """A sentence for each problem: no widths, impossible shapes and degrees."""
     study = _section(config)
     found = recipe_problems(config, NAME, study.recipe)
     if not study.widths:

@@ -1,4 +1,4 @@
-"""From the runs of the depth-width study to transitions and the line through them (Levine et al. 2020, section 5)."""
+"""Transitions and the line through them, from the runs of the depth-width study (Levine et al. 2020, section 5)."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ _REFERENCE = Path(__file__).resolve().parents[4] / "workflow" / "reference"
 @dataclass(frozen=True)
 class Options:
     """`loss`: the column compared. `noise`: a run's loss std over seeds, in place of the pooled one. `method`:
-    whose transitions the main fit uses ("bootstrap" or "paper rule"). `draws`, `seed`: of the bootstrap. `size`: what
-    compared networks have alike."""
+    the transitions that the main fit uses ("bootstrap" or "paper rule"). `draws`, `seed`: of the bootstrap. `size`: the
+    size in which compared networks are equal."""
 
     loss: str = "test_loss"
     noise: float | None = None
@@ -66,7 +66,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Runs:
-    """What only a table of runs gives: seed noise, curves by depth, and the compared pairs.
+    """The results that need a table of runs: seed noise, curves by depth, and the compared pairs.
 
     `doubled` pairs are of depths (L, 2L), figure 2 of the paper; they enter no fit. `size_axes` has the bootstrap's
     transitions on every axis that the runs have.
@@ -84,7 +84,7 @@ class Runs:
 
 @dataclass(frozen=True)
 class Analysis:
-    """`transitions` has the columns of transitions.csv; `fits` one line per method; `method` names the main one.
+    """`transitions` has the columns of transitions.csv; `fits` one line for each method; `method` names the main one.
 
     `runs` is None when the transitions were given.
     """
@@ -100,7 +100,7 @@ class Analysis:
 
     @property
     def forms(self) -> tuple[Form, ...]:
-        """The forms that the main fit's transitions allow, by weight; none where the line has no projection."""
+        """The forms that the main fit's transitions allow, by weight; empty where the line has no projection."""
         if why_no_projection(self.fit):
             return ()
         depth, width, err = _points(self.transitions, self.method)
@@ -119,7 +119,7 @@ def published_fit() -> dict[str, Any]:
 
 
 def analyse_runs(runs: pd.DataFrame, options: Options = Options()) -> Analysis:
-    """From checked runs (`depth, width, seed, loss`, see `check_runs`) to transitions and fits.
+    """Find and fit the transitions of checked runs (`depth, width, seed, loss`, see `check_runs`).
 
     Without repeated seeds and without `options.noise` there is no noise, so nothing is significant: every
     transition then says "no noise estimate".
@@ -187,7 +187,7 @@ def _on_every_axis(
 def analyse_transitions(given: pd.DataFrame, method: str = BOOTSTRAP) -> Analysis:
     """Fit checked transitions (`depth, width, width_err` and more, see `check_transitions`).
 
-    `method` picks the main fit where the table names several methods; else the only one there is used.
+    `method` picks the main fit where the table names several methods; a single method is the main one.
     """
     table = given.copy()
     defaults: dict[str, Any] = {
@@ -209,7 +209,7 @@ def analyse_transitions(given: pd.DataFrame, method: str = BOOTSTRAP) -> Analysi
 
 
 def _fits(transitions: pd.DataFrame, methods: Sequence[str]) -> dict[str, LineFit]:
-    """A line per method, with its limits; where there are any, the line without them stands beside it."""
+    """A line for each method, with its limits; where it has limits, the line without them stands beside it."""
     fits = {}
     for method in methods:
         fits[method] = fit_transitions(transitions, method)
@@ -241,7 +241,7 @@ def _points(transitions: pd.DataFrame, method: str, *, edge: bool = True) -> tup
 
 
 def limits_of(transitions: pd.DataFrame, method: str) -> list[Limit]:
-    """One method's transitions of which only a bound is known, in log width."""
+    """One method's transitions that are known only by a bound, in log width."""
     return [
         Limit(float(depth), math.log(bound), float(err / bound), 1 if side == Side.ABOVE else -1)
         for depth, bound, err, side in _bounded(transitions, method, (Side.ABOVE, Side.BELOW)).to_numpy()

@@ -49,7 +49,7 @@ PANELS_A_ROW = 3
 
 
 def loss_figure(pairs: Sequence[Pair], loss_label: str, size: SizeAxis = SizeAxis.BLOCK) -> Figure:
-    """Figures 1b and 2: per pair the loss against size with error bars, and below it the difference.
+    """Figures 1b and 2: for each pair the loss against size with error bars, and below it the difference.
 
     A grey background marks the sizes below the transition, where deepening does not pay; a red line and band are
     the bootstrap's transition and its 68% interval, a black bracket the two sizes of the paper's rule. Below are
@@ -184,7 +184,7 @@ def best_depth_figure(runs: Runs) -> Figure:
         if not ranking.size.size:
             figure, axes = new_figure(width=PAGE * 0.72, height=1.5)
             axes[0, 0].set_axis_off()
-            explain(axes[0, 0], "No size that two depths have, so none is the best.")
+            explain(axes[0, 0], "No two depths share a size, so none is the best.")
             return figure
         figure, axes = new_figure(2, 1, width=PAGE * 0.72, height=3.0, height_ratios=[5, 1], sharex=True)
         upper, strip = axes[:, 0]
@@ -205,7 +205,7 @@ def best_depth_figure(runs: Runs) -> Figure:
                     str(depth), at, xycoords=("data", "axes fraction"), ha="center", va="center", fontsize=7,
                     bbox={"boxstyle": "round,pad=0.2", "facecolor": "white", "linewidth": 0, "alpha": 0.85},
                 )  # fmt: skip
-        # the far ends of too deep networks would flatten all else
+        # the far ends of networks that are too deep would flatten everything else
         upper.set_ylim(0, 1.1 * float(np.nanquantile(ranking.excess, 0.8)) or None)
         upper.set_ylabel(f"{runs.loss_label}\nover the best depth")
         upper.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
@@ -218,7 +218,7 @@ def best_depth_figure(runs: Runs) -> Figure:
 
 
 def _runs_of(state: np.ndarray) -> list[np.ndarray]:
-    """Indices (of m) in groups over which all rows of `state` (k, m) stay the same."""
+    """Groups of consecutive indices (of m) in which all rows of `state` (k, m) stay the same."""
     changes = np.flatnonzero((np.diff(state, axis=1) != 0).any(axis=0)) + 1
     return np.split(np.arange(state.shape[1]), changes) if state.shape[1] else []
 
@@ -253,7 +253,7 @@ def _draw_difference(axis: Axes, pair: Pair) -> None:
 
 
 def _mark_transition(axis: Axes, pair: Pair) -> None:
-    """The bootstrap's transition, and the bracket of the paper's rule along the lower edge, where there are any."""
+    """Draw the bootstrap's transition, and the bracket of the paper's rule along the lower edge, where they exist."""
     if pair.bootstrap.status is TransitionStatus.CROSSING:
         middle, low, high = _as_sizes(pair, pair.bootstrap)
         axis.axvline(middle, color=ACCENT, linewidth=0.9)
@@ -324,7 +324,7 @@ def _draw_sizes(axis: Axes, analysis: Analysis, up_to: float | None) -> None:
 
 
 def _finish(axis: Axes) -> None:
-    """A legend, or no scale at all where nothing was drawn."""
+    """Add a legend, or remove the scales where nothing was drawn."""
     if axis.has_data():
         axis.legend(loc="lower right")
         return
@@ -333,13 +333,13 @@ def _finish(axis: Axes) -> None:
 
 
 def _log_band(values: np.ndarray, err: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """One standard error each way in the logarithm, so that it stays positive."""
+    """A band of one standard error either way in the logarithm, so that it stays positive."""
     factor = np.exp(err / values)
     return values / factor, values * factor
 
 
 def _draw_bounds(axis: Axes, analysis: Analysis) -> None:
-    """Arrows for limits of the main method, and a hollow mark for what was found at the edge of the grid."""
+    """Draw arrows for limits of the main method, and hollow marks for transitions at the edge of the grid."""
     table = analysis.transitions[analysis.transitions["method"] == analysis.method]
     for side in Side:
         rows = table[table["side"] == side.value]
@@ -361,7 +361,7 @@ def _draw_bounds(axis: Axes, analysis: Analysis) -> None:
 
 
 def _overlay_published(axis: Axes, analysis: Analysis) -> None:
-    """The paper's transitions and line beside those of our runs."""
+    """Draw the paper's transitions and line beside those of our runs."""
     if analysis.runs is None:
         return
     reference, fit = published("transitions"), published_fit()

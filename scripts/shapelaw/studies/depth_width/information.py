@@ -1,4 +1,4 @@
-"""Which runs tell most about where one depth overtakes the next."""
+"""The order of runs by how much they tell about where one depth overtakes the next."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from shapelaw.specs.runs import Run
 
-LATER_SEED = 0.7  # of log size: how much less a further seed tells than a first run that is as near
+LATER_SEED = 0.7  # in log size: how much less a further seed tells than a first run at the same distance
 _REFERENCE = Path(__file__).resolve().parents[4] / "workflow" / "reference"
 
 
@@ -22,7 +22,7 @@ def _line() -> dict[str, Any]:
 
 
 def by_information(runs: Iterable[Run]) -> list[Run]:
-    """The runs, those first that decide where one depth overtakes the next.
+    """The runs, first those that decide where one depth overtakes the next.
 
     A run's distance is |log P - log P_t| with P = 12 L d^2 and P_t the expected size at the transition from its depth
     to the next deeper of the grid, or to its depth from the one before: the nearer one.

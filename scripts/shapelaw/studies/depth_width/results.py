@@ -1,4 +1,4 @@
-"""Depth against width: where does a deeper network start to win, and what follows for larger ones?
+"""Depth against width: where a deeper network starts to win, and what follows for larger ones.
 
 Levine et al. 2020, "Limits to Depth Efficiencies of Self-Attention", section 5 and appendix D. From the test losses
 of a grid of depths and widths: the transition of each pair of adjacent depths by the paper's rule and by a bootstrap
@@ -45,7 +45,7 @@ from shapelaw.studies.depth_width.analysis import (
 )
 
 METHODS = {"bootstrap": BOOTSTRAP, "paper": PAPER_RULE}
-# runs this much further off their curves than seeds are from each other are worth a word
+# worth a sentence: runs that lie off their curves by this many times the seed noise
 NOTABLE_SCALE = 1.5
 _SHAPE_FORMATS = {"depth": ".1f", "depth_err": ".1f", "width": ".0f", "width_err": ".0f"}
 _SHAPE_FORMATS |= {"depth_low": ".1f", "depth_high": ".1f", "width_low": ".0f", "width_high": ".0f"}
@@ -60,13 +60,13 @@ _WIDTH_FORMATS = dict.fromkeys(
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """How transitions are found and compared."""
+    """Add the options of how transitions are found and compared."""
     parser.add_argument(
         "--method",
         choices=METHODS,
         default="bootstrap",
         help="whose transitions the main fit, the projection and the figures use (default: bootstrap; the paper's "
-        "rule gives half the distance of two sizes as error, which is no standard error); both are fitted",
+        "rule gives half the distance of two sizes as error, which is not a standard error); both are fitted",
     )
     parser.add_argument(
         "--loss",
@@ -145,7 +145,7 @@ def present(analysis: Analysis) -> Results:
 
 
 def summary(analysis: Analysis) -> str:
-    """What was found, in sentences, one a line: each transition, the fit or why there is none, the noise."""
+    """The findings in sentences, one a line: each transition, the fit or why there is none, the noise."""
     lines = []
     if analysis.runs is not None:
         noise = analysis.runs.noise
@@ -175,7 +175,7 @@ def summary(analysis: Analysis) -> str:
 
 
 def _transition_sentence(row: Mapping[Hashable, Any], runs: Runs | None) -> str:
-    """One transition with its size axis, its noise, its cautions, and what the other axes make of it."""
+    """One transition with its size axis, its noise, its cautions, and the transition on the other axes."""
     deeper = "" if pd.isna(row["deeper_depth"]) else f" against {row['deeper_depth']}"
     text = f"Depth {row['depth']}{deeper} ({row['method']}): {_found(row)}"
     if runs is not None:
@@ -204,7 +204,7 @@ def _found(row: Mapping[Hashable, Any]) -> str:
 
 
 def _forms_sentence(analysis: Analysis) -> str:
-    """What the projection's error leaves out: how other forms that fit project, with their weights."""
+    """The uncertainty that the projection's error leaves out: projections of other forms, with their weights."""
     table = tabled.forms_table(analysis.forms)
     parts = [
         f"{row['form']} {row['N_80']:.3g} ± {row['N_80_err']:.0%} (weight {row['weight']:.2f}, "
@@ -218,7 +218,7 @@ def _forms_sentence(analysis: Analysis) -> str:
 
 
 def _what_could_be_found(analysis: Analysis) -> list[str]:
-    """For each crossing beside the published line: how far from it a crossing could have been and still be reported."""
+    """A sentence for each crossing: its distance from the published line, and the range that could be reported."""
     lines = []
     found = crossings(analysis.transitions, analysis.method)
     for row in found[found["reportable_low"].notna()].to_dict("records"):
@@ -233,7 +233,7 @@ def _what_could_be_found(analysis: Analysis) -> list[str]:
 
 
 def _fit(analysis: Analysis) -> dict[str, Any]:
-    """What fit.json holds: the main fit, and those of the other methods."""
+    """The content of fit.json: the main fit, and those of the other methods."""
     main = {"model": "log(width) = a + b*depth", "method": analysis.method, **analysis.fit.to_dict()}
     others = {name: fit.to_dict() for name, fit in analysis.fits.items() if name != analysis.method}
     return main | {"other_methods": others}

@@ -38,7 +38,7 @@ def runs(config: Settings, root: Path) -> Iterator[Run]:
     """All runs of the grid, some shapes with more seeds.
 
     Raises:
-        UserError: the grid file can't be used, or a repeated shape is not in the grid.
+        UserError: the grid file can't be used, or a repeated shape isn't in the grid.
     """
     study = _section(config)
     training = config.training.spec(study.recipe)
@@ -52,7 +52,7 @@ def runs(config: Settings, root: Path) -> Iterator[Run]:
     if absent:
         shapes = ", ".join(f"depth {depth} width {width}" for depth, width in absent)
         raise UserError(
-            f"{NAME}.repeated names shapes that the grid has not: {shapes}; repeat shapes of the grid."
+            f"{NAME}.repeated names shapes that are not in the grid: {shapes}; repeat shapes of the grid."
         )
     for depth, row in widths.items():
         for width in dict.fromkeys(row):
@@ -69,7 +69,7 @@ def read_grid(path: Path, heads: int, vocab_size: int, context_length: int) -> d
     """The widths of every depth of a CSV with columns depth and width (others are ignored).
 
     Raises:
-        UserError: no such file, a column is missing, or a row is not a shape; all rows' problems at once.
+        UserError: the file or a column is missing, or rows are not shapes; the message has all rows' problems.
     """
     try:
         with path.open(newline="", encoding="utf-8") as file:
@@ -92,12 +92,12 @@ def read_grid(path: Path, heads: int, vocab_size: int, context_length: int) -> d
         ]
         widths.setdefault(depth, []).append(width)
     if problems:
-        raise UserError("\n".join([f"{NAME}.grid_file {path} has rows that are no shape:", *problems]))
+        raise UserError("\n".join([f"{NAME}.grid_file {path} has rows that are not shapes:", *problems]))
     return widths
 
 
 def problems(config: Settings, _root: Path) -> list[str]:
-    """Widths and a grid file at once, or neither; shapes that can't be."""
+    """A sentence for each problem: widths and a grid file at once, or neither; impossible shapes."""
     study = _section(config)
     found = recipe_problems(config, NAME, study.recipe)
     if (study.widths is None) == (study.grid_file is None):
@@ -111,7 +111,7 @@ def problems(config: Settings, _root: Path) -> list[str]:
 
 
 def options(config: Settings) -> list[str]:
-    """The size at which networks are compared."""
+    """The option for the size at which networks are compared."""
     return ["--size", _section(config).size_axis]
 
 

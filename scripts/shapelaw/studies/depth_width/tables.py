@@ -32,7 +32,7 @@ SPREAD_COLUMNS = tuple(Spread.__dataclass_fields__)
 
 
 def projection_table(fit: LineFit, forms: Sequence[Form] = ()) -> pd.DataFrame:
-    """The best shape for each size of the paper's table 1, ours beside the published and the trained one.
+    """The best shape for each size of the paper's table 1: ours, the published one and the trained one.
 
     Embeddings are not counted: `non_embedding_params` is `params` less 50257 times the trained width (nothing is
     subtracted for the 1T network, which nobody trained). Depth and width are NaN, and `status` says why, where
@@ -64,7 +64,7 @@ def projection_table(fit: LineFit, forms: Sequence[Form] = ()) -> pd.DataFrame:
 
 
 def forms_table(forms: Sequence[Form]) -> pd.DataFrame:
-    """One row per form of log width, by weight, with its own `N_transition` at depths 48, 80 and 96.
+    """One row for each form of log width, by weight, with its own `N_transition` at depths 48, 80 and 96.
 
     `N_80_err` is the relative error: of log N.
     """
@@ -83,7 +83,7 @@ def forms_table(forms: Sequence[Form]) -> pd.DataFrame:
 
 
 def fit_table(analysis: Analysis) -> pd.DataFrame:
-    """One row per method, the main one first, and the published fit last."""
+    """One row for each method, the main one first, and the published fit last."""
     methods = sorted(analysis.fits, key=lambda method: method != analysis.method)
     rows = [{"method": method, **analysis.fits[method].to_dict()} for method in methods]
     names = [str(name) for name in rows[0]]
@@ -96,8 +96,8 @@ def fit_table(analysis: Analysis) -> pd.DataFrame:
 def comparison_table(analysis: Analysis) -> pd.DataFrame:
     """The numbers of the paper's analysis, ours beside the published: `quantity, ours, ours_err, published, ...`.
 
-    `reportable_low` and `reportable_high` say which crossings our sizes could have found at all: agreement within them
-    is no confirmation. `N_transition` and its error are conditional on the line, as published; `forms_low` to
+    `reportable_low` and `reportable_high` bound the crossings that our sizes could have found: agreement within them
+    confirms nothing. `N_transition` and its error are conditional on the line, as published; `forms_low` to
     `forms_high` is the 68% interval over several forms.
     """
     fit, reference, nan = widened(analysis.fit), published_fit(), float("nan")
@@ -138,7 +138,7 @@ def comparison_table(analysis: Analysis) -> pd.DataFrame:
 
 
 def published_line(depth: float) -> float:
-    """The transition width that the published fit gives at a depth, also where it extrapolates."""
+    """The transition width of the published fit at a depth, also where it extrapolates."""
     reference = published_fit()
     return math.exp(reference["a"] + reference["b"] * depth)
 
@@ -163,10 +163,10 @@ def seed_noise_table(runs: Runs) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Ranking:
-    """The depths against each other on m sizes from small to large; k depths.
+    """A comparison of k depths on m sizes, from small to large.
 
     `excess` (k, m) is the loss over that of the best depth, NaN where a depth has no such size; `worse` (k, m) says
-    where that is significant at 95% by the noise of seeds and residuals (nowhere without a noise estimate).
+    where it is significantly above, at 95% by the noise of seeds and residuals (nowhere without a noise estimate).
     """
 
     size: Floats
@@ -181,14 +181,14 @@ class Ranking:
 
     @property
     def certain(self) -> npt.NDArray[np.bool_]:
-        """(m,) whether all other depths have that size, and are significantly worse."""
+        """(m,) True where all other depths have that size and are significantly worse."""
         return np.asarray(
             np.isfinite(self.excess).all(axis=0) & (self.worse.sum(axis=0) == len(self.depths) - 1)
         )
 
 
 def rank_depths(curves: Mapping[int, Curve], noise: Noise | None) -> Ranking:
-    """Compare the smoothed losses (`smooth_loss`) of all depths, each where four of its own sizes and more reach.
+    """Compare the smoothed losses (`smooth_loss`) of all depths, each where at least four of its own sizes reach.
 
     Sizes that fewer than two depths have are left out.
     """
@@ -212,7 +212,7 @@ def rank_depths(curves: Mapping[int, Curve], noise: Noise | None) -> Ranking:
 def best_depth_table(ranking: Ranking) -> pd.DataFrame:
     """The best depth of each range of sizes (figure 3c): `size_low, size_high, best_depth, also_best, certain`.
 
-    `also_best`: the depths that are somewhere in the range not significantly worse. `certain`: the share of the
+    `also_best`: the depths that are not significantly worse somewhere in the range. `certain`: the share of the
     range (in log size) in which every other depth has such sizes and is significantly worse.
     """
     rows = []

@@ -1,4 +1,4 @@
-"""The corollaries of depth-width beside measured ranks: rows of the table of theorems, one a corollary."""
+"""The corollaries of the depth-width paper beside measured ranks, as rows of the table of theorems."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _SECOND = ("depth-width, corollary 2", "exists", "L' < L, d' = 3^L' of higher ra
 
 
 def corollaries_table(ranks: pd.DataFrame) -> pd.DataFrame:
-    """One row a corollary, with the columns of the table of theorems; networks of one head that were measured exactly.
+    """One row for each corollary, with the columns of the table of theorems, from exact ranks of networks of one head.
 
     Corollary 1, for each network before its threshold and each smaller depth: no network narrower than it says can have
     the rank, by the dimensions of the spaces of functions. Its distance is log3 of the width that is needed over the
     width that the corollary asks for.
 
     Corollary 2, for each network past its threshold: a shallower one of at most the width 3^L' that was measured to
-    have the higher rank. It is open where none was: the corollary says that one exists. Its distance is the `b` of the
+    have the higher rank. It is open where none has: the corollary says that one exists. Its distance is the `b` of the
     shallowest one that was found.
     """
     rows = []
@@ -71,7 +71,7 @@ def _of_second(ranks: pd.DataFrame) -> Iterator[tuple[str, float]]:
 
 
 def _plain(ranks: pd.DataFrame) -> pd.DataFrame:
-    """One head, full embedding rank, no positions, no residual connections, exact."""
+    """The exact ranks of networks with one head and full embedding rank, without positions and residual connections."""
     full = (ranks["embedding_rank"] == ranks["width"]) & (ranks["attention_dim"] == ranks["width"])
     alone = (ranks["heads"] == 1) & (ranks["positional_rank"] == 0) & ~ranks["residual"]
     return ranks[full & alone & (ranks["status"] == "exact")]

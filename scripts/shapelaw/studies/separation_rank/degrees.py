@@ -1,4 +1,4 @@
-"""Which degree of a block has the largest separation rank at equal budget, beside the note's d^(1/d).
+"""Tables of separation ranks by degree of the block at equal budget, beside the note's d^(1/d).
 
 The note on building blocks counts k matrices for a block of degree k, so a budget of B matrices makes B / k layers; it
 takes the separation rank for k^(L d), the total degree k^L for its proxy, and finds k = e, of whole numbers k = 3.
@@ -21,7 +21,7 @@ NOTE_BEST = 3
 
 
 def degree_table(found: Measurements) -> pd.DataFrame:
-    """One row a budget and degree: as many equal blocks as the budget has room for, and their rank."""
+    """One row for each budget and degree: as many equal blocks as the budget has room for, and their rank."""
     rows = []
     for one, sizes, result in _of(found, "degree_budget"):
         degree = sizes.degrees[0]
@@ -33,7 +33,7 @@ def degree_table(found: Measurements) -> pd.DataFrame:
 
 
 def ranking_table(table: pd.DataFrame) -> pd.DataFrame:
-    """One row a budget: the degree of largest rank, of largest total degree, and who wins of 2 and 3."""
+    """One row for each budget: the degree of largest rank, of largest total degree, and the better of 2 and 3."""
     rows = []
     for group, mine in table.groupby(GROUP, sort=True):
         best = mine.loc[mine["largest"] == YES, "degree"]
@@ -58,7 +58,7 @@ def ranking_table(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def fractional_table(found: Measurements) -> pd.DataFrame:
-    """One row a budget and sequence of degrees, which is full: no further block has room."""
+    """One row for each budget and full sequence of degrees (no further block has room)."""
     rows = []
     for one, sizes, result in _of(found, "fractional_degree"):
         degrees = sizes.degrees
@@ -104,7 +104,7 @@ def _common(one: Asked, sizes: DegreeSizes, result: Measured) -> dict[str, objec
 
 
 def _largest(table: pd.DataFrame) -> pd.Series:
-    """Whether a row's rank is the largest of its budget: yes, no, or open where only bounds are known."""
+    """For each row, yes where its rank is the largest of its budget, no where not, open where bounds overlap."""
     says = pd.Series(OPEN, index=table.index, dtype=object)
     for _, mine in table.groupby(GROUP):
         low = mine["rank"].astype(float)

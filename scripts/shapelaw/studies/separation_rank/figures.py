@@ -22,15 +22,15 @@ from shapelaw.theory.rank_bounds import early_upper, late_upper, log3
 from shapelaw.theory.rank_formulas import one_head
 
 LOG3_RANK = "$\\log_3$ of the separation rank"
-_LINE_DEPTHS = 3  # drawn beyond the deepest that was measured
+_LINE_DEPTHS = 3  # layers drawn beyond the deepest network measured
 _MOST_PANELS, _MOST_BUDGETS = 9, 4
-_MOST_INSIDE = 4  # lines whose legend finds room in the axes
+_MOST_INSIDE = 4  # the most lines whose legend fits into the axes
 
 
 def depth_figure(ranks: pd.DataFrame) -> Figure:
-    """log3 of the rank against depth, a colour a width: the closed form as a line, the threshold log3(d) as a tick.
+    """log3 of the rank against depth, a colour for each width: closed form as a line, threshold log3(d) as a tick.
 
-    Left with two tokens, right with 2 d or more, there with the upper bounds of both regimes for the widest.
+    Left: two tokens. Right: 2 d or more, with the upper bounds of both regimes for the largest width.
     """
     whole = _whole(ranks[ranks["heads"] == 1])
     two, many = whole[whole["tokens"] == 2], whole[whole["tokens"] >= 2 * whole["width"]]
@@ -113,7 +113,7 @@ def embedding_figure(ranks: pd.DataFrame) -> Figure:
 
 
 def heads_figure(ranks: pd.DataFrame) -> Figure:
-    """The rank as a share of its upper bound against heads of dimension d / H, a line a depth and width."""
+    """The rank as a share of its upper bound against heads of dimension d / H, a line for each depth and width."""
     mine = _whole(ranks)
     mine = mine[mine["tokens"] >= 2 * mine["width"]].assign(share=lambda t: t["rank"] / t["upper_bound"])
 
@@ -127,7 +127,7 @@ def heads_figure(ranks: pd.DataFrame) -> Figure:
 
 
 def tokens_figure(ranks: pd.DataFrame) -> Figure:
-    """The rank against the number of tokens N, one head, two layers and more, a line a depth and width."""
+    """The rank against the number of tokens N, one head, two layers and more, a line for each depth and width."""
     mine = _whole(ranks[(ranks["heads"] == 1) & (ranks["depth"] > 1)])
 
     def series() -> Iterable[tuple[str, pd.DataFrame]]:
@@ -160,7 +160,7 @@ def residual_figure(residual: pd.DataFrame) -> Figure:
 
 
 def degree_figure(degrees: pd.DataFrame) -> Figure:
-    """log3 of the rank against degree k, a panel for blocks and width, a colour a budget of B matrices.
+    """log3 of the rank against degree k, a panel for each kind of block and width, a colour for each budget B.
 
     Dashed: the note's d^(1/d), which is ln(k) / k in the logarithm, scaled to the value at k = 3 of the largest budget.
     """
@@ -226,7 +226,7 @@ def _degree_panel(axis: Axes, mine: pd.DataFrame, title: str) -> None:
 
 
 def _telling_budgets(mine: pd.DataFrame) -> list[int]:
-    """At most four: those that most degrees fill to the last matrix, of these the largest."""
+    """At most four budgets: those that most degrees fill to the last matrix, of these the largest."""
     full = mine[mine["unused"] == 0].groupby("budget").size()
     order = sorted(mine["budget"].unique(), key=lambda budget: (full.get(budget, 0), budget), reverse=True)
     return sorted(int(budget) for budget in order[:_MOST_BUDGETS])
@@ -247,7 +247,7 @@ def _log_rank(depth: int, width: int, two: bool) -> float:
 
 
 def _regimes(axis: Axes, width: int, last: int) -> None:
-    """The upper bounds of theorems 1 and 2 of depth-width at one head, each in its regime."""
+    """Draw the upper bounds of theorems 1 and 2 of the depth-width paper at one head, each in its regime."""
     depths = np.arange(1, last + 1)
     early = depths[3**depths <= width]
     late = depths[3**depths >= width]

@@ -1,4 +1,4 @@
-"""From the grids of the study `separation_rank` to the networks whose ranks are measured: their sizes alone."""
+"""The sizes of the networks whose ranks the study `separation_rank` measures, from its grids."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from shapelaw.settings.sections import Settings
 from shapelaw.specs.digests import digest_of
 from shapelaw.studies.separation_rank.settings import BlockGrid, RankGrid, RankGrids
 
-# raised on purpose when a change of the code changes what is measured
+# raise it when a change of the code changes what is measured
 MEASUREMENT_VERSION = 1
 
 
 @dataclass(frozen=True)
 class AttentionSizes:
-    """Of linearized attention; see shapelaw.theory.linear_attention."""
+    """Sizes of linearized attention; see shapelaw.theory.linear_attention."""
 
     depth: int
     width: int
@@ -30,7 +30,7 @@ class AttentionSizes:
 
 @dataclass(frozen=True)
 class DegreeSizes:
-    """Of a product network of equal layers (its input has `width` numbers), or of attention of any degree."""
+    """Sizes of a product network of equal layers (its input has `width` numbers), or of attention of any degree."""
 
     blocks: str
     degrees: tuple[int, ...]
@@ -53,12 +53,12 @@ class Asked:
 
 
 def rank_grids(config: Settings) -> RankGrids:
-    """What the study `separation_rank` measures."""
+    """The grids of a config."""
     return RankGrids(**{name: config.section(name, list) for name in RankGrids.model_fields})
 
 
 def digest(sizes: Sizes) -> str:
-    """Names a measurement: equal as long as the network and what a measurement means are."""
+    """The name of a measurement, the same as long as the network and the meaning of a measurement are."""
     spec = {"kind": type(sizes).__name__, "version": MEASUREMENT_VERSION, **asdict(sizes)}
     return digest_of(spec)
 
@@ -69,7 +69,7 @@ def matrices(blocks: str, degree: int) -> int:
 
 
 def asked_of(grids: RankGrids) -> list[Asked]:
-    """All networks of a config, each once a table and budget."""
+    """All networks of a config, each once for each table and budget."""
     found = [
         Asked("ranks", sizes, None, grid.seconds)
         for grid in grids.separation_rank
@@ -86,7 +86,7 @@ def asked_of(grids: RankGrids) -> list[Asked]:
 
 
 def attention_sizes(grid: RankGrid) -> list[AttentionSizes]:
-    """All combinations; null for what is the default anyway, so that a network is measured once."""
+    """All combinations of a grid, with null for values that equal the default, so that a network is measured once."""
     return [
         AttentionSizes(
             depth,
@@ -140,7 +140,7 @@ def _full(budget: int, costs: dict[int, int]) -> Iterator[tuple[int, ...]]:
 
 
 def rank_problems(grids: RankGrids) -> list[str]:
-    """A sentence for each size of the grids that can't be, and for each empty section."""
+    """A sentence for each impossible size of the grids, and for each empty section."""
     problems = []
     for name, example in _EXAMPLES.items():
         if not getattr(grids, name):
@@ -181,7 +181,7 @@ def _attention_problems(sizes: AttentionSizes) -> Iterator[str]:
 def _degree_problems(grid: BlockGrid) -> Iterator[str]:
     product = grid.blocks == "product"
     if product and (list(grid.tokens) != [2] or list(grid.heads) != [1]):
-        yield "tokens and heads are for attention; a product network reads all its input at once: leave them out"
+        yield "tokens and heads are for attention; a product network reads all its inputs at once: leave them out"
     for width, tokens, heads in itertools.product(grid.width, grid.tokens, grid.heads):
         if product and width % 2:
             yield f"width {width} is odd; half of the input of a product network is A, so take an even one"
@@ -192,7 +192,7 @@ def _degree_problems(grid: BlockGrid) -> Iterator[str]:
     least = min(matrices(grid.blocks, degree) for degree in grid.degrees)
     for budget in grid.budget:
         if budget < least:
-            yield f"budget {budget} has no room for a block; one takes {least} matrices at least"
+            yield f"budget {budget} has no room for a block, which takes at least {least} matrices"
 
 
 def _token_problems(tokens: int) -> Iterator[str]:

@@ -26,12 +26,12 @@ class Measured:
     """A network's separation rank, or a lower bound of it.
 
     Attributes:
-        rank: exact, or that of the largest grid within the time limit.
-        exact: which of the two.
-        upper_bound: what no weights exceed.
+        rank: the exact rank, or that of the largest grid within the time limit.
+        exact: True for the exact rank.
+        upper_bound: a bound that no weights exceed.
         templates: rows and columns of the last grid, at most.
         failure_probability: see `shapelaw.theory.separation_rank.SeparationRank`.
-        seconds: of wall time, when it was measured.
+        seconds: wall time of the measurement.
     """
 
     rank: int
@@ -47,17 +47,17 @@ class Measured:
 
     @property
     def bound(self) -> float:
-        """The upper bound as a table can hold it."""
+        """The upper bound as a float."""
         return float(self.upper_bound) if math.log10(self.upper_bound) < 300 else math.inf
 
     @property
     def most(self) -> int:
-        """What the rank can't exceed."""
+        """The largest value that the rank can have."""
         return self.rank if self.exact else self.upper_bound
 
 
 def network_of(sizes: Sizes) -> Network:
-    """The network of some sizes."""
+    """The network with these sizes."""
     if isinstance(sizes, AttentionSizes):
         return LinearAttention(**asdict(sizes))
     if sizes.blocks == "product":
@@ -67,13 +67,13 @@ def network_of(sizes: Sizes) -> Network:
 
 
 def measure_all(asked: Sequence[Asked], kept: Path) -> Iterator[tuple[Asked, Measured]]:
-    """Measure what is not kept yet, in the order given, and keep each at once.
+    """Measure the networks that are not kept yet, in the order given, and keep each rank at once.
 
     A lower bound is measured again where the time limit now allows more templates.
 
     Args:
-        asked: the networks, their tables and limits.
-        kept: folder of one file a network.
+        asked: networks, with their tables and limits.
+        kept: folder with a file for each network.
     """
     for place, one in enumerate(asked, start=1):
         network, path = network_of(one.sizes), kept / f"{digest(one.sizes)}.json"
@@ -103,7 +103,7 @@ def _read(path: Path) -> Measured | None:
     except FileNotFoundError:
         return None
     except (ValueError, TypeError) as error:
-        raise UserError(f"{path} is no kept separation rank ({error}); delete it.") from error
+        raise UserError(f"{path} is not a kept separation rank ({error}); delete it.") from error
 
 
 def write_measurements(found: Sequence[tuple[Asked, Measured]], out: Path) -> None:
@@ -117,10 +117,10 @@ def write_measurements(found: Sequence[tuple[Asked, Measured]], out: Path) -> No
 
 
 def read_measurements(path: Path) -> list[tuple[Asked, Measured]]:
-    """What `write_measurements` wrote.
+    """The measurements that `write_measurements` wrote.
 
     Raises:
-        UserError: the file is missing or is none.
+        UserError: the file is missing, or isn't one of `write_measurements`.
     """
     try:
         return [_row(dict(row)) for row in json.loads(path.read_text(encoding="utf-8"))]

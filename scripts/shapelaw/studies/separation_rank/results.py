@@ -4,10 +4,10 @@ Levine et al. 2020 and Wies et al. 2021 bound the separation rank; `theory.separ
 grids of networks come
 
     ranks               the rank of each network of linearized attention beside its closed form and upper bound
-    bounds, theorems    every theorem that speaks of a network, and whether its bound holds; two corollaries
+    bounds, theorems    every theorem that applies to a network, and whether its bound holds; two corollaries
     residual            with and without residual connections
     degree_budget       blocks of degree 1, 2, ... at equal budget, beside the note's d^(1/d) and the total degree
-    degree_ranking      which degree has the largest rank at each width and budget
+    degree_ranking      the degree of largest rank at each width and budget
     fractional_degree   blocks of two degrees mixed, in every order
 """
 
@@ -31,7 +31,7 @@ ALL_EXACT, SOME_BOUNDS = "exact", "some are lower bounds only"
 _CAPTIONS = {
     "ranks": "Separation ranks of linearized attention.",
     "bounds": "Each theorem's bound beside the rank, in logarithms to base 3.",
-    "theorems": "How the theorems fare, in powers of 3.",
+    "theorems": "How far each theorem is from the ranks, in powers of 3.",
     "residual": "With and without residual connections.",
     "degree_budget": "Blocks of each degree at equal budget.",
     "degree_ranking": "The degree of largest rank at each budget.",
@@ -49,17 +49,17 @@ class Analysis:
 
     @property
     def lower_bounds(self) -> int:
-        """Networks without an exact rank, in all tables."""
+        """Number of networks without an exact rank, in all tables."""
         counted = ("ranks", "degree_budget", "fractional_degree")
         return sum(int((self.tables[name]["status"] != "exact").sum()) for name in counted)
 
 
 def add_options(_parser: argparse.ArgumentParser) -> None:
-    """None."""
+    """Add nothing: the study has no options."""
 
 
 def results(arguments: argparse.Namespace) -> Results:
-    """The results of what scripts/measure_separation_ranks.py measured.
+    """The results of the measurements of scripts/measure_separation_ranks.py.
 
     Raises:
         UserError: the file can't be used.
@@ -68,7 +68,7 @@ def results(arguments: argparse.Namespace) -> Results:
 
 
 def analyse(measured: Path) -> Analysis:
-    """Read what was measured and make all tables.
+    """Read the measurements and make all tables.
 
     Args:
         measured: the file of scripts/measure_separation_ranks.py.
@@ -114,7 +114,7 @@ def present(analysis: Analysis) -> Results:
 
 
 def fits(analysis: Analysis) -> dict[str, object]:
-    """What fit.json holds: how many ranks are exact, and how many statements they agree with or contradict."""
+    """The content of fit.json: the numbers of exact ranks and of statements that they agree with or contradict."""
     ranks, bounds, tables = analysis.tables["ranks"], analysis.tables["bounds"]["holds"], analysis.tables
     ranking, mixed = tables["degree_ranking"], tables["fractional_degree"]
     winners = mixed[mixed["largest"] == "yes"]
@@ -143,7 +143,7 @@ def fits(analysis: Analysis) -> dict[str, object]:
 
 
 def summary(analysis: Analysis) -> str:
-    """What was found, in sentences, one a line."""
+    """The findings in sentences, one a line."""
     found, theorems = fits(analysis), analysis.tables["theorems"]
     lines = [
         f"{found['networks']} networks, {found['lower_bounds']} of them with a lower bound only; "

@@ -13,22 +13,22 @@ NAME = "separation_rank"
 
 
 def problems(config: Settings, _root: Path) -> list[str]:
-    """Empty sections; networks that can't be."""
+    """A sentence for each problem: empty sections, impossible networks."""
     return rank_problems(rank_grids(config))
 
 
 def measuring_seconds(config: Settings) -> float:
-    """Seconds of one core, when every network takes all of its time."""
+    """Seconds of one core where every network takes all of its time."""
     return sum(one.seconds for one in asked_of(rank_grids(config)))
 
 
 def measuring_minutes(config: Settings, attempt: int) -> int:
-    """Of a job that measures all of them, with its start; what an earlier attempt measured is kept."""
+    """Minutes of a job that measures all networks, with its start; ranks of an earlier attempt are kept."""
     return round((300 + measuring_seconds(config)) * attempt / 60)
 
 
 def costs(config: Settings) -> list[str]:
-    """How many ranks, and the most time."""
+    """A line with the number of ranks and the most time that they take."""
     asked = asked_of(rank_grids(config))
     return [
         f"{NAME}: {len(asked)} separation ranks, nothing trained, at most"

@@ -19,11 +19,11 @@ PROVED, GAP = "proved", "gap"
 BEFORE, AT, AFTER = "before", "at", "after"
 SIZES = tuple(AttentionSizes.__dataclass_fields__)
 Measurements = Sequence[tuple[Asked, Measured]]
-_SLACK = 1e-9  # of a logarithm
+_SLACK = 1e-9  # tolerance of a comparison of logarithms
 
 
 def attention_of(found: Measurements) -> list[tuple[LinearAttention, Measured]]:
-    """The networks of linearized attention with full sizes, and what was measured."""
+    """The networks of linearized attention with all sizes filled in, and their measurements."""
     return [
         (LinearAttention(**asdict(one.sizes)), result)
         for one, result in found
@@ -32,7 +32,7 @@ def attention_of(found: Measurements) -> list[tuple[LinearAttention, Measured]]:
 
 
 def ranks_table(found: Measurements) -> pd.DataFrame:
-    """One row a network: its rank, whether that is exact, the closed form, and the graded upper bound."""
+    """One row for each network: its rank, whether that is exact, the closed form, and the graded upper bound."""
     rows = []
     for network, result in attention_of(found):
         form = closed_form(network)
@@ -56,7 +56,7 @@ def ranks_table(found: Measurements) -> pd.DataFrame:
 
 
 def sizes_of(network: LinearAttention) -> dict[str, object]:
-    """The columns that say which network it is, with defaults as numbers."""
+    """The columns that identify a network, with defaults as numbers."""
     return {
         "depth": network.depth,
         "width": network.width,
@@ -70,13 +70,13 @@ def sizes_of(network: LinearAttention) -> dict[str, object]:
 
 
 def threshold_side(network: LinearAttention) -> str:
-    """Whether L is before or after the depth threshold log3(d)."""
+    """The side of the depth threshold log3(d) on which L lies: before, at or after."""
     power = 3**network.depth
     return BEFORE if power < network.width else AFTER if power > network.width else AT
 
 
 def bounds_table(found: Measurements) -> pd.DataFrame:
-    """One row a network and theorem that speaks of it: the bound's logarithm to base 3, and whether it holds."""
+    """One row for each network and theorem that applies to it: log3 of the bound, and whether it holds."""
     rows = []
     for network, result in attention_of(found):
         low, high = log3(result.rank), log3(result.most)
@@ -141,11 +141,11 @@ def verdict(violated: bool, proof: str) -> str:
 
 
 def residual_table(ranks: pd.DataFrame) -> pd.DataFrame:
-    """One row a network that was measured with and without residual connections."""
+    """One row for each network that was measured with and without residual connections."""
     others = [name for name in SIZES if name != "residual"]
     plain, with_residual = ranks[~ranks["residual"]], ranks[ranks["residual"]]
     both = plain.merge(with_residual, on=others, suffixes=("", "_residual"))
-    same = both["rank"] == both["rank_residual"]  # of lower bounds too: status says so
+    same = both["rank"] == both["rank_residual"]  # also of lower bounds, which status marks
     both["equal"] = same.map({True: YES, False: NO})
     return both[[*others, "rank", "status", "rank_residual", "status_residual", "equal"]]
 

@@ -4,14 +4,13 @@ from pathlib import Path
 from pydoc_data.topics import topics
 
 import pytest
+from made_packages import DOWNLOADS
 from tokenizers import Tokenizer
 
 from shapelaw.corpora.documents import write_documents
 from shapelaw.corpora.sources import Packaged, read_source
 from shapelaw.corpora.tokenizer import save_tokenizer, train_tokenizer
 from shapelaw.corpora.wikipedia import ARTICLES
-
-DOWNLOADS = Path(__file__).resolve().parents[2] / "results/corpora/downloads"
 
 
 @pytest.fixture(scope="session")

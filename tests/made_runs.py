@@ -1,0 +1,89 @@
+"""Runs of many sizes, trained alone and in packs, for tests of what their jobs ask for."""
+
+from hypothesis import strategies as st
+
+from shapelaw.specs.degrees import DegreeRun, ProductShape
+from shapelaw.specs.kinds import AnyRun
+from shapelaw.specs.memorizers import MemorizationRun, Memorizer
+from shapelaw.specs.runs import Run, Training
+from shapelaw.specs.shapes import make_shape
+
+RATE = 1e13
+
+
+def a_run(depth: int, width: int, steps: int = 1000, seed: int = 0) -> Run:
+    shape = make_shape(depth, width, 2, 2000, 128)
+    return Run("depth_width", "wiki", shape, Training(steps, 64), seed)
+
+
+runs = st.builds(
+    a_run,
+    st.integers(1, 48),
+    st.integers(1, 800).map(lambda half: 2 * half),
+    st.integers(1, 10**6),
+    st.integers(0, 9),
+)
+
+
+def a_memorization_run(heads: int, examples: int, seed: int) -> MemorizationRun:
+    return MemorizationRun(
+        "memorization_heads", Memorizer(heads, 32, 64), "classification", "shared", examples, 50_000, seed
+    )
+
+
+memorization_runs = st.builds(
+    a_memorization_run, st.sampled_from([1, 4, 60]), st.sampled_from([100, 550, 40_000]), st.integers(0, 9)
+)
+
+some_runs = st.lists(memorization_runs, max_size=20, unique_by=lambda run: run.key)
+
+# a run of each kind whose every option is used
+EVERY_OPTION: tuple[AnyRun, ...] = (
+    Run(
+        "attention_degree",
+        "wiki",
+        make_shape(
+            2,
+            64,
+            2,
+            500,
+            32,
+            embedding_rank=40,
+            positional_rank=20,
+            attention_dim=24,
+            attention_degree=3,
+            gelu="erf",
+        ),
+        Training(800, 16, gradient_clip=1.0),
+        3,
+    ),
+    MemorizationRun(
+        "memorization_heads",
+        Memorizer(4, 32, 16, 64, 8, 100, "head_dim", True),
+        "classification",
+        "per_example",
+        550,
+        5000,
+        3,
+        batch_size=64,
+        learning_rate=0.01,
+        warmup=0.1,
+        evaluate_every=100,
+        stop_when_memorized=False,
+        precision="float64",
+        keep_attention=True,
+        last_batch="short",
+    ),
+    DegreeRun(
+        "block_degree",
+        ProductShape((2, 3), 32, 64, 10, mixture=True, initial_share=0.9),
+        "digits",
+        0,
+        1500,
+        3,
+        batch_size=32,
+        learning_rate=0.01,
+        warmup=0.1,
+        evaluate_every=25,
+    ),
+)

@@ -1,0 +1,50 @@
+"""What the corpus job is started with, and when it is started again."""
+
+import os
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from shapelaw.scheduling.texts import GPT2_VOCAB_SIZE, source_options, texts_digest
+from shapelaw.settings.sections import Corpus
+
+
+def test_the_corpus_section_as_options() -> None:
+    corpus = Corpus(sources=["wiki", "folder:books,text_column=body"], test_fraction=0.1, limit_bytes=5000)
+    assert source_options(corpus, {2000}) == [
+        *("--source", "wiki", "--source", "folder:books,text_column=body"),
+        *("--test-fraction", "0.1", "--limit-bytes", "5000"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sources", "vocab_sizes", "collected"),
+    [
+        (["wiki"], {2000}, ["wiki"]),
+        (["wiki"], {2000, GPT2_VOCAB_SIZE}, ["wiki", "gensim"]),
+        (["bible"], {GPT2_VOCAB_SIZE}, ["bible"]),
+    ],
+)
+def test_the_leads_of_wikipedia_are_joined_by_articles_where_they_cannot_fill_the_vocabulary(
+    sources: list[str], vocab_sizes: set[int], collected: list[str]
+) -> None:
+    options = source_options(Corpus(sources=sources), vocab_sizes)
+    assert [after for before, after in pairwise(options) if before == "--source"] == (collected)
+
+
+def test_another_file_another_size_or_another_time_is_another_corpus(tmp_path: Path) -> None:
+    file = tmp_path / "deep" / "a.txt"
+    file.parent.mkdir()
+    file.write_text("one")
+    corpus = Corpus(sources=["wiki", f"folder:{tmp_path},text_column=body"])
+    seen = [texts_digest(corpus)]
+    assert texts_digest(corpus) == seen[0]
+    file.write_text("longer")
+    seen.append(texts_digest(corpus))
+    os.utime(file, (0, 0))
+    seen.append(texts_digest(corpus))
+    (tmp_path / "b.txt").write_text("one")
+    seen.append(texts_digest(corpus))
+    assert len(set(seen)) == 4
+    assert texts_digest(Corpus(sources=["wiki"])) == texts_digest(Corpus(sources=["bible"]))  # no folder

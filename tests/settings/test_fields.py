@@ -1,0 +1,91 @@
+"""Keys as YAML and command lines spell them, and sections whose keys are the fields of a spec."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import pytest
+from pydantic import ValidationError
+from shipped import SCALES, problems_of, shipped
+
+from shapelaw.settings.fields import Section, section_of
+from shapelaw.specs.checks import Says
+from shapelaw.studies.config import load_config
+
+
+def test_numbers_inside_a_command_lines_mapping_are_numbers() -> None:
+    """Snakemake hands on `--config training='{steps: 60}'` as texts."""
+    changes = {
+        "training": {"steps": "60", "warmup_steps": "5", "learning_rate": "1e-3", "gradient_clip": "null"}
+    }
+    widths = {"widths": {"1": ["16", "24"]}, "repeated": {}}
+    config = load_config(shipped(**changes, depth_width=widths), SCALES)
+    assert (config.training.spec().steps, config.training.spec().learning_rate) == (60, 1e-3)
+    assert config.training.spec().gradient_clip is None
+    assert config.depth_width.widths == {1: [16, 24]}
+
+
+@pytest.mark.parametrize("name", ["2024", "007", "inf", "nan", "1_000", "1e3", "true", "null"])
+def test_a_text_that_spells_a_number_stays_a_text_where_one_is_asked_for(name: str) -> None:
+    assert load_config(shipped(corpus={"name": name}), SCALES).corpus.name == name
+
+
+def test_null_inside_a_command_lines_mapping_is_null() -> None:
+    changes = {"tracking": {"uri": "null"}, "corpus": {"gpt2_files": "null", "limit_bytes": "null"}}
+    config = load_config(shipped(**changes), SCALES)
+    assert (config.tracking.uri, config.corpus.gpt2_files, config.corpus.limit_bytes) == (None, None, None)
+
+
+@pytest.mark.parametrize("rate", ["inf", "nan", float("inf")])
+def test_a_number_is_a_finite_one(rate: object) -> None:
+    assert "training.learning_rate is " in problems_of(training={"learning_rate": rate})
+
+
+@dataclass(frozen=True)
+class Oven:
+    """How bread is baked."""
+
+    minutes: Annotated[int, Says("Time in the oven.", "minutes", ge=1)]
+    heat: Annotated[float, Says("Of the air.", "kelvin", gt=273, lt=600)] = 500.0
+    steam: Annotated[float | None, Says("Water in a minute; null keeps it dry.", "grams", gt=0)] = None
+    crust: Annotated[str, Says("Of the loaf.")] = "brown"
+
+
+OVEN = section_of(Oven, Section, "Oven")
+
+
+def test_a_section_has_the_fields_of_its_spec_with_their_sentences_and_units() -> None:
+    assert OVEN.__doc__ == "How bread is baked."
+    schema = OVEN.model_json_schema()
+    assert schema["required"] == ["minutes"]
+    assert {name: key.get("unit") for name, key in schema["properties"].items()} == {
+        "minutes": "minutes",
+        "heat": "kelvin",
+        "steam": "grams",
+        "crust": None,
+    }
+    assert schema["properties"]["steam"]["description"] == "Water in a minute; null keeps it dry."
+    assert Oven(**OVEN(minutes=30).model_dump()) == Oven(30)
+
+
+@pytest.mark.parametrize(
+    ("values", "key"),
+    [
+        ({}, "minutes"),
+        ({"minutes": 0}, "minutes"),
+        ({"minutes": 1.5}, "minutes"),
+        ({"minutes": 30, "heat": 273}, "heat"),
+        ({"minutes": 30, "heat": 600.0}, "heat"),
+        ({"minutes": 30, "steam": 0}, "steam"),
+        ({"minutes": 30, "crust": None}, "crust"),
+        ({"minutes": 30, "fan": True}, "fan"),
+    ],
+)
+def test_a_section_keeps_the_bounds_of_its_spec(values: dict[str, Any], key: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        OVEN(**values)
+    assert {error["loc"][0] for error in refused.value.errors()} == {key}
+
+
+@pytest.mark.parametrize("steam", [None, "null", 0.5, "0.5"])
+def test_a_section_takes_null_where_its_spec_does(steam: object) -> None:
+    assert OVEN(minutes="30", steam=steam).steam in (None, 0.5)

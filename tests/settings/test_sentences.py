@@ -1,0 +1,52 @@
+"""A wrong value is told by its key, with what would be right, and never shown where it may be a secret."""
+
+from typing import Any
+
+import pytest
+from shipped import problems_of
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentences"),
+    [
+        ({"traning": {}}, ["traning is not a key (did you mean training?)"]),
+        ({"training": {"step": 3}}, ["training.step is not a key (did you mean steps?)"]),
+        ({"training": {"steps": 0}}, ["training.steps is 0", "greater than or equal to 1"]),
+        ({"tracking": {"uri": "foo"}}, ["tracking.uri is 'foo'"]),
+        ({"extras": ["rellu"]}, ["extras.0 is 'rellu'", "'laptop_runs', 'relu' or 'assumptions'"]),
+        ({"training": {"steps": "many"}}, ["training.steps is 'many'", "valid integer"]),
+        ({"training": {"optimizer": "sgd"}}, ["training.optimizer is 'sgd'", "'adam' or 'adamw'"]),
+        ({"corpus": {"test_fraction": 1.5}}, ["corpus.test_fraction is 1.5", "less than 1"]),
+        ({"corpus": {"name": "x" * 65}}, ["corpus.name is 'xxx", "at most 64 characters"]),
+        ({"studies": []}, ["studies"]),
+        ({"studies": ["depth"]}, ["studies.0 is 'depth'"]),
+        ({"execution": {"gpus": -1}}, ["execution.gpus is -1"]),
+        ({"execution": {"models_per_pack": 0}}, ["execution.models_per_pack is 0"]),
+    ],
+)
+def test_each_mistake_is_a_sentence(changes: dict[str, Any], sentences: list[str]) -> None:
+    said = problems_of(**changes)
+    assert all(sentence in said for sentence in sentences), said
+
+
+SECRET = "hunter2"
+
+
+@pytest.mark.parametrize(
+    "tracking",
+    [
+        {"uri": f"HTTP://ada:{SECRET}@example.org"},
+        {"uri": f"ada:{SECRET}@example.org"},
+        {"uri": f"http://ada:{SECRET}@[::1"},
+        {"uri": f"http://ada:{SECRET}℀@example.org"},  # a letter that Python refuses with the whole address
+        {"uri": [f"http://ada:{SECRET}@example.org"]},
+        {"uri": {"http": f"//ada:{SECRET}@example.org"}},
+        f"http://ada:{SECRET}@example.org",
+        f"http://example.org?token={SECRET}",
+        {"password": SECRET},
+    ],
+)
+def test_no_other_mistake_shows_a_secret(tracking: object) -> None:
+    said = problems_of(tracking=tracking)
+    assert said.startswith("The config has 1 problem:\n  - tracking")
+    assert SECRET not in said

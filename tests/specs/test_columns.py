@@ -1,0 +1,38 @@
+"""The tables of each kind of run say what its spec says."""
+
+import pytest
+from made_runs import EVERY_OPTION
+
+from shapelaw.specs.columns import Column
+from shapelaw.specs.kinds import AnyRun, kind_of
+
+EACH = pytest.mark.parametrize("run", EVERY_OPTION, ids=lambda run: kind_of(run).name or "language")
+
+
+@EACH
+def test_every_parameter_column_is_a_value_of_the_spec_and_of_its_type(run: AnyRun) -> None:
+    kind = kind_of(run)
+    values = kind.flat(run)
+    for column in kind.params:
+        text = str(values[column.logged_as])  # as MLflow keeps it
+        assert column.kind(text) is not None
+        assert text != "None"
+
+
+@EACH
+def test_no_two_columns_have_one_name(run: AnyRun) -> None:
+    kind = kind_of(run)
+    for columns in (kind.params + kind.metrics, kind.history):
+        names = [column.name for column in columns]
+        assert len(set(names)) == len(names)
+
+
+@EACH
+def test_a_history_has_a_row_a_step_and_its_losses(run: AnyRun) -> None:
+    always = [column.name for column in kind_of(run).history if not column.nullable]
+    assert always[:2] == ["step", "train_loss"]
+
+
+def test_a_column_is_logged_by_its_own_name_or_another() -> None:
+    assert Column("depth", int).logged_as == "depth"
+    assert Column("classes", int, "outputs").logged_as == "outputs"

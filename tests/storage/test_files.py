@@ -1,0 +1,93 @@
+"""Files that are there whole or not at all. What real disks do to them is in tests/training/test_storage_faults.py."""
+
+import errno
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from shapelaw.storage.files import WriteFailed, delete_leftovers, disk_errors, replacing
+
+HOST = socket.gethostname()
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def test_a_file_is_replaced_and_its_folder_made(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "b" / "table.json"
+    for content in ("one", "two"):
+        with replacing(path) as temporary:
+            assert temporary.parent == path.parent
+            temporary.write_text(content)
+        assert path.read_text() == content
+    assert names(path.parent) == {"table.json"}
+
+
+def test_a_block_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "table.json"
+    path.write_text("old")
+
+    def fail() -> None:
+        with replacing(path) as temporary:
+            temporary.write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
+    assert path.read_text() == "old"
+    assert names(tmp_path) == {"table.json"}
+
+
+def test_only_what_dead_processes_of_this_machine_left_of_the_same_file_is_deleted(tmp_path: Path) -> None:
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    left = f".a.json.{HOST}.{dead.pid}.tmp"
+    others = {
+        f".a.json.{HOST}.{os.getppid()}.tmp",  # alive
+        f".a.json.elsewhere.{dead.pid}.tmp",
+        f".b.json.{HOST}.{dead.pid}.tmp",
+        f".a.json.{HOST}.old.tmp",
+    }
+    for name in {left} | others:
+        (tmp_path / name).touch()
+    with replacing(tmp_path / "a.json") as temporary:
+        temporary.write_text("{}")
+    assert names(tmp_path) == others | {"a.json"}
+    delete_leftovers(tmp_path)
+    assert names(tmp_path) == {"a.json"}
+
+
+@pytest.mark.parametrize(
+    ("number", "advice"),
+    [
+        (errno.ENOSPC, "free some space and start again"),
+        (errno.EROFS, "make the disk writable and start again"),
+        (errno.EIO, "check the disk and start again"),
+    ],
+)
+def test_what_only_a_disk_says_is_a_sentence(tmp_path: Path, number: int, advice: str) -> None:
+    path = tmp_path / "a.json"
+    with pytest.raises(WriteFailed) as failed, disk_errors(path):
+        raise OSError(number, os.strerror(number))
+    assert str(failed.value) == f"{path} can't be written ({os.strerror(number)}); {advice}."
+    assert (failed.value.reason, failed.value.advice) == (os.strerror(number), advice)
+
+
+def test_a_folder_that_cannot_be_made_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "results").write_text("a file")
+    path = tmp_path / "results" / "runs" / "a.json"
+    sentence = r"a\.json can't be written \(.*make its folder one that you can write"
+    with pytest.raises(WriteFailed, match=sentence), replacing(path) as temporary:
+        temporary.write_text("{}")
+
+
+def test_an_error_about_another_file_is_none_of_the_disk(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    with pytest.raises(FileNotFoundError), replacing(path) as temporary:
+        temporary.write_text((tmp_path / "deep" / "source.json").read_text())
+    assert not path.exists()

@@ -1,0 +1,49 @@
+"""Networks loaded, looked at layer by layer, and found whole or not."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from small import small_run
+
+from shapelaw.errors import UserError
+from shapelaw.models.decoder import Decoder, initialise
+from shapelaw.specs.runs import Run
+from shapelaw.specs.shapes import make_shape
+from shapelaw.storage.records import write_live, write_spec
+from shapelaw.studies.assumptions.check import Request, check
+from shapelaw.studies.assumptions.findings import Effort
+from shapelaw.training.checkpoint import delete_checkpoints, save_checkpoint
+
+QUICK = Effort(trials=100, sensitivity_trials=30, curve_trials=5)
+
+
+def test_a_trained_decoder_is_beside_the_random_one(stores, tmp_path):
+    train, _ = stores
+    run = Run("depth_width", "prose", make_shape(1, 32, 2, 257, 12), small_run().training, 0)
+    model = Decoder(run.shape)
+    initialise(model, 5)
+    folder = tmp_path / "checkpoints" / "depth_width" / run.key
+    write_spec(folder, run)
+    write_live(folder, {"status": "KILLED"})
+    state = {"identity": "x", "step": 12, "model": model.state_dict()}
+    save_checkpoint(folder, 12, state)
+    request = Request(
+        ("decoder",), tmp_path / "out", tmp_path, 100, decoder=folder, tokens=train.path, effort=QUICK
+    )
+    said: list[str] = []
+    rows = {(row.weights, row.layer): row for row in check(request, said.append)}
+    assert len(rows) == len(said) == 4
+    trained, random = rows["trained", "layer 1"], rows["random", "layer 1"]
+    assert trained.note == f"{run.key} after 12 steps"
+    assert trained.findings.context == 12
+    assert not np.array_equal(trained.findings.query.values, random.findings.query.values)
+    save_checkpoint(folder, 13, state | {"model": {"norm.weight": torch.ones(32)}})
+    with pytest.raises(UserError, match=r"The weights lack tokens\.weight"):
+        check(request, said.append)
+    delete_checkpoints(folder)
+    with pytest.raises(UserError, match="has no checkpoint of a decoder; give results/checkpoints"):
+        check(request, said.append)
+    with pytest.raises(UserError, match="--decoder and --tokens go together"):
+        check(dataclasses.replace(request, tokens=None), said.append)

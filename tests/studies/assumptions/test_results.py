@@ -1,0 +1,19 @@
+"""All tables and the figure, written."""
+
+import pandas as pd
+
+from shapelaw.report.write import write_results
+from shapelaw.studies.assumptions.kept import read_rows, write_row
+from shapelaw.studies.assumptions.results import present
+
+
+def test_results_are_written(rows, tmp_path):
+    for row in rows:
+        write_row(tmp_path / "layers", row)
+    assert len(write_results(present(read_rows(tmp_path / "layers")), tmp_path, "assumptions")) == 15
+    sensitivity = pd.read_csv(tmp_path / "sensitivity.csv")
+    assert (sensitivity.filter(like="1e-").diff(axis=1).iloc[:, 1:] >= 0).all(axis=None)
+    rates = pd.read_csv(tmp_path / "pass_rate.csv")
+    assert rates["rate"].between(0, 1).all()
+    for name in ("verdicts.md", "verdicts.tex", "layers.csv", "pass_rate.png"):
+        assert (tmp_path / name).stat().st_size > 100

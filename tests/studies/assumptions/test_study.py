@@ -1,0 +1,24 @@
+"""What is wrong with the keys of the check of assumptions."""
+
+from typing import Any
+
+import pytest
+from shipped import problems_of
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentences"),
+    [
+        ({"assumptions": {"models": ["bart"]}}, ["assumptions.models.0 is 'bart'", "'bert'"]),
+        ({"assumptions": {"models": []}}, ["assumptions.models is []", "at least 1"]),
+        ({"assumptions": {"trials": 0}}, ["assumptions.trials is 0"]),
+        (
+            {"assumptions": {"images": "/nowhere"}},
+            ["assumptions.images is /nowhere, which is not a folder; leave it out"],
+        ),
+        ({"assumptions": {"source": "wikki"}}, ["assumptions.source has 'wikki'", "did you mean wiki?"]),
+    ],
+)
+def test_each_mistake_in_its_keys_is_a_sentence(changes: dict[str, Any], sentences: list[str]) -> None:
+    said = problems_of(**changes)
+    assert all(sentence in said for sentence in sentences), said

@@ -1,0 +1,20 @@
+"""Analyses that several tests read: of runs that follow a known law, and of the published transitions."""
+
+import pytest
+from depth_width_runs import runs_of
+
+from shapelaw.fits.inputs import check_transitions
+from shapelaw.studies.depth_width.analysis import published
+from shapelaw.studies.depth_width.results import Options, analyse_runs, analyse_transitions
+
+
+@pytest.fixture(scope="session")
+def analysis():
+    """Of runs that follow exp(A + B depth), with both methods."""
+    return analyse_runs(runs_of(), Options(draws=600))
+
+
+@pytest.fixture(scope="session")
+def refitted():
+    """The published line, fitted to the published transitions."""
+    return analyse_transitions(check_transitions(published("transitions"), "table 4a"))

@@ -1,0 +1,123 @@
+"""From runs to transitions and the law, where the truth is known."""
+
+import pandas as pd
+import pytest
+from depth_width_runs import DEPTHS, TRUE_WIDTHS, A, B, legend_of, runs_of
+from loss_surfaces import grid_of, simulate
+
+from shapelaw.fits.crossing import BOOTSTRAP
+from shapelaw.fits.curves import SizeAxis
+from shapelaw.fits.inputs import check_runs, check_transitions
+from shapelaw.fits.line import FitStatus
+from shapelaw.fits.noise import noise_from_stds
+from shapelaw.fits.transitions import PAPER_RULE
+from shapelaw.report.write import write_results
+from shapelaw.studies.depth_width.analysis import WITHOUT_LIMITS, published, published_fit
+from shapelaw.studies.depth_width.figures import best_depth_figure, loss_figure, transition_width_figure
+from shapelaw.studies.depth_width.results import Options, analyse_runs, analyse_transitions, present, summary
+
+
+def test_reference_tables_say_where_they_are_from():
+    for name in ("grid", "transitions", "seed_std", "projection"):
+        assert published(name)["source"].str.startswith("Levine et al. 2020, table").all()
+    grid = published("grid")
+    assert len(grid) == 196
+    assert len(grid.drop_duplicates(["depth", "width"])) == 193
+    misprint = grid[grid["width"] != grid["published_width"]]
+    assert misprint[["row", "depth", "width", "published_width"]].to_numpy().tolist() == [[24, 12, 340, 240]]
+    assert "misprint" in misprint["note"].item()
+    assert published_fit()["b"] == 0.0555
+    assert noise_from_stds(published("seed_std")["loss_std"], 3).std == pytest.approx(0.001446, abs=1e-6)
+
+
+def test_the_law_is_recovered_from_runs(analysis):
+    fit = analysis.fit
+    assert fit.status is FitStatus.CONVERGED
+    assert abs(fit.b - B) < 3 * fit.b_err
+    assert abs(fit.a - A) < 3 * fit.a_err
+    assert fit.b_err < 0.25 * B
+    assert fit.n_points == 4
+    assert set(analysis.fits) == {BOOTSTRAP, PAPER_RULE}
+
+
+def test_transitions_have_the_promised_columns_and_pairs(analysis):
+    table = analysis.transitions
+    assert list(table.columns) == [
+        *("depth", "deeper_depth", "width", "width_err", "width_low", "width_high", "method", "status"),
+        *("bound", "bound_err", "side", "reportable_low", "reportable_high", "noise_scale", "caution"),
+    ]
+    assert table["method"].value_counts().to_dict() == {BOOTSTRAP: 4, PAPER_RULE: 4}
+    for method in (BOOTSTRAP, PAPER_RULE):
+        rows = table[table["method"] == method]
+        assert rows["depth"].tolist() == [4, 6, 8, 10]
+        assert rows["deeper_depth"].tolist() == [6, 8, 10, 12]
+    found = table[table["status"] == "crossing"]
+    assert (found["width_low"] < found["width"]).all()
+    assert (found["width"] < found["width_high"]).all()
+    assert [(p.shallow.depth, p.deep.depth) for p in analysis.runs.doubled] == [(4, 8), (6, 12)]
+
+
+def test_without_noise_nothing_is_claimed():
+    study = analyse_runs(runs_of(seeds=1), Options(draws=100))
+    assert (study.transitions["status"] == "no noise estimate").all()
+    assert study.transitions["width"].isna().all()
+    assert study.fit.status is FitStatus.TOO_FEW_POINTS
+    assert "no shape has more than one seed" in summary(study)
+    assert "no fit is possible, too few points" in summary(study)
+    given = analyse_runs(runs_of(seeds=1), Options(noise=0.0008, draws=300))
+    assert given.fit.usable
+
+
+def test_params_replace_the_size(analysis):
+    runs = runs_of()
+    doubled = runs.assign(block_params=2 * 12.0 * runs["depth"] * runs["width"] ** 2)
+    other = analyse_runs(doubled, Options(draws=600))
+    pd.testing.assert_frame_equal(other.transitions, analysis.transitions, rtol=1e-6)
+    assert other.runs.curves[4].size == pytest.approx(2 * analysis.runs.curves[4].size)
+
+
+def test_the_main_method_is_a_choice():
+    both = analyse_runs(runs_of(), Options(method=PAPER_RULE, draws=100))
+    assert both.fit is both.fits[PAPER_RULE]
+    again = analyse_transitions(check_transitions(both.transitions, "t"), PAPER_RULE)
+    assert again.fits[PAPER_RULE].to_dict() == both.fit.to_dict()
+
+
+def test_a_size_axis_is_a_choice_and_the_others_stand_beside_it():
+    """Embeddings move equal total parameters to narrower shallow networks than equal blocks."""
+    runs = simulate(grid_of((4, 8), 6e4, 6e6, 12), {4: 85.0}, noise=0.0008)
+    blocks = 12.0 * runs["depth"] * runs["width"] ** 2
+    runs = runs.assign(params=blocks, total_params=blocks + 300 * runs["width"], step_flops=6 * blocks)
+    checked = check_runs(runs, "made", size=SizeAxis.TOTAL)
+    total = analyse_runs(checked, Options(draws=300, size=SizeAxis.TOTAL))
+    block = analyse_runs(checked, Options(draws=300))
+    table = total.runs.size_axes.set_index("size_axis")
+    assert list(table.index) == ["block", "total", "flops"]
+    pd.testing.assert_frame_equal(table, block.runs.size_axes.set_index("size_axis"))
+    assert table.loc["total", "width"] == total.transitions.set_index("method").loc[BOOTSTRAP, "width"]
+    assert table.loc["total", "width"] < table.loc["block", "width"] - table.loc["block", "width_err"]
+    assert table.loc["flops", "width"] == pytest.approx(table.loc["block", "width"], rel=1e-6)
+    assert "at equal all parameters (width" in summary(total)
+    assert "at equal parameters of the blocks (width" in summary(block)
+    losses = loss_figure(total.runs.adjacent, "test loss", total.runs.size)
+    assert losses.axes[1].get_xlabel() == "all parameters"
+    assert best_depth_figure(total.runs).axes[1].get_xlabel().startswith("all parameters")
+
+
+def test_limits_enter_the_line_and_stand_beside_it(tmp_path):
+    """The last pair's crossing lies above the grid: its limit pulls the line, and the line without it is kept."""
+    widths = grid_of(DEPTHS, 6e4, 6e6, 12) | {12: grid_of((12,), 6e4, 2.3e6, 10)[12]}
+    study = analyse_runs(check_runs(simulate(widths, TRUE_WIDTHS, noise=0.0008), "made"), Options(draws=300))
+    last = study.transitions.set_index(["method", "depth"]).loc[(BOOTSTRAP, 10)]
+    assert last["status"] != "crossing"
+    assert last["side"] == "above"
+    assert last["bound"] - 2 * last["bound_err"] < TRUE_WIDTHS[10]
+    assert set(study.fits) == {BOOTSTRAP, BOOTSTRAP + WITHOUT_LIMITS, PAPER_RULE}
+    assert study.fit.b_err < study.fits[BOOTSTRAP + WITHOUT_LIMITS].b_err
+    assert "1 limit used" in summary(study)
+    assert any("above" in text for text in legend_of(transition_width_figure(study)))
+    write_results(present(study), tmp_path, "study")
+    again = analyse_transitions(check_transitions(pd.read_csv(tmp_path / "transitions.csv"), "t"))
+    assert (again.fit.a, again.fit.b, again.fit.b_err) == pytest.approx(
+        (study.fit.a, study.fit.b, study.fit.b_err), rel=1e-9
+    )

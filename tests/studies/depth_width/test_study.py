@@ -1,0 +1,75 @@
+"""The grid of depth against width: from its keys to runs, and what is wrong with it."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import pytest
+from shipped import SCALES, problems_of, shipped
+from small import REPOSITORY
+
+from shapelaw.studies.config import load_config, runs_of
+
+
+def test_scale_paper_is_the_papers_grid() -> None:
+    """Table 2 of the depth-width paper, each shape once; 3 seeds at table 3's shapes that are in the grid."""
+    with (REPOSITORY / "workflow" / "reference" / "depth_width_grid.csv").open() as file:
+        grid = {(int(row["depth"]), int(row["width"])) for row in csv.DictReader(file)}
+    runs = runs_of(load_config(shipped(scale="paper"), SCALES), "depth_width", REPOSITORY).values()
+    assert {(run.shape.depth, run.shape.width) for run in runs} == grid
+    assert len(runs) == len(grid) + 2 * 10
+    training = next(iter(runs)).training
+    assert (training.steps, training.batch_size, training.warmup_steps, training.optimizer) == (
+        10**6,
+        512,
+        12000,
+        "adam",
+    )
+
+
+def test_one_changed_width_changes_one_run() -> None:
+    config = load_config(shipped(), SCALES)
+    before = runs_of(config, "depth_width", REPOSITORY)
+    widths = {depth: list(ws) for depth, ws in config.depth_width.widths.items()}
+    widths[4][1] += 2
+    after = runs_of(load_config(shipped(depth_width={"widths": widths}), SCALES), "depth_width", REPOSITORY)
+    assert len(set(before.values()) - set(after.values())) == 1
+    assert len(set(after.values()) - set(before.values())) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (None, "can't be read"),
+        ("a,b\n1,2\n", "must be a CSV with columns depth and width"),
+        ("depth,width\n6,129\n6,x\n", "line 2: width 129 is not divisible"),
+        ("depth,width\n6,129\n6,x\n", "line 3: depth and width must be whole numbers"),
+    ],
+)
+def test_a_wrong_grid_file_is_a_sentence(tmp_path: Path, content: str | None, sentence: str) -> None:
+    path = tmp_path / "grid.csv"
+    if content is not None:
+        path.write_text(content)
+    assert sentence in problems_of(depth_width={"widths": None, "repeated": {}, "grid_file": str(path)})
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentences"),
+    [
+        ({"depth_width": {"widths": {}, "repeated": {}}}, ["depth_width.widths is {}"]),
+        (
+            {"depth_width": {"widths": {6: [129]}}},
+            ["depth_width.widths.6: width 129 is not divisible by 2 heads"],
+        ),
+        ({"depth_width": {"widths": None}}, ["exactly one of widths (depth: [widths]) and grid_file"]),
+        ({"depth_width": {"grid_file": "x.csv"}}, ["exactly one of widths"]),
+        (
+            {"depth_width": {"repeated": {1: [18]}}},
+            ["repeated names shapes that are not in the grid: depth 1 width 18"],
+        ),
+        ({"depth_width": {"vocab_size": 100}}, ["depth_width.vocab_size is 100", "257"]),
+    ],
+)
+def test_each_mistake_in_its_keys_is_a_sentence(changes: dict[str, Any], sentences: list[str]) -> None:
+    said = problems_of(**changes)
+    assert all(sentence in said for sentence in sentences), said

@@ -1,0 +1,82 @@
+"""The study's tables, beside the published ones."""
+
+import numpy as np
+import pytest
+from depth_width_runs import runs_of
+from loss_surfaces import grid_of, simulate
+
+from shapelaw.fits.crossing import BOOTSTRAP
+from shapelaw.fits.curves import loss_curves
+from shapelaw.fits.inputs import check_runs
+from shapelaw.fits.noise import Noise
+from shapelaw.studies.depth_width import tables
+from shapelaw.studies.depth_width.results import Options, analyse_runs, summary
+
+
+def test_the_papers_numbers_from_the_papers_transitions(refitted):
+    comparison = tables.comparison_table(refitted).set_index("quantity")
+    error = (comparison["ours"] / comparison["published"] - 1).abs()
+    assert error.drop(["relative error of N_transition(100)", "cov_bb"]).max() < 0.006
+    assert error.max() < 0.05
+    err_error = (comparison["ours_err"] / comparison["published_err"] - 1).abs().dropna()
+    assert len(err_error) == 9
+    assert err_error.max() < 0.03
+
+
+def test_the_projection_is_the_papers_table_1(refitted):
+    table = tables.projection_table(refitted.fit)
+    assert len(table) == 9
+    assert (table["depth"] - table["published_depth"]).abs().max() <= 1
+    assert (table["width"] / table["published_width"] - 1).abs().max() <= 0.015
+    assert (table["status"] == "projected").all()
+    small = table.set_index("model").loc["GPT-3 Small"]
+    assert small["non_embedding_params"] == 125e6 - 50257 * 768
+    assert table["width_err"].between(0, 0.05 * table["width"]).all()
+
+
+def test_seed_noise_stands_beside_the_published_one():
+    runs = simulate(grid_of((6, 12), 3e6, 5e7, 5), {6: 300.0})
+    runs.loc[runs["width"] == runs["width"].unique()[1], "width"] = 320
+    study = analyse_runs(check_runs(runs, "made"), Options(draws=100)).runs
+    table = tables.seed_noise_table(study)
+    assert table.loc[table["width"] == 320, "published_std"].item() == 0.00192
+    pooled = table.iloc[-1]
+    assert pooled["depth"] == "pooled"
+    assert pooled["loss_std"] == study.noise.std
+    assert pooled["seeds"] == 12
+
+
+def test_best_depth_changes_at_the_transitions():
+    truth = check_runs(simulate(grid_of((4, 8, 16), 1e5, 1e7, 25), {4: 90.0, 8: 130.0}, noise=0.0), "made")
+    curves = loss_curves(truth.drop_duplicates(["depth", "width"]), Noise(1e-5, np.inf))
+    table = tables.best_depth_table(tables.rank_depths(curves, Noise(1e-5, np.inf)))
+    assert table["best_depth"].tolist() == [4, 8, 16]
+    assert table["size_high"][0] == pytest.approx(12 * 4 * 90**2, rel=0.03)
+    assert table["size_low"][2] == pytest.approx(12 * 8 * 130**2, rel=0.03)
+    assert (table["certain"] > 0.85).all()
+    unknown = tables.best_depth_table(tables.rank_depths(loss_curves(truth, None), None))
+    assert (unknown["certain"] == 0).all()
+
+
+def test_what_could_have_been_found_stands_beside_the_published_line():
+    study = analyse_runs(runs_of(), Options(draws=300))
+    rows = study.transitions[study.transitions["method"] == BOOTSTRAP]
+    assert (rows["reportable_low"] < rows["reportable_high"]).all()
+    compared = tables.comparison_table(study).set_index("quantity")
+    at_4 = compared.loc["transition width at depth 4 (published: by the line)"]
+    assert at_4["published"] == pytest.approx(np.exp(5.039 + 4 * 0.0555))
+    assert at_4["reportable_low"] == rows["reportable_low"].iloc[0]
+    assert compared.loc["transition width at depth 6", "reportable_high"] == rows["reportable_high"].iloc[1]
+    assert "any crossing that these sizes could report lies between" in summary(study)
+
+
+def test_best_depth_ranks_only_what_is_there():
+    """Scattered shapes: no certainty across a gap of a decade, nor where a depth has fewer than four sizes."""
+    runs = simulate(
+        {4: [40, 50, 60, 70, 300, 320], 8: [30, 36, 42, 50, 220, 240], 16: [60, 200]}, {4: 90.0, 8: 130.0}
+    )
+    curves = loss_curves(check_runs(runs, "made"), Noise(1e-5, np.inf))
+    ranking = tables.rank_depths(curves, Noise(1e-5, np.inf))
+    assert not ((ranking.size > 5e5) & (ranking.size < 3e6)).any()
+    assert not np.isfinite(ranking.excess[ranking.depths.index(16)]).any()
+    assert not ranking.certain.any()

@@ -1,0 +1,95 @@
+"""The grids of the memorization studies: from their keys to runs, and what is wrong with them."""
+
+import csv
+import math
+from collections import Counter
+from typing import Any
+
+import pytest
+from shipped import SCALE_NAMES, SCALES, problems_of, shipped
+from small import REPOSITORY
+
+from shapelaw.scheduling.plan import cost_of
+from shapelaw.specs.kinds import spec_from_dict, spec_to_dict
+from shapelaw.specs.memorizers import MemorizationRun
+from shapelaw.studies.config import load_config, runs_of
+from shapelaw.studies.registry import STUDIES
+
+MEMORIZATION_STUDIES = [name for name in STUDIES if name.startswith("memorization_")]
+
+
+@pytest.mark.parametrize("scale", SCALE_NAMES)
+@pytest.mark.parametrize("study", MEMORIZATION_STUDIES)
+def test_every_scale_has_every_memorization_study(scale: str, study: str) -> None:
+    runs = runs_of(load_config(shipped(scale=scale), SCALES), study, REPOSITORY)
+    assert len(runs) >= 2
+    assert all(run.key == key and spec_from_dict(spec_to_dict(run)) == run for key, run in runs.items())
+    assert cost_of(runs.values(), 1e14).flops > 0
+
+
+def test_scale_paper_is_the_memorization_papers_grid() -> None:
+    """All 342 points read off its authors' script: six seeds of each but the two that show saturated heads."""
+    with (REPOSITORY / "workflow" / "reference" / "memorization_grid.csv").open() as file:
+        grid = [tuple(row.values()) for row in csv.DictReader(file)]
+    config, points = load_config(shipped(scale="paper"), SCALES), Counter[tuple[str, ...]]()
+    for study in MEMORIZATION_STUDIES:
+        for run in runs_of(config, study, REPOSITORY).values():
+            assert isinstance(run, MemorizationRun)
+            m = run.memorizer
+            sizes = (m.heads, m.context, m.head_dim, run.examples)
+            steps = 300_000 if study.endswith(("head_dim", "saturation")) else 50_000
+            epochs = 0 if study == "memorization_saturation" else 500
+            assert run.steps == max(steps, epochs * math.ceil(run.examples / 256))
+            name = study.removeprefix("memorization_")
+            points[(name, run.task, run.context_type, *map(str, sizes), str(steps))] += 1
+    assert len(grid) == 342
+    assert set(points) == set(grid)
+    assert all(count == (1 if point[0] == "saturation" else 6) for point, count in points.items())
+
+
+def test_a_grids_last_batch_wins_over_the_sections() -> None:
+    grids = [
+        {"heads": [2], "head_dim": [8], "examples": [300]},
+        {"heads": [4], "head_dim": [8], "examples": [300], "last_batch": "filled"},
+    ]
+    config = load_config(shipped(memorization={"last_batch": "short"}, memorization_heads=grids), SCALES)
+    runs = runs_of(config, "memorization_heads", REPOSITORY).values()
+    assert [run.last_batch for run in runs if isinstance(run, MemorizationRun)] == ["short", "filled"]
+
+
+def test_one_more_size_of_a_memorization_grid_adds_its_runs_alone() -> None:
+    def keys(heads: list[int]) -> set[str]:
+        changes = {"memorization_heads": [{"heads": heads, "head_dim": [8], "examples": [9, 99], "seeds": 2}]}
+        return set(runs_of(load_config(shipped(**changes), SCALES), "memorization_heads", REPOSITORY))
+
+    assert keys([4, 6]) - keys([4]) == keys([6])
+    assert len(keys([6])) == 4
+    assert keys([4]) < keys([4, 6])
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentences"),
+    [
+        (
+            {"extras": ["relu"], "studies": ["depth_width"]},
+            ["extras has relu, which is trained beside memorization_heads, and studies has no"],
+        ),
+        ({"memorization_heads": []}, ["memorization_heads is empty; give it a list of grids"]),
+        (
+            {"memorization_heads": [{"heads": [0, 4], "examples": [-3]}]},
+            ["memorization_heads.0.heads.0 is 0", "memorization_heads.0.examples.0 is -3"],
+        ),
+        (
+            {"memorization_context": [{"heads": [4], "examples": [100], "head_dim": [65]}]},
+            ["memorization_context.0: ", "65"],
+        ),
+        ({"memorization_head_dim": [{"heads": [4]}]}, ["memorization_head_dim.0.examples"]),
+        (
+            {"memorization_heads": [{"heads": [4], "example": [9]}]},
+            ["memorization_heads.0.example is not a key"],
+        ),
+    ],
+)
+def test_each_mistake_in_its_keys_is_a_sentence(changes: dict[str, Any], sentences: list[str]) -> None:
+    said = problems_of(**changes)
+    assert all(sentence in said for sentence in sentences), said

@@ -1,0 +1,106 @@
+"""The shipped configs, whole, and what no value of a config can do."""
+
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+from pydantic import BaseModel
+from shipped import SCALE_NAMES, SCALES, problems_of, shipped
+from small import PYTHON, REPOSITORY, SCRIPTS
+
+from shapelaw.errors import UserError
+from shapelaw.scheduling.plan import cost_of
+from shapelaw.specs.runs import Run, run_from_dict, run_to_dict
+from shapelaw.studies.config import Config, load_config, runs_of
+
+
+@pytest.mark.parametrize("scale", SCALE_NAMES)
+def test_every_scale_is_valid(scale: str) -> None:
+    config = load_config(shipped(scale=scale), SCALES)
+    runs = runs_of(config, "depth_width", REPOSITORY)
+    assert len(runs) > 10
+    assert all(run.key == key for key, run in runs.items())
+    assert all(run_from_dict(run_to_dict(run)) == run for run in runs.values())
+    assert cost_of(runs.values(), 1e14).flops > 0
+
+
+def test_there_are_no_other_scales() -> None:
+    assert sorted(path.stem for path in SCALES.glob("*.yaml")) == SCALE_NAMES
+
+
+@pytest.mark.parametrize("study", ["depth_width", "attention_degree"])
+def test_decoders_get_the_activation_of_their_section(study: str) -> None:
+    values = shipped(studies=[study], **{study: {"gelu": "erf"}})
+    exact = runs_of(load_config(values, SCALES), study, REPOSITORY)
+    usual = runs_of(load_config(shipped(studies=[study]), SCALES), study, REPOSITORY)
+    assert {run.shape.gelu for run in exact.values() if isinstance(run, Run)} == {"erf"}
+    assert {run.shape.gelu for run in usual.values() if isinstance(run, Run)} == {"tanh"}
+    assert len(exact) == len(usual)
+    assert not exact.keys() & usual.keys()
+
+
+def test_two_runs_of_one_name_that_are_trained_otherwise_are_refused() -> None:
+    grids = [{"batch_size": 64}, {"batch_size": 256}]
+    config = load_config(shipped(block_degree=grids), SCALES)
+    with pytest.raises(UserError, match=r"two different runs with the name .* batch_size"):
+        runs_of(config, "block_degree", REPOSITORY)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"scale": "../../x"}, "scale is '../../x'; it must be one of"),
+        ({"scale": "/etc/passwd"}, "scale is '/etc/passwd'; it must be one of"),
+        ({"studies": ["../x"]}, "studies.0 is '../x'"),
+        ({"depth_width": {"widths": None, "repeated": {}, "grid_file": "/etc/shadow"}}, "must be a CSV with"),
+        ({"depth_width": {"widths": None, "repeated": {}, "grid_file": "/nowhere/x.csv"}}, "can't be read"),
+        ({"depth_width": {"widths": None, "repeated": {}, "grid_file": "."}}, "can't be read"),
+    ],
+)
+def test_other_values_that_name_files_are_only_read(changes: dict[str, Any], sentence: str) -> None:
+    said = problems_of(**changes)
+    assert sentence in said
+    assert "root:" not in said  # nothing of the file
+
+
+def test_every_text_of_a_config_is_known_to_be_no_path_that_is_written() -> None:
+    """A new key that holds a text must be looked at: can it lead out of results/? Then it belongs here."""
+
+    def texts(model: type[BaseModel], above: str = "") -> Iterator[str]:
+        for name, field in model.model_fields.items():
+            kind = field.annotation
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                yield from texts(kind, f"{above}{name}.")
+            elif "str" in str(kind):
+                yield above + name
+
+    assert set(texts(Config)) == {
+        "corpus.name",  # a folder in results/; its pattern has neither dots nor slashes
+        "corpus.sources",  # read, and quoted on command lines
+        "corpus.gpt2_files",  # read
+        "depth_width.grid_file",  # read
+        "execution.cost_model",  # read
+        "assumptions.images",  # read
+        "assumptions.source",  # read, and quoted on command lines
+        "tracking.uri",  # where the user wants the runs: any server or database
+    }
+
+
+def test_every_key_of_the_shipped_config_is_explained() -> None:
+    """Each top-level key of config.yaml has a comment above it, each key of a section one beside it or above."""
+    lines = (REPOSITORY / "config.yaml").read_text().splitlines()
+    for number, line in enumerate(lines):
+        if line and not line.startswith((" ", "#")):
+            assert lines[number - 1].startswith("#"), line
+    for key in yaml.safe_load("\n".join(lines)):
+        assert key == "scale" or key in Config.model_fields
+
+
+def test_what_the_snakefile_imports_is_light() -> None:
+    heavy = ("torch", "mlflow", "pandas", "numpy")
+    ours = "shapelaw.studies.config, shapelaw.scheduling.workload, shapelaw.storage.failures"
+    code = f"import sys, {ours}; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([PYTHON, "-c", code], cwd=SCRIPTS, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

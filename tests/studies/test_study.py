@@ -1,0 +1,45 @@
+"""What the house makes of a study's declaration: its files, its target, its headings."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from made_runs import a_run
+
+from shapelaw.studies.study import Study
+
+ROOM = Path("/rooms/bread")
+STUDY = Study("bread", "Bread", "Bakes.", ROOM, ("loaves",), {"crust": "a book"}, "bread.results")
+
+
+def test_each_table_has_three_files_and_each_figure_two() -> None:
+    assert STUDY.artifacts == [
+        *("results/bread/loaves.csv", "results/bread/loaves.md", "results/bread/loaves.tex"),
+        *("results/bread/crust.svg", "results/bread/crust.png"),
+    ]
+    assert STUDY.table_caption == ROOM / "captions" / "tables.rst"
+    assert replace(STUDY, tables_caption="sizes").table_caption == ROOM / "captions" / "sizes.rst"
+    assert STUDY.figure_caption("crust") == ROOM / "captions" / "crust.rst"
+
+
+def test_a_study_reads_its_runs_or_a_file_of_the_project() -> None:
+    assert STUDY.analysed == "results/bread/runs.parquet"
+    assert replace(STUDY, input="docs/bread.csv").analysed == "docs/bread.csv"
+
+
+def test_an_extra_is_not_logged() -> None:
+    assert STUDY.target == "results/bread/logged"
+    assert replace(STUDY, extra=True).target == "results/bread/fit.json"
+
+
+def test_studies_of_one_part_share_a_heading() -> None:
+    assert STUDY.subcategory("Tables") == "Tables"
+    assert replace(STUDY, part="Rye").subcategory("Tables") == "Rye: tables"
+
+
+def test_a_study_trains_nothing_unless_it_says_so() -> None:
+    assert (list(STUDY.runs(None, ROOM)), STUDY.problems(None, ROOM), STUDY.costs(None)) == ([], [], [])  # type: ignore[arg-type]
+
+
+def test_first_seeds_tell_most() -> None:
+    runs = [a_run(2, 64, seed=seed) for seed in (2, 0, 1)]
+    assert [run.seed for run in STUDY.telling(runs)] == [0, 1, 2]

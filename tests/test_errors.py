@@ -1,0 +1,55 @@
+"""How commands end: with a sentence and a code, never with a traceback for the user's mistake."""
+
+import subprocess
+
+import pytest
+from small import PYTHON, SCRIPTS
+
+from shapelaw.errors import UserError, exit_code
+
+
+def wrong() -> None:
+    raise UserError("There is no folder x; correct --results.")
+
+
+def test_a_mistake_is_told_on_standard_error_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(wrong) == 2
+    assert capsys.readouterr() == ("", "There is no folder x; correct --results.\n")
+
+
+@pytest.mark.parametrize(("own", "code"), [(None, 0), (0, 0), (3, 3)])
+def test_a_command_has_its_own_code(own: int | None, code: int) -> None:
+    assert exit_code(lambda: own) == code
+
+
+def test_a_bug_is_no_mistake_of_the_user() -> None:
+    with pytest.raises(ZeroDivisionError):
+        exit_code(lambda: 1 // 0)
+
+
+def test_a_sentence_that_finds_no_room_changes_no_code() -> None:
+    """Standard error is a log on a full disk."""
+    code = (
+        "import sys; from shapelaw.errors import exit_code, say\n"
+        "sys.exit(exit_code(lambda: say('Some sentence.') or 5))"
+    )
+    with open("/dev/full", "w") as log:
+        done = subprocess.run([PYTHON, "-c", code], cwd=SCRIPTS, stderr=log, check=False)
+    assert done.returncode == 5
+
+
+def test_a_reader_who_has_read_enough_is_no_error() -> None:
+    code = (
+        "import sys; from shapelaw.errors import exit_code\n"
+        "def work():\n    for _ in range(10**6): print('a line')\n"
+        "sys.exit(exit_code(work))"
+    )
+    process = subprocess.Popen(
+        [PYTHON, "-c", code], cwd=SCRIPTS, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert process.stdout.readline() == "a line\n"
+    process.stdout.close()
+    assert process.wait(60) == 141
+    assert process.stderr.read() == ""

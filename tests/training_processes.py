@@ -1,0 +1,45 @@
+"""A training run as a process of its own, to be disturbed when it has come far enough."""
+
+import json
+import subprocess
+import time
+from pathlib import Path
+
+from small import PYTHON, SCRIPTS
+
+from shapelaw.corpora.token_store import TokenStore
+from shapelaw.specs.runs import Run, run_to_dict
+
+Stores = tuple[TokenStore, TokenStore]
+
+
+def command(run: Run, stores: Stores, folder: Path, *options: str) -> list[str]:
+    return [
+        *(
+            str(SCRIPTS / "train.py"),
+            "--spec",
+            json.dumps(run_to_dict(run)),
+            "--device",
+            "cpu",
+            "--threads",
+            "1",
+        ),
+        *("--train-store", str(stores[0].path), "--test-store", str(stores[1].path)),
+        *("--out", str(folder / "record"), "--checkpoints", str(folder / "checkpoints"), *options),
+    ]
+
+
+def start(arguments: list[str]) -> subprocess.Popen[str]:
+    return subprocess.Popen([PYTHON, *arguments], stderr=subprocess.PIPE, text=True)
+
+
+def newest_step(folder: Path) -> int:
+    """Of the checkpoints there are; 0 without one."""
+    return max((int(p.stem[5:]) for p in (folder / "checkpoints").glob("step-*.pt")), default=0)
+
+
+def wait_for_step(process: subprocess.Popen[str], folder: Path, after: int = 0) -> None:
+    """Wait until the process has written a checkpoint of a later step than `after`."""
+    while newest_step(folder) <= after:
+        assert process.poll() is None, "the run ended before it could be disturbed"
+        time.sleep(0.01)
