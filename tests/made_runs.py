@@ -53,6 +53,7 @@ EVERY_OPTION: tuple[AnyRun, ...] = (
             attention_dim=24,
             attention_degree=3,
             gelu="erf",
+            ff_width=40,
         ),
         Training(800, 16, gradient_clip=1.0),
         3,

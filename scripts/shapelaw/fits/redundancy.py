@@ -57,6 +57,7 @@ class Redundancy:
         value: of the mean losses; the bound where `status` is a bound, NaN where there is none.
         low, high: the 68% interval; -inf or 1 where the draws leave the baseline's sizes there.
         equal_size: of the baseline.
+        p_value: the chance of a redundancy of zero or less; NaN without noise.
         status: what the value is.
     """
 
@@ -64,12 +65,13 @@ class Redundancy:
     low: float
     high: float
     equal_size: float
+    p_value: float
     status: RedundancyStatus
 
     @property
     def significant(self) -> bool:
-        """The interval lies above zero."""
-        return self.status in (RedundancyStatus.MEASURED, RedundancyStatus.AT_LEAST) and self.low > 0
+        """It is above zero at 95% confidence, two-sided."""
+        return self.p_value < 0.025
 
 
 def redundancy(
@@ -83,7 +85,7 @@ def redundancy(
         noise: of one run's loss; its own uncertainty is drawn too.
         seed: of the draws.
     """
-    nothing = Redundancy(math.nan, math.nan, math.nan, math.nan, RedundancyStatus.TOO_FEW_POINTS)
+    nothing = Redundancy(*[math.nan] * 5, RedundancyStatus.TOO_FEW_POINTS)
     if len(baseline.size) < 2:
         return nothing
     equal = float(equal_sizes(baseline, baseline.loss[None], np.array([loss]))[0])
@@ -95,7 +97,7 @@ def redundancy(
     elif equal == 0:
         status = RedundancyStatus.AT_LEAST
     if noise is None:
-        return Redundancy(value, math.nan, math.nan, equal, RedundancyStatus.NO_NOISE)
+        return Redundancy(value, math.nan, math.nan, equal, math.nan, RedundancyStatus.NO_NOISE)
     rng = np.random.default_rng(seed)
     std = np.full((DRAWS, 1), noise.std)
     if math.isfinite(noise.dof):
@@ -104,7 +106,7 @@ def redundancy(
     mine = loss + std[:, 0] * rng.standard_normal(DRAWS) / math.sqrt(seeds)
     drawn = 1 - equal_sizes(baseline, losses, mine) / size
     low, high = np.quantile(drawn, INTERVAL, method="inverted_cdf")
-    return Redundancy(value, float(low), float(high), equal, status)
+    return Redundancy(value, float(low), float(high), equal, float(np.mean(drawn <= 0)), status)
 
 
 def equal_sizes(baseline: Baseline, losses: Floats, loss: Floats) -> Floats:

@@ -46,6 +46,7 @@ def redundancy_table(analysis: Analysis) -> pd.DataFrame:
                 "redundancy": found.value,
                 "low": found.low,
                 "high": found.high,
+                "p_value": found.p_value,
                 "status": found.status.value,
                 "significant": YES if found.significant else NO,
             }
