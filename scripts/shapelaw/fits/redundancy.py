@@ -55,7 +55,7 @@ class Redundancy:
 
     Attributes:
         value: of the mean losses; the bound where `status` is a bound, NaN where there is none.
-        low, high: the 68% interval; -inf or 1 where the draws leave the baseline's sizes there.
+        low, high: the 68% interval; -inf or 1 where the draws leave the baseline's sizes on that side.
         equal_size: of the baseline.
         p_value: the chance of a redundancy of zero or less; NaN without noise.
         status: what the value is.
@@ -85,7 +85,7 @@ def redundancy(
         noise: of one run's loss; its own uncertainty is drawn too.
         seed: of the draws.
     """
-    nothing = Redundancy(*[math.nan] * 5, RedundancyStatus.TOO_FEW_POINTS)
+    nothing = Redundancy(math.nan, math.nan, math.nan, math.nan, math.nan, RedundancyStatus.TOO_FEW_POINTS)
     if len(baseline.size) < 2:
         return nothing
     equal = float(equal_sizes(baseline, baseline.loss[None], np.array([loss]))[0])
@@ -104,8 +104,11 @@ def redundancy(
         std *= np.sqrt(noise.dof / rng.chisquare(noise.dof, (DRAWS, 1)))
     losses = baseline.loss + std * rng.standard_normal((DRAWS, len(baseline.loss))) / np.sqrt(baseline.seeds)
     mine = loss + std[:, 0] * rng.standard_normal(DRAWS) / math.sqrt(seeds)
-    drawn = 1 - equal_sizes(baseline, losses, mine) / size
-    low, high = np.quantile(drawn, INTERVAL, method="inverted_cdf")
+    sizes = equal_sizes(baseline, losses, mine)
+    drawn = 1 - sizes / size
+    # of a draw below the smallest baseline no more is known than that bound, and of one beyond the largest alike
+    low = np.quantile(1 - np.maximum(sizes, ends[0]) / size, INTERVAL[0], method="inverted_cdf")
+    high = np.quantile(1 - np.minimum(sizes, ends[1]) / size, INTERVAL[1], method="inverted_cdf")
     return Redundancy(value, float(low), float(high), equal, float(np.mean(drawn <= 0)), status)
 
 

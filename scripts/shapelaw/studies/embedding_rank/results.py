@@ -80,7 +80,7 @@ def summary(analysis: Analysis) -> str:
     for one in analysis.found:
         if one.axis is SizeAxis.BLOCK:
             found, rank = one.redundancy, int(one.row["embedding_rank"])
-            interval = "" if math.isnan(found.low) else f" ({found.low:.0%} to {found.high:.0%})"
+            interval = "" if math.isnan(found.low) else f" ({_interval(found.low, found.high)})"
             positions = POSITIONS[bool(one.row.notna()["positional_rank"])]
             lines.append(
                 f"r = {rank}, positions {positions}: redundancy in {SIZE_LABELS[one.axis]} "
@@ -95,6 +95,12 @@ def summary(analysis: Analysis) -> str:
             else f"Positions {words}: every rank up to {needed.too_small} is significantly worse than full rank."
         )
     return "\n".join(lines)
+
+
+def _interval(low: float, high: float) -> str:
+    if math.isinf(low):
+        return f"up to {high:.0%}" if high < 1 else "open on both sides"
+    return f"{low:.0%} to {high:.0%}" if high < 1 else f"{low:.0%} and more"
 
 
 def _fit(analysis: Analysis) -> dict[str, Any]:
