@@ -20,6 +20,7 @@ GRID = {
     "baseline_widths": [32, 48, 64],
     "repeated_ranks": [4],
     "repeated_widths": [64],
+    "repeated_seeds": 3,
     "recipe": {"dropout": 0.1},
 }
 
