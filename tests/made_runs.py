@@ -44,7 +44,17 @@ EVERY_OPTION: tuple[AnyRun, ...] = (
         "attention_degree",
         "wiki",
         make_shape(
-            2, 64, 2, 500, 32, 24, embedding_rank=40, positional_rank=20, attention_degree=3, gelu="erf"
+            2,
+            64,
+            2,
+            500,
+            32,
+            embedding_rank=40,
+            positional_rank=20,
+            attention_dim=24,
+            attention_degree=3,
+            gelu="erf",
+            ff_width=40,
         ),
         Training(800, 16, gradient_clip=1.0),
         3,
