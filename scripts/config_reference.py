@@ -67,10 +67,10 @@ def reference() -> str:
     whole = Config.model_json_schema()["$defs"]
     required = {name: set(model.get("required", ())) for name, model in whole.items()}
     lines = [BEGIN, *_table(keys, {"scale"}), ""]
-    for model, users in _used(keys).items():
+    for model, users in _used(keys, models).items():
         lines += [f"## {', '.join(f'`{user}`' for user in users)}", "", models[model]["description"], ""]
         lines += [*_table(models[model]["properties"], required[model]), ""]
-        if _section(keys[users[0]]):
+        if users[0] in keys and _section(keys[users[0]]):
             lines += _at_scales(users[0], models[model]["properties"])
     return "\n".join(lines).rstrip() + "\n"
 
@@ -91,13 +91,16 @@ def _section(key: Schema) -> str:
     return str(key.get("$ref", "")).rpartition("/")[2]
 
 
-def _used(keys: Mapping[str, Schema]) -> dict[str, list[str]]:
-    """For each model, the keys of the top level that are sections, or lists of sections, of that model."""
+def _used(keys: Mapping[str, Schema], models: Mapping[str, Schema]) -> dict[str, list[str]]:
+    """For each model, the keys that are sections, or lists of sections, of that model: `section`, `section.key`."""
     used: dict[str, list[str]] = {}
     for name, key in keys.items():
         model = _section(key) or _section(key.get("items", {}))
         if model:
             used.setdefault(model, []).append(name)
+            inside = {f"{name}.{part}": inner for part, inner in models[model]["properties"].items()}
+            for other, users in _used(inside, models).items():
+                used.setdefault(other, []).extend(users)
     return used
 
 
@@ -120,7 +123,8 @@ def kind(key: Schema) -> str:
     if key["type"] == "array":
         return "list of grids" if _section(key["items"]) else f"list, each {kind(key['items'])}"
     if key["type"] == "object":
-        return f"table of {kind(key['additionalProperties'])}"
+        values = key["additionalProperties"]
+        return "table" if values is True else f"table of {kind(values)}"
     words = {"integer": "whole number", "string": "text", "boolean": "true or false"}
     bounds = [f"{sign} {key[bound]:g}" for bound, sign in _BOUNDS.items() if bound in key]
     return f"{words.get(key['type'], key['type'])} {', '.join(bounds)}".rstrip()

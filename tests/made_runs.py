@@ -1,4 +1,4 @@
-"""Runs of many sizes, trained alone and in packs, for tests of what their jobs ask for."""
+"""Runs made for tests: decoders and memorizers of many sizes, and one of each kind with all of its options."""
 
 from hypothesis import strategies as st
 
@@ -8,15 +8,16 @@ from shapelaw.specs.memorizers import MemorizationRun, Memorizer
 from shapelaw.specs.runs import Run, Training
 from shapelaw.specs.shapes import make_shape
 
-RATE = 1e13
+RATE = 1e13  # FLOP/s
 
 
 def a_run(depth: int, width: int, steps: int = 1000, seed: int = 0) -> Run:
+    """A decoder's run, the shape and the steps of which decide what its job asks for."""
     shape = make_shape(depth, width, 2, 2000, 128)
     return Run("depth_width", "wiki", shape, Training(steps, 64), seed)
 
 
-runs = st.builds(
+decoder_runs = st.builds(
     a_run,
     st.integers(1, 48),
     st.integers(1, 800).map(lambda half: 2 * half),
@@ -26,6 +27,7 @@ runs = st.builds(
 
 
 def a_memorization_run(heads: int, examples: int, seed: int) -> MemorizationRun:
+    """A memorizer's run of 32 tokens of context and heads of dimension 64."""
     return MemorizationRun(
         "memorization_heads", Memorizer(heads, 32, 64), "classification", "shared", examples, 50_000, seed
     )
@@ -34,10 +36,9 @@ def a_memorization_run(heads: int, examples: int, seed: int) -> MemorizationRun:
 memorization_runs = st.builds(
     a_memorization_run, st.sampled_from([1, 4, 60]), st.sampled_from([100, 550, 40_000]), st.integers(0, 9)
 )
+memorization_grids = st.lists(memorization_runs, max_size=20, unique_by=lambda run: run.key)
 
-some_runs = st.lists(memorization_runs, max_size=20, unique_by=lambda run: run.key)
-
-# a run of each kind whose every option is used
+# one of each kind, in the order of KINDS, with other values than the defaults wherever there are some
 EVERY_OPTION: tuple[AnyRun, ...] = (
     Run(
         "attention_degree",
@@ -53,6 +54,7 @@ EVERY_OPTION: tuple[AnyRun, ...] = (
             attention_dim=24,
             attention_degree=3,
             gelu="erf",
+            ff_width=40,
         ),
         Training(800, 16, gradient_clip=1.0),
         3,

@@ -29,7 +29,9 @@ NOTHING_TO_TEST = {  # fields and their sentences; what is wrong with them is in
         "block_degree",
         "depth_width",
         "memorization",
+        "embedding_rank",
         "separation_rank",
+        "vocabulary",
     )
 }
 TESTED_ELSEWHERE = {  # by test file; to be split

@@ -96,7 +96,11 @@ def test_the_treasury(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("files", "reason"),
-    [({"v": b"x", "s": b"", "z": b""}, "no lists"), ({}, "'v'"), (sword_files([b"<div>"]), "mismatched tag")],
+    [
+        ({"v": b"x", "s": b"", "z": b""}, "not lists"),
+        ({}, "'v'"),
+        (sword_files([b"<div>"]), "mismatched tag"),
+    ],
 )
 def test_a_module_that_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, bytes], reason: str
@@ -108,5 +112,5 @@ def test_a_module_that_is_none(
         {f"{books.TREASURY.member}cz{k}": v for k, v in files.items()},
         tmp_path,
     )
-    with pytest.raises(UserError, match=f"is no module of SWORD as it is expected .*{reason}"):
+    with pytest.raises(UserError, match=f"is not a SWORD module of the expected form .*{reason}"):
         read("treasury", tmp_path)

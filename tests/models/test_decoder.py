@@ -19,8 +19,9 @@ def shapes(draw: st.DrawFn) -> Shape:
     heads = draw(st.integers(1, 3))
     width = heads * draw(st.integers(1, 6))
     vocab, context = draw(st.integers(2, 20)), draw(st.integers(2, 9))
-    rank = draw(st.none() | st.integers(1, min(width, vocab)))
-    positional = draw(st.none() | st.integers(1, min(width, context)))
+    rank = draw(st.none() | st.integers(1, 2 * width))
+    positional = draw(st.none() | st.integers(1, 2 * context))
+    ff_width = draw(st.none() | st.integers(1, 50))
     attention_dim = draw(st.none() | st.integers(1, 9))
     depth, degree = draw(st.integers(1, 3)), draw(st.none() | st.integers(2, 5))
     return make_shape(
@@ -33,6 +34,8 @@ def shapes(draw: st.DrawFn) -> Shape:
         embedding_rank=rank,
         positional_rank=positional,
         attention_degree=degree,
+        ff_width=ff_width,
+        redundant_rank=True,
     )
 
 

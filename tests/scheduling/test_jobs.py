@@ -5,7 +5,7 @@ import re
 
 from hypothesis import given
 from hypothesis import strategies as st
-from made_runs import RATE, a_run, memorization_runs, runs, some_runs
+from made_runs import RATE, a_run, decoder_runs, memorization_grids, memorization_runs
 
 from shapelaw.scheduling.jobs import (
     LEVELS,
@@ -23,7 +23,7 @@ from shapelaw.specs.memorizers import MemorizationRun
 from shapelaw.specs.runs import Run
 
 
-@given(st.lists(runs, min_size=1, max_size=5), st.sampled_from([0, 1]))
+@given(st.lists(decoder_runs, min_size=1, max_size=5), st.sampled_from([0, 1]))
 def test_a_level_asks_enough_for_each_of_its_runs(some: list[Run], gpus: int) -> None:
     together = job_resources(some, RATE, gpus, 10**9, 1)
     for run in some:
@@ -35,7 +35,7 @@ def test_a_level_asks_enough_for_each_of_its_runs(some: list[Run], gpus: int) ->
             assert alone.memory_mb * 1e6 > 12 * run.shape.total_params  # a checkpoint fits
 
 
-@given(runs, st.integers(1, 5), st.sampled_from([0, 1, 4]))
+@given(decoder_runs, st.integers(1, 5), st.sampled_from([0, 1, 4]))
 def test_a_further_attempt_asks_for_more_but_never_beyond_the_limit(
     run: Run, attempt: int, gpus: int
 ) -> None:
@@ -46,13 +46,13 @@ def test_a_further_attempt_asks_for_more_but_never_beyond_the_limit(
     assert now.minutes > before.minutes or now.minutes == 1440
 
 
-@given(runs)
+@given(decoder_runs)
 def test_every_gpu_has_a_process_that_needs_its_memory(run: Run) -> None:
     one, four = (job_resources([run], RATE, gpus, 1440, 1) for gpus in (1, 4))
     assert four.memory_mb - one.memory_mb == 3 * 8000
 
 
-@given(st.lists(runs, max_size=20, unique_by=lambda run: run.key), st.integers(2, 5))
+@given(st.lists(decoder_runs, max_size=20, unique_by=lambda run: run.key), st.integers(2, 5))
 def test_a_pack_is_known_by_its_members(some: list[Run], size: int) -> None:
     packs = packs_of(some, size, RATE)
     small = [run for run in some if level_of(run, RATE) == "small"]
@@ -63,7 +63,7 @@ def test_a_pack_is_known_by_its_members(some: list[Run], size: int) -> None:
     assert list(packs.items())[1:] == list(others.items())
 
 
-@given(st.lists(runs, max_size=40, unique_by=lambda run: run.key), st.sampled_from([1e9, 4e10, 1e13]))
+@given(st.lists(decoder_runs, max_size=40, unique_by=lambda run: run.key), st.sampled_from([1e9, 4e10, 1e13]))
 def test_chosen_packs_train_for_about_a_minute(some: list[Run], speed: float) -> None:
     packs = list(packs_of(some, None, speed).values())
     small = [run for run in some if level_of(run, speed) == "small"]
@@ -81,7 +81,7 @@ def test_ten_thousand_runs_of_seconds_are_no_ten_thousand_jobs() -> None:
     assert max(len(pack) for pack in packs.values()) <= MOST_RUNS
 
 
-@given(some_runs, st.integers(1, 5), st.integers(1, 4), st.sampled_from([1.0, 1.5, 10.0]))
+@given(memorization_grids, st.integers(1, 5), st.integers(1, 4), st.sampled_from([1.0, 1.5, 10.0]))
 def test_each_memorizer_is_in_one_pack_and_each_pack_in_one_job(
     some: list[MemorizationRun], size: int, packs_per_job: int, padding: float
 ) -> None:
@@ -114,7 +114,7 @@ def test_packs_of_memorizers_ask_enough_for_the_longest(
     assert later.minutes >= together.minutes
 
 
-@given(st.lists(runs, max_size=20))
+@given(st.lists(decoder_runs, max_size=20))
 def test_every_run_has_one_level_and_the_patterns_say_so(some: list[Run]) -> None:
     by_level = {level: [run for run in some if level_of(run, RATE) == level] for level in LEVELS}
     assert sum(map(len, by_level.values())) == len(some)

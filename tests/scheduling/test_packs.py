@@ -4,13 +4,13 @@ from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
-from made_runs import a_memorization_run, some_runs
+from made_runs import a_memorization_run, memorization_grids
 
 from shapelaw.scheduling.packs import filled_up, in_packs, pack_flops
 from shapelaw.specs.memorizers import MemorizationRun
 
 
-@given(some_runs, st.integers(1, 20), st.floats(1, 12))
+@given(memorization_grids, st.integers(1, 20), st.floats(1, 12))
 def test_what_is_filled_up_stays_within_its_budget_and_saves_packs(
     some: list[MemorizationRun], size: int, padding: float
 ) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_runs import RATE, a_memorization_run, a_run, memorization_runs, runs
+from made_runs import RATE, a_memorization_run, a_run, decoder_runs, memorization_runs
 
 from shapelaw.errors import UserError
 from shapelaw.scheduling.jobs import LEVELS, level_of
@@ -32,7 +32,7 @@ MEMORIZERS = [a_memorization_run(4, 550, seed) for seed in range(5)]
 SOME = workload_of([*DECODERS, LARGE, *MEMORIZERS])
 
 
-@given(st.lists(runs, max_size=12), st.lists(memorization_runs, max_size=12))
+@given(st.lists(decoder_runs, max_size=12), st.lists(memorization_runs, max_size=12))
 def test_every_run_is_in_one_job_whose_name_leads_back_to_it(
     some: list[Run], packed: list[PackedRun]
 ) -> None:
@@ -51,7 +51,7 @@ def test_every_run_is_in_one_job_whose_name_leads_back_to_it(
             assert sum(pack.count(run) for pack in workload.job(run.study, found[1])) == 1
 
 
-@given(st.lists(runs, max_size=12))
+@given(st.lists(decoder_runs, max_size=12))
 def test_the_path_of_a_record_is_of_the_rule_of_its_level(some: list[Run]) -> None:
     workload = workload_of(list(some))
     for run in some:

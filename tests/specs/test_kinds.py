@@ -1,4 +1,4 @@
-"""Each kind of run: its spec is written and read back, and its table's columns are in it."""
+"""Each kind of run: its spec is written and read back."""
 
 import json
 from dataclasses import MISSING, fields, replace

@@ -1,9 +1,62 @@
-"""Runs of decoders: digests that outlive new options."""
+"""Keys and digests of decoders' runs."""
 
 from dataclasses import replace
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from shapelaw.specs.runs import Run, Training, run_from_dict, run_to_dict
-from shapelaw.specs.shapes import make_shape
+from shapelaw.specs.shapes import Shape, make_shape
+
+TRAINING = Training(steps=100, batch_size=4)
+
+
+def run_of(shape: Shape, seed: int = 0) -> Run:
+    return Run("study", "wiki", shape, TRAINING, seed)
+
+
+def test_a_key_says_what_is_unusual_and_no_more() -> None:
+    plain = make_shape(6, 128, 2, 500, 64)
+    assert run_of(plain).key == "wiki-V500-L6-d128-r128-H2-t100-s0"
+    assert run_of(replace(plain, embedding_rank=16)).key == "wiki-V500-L6-d128-r16-H2-t100-s0"
+    assert run_of(replace(plain, embedding_rank=128)).key == "wiki-V500-L6-d128-r128f-H2-t100-s0"
+    assert run_of(replace(plain, embedding_rank=200)).key == "wiki-V500-L6-d128-r200f-H2-t100-s0"
+    wide = make_shape(6, 128, 2, 500, 64, attention_dim=128, ff_width=1024)
+    assert run_of(wide).key == "wiki-V500-L6-d128-r128-H2-a128-f1024-t100-s0"
+
+
+@st.composite
+def shapes(draw: st.DrawFn) -> Shape:
+    some = st.none() | st.integers(1, 9)
+    return make_shape(
+        draw(st.integers(1, 2)),
+        draw(st.sampled_from([4, 8])),
+        2,
+        draw(st.sampled_from([6, 300])),
+        16,
+        draw(st.sampled_from([2, 4, 5])),
+        embedding_rank=draw(some),
+        positional_rank=draw(some),
+        ff_width=draw(st.none() | st.sampled_from([15, 16, 17])),
+        redundant_rank=True,
+    )
+
+
+@given(shapes(), shapes())
+def test_other_shapes_have_other_keys(one: Shape, other: Shape) -> None:
+    assert (run_of(one).key == run_of(other).key) == (one == other)
+    assert (run_of(one).digest == run_of(other).digest) == (one == other)
+
+
+@given(shapes())
+def test_a_spec_is_read_back(shape: Shape) -> None:
+    assert run_from_dict(run_to_dict(run_of(shape))) == run_of(shape)
+
+
+def test_options_that_are_not_used_are_not_in_a_spec() -> None:
+    """So that runs from before an option was there keep their digests."""
+    values = run_to_dict(run_of(make_shape(6, 128, 2, 500, 64)))["shape"]
+    assert not {"attention_degree", "gelu", "ff_width"} & values.keys()
 
 
 def test_the_exact_gelu_makes_another_run_and_the_usual_one_keeps_its_digest() -> None:

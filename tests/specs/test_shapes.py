@@ -33,6 +33,7 @@ def test_gpt2_smalls_published_size() -> None:
             "positional_rank 9 is above min(width, context_length) = 8",
         ),
         ((6, 128, 2, 100, 8), {"attention_dim": -1}, "attention_dim is -1"),
+        ((6, 128, 2, 100, 8), {"ff_width": 0}, "ff_width is 0; it must be at least 1"),
         (
             (6, 128, 2, 100, 8),
             {"attention_degree": 1},
@@ -46,6 +47,20 @@ def test_what_is_wrong_is_said(sizes: tuple[int, ...], options: dict[str, int], 
     assert sentence in problems[0]
     with pytest.raises(ValueError, match=re.escape(sentence)):
         make_shape(*sizes, **options)
+
+
+def test_ranks_above_full_are_shapes_where_they_are_meant() -> None:
+    shape = make_shape(12, 680, 10, 2000, 128, embedding_rank=1080, positional_rank=1080, redundant_rank=True)
+    assert shape.embedding_params == 1080 * (2000 + 680 + 128 + 680)
+
+
+def test_the_feed_forward_width_of_t5_follows_the_attention() -> None:
+    """T5-11B: d = 1,024, 128 heads of 128, d_ff = 65,536 (Raffel et al. 2020)."""
+    shape = make_shape(24, 1024, 128, 32128, 512, attention_dim=128, ff_width=65536)
+    assert shape.attention_ratio == 16
+    assert shape.ff_width == 4 * shape.attention_width
+    assert shape.block_params == 24 * (4 * 1024 * 16384 + 2 * 1024 * 65536)
+    assert make_shape(2, 8, 2, 300, 16).hidden_width == 32
 
 
 def test_heads_need_not_divide_the_width_when_their_dimension_is_given() -> None:

@@ -20,7 +20,7 @@ COLUMNS = (
     *("depth", "width", "heads", "vocab_size", "context_length"),
     *("batch_size", "steps", "tokens_per_second"),
 )
-OPTIONAL = ("attention_dim", "embedding_rank", "positional_rank", "attention_degree")
+OPTIONAL = ("attention_dim", "embedding_rank", "positional_rank", "attention_degree", "ff_width")
 SOFT = 0.3  # relative error beyond which a run weighs less: another user of the machine makes runs slower, never faster
 
 
@@ -131,7 +131,7 @@ def _checked(table: pd.DataFrame, source: str) -> pd.DataFrame:
         values: dict[str, Any] = {name: int(runs[name][row]) for name in COLUMNS[:5]}
         values |= {name: int(table[name][row]) for name in options if pd.notna(table[name][row])}
         try:
-            shapes.append(make_shape(**values))
+            shapes.append(make_shape(**values, redundant_rank=True))
         except ValueError as error:
             raise UserError(f"{source}, row {row + 1}: {error}.") from error
     tokens = runs["batch_size"] * runs["context_length"]

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from shapelaw.models import decoder_kernel
 from shapelaw.models.cross_entropy import linear_cross_entropy
-from shapelaw.specs.shapes import MLP_RATIO, Gelu, Shape
+from shapelaw.specs.shapes import Gelu, Shape
 
 INIT_STD = 0.02  # GPT-2's
 PRODUCTS_UP_TO = 512  # tokens of context: so far attention by plain products is the faster one on a CPU
@@ -142,7 +142,7 @@ class Block(nn.Module):
         d = shape.width
         self.norm1, self.norm2 = nn.LayerNorm(d), nn.LayerNorm(d)
         self.attention = Attention(shape, dropout)
-        self.up, self.down = Linear(d, MLP_RATIO * d), Linear(MLP_RATIO * d, d)
+        self.up, self.down = Linear(d, shape.hidden_width), Linear(shape.hidden_width, d)
         self.dropout, self.gelu = dropout, shape.gelu
 
     def forward(self, x_BTD: Tensor) -> Tensor:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
+
+from pydantic import ValidationError
 
 from shapelaw.errors import UserError
 from shapelaw.scheduling.cost import read_cost_model
 from shapelaw.settings.sections import Settings
 from shapelaw.settings.sentences import near
+from shapelaw.specs.runs import Training
 
 SOURCE_KINDS = ("wiki", "gensim", "gcide", "bible", "sotu", "anarchism", "treasury", "folder", "huggingface")
 _SECRET_NAMES = ("pass", "pwd", "token", "secret")  # parts of names in a URI's query
@@ -36,21 +41,42 @@ def common_problems(config: Settings, root: Path) -> list[str]:
         except UserError as error:
             problems.append(f"execution.cost_model: {error}")
     problems += _uri_problems(config.tracking.uri)
-    training = config.training.spec()
-    if training.warmup_steps >= training.steps:
-        problems.append(
-            f"training.warmup_steps is {training.warmup_steps}, not below training.steps ({training.steps}); "
-            "a tenth of the steps is usual"
-        )
-    if training.precision == "bfloat16" and config.execution.gpus == 0:
-        problems.append(
-            "training.precision is bfloat16 and execution.gpus is 0: bfloat16 is several times slower than float32 "
-            "on a CPU; use float32, or set execution.gpus to 1"
-        )
+    problems += _training_problems(config, "training", config.training.spec())
     if config.execution.gpus > 1 and (config.execution.runs_per_job or 1) > 1:
         problems.append(
             f"execution.runs_per_job is {config.execution.runs_per_job} and execution.gpus is {config.execution.gpus}: "
             "runs that share a job train on one GPU; set one of them to 1"
+        )
+    return problems
+
+
+def recipe_problems(config: Settings, study: str, recipe: Mapping[str, Any]) -> list[str]:
+    """What is wrong with the keys of `training` that a study sets otherwise."""
+    where = f"{study}.recipe"
+    try:
+        changed = config.training.spec(recipe)
+    except ValidationError as error:
+        known = list(type(config.training).model_fields)
+        return [
+            f"{where}.{one['loc'][0]} is not a key of training{near(one['loc'][0], known)}"
+            if one["type"] == "extra_forbidden"
+            else f"{where}.{'.'.join(map(str, one['loc']))} is {one['input']!r}: {one['msg'].lower()}"
+            for one in error.errors()
+        ]
+    return _training_problems(config, where, changed) if recipe else []
+
+
+def _training_problems(config: Settings, where: str, training: Training) -> list[str]:
+    problems = []
+    if training.warmup_steps >= training.steps:
+        problems.append(
+            f"{where}.warmup_steps is {training.warmup_steps}, not below {where}.steps ({training.steps}); "
+            "a tenth of the steps is usual"
+        )
+    if training.precision == "bfloat16" and config.execution.gpus == 0:
+        problems.append(
+            f"{where}.precision is bfloat16 and execution.gpus is 0: bfloat16 is several times slower than float32 "
+            "on a CPU; use float32, or set execution.gpus to 1"
         )
     return problems
 

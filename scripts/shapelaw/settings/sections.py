@@ -5,6 +5,7 @@ The studies declare sections of their own; `shapelaw.studies.config` puts them a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar
 
 from pydantic import Field
@@ -55,22 +56,38 @@ class Corpus(Section):
 class Recipe(Section):
     """The training recipe of every decoder; its keys are the fields of `Training`."""
 
-    def spec(self) -> Training:
-        """The same as a part of a run's spec."""
-        return Training(**self.model_dump())
+    def spec(self, changes: Mapping[str, Any] | None = None) -> Training:
+        """The same as a part of a run's spec.
+
+        Args:
+            changes: keys that a study sets otherwise.
+
+        Raises:
+            pydantic.ValidationError: one of them is not a key, or has a wrong value.
+        """
+        values = self.model_dump()
+        return Training(**type(self).model_validate({**values, **(changes or {})}).model_dump())
 
 
-class Decoders(Section):
-    """The decoders of a study: what all its shapes have in common."""
+class DecoderStudy(Section):
+    """The decoders of a study: what all of them have in common, whatever their vocabulary."""
 
-    vocab_size: Vocabulary = Field(
-        2000, description="Size of the vocabulary; 257 is bytes, a larger one is byte-level BPE of that size."
+    recipe: dict[str, Any] = Field(
+        {}, description="Keys of `training` that this study sets otherwise, such as `dropout: 0.1`."
     )
     context_length: Tokens = Field(128, description="Tokens in a window.")
     heads: Count = Field(2, description="Attention heads of every shape; the number must divide every width.")
     gelu: Gelu = Field(
         "tanh",
         description="GELU of the feed-forward network: GPT-2's `tanh` approximation, or the exact `erf`.",
+    )
+
+
+class Decoders(DecoderStudy):
+    """The decoders of a study of one vocabulary."""
+
+    vocab_size: Vocabulary = Field(
+        2000, description="Size of the vocabulary; 257 is bytes, a larger one is byte-level BPE of that size."
     )
 
 

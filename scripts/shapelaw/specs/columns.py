@@ -62,6 +62,7 @@ LANGUAGE_PARAMS = (
     Column("positional_rank", int),  # null: full rank
     Column("attention_degree", int),  # null: softmax
     Column("gelu", str),  # null: tanh
+    Column("ff_width", int),  # null: four times the width
     Column("seed", int),
     Column("block_params", int),  # 12 L d^2, the papers' network size
     Column("total_params", int),

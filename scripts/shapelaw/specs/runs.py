@@ -105,17 +105,21 @@ class Run:
         Unique within a study as long as its runs share a context length and a training recipe.
         """
         shape = self.shape
-        rank = min(shape.width, shape.vocab_size) if shape.embedding_rank is None else shape.embedding_rank
+        full = min(shape.width, shape.vocab_size)
+        rank = full if shape.embedding_rank is None else shape.embedding_rank
+        factored = "f" if shape.embedding_rank is not None and rank >= full else ""  # of no lower rank
         parts = [
             self.corpus,
             f"V{shape.vocab_size}",
             f"L{shape.depth}",
             f"d{shape.width}",
-            f"r{rank}",
+            f"r{rank}{factored}",
             f"H{shape.heads}",
         ]
         if shape.attention_width != shape.width:
             parts.append(f"a{shape.attention_dim}")
+        if shape.ff_width is not None:
+            parts.append(f"f{shape.ff_width}")
         if shape.positional_rank is not None:
             parts.append(f"p{shape.positional_rank}")
         if shape.attention_degree is not None:
@@ -137,7 +141,7 @@ def run_to_dict(run: Run) -> dict[str, Any]:
     runs stay.
     """
     values = {"training_version": TRAINING_VERSION, **asdict(run)}
-    for name in ("attention_degree", "gelu"):
+    for name in ("attention_degree", "gelu", "ff_width"):
         if getattr(run.shape, name) == getattr(Shape, name):
             del values["shape"][name]
     return values

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 EQUAL_SHARE = 0.02  # share of the blocks' weights by which shapes of equal size may differ
-MLP_RATIO = 4  # hidden width of the feed-forward network over the residual width, as in GPT-2
+MLP_RATIO = 4  # feed-forward width over the residual width, unless given, as in GPT-2
 Gelu = Literal["tanh", "erf"]
 
 
@@ -22,12 +22,15 @@ class Shape:
         vocab_size: V.
         context_length: N, tokens a window.
         attention_dim: dimension of one head, d_a; width / heads unless given.
-        embedding_rank: r of a token embedding factored as (V x r)(r x d); full rank when None.
+        embedding_rank: r of a token embedding factored as (V x r)(r x d); None is one V x d matrix. Above min(d, V) the
+            factored embedding has more weights than the matrix and no more rank.
         positional_rank: the same for the positional embedding, (N x r_e)(r_e x d).
         attention_degree: None means softmax attention; k >= 2 linear attention of that polynomial degree in the
             tokens (block-degree note, eq. 2), which has k input maps where softmax attention has three.
         gelu: the feed-forward network's activation: GPT-2's approximation by tanh, or x times the normal
             distribution function itself (Hendrycks and Gimpel 2016), by erf.
+        ff_width: d_ff, hidden width of the feed-forward network; 4 d when None. T5 and the vocabulary paper's
+            section 5.3 have 4 H d_a.
     """
 
     depth: int
@@ -40,6 +43,17 @@ class Shape:
     positional_rank: int | None = None
     attention_degree: int | None = None
     gelu: Gelu = "tanh"
+    ff_width: int | None = None
+
+    @property
+    def hidden_width(self) -> int:
+        """d_ff, the width of the feed-forward network."""
+        return MLP_RATIO * self.width if self.ff_width is None else self.ff_width
+
+    @property
+    def attention_ratio(self) -> float:
+        """H d_a / d, the width of all heads over that of the network (vocabulary paper, section 5.3)."""
+        return self.attention_width / self.width
 
     @property
     def attention_maps(self) -> int:
@@ -53,9 +67,9 @@ class Shape:
 
     @property
     def block_params(self) -> int:
-        """Weights of the blocks' matrices: 12 L d^2 where H d_a = d (the papers' network size)."""
+        """Weights of the blocks' matrices: 12 L d^2 where H d_a = d and d_ff = 4 d (the papers' network size)."""
         attention = (self.attention_maps + 1) * self.width * self.attention_width
-        return self.depth * (attention + 2 * MLP_RATIO * self.width**2)
+        return self.depth * (attention + 2 * self.width * self.hidden_width)
 
     @property
     def embedding_params(self) -> int:
@@ -68,7 +82,7 @@ class Shape:
     def total_params(self) -> int:
         """All parameters: embeddings, blocks with biases and norms, final norm, classifier."""
         d, a = self.width, self.attention_width
-        biases_and_norms = self.attention_maps * a + d + MLP_RATIO * d + d + 2 * 2 * d
+        biases_and_norms = self.attention_maps * a + d + self.hidden_width + d + 2 * 2 * d
         return (
             self.embedding_params
             + self.block_params
@@ -97,8 +111,11 @@ class Shape:
         return 3 * self.forward_flops(batch_size)
 
     def activation_bytes(self, batch_size: int, number_bytes: int = 4) -> int:
-        """Memory for the backward pass of that many sequences: about 20 D + 2 H N numbers per token and block."""
-        per_token = self.depth * (20 * self.width + 2 * self.heads * self.context_length)
+        """Memory for the backward pass of that many sequences: about 8 d + 4 H d_a + 2 d_ff + 2 H N numbers per token
+        and block.
+        """
+        numbers = 8 * self.width + 4 * self.attention_width + 2 * self.hidden_width
+        per_token = self.depth * (numbers + 2 * self.heads * self.context_length)
         return batch_size * self.context_length * per_token * number_bytes
 
 
@@ -113,12 +130,15 @@ def make_shape(
     vocab_size: int,
     context_length: int,
     attention_dim: int | None = None,
+    *,
+    redundant_rank: bool = False,
     **options: Any,
 ) -> Shape:
     """A checked shape.
 
     Args:
         attention_dim: width / heads when None.
+        redundant_rank: a factored embedding may have a rank above that of the matrix it stands for.
         options: the other fields of `Shape`.
 
     Raises:
@@ -126,7 +146,7 @@ def make_shape(
     """
     inner = width // max(heads, 1) if attention_dim is None else attention_dim
     shape = Shape(depth, width, heads, vocab_size, context_length, inner, **options)
-    problems = _problems(shape, divided=attention_dim is None)
+    problems = _problems(shape, attention_dim is None, redundant_rank)
     if problems:
         raise ShapeError(problems)
     return shape
@@ -149,13 +169,15 @@ class ShapeError(ValueError):
         self.problems = problems
 
 
-def _problems(shape: Shape, divided: bool) -> list[str]:
+def _problems(shape: Shape, divided: bool, redundant_rank: bool) -> list[str]:
     """A sentence for each problem of a shape's numbers.
 
     Args:
         divided: whether the heads share the width among them, so that their number must divide it.
+        redundant_rank: whether ranks above full are meant.
     """
     names = ["depth", "width", "heads", "vocab_size", "context_length", "embedding_rank", "positional_rank"]
+    names.append("ff_width")
     if not divided:
         names.insert(5, "attention_dim")
     numbers = {name: getattr(shape, name) for name in names}
@@ -181,7 +203,7 @@ def _problems(shape: Shape, divided: bool) -> list[str]:
         ("positional", "context_length", "positional embedding"),
     ):
         rank, full_rank = getattr(shape, f"{name}_rank"), min(width, getattr(shape, length))
-        if rank is not None and rank > full_rank:
+        if rank is not None and rank > full_rank and not redundant_rank:
             problems.append(
                 f"{name}_rank {rank} is above min(width, {length}) = {full_rank}, the rank of a full {what}; "
                 f"leave it out or use at most {full_rank}"

@@ -6,6 +6,8 @@ from shapelaw.studies.study import Study
 
 ROOMS = (
     "depth_width",
+    "vocabulary",
+    "embedding_rank",
     "attention_degree",
     "memorization",
     "block_degree",

@@ -4,8 +4,7 @@ import pytest
 from depth_width_runs import runs_of
 
 from shapelaw.fits.inputs import check_transitions
-from shapelaw.studies.depth_width.analysis import published
-from shapelaw.studies.depth_width.results import Options, analyse_runs, analyse_transitions
+from shapelaw.studies.depth_width.analysis import Options, analyse_runs, analyse_transitions, published
 
 
 @pytest.fixture(scope="session")

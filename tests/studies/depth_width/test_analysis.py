@@ -12,9 +12,16 @@ from shapelaw.fits.line import FitStatus
 from shapelaw.fits.noise import noise_from_stds
 from shapelaw.fits.transitions import PAPER_RULE
 from shapelaw.report.write import write_results
-from shapelaw.studies.depth_width.analysis import WITHOUT_LIMITS, published, published_fit
+from shapelaw.studies.depth_width.analysis import (
+    WITHOUT_LIMITS,
+    Options,
+    analyse_runs,
+    analyse_transitions,
+    published,
+    published_fit,
+)
 from shapelaw.studies.depth_width.figures import best_depth_figure, loss_figure, transition_width_figure
-from shapelaw.studies.depth_width.results import Options, analyse_runs, analyse_transitions, present, summary
+from shapelaw.studies.depth_width.results import present, summary
 
 
 def test_reference_tables_say_where_they_are_from():

@@ -5,7 +5,7 @@ from depth_width_runs import DEPTHS, lines, words
 
 from shapelaw.fits.inputs import check_transitions
 from shapelaw.studies.depth_width import tables
-from shapelaw.studies.depth_width.analysis import published
+from shapelaw.studies.depth_width.analysis import analyse_transitions, published
 from shapelaw.studies.depth_width.figures import (
     best_depth_figure,
     extrapolation_figure,
@@ -13,7 +13,7 @@ from shapelaw.studies.depth_width.figures import (
     transition_size_figure,
     transition_width_figure,
 )
-from shapelaw.studies.depth_width.results import analyse_transitions, summary
+from shapelaw.studies.depth_width.results import summary
 
 
 def test_figures_draw_a_usable_fit(analysis, refitted):

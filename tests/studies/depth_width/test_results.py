@@ -11,8 +11,9 @@ from shapelaw.fits.inputs import check_runs
 from shapelaw.fits.line import FitStatus
 from shapelaw.fits.transitions import PAPER_RULE
 from shapelaw.report.write import write_results
+from shapelaw.studies.depth_width.analysis import analyse_runs
 from shapelaw.studies.depth_width.figures import best_depth_figure, loss_figure
-from shapelaw.studies.depth_width.results import analyse_runs, present
+from shapelaw.studies.depth_width.results import present
 
 
 def test_one_depth_alone_is_no_comparison(tmp_path):

@@ -10,7 +10,8 @@ from shapelaw.fits.curves import loss_curves
 from shapelaw.fits.inputs import check_runs
 from shapelaw.fits.noise import Noise
 from shapelaw.studies.depth_width import tables
-from shapelaw.studies.depth_width.results import Options, analyse_runs, summary
+from shapelaw.studies.depth_width.analysis import Options, analyse_runs
+from shapelaw.studies.depth_width.results import summary
 
 
 def test_the_papers_numbers_from_the_papers_transitions(refitted):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from shapelaw.settings.problems import recipe_problems
 from shapelaw.settings.sections import Settings
 from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run
@@ -23,7 +24,7 @@ def _section(config: Settings) -> AttentionDegree:
 def runs(config: Settings, _root: Path) -> Iterator[Run]:
     """All shapes, each with every degree; without dropout, since linear attention has no weights to drop."""
     study = _section(config)
-    training = replace(config.training.spec(), dropout=0.0)
+    training = replace(config.training.spec(study.recipe), dropout=0.0)
     for depth, row in study.widths.items():
         for width in dict.fromkeys(row):
             softmax = make_shape(
@@ -37,7 +38,8 @@ def runs(config: Settings, _root: Path) -> Iterator[Run]:
 
 def problems(config: Settings, _root: Path) -> list[str]:
     """A sentence for each problem: no widths, impossible shapes and degrees."""
-    study, found = _section(config), []
+    study = _section(config)
+    found = recipe_problems(config, NAME, study.recipe)
     if not study.widths:
         return [f"{NAME} has no widths; give it depth: [widths], such as {{2: [64, 128]}}"]
     for depth, width in ((depth, width) for depth, row in study.widths.items() for width in row):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from shapelaw.errors import UserError
+from shapelaw.settings.problems import recipe_problems
 from shapelaw.settings.sections import Settings
 from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run
@@ -39,7 +40,8 @@ def runs(config: Settings, root: Path) -> Iterator[Run]:
     Raises:
         UserError: the grid file can't be used, or a repeated shape isn't in the grid.
     """
-    study, training = _section(config), config.training.spec()
+    study = _section(config)
+    training = config.training.spec(study.recipe)
     if study.grid_file is not None:
         widths = read_grid(root / study.grid_file, study.heads, study.vocab_size, study.context_length)
     else:
@@ -96,7 +98,8 @@ def read_grid(path: Path, heads: int, vocab_size: int, context_length: int) -> d
 
 def problems(config: Settings, _root: Path) -> list[str]:
     """A sentence for each problem: widths and a grid file at once, or neither; impossible shapes."""
-    study, found = _section(config), []
+    study = _section(config)
+    found = recipe_problems(config, NAME, study.recipe)
     if (study.widths is None) == (study.grid_file is None):
         found.append(f"{NAME} needs exactly one of widths (depth: [widths]) and grid_file (a CSV)")
     for name, table in (("widths", study.widths or {}), ("repeated", study.repeated)):

@@ -1,0 +1,169 @@
+"""How many parameters a bottleneck wastes: the size of the network without it that reaches the same loss.
+
+Wies et al. 2021, sections 5.1 and 5.3: a network of rank r/d = 16/680 and 70M parameters does as well as a network of
+full rank that is 25% smaller. The paper reads that off its figures; here a curve that never rises with size
+interpolates the baseline's losses, and the noise of all losses is carried through.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from shapelaw.fits.isotonic import isotonic
+from shapelaw.fits.line import Floats
+from shapelaw.fits.noise import Noise
+
+INTERVAL = (0.16, 0.84)  # 68%
+DRAWS = 2000
+_SLOPE = 1e-12  # of a flat part of the curve, so that it has an inverse
+
+
+class RedundancyStatus(StrEnum):
+    """What is known of a redundancy."""
+
+    MEASURED = "measured"
+    AT_LEAST = "at least"  # the smallest baseline is better
+    AT_MOST = "at most"  # the largest baseline is worse
+    NO_NOISE = "no noise estimate"
+    TOO_FEW_POINTS = "too few points"
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """Networks without the bottleneck, by size.
+
+    Attributes:
+        size: (n,) parameters, growing.
+        loss: (n,) means over seeds.
+        seeds: (n,) runs of each.
+    """
+
+    size: Floats
+    loss: Floats
+    seeds: Floats
+
+
+@dataclass(frozen=True)
+class Redundancy:
+    """1 - (size of the baseline of equal loss) / (size of the network); negative where the network is better.
+
+    Attributes:
+        value: of the mean losses; the bound where `status` is a bound, NaN where there is none.
+        low, high: the 68% interval; -inf or 1 where the draws leave the baseline's sizes on that side.
+        equal_size: of the baseline.
+        p_value: the chance of a redundancy of zero or less; NaN without noise.
+        status: what the value is.
+    """
+
+    value: float
+    low: float
+    high: float
+    equal_size: float
+    p_value: float
+    status: RedundancyStatus
+
+    @property
+    def significant(self) -> bool:
+        """It is above zero at 95% confidence, two-sided."""
+        return self.p_value < 0.025
+
+
+def redundancy(
+    baseline: Baseline, size: float, loss: float, seeds: float, noise: Noise | None, seed: int = 0
+) -> Redundancy:
+    """The redundancy of a network of some size and mean loss.
+
+    Args:
+        baseline: at least two sizes.
+        size, loss, seeds: of the network.
+        noise: of one run's loss; its own uncertainty is drawn too.
+        seed: of the draws.
+    """
+    nothing = Redundancy(math.nan, math.nan, math.nan, math.nan, math.nan, RedundancyStatus.TOO_FEW_POINTS)
+    if len(baseline.size) < 2:
+        return nothing
+    equal = float(equal_sizes(baseline, baseline.loss[None], np.array([loss]))[0])
+    ends = float(baseline.size[0]), float(baseline.size[-1])
+    value = 1 - min(max(equal, ends[0]), ends[1]) / size
+    status = RedundancyStatus.MEASURED
+    if math.isinf(equal):
+        status = RedundancyStatus.AT_MOST
+    elif equal == 0:
+        status = RedundancyStatus.AT_LEAST
+    if noise is None:
+        return Redundancy(value, math.nan, math.nan, equal, math.nan, RedundancyStatus.NO_NOISE)
+    rng = np.random.default_rng(seed)
+    std = np.full((DRAWS, 1), noise.std)
+    if math.isfinite(noise.dof):
+        std *= np.sqrt(noise.dof / rng.chisquare(noise.dof, (DRAWS, 1)))
+    losses = baseline.loss + std * rng.standard_normal((DRAWS, len(baseline.loss))) / np.sqrt(baseline.seeds)
+    mine = loss + std[:, 0] * rng.standard_normal(DRAWS) / math.sqrt(seeds)
+    sizes = equal_sizes(baseline, losses, mine)
+    drawn = 1 - sizes / size
+    # of a draw below the smallest baseline no more is known than that bound, and of one beyond the largest alike
+    low = np.quantile(1 - np.maximum(sizes, ends[0]) / size, INTERVAL[0], method="inverted_cdf")
+    high = np.quantile(1 - np.minimum(sizes, ends[1]) / size, INTERVAL[1], method="inverted_cdf")
+    return Redundancy(value, float(low), float(high), equal, float(np.mean(drawn <= 0)), status)
+
+
+def equal_sizes(baseline: Baseline, losses: Floats, loss: Floats) -> Floats:
+    """(m,) sizes at which the baseline has a loss; 0 below its smallest size, inf beyond its largest.
+
+    Args:
+        losses: (m, n) losses of the baseline's sizes, made monotone first.
+        loss: (m,) the losses looked for.
+    """
+    rising = isotonic(-losses, baseline.seeds) + _SLOPE * np.arange(len(baseline.size))
+    log_size, found = np.log(baseline.size), np.empty(len(losses))
+    for row, (curve, wanted) in enumerate(zip(rising, -loss, strict=True)):
+        found[row] = np.interp(wanted, curve, log_size, left=-np.inf, right=np.inf)
+    return np.exp(found, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Needed:
+    """From where on a growing rank costs nothing that can be told from noise.
+
+    Attributes:
+        enough: the least rank of which, and of all larger ones, the loss is not significantly worse than that of full
+            rank; None where the largest is.
+        too_small: the largest rank that is significantly worse; None where none is.
+    """
+
+    enough: int | None
+    too_small: int | None
+
+
+def needed_rank(
+    ranks: Sequence[int],
+    losses: npt.ArrayLike,
+    seeds: npt.ArrayLike,
+    full: tuple[float, float],
+    noise: Noise,
+    confidence: float = 0.95,
+) -> Needed:
+    """The least rank that is enough.
+
+    Args:
+        ranks: growing.
+        losses, seeds: (n,) mean loss and runs of each.
+        full: mean loss and runs of full rank.
+        noise: of one run's loss.
+        confidence: of "worse", two-sided.
+    """
+    loss, count = np.asarray(losses, dtype=np.float64), np.asarray(seeds, dtype=np.float64)
+    err = noise.std * np.sqrt(1 / count + 1 / full[1])
+    worse = [
+        rank
+        for rank, bad in zip(ranks, loss - full[0] > noise.threshold(confidence) * err, strict=True)
+        if bad
+    ]
+    too_small = max(worse, default=None)
+    enough = min((rank for rank in ranks if too_small is None or rank > too_small), default=None)
+    return Needed(enough, too_small)

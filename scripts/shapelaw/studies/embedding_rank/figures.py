@@ -1,0 +1,110 @@
+"""The figures of the study of the embedding's rank."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from shapelaw.fits.curves import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
+from shapelaw.fits.redundancy import RedundancyStatus
+from shapelaw.report.plots import (
+    ACCENT,
+    INK,
+    MUTED,
+    PAGE,
+    SECOND,
+    explain,
+    new_figure,
+    size_axis,
+    style,
+    value_axis,
+)
+from shapelaw.studies.embedding_rank.analysis import FULL, POSITIONS, Analysis, Found
+
+_COLORS = {POSITIONS[True]: ACCENT, POSITIONS[False]: SECOND}
+
+
+def losses_figure(analysis: Analysis) -> Figure:
+    """Test loss against size: full rank by narrowing, low rank by lowering r (figure 2 of the vocabulary paper)."""
+    with style():
+        figure, axes = new_figure(1, 2, width=PAGE, height=2.9, sharey=True)
+        for axis, size in zip(axes[0], (SizeAxis.BLOCK, SizeAxis.TOTAL), strict=True):
+            _draw_losses(axis, analysis, size)
+        axes[0, 0].set_ylabel("test loss (nats per token)")
+        handles, labels = axes[0, 1].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=3)
+        return figure
+
+
+def _draw_losses(axis: Axes, analysis: Analysis, size: SizeAxis) -> None:
+    column, std = SIZE_COLUMNS[size], np.nan if analysis.noise is None else analysis.noise.std
+    full = analysis.networks["series"] == FULL
+    for rows, label, color in (
+        (analysis.networks[full], "full rank, narrower", INK),
+        *(
+            (
+                analysis.networks[~full & (analysis.networks["positional_rank"].notna() == factored)],
+                f"low rank, positions {words}",
+                _COLORS[words],
+            )
+            for factored, words in POSITIONS.items()
+        ),
+    ):
+        if not rows.empty:
+            ordered = rows.sort_values([column, "loss"])
+            err = np.nan_to_num(std / np.sqrt(ordered["seeds"].to_numpy(np.float64)))
+            style_ = "o-" if label.startswith("full") else "o"
+            axis.errorbar(ordered[column], ordered["loss"], err, fmt=style_, color=color, label=label)
+    for _, row in analysis.networks[~full].iterrows():
+        axis.annotate(
+            f"{int(row['embedding_rank'])}",
+            (row[column], row["loss"]),
+            xytext=(4, 0),
+            textcoords="offset points",
+            fontsize=6,
+            color=MUTED,
+        )
+    size_axis(axis)
+    axis.set_xlabel(SIZE_LABELS[size])
+
+
+def redundancy_figure(analysis: Analysis) -> Figure:
+    """Redundancy against r / d, a panel for each of blocks and all parameters, with 68% intervals and bounds."""
+    with style():
+        figure, axes = new_figure(1, 2, width=PAGE, height=2.9, sharey=True)
+        for axis, size in zip(axes[0], (SizeAxis.BLOCK, SizeAxis.TOTAL), strict=True):
+            mine = [one for one in analysis.found if one.axis is size]
+            _draw_redundancy(axis, mine)
+            axis.set_title(f"in {SIZE_LABELS[size]}")
+            axis.set_xlabel("rank r of the embedding")
+        axes[0, 0].set_ylabel("redundancy")
+        if analysis.noise is None:
+            explain(axes[0, 0], "No network has two seeds: no intervals.", (0.5, 0.1))
+        return figure
+
+
+def _draw_redundancy(axis: Axes, found: list[Found]) -> None:
+    axis.axhline(0, color=MUTED, linewidth=0.8)
+    for factored, words in POSITIONS.items():
+        mine = [one for one in found if bool(pd.notna(one.row["positional_rank"])) == factored]
+        for status, marker in (
+            (RedundancyStatus.AT_LEAST, "^"),
+            (RedundancyStatus.AT_MOST, "v"),
+            (None, "o"),
+        ):
+            some = [one for one in mine if _marked(one) == status]
+            if some:
+                value = np.array([one.redundancy.value for one in some])
+                low = np.array([max(one.redundancy.low, -1.0) for one in some])
+                high = np.array([one.redundancy.high for one in some])
+                err = np.nan_to_num(np.clip([value - low, high - value], 0, None))
+                ranks = [int(one.row["embedding_rank"]) for one in some]
+                axis.errorbar(ranks, value, err, fmt=marker, color=_COLORS[words])
+    value_axis(axis, [int(one.row["embedding_rank"]) for one in found])
+
+
+def _marked(one: Found) -> RedundancyStatus | None:
+    status = one.redundancy.status
+    return status if status in (RedundancyStatus.AT_LEAST, RedundancyStatus.AT_MOST) else None

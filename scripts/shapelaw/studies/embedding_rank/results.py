@@ -1,0 +1,115 @@
+"""What a low rank of the embedding costs, in parameters (Wies et al. 2021, section 5.1 and figure 2).
+
+Input: rows of `depth, width, embedding_rank, positional_rank, seed, test_loss, block_params, total_params, step_flops`;
+an empty rank is full.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from pathlib import Path
+from typing import Any
+
+from shapelaw.fits.curves import SIZE_LABELS, SizeAxis
+from shapelaw.fits.inputs import read_table
+from shapelaw.report.tables import plain_rows
+from shapelaw.report.write import Results, Table
+from shapelaw.studies.embedding_rank import figures, tables
+from shapelaw.studies.embedding_rank.analysis import POSITIONS, Analysis, analyse_runs, check_rank_runs
+from shapelaw.studies.embedding_rank.study import NAME
+
+_SHARES = dict.fromkeys(("redundancy", "low", "high", "rank_over_width"), ".3f")
+
+
+def add_options(_parser: argparse.ArgumentParser) -> None:
+    """None."""
+
+
+def results(arguments: argparse.Namespace) -> Results:
+    """The results of a table of runs.
+
+    Raises:
+        UserError: the table can't be used.
+    """
+    return present(analyse(arguments.input))
+
+
+def analyse(runs: Path) -> Analysis:
+    """Read a table of runs (.csv or .parquet) and analyse it.
+
+    Raises:
+        UserError: the table can't be used.
+    """
+    return analyse_runs(check_rank_runs(read_table(runs), str(runs)))
+
+
+def present(analysis: Analysis) -> Results:
+    """The tables, figures and fit.json of an analysis."""
+    made = {
+        "losses": Table(
+            tables.losses_table(analysis),
+            "Test loss of full and low rank, in nats per token.",
+            {"test_loss": ".4f"},
+        ),
+        "redundancy": Table(
+            tables.redundancy_table(analysis),
+            "Redundancy: how much smaller a network of full rank reaches the same loss, with 68% intervals.",
+            _SHARES,
+        ),
+        "needed": Table(tables.needed_table(analysis), "The rank from which nothing is lost."),
+        "comparison": Table(
+            tables.comparison_table(analysis),
+            "Ours beside the published redundancy (Wies et al. 2021).",
+            dict.fromkeys(("ours", "low", "high", "published"), ".3f"),
+        ),
+    }
+    drawn = {"losses": figures.losses_figure(analysis), "redundancy": figures.redundancy_figure(analysis)}
+    return Results(made, drawn, _fit(analysis), summary(analysis))
+
+
+def summary(analysis: Analysis) -> str:
+    """Each network's redundancy in the blocks' parameters, and the rank that is enough, a sentence a line."""
+    lines = []
+    if analysis.noise is None:
+        lines.append("Seed noise: no network has two seeds, so redundancies have no intervals.")
+    else:
+        lines.append(
+            f"Seed noise: {analysis.noise.std:.3g} per run, {analysis.noise.dof:.0f} degrees of freedom."
+        )
+    for one in analysis.found:
+        if one.axis is SizeAxis.BLOCK:
+            found, rank = one.redundancy, int(one.row["embedding_rank"])
+            interval = "" if math.isnan(found.low) else f" ({_interval(found.low, found.high)})"
+            positions = POSITIONS[bool(one.row.notna()["positional_rank"])]
+            lines.append(
+                f"r = {rank}, positions {positions}: redundancy in {SIZE_LABELS[one.axis]} "
+                f"{found.value:.0%}{interval}, {found.status}."
+            )
+    for words, needed in analysis.needed.items():
+        lines.append(
+            f"Positions {words}: nothing is lost from r = {needed.enough} on; r = {needed.too_small} is worse."
+            if needed.enough is not None and needed.too_small is not None
+            else f"Positions {words}: no rank of the grid is significantly worse than full rank."
+            if needed.too_small is None
+            else f"Positions {words}: every rank up to {needed.too_small} is significantly worse than full rank."
+        )
+    return "\n".join(lines)
+
+
+def _interval(low: float, high: float) -> str:
+    if math.isinf(low):
+        return f"up to {high:.0%}" if high < 1 else "open on both sides"
+    return f"{low:.0%} to {high:.0%}" if high < 1 else f"{low:.0%} and more"
+
+
+def _fit(analysis: Analysis) -> dict[str, Any]:
+    """What fit.json holds."""
+    return {
+        "study": NAME,
+        "model": "1 - size of the full-rank network of equal loss / size, by monotone interpolation",
+        "status": "no noise estimate" if analysis.noise is None else "measured",
+        "noise": None if analysis.noise is None else analysis.noise.std,
+        "redundancy": plain_rows(tables.redundancy_table(analysis)),
+        "needed": plain_rows(tables.needed_table(analysis)),
+    }

@@ -1,0 +1,90 @@
+"""What a low rank of the embedding costs: factored embeddings against narrower networks (Wies et al. 2021)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from shapelaw.settings.problems import recipe_problems
+from shapelaw.settings.sections import Settings
+from shapelaw.specs.kinds import LANGUAGE
+from shapelaw.specs.runs import Run
+from shapelaw.specs.shapes import Shape, make_shape, shape_problems
+from shapelaw.studies.embedding_rank.settings import EmbeddingRank
+from shapelaw.studies.study import OURS, Key, Study
+
+NAME = "embedding_rank"
+
+
+def _section(config: Settings) -> EmbeddingRank:
+    return config.section(NAME, EmbeddingRank)
+
+
+def _shapes(study: EmbeddingRank) -> Iterator[tuple[Shape, int]]:
+    """Every network of the grid and its number of seeds: the baseline by width, then factored ones by rank.
+
+    Raises:
+        ShapeError: one of them is not a shape.
+    """
+
+    def shape(width: int, rank: int | None, positional: int | None) -> Shape:
+        return make_shape(
+            study.depth, width, study.heads, study.vocab_size, study.context_length,
+            gelu=study.gelu, embedding_rank=rank, positional_rank=positional, redundant_rank=True,
+        )  # fmt: skip
+
+    def seeds(repeated: bool) -> int:
+        return max(study.seeds, study.repeated_seeds if repeated else 1)
+
+    for width in dict.fromkeys(study.baseline_widths):
+        yield shape(width, None, None), seeds(width in study.repeated_widths)
+    for rank in dict.fromkeys(study.ranks):
+        yield shape(study.width, rank, rank), seeds(rank in study.repeated_ranks)
+    for rank in dict.fromkeys(study.full_position_ranks):
+        yield shape(study.width, rank, None), seeds(rank in study.repeated_ranks)
+
+
+def runs(config: Settings, _root: Path) -> Iterator[Run]:
+    """All networks, each with its seeds."""
+    study = _section(config)
+    training = config.training.spec(study.recipe)
+    for shape, seeds in _shapes(study):
+        for seed in range(seeds):
+            yield Run(NAME, config.corpus.name, shape, training, seed)
+
+
+def problems(config: Settings, _root: Path) -> list[str]:
+    """A grid with nothing to compare; widths that can't be; repetitions of what is not in the grid."""
+    study = _section(config)
+    found = recipe_problems(config, NAME, study.recipe)
+    if len(set(study.baseline_widths)) < 2:
+        found.append(f"{NAME}.baseline_widths needs two widths or more; redundancy is measured against them")
+    if not study.ranks:
+        found.append(f"{NAME}.ranks is empty; give it ranks, such as [4, 8, 16, 32]")
+    for name, width in [("width", study.width), *(("baseline_widths", w) for w in study.baseline_widths)]:
+        sizes = study.depth, width, study.heads, study.vocab_size, study.context_length
+        found += [f"{NAME}.{name}: {problem}" for problem in shape_problems(*sizes)]
+    for repeated, grid in (
+        ("repeated_ranks", {*study.ranks, *study.full_position_ranks}),
+        ("repeated_widths", set(study.baseline_widths)),
+    ):
+        if absent := sorted(set(getattr(study, repeated)) - grid):
+            found.append(f"{NAME}.{repeated} has {', '.join(map(str, absent))}, which the grid does not have")
+    return list(dict.fromkeys(found))
+
+
+STUDIES = (
+    Study(
+        NAME,
+        "Rank of the embedding",
+        "what a low rank of the embedding costs",
+        Path(__file__).parent,
+        ("losses", "redundancy", "needed", "comparison"),
+        {"losses": "figure 2 of the vocabulary paper", "redundancy": OURS},
+        "shapelaw.studies.embedding_rank.results",
+        kind=LANGUAGE,
+        sections={NAME: Key(EmbeddingRank, EmbeddingRank(), "The study of the rank of the embedding.")},
+        runs=runs,
+        problems=problems,
+    ),
+)

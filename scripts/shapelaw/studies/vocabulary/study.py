@@ -1,0 +1,104 @@
+"""What the vocabulary does to the best depth: where a deep network overtakes a shallow one, for each V and r."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from shapelaw.settings.problems import recipe_problems
+from shapelaw.settings.sections import Settings
+from shapelaw.specs.kinds import LANGUAGE
+from shapelaw.specs.runs import Run
+from shapelaw.specs.shapes import make_shape, shape_problems
+from shapelaw.studies.study import OURS, Key, Study
+from shapelaw.studies.vocabulary.settings import VocabularyGrid, VocabularyStudy
+
+NAME = "vocabulary"
+
+
+def _section(config: Settings) -> VocabularyStudy:
+    return config.section(NAME, VocabularyStudy)
+
+
+def runs(config: Settings, _root: Path) -> Iterator[Run]:
+    """All networks of all grids; where a grid has a rank, each network's token embedding is factored to it."""
+    study = _section(config)
+    for grid in study.grids:
+        changes = study.recipe if grid.steps is None else {**study.recipe, "steps": grid.steps}
+        training = config.training.spec(changes)
+        for depth, row in grid.widths.items():
+            for width in dict.fromkeys(row):
+                shape = make_shape(
+                    depth, width, study.heads, grid.vocab_size, study.context_length,
+                    gelu=study.gelu, embedding_rank=grid.embedding_rank, redundant_rank=True,
+                )  # fmt: skip
+                repeated = width in grid.repeated.get(depth, [])
+                for seed in range(max(study.seeds, study.repeated_seeds if repeated else 1)):
+                    yield Run(NAME, config.corpus.name, shape, training, seed)
+
+
+def problems(config: Settings, _root: Path) -> list[str]:
+    """No grids; two of one vocabulary and rank; shapes that can't be or have nothing to be compared with."""
+    study = _section(config)
+    found = recipe_problems(config, NAME, study.recipe)
+    if not study.grids:
+        found.append(
+            f"{NAME}.grids is empty; give it a list of grids, such as "
+            "[{vocab_size: 257, widths: {1: [32, 64], 2: [24, 48]}}]"
+        )
+    series = [(grid.vocab_size, grid.embedding_rank) for grid in study.grids]
+    for place, grid in enumerate(study.grids):
+        where = f"{NAME}.grids.{place}"
+        if (grid.vocab_size, grid.embedding_rank) in series[:place]:
+            found.append(
+                f"{where} has the vocabulary and the rank of a grid before it; put their widths together"
+            )
+        if grid.steps is not None:
+            found += recipe_problems(config, where, {**study.recipe, "steps": grid.steps})
+        found += _grid_problems(study, grid, where)
+    return found
+
+
+def _grid_problems(study: VocabularyStudy, grid: VocabularyGrid, where: str) -> Iterator[str]:
+    if len(grid.widths) < 2:
+        yield f"{where}.widths has {len(grid.widths)} depths; a transition needs a shallower and a deeper one"
+    for depth, row in grid.widths.items():
+        for width in row:
+            sizes = depth, width, study.heads, grid.vocab_size, study.context_length
+            yield from (f"{where}.widths.{depth}: {problem}" for problem in shape_problems(*sizes))
+    for depth, row in grid.repeated.items():
+        absent = sorted(set(row) - set(grid.widths.get(depth, [])))
+        if absent:
+            shapes = ", ".join(f"depth {depth} width {width}" for width in absent)
+            yield f"{where}.repeated names shapes that the grid does not have: {shapes}; repeat shapes of the grid"
+
+
+def options(config: Settings) -> list[str]:
+    """The size at which networks are compared."""
+    return ["--size", _section(config).size_axis]
+
+
+STUDIES = (
+    Study(
+        NAME,
+        "Vocabulary",
+        "what the vocabulary does to the best depth",
+        Path(__file__).parent,
+        ("transitions", "size_axes", "relation", "losses", "seed_noise", "comparison"),
+        {
+            "losses": "figures 1, 3 and 5 of the vocabulary paper",
+            "relation": OURS,
+            "bits_per_byte": OURS,
+        },
+        "shapelaw.studies.vocabulary.results",
+        kind=LANGUAGE,
+        sections={
+            NAME: Key(
+                VocabularyStudy, VocabularyStudy(), "The study of what the vocabulary does to the best depth."
+            )
+        },
+        runs=runs,
+        problems=problems,
+        options=options,
+    ),
+)

@@ -1,0 +1,43 @@
+"""Redundancies against known ones."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from rank_runs import TRUE, rank_runs
+
+from shapelaw.errors import UserError
+from shapelaw.fits.curves import SizeAxis
+from shapelaw.fits.redundancy import RedundancyStatus
+from shapelaw.studies.embedding_rank.analysis import analyse_runs, check_rank_runs
+from shapelaw.studies.embedding_rank.results import analyse
+
+
+def test_the_redundancy_of_each_rank_is_found() -> None:
+    analysis = analyse_runs(check_rank_runs(rank_runs(), "runs.csv"))
+    for one in analysis.found:
+        if one.axis is SizeAxis.BLOCK:
+            truth = TRUE[int(one.row["embedding_rank"])]
+            assert one.redundancy.status is RedundancyStatus.MEASURED
+            assert one.redundancy.value == pytest.approx(truth, abs=0.04)
+            assert one.redundancy.low < truth + 0.03
+            assert one.redundancy.high > truth - 0.03
+    needed = analysis.needed["of that rank too"]
+    assert needed.too_small in (8, 16)
+    assert needed.enough in (16, 32)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda runs: runs.assign(depth=[1, *[2] * (len(runs) - 1)]), "more than one depth"),
+        (lambda runs: runs.drop(columns="embedding_rank"), "lacks embedding_rank"),
+        (lambda runs: runs[runs["embedding_rank"].isna()], "a network of low rank"),
+        (lambda runs: pd.concat([runs, runs.head(1)]), "must have one row"),
+        (lambda runs: runs.assign(positional_rank=4), "study positional_rank is for those"),
+    ],
+)
+def test_unusable_runs_are_a_sentence(tmp_path: Path, change, sentence: str) -> None:  # type: ignore[no-untyped-def]
+    change(rank_runs()).to_csv(tmp_path / "runs.csv", index=False)
+    with pytest.raises(UserError, match=sentence):
+        analyse(tmp_path / "runs.csv")

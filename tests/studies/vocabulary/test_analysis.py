@@ -1,0 +1,34 @@
+"""Transitions of each vocabulary, and the line through them, against known ones."""
+
+import pytest
+from vocabulary_runs import SERIES, vocabulary_runs
+
+from shapelaw.errors import UserError
+from shapelaw.fits.line import FitStatus
+from shapelaw.studies.depth_width.analysis import Options
+from shapelaw.studies.vocabulary.analysis import analyse_series
+
+
+def test_series_are_ordered_by_their_bottleneck() -> None:
+    analysis = analyse_series(vocabulary_runs(SERIES), "runs.csv", Options(draws=100))
+    assert [one.name for one in analysis.series] == ["V = 257", "V = 2,000, r = 350", "V = 500", "V = 2,000"]
+    assert [one.bottleneck for one in analysis.series] == [257, 350, 500, 2000]
+
+
+def test_a_transition_beyond_the_widths_is_a_limit_of_the_line() -> None:
+    runs = vocabulary_runs({key: SERIES[key] for key in SERIES if key != (2000, None)})
+    cut = runs[(runs["vocab_size"] != 500) | (runs["depth"] * runs["width"] ** 2 < 0.5 * 24 * 500**2)]
+    found = analyse_series(cut, "runs.csv", Options(draws=300))
+    assert found.relation.status in (FitStatus.CONVERGED, FitStatus.TOO_FEW_POINTS)
+    assert found.relation.n_points == 2
+
+
+def test_unusable_runs_are_a_sentence() -> None:
+    runs = vocabulary_runs({(257, None): 257.0})
+    for change, sentence in (
+        (runs.drop(columns="vocab_size"), "lacks vocab_size"),
+        (runs[runs["depth"] == 24], "no vocabulary with two depths"),
+        (runs.assign(embedding_rank="full"), "embedding_rank must be a number"),
+    ):
+        with pytest.raises(UserError, match=sentence):
+            analyse_series(change, "runs.csv", Options(draws=100))

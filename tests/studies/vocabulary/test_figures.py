@@ -1,0 +1,23 @@
+"""The figures of the vocabulary study."""
+
+from vocabulary_runs import SERIES, vocabulary_runs
+
+from shapelaw.studies.depth_width.analysis import Options
+from shapelaw.studies.vocabulary.analysis import analyse_series
+from shapelaw.studies.vocabulary.figures import bits_per_byte_figure, losses_figure, relation_figure
+
+
+def test_every_series_is_drawn() -> None:
+    runs = vocabulary_runs(SERIES)
+    analysis = analyse_series(runs, "runs.csv", Options(draws=100))
+    panels = losses_figure(analysis).axes
+    assert [axis.get_title(loc="left") for axis in panels[:4]] == [one.name for one in analysis.series]
+    (axis,) = relation_figure(analysis).axes
+    labels = axis.get_legend_handles_labels()[1]
+    assert labels[0] == "width = min(V, r)"
+    assert labels[1].startswith("width ~ min(V, r)^(")
+    (axis,) = bits_per_byte_figure(analysis).axes
+    assert len(axis.get_legend_handles_labels()[1]) == len(SERIES)
+    without = analyse_series(runs.drop(columns="bits_per_byte"), "runs.csv", Options(draws=100))
+    (axis,) = bits_per_byte_figure(without).axes
+    assert "no bits per byte" in axis.texts[0].get_text()

@@ -1,0 +1,20 @@
+"""What the vocabulary study writes."""
+
+from pathlib import Path
+
+from vocabulary_runs import SERIES, vocabulary_runs
+
+from shapelaw.report.write import check_declared, write_results
+from shapelaw.studies.depth_width.analysis import Options
+from shapelaw.studies.registry import STUDIES
+from shapelaw.studies.vocabulary.results import analyse, present
+
+
+def test_all_that_is_declared_is_made(tmp_path: Path) -> None:
+    two = {key: SERIES[key] for key in ((257, None), (500, None))}
+    vocabulary_runs(two).to_csv(tmp_path / "runs.csv", index=False)
+    results, study = present(analyse(tmp_path / "runs.csv", Options(draws=200))), STUDIES["vocabulary"]
+    check_declared(results, study.tables, study.figures)
+    write_results(results, tmp_path / "out", study.name)
+    assert "V = 257: depth 24 against 48: width 2" in results.summary
+    assert set(results.tables["size_axes"].frame["size_axis"]) == {"block", "total", "flops"}

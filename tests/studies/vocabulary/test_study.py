@@ -1,0 +1,67 @@
+"""The grid of the vocabulary study."""
+
+import pandas as pd
+import pytest
+from small import REPOSITORY
+
+from shapelaw.errors import UserError
+from shapelaw.settings.sections import Settings
+from shapelaw.studies.config import load_config, runs_of
+
+SCALES = REPOSITORY / "workflow" / "scales"
+SMALL = {"vocab_size": 300, "widths": {1: [8, 16], 2: [8]}, "repeated": {1: [8]}}
+
+
+def config_of(*grids: object, **changes: object) -> Settings:
+    section = {"context_length": 16, "grids": list(grids), **changes}
+    return load_config({"scale": "demo", "studies": ["vocabulary"], "vocabulary": section}, SCALES)
+
+
+def test_the_grid_is_every_shape_at_every_vocabulary() -> None:
+    config = config_of(
+        SMALL, {**SMALL, "vocab_size": 400, "embedding_rank": 9, "steps": 500}, repeated_seeds=3
+    )
+    runs = runs_of(config, "vocabulary", REPOSITORY)
+    assert set(runs) == {
+        *(f"wiki-V300-L1-d8-r8-H2-t400-s{seed}" for seed in range(3)),
+        *("wiki-V300-L1-d16-r16-H2-t400-s0", "wiki-V300-L2-d8-r8-H2-t400-s0"),
+        *(f"wiki-V400-L1-d8-r9f-H2-t500-s{seed}" for seed in range(3)),
+        *("wiki-V400-L1-d16-r9-H2-t500-s0", "wiki-V400-L2-d8-r9f-H2-t500-s0"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("grids", "sentence"),
+    [
+        ([], "vocabulary.grids is empty; give it a list of grids"),
+        ([SMALL, SMALL], "vocabulary.grids.1 has the vocabulary and the rank of a grid before it"),
+        ([{**SMALL, "widths": {1: [8]}}], "vocabulary.grids.0.widths has 1 depths; a transition needs"),
+        ([{**SMALL, "widths": {1: [7], 2: [8]}, "repeated": {}}], "width 7 is not divisible by 2 heads"),
+        ([{**SMALL, "repeated": {2: [16]}}], "does not have: depth 2 width 16"),
+        ([{**SMALL, "steps": 20}], "vocabulary.grids.0.recipe.warmup_steps is 50, not below"),
+        ([{**SMALL, "vocab_size": 256}], "vocabulary.grids.0.vocab_size is 256"),
+    ],
+)
+def test_each_mistake_is_a_sentence(grids: list[object], sentence: str) -> None:
+    with pytest.raises(UserError) as error:
+        config_of(*grids)
+    assert sentence in str(error.value)
+
+
+def test_scale_paper_is_the_paper_s_grid() -> None:
+    grid = pd.read_csv(REPOSITORY / "workflow" / "reference" / "vocabulary_grid.csv")
+    repeated = pd.read_csv(REPOSITORY / "workflow" / "reference" / "vocabulary_seed_std.csv")
+    config = load_config({"scale": "paper", "studies": ["vocabulary"]}, SCALES, REPOSITORY)
+    seeds: dict[tuple[int, int, int, int | None], int] = {}
+    for run in runs_of(config, "vocabulary", REPOSITORY).values():
+        shape = run.shape  # type: ignore[union-attr]
+        key = (shape.vocab_size, shape.depth, shape.width, shape.embedding_rank)
+        seeds[key] = seeds.get(key, 0) + 1
+
+    def keys(table: pd.DataFrame) -> set[tuple[int, int, int, int | None]]:
+        ranks = table["embedding_rank"].astype("object").where(table["embedding_rank"].notna(), None)
+        return set(zip(table["vocab_size"], table["depth"], table["width"], ranks, strict=True))
+
+    assert set(seeds) == keys(grid)
+    assert {key for key, count in seeds.items() if count == 5} == keys(repeated)
+    assert set(seeds.values()) == {1, 5}

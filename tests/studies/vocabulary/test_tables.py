@@ -1,0 +1,33 @@
+"""The tables of the vocabulary study."""
+
+import pytest
+from vocabulary_runs import SERIES, vocabulary_runs
+
+from shapelaw.fits.line import FitStatus
+from shapelaw.studies.depth_width.analysis import Options
+from shapelaw.studies.vocabulary.analysis import analyse_series
+from shapelaw.studies.vocabulary.tables import comparison_table, losses_table, relation_table
+
+
+def test_each_transition_stands_beside_its_bottleneck() -> None:
+    analysis = analyse_series(vocabulary_runs(SERIES), "runs.csv", Options(draws=400))
+    table = comparison_table(analysis)
+    assert table["ours"].tolist() == pytest.approx([257, 350, 500, 1200], rel=0.06)
+    assert table["bottleneck"].tolist() == [257, 350, 500, 2000]
+    assert table["agrees_with_bottleneck"].tolist()[3] == "no"  # the width is the bottleneck there, not V
+    assert table["published"].notna().tolist() == [False, False, True, False]
+    losses = losses_table(analysis)
+    assert (losses["text_bytes"] / 1e6).tolist() == pytest.approx([3.0 / 0.6931471805599453] * len(losses))
+
+
+def test_a_transition_in_proportion_to_the_bottleneck_is_told_from_none() -> None:
+    follows = {key: 0.9 * width for key, width in SERIES.items() if key != (2000, None)}
+    row = relation_table(analyse_series(vocabulary_runs(follows), "runs.csv", Options(draws=300))).iloc[0]
+    assert row["status"] == FitStatus.CONVERGED
+    assert row["b"] == pytest.approx(1.0, abs=3 * row["b_err"])
+    assert row["p_proportional"] > 0.003
+    assert row["p_none"] < 1e-4
+    same = dict.fromkeys(follows, 400.0)
+    row = relation_table(analyse_series(vocabulary_runs(same), "runs.csv", Options(draws=300))).iloc[0]
+    assert row["b"] == pytest.approx(0.0, abs=3 * row["b_err"])
+    assert row["p_proportional"] < 1e-4

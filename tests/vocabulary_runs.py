@@ -1,0 +1,38 @@
+"""Runs of the vocabulary study whose transitions are known."""
+
+import loss_surfaces
+import pandas as pd
+
+from shapelaw.specs.shapes import make_shape
+
+DEPTHS = (24, 48)
+SERIES: dict[tuple[int, int | None], float] = {
+    (257, None): 257.0,
+    (500, None): 500.0,
+    (2000, 350): 350.0,
+    (2000, None): 1200.0,
+}
+
+
+def vocabulary_runs(true: dict[tuple[int, int | None], float], seed: int = 0) -> pd.DataFrame:
+    """Runs at depths 24 and 48 whose transition is at a width of its own for each vocabulary and rank."""
+    tables = []
+    for (vocab_size, rank), width in true.items():
+        middle = loss_surfaces.size(24, width)
+        widths = loss_surfaces.grid_of(DEPTHS, middle / 4, middle * 4, 9)
+        runs = loss_surfaces.simulate(widths, {24: width}, seed=seed)
+        shapes = [
+            make_shape(int(d), int(w), 2, vocab_size, 128, embedding_rank=rank, redundant_rank=True)
+            for d, w in zip(runs["depth"], runs["width"], strict=True)
+        ]
+        tables.append(
+            runs.rename(columns={"loss": "test_loss"}).assign(
+                vocab_size=vocab_size,
+                embedding_rank=rank,
+                total_params=[shape.total_params for shape in shapes],
+                step_flops=[shape.step_flops(8) for shape in shapes],
+                tokens_trained=1_000_000,
+            )
+        )
+    table = pd.concat(tables, ignore_index=True)
+    return table.assign(bits_per_byte=table["test_loss"] / 3.0)
