@@ -37,8 +37,8 @@ def test_our_decoder_at_random_on_text(texts, tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "2 layers are in" in done.stdout
-    table = pd.read_csv(tmp_path / "assumptions_text.csv").set_index(["layer", "assumption"])
+    assert f"2 layers are in {tmp_path}." in done.stdout
+    table = pd.read_csv(tmp_path / "verdicts.csv").set_index(["layer", "assumption"])
     assert table.loc[("layer 0", "assumption 1"), "ours"] == "fails"  # some last tokens are the same
     assert table.loc[("layer 1", "assumption 1"), "ours"] == "holds"
     assert table.loc[("layer 0", "assumption 2"), "ours"] == "holds"

@@ -134,7 +134,7 @@ def theorems_table(bounds: pd.DataFrame) -> pd.DataFrame:
 
 
 def verdict(violated: bool, proof: str) -> str:
-    """What measured ranks say of a theorem."""
+    """The verdict of measured ranks on a theorem."""
     if violated:
         return "violated"
     return "not violated in reach; its proof has a gap" if proof == GAP else "holds in reach"
