@@ -51,7 +51,7 @@ def common_problems(config: Settings, root: Path) -> list[str]:
 
 
 def recipe_problems(config: Settings, study: str, recipe: Mapping[str, Any]) -> list[str]:
-    """What is wrong with the keys of `training` that a study sets otherwise."""
+    """A sentence for each problem of the keys of `training` that a study overrides."""
     where = f"{study}.recipe"
     try:
         changed = config.training.spec(recipe)

@@ -1,4 +1,4 @@
-"""From runs of full and low rank to redundancies with intervals, and the rank that is enough."""
+"""Redundancies with intervals, and the rank that is enough, from runs of full and low rank."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class Found:
 
 @dataclass(frozen=True)
 class Analysis:
-    """The networks and what they waste.
+    """The networks and their redundancies.
 
     Attributes:
-        networks: a row a network: `series, width, embedding_rank, positional_rank`, sizes, `loss`, `seeds`, `loss_std`.
-        noise: of one run's loss over seeds, pooled; None where nothing is repeated.
+        networks: one row each: `series, width, embedding_rank, positional_rank`, sizes, `loss`, `seeds`, `loss_std`.
+        noise: noise of one run's loss over seeds, pooled; None where nothing is repeated.
         found: for each factored network and each size axis.
         needed: the rank that is enough, by what the positions are; empty without noise or a full-rank network of that
             width.
@@ -51,7 +51,7 @@ def check_rank_runs(table: pd.DataFrame, source: str) -> pd.DataFrame:
     """The runs with `series` and `loss`; an empty rank is full.
 
     Raises:
-        UserError: a column is missing, a value is wrong, there is more than one depth, or a run stands there twice.
+        UserError: a column is missing, a value is wrong, there is more than one depth, or a run has two rows.
     """
     require_columns(table, [*_COLUMNS, *_SIZES], source)
     runs = numbers_of(table, ["depth", "width", "seed", "test_loss", *_SIZES], source)

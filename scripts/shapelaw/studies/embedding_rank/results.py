@@ -1,4 +1,4 @@
-"""What a low rank of the embedding costs, in parameters (Wies et al. 2021, section 5.1 and figure 2).
+"""The cost of a low rank of the embedding, in parameters (Wies et al. 2021, section 5.1 and figure 2).
 
 Input: rows of `depth, width, embedding_rank, positional_rank, seed, test_loss, block_params, total_params, step_flops`;
 an empty rank is full.
@@ -23,7 +23,7 @@ _SHARES = dict.fromkeys(("redundancy", "low", "high", "rank_over_width"), ".3f")
 
 
 def add_options(_parser: argparse.ArgumentParser) -> None:
-    """None."""
+    """Add nothing: the study has no options."""
 
 
 def results(arguments: argparse.Namespace) -> Results:
@@ -104,7 +104,7 @@ def _interval(low: float, high: float) -> str:
 
 
 def _fit(analysis: Analysis) -> dict[str, Any]:
-    """What fit.json holds."""
+    """The content of fit.json."""
     return {
         "study": NAME,
         "model": "1 - size of the full-rank network of equal loss / size, by monotone interpolation",

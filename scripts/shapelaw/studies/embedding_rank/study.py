@@ -1,4 +1,4 @@
-"""What a low rank of the embedding costs: factored embeddings against narrower networks (Wies et al. 2021)."""
+"""The cost of a low rank of the embedding: factored embeddings against narrower networks (Wies et al. 2021)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def runs(config: Settings, _root: Path) -> Iterator[Run]:
 
 
 def problems(config: Settings, _root: Path) -> list[str]:
-    """A grid with nothing to compare; widths that can't be; repetitions of what is not in the grid."""
+    """A sentence for each problem: nothing to compare, impossible widths, repetitions of what is not in the grid."""
     study = _section(config)
     found = recipe_problems(config, NAME, study.recipe)
     if len(set(study.baseline_widths)) < 2:

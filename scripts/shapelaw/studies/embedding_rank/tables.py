@@ -24,7 +24,7 @@ def published() -> dict[str, Any]:
 
 
 def losses_table(analysis: Analysis) -> pd.DataFrame:
-    """One row a network: its ranks (empty: full), sizes, and mean test loss in nats per token."""
+    """One row for each network: its ranks (empty: full), sizes, and mean test loss in nats per token."""
     names = ["series", "width", "embedding_rank", "positional_rank"]
     sizes = ["block_params", "total_params", "step_flops"]
     table = analysis.networks[[*names, *sizes, "loss", "loss_std", "seeds"]]
@@ -33,7 +33,7 @@ def losses_table(analysis: Analysis) -> pd.DataFrame:
 
 
 def redundancy_table(analysis: Analysis) -> pd.DataFrame:
-    """One row a factored network and size axis: the redundancy with its 68% interval."""
+    """One row for each factored network and size axis: the redundancy with its 68% interval."""
     rows = []
     for one in analysis.found:
         rank, found = int(one.row["embedding_rank"]), one.redundancy
@@ -55,7 +55,7 @@ def redundancy_table(analysis: Analysis) -> pd.DataFrame:
 
 
 def needed_table(analysis: Analysis) -> pd.DataFrame:
-    """The least rank that costs nothing that can be told from noise, and the largest that does."""
+    """The least rank whose cost can't be told from noise, and the largest whose cost can."""
     rows = [(words, found.enough, found.too_small) for words, found in analysis.needed.items()]
     table = pd.DataFrame(rows, columns=["positions", "enough", "too_small"])
     return table.astype({"enough": "Int64", "too_small": "Int64"})

@@ -23,7 +23,7 @@ class RankGrid(Section):
         [None], description="Rank r of the embedding; null is the width."
     )
     positional_rank: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)] = Field(
-        [0], description="Rank r_e of the positional embedding; 0 is no positions."
+        [0], description="Rank r_e of the positional embedding; 0 leaves positions out."
     )
     residual: Annotated[list[bool], Field(min_length=1)] = Field(
         [False], description="Layers with residual connections, or without."

@@ -1,4 +1,4 @@
-"""From runs at several vocabularies to a transition for each, and how it follows the embedding's rank."""
+"""A transition for each vocabulary, and how it follows the embedding's rank."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Series:
     Attributes:
         vocab_size: V.
         rank: r of the factored token embedding; None is full rank.
-        runs: checked, a row a run, with `bits_per_byte` and `text_bytes` (text seen in training) where they are known.
-        transitions: of each pair of adjacent depths, with the curves.
+        runs: checked runs, with `bits_per_byte` and `text_bytes` (text seen in training) where they are known.
+        transitions: transition of each pair of adjacent depths, with the curves.
     """
 
     vocab_size: int
@@ -45,7 +45,7 @@ class Series:
 
     @property
     def bottleneck(self) -> int:
-        """min(V, r): what bounds the rank of the embedding beside the width."""
+        """min(V, r), which bounds the rank of the embedding beside the width."""
         return self.vocab_size if self.rank is None else min(self.rank, self.vocab_size)
 
 

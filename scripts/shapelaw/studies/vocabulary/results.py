@@ -1,7 +1,7 @@
-"""What the vocabulary does to the depth that is best (Wies et al. 2021, section 5.2, figures 1, 3 and 5).
+"""The effect of the vocabulary on the best depth (Wies et al. 2021, section 5.2, figures 1, 3 and 5).
 
 Input: rows of `vocab_size, embedding_rank, depth, width, seed, test_loss`; an empty rank is full. `block_params`,
-`total_params`, `step_flops`, `bits_per_byte` and `tokens_trained` are used where they are there.
+`total_params`, `step_flops`, `bits_per_byte` and `tokens_trained` are used where the table has them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _WIDTHS = dict.fromkeys(
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What compared networks have alike."""
+    """Add the options of how transitions are found."""
     parser.add_argument(
         "--size",
         choices=[axis.value for axis in SizeAxis],
@@ -119,7 +119,7 @@ def summary(analysis: VocabularyAnalysis) -> str:
 
 
 def _fit(analysis: VocabularyAnalysis) -> dict[str, Any]:
-    """What fit.json holds."""
+    """The content of fit.json."""
     return {
         "study": NAME,
         "model": "log width = a + b log min(V, r)",

@@ -1,4 +1,4 @@
-"""What the vocabulary does to the best depth: where a deep network overtakes a shallow one, for each V and r."""
+"""The effect of the vocabulary on the best depth: where a deep network overtakes a shallow one, for each V and r."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def runs(config: Settings, _root: Path) -> Iterator[Run]:
 
 
 def problems(config: Settings, _root: Path) -> list[str]:
-    """No grids; two of one vocabulary and rank; shapes that can't be or have nothing to be compared with."""
+    """A sentence for each problem: no grids, two of one vocabulary and rank, impossible or incomparable shapes."""
     study = _section(config)
     found = recipe_problems(config, NAME, study.recipe)
     if not study.grids:
@@ -74,7 +74,7 @@ def _grid_problems(study: VocabularyStudy, grid: VocabularyGrid, where: str) -> 
 
 
 def options(config: Settings) -> list[str]:
-    """The size at which networks are compared."""
+    """The option for the size at which networks are compared."""
     return ["--size", _section(config).size_axis]
 
 

@@ -64,7 +64,7 @@ def relation_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
 
 
 def losses_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
-    """One row a network: mean test loss, bits per byte, and the text it saw in bytes (by the test set's tokens)."""
+    """One row for each network: mean test loss, bits per byte, and bytes of text seen (by the test set's tokens)."""
     tables = []
     for one in analysis.series:
         also = [name for name in ("block_params", "total_params", "step_flops") if name in one.runs]
