@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from shipped import SCALES, problems_of, shipped
 
 from shapelaw.settings.fields import Section, section_of
-from shapelaw.specs.checks import Says
+from shapelaw.specs.checks import KeyDoc
 from shapelaw.studies.config import load_config
 
 
@@ -44,10 +44,10 @@ def test_a_number_is_a_finite_one(rate: object) -> None:
 class Oven:
     """How bread is baked."""
 
-    minutes: Annotated[int, Says("Time in the oven.", "minutes", ge=1)]
-    heat: Annotated[float, Says("Of the air.", "kelvin", gt=273, lt=600)] = 500.0
-    steam: Annotated[float | None, Says("Water in a minute; null keeps it dry.", "grams", gt=0)] = None
-    crust: Annotated[str, Says("Of the loaf.")] = "brown"
+    minutes: Annotated[int, KeyDoc("Time in the oven.", "minutes", ge=1)]
+    heat: Annotated[float, KeyDoc("Of the air.", "kelvin", gt=273, lt=600)] = 500.0
+    steam: Annotated[float | None, KeyDoc("Water in a minute; null keeps it dry.", "grams", gt=0)] = None
+    crust: Annotated[str, KeyDoc("Of the loaf.")] = "brown"
 
 
 OVEN = section_of(Oven, Section, "Oven")

@@ -33,7 +33,7 @@ def test_an_extra_is_not_logged() -> None:
 
 def test_studies_of_one_part_share_a_heading() -> None:
     assert STUDY.subcategory("Tables") == "Tables"
-    assert replace(STUDY, part="Rye").subcategory("Tables") == "Rye: tables"
+    assert replace(STUDY, subtitle="Rye").subcategory("Tables") == "Rye: tables"
 
 
 def test_a_study_trains_nothing_unless_it_says_so() -> None:

@@ -41,7 +41,7 @@ for study in STUDIES.values():
             study=study.name,
             options=shlex.join(study.options(CONFIG)),
         message:
-            study.says
+            study.message
         shell:
             "python $SCRIPTS/analyse.py {params.study} --input {input} {params.options}"
             " --out results/{params.study} 2>&1 | tee {log}"

@@ -64,7 +64,7 @@ class Section(BaseModel):
 
 
 def section_of(spec: type, base: type[AnySection], name: str) -> type[AnySection]:
-    """A section whose keys are the fields of a spec, each with the meaning, unit and bounds of its `Says`.
+    """A section whose keys are the fields of a spec, each with the meaning, unit and bounds of its `KeyDoc`.
 
     Args:
         spec: a dataclass of annotated fields.
@@ -74,16 +74,16 @@ def section_of(spec: type, base: type[AnySection], name: str) -> type[AnySection
     keys: dict[str, Any] = {}
     hints = get_type_hints(spec, include_extras=True)
     for one in fields(spec):
-        kind, says = get_args(hints[one.name])
-        bounds = {key: value for key in ("ge", "gt", "lt") if (value := getattr(says, key)) is not None}
-        extra = {"unit": says.unit} if says.unit else None
+        kind, key_doc = get_args(hints[one.name])
+        bounds = {key: value for key in ("ge", "gt", "lt") if (value := getattr(key_doc, key)) is not None}
+        extra = {"unit": key_doc.unit} if key_doc.unit else None
         default = ... if one.default is MISSING else one.default
         if type(None) in get_args(kind):  # bounds apply to the number, not to null
             inner = next(part for part in get_args(kind) if part is not type(None))
             kind, bounds = Annotated[inner, Field(**bounds)] | None, {}
         keys[one.name] = (
             kind,
-            Field(default, description=says.description, json_schema_extra=extra, **bounds),
+            Field(default, description=key_doc.description, json_schema_extra=extra, **bounds),
         )
     return create_model(name, __base__=base, __doc__=spec.__doc__, **keys)
 

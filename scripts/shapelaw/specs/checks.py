@@ -19,7 +19,7 @@ def schedule_problems(learning_rate: float, warmup: float) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Says:
+class KeyDoc:
     """The meaning, unit and bounds of a spec's field, for the section of the config that it is read from.
 
     Attributes:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal
 
-from shapelaw.specs.checks import Says
+from shapelaw.specs.checks import KeyDoc
 from shapelaw.specs.digests import digest_of
 from shapelaw.specs.shapes import Shape
 
@@ -22,29 +22,32 @@ TRAINING_VERSION = 2  # 2: attention by batched products on a CPU
 class Training:
     """The training recipe of every decoder."""
 
-    steps: Annotated[int, Says("Optimizer steps of a run.", "steps", ge=1)]
+    steps: Annotated[int, KeyDoc("Optimizer steps of a run.", "steps", ge=1)]
     batch_size: Annotated[
-        int, Says("Windows of `context_length` tokens in a step, over all devices.", "sequences", ge=1)
+        int, KeyDoc("Windows of `context_length` tokens in a step, over all devices.", "sequences", ge=1)
     ]
     optimizer: Annotated[
         Literal["adam", "adamw"],
-        Says("`adamw` decouples weight decay from the gradient; `adam` adds it to the gradient."),
+        KeyDoc("`adamw` decouples weight decay from the gradient; `adam` adds it to the gradient."),
     ] = "adamw"
     learning_rate: Annotated[
-        float, Says("Peak learning rate, reached at the end of the warm-up; a cosine to zero follows.", gt=0)
+        float,
+        KeyDoc("Peak learning rate, reached at the end of the warm-up; a cosine to zero follows.", gt=0),
     ] = 1.6e-3
-    beta1: Annotated[float, Says("Adam's decay rate of the mean of gradients.", ge=0, lt=1)] = 0.9
-    beta2: Annotated[float, Says("Adam's decay rate of the mean of squared gradients.", ge=0, lt=1)] = 0.999
+    beta1: Annotated[float, KeyDoc("Adam's decay rate of the mean of gradients.", ge=0, lt=1)] = 0.9
+    beta2: Annotated[float, KeyDoc("Adam's decay rate of the mean of squared gradients.", ge=0, lt=1)] = 0.999
     weight_decay: Annotated[
-        float, Says("Weight decay of matrices and embeddings; biases and norms have none.", ge=0)
+        float, KeyDoc("Weight decay of matrices and embeddings; biases and norms have none.", ge=0)
     ] = 0.01
-    warmup_steps: Annotated[int, Says("Steps of the linear warm-up; fewer than `steps`.", "steps", ge=0)] = 0
+    warmup_steps: Annotated[
+        int, KeyDoc("Steps of the linear warm-up; fewer than `steps`.", "steps", ge=0)
+    ] = 0
     gradient_clip: Annotated[
-        float | None, Says("Largest norm of the gradient; null leaves gradients as they are.", gt=0)
+        float | None, KeyDoc("Largest norm of the gradient; null leaves gradients as they are.", gt=0)
     ] = None
     dropout: Annotated[
         float,
-        Says(
+        KeyDoc(
             "Probability that an embedding, an attention weight or an output of a branch is set to zero.",
             ge=0,
             lt=1,
@@ -52,15 +55,15 @@ class Training:
     ] = 0.0
     precision: Annotated[
         Literal["float32", "bfloat16"],
-        Says("Number format of matrix products; `bfloat16` needs a GPU, weights stay in float32."),
+        KeyDoc("Number format of matrix products; `bfloat16` needs a GPU, weights stay in float32."),
     ] = "float32"
-    log_every: Annotated[int, Says("Steps between two rows of a run's history.", "steps", ge=1)] = 100
+    log_every: Annotated[int, KeyDoc("Steps between two rows of a run's history.", "steps", ge=1)] = 100
     evaluate_every: Annotated[
-        int, Says("Steps between two test losses; the end always has one.", "steps", ge=1)
+        int, KeyDoc("Steps between two test losses; the end always has one.", "steps", ge=1)
     ] = 1000
     test_sequences: Annotated[
         int,
-        Says(
+        KeyDoc(
             "Windows of the test set over which a test loss is the mean, the same for every run.",
             "sequences",
             ge=1,

@@ -39,8 +39,8 @@ class Study:
     Attributes:
         name: name of the study, of its folder in results/, of its rule and of its experiment in MLflow.
         title: the report's heading.
-        part: its part of that heading, where several studies share one.
-        says: the message that Snakemake prints for its analysis.
+        subtitle: its part of that heading, where several studies share one.
+        message: the message that Snakemake prints for its analysis.
         room: the study's folder; captions/ in it has a text for each figure and one for all tables.
         tables: names of its tables.
         figures: names of its figures, with where each is published.
@@ -59,12 +59,12 @@ class Study:
 
     name: str
     title: str
-    says: str
+    message: str
     room: Path
     tables: Sequence[str]
     figures: Mapping[str, str]
     results: str
-    part: str = ""
+    subtitle: str = ""
     kind: Kind | None = None
     sections: Mapping[str, Key] = field(default_factory=dict)
     runs: Callable[[Settings, Path], Iterable[AnyRun]] = _nothing
@@ -112,4 +112,4 @@ class Study:
 
     def subcategory(self, what: str) -> str:
         """The report's heading of its tables or figures."""
-        return f"{self.part}: {what.lower()}" if self.part else what
+        return f"{self.subtitle}: {what.lower()}" if self.subtitle else what

@@ -63,7 +63,7 @@ STUDIES = (
         ("losses", "differences"),
         {"losses": OURS},
         "shapelaw.studies.attention_degree.results",
-        part="Linear attention",
+        subtitle="Linear attention",
         kind=LANGUAGE,
         sections={
             NAME: Key(AttentionDegree, AttentionDegree(), "The study of the degree of attention in decoders.")
