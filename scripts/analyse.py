@@ -16,7 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Protocol, cast
 
-from shapelaw.errors import exit_code
+from shapelaw.errors import UserError, exit_code
 from shapelaw.report.write import Results, check_declared, write_results
 from shapelaw.studies.registry import STUDIES
 
@@ -49,6 +49,10 @@ def main() -> None:
         raise AssertionError("the study comes first")
     room.add_options(parser)
     arguments = parser.parse_args()
+    if arguments.input is None and getattr(room, "NEEDS_INPUT", True):
+        raise UserError(
+            f"{arguments.study} needs --input FILE; analyse.py {arguments.study} --help says of what."
+        )
     study, found = STUDIES[arguments.study], room.results(arguments)
     check_declared(found, study.tables, study.figures)
     write_results(found, arguments.out, study.name)

@@ -84,6 +84,8 @@ def test_every_text_of_a_config_is_known_to_be_no_path_that_is_written() -> None
         "execution.cost_model",  # read
         "assumptions.images",  # read
         "assumptions.source",  # read, and quoted on command lines
+        # keys of training: an optimizer and a number format, from lists
+        *(f"{name}.recipe" for name in ("depth_width", "vocabulary", "embedding_rank", "attention_degree")),
         "tracking.uri",  # where the user wants the runs: any server or database
     }
 

@@ -45,6 +45,7 @@ def test_the_table_has_a_row_a_run_with_its_numbers(any_place: Place) -> None:
         "positional_rank": 4,
         "attention_degree": None,
         "gelu": None,
+        "ff_width": None,
         "seed": 1,
         "block_params": 12 * 2 * 16**2,
         "total_params": low_rank.shape.total_params,

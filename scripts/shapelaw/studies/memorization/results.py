@@ -37,6 +37,7 @@ from shapelaw.studies.memorization.saturation import Saturation, analyse_saturat
 from shapelaw.studies.memorization.study import ALONG_CONTEXT, ALONG_HEAD_DIM, ALONG_HEADS, SATURATION
 
 STUDIES = (*ALONG, SATURATION)
+NEEDS_INPUT = False  # attention weights alone tell how many heads are saturated
 _MODELS = {
     ALONG_HEADS: f"share = intercept + slope H up to a mean share of {SATURATED}, where a parabola is no better",
     ALONG_CONTEXT: "share does not fall with n (isotonic regression)",
