@@ -100,7 +100,7 @@ def _verdict(
 
 
 def _bound(shallow: Curve, found: CrossingDraws, side: Side) -> tuple[float, float]:
-    """The width beyond which 84% of the draws cross, with its distance to that of 97.5%; or the crossing with its error."""
+    """The width beyond which 84% of the draws cross, and its distance to that of 97.5%; or the crossing's own."""
     if side is Side.AT:
         low, high = shallow.width_at(np.quantile(found.crossings, INTERVAL))
         bound, err = float(shallow.width_at(found.crossing)), float(high - low) / 2

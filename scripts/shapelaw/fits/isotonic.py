@@ -88,8 +88,8 @@ def monotony(
 
     The statistic is the weighted squared distance to the nearest non-decreasing curve; where nothing falls it is
     largest for a constant curve (Robertson et al. 1988, section 2.3), so its distribution is drawn for that one, with
-    the noise's own uncertainty. `falls_p` is therefore exact for a plateau and too large for a steep curve, which never
-    calls chance a fall more often than stated. `rises_p` is the same test of the reversed order.
+    the noise's own uncertainty. `falls_p` is therefore exact for a plateau and too large for a steep curve: chance is
+    never called a fall more often than stated. `rises_p` is the same test of the reversed order.
     """
     nothing = dict.fromkeys(
         (
