@@ -78,7 +78,9 @@ def kernel_gradients(
         ValueError: labels are numbers and there are several outputs, or classes and there is one output.
     """
     if labels_PB.is_floating_point() != (m.outputs == 1):
-        raise ValueError("a memorizer with one output needs numbers as labels, one with more outputs needs classes")
+        raise ValueError(
+            "a memorizer with one output needs numbers as labels, one with more outputs needs classes"
+        )
     models, examples, _ = queries_PBd.shape
     loss_P = queries_PBd.new_empty(models)
     given = {name: p[name].contiguous() for name in parameter_shapes(m)}

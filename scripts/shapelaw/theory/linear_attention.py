@@ -106,9 +106,13 @@ class LinearAttention:
 
     def _check_embedding(self) -> None:
         if (self.vocabulary is not None) != (self.embedding == "vocabulary"):
-            raise UserError("The vocabulary embedding needs a vocabulary size, and no other embedding takes one.")
+            raise UserError(
+                "The vocabulary embedding needs a vocabulary size, and no other embedding takes one."
+            )
         if (self.input_dim is not None) != (self.embedding == "convolution"):
-            raise UserError("The convolutional embedding needs an input dimension, and no other embedding takes one.")
+            raise UserError(
+                "The convolutional embedding needs an input dimension, and no other embedding takes one."
+            )
         if self.patch != 1 and self.embedding != "convolution":
             raise UserError("Only the convolutional embedding takes a patch of several inputs.")
         if self.embedding_rank is not None and self.embedding_rank > self.most_rank:

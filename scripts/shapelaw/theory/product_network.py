@@ -59,7 +59,9 @@ class ProductNetwork:
         if isinstance(self.degree_of_layer, int):
             check_total_degree(self.depth * math.log10(max(1, self.degree_of_layer)))
         if len(self.degrees) != self.depth:
-            raise UserError(f"{len(self.degrees)} degrees for {self.depth} layers: give one, or one per layer.")
+            raise UserError(
+                f"{len(self.degrees)} degrees for {self.depth} layers: give one, or one per layer."
+            )
         check_degrees(self.degrees)
         check_whole_numbers(
             width=self.width,
@@ -67,9 +69,7 @@ class ProductNetwork:
             token_dim=self.token_dim,
         )
         if self.mixing and self.token_dim not in (None, self.width):
-            raise UserError(
-                "With mixing the token dimension is the width; give no other."
-            )
+            raise UserError("With mixing the token dimension is the width; give no other.")
         self.halves.check()
         check_output(self.position, self.tokens, self.entry, self.width)
 
