@@ -26,7 +26,7 @@ COLUMNS = {
     "seed": "0, 1, ...",
     "loss": "on held-out inputs at the end",
 }
-BEGINS = "initial_share"  # optional column: initial share of the last factor of a mixture's layers; half where it is missing
+BEGINS = "initial_share"  # optional column: initial share of a mixture's last factors; half if missing
 SETTLED = "mean_degree"  # optional column: mean degree of a mixture's layers at the end
 DIVERGED = "diverged_at_step"  # optional column: null if the run has a loss
 STEPS_TO = "steps_to_{}"  # optional columns: training steps to a held-out loss
