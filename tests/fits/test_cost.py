@@ -104,7 +104,7 @@ def test_what_is_wrong_with_the_runs_is_told(change: dict[str, float], sentence:
 
 def test_too_few_shapes_and_missing_columns_are_told() -> None:
     table = runs_of(CostModel(1e-3, 3e-4, 4e-12, 4e-15, 0.0, 1.0))
-    with pytest.raises(UserError, match="runs of 4 shapes, and a model of 4 constants needs 5"):
+    with pytest.raises(UserError, match="runs of 4 shapes, and 4 constants need at least 5"):
         fit_cost(table[:4], "t.csv")
     with pytest.raises(UserError, match="lacks tokens_per_second"):
         fit_cost(table.drop(columns="tokens_per_second"), "t.csv")

@@ -199,7 +199,7 @@ def test_logits_far_apart_leave_weights_of_zero_and_one() -> None:
 def test_labels_are_classes_or_numbers() -> None:
     m = CLASSES
     p, place, queries, contexts, labels, *_ = problem(m, 1, 3, 0, False, False)
-    with pytest.raises(ValueError, match="labels are numbers where a memorizer has one output"):
+    with pytest.raises(ValueError, match="a memorizer with one output needs numbers as labels"):
         kernel_gradients(p, m, place, queries, contexts, labels.double())
 
 

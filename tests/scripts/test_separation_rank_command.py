@@ -68,7 +68,7 @@ def test_fewer_templates_than_the_rank():
         (("--depth", 0), "depth = 0"),
         (("--depth", 5), "smaller network"),
         (("--depth", 6, "--width", 64, "--tokens", 100), "minutes and over 10^100 GiB by estimate"),
-        (("--depth", 10**9), "of a degree of 477,121,255 digits"),
+        (("--depth", 10**9), "has 477,121,255 digits"),
         (("--limit", 0.00001, 4), "by estimate, above"),
         (("--limit", 0, 4), "must be above zero"),
         (("--templates", 0), "templates = 0"),

@@ -145,7 +145,7 @@ def test_data_that_break_the_assumptions():
         memorize(contexts, close, labels, 4, 7)
     apart = queries.copy()
     apart[15] = apart[8]  # in the groups of two heads, each of which is independent
-    with pytest.raises(UserError, match="No direction tells all examples"):
+    with pytest.raises(UserError, match="No direction separates"):
         memorize(contexts, apart, labels, 4, 7)
 
 

@@ -72,5 +72,5 @@ def test_the_state_of_other_parameters_is_refused() -> None:
     fewer = Adam([(parameters[:2], DECAY)], True, 1e-2, BETAS)
     reversed_ = Adam([(parameters[1::-1], DECAY), (parameters[2:], 0.0)], True, 1e-2, BETAS)
     for other in (fewer, reversed_):
-        with pytest.raises(ValueError, match="of other parameters"):
+        with pytest.raises(ValueError, match="belongs to other parameters"):
             other.load_state_dict(ours.state_dict())

@@ -259,7 +259,7 @@ def test_wrong_input_is_said_before_training(stores: Stores, tmp_path: Path) -> 
         train(small_run(precision="bfloat16"), stores, tmp_path)
     other = small_run()
     other = replace(other, shape=replace(other.shape, vocab_size=300))
-    with pytest.raises(UserError, match=r"has a vocabulary of 257, and the run .*-V300-.* one of 300"):
+    with pytest.raises(UserError, match=r"has a vocabulary of 257, but the run .*-V300-.* one of 300"):
         train(other, stores, tmp_path)
     with pytest.raises(UserError, match="test_sequences"):
         train(small_run(test_sequences=10**6), stores, tmp_path)

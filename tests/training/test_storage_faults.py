@@ -438,7 +438,7 @@ def test_a_record_folder_on_a_full_disk_costs_no_training(
     with pytest.raises(NotWritten) as failed:
         train(stores, disk / "record", tmp_path / "checkpoints")
     assert str(failed.value) == (
-        f"{KEY} is trained, and its record can't be written to {disk / 'record'} (No space left on device); free some "
+        f"{KEY} is trained, but its record can't be written to {disk / 'record'} (No space left on device); free some "
         "space and start again: the record is copied, nothing is trained again."
     )
     monkeypatch.setattr(Trainer, "step", lambda trainer: pytest.fail("trained again"))

@@ -223,7 +223,7 @@ def test_a_grid_that_grows_after_a_real_kill(tmp_path: Path) -> None:
     process.wait()
     step = max(int(path.stem[5:]) for path in killed.glob("checkpoints/*/pack-*/step-*.pt"))
     done = subprocess.run(command(killed, 2), check=True, capture_output=True, text=True)
-    assert done.stderr.count(f"goes on at step {step}, where a pack left it") == 2
+    assert done.stderr.count(f"resumes at step {step}, where another pack left it") == 2
     for path in whole.glob("runs/*/*/history.parquet"):
         assert (killed / path.relative_to(whole)).read_bytes() == path.read_bytes()
     assert len(list(killed.glob("runs/*/*/summary.json"))) == 4

@@ -1,4 +1,4 @@
-"""Capacity: how many examples a network still memorizes to 99%, and how many heads memorize so many of T examples."""
+"""Capacity: the most examples that a network memorizes to 99%, and the fewest heads that memorize 99% of T examples."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ INTERVAL = (0.16, 0.84)
 
 
 class CapacityStatus(StrEnum):
-    """What is known of the capacity."""
+    """Whether a capacity is found, or how it is bounded."""
 
     FOUND = "found"
     AT_LEAST = "at least"
@@ -25,12 +25,11 @@ class CapacityStatus(StrEnum):
 
 @dataclass(frozen=True)
 class Capacity:
-    """`size` is T, or H, at 99%, interpolated; `low`, `high` an interval that has at least 68% of its chance.
+    """`size` is T, or H, at 99%, interpolated; `low` and `high` bound an interval of at least 68% probability.
 
-    `memorized` and `not_memorized` are the trained sizes on either side. The interval is never narrower than they are
-    apart, since nothing is known of the curve between them; with one seed it is just that, and knows no seed noise. An
-    end is NaN where it leaves the trained sizes. For "at least" and "below" `size` is the largest or the smallest
-    trained size, a bound.
+    `memorized` and `not_memorized` are the trained sizes on either side. The interval always spans both, since nothing
+    is known of the curve between them; with one seed it ends there and leaves out seed noise. An end is NaN where it
+    leaves the trained sizes. For "at least" and "below" `size` is the largest or the smallest trained size, a bound.
     """
 
     size: float
@@ -48,12 +47,12 @@ def capacity(
 
     The means are made non-increasing in T first (`isotonic`), so that noise leaves one crossing. The interval is a
     bootstrap over seeds: a draw takes whole seeds with replacement, for all T at once, since seeds may share data
-    between T. Few seeds spread too little in such draws: their deviations are widened by sqrt(S / (S - 1)) and by
-    Student's quantile with S - 1 degrees of freedom over the normal one. Of each draw the trained T on either side
-    count: `low` is the 16% quantile of the lower, `high` the 84% quantile of the upper ones.
+    between T. Such draws of few seeds spread too little, so their deviations are widened by sqrt(S / (S - 1)) and by
+    Student's quantile with S - 1 degrees of freedom over the normal one. Each draw gives the trained T on either side
+    of the crossing: `low` is the 16% quantile of the lower ones, `high` the 84% quantile of the upper ones.
 
-    On made seeds whose capacities differ by 6% (200 experiments each; T in even steps, doubling, five uneven ones) the
-    interval held the truth in 94 to 100%: more than 68%, as nothing is known of the curve between two T.
+    On simulated seeds whose capacities differ by 6% (200 experiments each; T in even steps, doubling, five uneven ones)
+    the interval held the truth in 94 to 100%: more than 68%, as nothing is known of the curve between two T.
 
     Raises:
         ValueError: the curve is not one along T.
@@ -66,15 +65,15 @@ def capacity(
 def heads_needed(
     curve: MemorizationCurve, level: float = MEMORIZED, *, draws: int = 2000, seed: int = 0
 ) -> Capacity:
-    """H from which the mean share over seeds reaches `level`, by the same rule as `capacity`; T is the curve's own.
+    """H from which the mean share of the curve's T over seeds reaches `level`, by the same rule as `capacity`.
 
-    "at least": no trained H memorizes so much; "below": every one does.
+    "at least": no trained H reaches the level; "below": every one does.
 
     Raises:
         ValueError: the curve is not one along H.
     """
     if curve.along != "heads":
-        raise ValueError(f"heads that are needed need a curve along heads, not {curve.along}")
+        raise ValueError(f"the heads needed need a curve along heads, not {curve.along}")
     found = _size_at(-curve.x[::-1], curve.shares[::-1], level, draws, seed)
     turned = {
         CapacityStatus.AT_LEAST: CapacityStatus.BELOW,
@@ -87,7 +86,7 @@ def heads_needed(
 
 
 def _size_at(x: Floats, shares: Floats, level: float, draws: int, seed: int) -> Capacity:
-    """Where (n, s) shares, one column a seed and NaN where it is missing, fall below the level along (n,) x."""
+    """The x, of (n,), at which (n, s) shares, one column a seed and NaN where one is missing, fall below the level."""
     there = np.isfinite(shares)
     seeds = there.sum(axis=1).astype(np.float64)
     mean: Floats = np.asarray(np.nanmean(shares, axis=1), dtype=np.float64)

@@ -26,14 +26,14 @@ SOFT = 0.3  # relative error beyond which a run weighs less: another user of the
 
 @dataclass(frozen=True)
 class CostFit:
-    """A cost model and how well it tells times.
+    """A cost model and how well it predicts times.
 
     Attributes:
         model: fitted to all runs.
-        runs: what it was fitted to, a row a run: `depth, width, ..., seconds` measured, `predicted` by the model, and
-            `left_out` by one that was fitted without the runs of that shape.
-        total_ratio: predicted over measured seconds of all runs together, shapes left out.
-        typical_error: the median of |predicted / measured - 1| of a run, shapes left out.
+        runs: the runs that it was fitted to, one row each: `depth, width, ..., seconds` measured, `predicted` by the
+            model, and `left_out`, predicted by a model fitted without the runs of that shape.
+        total_ratio: the `left_out` predictions of all runs over their measured seconds, each summed.
+        typical_error: the median over runs of |left_out / measured - 1|.
         worst_error: the largest one.
     """
 
@@ -47,12 +47,12 @@ class CostFit:
 def fit_cost(table: pd.DataFrame, source: str) -> CostFit:
     """Fit the four constants, all at least zero, to the seconds of steps.
 
-    The sum of soft_l1 losses of log(predicted / measured) is made least, from the exact least squares of
-    predicted / measured: every run counts by its relative error, and a run that someone slowed down counts less.
+    Minimises the sum of soft_l1 losses of log(predicted / measured), starting from the exact least squares of predicted
+    / measured: every run counts by its relative error, and a run that another user slowed down counts less.
 
     Args:
-        table: one row a finished run, as `runs.parquet` has it; unfinished ones (no tokens_per_second) are passed over.
-        source: what to call the table in messages.
+        table: one row a finished run, as `runs.parquet` has it; unfinished runs (no tokens_per_second) are skipped.
+        source: the table's name in messages.
 
     Raises:
         UserError: a column is missing, a number is wrong, or there are too few shapes.
@@ -65,8 +65,8 @@ def fit_cost(table: pd.DataFrame, source: str) -> CostFit:
     shapes = runs.groupby(["shape", "batch_size"], sort=False).ngroup().to_numpy()
     if len(np.unique(shapes)) <= len(TERMS):
         raise UserError(
-            f"{source} has runs of {len(np.unique(shapes))} shapes, and a model of {len(TERMS)} constants needs "
-            f"{len(TERMS) + 1} at least; give it more of the grid."
+            f"{source} has runs of {len(np.unique(shapes))} shapes, and {len(TERMS)} constants need at least "
+            f"{len(TERMS) + 1}; give it more of the grid."
         )
     constants = _constants(counts, seconds)
     left_out = np.empty_like(seconds)

@@ -1,4 +1,4 @@
-"""Our own estimator of the width at which the deeper of two networks becomes the better one."""
+"""Our own estimator of the width at which the deeper of two networks becomes better."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def bootstrap_crossing(
     """The crossing of two loss curves with the 68% interval of its bootstrap distribution.
 
     `width_err` is half the interval, all in widths of the shallower network. A crossing is reported if the deeper
-    network is significantly worse on its left and significantly better on its right, nowhere else the other way
-    round, at least 95% of the draws have one in the sizes that both depths cover, and at least two sizes of each
-    depth lie on either side of it; else the status says what is known. The draws are None where no curves were fitted
-    (no noise, or fewer than 4 sizes in common).
+    network is significantly worse on its left, significantly better on its right and nowhere significantly the other
+    way round; if at least 95% of the draws cross within the sizes that both depths cover; and if each depth has at
+    least two sizes on either side. Otherwise the status says what is known. The draws are None where no curves were
+    fitted (no noise, or fewer than 4 sizes in common).
     """
     if noise is None:
         return no_transition(shallow, deep, BOOTSTRAP, TransitionStatus.NO_NOISE), None
@@ -86,7 +86,7 @@ def _verdict(
     if changes == [-1]:
         if (signs == -1).all():
             return TransitionStatus.DEEPER_BETTER, Side.BELOW
-        # better at small sizes and then not: what comes later is open
+        # better at small sizes and then worse: larger sizes are open
         return (
             (TransitionStatus.AT_EDGE, Side.BELOW) if signs[-1] == -1 else (TransitionStatus.TOO_NOISY, None)
         )
@@ -100,7 +100,7 @@ def _verdict(
 
 
 def _bound(shallow: Curve, found: CrossingDraws, side: Side) -> tuple[float, float]:
-    """The width beyond which 84% of the draws cross, and how far from it 97.5% do; or the crossing and its error."""
+    """The width beyond which 84% of the draws cross, and its distance to that of 97.5%; or the crossing's own."""
     if side is Side.AT:
         low, high = shallow.width_at(np.quantile(found.crossings, INTERVAL))
         bound, err = float(shallow.width_at(found.crossing)), float(high - low) / 2
@@ -112,7 +112,7 @@ def _bound(shallow: Curve, found: CrossingDraws, side: Side) -> tuple[float, flo
 
 
 def _cautions(shallow: Curve, deep: Curve, noise: Noise, found: CrossingDraws, n_common: int) -> list[str]:
-    """What makes an interval doubtful, each in a few words."""
+    """The reasons to doubt an interval, each in a few words."""
     cautions = [f"L{depth}-d{width} lies {pull:+.1f} sigma off" for depth, width, pull in found.outliers]
     if n_common == MIN_SIZES:
         cautions.append(f"only {MIN_SIZES} sizes in common")

@@ -1,14 +1,14 @@
 """The difference of two smooth loss curves, and where it changes sign, by a parametric bootstrap.
 
 Both loss curves are smooth in `x = log size`: the shallower is `f(x)`, the deeper `f(x) + g(x)`, with `f` and `g`
-polynomials (Legendre) whose orders AIC picks, `g` at least a cubic: lower orders bias the crossing or, picked where
-they fit by luck, make the interval too short. That is linear least squares, so new noise on the fitted curves, with
-orders picked anew, costs a few matrix products for all draws at once. The noise is of seeds and of residuals together
-(`scatter.py`), drawn from its posterior: how uncertain it is goes into the draws.
+polynomials (Legendre) whose orders AIC picks, `g` at least a cubic: lower orders bias the crossing or, where they fit
+by luck, make the interval too short. The fit is linear least squares, so refitting new noise, with orders picked anew,
+costs a few matrix products for all draws at once. The noise is of seeds and of residuals together (`scatter.py`), drawn
+from its posterior, so that its uncertainty enters the draws.
 
-The crossing of a draw is the `x` that maximises the integral of `g` from the left: up to there the deeper network
-is on balance worse, from there on better. With one change of sign that is the zero of `g`; with none it is an end
-of the range, and wiggles around zero still give one answer.
+The crossing of a draw is the `x` that maximises the integral of `g` from the left: up to there the deeper network is
+worse on balance, from there on better. With one change of sign that is the zero of `g`; with none it is an end of the
+range; wiggles around zero still give one answer.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class CrossingDraws:
 
     `log_size` (GRID,) spans the sizes that both curves cover; `difference`, `low` and `high` (GRID,) are the fit
     and its 68% band there; `signs` (GRID,) are 1 where the deeper network is significantly worse (95%), -1 where it is
-    better, else 0. `crossing` and `crossings` (n_draws,) are log sizes, at an end of the range for draws without a
-    crossing. `noise_scale` is how far a single run lies off its curve, in units of the seed noise; `outliers` are the
-    (depth, width, sigmas) of shapes more than 4 sigma off.
+    significantly better, else 0. `crossing` and `crossings` (n_draws,) are log sizes, at an end of the range for draws
+    without a crossing. `noise_scale` is the typical distance of a single run from its curve, in units of the seed
+    noise; `outliers` are the (depth, width, sigmas) of shapes more than 4 sigma off.
     """
 
     log_size: Floats
@@ -126,9 +126,9 @@ def draw_crossings(
 
 
 def _designs(x: Floats, is_deep: npt.NDArray[np.bool_], max_order: int) -> list[tuple[int, Floats]]:
-    """Order of `g` and design (n, k) for all pairs of orders, `g` of 3 or more and at most that of `f`.
+    """Order of `g` and design (n, k) for all pairs of orders, that of `g` from 3 to the order of `f`.
 
-    And one below `max_order`, so that neither curve is interpolated.
+    All orders stay below `max_order`, so that neither curve is interpolated.
     """
     basis = legendre.legvander(unit(x, x), max_order)
     return [
@@ -140,7 +140,7 @@ def _designs(x: Floats, is_deep: npt.NDArray[np.bool_], max_order: int) -> list[
 
 
 def _fit(models: list[_Model], y: Floats) -> tuple[Floats, Floats]:
-    """Fit (m, n) whitened losses by each model and keep the one of least AIC, `chi2 + 2 k`, row by row.
+    """Fit (m, n) whitened losses by each model and keep, row by row, the one with the least AIC, `chi2 + 2 k`.
 
     Returns the fitted losses (m, n) and the coefficients of `g` (m, MAX_ORDER + 1).
     """

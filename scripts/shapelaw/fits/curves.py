@@ -21,7 +21,7 @@ SAME_SIZE = 0.1
 
 
 class SizeAxis(StrEnum):
-    """What networks must have alike to be compared."""
+    """The size in which networks must agree to be compared."""
 
     BLOCK = "block"
     TOTAL = "total"
@@ -41,7 +41,7 @@ SIZE_LABELS = {
 
 
 class TransitionStatus(StrEnum):
-    """What is known of the size from which the deeper of two networks is better."""
+    """Whether a transition is found; if not, why not."""
 
     CROSSING = "crossing"
     SEVERAL = "several sign changes"
@@ -55,7 +55,7 @@ class TransitionStatus(StrEnum):
 
 
 class Side(StrEnum):
-    """Where a transition that is not reported as a crossing lies, seen from its `bound`."""
+    """The side of its `bound` on which a transition lies that is not reported as a crossing."""
 
     ABOVE = "above"
     BELOW = "below"
@@ -64,13 +64,14 @@ class Side(StrEnum):
 
 @dataclass(frozen=True)
 class Transition:
-    """Where `deeper_depth` overtakes `depth`, as a width of the network of `depth`.
+    """The width of the network of `depth` at which `deeper_depth` overtakes it.
 
     `width_low` and `width_high` bound it (the rule's two points, or a 68% interval). All four widths are NaN
-    unless `status` is crossing. Where the status is another one that tells where the transition is, `side` says so:
-    above or below `bound` with a chance of 84%, and of 97.5% one `bound_err` before it; or "at" `bound`. A crossing
-    between `reportable_low` and `reportable_high` could have been reported. `noise_scale` is how far a run lies off
-    its smooth curve, in units of the seed noise; `caution` says what makes the interval doubtful, if anything does.
+    unless `status` is crossing. Where another status still bounds the transition, `side` says how: above or below
+    `bound` with a chance of 84%, with a chance of 97.5% if the bound is loosened by `bound_err`; or "at" `bound`. A
+    crossing between `reportable_low` and `reportable_high` could have been reported. `noise_scale` is the typical
+    distance of a run from its smooth curve, in units of the seed noise; `caution` says what makes the interval
+    doubtful, if anything does.
     """
 
     depth: int

@@ -3,8 +3,8 @@
 The line `log d = a + b L` is one form that fits; others fit as well and project elsewhere. Each is linear in its
 coefficients, so leaving a point out costs nothing: the point's residual and variance follow from the leverage. A form's
 weight is its share of the predictive density of the left-out points, over Bayesian bootstraps of the points, since few
-points tell it badly (pseudo-BMA+: Yao et al. 2018). Five points hardly tell a line from a curve: read each form's own
-projection too.
+points determine it poorly (pseudo-BMA+: Yao et al. 2018). Five points hardly distinguish a line from a curve: read each
+form's own projection too.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Form:
 
 
 def fit_forms(depth: npt.ArrayLike, log_width: npt.ArrayLike, sigma: npt.ArrayLike) -> tuple[Form, ...]:
-    """All forms that have a point more than coefficients, by falling weight; none with fewer than 3 points."""
+    """All forms with fewer coefficients than there are points, by falling weight; none with fewer than 3 points."""
     x, y, err = (np.asarray(values, dtype=np.float64) for values in (depth, log_width, sigma))
     fitted = []
     for name, (_, columns) in FORMS.items():
@@ -118,7 +118,7 @@ class Spread:
 
 
 def spread(forms: Sequence[Form], block_params: float) -> Spread:
-    """Where `N_transition(L) = block_params` for the first time, over draws of forms and coefficients."""
+    """The first depth with `N_transition(L) = block_params`, and its width, over draws of forms and coefficients."""
     depth = np.geomspace(1.0, FARTHEST, 600)
     over = draw_sizes(forms, depth) - math.log(block_params)
     reached = (over >= 0).any(axis=1)

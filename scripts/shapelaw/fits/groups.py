@@ -1,4 +1,4 @@
-"""Runs that differ in their seed alone: their mean loss, and the noise that is pooled over all such groups."""
+"""Runs that differ only in their seed: their mean loss, and the noise pooled over all such groups."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from shapelaw.fits.noise import Noise
 
 
 def group_means(runs: pd.DataFrame, by: Sequence[str], also: Sequence[str] = ()) -> pd.DataFrame:
-    """One row a group: `by`, `loss` (mean over seeds), `seeds`, `loss_std` (NaN with one seed), and `also`.
+    """One row per group: `by`, `loss` (mean over seeds), `seeds`, `loss_std` (NaN with one seed), and `also`.
 
     Args:
-        runs: a row a run, with `loss` and `seed`; missing values in `by` are a group of their own.
+        runs: one row per run, with `loss` and `seed`; missing values in `by` are a group of their own.
         also: columns that are the same for all runs of a group.
     """
     grouped = runs.groupby(list(by), as_index=False, sort=True, dropna=False)
@@ -24,10 +24,10 @@ def group_means(runs: pd.DataFrame, by: Sequence[str], also: Sequence[str] = ())
 
 
 def group_noise(means: pd.DataFrame) -> Noise | None:
-    """The pooled standard deviation `sqrt(sum (n_i - 1) s_i^2 / sum (n_i - 1))`; None where no group has two seeds.
+    """The pooled standard deviation `sqrt(sum (n_i - 1) s_i^2 / sum (n_i - 1))`; None if no group has two seeds.
 
     Args:
-        means: of `group_means`.
+        means: the result of `group_means`.
 
     Raises:
         UserError: repeated seeds have exactly equal losses, so the seed changed nothing.

@@ -1,4 +1,4 @@
-"""How the share memorized grows with the heads: the exponent of `share = c H^k`."""
+"""The growth of the share memorized with the heads: the exponent of `share = c H^k`."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ SEED_NOISE, SCATTER, MISFIT = "seed noise", "scatter", "misfit (one seed)"
 class Growth:
     """`share = c H^exponent`, with the exponent's standard error and its 68% interval by Student's t.
 
-    `errors` says where the error comes from: `SEED_NOISE`, `SCATTER` where the points lie off the curve by more than
-    that allows, or `MISFIT`. NaN unless `status` is converged.
+    `errors` names the source of the error: `SEED_NOISE`, `SCATTER` where the points lie farther from the curve than
+    that allows, or `MISFIT`. Numbers are NaN unless `status` is converged.
     """
 
     exponent: float
@@ -37,7 +37,7 @@ class Growth:
 
 
 def fit_growth(curve: MemorizationCurve, used: npt.NDArray[np.bool_]) -> Growth:
-    """Least squares over the `used` (n,) points of a curve along H, weighted as those of its line are."""
+    """Least squares over the `used` (n,) points of a curve along H, with the weights of its line."""
     x, y, seeds, noise = curve.x[used], curve.share[used], curve.seeds[used], curve.noise
     n_points = len(x)
     if n_points < 3:

@@ -1,4 +1,4 @@
-"""Tables that a user brings: read, checked row by row, and refused in sentences."""
+"""Read a user's tables, check them row by row, and refuse wrong ones in one sentence each."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def read_table(path: Path) -> pd.DataFrame:
     """A CSV (.csv) or Parquet (.parquet) file with at least one row.
 
     Raises:
-        UserError: there is no such file, its ending is another, or it can't be read or has no rows.
+        UserError: the file is missing, has another ending, can't be read, or has no rows.
     """
     if path.suffix not in (".csv", ".parquet"):
         raise UserError(f"{path} ends in {path.suffix or 'nothing'!r}; give a .csv or a .parquet file.")
@@ -50,18 +50,18 @@ def read_table(path: Path) -> pd.DataFrame:
 def check_runs(
     table: pd.DataFrame, source: str, *, loss: str = "test_loss", size: SizeAxis = SizeAxis.BLOCK
 ) -> pd.DataFrame:
-    """The runs of a study as `depth, width, seed, loss` and the columns of sizes that are there; a row a run, in order.
+    """The runs of a study, one row each, in order: `depth, width, seed, loss` and the columns of sizes that it has.
 
     Args:
         table: one row per trained network: `depth` (layers), `width`, `seed`, and the column `loss` (test_loss in
-            nats per token, or bits_per_byte). Sizes are `block_params` (also called `params`; replaces `12 L d^2`),
+            nats per token, or bits_per_byte). Sizes are `block_params` (or `params`; replaces `12 L d^2`),
             `total_params` and `step_flops`; other columns are ignored.
-        source: what to call the table in messages, e.g. its path.
-        size: the size that is compared, whose column must be there.
+        source: the table's name in messages, e.g. its path.
+        size: the size to compare; its column is required.
 
     Raises:
-        UserError: a column is missing; a value is not a number, not finite or not positive; a depth, width or
-            seed is not whole; one run stands there twice; or a size is not one growing number per shape.
+        UserError: a column is missing; a value is not a number, not finite or not positive; a depth, width or seed is
+            not whole; a run has two rows; or a size differs between seeds of a shape, or does not grow with width.
     """
     if "block_params" not in table:
         table = table.rename(columns={"params": "block_params"})
@@ -86,13 +86,13 @@ def check_runs(
 
 
 def check_transitions(table: pd.DataFrame, source: str) -> pd.DataFrame:
-    """Transition widths as `depth, width, width_err`, and of the other columns of `transitions.csv` those there are.
+    """Transition widths as `depth, width, width_err`, with any other columns of `transitions.csv` that the table has.
 
-    A row whose `status` is not "crossing" has no width. Without a `method` column a depth may stand there once.
+    A row whose `status` is not "crossing" has no width. Without a `method` column each depth may have one row.
 
     Raises:
-        UserError: a column is missing; a width or an error of a crossing is not a positive number; or a depth
-            stands there twice for one method.
+        UserError: a column is missing; a crossing's width or error is not a positive number; or a depth has two rows
+            for one method.
     """
     require_columns(table, list(TRANSITION_COLUMNS), source)
     optional = [name for name in OPTIONAL_COLUMNS if name in table]
@@ -147,7 +147,7 @@ def numbers_of(table: pd.DataFrame, columns: Sequence[str], source: str) -> pd.D
 
 
 def refuse(table: pd.DataFrame, wrong: pd.Series[bool], source: str, rule: str) -> None:
-    """Raise for the rows (counted from 1, without the header) where `wrong` holds."""
+    """Raise an error that names the rows (counted from 1, without the header) where `wrong` holds."""
     if not wrong.any():
         return
     rows = [f"row {index + 1}" for index in table.index[wrong.to_numpy()][:SHOWN_ROWS]]

@@ -1,4 +1,4 @@
-"""Monotone regression, and a test of monotony that knows its noise."""
+"""Monotone regression, and a test of monotony that accounts for noise."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SIGNIFICANT = 0.05
 
 
 class Monotony(StrEnum):
-    """Whether means fall anywhere by more than their noise."""
+    """The verdict on falls of means by more than their noise."""
 
     RISING = "rising, no significant fall"
     FALLING = "falls significantly"
@@ -26,7 +26,7 @@ class Monotony(StrEnum):
 
 @dataclass(frozen=True)
 class MonotonyTest:
-    """`falls_p`: the chance of falls this large if none are real; `rises_p`: the same for rises.
+    """`falls_p` is the chance of falls this large if none are real; `rises_p` the same for rises.
 
     `largest_fall` is the largest drop from a point to any later one, 0 if there is none, with its standard error
     and the two x. `chi2` is the weighted sum of squared residuals from the nearest curve that does not fall, with
@@ -45,7 +45,7 @@ class MonotonyTest:
 
     @property
     def status(self) -> FitStatus:
-        """What the isotonic fit is worth, whatever the test finds."""
+        """Whether the isotonic fit may be used, whatever the test finds."""
         return {
             Monotony.TOO_FEW_POINTS: FitStatus.TOO_FEW_POINTS,
             Monotony.NO_NOISE: FitStatus.NOT_IDENTIFIABLE,
@@ -53,7 +53,7 @@ class MonotonyTest:
 
     @property
     def message(self) -> str:
-        """A sentence on what `status` rests on."""
+        """The reason for `status`, in a sentence."""
         if self.verdict is Monotony.NO_NOISE:
             return "no seed noise, so a fall can't be told from chance; train several seeds of some points"
         if self.verdict is Monotony.TOO_FEW_POINTS:
@@ -71,7 +71,7 @@ def isotonic(y: npt.ArrayLike, weights: npt.ArrayLike) -> Floats:
     total = np.concatenate([np.zeros((len(y_mn), 1)), np.cumsum(y_mn * w, axis=1)], axis=1)
     mass = np.concatenate([[0.0], np.cumsum(w)])
     first, last = np.triu_indices(n)
-    average = np.full((len(y_mn), n, n), np.nan)  # [:, s, t]: the mean of points s to t
+    average = np.full((len(y_mn), n, n), np.nan)  # [:, s, t] is the mean of points s to t
     average[:, first, last] = (total[:, last + 1] - total[:, first]) / (mass[last + 1] - mass[first])
     least = np.empty_like(average)  # [:, s, i]: the least mean of s to t over t >= i
     running = np.full((len(y_mn), n), np.inf)
@@ -84,12 +84,12 @@ def isotonic(y: npt.ArrayLike, weights: npt.ArrayLike) -> Floats:
 def monotony(
     x: Floats, y: Floats, err: Floats, noise: Noise | None, *, draws: int = 4000, seed: int = 0
 ) -> MonotonyTest:
-    """Test the order of (n,) means against the noise with which their standard errors `err` were estimated.
+    """Test the order of (n,) means against `noise`, from which their standard errors `err` were estimated.
 
-    The statistic is the weighted squared distance to the nearest non-decreasing curve; its distribution where
-    nothing falls is largest for a constant curve (Robertson et al. 1988, section 2.3) and drawn for that one, with
-    the noise's own uncertainty. So `falls_p` is exact for a plateau and too large for a steep curve: a fall that is
-    called significant is one. `rises_p` is the same test of the reversed order.
+    The statistic is the weighted squared distance to the nearest non-decreasing curve; where nothing falls it is
+    largest for a constant curve (Robertson et al. 1988, section 2.3), so its distribution is drawn for that one, with
+    the noise's own uncertainty. `falls_p` is therefore exact for a plateau and too large for a steep curve: chance is
+    never called a fall more often than stated. `rises_p` is the same test of the reversed order.
     """
     nothing = dict.fromkeys(
         (

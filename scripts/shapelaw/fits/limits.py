@@ -1,4 +1,4 @@
-"""A weighted line through points and limits: "above 180" is information, and leaving it out biases the line."""
+"""A weighted line through points and limits; leaving out a limit such as "above 180" would bias the line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from shapelaw.fits.line import Floats, LineFit, fit_line, goodness
 
 @dataclass(frozen=True)
 class Limit:
-    """At `x` the value is above (`side` 1) or below (-1) a bound that is known to `sigma`."""
+    """At `x` the value is above (`side` 1) or below (-1) a bound with standard error `sigma`."""
 
     x: float
     bound: float
@@ -28,10 +28,10 @@ def fit_line_with_limits(
 ) -> LineFit:
     """The most likely `y = a + b x` given points with normal errors and limits (Tobin 1958).
 
-    A limit's likelihood is `Phi(side (a + b x - bound) / sigma)`. The log likelihood is concave, so Newton's steps
-    from the line of the points find its only maximum. The covariance is the inverse of the observed information;
-    chi2, its p-value and R² are of the points. Without limits, or where the points alone give no line, it is
-    `fit_line`'s.
+    A limit's likelihood is `Phi(side (a + b x - bound) / sigma)`. The log likelihood is concave, so Newton steps from
+    the line through the points find its only maximum. The covariance is the inverse of the observed information; chi2,
+    its p-value and R² are those of the points. Without limits, or where the points alone give no line, the result is
+    that of `fit_line`.
     """
     plain = fit_line(x, y, sigma)
     if not limits or not plain.usable:

@@ -17,13 +17,13 @@ Floats = npt.NDArray[np.float64]
 
 
 class FitStatus(StrEnum):
-    """What a fit is worth. Only `CONVERGED` may be used, drawn or extrapolated."""
+    """The outcome of a fit. Only `CONVERGED` may be used, drawn or extrapolated."""
 
     CONVERGED = "converged"
     TOO_FEW_POINTS = "too few points"
     NOT_IDENTIFIABLE = "not identifiable"
-    AT_EDGE = "at the edge"  # of what was measured: a bound
-    CURVED = "curved"  # no line, though one was asked for
+    AT_EDGE = "at the edge"  # the value is a bound
+    CURVED = "curved"  # a line was asked for, and the points are not on one
     FAILED = "did not converge"
 
 
@@ -41,7 +41,7 @@ class LineFit:
     `chi2` is the weighted sum of squared residuals (eq. 58 of Levine et al. 2020), `chi2_reduced` is
     `chi2 / dof`, `p_value` the chance of a larger `chi2` if the line and the errors are right, and `r_squared`
     is one minus the ratio of `chi2` to that of the weighted mean (eq. 59, with the mean normalised by its
-    weights, which the printed equation leaves out). `message` says in a sentence what `status` rests on.
+    weights, which the printed equation leaves out). `message` gives the reason for `status` in a sentence.
     """
 
     a: float
@@ -65,7 +65,7 @@ class LineFit:
         return self.status is FitStatus.CONVERGED
 
     def to_dict(self) -> dict[str, float | int | str | None]:
-        """The fields as JSON can hold them: NaN becomes None."""
+        """The fields for JSON, with None for NaN."""
         return {
             name: None if isinstance(value, float) and not math.isfinite(value) else value
             for name, value in asdict(self).items()
@@ -86,9 +86,9 @@ def fit_line(
     Args:
         x, y: (n,) finite values.
         sigma: (n,) positive standard errors of `y`; all 1 if not given.
-        sigma_dof: degrees of freedom with which a common factor of `sigma` was estimated; `p_value` knows it.
+        sigma_dof: degrees of freedom with which a common factor of `sigma` was estimated; `p_value` accounts for them.
         rescale_covariance: multiply the covariance by `chi2 / dof`, for errors known up to a common factor.
-            Off by default: the transition widths come with errors of their own (Levine et al. 2020, D.1).
+            Off by default: the transition widths have errors of their own (Levine et al. 2020, D.1).
         through_origin: hold `a` at 0; `r_squared` is then the uncentred one.
 
     Raises:
@@ -160,7 +160,7 @@ def _converged(
 
 
 def goodness(chi2: float, dof: int, p_value: float) -> str:
-    """How well points fit, in words: chi²/dof, its chance, and, where that is below 1%, what follows for the errors."""
+    """The goodness of fit in words: chi²/dof, its chance and, below 1%, a warning that the errors are too small."""
     words = f"chi2/dof = {chi2 / dof:.3g} with {dof} degree{'' if dof == 1 else 's'} of freedom (p = {p_value:.2g})"
     if p_value < 0.01:
         words += "; the points scatter more than their errors allow, so the errors of the fit are too small"

@@ -1,4 +1,4 @@
-"""The part of a memorization curve that is linear in the number of heads, if it is one."""
+"""The part of a memorization curve that is linear in the number of heads, if there is one."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ BENT = 0.05
 
 @dataclass(frozen=True)
 class LinearPart:
-    """`share = a + b H` over the `used` (n,) points of a curve, where they let a line stand.
+    """`share = a + b H` over the `used` (n,) points of a curve, where they are consistent with a line.
 
     `curvature_p` is the chance that noise alone makes a parabola so much better than the line (an F-test; NaN where it
     can't be made), `curvature` the parabola's coefficient of H². Where the chance is below 5% the line's status is
-    "curved" and it has no slope; R² stays, and shows no line. `errors` says where the line's come from: "seed noise",
-    "scatter" of the points around it beyond that, or, with one seed, the "misfit".
+    "curved" and it has no slope; its R² is kept, and does not show a line. `errors` names the source of the line's
+    errors: "seed noise", "scatter" of the points around it beyond that, or, with one seed, the "misfit".
     """
 
     line: LineFit
@@ -36,13 +36,13 @@ class LinearPart:
 def linear_part(curve: MemorizationCurve, saturated: float = SATURATED, floor: float = 0.0) -> LinearPart:
     """The line through the non-saturated points of the share (n,) against the heads.
 
-    The rule: by growing H, the points before the first one whose mean share over seeds is above `saturated` are
-    used, that one and all after it are not. The rule is fixed before one looks and does not ask how straight the
-    points lie, so that the test of a bend means something. (Mahdavi et al. 2024, section 5.2, fit "the non-saturated
-    part" and give no rule.) At 0.9 a curve that saturates softly is already bent a little; the table `linear_rules`
-    has the line for other values too.
+    The rule: by growing H, the line uses the points before the first one whose mean share over seeds is above
+    `saturated`. It is fixed in advance and ignores how straight the points lie, so that the test of a bend means
+    something. (Mahdavi et al. 2024, section 5.2, fit "the non-saturated part" and give no rule.) At 0.9 a curve that
+    saturates softly is already bent a little; the table `linear_rules` has the line for other values too.
 
-    Points below `floor` are not used either: a share that guessing gives lies on no line. The default keeps all.
+    Points below `floor` are not used either: a share that guessing reaches is not part of a line. The default keeps
+    all.
     """
     above = np.flatnonzero(curve.share > saturated)
     used = np.arange(len(curve.x)) < (above[0] if above.size else len(curve.x))
@@ -51,10 +51,10 @@ def linear_part(curve: MemorizationCurve, saturated: float = SATURATED, floor: f
 
 
 def line_through(curve: MemorizationCurve, used: npt.NDArray[np.bool_]) -> LinearPart:
-    """The line through the `used` (n,) points of a curve against the heads, if they let one stand.
+    """The line through the `used` (n,) points of a curve against the heads, if they are consistent with one.
 
-    The points are weighted by seeds and noise. The line's errors come from the seeds' noise; without one, or where the
-    points scatter more than it allows (p < 1%), from their scatter around the line.
+    The points are weighted by seeds and noise. The line's errors come from the seeds' noise; without repeats, or where
+    the points scatter more than it allows (p < 1%), from their scatter around the line.
     """
     x, y, noise = curve.x[used], curve.share[used], curve.noise
     err = standard_errors(curve)[used] if noise is not None else curve.seeds[used] ** -0.5
@@ -73,7 +73,7 @@ def _line_of(x: Floats, y: Floats, err: Floats, noise: Noise | None) -> tuple[Li
     if noise is None:
         line = fit_line(x, y, err, rescale_covariance=True)
         text = "one seed: the errors are the points' misfit" if line.usable else line.message
-        # a chi2 with a sigma that is none says nothing
+        # without a noise estimate chi2 says nothing
         nan = math.nan
         return replace(line, chi2=nan, chi2_reduced=nan, p_value=nan, message=text), MISFIT
     line = fit_line(x, y, err, sigma_dof=noise.dof)
@@ -85,10 +85,10 @@ def _line_of(x: Floats, y: Floats, err: Floats, noise: Noise | None) -> tuple[Li
 
 
 def _bend(x: Floats, y: Floats, err: Floats, noise: Noise | None) -> tuple[float, float]:
-    """The chance of a parabola's gain over a line by noise alone, and its coefficient of x².
+    """The chance that noise alone gives a parabola its gain over the line, and the coefficient of x².
 
-    In units of the seed noise, or, without one and where the points lie off the parabola too (p < 1%), of the scatter
-    about it.
+    The unit is the seed noise or, without repeats or where the points lie off the parabola too (p < 1%), the scatter
+    about the parabola.
     """
     dof = len(x) - 3
     if dof < (0 if noise is not None else 1):

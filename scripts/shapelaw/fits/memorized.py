@@ -16,21 +16,21 @@ CLASSIFICATION, REGRESSION = "classification", "regression"
 SHARED, PER_EXAMPLE = "shared", "per_example"
 AXES = ("heads", "context", "head_dim", "examples")
 DEFAULTS: dict[str, str | int] = {"task": CLASSIFICATION, "context_type": SHARED, "width": 64}
-# choices of the model that make another curve
+# choices of the model that separate curves
 OPTIONS = ("logit_scale", "attend_to_query", "last_batch")
-# what a run may say of its heads, kept where it is there
+# optional columns on a run's heads
 HEADS_SAY = ("saturated_share", "examples_with_free_head")
-# the part of the labels' information that is learned, and the bits of a label, both of classifications
+# of classifications: the part of the labels' information that is learned, and the bits of a label
 INFORMATION, LABEL_BITS = "information", "label_bits"
 # labels of the regression task are uniform(0, 1) (Mahdavi et al. 2024, section 5.2)
 LABEL_VARIANCE = 1.0 / 12.0
 # from this share on a point counts as saturated; see `linear_part`
 SATURATED = 0.9
-# from this share on there is nothing left to memorize, so that one more head can't show
+# from this share on everything is memorized, so one more head can't add to it
 PERFECT = 0.999
 # from this share on everything counts as memorized: the level of a capacity
 MEMORIZED = 0.99
-# shares closer than this are equal but for rounding
+# shares closer than this are equal up to rounding
 EQUAL = 1e-12
 
 
@@ -74,8 +74,7 @@ class MemorizationCurve:
     def noise(self) -> ShareNoise | None:
         """The seeds' standard deviation by share, from the points below `SATURATED`; None without repeats there.
 
-        Saturated points all agree and would make the others look more certain than they are; where no point is
-        below, there is no estimate either.
+        Saturated points all agree and would make the others look more certain than they are.
         """
         repeated = (self.seeds > 1) & (self.share <= SATURATED)
         spread = np.where(self.spread[repeated] > EQUAL, self.spread[repeated], 0.0)
@@ -83,7 +82,7 @@ class MemorizationCurve:
 
     @property
     def setting(self) -> str:
-        """What all points have in common, e.g. "classification, shared context, n = 32, d_h = 64, T = 10,000"."""
+        """The sizes and choices of all points, e.g. "classification, shared context, n = 32, d_h = 64, T = 10,000"."""
         names = {"heads": "H", "context": "n", "head_dim": "d_h", "examples": "T"}
         kind = "a context per example" if self.context_type == PER_EXAMPLE else "shared context"
         sizes = ", ".join(
@@ -93,22 +92,21 @@ class MemorizationCurve:
 
 
 def check_memorization_runs(table: pd.DataFrame, source: str) -> pd.DataFrame:
-    """The runs with a column `share`, one row a run, in order.
+    """The runs with a column `share`, one row per run, in order.
 
-    `INFORMATION` is `1 - loss / log(classes)` of a classification whose cross-entropy is there: 0 for a guess that
-    knows nothing, 1 where every label is certain. It is NaN elsewhere, as are `HEADS_SAY` where no run says them.
+    `INFORMATION` is `1 - loss / log(classes)` for a classification with a cross-entropy: 0 for an uninformed guess, 1
+    where every label is certain. It is NaN elsewhere, as are `HEADS_SAY` where the table lacks them.
 
     Args:
         table: one row per trained network: `heads, context, head_dim, examples, seed`, and `accuracy` (0 to 1) or
             `loss` (mean squared error of a regression). `task`, `context_type` and `width` default to
             classification, shared and 64. `value_dim`, `classes`, `logit_scale`, `attend_to_query`,
-            `last_batch`, `steps` and `steps_done` are used where they are, `HEADS_SAY` kept; other columns are ignored.
-        source: what to call the table in messages, e.g. its path.
+            `last_batch`, `steps` and `steps_done` are used and `HEADS_SAY` kept if present; other columns are ignored.
+        source: the table's name in messages, e.g. its path.
 
     Raises:
-        UserError: a column is missing; a size is not a whole number above zero; an accuracy is not in [0, 1] or a
-            loss below zero; a run was stopped before its last step without memorizing all; or one run stands
-            there twice.
+        UserError: a column is missing; a size is not a whole number above zero; an accuracy is not in [0, 1] or a loss
+            below zero; a run was stopped before its last step without memorizing all; or a run has two rows.
     """
     require_columns(table, [*AXES, "seed"], source)
     if "accuracy" not in table and "loss" not in table:
@@ -119,7 +117,7 @@ def check_memorization_runs(table: pd.DataFrame, source: str) -> pd.DataFrame:
     for name, default in DEFAULTS.items():
         if name not in runs:
             runs[name] = default
-    if _there(runs, "classes"):  # a regression has none
+    if _there(runs, "classes"):  # a regression has no classes
         runs["classes"] = runs["classes"].where(runs["task"] != REGRESSION, 1)
     sizes = [*AXES, "width", *(name for name in ("value_dim", "classes") if _there(runs, name))]
     whole = numbers_of(runs, [*sizes, "seed"], source)
@@ -136,7 +134,7 @@ def check_memorization_runs(table: pd.DataFrame, source: str) -> pd.DataFrame:
     )
     _refuse_unfinished(runs, checked["share"], source)
     options = runs[[name for name in OPTIONS if name in runs]]
-    options = options.fillna({"last_batch": "filled"})  # of runs from before there was a choice
+    options = options.fillna({"last_batch": "filled"})  # runs from before there was a choice
     checked["variant"] = _variant(checked, options)
     key = ["task", "context_type", "width", "variant", *AXES, "seed"]
     twice = "a run (sizes, task, context type, seed) must have one row; keep one number of steps"
@@ -151,9 +149,9 @@ def check_memorization_runs(table: pd.DataFrame, source: str) -> pd.DataFrame:
 def memorization_curves(
     runs: pd.DataFrame, along: str, least_points: int = 2, value: str = "share"
 ) -> list[MemorizationCurve]:
-    """The curves of checked runs along one of `AXES`, at least `least_points` points each, by their other sizes.
+    """The curves along one of `AXES` of checked runs, with at least `least_points` points each, by their other sizes.
 
-    `value` names the column that is their share.
+    `value` names the column of their shares.
     """
     others = [axis for axis in AXES if axis != along]
     common = ["task", "context_type", "width", "variant", *others]
@@ -187,7 +185,7 @@ def standard_errors(curve: MemorizationCurve) -> Floats:
 
 
 def mean_squared_error(share: Floats) -> Floats:
-    """The MSE (regression) of a share; shapes as given."""
+    """The MSE of a regression's shares, elementwise."""
     return (1.0 - share) * LABEL_VARIANCE
 
 
@@ -221,7 +219,7 @@ def _information(runs: pd.DataFrame) -> dict[str, pd.Series[float]]:
 
 
 def _refuse_unfinished(runs: pd.DataFrame, share: pd.Series[float], source: str) -> None:
-    """Early stopping is for runs that memorized all; any other that stopped early says nothing."""
+    """Refuse runs that stopped early without memorizing everything: their share is not final."""
     if not (_there(runs, "steps") and _there(runs, "steps_done")):
         return
     steps = numbers_of(runs, ["steps", "steps_done"], source)
@@ -236,7 +234,7 @@ def _there(table: pd.DataFrame, name: str) -> bool:
 
 
 def _variant(runs: pd.DataFrame, options: pd.DataFrame) -> pd.Series[str]:
-    """The value dimension, the number of classes and the model's `options` where they are not the same in all runs."""
+    """The value dimension, number of classes and model `options`, each only where it differs between runs."""
     parts = []
     if (
         "value_dim" in runs

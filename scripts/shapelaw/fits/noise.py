@@ -1,4 +1,4 @@
-"""How much the test loss moves from seed to seed: one standard deviation, pooled over the repeated shapes."""
+"""The noise of the test loss from seed to seed: one standard deviation, pooled over the repeated shapes."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from shapelaw.errors import UserError
 
 @dataclass(frozen=True)
 class Noise:
-    """Standard deviation of one run's loss over seeds, and the degrees of freedom it was estimated with."""
+    """Standard deviation of one run's loss over seeds, and the degrees of freedom of its estimate."""
 
     std: float
     dof: float
 
     def threshold(self, confidence: float = 0.95) -> float:
-        """How many standard errors a difference must have to be significant: Student's two-sided quantile."""
+        """The number of standard errors from which a difference is significant: Student's two-sided quantile."""
         quantile = stats.norm.ppf if math.isinf(self.dof) else lambda p: stats.t.ppf(p, self.dof)
         return float(quantile(0.5 + confidence / 2.0))
 
     def chance(self, chi2: float, dof: int) -> float:
         """The chance of a larger `chi2` of residuals with `dof` degrees of freedom, in units of this noise.
 
-        By Fisher's F, since the noise is itself an estimate: chi2's own distribution calls too many fits wrong.
+        By Fisher's F, since the noise is itself an estimate: chi2's own distribution rejects too many good fits.
         """
         if math.isinf(self.dof):
             return float(stats.chi2.sf(chi2, dof))

@@ -1,4 +1,4 @@
-"""Differences between settings that share their seeds: means with intervals, and what they allow to say."""
+"""Differences between settings that share their seeds: means with intervals, and verdicts in words."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Mean:
     Attributes:
         value: the mean.
         low, high: the interval.
-        p_value: of a mean of zero, two-sided; NaN with one seed.
-        seeds: how many.
+        p_value: two-sided, for a true mean of zero; NaN with one seed.
+        seeds: their number.
     """
 
     value: float
@@ -30,12 +30,12 @@ class Mean:
 
     @property
     def significant(self) -> bool:
-        """Whether zero is outside of the interval."""
+        """True if the interval excludes zero."""
         return self.p_value < 0.05
 
     @property
     def verdict(self) -> str:
-        """In words, of a mean of losses minus those of a reference."""
+        """The verdict in words on a mean of losses minus those of a reference."""
         if math.isnan(self.p_value):
             return "one seed: no comparison"
         if not self.significant:
@@ -44,10 +44,10 @@ class Mean:
 
 
 def mean_of(values: npt.ArrayLike) -> Mean:
-    """The mean of one number a seed.
+    """The mean of one number per seed.
 
     Raises:
-        ValueError: there is none.
+        ValueError: there are no numbers.
     """
     numbers = np.asarray(values, np.float64)
     if numbers.size == 0:
@@ -63,6 +63,6 @@ def mean_of(values: npt.ArrayLike) -> Mean:
 
 
 def paired_mean(left: Mapping[int, float], right: Mapping[int, float]) -> Mean | None:
-    """The mean of `left - right` over the seeds that both have; None where there is no such seed."""
+    """The mean of `left - right` over the seeds that both have; None if they share no seed."""
     both = sorted(left.keys() & right.keys())
     return mean_of([left[seed] - right[seed] for seed in both]) if both else None

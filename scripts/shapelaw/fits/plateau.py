@@ -22,7 +22,7 @@ LEVELS = (0.68, 0.95)
 
 
 class KneeStatus(StrEnum):
-    """What a knee is worth. Only `CONVERGED` may be used."""
+    """The outcome of a knee fit. Only `CONVERGED` may be used."""
 
     CONVERGED = "converged"
     TOO_FEW_POINTS = "too few points"
@@ -37,11 +37,11 @@ class KneeStatus(StrEnum):
 class KneeFit:
     """`y = plateau - slope max(knee - x, 0)` with standard errors, their covariance and the knee's intervals.
 
-    `low68`, `high68`, `low95`, `high95` come from the profile of chi2, since the knee is no smooth parameter; an
-    end that reaches the second or the second to last point is open and NaN. `noise_scale` is the factor, 1 or
-    more, by which the errors had to grow for the points to lie on the curve within them. `kink_p` is the chance of
-    such a gain over a straight line by noise alone. `smooth_form` is the smooth curve that comes nearest, and
-    `smooth_gap` its AICc less the knee's (`saturating.py`). Numbers are NaN where the fit could not be made.
+    `low68`, `high68`, `low95`, `high95` come from the profile of chi2, since chi2 is not smooth in the knee; an end
+    that reaches the second or the second to last point is open and NaN. `noise_scale` is the factor, 1 or more, by
+    which the errors had to grow to cover the points' scatter about the curve. `kink_p` is the chance that noise alone
+    gives such a gain over a straight line. `smooth_form` is the best smooth curve, and `smooth_gap` its AICc minus the
+    knee's (`saturating.py`). Numbers are NaN where the fit could not be made.
     """
 
     plateau: float
@@ -74,7 +74,7 @@ class KneeFit:
         return self.status is KneeStatus.CONVERGED
 
     def allows(self, x: float) -> bool:
-        """Whether a knee at x is within the 95% interval."""
+        """True if the 95% interval allows a knee at x."""
         return self.usable and not (x < self.low95 or x > self.high95)
 
     def at(self, x: Floats) -> Floats:
@@ -82,7 +82,7 @@ class KneeFit:
         return self.plateau - self.slope * np.maximum(self.knee - np.asarray(x, dtype=np.float64), 0.0)
 
     def to_dict(self) -> dict[str, float | int | str | None]:
-        """The fields as JSON can hold them: NaN becomes None."""
+        """The fields for JSON, with None for NaN."""
         return {
             name: None if isinstance(value, float) and not math.isfinite(value) else value
             for name, value in asdict(self).items()
@@ -92,9 +92,9 @@ class KneeFit:
 def fit_knee(x: Floats, y: Floats, err: Floats, noise: Noise | None) -> KneeFit:
     """Fit the two pieces to (n,) means with standard errors `err`, estimated with the degrees of freedom of `noise`.
 
-    The knee is looked for between the second and the second to last point, so that either piece has two. It counts only
+    The knee is sought between the second and the second to last point, so that each piece has two. It counts only
     where two pieces fit clearly better than any smooth curve with as many parameters. Without a noise estimate (`noise`
-    None, `err` then only weighs) the scatter around the curve is the noise.
+    None; `err` is then only a weight) the scatter around the curve is the noise.
     """
     n_points = len(x)
     if n_points < MIN_POINTS:
@@ -150,7 +150,7 @@ def fit_knee(x: Floats, y: Floats, err: Floats, noise: Noise | None) -> KneeFit:
 def _refine(
     x: Floats, y: Floats, err: Floats, knee: float, low: float, high: float, *, rescale: float
 ) -> lmfit.model.ModelResult:
-    """lmfit from the best knee of the grid; `rescale` other than 1 makes the errors those of the scatter."""
+    """Refine the best knee of the grid with lmfit; `rescale` other than 1 takes the errors from the scatter."""
     design = np.stack([np.ones_like(x), np.minimum(x - knee, 0.0)], axis=1)
     plateau, slope = np.linalg.lstsq(design / err[:, None], y / err, rcond=None)[0]
     model = lmfit.Model(lambda x, plateau, slope, knee: plateau - slope * np.maximum(knee - x, 0.0))
@@ -185,7 +185,7 @@ def _as_good(smooth: Alternative) -> str:
 
 
 def _noise_scale(chi2: float, dof: int, noise: Noise | None) -> tuple[float, float]:
-    """The degrees of freedom of the noise, and by how much it must grow where the scatter exceeds it (p < 1%)."""
+    """The degrees of freedom of the noise, and its growth where the scatter exceeds it (p < 1%)."""
     if noise is None:
         return float(dof), math.sqrt(max(chi2, 1e-300) / dof)
     too_much = noise.chance(chi2, dof) < 0.01
@@ -193,7 +193,7 @@ def _noise_scale(chi2: float, dof: int, noise: Noise | None) -> tuple[float, flo
 
 
 def _chance(gain: float, parameters: int, scale: float, noise_dof: float) -> float:
-    """The chance that noise alone lowers chi2 by `gain` with so many more parameters."""
+    """The chance that noise alone lowers chi2 by `gain` with this many more parameters."""
     return Noise(1.0, noise_dof).chance(max(gain, 0.0) / scale**2, parameters)
 
 

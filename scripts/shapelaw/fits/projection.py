@@ -1,4 +1,4 @@
-"""From the line `log d = a + b L` to the network size worth a depth, and to the depth worth a size."""
+"""The network size that is worth a depth, and the depth worth a size, from the line `log d = a + b L`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def standard_params(depth: npt.ArrayLike, width: npt.ArrayLike) -> Floats:
 
 
 def transition_width(fit: LineFit, depth: npt.ArrayLike) -> tuple[Floats, Floats]:
-    """Width at which a depth becomes worth leaving, `exp(a + b L)`, and its standard error; shapes as `depth`."""
+    """Width from which a greater depth is better, `exp(a + b L)`, and its standard error; shapes as `depth`."""
     _require_usable(fit)
     depth_n = np.asarray(depth, dtype=np.float64)
     width = np.exp(fit.a + fit.b * depth_n)
@@ -44,7 +44,7 @@ def transition_size(fit: LineFit, depth: npt.ArrayLike) -> tuple[Floats, Floats]
 
 @dataclass(frozen=True)
 class Projection:
-    """The shape that the fit calls best at one size: real-valued depth (layers) and width with standard errors."""
+    """The best shape of one size by the fit: real-valued depth (layers) and width with standard errors."""
 
     depth: float
     depth_err: float
@@ -68,10 +68,10 @@ def widened(fit: LineFit) -> LineFit:
 
 
 def why_no_projection(fit: LineFit) -> str | None:
-    """The sentence that says why a fit cannot be projected, or None if it can.
+    """The reason why a fit can't be projected, in a sentence; None if it can.
 
-    Besides a usable fit this takes a slope above zero by at least two standard errors: otherwise a size has no
-    one depth.
+    A projection needs a usable fit whose slope is above zero by at least two standard errors: otherwise a size has no
+    single depth.
     """
     if not fit.usable:
         return f"no fit: {fit.status} ({fit.message})"

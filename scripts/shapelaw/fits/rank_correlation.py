@@ -23,12 +23,12 @@ class RankCorrelation:
     """A rank correlation with its 95% interval.
 
     Attributes:
-        value: Spearman's rho, ties at their mean rank; NaN if one side is constant or there are too few networks.
-        low, high: percentiles of the bootstrap; NaN where it says nothing.
-        p_value: of no relation between values and losses, two-sided, from permutations of the networks: exact up to 7
-            of them. Four can't fall below 0.08. NaN where the networks have not equally many points.
-        networks: different ones.
-        seeds: how many each network has, at most.
+        value: Spearman's rho, with ties at their mean rank; NaN if one side is constant or there are too few networks.
+        low, high: percentiles of the bootstrap; NaN where too few draws have a correlation.
+        p_value: two-sided, for no relation between values and losses, from permutations of the networks: exact up to 7
+            of them. Four networks can't fall below 0.08. NaN unless all networks have equally many points.
+        networks: the number of different networks.
+        seeds: the largest number of seeds of a network.
     """
 
     value: float
@@ -40,7 +40,7 @@ class RankCorrelation:
 
     @property
     def verdict(self) -> str:
-        """In words."""
+        """The correlation in words."""
         if math.isnan(self.low):
             return "too few networks"
         if not self.p_value < 0.05:
@@ -53,15 +53,16 @@ def rank_correlation(
 ) -> RankCorrelation:
     """The rank correlation of values with mean losses.
 
-    The bootstrap draws networks with all their points, and seeds, the same ones for every network: what is shared by
-    points of a network or of a seed is no further evidence.
+    The bootstrap draws networks with all their points, and seeds, the same ones for every network: points that share a
+    network or a seed are not independent evidence.
 
     Args:
-        values: [P], one a point (a network on a task).
-        losses: [P, S], of each seed; NaN where a seed has none. Any monotone function of the seeds' means is the same.
-        networks: [P], whose points these are.
-        draws: of the bootstrap.
-        seed: of the bootstrap.
+        values: [P], one per point (a network on a task).
+        losses: [P, S], one per seed; NaN where a seed has none. Any monotone function of the seeds' means gives the
+            same.
+        networks: [P], the network of each point.
+        draws: number of bootstrap draws.
+        seed: seed of the bootstrap.
     """
     x, y, names = np.asarray(values, np.float64), np.asarray(losses, np.float64), np.asarray(networks)
     there = np.isfinite(y).any(1)
@@ -89,7 +90,7 @@ def rank_correlation(
 
 
 def _chance(value: float, x: Floats, y: Floats, places: list[Places], random: np.random.Generator) -> float:
-    """How often a correlation is as far from 0 when each network gets the values of another one."""
+    """The share of permutations, of values among networks, whose correlation is as far from 0."""
     if math.isnan(value) or len({len(points) for points in places}) > 1:
         return math.nan
     points, count = np.stack(places), len(places)
@@ -105,7 +106,7 @@ def _chance(value: float, x: Floats, y: Floats, places: list[Places], random: np
 
 
 def _spearman(values: Floats, losses: Floats) -> Floats:
-    """Of each draw's points, [draws], from [draws, P] and [draws, P, S]; NaN where a side is constant or unknown."""
+    """Spearman's rho, [draws], from [draws, P] and [draws, P, S]; NaN where a side is constant or unknown."""
     count = np.isfinite(losses).sum(2)
     with np.errstate(invalid="ignore", divide="ignore"):
         means = np.nansum(losses, 2) / count
@@ -114,6 +115,6 @@ def _spearman(values: Floats, losses: Floats) -> Floats:
 
 
 def _standard(ranks: Floats) -> Floats:
-    """With mean 0 and variance 1; NaN where all are equal."""
+    """The values scaled to mean 0 and variance 1; NaN where all are equal."""
     centered = ranks - ranks.mean(1, keepdims=True)
     return np.asarray(centered / centered.std(1, keepdims=True))

@@ -1,4 +1,4 @@
-"""How many parameters a bottleneck wastes: the size of the network without it that reaches the same loss.
+"""The parameters that a bottleneck wastes, by the size of the network without it that reaches the same loss.
 
 Wies et al. 2021, sections 5.1 and 5.3: a network of rank r/d = 16/680 and 70M parameters does as well as a network of
 full rank that is 25% smaller. The paper reads that off its figures; here a curve that never rises with size
@@ -21,11 +21,11 @@ from shapelaw.fits.noise import Noise
 
 INTERVAL = (0.16, 0.84)  # 68%
 DRAWS = 2000
-_SLOPE = 1e-12  # of a flat part of the curve, so that it has an inverse
+_SLOPE = 1e-12  # slope of a flat part of the curve, so that it has an inverse
 
 
 class RedundancyStatus(StrEnum):
-    """What is known of a redundancy."""
+    """Whether a redundancy is measured or bounded."""
 
     MEASURED = "measured"
     AT_LEAST = "at least"  # the smallest baseline is better
@@ -41,7 +41,7 @@ class Baseline:
     Attributes:
         size: (n,) parameters, growing.
         loss: (n,) means over seeds.
-        seeds: (n,) runs of each.
+        seeds: (n,) numbers of runs.
     """
 
     size: Floats
@@ -54,11 +54,11 @@ class Redundancy:
     """1 - (size of the baseline of equal loss) / (size of the network); negative where the network is better.
 
     Attributes:
-        value: of the mean losses; the bound where `status` is a bound, NaN where there is none.
+        value: from the mean losses; the bound where `status` is a bound, NaN where there is neither.
         low, high: the 68% interval; -inf or 1 where the draws leave the baseline's sizes on that side.
-        equal_size: of the baseline.
+        equal_size: size of the baseline at the same loss.
         p_value: the chance of a redundancy of zero or less; NaN without noise.
-        status: what the value is.
+        status: whether the value is measured or a bound.
     """
 
     value: float
@@ -70,7 +70,7 @@ class Redundancy:
 
     @property
     def significant(self) -> bool:
-        """It is above zero at 95% confidence, two-sided."""
+        """True if the redundancy is above zero at 95% confidence, two-sided."""
         return self.p_value < 0.025
 
 
@@ -80,10 +80,10 @@ def redundancy(
     """The redundancy of a network of some size and mean loss.
 
     Args:
-        baseline: at least two sizes.
-        size, loss, seeds: of the network.
-        noise: of one run's loss; its own uncertainty is drawn too.
-        seed: of the draws.
+        baseline: networks of at least two sizes.
+        size, loss, seeds: the network's size, mean loss and number of runs.
+        noise: noise of one run's loss; its own uncertainty is drawn too.
+        seed: seed of the draws.
     """
     nothing = Redundancy(math.nan, math.nan, math.nan, math.nan, math.nan, RedundancyStatus.TOO_FEW_POINTS)
     if len(baseline.size) < 2:
@@ -106,7 +106,7 @@ def redundancy(
     mine = loss + std[:, 0] * rng.standard_normal(DRAWS) / math.sqrt(seeds)
     sizes = equal_sizes(baseline, losses, mine)
     drawn = 1 - sizes / size
-    # of a draw below the smallest baseline no more is known than that bound, and of one beyond the largest alike
+    # a draw below the smallest or beyond the largest baseline is known only as that bound
     low = np.quantile(1 - np.maximum(sizes, ends[0]) / size, INTERVAL[0], method="inverted_cdf")
     high = np.quantile(1 - np.minimum(sizes, ends[1]) / size, INTERVAL[1], method="inverted_cdf")
     return Redundancy(value, float(low), float(high), equal, float(np.mean(drawn <= 0)), status)
@@ -116,8 +116,8 @@ def equal_sizes(baseline: Baseline, losses: Floats, loss: Floats) -> Floats:
     """(m,) sizes at which the baseline has a loss; 0 below its smallest size, inf beyond its largest.
 
     Args:
-        losses: (m, n) losses of the baseline's sizes, made monotone first.
-        loss: (m,) the losses looked for.
+        losses: (m, n) losses of the baseline's sizes; they are made monotone first.
+        loss: (m,) the losses to reach.
     """
     rising = isotonic(-losses, baseline.seeds) + _SLOPE * np.arange(len(baseline.size))
     log_size, found = np.log(baseline.size), np.empty(len(losses))
@@ -128,12 +128,12 @@ def equal_sizes(baseline: Baseline, losses: Floats, loss: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Needed:
-    """From where on a growing rank costs nothing that can be told from noise.
+    """The rank from which on the loss can't be distinguished from that of full rank.
 
     Attributes:
-        enough: the least rank of which, and of all larger ones, the loss is not significantly worse than that of full
-            rank; None where the largest is.
-        too_small: the largest rank that is significantly worse; None where none is.
+        enough: the least rank from which on no loss is significantly worse than that of full rank; None where even the
+            largest rank is worse.
+        too_small: the largest rank that is significantly worse; None if no rank is.
     """
 
     enough: int | None
@@ -148,14 +148,14 @@ def needed_rank(
     noise: Noise,
     confidence: float = 0.95,
 ) -> Needed:
-    """The least rank that is enough.
+    """The least rank that is enough, and the largest that is too small.
 
     Args:
-        ranks: growing.
-        losses, seeds: (n,) mean loss and runs of each.
-        full: mean loss and runs of full rank.
-        noise: of one run's loss.
-        confidence: of "worse", two-sided.
+        ranks: (n,) in growing order.
+        losses, seeds: (n,) mean losses and numbers of runs.
+        full: mean loss and number of runs of full rank.
+        noise: noise of one run's loss.
+        confidence: two-sided confidence for "worse".
     """
     loss, count = np.asarray(losses, dtype=np.float64), np.asarray(seeds, dtype=np.float64)
     err = noise.std * np.sqrt(1 / count + 1 / full[1])

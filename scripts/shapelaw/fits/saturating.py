@@ -1,8 +1,8 @@
-"""Smooth curves that rise and level off: what a knee has to beat before it counts as one.
+"""Smooth curves that rise and level off: a knee has to beat them before it counts as one.
 
-Each form has three parameters, as two pieces with a knee have, so that Akaike's criterion compares fits alone; the
-rounded knee has a fourth, its width. All are searched on grids of their shapes, with the level and the scale in closed
-form. On a smooth curve with 8 to 12 points and 3 seeds a knee is then reported in 0 to 6% of draws
+Each form has three parameters, as many as two pieces with a knee, so that Akaike's criterion compares only their fits;
+the rounded knee has a fourth, its width. All are searched on grids of their shapes, with the level and the scale in
+closed form. On a smooth curve with 8 to 12 points and 3 seeds a knee is then reported in 0 to 6% of draws
 (`benchmarks/knees.py`; in 59 to 100% when it had to beat a straight line only).
 """
 
@@ -15,15 +15,15 @@ import numpy as np
 
 from shapelaw.fits.line import Floats
 
-# by how much the criterion must prefer a knee to every smooth curve, and may prefer a rounded knee to it
+# least AICc advantage of a knee over every smooth curve, and the most that a rounded knee may have over it
 MARGIN, ROUNDED_MARGIN = 3.0, 2.0
 ROUNDED = "rounded knee"
-_SHAPES: Floats = np.geomspace(0.03, 5.0, 120)  # of the range of x
+_SHAPES: Floats = np.geomspace(0.03, 5.0, 120)  # shares of the range of x
 
 
 @dataclass(frozen=True)
 class Alternative:
-    """A smooth form, and its AICc less the knee's: above zero the knee is the better one."""
+    """A smooth form, and its AICc minus the knee's: above zero the knee is better."""
 
     form: str
     gap: float
@@ -35,7 +35,7 @@ def smooth_alternatives(
     """All forms for (n,) points whose errors `err` were estimated with `noise_dof` degrees of freedom (0: not at all).
 
     The likelihood is Student's, with the noise integrated out; the small-sample correction counts the n points and the
-    degrees of freedom as observations. With too few of them for the fourth parameter the rounded knee is left out.
+    degrees of freedom as observations. With too few observations for a fourth parameter the rounded knee is left out.
     """
     u = (x - x[0]) / (x[-1] - x[0])
     fits = {
@@ -51,13 +51,13 @@ def smooth_alternatives(
 
 
 def beaten_by(alternatives: list[Alternative]) -> Alternative | None:
-    """The smooth form that the knee doesn't beat clearly enough, the best one; None where it beats them all."""
+    """The best smooth form that the knee doesn't beat clearly enough; None if it beats them all."""
     short = [a for a in alternatives if a.gap < (-ROUNDED_MARGIN if a.form == ROUNDED else MARGIN)]
     return min(short, key=lambda one: one.gap, default=None)
 
 
 def _aicc(chi2: float, parameters: int, points: int, noise_dof: float) -> float:
-    """Akaike's criterion with its correction for few observations; the noise is one parameter more."""
+    """Akaike's criterion with its correction for few observations; the noise counts as one more parameter."""
     if math.isinf(noise_dof):
         return chi2 + 2.0 * parameters
     observations, k = points + noise_dof, parameters + 1

@@ -1,8 +1,8 @@
-"""How far networks lie off smooth loss curves: seed noise, and what a shape adds that no seed shows.
+"""The scatter of networks about smooth loss curves: seed noise, and a shape's own deviation, common to its seeds.
 
-The mean loss of a shape with n seeds lies off its curve by a variance of `sigma^2 (1/n + t^2)`: seed noise averages
-out, what the shape itself adds (its heads, a learning rate that suits it less) does not. Repeated seeds tell sigma, the
-residuals of the curves tell both. With a flat prior of log sigma, sigma is integrated out, and what is left is the
+The mean loss of a shape with n seeds varies about its curve with variance `sigma^2 (1/n + t^2)`: seed noise averages
+out, a shape's own deviation (its heads, a learning rate that suits it less) does not. Repeated seeds determine sigma,
+the residuals of the curves determine both. With a flat prior of log sigma, sigma is integrated out, which leaves the
 restricted likelihood of t (Harville 1974) times a half-Cauchy prior of scale 1 (Gelman 2006): a few residuals can't
 exclude scatter, so they don't.
 """
@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from shapelaw.fits.line import Floats
 
-# the t that are tried; shapes of published grids lie off by t = 10 and more
+# the values of t to try; shapes of published grids reach t = 10 and more
 GRID_OF_T: Floats = np.concatenate([[0.0], np.geomspace(0.05, 50.0, 60)])
 OUTLYING = 4.0
 
@@ -27,7 +27,7 @@ OUTLYING = 4.0
 class Scatter:
     """The posterior `weight` (m,) of `GRID_OF_T`, and for each t that of sigma^2: `sigma2 dof / chi2(dof)`.
 
-    All in units of the seed noise. `seeds` (n,) are the numbers of seeds of the shapes. `aicc`, Akaike's criterion
+    Everything is in units of the seed noise. `seeds` (n,) are the shapes' numbers of seeds. `aicc`, Akaike's criterion
     with its correction for few points, compares models of the same shapes.
     """
 
@@ -38,7 +38,7 @@ class Scatter:
     aicc: float
 
     def std(self, seeds: npt.ArrayLike) -> Floats:
-        """Standard deviation about its curve of the mean loss of a shape with so many seeds, at the median t."""
+        """Standard deviation, about its curve, of the mean loss of a shape with this many seeds, at the median t."""
         at = min(int(np.searchsorted(np.cumsum(self.weight), 0.5)), len(GRID_OF_T) - 1)
         variance = self.sigma2[at] * (1.0 / np.asarray(seeds, dtype=np.float64) + GRID_OF_T[at] ** 2)
         return np.asarray(np.sqrt(variance), dtype=np.float64)
@@ -60,7 +60,7 @@ class Scatter:
 def scatter_about(design: Floats, y: Floats, seeds: Floats, dof: float) -> Scatter:
     """The scatter of mean losses `y` (n,), in units of the seed noise, about a linear model `design` (n, k), k < n.
 
-    `dof` are the degrees of freedom of the seed noise, infinite for a noise that is known.
+    `dof` is the degrees of freedom of the seed noise, infinite if the noise is known.
     """
     n, k = design.shape
     variance = 1.0 / seeds + GRID_OF_T[:, None] ** 2  # (m, n)
@@ -83,9 +83,9 @@ def scatter_about(design: Floats, y: Floats, seeds: Floats, dof: float) -> Scatt
 
 
 def outlying(design: Floats, y: Floats, seeds: Floats, dof: float) -> list[tuple[int, float]]:
-    """The points that lie more than 4 sigma off the curve that the others make, with how many sigma; largest first.
+    """The points more than 4 sigma off the curve through the others, with their distance in sigma; largest first.
 
-    Sigma has the scatter of the others, and the error of their curve. Only the three largest residuals are tried.
+    Sigma contains the scatter of the others and the error of their curve. Only the three largest residuals are tested.
     """
     n, k = design.shape
     if n - k < 3:
@@ -110,7 +110,7 @@ def outlying(design: Floats, y: Floats, seeds: Floats, dof: float) -> list[tuple
 
 
 def least(candidates: Sequence[Floats], y: Floats, seeds: Floats, dof: float) -> tuple[int, Scatter]:
-    """The index of the design of least `aicc`, and the scatter about it."""
+    """The index of the design with the least `aicc`, and the scatter about it."""
     scatters = [scatter_about(design, y, seeds, dof) for design in candidates]
     best = min(range(len(scatters)), key=lambda index: scatters[index].aicc)
     return best, scatters[best]

@@ -1,7 +1,7 @@
-"""How much a share moves from seed to seed, as a function of the share.
+"""The noise of a share from seed to seed, as a function of the share.
 
 Runs that guess agree to a few thousandths, runs that memorize half of the examples differ by several hundredths: along
-one curve 0.002 to 0.037, about in proportion to p (1 - p) (docs/results.md). One pooled number is too large for the
+one curve 0.002 to 0.037, roughly in proportion to p (1 - p) (docs/results.md). One pooled number is too large for the
 first and too small for the second.
 """
 
@@ -16,9 +16,9 @@ import numpy.typing as npt
 from shapelaw.fits.line import Floats
 from shapelaw.fits.noise import Noise
 
-# 0 is one number for all shares, 0.5 is a binomial's, 1 is that of a share whose odds all vary alike
+# 0: one noise for all shares; 0.5: a binomial's; 1: equal noise of the log odds
 POWERS: Floats = np.linspace(0.0, 1.5, 31)
-# mean and standard deviation of the power before the seeds are looked at: few of them hardly tell it
+# prior mean and standard deviation of the power: few seeds hardly determine it
 PRIOR = (0.75, 0.35)
 LEAST_SHARE = 1e-3
 
@@ -27,9 +27,9 @@ LEAST_SHARE = 1e-3
 class ShareNoise(Noise):
     """The variance of one run at share p: the mean of `unit2 (p (1 - p))^(2 k)` over the powers k of `POWERS`.
 
-    `weight` (powers,) is the posterior of k, `unit2` (powers,) the most likely unit for each. `std` is the one number
-    that pooling would give. The function is fitted to shares between `lowest` and `highest`; a share beyond has the
-    value at that end, as nothing is known there.
+    `weight` (powers,) is the posterior of k, `unit2` (powers,) the most likely unit for each. `std` is the single
+    number that pooling would give. The function is fitted to shares between `lowest` and `highest`; a share beyond has
+    the value at that end, since nothing is known there.
     """
 
     weight: Floats
@@ -51,8 +51,8 @@ class ShareNoise(Noise):
 def share_noise(share: Floats, std: Floats, dof: Floats) -> ShareNoise | None:
     """The noise of (n,) mean shares whose runs have standard deviations `std` with `dof` degrees of freedom each.
 
-    Deviations are taken as normal; the unit is the most likely one for each power. None where no point has repeats,
-    or all repeats agree.
+    Deviations are assumed normal; each power has its most likely unit. None if no point has repeats, or all repeats
+    agree.
     """
     there = dof > 0
     p, squares, weight = share[there], std[there] ** 2, dof[there]
@@ -75,6 +75,6 @@ def share_noise(share: Floats, std: Floats, dof: Floats) -> ShareNoise | None:
 
 
 def _relative(share: Floats) -> Floats:
-    """(powers, n) variances relative to the unit's."""
+    """(powers, n) variances in terms of the unit."""
     inside = np.clip(share, LEAST_SHARE, 1.0 - LEAST_SHARE)
     return np.asarray((inside * (1.0 - inside)) ** (2.0 * POWERS[:, None]), dtype=np.float64)

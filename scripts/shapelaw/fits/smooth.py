@@ -14,7 +14,7 @@ from shapelaw.fits.scatter import least
 # a lower order that fits by luck would make the errors too small
 LEAST_ORDER, MAX_ORDER = 3, 6
 MIN_SIZES = 4
-# between two sizes further apart than this factor a curve is not known
+# sizes farther apart than this factor leave a gap in which the curve is unknown
 FAR = 4.0
 
 
@@ -25,10 +25,10 @@ def unit(x: npt.ArrayLike, knots: Floats) -> Floats:
 
 
 def smooth_loss(curve: Curve, size: npt.ArrayLike, noise: Noise | None) -> tuple[Floats, Floats]:
-    """Smoothed loss and its standard error at (m,) sizes, by seed noise and residuals together (`scatter.py`).
+    """Smoothed loss and its standard error at (m,) sizes, from seed noise and residuals together (`scatter.py`).
 
     NaN where the curve doesn't reach (see `reaches`), and everywhere with fewer than four sizes. Without a noise
-    estimate nothing can be smoothed: the curve is then the straight pieces of `Curve.loss_at`, its error NaN.
+    estimate there is no smoothing: the curve is the straight pieces of `Curve.loss_at`, its error NaN.
     """
     knots, x = curve.log_size, np.log(np.asarray(size, dtype=np.float64))
     reached = reaches(curve, x)
@@ -49,10 +49,10 @@ def smooth_loss(curve: Curve, size: npt.ArrayLike, noise: Noise | None) -> tuple
 
 
 def reaches(curve: Curve, log_size: Floats) -> npt.NDArray[np.bool_]:
-    """Which of (m,) log sizes a curve of four sizes or more covers; none, with fewer.
+    """True for those of (m,) log sizes that a curve of four sizes or more covers; with fewer it covers none.
 
-    It covers its range and 10% beyond, but not the inside of a gap: between neighbours more than a factor `FAR` apart
-    a line through them would be no measurement.
+    A curve covers its range and 10% beyond, but not the inside of a gap: between neighbours more than a factor `FAR`
+    apart nothing was measured.
     """
     knots = curve.log_size
     if len(knots) < MIN_SIZES:

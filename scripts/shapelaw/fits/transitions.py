@@ -1,4 +1,4 @@
-"""The paper's rule for the width at which the deeper of two networks becomes the better one."""
+"""The paper's rule for the width at which the deeper of two networks becomes better."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Flags = npt.NDArray[np.bool_]
 
 PAPER_RULE = "paper rule"
 MIN_SIZES = 3
-# two losses that differ by less than so many standard errors can't be told apart
+# standard errors below which two losses count as equal
 ALIKE = 1.0
 
 
@@ -21,10 +21,10 @@ def paper_rule(shallow: Curve, deep: Curve, noise: Noise | None, *, confidence: 
 
     The right one is the first size at which the shallower network is significantly worse than the deeper one
     (interpolated at that size, a two-sided test at `confidence` on the pooled seed noise). The left one is the last
-    size before it at which the two can't be told apart or the shallower is the better: it is worse by less than
-    `ALIKE` standard errors. Sizes between the two are neither, so the two need not be neighbours: four of the five
-    published brackets enclose trained widths. The error is half their distance, as the paper's table 4a has it (its
-    text says the distance).
+    size before it at which the two are alike or the shallower is better: it is worse by less than `ALIKE` standard
+    errors. Sizes between the two are neither, so the two need not be neighbours: four of the five published brackets
+    enclose trained widths. The error is half their distance, as the paper's table 4a has it (its text says the
+    distance).
 
     No transition is reported when a bracketing size is the first or the last of the comparison, since nothing
     beyond it confirms that side (at the edge), or when a larger size contradicts it significantly (too noisy).
@@ -61,7 +61,7 @@ def paper_rule(shallow: Curve, deep: Curve, noise: Noise | None, *, confidence: 
 
 
 def _status(shallow_worse: Flags, deep_worse: Flags, alike: npt.NDArray[np.intp]) -> TransitionStatus:
-    """Of (n,) sizes by growing size, n >= 3; `alike` are the places before the first where the shallower is worse."""
+    """The status from (n,) growing sizes, n >= 3; `alike`: the places before the first where the shallower is worse."""
     if not shallow_worse.any():
         if deep_worse[-1]:
             return TransitionStatus.SHALLOWER_BETTER

@@ -1,8 +1,8 @@
 """Cross-entropy of a linear classifier without the whole matrix of logits.
 
-At V = 50,257 the logits are most of a step's memory. The rows are taken in chunks: each chunk's logits give its
-loss and, at once, its part of the gradients, so that no more than one chunk's logits ever exist.
-The idea is that of fused linear cross-entropy kernels (Liger, Hsu et al. 2024; cut cross-entropy, Wijmans et al. 2024).
+At V = 50,257 the logits are most of a step's memory. The rows are taken in chunks: each chunk's logits give its loss
+and, at once, its part of the gradients, so that only one chunk's logits exist at a time. The idea is that of fused
+linear cross-entropy kernels (Liger, Hsu et al. 2024; cut cross-entropy, Wijmans et al. 2024).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from torch import Tensor
 # logits in a chunk: 28 MiB in float32, so that the C library keeps the two buffers of a chunk for the next one (it
 # gives back what is free beyond 64 MiB)
 CHUNK_ELEMENTS = 7 * 2**20
-GPU_CHUNK_ELEMENTS = 2**27  # the same on a GPU, which a small product can't fill: 256 MiB in bfloat16
+GPU_CHUNK_ELEMENTS = 2**27  # the same on a GPU, which a small product leaves idle: 256 MiB in bfloat16
 GPU_COLUMNS_OF = 64
 
 
@@ -34,14 +34,14 @@ def linear_cross_entropy(
 ) -> Tensor:
     """Mean cross-entropy of `x @ weight.T` against the targets, in nats, float32.
 
-    Takes the plain way where all logits fit in one chunk, else the chunked one.
+    Computes all logits at once where they fit in one chunk, else chunk by chunk.
 
     Args:
-        chunk_elements: logits in a chunk; by the device when None.
-        compiled: turn a chunk's logits into its loss and gradient by one compiled function, whatever their number.
-        columns_of: give a compiled chunk a multiple of so many columns, since tensor cores want aligned rows,
-            not of 257 or 50,257 numbers; 64 on a GPU when None, 1 on a CPU.
-        linear: the product with all logits in one chunk.
+        chunk_elements: logits in a chunk; chosen for the device when None.
+        compiled: compute a chunk's loss and gradient from its logits in one compiled function, whatever their number.
+        columns_of: pad a compiled chunk to a multiple of this many columns, since tensor cores want aligned rows, not
+            rows of 257 or 50,257 numbers; 64 on a GPU when None, 1 on a CPU.
+        linear: the linear map to use when all logits are in one chunk.
     """
     N, V = x_ND.shape[0], weight_VD.shape[0]
     if chunk_elements is None:
@@ -63,7 +63,7 @@ def linear_cross_entropy(
 
 
 def equal_rows(rows: int, most: int) -> int:
-    """Rows of a chunk, at most `most`, so that chunks are equal where that takes less than twice as many of them.
+    """Rows of a chunk, at most `most`: equal chunks where that takes less than twice as many of them.
 
     A compiled function is compiled once for each number of rows.
     """
@@ -76,7 +76,7 @@ CompiledLoss = Callable[[Tensor, Tensor, int], tuple[Tensor, Tensor]]
 
 
 def loss_and_gradient(logits_NV: Tensor, targets_N: Tensor) -> tuple[Tensor, Tensor]:
-    """The summed loss of some rows, and its gradient by their logits, [N, V] in their own precision."""
+    """The summed loss of some rows, and its gradient with respect to their logits, [N, V] in their own precision."""
     log_p = F.log_softmax(logits_NV.float(), dim=1)
     loss = -log_p.gather(1, targets_N[:, None]).sum()
     grad = log_p.exp_()  # softmax minus one at the target
@@ -87,9 +87,9 @@ def loss_and_gradient(logits_NV: Tensor, targets_N: Tensor) -> tuple[Tensor, Ten
 def loss_and_gradient_unscattered(
     logits_NV: Tensor, targets_N: Tensor, vocab_size: int
 ) -> tuple[Tensor, Tensor]:
-    """The same without writes at scattered places, so that a compiler can make few passes over the logits of it.
+    """The same without scattered writes, so that a compiler needs few passes over the logits.
 
-    Columns from `vocab_size` on count for nothing.
+    Columns from `vocab_size` on are ignored.
     """
     columns_V = torch.arange(logits_NV.shape[1], device=logits_NV.device)
     log_p = F.log_softmax(torch.where(columns_V < vocab_size, logits_NV.float(), -math.inf), dim=1)
@@ -100,7 +100,7 @@ def loss_and_gradient_unscattered(
 
 @cache
 def _compiled() -> CompiledLoss:
-    """Made when it is wanted: torch.compile alone takes a second to import."""
+    """The compiled function, made on first use: torch.compile alone takes a second to import."""
     return torch.compile(loss_and_gradient_unscattered, dynamic=False)
 
 
@@ -109,7 +109,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
     def forward(
         ctx: Any, x_ND: Tensor, weight_VD: Tensor, targets_N: Tensor, rows: int, vocab_size: int | None
     ) -> Tensor:
-        """With a `vocab_size` by a compiled function; `weight_VD` may have more rows then."""
+        """The loss; with a `vocab_size` by a compiled function, and `weight_VD` may then have more rows."""
         N = x_ND.shape[0]
         needs_x, needs_weight = ctx.needs_input_grad[0], ctx.needs_input_grad[1]
         total = torch.zeros((), dtype=torch.float32, device=x_ND.device)

@@ -1,6 +1,6 @@
-"""The decoder that every language study trains: GPT-2's pre-norm block, with the shape left free.
+"""The decoder that every language study trains: GPT-2's pre-norm blocks, with a free shape.
 
-Beyond GPT-2: the heads' dimension is free of width / heads, the token and positional embeddings can have a
+Beyond GPT-2: the heads' dimension need not be width / heads, the token and positional embeddings can have a
 lower rank (factored, vocabulary paper section 5.1), and the classifier is a full-rank matrix of its own.
 Dimensions in names: B sequences, T tokens, D width, H heads, K attention_dim, V vocabulary.
 """
@@ -20,15 +20,15 @@ from shapelaw.models.cross_entropy import linear_cross_entropy
 from shapelaw.specs.shapes import Gelu, Shape
 
 INIT_STD = 0.02  # GPT-2's
-PRODUCTS_UP_TO = 512  # tokens of context: so far attention by plain products is the faster one on a CPU
-FLASH_UP_TO = 256  # dimension of a head: beyond it a GPU has no flash kernel
+PRODUCTS_UP_TO = 512  # tokens of context: up to here attention by plain products is faster on a CPU
+FLASH_UP_TO = 256  # dimension of a head: above it a GPU has no flash kernel
 AttentionWay = Literal["auto", "products", "fused"]
 _GELUS: dict[Gelu, str] = {"tanh": "tanh", "erf": "none"}  # as PyTorch calls them
 FULL_RANK_NAMES = ("tokens.weight", "positions.weight")
 
 
 class FactoredEmbedding(nn.Module):
-    """An embedding table of `entries` x `width` whose rank is at most `rank`: lookup (entries x rank), then up."""
+    """An embedding table `entries` x `width` of rank at most `rank`: lookup (entries x rank), then a linear map."""
 
     def __init__(self, entries: int, rank: int, width: int) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ def _embedding(entries: int, width: int, rank: int | None) -> nn.Module:
 
 
 class Linear(nn.Linear):
-    """A linear map, and GELU after it if asked, which the kernel takes if `by_kernel` is set."""
+    """A linear map, followed by GELU if asked; the kernel computes both if `by_kernel` is set."""
 
     by_kernel = False
 
@@ -82,12 +82,12 @@ class Attention(nn.Module):
 
 
 def takes_products(device_type: str, tokens: int, attention_dim: int) -> bool:
-    """Whether attention is by plain products there: on a short context, where no flash kernel is at hand."""
+    """True if attention is by plain products there: on a short context without a flash kernel."""
     return tokens <= PRODUCTS_UP_TO and (device_type == "cpu" or attention_dim > FLASH_UP_TO)
 
 
 def attend_fused(qkv_BTE: Tensor, heads: int, dropout: float) -> Tensor:
-    """Causal attention from queries, keys and values side by side (E = 3 H K), in PyTorch's own kernel: [B, T, H K]."""
+    """Causal attention, [B, T, H K], by PyTorch's own kernel from queries, keys and values side by side (E = 3 H K)."""
     B, T, _ = qkv_BTE.shape
     q_BHTK, k_BHTK, v_BHTK = qkv_BTE.view(B, T, 3, heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
     y_BHTK = F.scaled_dot_product_attention(q_BHTK, k_BHTK, v_BHTK, is_causal=True, dropout_p=dropout)
@@ -95,7 +95,7 @@ def attend_fused(qkv_BTE: Tensor, heads: int, dropout: float) -> Tensor:
 
 
 def attend_by_products(qkv_BTE: Tensor, heads: int, dropout: float) -> Tensor:
-    """The same by two batched matrix products a head: no copy of q, k or v, but the T x T scores in memory.
+    """The same by two batched matrix products per head: without copies of q, k or v, with the T x T scores in memory.
 
     On a CPU and a short context this is 1.0 to 1.3 times as fast as the fused kernel, forward and backward.
     """
@@ -113,7 +113,7 @@ def attend_by_products(qkv_BTE: Tensor, heads: int, dropout: float) -> Tensor:
 
 
 def attend_linearly(maps_BTE: Tensor, heads: int, degree: int) -> Tensor:
-    """Causal attention without softmax, a polynomial of a degree k in the tokens, from its k maps side by side.
+    """Causal attention without softmax, a polynomial of degree k in the tokens, from its k maps side by side.
 
     With queries q, keys k and values v, w, ... of a head, means over the tokens j <= i:
     k = 2: `q_i * mean_j v_j` (element-wise); k = 3: `mean_j <q_i, k_j> v_j`, the theory's attention (Levine et al.
@@ -164,7 +164,7 @@ class Decoder(nn.Module):
         self.classifier = Linear(shape.width, shape.vocab_size, bias=False)
 
     def features(self, ids_BT: Tensor, blocks: Iterable[Callable[[Tensor], Tensor]] | None = None) -> Tensor:
-        """The final hidden states, [B, T, D]; `blocks` are the model's own in another guise (compiled)."""
+        """The final hidden states, [B, T, D]; `blocks` are the model's own, or their compiled versions."""
         positions = torch.arange(ids_BT.shape[1], device=ids_BT.device)
         x_BTD = F.dropout(self.tokens(ids_BT) + self.positions(positions), self.dropout, self.training)
         for block in self.blocks if blocks is None else blocks:
@@ -186,7 +186,7 @@ class Decoder(nn.Module):
         )
 
     def use_kernel(self) -> None:
-        """From now on let `shapelaw.models.decoder_kernel` do what it can; the numbers stay the same."""
+        """Let `shapelaw.models.decoder_kernel` compute from now on where it can; the numbers stay the same."""
         for module in self.modules():
             if isinstance(module, Linear):
                 module.by_kernel = True
@@ -195,7 +195,7 @@ class Decoder(nn.Module):
 def initialise(model: Decoder, seed: int) -> None:
     """GPT-2's initialisation, a pure function of (shape, seed): N(0, 0.02), residual outputs by 1/sqrt(2L).
 
-    A factored embedding's two factors are scaled so that the product's entries have the same 0.02.
+    The two factors of a factored embedding are scaled so that the product's entries have the same 0.02.
     """
     generator = torch.Generator().manual_seed(seed)
     residual_std = INIT_STD / math.sqrt(2 * model.shape.depth)
@@ -206,7 +206,7 @@ def initialise(model: Decoder, seed: int) -> None:
             elif name.endswith("bias"):
                 parameter.zero_()
             elif name.startswith(("tokens.", "positions.")) and not name.startswith(FULL_RANK_NAMES):
-                rank = min(parameter.shape)  # of either factor: entries x rank, width x rank
+                rank = min(parameter.shape)  # of each factor: entries x rank, width x rank
                 parameter.normal_(0.0, math.sqrt(INIT_STD / math.sqrt(rank)), generator=generator)
             else:
                 std = residual_std if name.endswith(("attention.out.weight", "down.weight")) else INIT_STD

@@ -4,8 +4,8 @@ On AMD's Zen, MKL multiplies at 90 of the 117 GFLOP/s that a core has at 3.66 GH
 terms in the same order at about 100. PyTorch's GELU computes its tanh in the forward pass and again in the backward
 pass; the kernel computes it once and keeps the slope.
 
-Nothing is taken on trust: a product of each size is compared with PyTorch's before it is used. Where one bit differs,
-as where MKL has another kernel for another CPU, PyTorch does the work. Dimensions: M rows, K inputs, N outputs.
+A product of each size is compared with PyTorch's before it is used. Where one bit differs, for instance because MKL has
+another kernel for another CPU, PyTorch does the work. Dimensions: M rows, K inputs, N outputs.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from shapelaw.errors import say
 from shapelaw.models.memorizer_kernel import compiler
 
 _SOURCE = Path(__file__).with_suffix(".cpp")
-_LEAST = 2**22  # multiplications: below it, calling the kernel takes longer than it saves
+_LEAST = 2**22  # multiplications: below this, calling the kernel costs more than it saves
 
 
 @cache
 def is_possible() -> bool:
-    """Whether the kernel can be compiled here, in a second; why a compiler that there is fails is said."""
+    """True if the kernel compiles here, in about a second; warns why if a compiler exists and fails."""
     if compiler() is None:
         return False
     try:
         _library()
     except subprocess.CalledProcessError as error:
         _leave(next((line for line in error.stderr.splitlines() if "error" in line), str(error)).strip())
-    except OSError as error:  # a folder for temporary files from which nothing may be run, mostly
+    except OSError as error:  # usually a folder for temporary files that forbids execution
         _leave(str(error))
     else:
         return True
@@ -47,7 +47,7 @@ def is_possible() -> bool:
 
 
 def linear(x: Tensor, weight_NK: Tensor, bias_N: Tensor | None = None, gelu: bool = False) -> Tensor:
-    """`F.linear`, [..., K] to [..., N], and after it GELU by tanh if asked; where the kernel `is_possible`."""
+    """`F.linear`, [..., K] to [..., N], followed by GELU by tanh if asked; needs a kernel that `is_possible`."""
     rows, k, n = x.numel() // x.shape[-1], x.shape[-1], len(weight_NK)
     plain = (
         x.device.type != "cpu"
@@ -94,7 +94,7 @@ class _Linear(torch.autograd.Function):
 
 
 def _product(a_MK: Tensor, b_KN: Tensor, bias_N: Tensor | None = None) -> Tensor:
-    """The product of two matrices, contiguous or turned, plus a bias."""
+    """The product of two matrices, contiguous or transposed, plus a bias."""
     library, (m, k), n = _library(), a_MK.shape, b_KN.shape[1]
     c_MN, room = a_MK.new_empty(m, n), a_MK.new_empty(library.room(n, k))
     bias = None if bias_N is None else bias_N.contiguous().data_ptr()
@@ -104,7 +104,7 @@ def _product(a_MK: Tensor, b_KN: Tensor, bias_N: Tensor | None = None) -> Tensor
 
 
 def _gelu(x: Tensor) -> Tensor:
-    """GELU of a contiguous x, which becomes the slope there."""
+    """GELU of a contiguous x, which is overwritten with the slope."""
     y = torch.empty_like(x)
     _library().gelu(x.numel(), x.data_ptr(), y.data_ptr(), _tanh())
     return y
@@ -112,7 +112,7 @@ def _gelu(x: Tensor) -> Tensor:
 
 @cache
 def _is_right(rows: int, k: int, n: int) -> bool:
-    """Whether products of these sizes and their gradients are PyTorch's, bit by bit."""
+    """True if products of these sizes and their gradients equal PyTorch's bit by bit."""
     draw = torch.Generator().manual_seed(0)
     x_MK, weight_NK = torch.randn(rows, k, generator=draw), torch.randn(n, k, generator=draw)
     bias_N, grad_MN = torch.randn(n, generator=draw), torch.randn(rows, n, generator=draw)
@@ -130,7 +130,7 @@ def _is_right(rows: int, k: int, n: int) -> bool:
 
 @cache
 def _is_gelu_right(numbers: int) -> bool:
-    """Whether GELU and its gradient are PyTorch's, bit by bit, of so many numbers: it may take the last ones apart."""
+    """True if GELU and its gradient equal PyTorch's bit by bit for this many numbers, the last few included."""
     if _tanh() is None or numbers % int(_library().lanes()):
         return False
     draw = torch.Generator().manual_seed(0)
@@ -148,7 +148,7 @@ def _leave(why: str) -> None:
 
 @cache
 def _tanh() -> int | None:
-    """Where the tanh of whole vectors is that PyTorch's GELU calls: Sleef's, which PyTorch's library holds."""
+    """The address of the vector tanh that PyTorch's GELU calls: Sleef's, inside PyTorch's library."""
     path = Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"
     if not path.is_file():
         return None
@@ -158,11 +158,11 @@ def _tanh() -> int | None:
 
 @cache
 def _library(target: str = "native") -> ctypes.CDLL:
-    """The kernel for the instructions of one CPU, by the compiler's name for it.
+    """The kernel compiled for one CPU, given by the compiler's name for it.
 
     Raises:
         subprocess.CalledProcessError: the compiler refuses.
-        OSError: what it made can't be loaded.
+        OSError: the compiled library can't be loaded.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "decoder_kernel.so"
@@ -175,7 +175,7 @@ def _library(target: str = "native") -> ctypes.CDLL:
             capture_output=True,
             text=True,
         )
-        library = ctypes.CDLL(str(path))  # stays loaded when its file is gone
+        library = ctypes.CDLL(str(path))  # stays loaded after its file is deleted
     pointer, number = ctypes.c_void_p, ctypes.c_int64
     steps = [number] * 2
     library.multiply.argtypes = [*[number] * 3, pointer, *steps, pointer, *steps, *[pointer] * 3]

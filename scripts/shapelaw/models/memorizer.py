@@ -2,9 +2,9 @@
 
 Suffixes: P models, B examples, H heads, n context tokens, d width, k head_dim, v value_dim, c outputs.
 
-The algebra of the problem is used. Only the query's output is read, so only the query is attended from. With one
-context for all examples its keys and values are computed once a step, W_K W_Q^T and the embedding are folded into
-one matrix from raw query to logits, and W_O W_D into one from head outputs to labels.
+The computation uses the algebra of the problem. Only the query's output is read, so only the query attends. A context
+shared by all examples has its keys and values computed once per step, W_K W_Q^T and the embedding are folded into one
+matrix from raw query to logits, and W_O W_D into one from head outputs to labels.
 """
 
 from __future__ import annotations
@@ -52,9 +52,10 @@ def initial_parameters(m: Memorizer, seed: int, dtype: torch.dtype) -> Parameter
 
 
 def filled_up(p: Mapping[str, Tensor], m: Memorizer, to: Memorizer) -> Parameters:
-    """Parameters of some models [P, ...] of shape `m`, filled up with zeros to those of shape `to`.
+    """Parameters of some models [P, ...] of shape `m`, padded with zeros to shape `to`.
 
-    A head of zeros, or a dimension of a head, adds nothing to an output, and its gradients are zero: it stays so.
+    A head of zeros, or a zero dimension of a head, adds nothing to an output, and its gradients are zero: it stays
+    zero.
     """
     larger = {name: p[name].new_zeros(len(p[name]), *shape) for name, shape in parameter_shapes(to).items()}
     for own, filled in zip(_by_head(p, m), _by_head(larger, to), strict=True):
@@ -63,7 +64,7 @@ def filled_up(p: Mapping[str, Tensor], m: Memorizer, to: Memorizer) -> Parameter
 
 
 def cut_down(p: Mapping[str, Tensor], m: Memorizer, to: Memorizer) -> Parameters:
-    """The inverse: parameters of shape `m` that were filled up from shape `to`."""
+    """The inverse of `filled_up`: parameters of shape `m`, cut from those of shape `to`."""
     smaller = {name: p[name].new_empty(len(p[name]), *shape) for name, shape in parameter_shapes(to).items()}
     for filled, own in zip(_by_head(p, m), _by_head(smaller, to), strict=True):
         own.copy_(filled[tuple(slice(size) for size in own.shape)])
@@ -71,7 +72,7 @@ def cut_down(p: Mapping[str, Tensor], m: Memorizer, to: Memorizer) -> Parameters
 
 
 def _by_head(p: Mapping[str, Tensor], m: Memorizer) -> list[Tensor]:
-    """Views of all parameters with heads, and what is in a head, as dimensions of their own."""
+    """Views of all parameters with separate dimensions for heads and for the numbers inside a head."""
     sizes = {
         "w_k": (m.width, m.heads, m.head_dim),
         "w_v": (m.width, m.heads, m.values),
@@ -101,7 +102,7 @@ def forward(
 
     Args:
         contexts: [P, n, d] shared by all examples, or [P, B, n, d].
-        absent_Pn: where a context has no token, as it is shorter than others of the pack; nothing when None.
+        absent_Pn: True where a context has no token because others of the pack are longer; None if none is missing.
     """
     models, examples, _ = queries_PBd.shape
     heads, values = m.heads, m.values

@@ -1,6 +1,6 @@
-"""The gradients of packed memorizers, written out: equal to autograd's (a test holds them to it), in fewer passes.
+"""The gradients of packed memorizers, written out: equal to autograd's (a test checks it), in fewer passes.
 
-Inputs need no gradient, so no product is spent on one. Two things follow that autograd can't know: the embedding can
+Inputs need no gradient, so none is computed. Two things follow that autograd can't know: the embedding can
 be folded into the matrix from raw query to logits, and with one value a head the backward of softmax has a closed
 form, because the weighted mean of the values is the output itself. Suffixes as in `shapelaw.models.memorizer`.
 """
@@ -29,11 +29,11 @@ def shared_gradients(
     there_PB: Tensor | None = None,
     absent_Pn: Tensor | None = None,
 ) -> tuple[Tensor, Parameters]:
-    """`gradients` for a shared context, written out: no product for the inputs, fewer passes over [P, B, H, n]."""
+    """`gradients` for a shared context, written out: no gradient of the inputs, fewer passes over [P, B, H, n]."""
     models, examples, d = queries_PBd.shape
     heads, n, k, v = m.heads, m.context, m.head_dim, m.values
     embedding, w_q, w_k, w_v = (p[name] for name in ("embedding", "w_q", "w_k", "w_v"))
-    # keys, values, and what takes a raw query to its logits
+    # keys, values, and the map from a raw query to its logits
     c_Pnd = torch.baddbmm(p["embedding_bias"][:, None] + positions[1:], context_Pnd, embedding)
     q_bias_Pd = p["embedding_bias"] + positions[0]
     k_PHnk = torch.bmm(c_Pnd, w_k).view(models, n, heads, k).transpose(1, 2).contiguous()
@@ -42,7 +42,7 @@ def shared_gradients(
     offset_P1J = torch.bmm(fold_PJd, q_bias_Pd[:, :, None]).transpose(1, 2)
     if absent_Pn is not None:  # no weight for a token that is not there
         offset_P1J = offset_P1J.masked_fill(absent_Pn.repeat(1, heads)[:, None], -math.inf)
-    # bmm and a sum, not baddbmm: compiled, the sum is a part of what comes next, while baddbmm copies it first
+    # bmm and a sum, not baddbmm: a compiler fuses the sum with what follows, while baddbmm copies it first
     logits_PBJ = torch.bmm(queries_PBd, raw_PJd.mT) + offset_P1J
     weights_PBHn = torch.softmax(logits_PBJ.view(models, examples, heads, n), dim=-1)
     if v == 1:
@@ -81,7 +81,7 @@ def shared_gradients(
 
 
 def _loss_gradient(outputs_PBc: Tensor, labels_PB: Tensor, there_PB: Tensor | None) -> tuple[Tensor, Tensor]:
-    """`losses` [P] and their gradient by the outputs [P, B, c]."""
+    """`losses` [P] and their gradient with respect to the outputs [P, B, c]."""
     if labels_PB.is_floating_point():
         error_PB1 = outputs_PBc - labels_PB[..., None]
         each_PB1, gradient_PBc = error_PB1.square(), 2 * error_PB1
@@ -106,11 +106,11 @@ def per_example_gradients(
     there_PB: Tensor | None = None,
     absent_Pn: Tensor | None = None,
 ) -> tuple[Tensor, Parameters]:
-    """`gradients` for a context each and one value a head.
+    """`gradients` for one context per example and one value per head.
 
-    A logit is bilinear in the raw query and the raw token, once a query has a one beside its d numbers (Q = d + 1) and
-    a token the indicator of its place (S = d + n): embedding, positions, W_Q and W_K are folded into one matrix a head,
-    once a step, so that no token is embedded and none has a key. A value is linear in the token in the same way.
+    A logit is bilinear in the raw query and the raw token, if a query is extended by a one (Q = d + 1) and a token by
+    the indicator of its place (S = d + n). So embedding, positions, W_Q and W_K are folded into one matrix per head,
+    once per step, and no token needs an embedding or a key. A value is linear in the token in the same way.
     """
     models, examples, d = queries_PBd.shape
     heads, n, k = m.heads, m.context, m.head_dim
@@ -122,7 +122,7 @@ def per_example_gradients(
         return flat.view(models, -1, heads, last).transpose(1, 2).contiguous()
 
     def flat(by_head: Tensor) -> Tensor:
-        """The inverse."""
+        """The inverse of `by_head`."""
         return by_head.transpose(1, 2).flatten(2)
 
     queries_PBQ = pad(queries_PBd, (0, 1), value=1.0)
@@ -133,7 +133,7 @@ def per_example_gradients(
     fold_PHQS = query_PHQk @ key_PHSk.mT * m.scale
     seen_PBHS = torch.bmm(queries_PBQ, flat(fold_PHQS)).view(models, examples, heads, d + n)
     values_PHS = torch.bmm(w_v.mT, of_token_PSd.mT)
-    # two rows a head for each token: its logit and its value, in one pass over the tokens
+    # two rows per head for each token: its logit and its value, in one pass over the tokens
     tokens_Xnd = contexts_PBnd.reshape(models * examples, n, d)  # X = P B
     rows_PB2HS = torch.stack([seen_PBHS, values_PHS[:, None].expand_as(seen_PBHS)], dim=2)
     of_tokens_XRn = torch.bmm(rows_PB2HS[..., :d].flatten(2, 3).flatten(0, 1), tokens_Xnd.mT)  # R = 2 H
@@ -167,7 +167,7 @@ def per_example_gradients(
 def _read_out_gradients(
     p: Mapping[str, Tensor], o_PBo: Tensor, labels_PB: Tensor, there_PB: Tensor | None
 ) -> tuple[Tensor, Tensor, Parameters]:
-    """Losses [P] of head outputs [P, B, H v], their gradient by those, and the gradients of W_O, W_D and the bias."""
+    """Losses [P] of head outputs [P, B, H v], with the gradients of those outputs, of W_O, of W_D and of the bias."""
     w_o, w_d = p["w_o"], p["w_d"]
     read_out_Poc = torch.bmm(w_o, w_d)
     outputs_PBc = torch.bmm(o_PBo, read_out_Poc) + p["bias"][:, None]

@@ -1,8 +1,8 @@
 """The gradients of packed memorizers with contexts of their own, on a CPU, in C++.
 
-A batch's contexts are megabytes. PyTorch gathers them, and multiplies them by small matrices one by one, again and
-again; memorizer_kernel.cpp, compiled for one shape, reads them once, where they lie, and computes all that follows
-while they are in the cache. Suffixes as in `shapelaw.models.memorizer`, and T rows of a table.
+A batch's contexts are megabytes. PyTorch gathers them and multiplies them repeatedly, one by one, by small matrices;
+memorizer_kernel.cpp, compiled for one shape, reads them once, in place, and computes everything else while they are in
+the cache. Suffixes as in `shapelaw.models.memorizer`, with T for the rows of a table.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ _TILE = 8  # as in memorizer_kernel.cpp
 
 
 class Picked(NamedTuple):
-    """Contexts of a batch as rows of a table."""
+    """The contexts of a batch, as rows of a table."""
 
     table_Tnd: Tensor
     at_PB: Tensor
 
 
 def compiler() -> str | None:
-    """The C++ compiler, or None where there is none."""
+    """The path of the C++ compiler; None without one."""
     return shutil.which("g++") or shutil.which("clang++")
 
 
 def is_possible(m: Memorizer, dtype: torch.dtype, device: torch.device) -> bool:
-    """Whether models of this shape can have the kernel here; why a compiler refuses, or its work is wrong, is said."""
+    """True if models of this shape can use the kernel here; warns why if it fails to compile or computes wrongly."""
     if m.attend_to_query or m.values != 1 or m.width % _TILE:
         return False
     if device.type != "cpu" or dtype not in _REALS or compiler() is None:
@@ -52,7 +52,7 @@ def is_possible(m: Memorizer, dtype: torch.dtype, device: torch.device) -> bool:
         _library(m.heads, m.context, m.head_dim, m.width, m.outputs, dtype)
     except subprocess.CalledProcessError as error:
         why = next((line for line in error.stderr.splitlines() if "error" in line), str(error)).strip()
-    except OSError as error:  # a folder for temporary files from which nothing may be run, mostly
+    except OSError as error:  # usually a folder for temporary files that forbids execution
         why = str(error)
     else:
         if _is_right(m, dtype):
@@ -75,10 +75,12 @@ def kernel_gradients(
     """`shapelaw.models.memorizer.gradients` where the kernel `is_possible`, on one thread.
 
     Raises:
-        ValueError: labels are numbers and there are several outputs, or classes and there is one.
+        ValueError: labels are numbers and there are several outputs, or classes and there is one output.
     """
     if labels_PB.is_floating_point() != (m.outputs == 1):
-        raise ValueError("labels are numbers where a memorizer has one output, and classes where it has more")
+        raise ValueError(
+            "a memorizer with one output needs numbers as labels, one with more outputs needs classes"
+        )
     models, examples, _ = queries_PBd.shape
     loss_P = queries_PBd.new_empty(models)
     given = {name: p[name].contiguous() for name in parameter_shapes(m)}
@@ -95,7 +97,7 @@ def kernel_gradients(
 
 @cache
 def _is_right(m: Memorizer, dtype: torch.dtype) -> bool:
-    """Whether loss and gradients of a batch of two blocks are autograd's: milliseconds, once a shape."""
+    """True if loss and gradients of a batch of two blocks equal autograd's; takes milliseconds, once per shape."""
     generator = torch.Generator().manual_seed(0)
     examples, at_PB = 33, torch.arange(33)[None]
     p = {name: value[None] for name, value in initial_parameters(m, 0, dtype).items()}
@@ -113,11 +115,11 @@ def _is_right(m: Memorizer, dtype: torch.dtype) -> bool:
 def _library(
     heads: int, n: int, k: int, d: int, outputs: int, dtype: torch.dtype, target: str = "native"
 ) -> ctypes.CDLL:
-    """The kernel for one shape and the instructions of one CPU, by the compiler's name for it; made in a second.
+    """The kernel compiled for one shape and one CPU, given by the compiler's name for it; takes a second.
 
     Raises:
         subprocess.CalledProcessError: the compiler refuses.
-        OSError: what it made can't be loaded.
+        OSError: the compiled library can't be loaded.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "memorizer_kernel.so"
@@ -134,7 +136,7 @@ def _library(
             capture_output=True,
             text=True,
         )
-        library = ctypes.CDLL(str(path))  # stays loaded when its file is gone
+        library = ctypes.CDLL(str(path))  # stays loaded after its file is deleted
     pointer, number = ctypes.c_void_p, ctypes.c_int64
     library.memorizer_gradients.argtypes = [
         *[pointer] * 2,
@@ -148,5 +150,5 @@ def _library(
 
 
 def _addresses(p: Parameters) -> ctypes.Array[ctypes.c_void_p]:
-    """Where parameters lie, in the order of the kernel's, which is `parameter_shapes`'."""
+    """The addresses of parameters, in the kernel's order, which is that of `parameter_shapes`."""
     return (ctypes.c_void_p * len(p))(*(value.data_ptr() for value in p.values()))

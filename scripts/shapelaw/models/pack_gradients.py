@@ -15,7 +15,7 @@ def losses(outputs_PBc: Tensor, labels_PB: Tensor, there_PB: Tensor | None = Non
     """Each model's loss [P]: cross-entropy in nats for classes, mean squared error for numbers.
 
     Args:
-        there_PB: which places of a batch have an example; all when None.
+        there_PB: True where a place of the batch has an example; all when None.
     """
     if labels_PB.is_floating_point():
         each_PB = (outputs_PBc[..., 0] - labels_PB).square()
@@ -33,7 +33,7 @@ def gradients_through(
     labels_PB: Tensor,
     there_PB: Tensor | None = None,
 ) -> tuple[Tensor, Parameters]:
-    """Each model's loss [P] and the gradients of all parameters, by autograd through a way to the outputs [P, B, c]."""
+    """Each model's loss [P] and all parameters' gradients, by autograd through a function to outputs [P, B, c]."""
     with torch.enable_grad():
         leaves = {name: value.detach().requires_grad_() for name, value in p.items()}
         loss_P = losses(outputs_of(leaves), labels_PB, there_PB)

@@ -32,8 +32,8 @@ def parameter_shapes(n: ProductShape) -> dict[str, tuple[int, ...]]:
 def initial_parameters(n: ProductShape, seed: int) -> Parameters:
     """One network's parameters, a function of shape and seed alone.
 
-    Matrices are normal with variance 1 / columns. Biases are 1 in layers of degree 2 and more: a product of factors
-    around 1 keeps a gradient for each of them.
+    Matrices are normal with variance 1 / columns. Biases are 1 in layers of degree 2 and more: factors around 1 keep
+    the gradient of each factor from vanishing.
     """
     generator = torch.Generator().manual_seed(seed)
     parameters = {}
@@ -67,12 +67,12 @@ def forward(p: Mapping[str, Tensor], n: ProductShape, x_PBi: Tensor) -> Tensor:
 
 
 def _norm(x_PBd: Tensor) -> Tensor:
-    """Each example's vector with mean square 1."""
+    """Each example's vector, scaled to mean square 1."""
     return x_PBd * torch.rsqrt(x_PBd.square().mean(-1, keepdim=True) + _EPSILON)
 
 
 def mean_degrees(p: Mapping[str, Tensor], n: ProductShape) -> Tensor:
-    """The mean degree of each layer, [P, depth]: where a mixture has settled; the degrees themselves without one."""
+    """The mean degree of each layer, [P, depth]: learned by a mixture, fixed otherwise."""
     degrees = torch.tensor(n.degrees, dtype=torch.float32)
     if not n.mixture:
         return degrees.expand(len(p["bias"]), -1)

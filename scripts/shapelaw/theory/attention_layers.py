@@ -10,7 +10,7 @@ import numpy as np
 
 from shapelaw.theory.finite_field import Residues, add, matmul, random_residues, reduce, transpose
 
-BLOCK = 2**16  # numbers of a matrix's entry in one pass: 512 KiB an array, which a core's cache holds
+BLOCK = 2**16  # numbers per matrix entry in one pass: 512 KiB per array, which fits in a core's cache
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Output:
-    """The number looked at: entry `entry` of the output at `position`, both from 0; and whether layers are residual."""
+    """The output that is read: `entry` of the vector at `position`, both from 0; `residual` for residual layers."""
 
     position: int
     entry: int
@@ -50,16 +50,16 @@ def outputs(
     """The output for every template of one half with every template of the other.
 
     Args:
-        first, second: what each half puts into each token's vector, (N, d, rows) and (N, d, columns); zeros where a
-            half has no part in a token. The first half has a part in the output position.
-        split: tokens, from 0, in which both have a part.
-        layers: of the network.
-        output: the number looked at.
+        first, second: each half's contribution to each token's vector, (N, d, rows) and (N, d, columns); zeros where a
+            half doesn't contribute to a token. The first half contributes to the output position.
+        split: tokens, from 0, to which both halves contribute.
+        layers: the layers of the network.
+        output: the output that is read.
         prime: p.
     """
     d, rows, columns = first.shape[1], first.shape[2], second.shape[2]
     grams = [gram(vectors, prime) for vectors in (first, second)]
-    maps: list[Residues] = []  # T_1 is linear in G: each half's part is enough
+    maps: list[Residues] = []  # T_1 is linear in G: each half's part suffices
     if len(layers) > 1 and not split:
         maps = [mixed(half, layers[0], prime) for half in grams]
         if output.residual:
@@ -92,7 +92,7 @@ def gram(vectors: Residues, prime: int) -> Residues:
 
 
 def identity(like: Residues) -> Residues:
-    """The unit matrix, to be broadcast over the batch of `like`."""
+    """The unit matrix, in a shape that broadcasts over the batch of `like`."""
     size = len(like)
     return np.eye(size, dtype=np.uint64).reshape(size, size, *(1,) * (like.ndim - 2))
 
@@ -108,7 +108,7 @@ def mixed(middle: Residues, layer: Layer, prime: int) -> Residues:
 
 
 def next_map(T: Residues | None, G: Residues, layer: Layer, residual: bool, prime: int) -> Residues:
-    """T of the next layer, from T (None: the unit matrix) and G."""
+    """T of the next layer, from G and T (None is the unit matrix)."""
     middle = G if T is None else matmul(matmul(T, G, prime), transpose(T), prime)
     found = mixed(middle, layer, prime)
     if T is not None:
@@ -121,7 +121,7 @@ def next_map(T: Residues | None, G: Residues, layer: Layer, residual: bool, prim
 def last_entry(
     T: Residues | None, G: Residues, x: Residues, layer: Layer, output: Output, prime: int
 ) -> Residues:
-    """The entry of the last layer's output, (rows, columns), from products of matrices with vectors alone."""
+    """The entry of the last layer's output, (rows, columns), using only products of matrices with vectors."""
     p = output.entry
     v = x if T is None else matmul(T, x, prime)
     total = v[p, 0] if output.residual else np.zeros((1, 1), dtype=np.uint64)

@@ -1,16 +1,16 @@
 """Theorem 1 of Mahdavi et al. 2024 as a construction: attention weights that memorize `T = H (r - 1) + 1` examples.
 
 The proof of proposition 1 (section 4.1, appendix B), step by step. The first head is responsible for `r` examples
-(claim 1), every further one for `r - 1` fresh ones (claim 2):
+(claim 1), every further one for `r - 1` new ones (claim 2):
 
 1. A matrix of rank one, `W+ = v u^T`, is zero on the queries of the head's own examples and ranks the context tokens
    of all others without a tie (lemma 3).
-2. Times a large `c` it saturates the softmax of all others: each takes one token, whatever else the head does
-   (lemma 4). So the rows of all other examples are known before the head's own are chosen.
-3. Each own example, one after another, gets the attention weights that put its row of Z farthest outside the span of
-   all rows before it. (The proof takes any row outside it; the candidates are those that lean on one token each.)
+2. Times a large `c` it saturates the softmax of all others: each attends to one token, whatever else the head does
+(lemma 4). So the rows of all other examples are known before the head's own are chosen. 3. Each own example, one after
+another, gets the attention weights that put its row of Z farthest outside the span of
+   all rows before it. (The proof takes any row outside it; the candidates here each favour one token.)
 4. `W*` gives these logits to the own examples: a linear system in their queries, which are independent.
-5. `W_K W_Q^T = W* + c W+` has rank `r` at most, so `r <= d_h` suffices; the factors are written down directly.
+5. `W_K W_Q^T = W* + c W+` has rank at most `r`, so `r <= d_h` suffices; the factors follow directly.
 
 Then Z has full row rank, and the value matrices solve `Z W_V = Y` (step 2 of the proof of theorem 1).
 """
@@ -41,12 +41,12 @@ from shapelaw.theory.memorization import (
     softmax,
 )
 
-DIRECTIONS = 64  # random u, v tried for W+; the one with the widest gap between tokens is taken
+DIRECTIONS = 64  # random pairs u, v tried for W+; the one with the widest gap between tokens is used
 
 
 @dataclass(frozen=True)
 class AttentionLayer:
-    """Weights of one multi-head attention layer with read-out, and how its logits are scaled.
+    """Weights of one multi-head attention layer with read-out, and the scale of its logits.
 
     `w_k`, `w_q` (H, d, d_h), `w_v` (H, d, d_v), `w_o` (H d_v, d), `w_d` (d, d_out).
     """
@@ -59,7 +59,7 @@ class AttentionLayer:
     scale: Scale = "none"
 
     def outputs(self, contexts: npt.ArrayLike, queries: npt.ArrayLike) -> Floats:
-        """Eqs. 1 to 6, (T, d_out), from contexts (n, d) or (T, n, d) and queries (T, d)."""
+        """The layer's outputs (eqs. 1 to 6), (T, d_out), from contexts (n, d) or (T, n, d) and queries (T, d)."""
         z = head_outputs(contexts, queries, self.w_k, self.w_q, self.scale)
         heads, width, value_dim = self.w_v.shape
         values_THV = np.einsum("thd,hdv->thv", z.reshape(-1, heads, width), self.w_v)
@@ -68,12 +68,12 @@ class AttentionLayer:
 
 @dataclass(frozen=True)
 class Memorized:
-    """A layer that memorizes its examples, and how well.
+    """A layer that memorizes its examples, and its errors.
 
-    `max_error` is the largest difference between an output and its label, over the largest label (or 1, if that is
-    larger). `rank` is that of Z. `responsible` (T,) is the head that each example was given to. `saturation` is how
-    far from a single token the attention of any example to a head that isn't its own is at most, in the sum of
-    absolute differences (0 where there is none).
+    `max_error` is the largest difference between an output and its label, divided by the largest label (or by 1, if
+    that is larger). `rank` is that of Z. `responsible` (T,) is the head responsible for each example. `saturation` is
+    the largest distance (sum of absolute differences) from a single token of the attention weights of an example in a
+    head not responsible for it; 0 without such a pair.
     """
 
     layer: AttentionLayer
@@ -105,18 +105,18 @@ def memorize(
         queries: (T, d), of Kruskal rank at least `r`, the smaller one of n and `head_dim`.
         labels: (T,) or (T, d_out) finite numbers.
         heads, head_dim: `H` and `d_h`; `T` may be up to `H (r - 1) + 1`.
-        value_dim: `d_v`, at least `d_out`, which it is if not given.
-        kruskal_rank: of the queries where it is below n (remark 1): `r` is then at most this.
-        scale: what the layer divides its logits by; the keys are multiplied by it.
-        logit_gap: how far the favoured token's logit is above the others' in the chosen attention weights.
-        saturation: how close to a single token (sum of absolute differences) the softmax of every example must be in
-            the heads that are not responsible for it, the first head's excepted.
+        value_dim: `d_v`, at least `d_out`; `d_out` if not given.
+        kruskal_rank: Kruskal rank of the queries if it is below n (remark 1); `r` is then at most this.
+        scale: the divisor of the layer's logits; the keys are multiplied by it.
+        logit_gap: lead of the favoured token's logit over the others in the chosen attention weights.
+        saturation: the largest allowed distance (sum of absolute differences) from a single token of the softmax of an
+            example in a head not responsible for it, except in the first head.
         tolerance: the largest accepted error of an output, relative to the largest label.
-        seed: of the random directions.
+        seed: seed of the random directions.
 
     Raises:
         UserError: more examples than the theorem promises, more outputs than the width or the value dimension, a
-            context or queries that are not independent, or labels that were not reached.
+            context or queries that are not independent, or labels that the construction doesn't reach.
         ValueError: arrays whose shapes do not agree, or that are not finite.
     """
     e_TnD, q_TD = as_data(contexts, queries)
@@ -147,7 +147,7 @@ def memorize(
 
 
 def read_out(z: Floats, y_TO: Floats, heads: int, value_dim: int) -> tuple[Floats, Floats, Floats]:
-    """`W_V`, `W_O`, `W_D` with `Z diag(W_V) W_O W_D = Y`, or least squares where Z is not of full row rank.
+    """`W_V`, `W_O`, `W_D` with `Z diag(W_V) W_O W_D = Y`, or its least squares if Z lacks full row rank.
 
     Step 2 of the proof of theorem 1: `W_V` solves the system, `W_O` stacks identities, and `W_D` is one.
     """
@@ -168,7 +168,7 @@ def _heads(
     saturation: float,
     seed: int,
 ) -> tuple[Floats, Floats, npt.NDArray[np.int64]]:
-    """`w_k`, `w_q` (H, d, d_h), and the head that is responsible for each example (T,)."""
+    """`w_k`, `w_q` (H, d, d_h), and the head responsible for each example (T,)."""
     (n_examples, width), rng = q_TD.shape, np.random.default_rng(seed)
     w_k, w_q = np.zeros((2, heads, width, head_dim))
     responsible = np.zeros(n_examples, dtype=np.int64)
@@ -180,8 +180,8 @@ def _heads(
         responsible[own] = h
         start += len(own)
         if len(own) == 0:
-            break  # heads without examples keep zero weights: they average, which adds no harm
-        # rows of the others in this head, known before those of its own examples (steps 1 and 2)
+            break  # heads without examples keep zero weights: they average the tokens, which is harmless
+        # the other examples' rows in this head, known before those of its own (steps 1 and 2)
         taken_TD = np.zeros_like(q_TD)
         saturating = None
         if h > 0:
@@ -212,7 +212,7 @@ class _Saturating:
     def strength(self, unsaturated: Floats, saturation: float) -> float:
         """The `c` for which `softmax(unsaturated + c logits)` is within `saturation` of its limit in each row.
 
-        The distance is at most `2 (n - 1)` times the exponential of minus the smallest lead of the first token.
+        The distance is at most `2 (n - 1) exp(-lead)`, with the smallest lead of the first token.
         """
         n = self.logits.shape[1]
         if len(self.logits) == 0 or n == 1:
@@ -252,8 +252,8 @@ def _saturating(
             best_gap, best = gap, (u_D, v_D, logits)
     if best is None or (best_gap <= 1e-12 * np.abs(best[2]).max(initial=0.0) and n > 1):
         raise UserError(
-            "No direction tells all examples from those of one head: a query is a combination of r - 1 others, or a "
-            "context holds a token twice, so the queries' Kruskal rank or a context's rank is too low."
+            "No direction separates a head's examples from the others: a query is a combination of r - 1 others, or a "
+            "context holds a token twice, so the Kruskal rank of the queries or the rank of a context is too low."
         )
     return _Saturating(*best, np.argsort(best[2], axis=1))
 
@@ -261,7 +261,7 @@ def _saturating(
 def _independent_rows(
     z: Floats, taken_TD: Floats, e_TnD: Floats, own: npt.NDArray[np.int64], logit_gap: float
 ) -> Floats:
-    """Logits (|own|, n) of each own example, so that the rows of Z up to it are independent.
+    """Logits (|own|, n) of the own examples that keep the rows of Z up to each of them independent.
 
     `z` (T, h d) are the outputs of the earlier heads, and `taken_TD` those of this one for the examples before.
     """
@@ -276,7 +276,7 @@ def _independent_rows(
         outside = rows - (rows @ known) @ known.T
         best = int(np.linalg.norm(outside, axis=1).argmax())
         row = outside[best]
-        row -= known @ (row @ known)  # once more: the first pass leaves rounding errors
+        row -= known @ (row @ known)  # a second pass removes the rounding errors of the first
         basis[:, own[0] + i] = row / max(float(np.linalg.norm(row)), np.finfo(float).tiny)
         logits[i, best] = logit_gap
     return logits

@@ -1,15 +1,15 @@
-"""Blocks like linearized attention, of any degree k, as polynomials over GF(p).
+"""Blocks of any degree k that generalize linearized attention, as polynomials over GF(p).
 
-The note on building blocks counts k matrices for a block of degree k. Here, with queries q, keys k, values v, and
-further values w where k > 3, each a linear map of a token, and W_O behind them:
+The note on building blocks counts k matrices for a block of degree k. Here queries q, keys k, values v, and further
+values w where k > 3, are linear maps of a token, followed by W_O:
 
     k = 1   sum over j of v_j
     k = 2   q_i * (sum over j of v_j), element by element
     k = 3   sum over j of <q_i, k_j> v_j, in each head: linearized attention
     k > 3   sum over j of <q_i, k_j> (v_j * w_j * ...), in each head
 
-From degree 2 on the output at i is linear in x_i, and depends on the other tokens through sums of products of k - 1 of
-their numbers alone.
+From degree 2 on the output at i is linear in x_i, and depends on the other tokens only through sums of products of k -
+1 of their numbers.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from shapelaw.theory.finite_field import Residues, add, matmul, random_residues,
 from shapelaw.theory.graded_dimensions import matched, multiset, multiset_bound, symmetric_power
 from shapelaw.theory.token_halves import check_degrees, check_whole_numbers
 
-BLOCK = 2**16  # numbers of an array in one pass
-MOST_SUMMED = 2000  # degrees; above, the bound is not summed degree by degree
-MOST_DEGREES = 130  # above, the symmetry between tokens is left out of the bound
+BLOCK = 2**16  # numbers per array in one pass
+MOST_SUMMED = 2000  # degree above which the bound is not summed degree by degree
+MOST_DEGREES = 130  # above this, the bound ignores the symmetry between tokens
 
 
 @dataclass(frozen=True)
@@ -41,13 +41,13 @@ class Block:
 
 @dataclass(frozen=True)
 class DegreeAttention:
-    """A network of such blocks; looked at is the first entry of the output at the first token, of the half A.
+    """A network of such blocks; its output is the first entry at the first token, which is in the half A.
 
     Attributes:
         degrees: k of each block, the first block's first.
         width: d.
         tokens: N, even; the first half is A.
-        heads: H, of blocks of degree 3 and more; of dimension d / H.
+        heads: H, of dimension d / H, in blocks of degree 3 and more.
     """
 
     degrees: tuple[int, ...]
@@ -70,25 +70,25 @@ class DegreeAttention:
 
     @property
     def degree(self) -> int:
-        """Of an entry of the grid tensor as a polynomial in the templates and all weights."""
+        """The degree of an entry of the grid tensor as a polynomial in the templates and all weights."""
         layers = range(len(self.degrees))
         weights = sum((self.degrees[layer] + 1) * math.prod(self.degrees[layer + 1 :]) for layer in layers)
         return self.total_degree + weights
 
     @property
     def params(self) -> int:
-        """Numbers in the matrices: k + 1 of d x d in a block."""
+        """Number of parameters: k + 1 matrices of d x d per block."""
         return sum(k + 1 for k in self.degrees) * self.width**2
 
     @property
     def domain(self) -> None:
-        """A half has infinitely many inputs."""
+        """None: a half has infinitely many inputs."""
         return None
 
     def rank_bound(self) -> int:
         """An upper bound on the separation rank for any weights, a sum over the degree in B's numbers.
 
-        A half's functions don't change when its tokens are permuted, but for the output position's; and where no block
+        A half's functions don't change when its tokens are permuted, except for the output position; and where no block
         has degree 1 they are polynomials in the half's sums of products of k - 1 numbers, linear in x_i.
         """
         d, m, K = self.width, self.tokens // 2, self.total_degree
@@ -111,7 +111,7 @@ class DegreeAttention:
         return matched(first, second, K)
 
     def multiplications(self) -> int:
-        """Products modulo p for an entry of the grid tensor."""
+        """Number of products modulo p for one entry of the grid tensor."""
         d, N, a = self.width, self.tokens, self.width // self.heads
         total = 0
         for layer, k in enumerate(self.degrees):
@@ -127,9 +127,9 @@ class DegreeAttention:
         """The matricized grid tensor at random templates, for random weights; rows hold the output position.
 
         Args:
-            templates: of each half.
+            templates: number of templates of each half.
             prime: p.
-            seed: of weights and templates.
+            seed: seed of weights and templates.
         """
         rng = np.random.default_rng([seed, prime])
         d, m = self.width, self.tokens // 2
@@ -145,7 +145,7 @@ class DegreeAttention:
 
         Args:
             first, second: the halves' tokens, (d, N/2, rows) and (d, N/2, columns).
-            blocks: of the network.
+            blocks: the blocks of the network.
             prime: p.
         """
         rows, columns = first.shape[2], second.shape[2]
@@ -166,7 +166,7 @@ class DegreeAttention:
         return matrix
 
     def _sums(self, halves: Sequence[Residues], block: Block, prime: int) -> list[Residues]:
-        """What a block needs of all tokens: of each head, (d/H, d/H), the sum of `k_j (v_j * ...)^T`, or (d, 1)."""
+        """A block's sums over all tokens: for each head, (d/H, d/H), the sum of `k_j (v_j * ...)^T`, or (d, 1)."""
         k = len(block.maps)
         found: list[Residues] = []
         for half in halves:
@@ -210,7 +210,7 @@ def _map(weights: Residues, tokens: Residues, prime: int) -> Residues:
 
 
 def _polynomials(variables: dict[int, int], most: int) -> list[int]:
-    """Monomials of degree 0 to `most` in so many variables of each degree."""
+    """Numbers of monomials of degree 0 to `most`, from the numbers of variables of each degree."""
     found = [1] + [0] * most
     for degree, count in variables.items():
         picks = [multiset(count, total // degree) if total % degree == 0 else 0 for total in range(most + 1)]

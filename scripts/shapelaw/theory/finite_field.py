@@ -1,7 +1,7 @@
 """Exact arithmetic modulo a prime of 31 bits on whole numpy arrays, and the rank of a matrix by FLINT.
 
-Numbers are uint64 below the prime: four products of two of them fit in 64 bits, so sums of products are reduced once in
-four terms. Matrices have their two axes first and any number of axes of a batch, which broadcast, behind them.
+Numbers are uint64 below the prime: four products of two of them fit in 64 bits, so sums of products are reduced once
+every four terms. A matrix's two axes come first, any number of batch axes, which broadcast, after them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy.typing as npt
 Residues = npt.NDArray[np.uint64]
 
 PRIMES = (2**31 - 1, 2**31 - 19)  # the two largest primes below 2^31
-TERMS = 4  # products of two residues, and a residue, that 64 bits hold
+TERMS = 4  # how many products of two residues, plus one residue, fit in 64 bits
 
 
 def random_residues(rng: np.random.Generator, shape: tuple[int, ...], prime: int) -> Residues:
@@ -22,7 +22,7 @@ def random_residues(rng: np.random.Generator, shape: tuple[int, ...], prime: int
 
 
 def reduce(numbers: Residues, prime: int) -> Residues:
-    """Reduce modulo the prime, in place; several times as fast as numpy's remainder, for it divides by a constant."""
+    """Reduce modulo the prime, in place; several times faster than numpy's remainder, since the divisor is constant."""
     multiples = numbers // np.uint64(prime)
     multiples *= np.uint64(prime)
     numbers -= multiples
@@ -32,7 +32,7 @@ def reduce(numbers: Residues, prime: int) -> Residues:
 def add(first: Residues, second: Residues, prime: int) -> Residues:
     """The sum of two arrays of residues."""
     total = first + second
-    np.minimum(total, total - np.uint64(prime), out=total)  # below zero wraps around to large
+    np.minimum(total, total - np.uint64(prime), out=total)  # negative numbers wrap around to large ones
     return total
 
 

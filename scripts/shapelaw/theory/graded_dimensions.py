@@ -1,11 +1,11 @@
-"""How many functions of one half of the tokens a polynomial network has at its disposal, degree by degree.
+"""The dimensions, degree by degree, of the functions of one half of the tokens that a polynomial network can form.
 
-A function of two halves A and B is a sum over the degree in B's tokens. Functions of different degrees are linearly
-independent, so where the total degree is fixed the separation rank is the sum of the ranks of the degrees, and each is
-at most the smaller of two dimensions: of the functions of B of that degree, and of those of A of the other degrees.
-Linearized attention sees the half B through its Gram matrix `G_B = sum over j in B of x_j x_j^T` alone, and the half A
-with the output position i through `G_A` and `x_i`. By the theory of invariants of the orthogonal group, with m tokens
-in a half and vectors of d numbers,
+A function of two halves A and B is a sum over degrees in B's tokens. Functions of different degrees are linearly
+independent, so if the total degree is fixed the separation rank is the sum of the ranks of all degrees. Each of these
+is at most the smaller of two dimensions: of the functions of B of that degree, and of the functions of A of the
+remaining degree. Linearized attention sees the half B only through its Gram matrix `G_B = sum over j in B of x_j
+x_j^T`, and the half A, which has the output position i, through `G_A` and `x_i`. By the theory of invariants of the
+orthogonal group, with m tokens in a half and vectors of d numbers,
 
 - polynomials of degree k in the entries of G_B are the sum of the representations S_{2λ} of GL(d), λ a partition of k
   into at most min(m, d) parts: ((d (d + 1) / 2, k)) of them for m >= d;
@@ -28,8 +28,8 @@ import math
 from collections.abc import Iterator, Sequence
 from functools import cache
 
-MOST_FACTORS = 10_000  # of the dimensions that are summed
-MOST_BITS = 2**16  # of a number that is counted to the last digit
+MOST_FACTORS = 10_000  # most dimensions that are summed
+MOST_BITS = 2**16  # most digits of a number that is computed exactly
 
 
 def multiset(kinds: int, picks: int) -> int:
@@ -40,7 +40,7 @@ def multiset(kinds: int, picks: int) -> int:
 
 
 def multiset_bound(kinds: int, picks: int) -> int:
-    """`((n, k))`, or where that has more than some 20,000 digits a power of two above it, which takes no time.
+    """`((n, k))`, or, if that has more than about 20,000 digits, a power of two above it, which is quick.
 
     `binomial(a, b) <= (e a / b)^b`.
     """
@@ -65,7 +65,7 @@ def partitions(total: int, parts: int, largest: int | None = None) -> Iterator[t
 
 @cache
 def partition_count(total: int, parts: int) -> int:
-    """How many partitions of `total` into at most `parts` parts there are."""
+    """The number of partitions of `total` into at most `parts` parts."""
     counts = [1] + [0] * total
     for part in range(1, min(parts, total) + 1):  # as many as into parts of at most this size
         for reached in range(part, total + 1):
@@ -74,7 +74,7 @@ def partition_count(total: int, parts: int) -> int:
 
 
 def too_many_partitions(total: int, parts: int, width: int) -> bool:
-    """Whether there are too many partitions to go through; the dimensions are then upper bounds."""
+    """True if there are too many partitions to enumerate; the dimensions are then upper bounds."""
     return partition_count(total, parts) * parts * width > MOST_FACTORS
 
 
@@ -95,7 +95,7 @@ def schur_dimension(shape: Sequence[int], width: int) -> int:
 def gram_dimension(degree: int, width: int, tokens: int) -> int:
     """Linearly independent polynomials of a degree in the entries of the Gram matrix of `tokens` vectors.
 
-    An upper bound, by the entries and by all polynomials in the vectors, where there are too many partitions.
+    With too many partitions it is an upper bound, from the entries and from all polynomials in the vectors.
     """
     entries = multiset(width * (width + 1) // 2, degree)
     if tokens >= width:
@@ -121,25 +121,25 @@ def output_dimension(degree: int, width: int, tokens: int) -> int:
 
 
 def matched(first: Sequence[int], second: Sequence[int], total: int) -> int:
-    """The most that a matrix of blocks (a, b) can have as rank if only those with a + b = `total` are not zero."""
+    """The largest possible rank of a matrix of blocks (a, b) of which only those with a + b = `total` are not zero."""
     return sum(min(first[total - b], second[b]) for b in range(total + 1))
 
 
 def staircase(first: Sequence[int], second: Sequence[int], total: int) -> int:
-    """The most that a matrix of blocks (a, b) can have as rank if those with a + b > `total` are zero.
+    """The largest possible rank of a matrix of blocks (a, b) of which those with a + b > `total` are zero.
 
     The rows of degree up to `total - t - 1` and the columns of degree up to t cover all other blocks, for each t.
 
     Args:
         first, second: rows and columns of degree at most 0, 1, ..., `total`.
-        total: the largest degree of both together.
+        total: the largest sum of both degrees.
     """
     columns, rows = [0, *second[: total + 1]], [*first[: total + 1][::-1], 0]
     return min(map(sum, zip(columns, rows, strict=True)))
 
 
 def symmetric_power(dimensions: Sequence[int], power: int) -> list[int]:
-    """Graded dimensions of the products of `power` functions out of spaces of the given graded dimensions."""
+    """Graded dimensions of the products of `power` functions from a space with the given graded dimensions."""
     found: list[list[int]] = [[1], *[[0] for _ in range(power)]]
     for degree, dimension in enumerate(dimensions):
         if dimension == 0:

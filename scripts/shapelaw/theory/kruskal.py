@@ -1,17 +1,16 @@
-"""Are sets of vectors linearly independent? The assumptions of Mahdavi et al. 2024, tested by sampling.
+"""Test by sampling whether sets of vectors are linearly independent, as Mahdavi et al. 2024 assume.
 
-The Kruskal rank of a set is the largest size of which every subset is independent. It is NP-hard, so the paper draws
-random subsets and asks for full rank in at least 99% of 5,000 (section 5.1). "Full rank" is numerical here: the
-smallest singular value is above `tolerance` times the largest, in float64.
+The Kruskal rank of a set is the largest size at which every subset is independent. Computing it is NP-hard, so the
+paper draws 5,000 random subsets and asks for full rank in at least 99% of them (section 5.1). "Full rank" is numerical
+here: the smallest singular value is above `tolerance` times the largest, in float64.
 
-Singular values decide. Two certificates only save the decomposition where its answer is beyond doubt:
+Singular values decide. Two certificates save the decomposition where its answer is certain:
 
-- A subset's Gram matrix, less a shift, has a Cholesky factor. That can only be if its smallest eigenvalue is above the
-  shift but for rounding errors, and the shift holds a bound on those: this proves full rank. It fails for condition
-  numbers above about 1e6, where Gram matrices, which square them, can't be trusted; there the singular values are
-  computed.
-- The singular values of a subset are at most those of the whole set (interlacing). If those are too small for any
-  subset of a size, none is independent.
+- A subset's Gram matrix, less a shift, has a Cholesky factor. Then its smallest eigenvalue is above the shift up to
+rounding errors, and the shift includes a bound on those: this proves full rank. The test fails for condition numbers
+above about 1e6, which a Gram matrix squares and so can't resolve; there the singular values are computed. - The
+singular values of a subset are at most those of the whole set (interlacing). If these are too small for any subset of a
+size, no such subset is independent.
 """
 
 from __future__ import annotations
@@ -27,15 +26,15 @@ from shapelaw.theory.memorization import TOLERANCE, Floats, as_data
 TRIALS = 5_000  # section 5.1
 PASS_RATE = 0.99
 _EPSILON = float(np.finfo(np.float64).eps)
-_CHUNK = 2**22  # numbers in one batch of decompositions
+_CHUNK = 2**22  # numbers per batch of decompositions
 
 
 @dataclass(frozen=True)
 class PassRate:
     """The share of `trials` random subsets of `size` vectors that are independent at `tolerance`.
 
-    `smallest` is the smallest of the relative smallest singular values that were computed, which says how far from
-    the tolerance the worst subset is; `decomposed` says how many were computed. NaN and 0 if none was.
+    `smallest` is the least relative smallest singular value that was computed: the distance of the worst subset from
+    the tolerance; `decomposed` is the number of subsets with computed values. They are NaN and 0 if none was computed.
     """
 
     size: int
@@ -47,7 +46,7 @@ class PassRate:
 
     @property
     def holds(self) -> bool:
-        """Whether the paper would say that the Kruskal rank is at least `size`."""
+        """True if the Kruskal rank is at least `size` by the paper's test."""
         return self.rate >= PASS_RATE
 
 
@@ -58,13 +57,13 @@ def kruskal_pass_rate(
 
     Args:
         vectors: (N, d).
-        size: of the subsets, at most N; above d none is independent.
-        trials, seed: how many subsets, and which: the same for any tolerance.
+        size: size of the subsets, at most N; above d none is independent.
+        trials, seed: the number of subsets and their draw, which does not depend on the tolerance.
         tolerance: relative to the largest singular value of each subset.
 
     Raises:
-        UserError: more vectors in a subset than there are, or no trials.
-        ValueError: not a finite matrix, or a tolerance not between 0 and 1.
+        UserError: a subset needs more vectors than there are, or trials is 0.
+        ValueError: the matrix is not finite, or the tolerance is not between 0 and 1.
     """
     vectors_ND = _checked(vectors, tolerance)
     _check_size(size, trials, len(vectors_ND))
@@ -77,8 +76,8 @@ def kruskal_rank_estimate(
 ) -> int:
     """The largest size whose pass rate is at least 99%, by bisection; 0 if single vectors fail.
 
-    Subsets of independent vectors are independent, so the rate falls with the size. A size is given up as soon as
-    more than 1% of all its trials have failed. It is an estimate from above: a dependent subset may be rare.
+    Subsets of independent vectors are independent, so the rate falls with the size. A size is rejected as soon as more
+    than 1% of all its trials have failed. The estimate may be too high, since a dependent subset may be rare.
 
     Raises:
         UserError, ValueError: as `kruskal_pass_rate`.
@@ -106,14 +105,14 @@ def in_general_position(
 
 
 def smallest_values(vectors: npt.ArrayLike, size: int, trials: int, seed: int = 0) -> Floats:
-    """The smallest singular value of each random subset relative to its largest, (trials,): nothing is spared here.
+    """The smallest singular value of each random subset relative to its largest, (trials,), all by decomposition.
 
     The subsets are those of `kruskal_pass_rate`, and the share above a tolerance is its rate there. The 1% quantile is
     the tolerance below which a set passes. 0 where `size` is above d or all vectors of a subset are zero.
 
     Raises:
-        UserError: more vectors in a subset than there are, or no trials.
-        ValueError: not a finite matrix.
+        UserError: a subset needs more vectors than there are, or trials is 0.
+        ValueError: the matrix is not finite.
     """
     vectors_ND = _checked(vectors, TOLERANCE)
     n_vectors, width = vectors_ND.shape
@@ -134,7 +133,7 @@ def context_values(contexts: npt.ArrayLike) -> Floats:
     """The singular values of each context relative to its largest, (T, min(n, d)), from contexts (T, n, d).
 
     Raises:
-        ValueError: not a stack of finite matrices.
+        ValueError: contexts are not a stack of finite matrices.
     """
     e_TnD = np.asarray(contexts, dtype=np.float64)
     if e_TnD.ndim != 3 or e_TnD.size == 0 or not np.isfinite(e_TnD).all():
@@ -148,7 +147,7 @@ def context_ranks(contexts: npt.ArrayLike, tolerance: float = TOLERANCE) -> npt.
     """The numerical rank of each context, (T,), from contexts (T, n, d).
 
     Raises:
-        ValueError: not a stack of finite matrices, or a tolerance not between 0 and 1.
+        ValueError: contexts are not a stack of finite matrices, or the tolerance is not between 0 and 1.
     """
     _check_tolerance(tolerance)
     return np.asarray((context_values(contexts) > tolerance).sum(axis=1), dtype=np.int64)
@@ -157,8 +156,7 @@ def context_ranks(contexts: npt.ArrayLike, tolerance: float = TOLERANCE) -> npt.
 def mixed_queries(contexts: npt.ArrayLike, queries: npt.ArrayLike) -> Floats:
     """Each query plus the mean of its context tokens, (T, d): the vectors of assumption 3.
 
-    They are what one attention layer with zero keys and queries and a skip connection makes of the queries
-    (proposition 4).
+    They are the outputs of an attention layer with zero keys and queries and a skip connection (proposition 4).
     """
     e_TnD, q_TD = as_data(contexts, queries)
     return np.asarray(q_TD + e_TnD.mean(axis=1))
@@ -166,7 +164,7 @@ def mixed_queries(contexts: npt.ArrayLike, queries: npt.ArrayLike) -> Floats:
 
 @dataclass(frozen=True)
 class Assumptions:
-    """What section 5.1 tests on one set of examples.
+    """The results of the tests of section 5.1 on one set of examples.
 
     `query_rate` and `mixed_rate` are the pass rates of queries and mixed queries at the size of the context
     (assumptions 1 and 3), `position_rate` that of the queries at the largest possible size, `ranks` (T,) those of the
@@ -206,8 +204,8 @@ def check_assumptions(
     """Test assumptions 1, 2, 3 and general position on contexts (n, d) or (T, n, d) and queries (T, d).
 
     Raises:
-        UserError: fewer examples than context tokens, so that assumption 1 can't be tested.
-        ValueError: shapes that do not agree, numbers that are not finite, or a tolerance not between 0 and 1.
+        UserError: there are fewer examples than context tokens, so assumption 1 can't be tested.
+        ValueError: shapes don't agree, a number is not finite, or the tolerance is not between 0 and 1.
     """
     e_TnD, q_TD = as_data(contexts, queries)
     context = e_TnD.shape[1]
@@ -223,7 +221,7 @@ def check_assumptions(
 def _pass_rate(
     vectors_ND: Floats, values: Floats, size: int, trials: int, seed: int, tolerance: float, allowed: int
 ) -> PassRate:
-    """Count over `trials` subsets; stops after more than `allowed` failures, and the rest then count as failures.
+    """The pass rate over `trials` subsets; after more than `allowed` failures it stops and counts the rest as failures.
 
     `values` are the singular values of all vectors.
     """
@@ -254,9 +252,9 @@ def _pass_rate(
 
 
 def _surely_independent(rows_SD: Floats, tolerance: float) -> bool:
-    """Proof of full rank by a Cholesky factor; False proves nothing."""
+    """True if a Cholesky factor proves full rank; False proves nothing."""
     gram_SS = rows_SD @ rows_SD.T
-    # rounding of the products and of the factor is at most (d + s + 1) eps / 2 of the trace: eight times that
+    # the rounding of the products and of the factor is at most (d + s + 1) eps / 2 of the trace: eight times that
     shift = (tolerance**2 + 4 * (sum(rows_SD.shape) + 1) * _EPSILON) * float(np.trace(gram_SS))
     gram_SS[np.diag_indices_from(gram_SS)] -= shift
     try:
@@ -267,7 +265,7 @@ def _surely_independent(rows_SD: Floats, tolerance: float) -> bool:
 
 
 def _none_independent(vectors_ND: Floats, values: Floats, size: int, tolerance: float) -> bool:
-    """Proof by interlacing that every subset of `size` fails: its largest singular value is at least a row's norm."""
+    """True if interlacing proves that all subsets of `size` fail: the largest value is at least a row's norm."""
     shortest = float(np.linalg.norm(vectors_ND, axis=1).min())
     rounding = max(vectors_ND.shape) * _EPSILON * values[0]
     return size > len(values) or bool(values[size - 1] + rounding < tolerance * shortest)
@@ -278,7 +276,7 @@ def _singular_values(matrices: Floats) -> Floats:
 
 
 def _relative(values_TK: Floats) -> Floats:
-    """Divided by the largest; zeros have no largest to compare with, and no rank."""
+    """Singular values divided by the largest; zeros for a zero matrix."""
     return np.asarray(values_TK / np.maximum(values_TK[:, :1], np.finfo(np.float64).tiny))
 
 

@@ -1,12 +1,12 @@
 """Linearized self-attention as a polynomial over GF(p): eq. 3 of Levine et al. 2020, eq. 5 of Wies et al. 2021.
 
-A layer maps the tokens' vectors, the columns of X, to `sum over h of W_O W_V X X^T W_K^T W_Q X`. So after l layers
-X has become T X, with a d x d matrix T that depends on the tokens through `G = X X^T` alone:
+A layer maps the tokens' vectors, the columns of X, to `sum over h of W_O W_V X X^T W_K^T W_Q X`. So after l layers X
+has become T X, with a d x d matrix T that depends on the tokens only through `G = X X^T`:
 
     T_0 = 1,  T_{l+1} = (sum over h of (W_O W_V)_h (T_l G T_l^T) (W_K^T W_Q)_h) T_l  (+ T_l with residual connections)
 
-and one output is an entry of `T_L x_i`. G is a sum over both halves of the tokens, which is all that an entry of the
-grid tensor has to compute: its cost does not depend on N.
+and one output is an entry of `T_L x_i`. G is a sum over the two halves of the tokens, so the cost of an entry of the
+grid tensor does not depend on N.
 """
 
 from __future__ import annotations
@@ -34,30 +34,30 @@ from shapelaw.theory.graded_dimensions import (
 from shapelaw.theory.token_halves import Halves, check_output, check_total_degree, check_whole_numbers
 
 Embedding = Literal["vectors", "vocabulary", "convolution"]
-MOST_MIXINGS = 400  # above, the bound is not summed degree by degree
+MOST_MIXINGS = 400  # above this, the bound is not summed degree by degree
 
 
 @dataclass(frozen=True)
 class LinearAttention:
-    """A network without softmax, norm and ReLU, what it reads, and the number of it that is looked at.
+    """A network without softmax, norm and ReLU, its inputs, and the entry of its output that is read.
 
     Attributes:
         depth: L.
-        width: d, of the tokens' vectors.
+        width: d, dimension of the tokens' vectors.
         tokens: N, even.
         heads: H.
-        attention_dim: d_a of one head; d / H if not given.
-        embedding_rank: r, of the embedding; the most that is possible if not given.
-        positional_rank: r_e, of the added positional embedding; 0 is none.
+        attention_dim: d_a, dimension of one head; d / H if not given.
+        embedding_rank: r, rank of the embedding; the largest possible if not given.
+        positional_rank: r_e, rank of the added positional embedding; 0 without one.
         residual: whether each layer adds its input (figure 5 of Levine et al.).
-        embedding: `vectors`, every token any vector of numbers through a matrix of rank r, which is a vocabulary
-            without end; `vocabulary`, one of V columns (eq. 1 of Wies et al.); `convolution` (their eq. 2).
+        embedding: `vectors`: any vector times a matrix of rank r, an infinite vocabulary; `vocabulary`: one of V
+            columns (eq. 1 of Wies et al.); `convolution` (their eq. 2).
         vocabulary: V.
-        patch: M / N, inputs that the convolution makes one token of.
-        input_dim: d_input, numbers of an input of the convolution.
+        patch: M / N, number of inputs that the convolution turns into one token.
+        input_dim: d_input, dimension of an input of the convolution.
         partition: places of the half A, from 1, among N tokens, or among M inputs of a convolution; the first half
             if not given.
-        position: i, whose output is looked at, from 1.
+        position: i, the position of the output, from 1.
         entry: p, the entry of that output, from 1.
     """
 
@@ -106,20 +106,24 @@ class LinearAttention:
 
     def _check_embedding(self) -> None:
         if (self.vocabulary is not None) != (self.embedding == "vocabulary"):
-            raise UserError("A vocabulary size goes with the vocabulary embedding, and only with it.")
+            raise UserError(
+                "The vocabulary embedding needs a vocabulary size, and no other embedding takes one."
+            )
         if (self.input_dim is not None) != (self.embedding == "convolution"):
-            raise UserError("An input dimension goes with the convolutional embedding, and only with it.")
+            raise UserError(
+                "The convolutional embedding needs an input dimension, and no other embedding takes one."
+            )
         if self.patch != 1 and self.embedding != "convolution":
-            raise UserError("A patch of several inputs goes with the convolutional embedding only.")
+            raise UserError("Only the convolutional embedding takes a patch of several inputs.")
         if self.embedding_rank is not None and self.embedding_rank > self.most_rank:
             raise UserError(
                 f"The embedding rank {self.embedding_rank} is above {self.most_rank}, "
-                "the smaller of the width and what the embedding reads: r can be at most that."
+                "the smaller of the width and of the dimension that the embedding reads."
             )
 
     @property
     def most_rank(self) -> int:
-        """`min(d, V)`, V being `M/N d_input` of a convolution: the most that the embedding's rank can be."""
+        """The largest rank of the embedding: `min(d, V)`, with `M/N d_input` as the V of a convolution."""
         if self.embedding == "vocabulary":
             return min(self.width, self.vocabulary or 0)
         if self.embedding == "convolution":
@@ -128,17 +132,17 @@ class LinearAttention:
 
     @property
     def rank(self) -> int:
-        """r, of the embedding."""
+        """r, the rank of the embedding."""
         return self.most_rank if self.embedding_rank is None else self.embedding_rank
 
     @property
     def head_dim(self) -> int:
-        """d_a."""
+        """d_a, the dimension of a head."""
         return self.width // self.heads if self.attention_dim is None else self.attention_dim
 
     @property
     def halves(self) -> Halves:
-        """The partition of the inputs, and which of them each token is made of."""
+        """The partition of the inputs, and the inputs that make each token."""
         return Halves(self.tokens, self.patch, self.partition)
 
     @property
@@ -148,15 +152,15 @@ class LinearAttention:
 
     @property
     def degree(self) -> int:
-        """Of an entry of the grid tensor as a polynomial in the templates and all weights, at most."""
+        """The degree, at most, of an entry of the grid tensor as a polynomial in the templates and all weights."""
         return int(3 * 3**self.depth) + 4 * self.mixings
 
     def rank_bound(self) -> int:
         """An upper bound on the separation rank for any weights: see `graded_dimensions`.
 
         With an embedding of less than full rank and positions, the tokens' numbers w enter G with constants q, as
-        `w w^T` and `w q^T`: polynomials of a degree in those r (r + 1) / 2 + r r_e entries. They are also such of
-        vectors of r + r_e numbers, and polynomials of twice that degree in all numbers of a half.
+        `w w^T` and `w q^T`: polynomials of a degree in those r (r + 1) / 2 + r r_e entries. They are also polynomials
+        in the Gram matrix of vectors of r + r_e numbers, and polynomials of twice that degree in all numbers of a half.
         """
         C, m = self.mixings, self.tokens // 2
         if self.halves.split:
@@ -180,7 +184,7 @@ class LinearAttention:
         return min(bound, *(self.domain or (bound,)))
 
     def _split_bound(self) -> int:
-        """Where the partition splits patches: all polynomials in the numbers that a half puts in."""
+        """The bound if the partition splits patches: all polynomials in a half's numbers."""
         top = 2 * self.mixings + 1
         if top > MOST_MIXINGS:
             return multiset_bound(max(map(self._numbers, self.halves.inputs)) + 1, top)
@@ -200,9 +204,9 @@ class LinearAttention:
 
     @property
     def domain(self) -> tuple[int, int] | None:
-        """How many different inputs each half has, where a vocabulary makes it finite.
+        """The number of different inputs of each half if a vocabulary makes it finite.
 
-        Without positions a half's functions don't change when its tokens are permuted, but for the output position's.
+        Without positions a half's functions don't change when its tokens are permuted, except for the output position.
         """
         if self.vocabulary is None:
             return None
@@ -212,7 +216,7 @@ class LinearAttention:
         return V * multiset(V, m - 1), multiset(V, m)
 
     def multiplications(self) -> int:
-        """Products modulo p for an entry of the grid tensor."""
+        """Number of products modulo p for one entry of the grid tensor."""
         d, H, split = self.width, self.heads, len(self.halves.split)
         whole = max(0, self.depth - 2) * (2 * H + 3)
         if split and self.depth > 1:
@@ -223,12 +227,12 @@ class LinearAttention:
         """The matricized grid tensor at random templates, for random weights.
 
         Args:
-            templates: of each half; fewer where a vocabulary has no more.
+            templates: number of templates of each half; a vocabulary may have fewer.
             prime: p.
-            seed: of weights and templates.
+            seed: seed of weights and templates.
 
         Returns:
-            (rows, columns): a row for a template of the half with the output position, or of A if both hold it.
+            (rows, columns): one row per template of the half with the output position, or of A if both hold it.
         """
         rng = np.random.default_rng([seed, prime])
         d, H, a = self.width, self.heads, self.head_dim
@@ -242,7 +246,7 @@ class LinearAttention:
         return outputs(first, second, split, layers, output, prime)
 
     def _embedded(self, templates: int, rng: np.random.Generator, prime: int) -> tuple[Residues, Residues]:
-        """What each half puts into every token, (N, d, templates); positions are put in by one half."""
+        """Each half's contribution to every token, (N, d, templates); only one half adds the positions."""
         d, N = self.width, self.tokens
         readers = self.patch * (self.input_dim or 0) if self.embedding == "convolution" else self.vocabulary
         matrix = random_residues(rng, (d, self.rank), prime)
@@ -275,7 +279,7 @@ class LinearAttention:
     def _read(
         self, vectors: Residues, half: tuple[int, ...], matrix: Residues, rng: np.random.Generator, prime: int
     ) -> None:
-        """Add random inputs of one half, through the embedding's matrix, to the tokens that they belong to."""
+        """Add random inputs of one half, through the embedding's matrix, to their tokens."""
         numbers = self.input_dim or self.rank
         for place in half:
             token, offset = divmod(place - 1, self.patch)
@@ -284,7 +288,7 @@ class LinearAttention:
             vectors[token] = add(vectors[token], matmul(read, inputs, prime), prime)
 
     def _words(self, half: tuple[int, ...], count: int, domain: int, rng: np.random.Generator) -> Residues:
-        """Words of the vocabulary for each token of a half, (m, count): all that differ if `count` is the domain."""
+        """Words of the vocabulary for each token of a half, (m, count): all inputs if `count` is the domain."""
         V, m = self.vocabulary or 0, len(half)
         if count < domain:
             return rng.integers(0, V, (m, count), dtype=np.uint64)
@@ -298,7 +302,7 @@ class LinearAttention:
 
 
 def _multisets(kinds: int, picks: int, alone: int | None) -> Iterator[tuple[int, ...]]:
-    """Words of a half up to permutations of all tokens but the one at place `alone`."""
+    """Words of a half up to permutations of all its tokens except the one at place `alone`."""
     if alone is None:
         yield from itertools.combinations_with_replacement(range(kinds), picks)
         return

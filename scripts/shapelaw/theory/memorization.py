@@ -1,8 +1,8 @@
-"""How many examples attention heads can memorize: the bounds of Mahdavi et al. 2024, and the matrix they speak of.
+"""The number of examples that attention heads can memorize: the bounds of Mahdavi et al. 2024, and their matrix Z.
 
 Notation as in the paper: `T` examples, each a context of `n` tokens and one query, all of width `d`; `H` heads of
 dimension `d_h`; `Z`, (T, H d), one row an example, the concatenated outputs of its heads before any value matrix.
-Everything that is linear in `Z` memorizes at most rank(Z) examples, and exactly so many real labels.
+Anything linear in `Z` can fit any real labels of rank(Z) examples, and of no more.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from shapelaw.specs.memorizers import beyond_theorem
 Floats = npt.NDArray[np.float64]
 Scale = Literal["none", "width", "head_dim"]
 
-TOLERANCE = 1e-10  # of the largest singular value: float64 rounds at about 1e-15 of it
+TOLERANCE = 1e-10  # relative to the largest singular value: float64 rounds at about 1e-15 of it
 
 
 def check_sizes(**sizes: int | None) -> None:
-    """Refuse a size that is not a whole number of at least 1; None passes.
+    """Refuse sizes other than whole numbers of at least 1; None passes.
 
     Raises:
         UserError: names every such size.
@@ -35,13 +35,13 @@ def check_sizes(**sizes: int | None) -> None:
 
 
 def examples_per_head(context: int, head_dim: int, kruskal_rank: int | None = None) -> int:
-    """`r = min(n, d_h)`, or `min(n, Q, d_h)`: every head adds `r - 1` examples (theorem 1; remark 1 for `Q`)."""
+    """`r = min(n, d_h)`, or `min(n, Q, d_h)`: each head adds `r - 1` examples (theorem 1; remark 1 for `Q`)."""
     check_sizes(context=context, head_dim=head_dim, kruskal_rank=kruskal_rank)
     return min(context, head_dim, kruskal_rank if kruskal_rank is not None else context)
 
 
 def memorizable_examples(heads: int, context: int, head_dim: int, kruskal_rank: int | None = None) -> int:
-    """`H (min(n, d_h) - 1) + 1` examples can be memorized, whatever their labels.
+    """`H (min(n, d_h) - 1) + 1`: the examples that can be memorized, whatever their labels.
 
     Theorem 1 of Mahdavi et al. 2024, for contexts of rank `n < d` (assumption 2) and queries of Kruskal rank at
     least `n` (assumption 1). With a Kruskal rank `Q < n` remark 1 holds, `H (min(Q, d_h) - 1) + 1`.
@@ -62,7 +62,7 @@ def reachable_rank(
 
 
 def shared_context_rank(heads: int, context: int) -> int:
-    """`H (n - 1) + 1`: the most that rank(Z) can be when all examples share one context (proposition 2).
+    """`H (n - 1) + 1`: the largest possible rank(Z) when all examples share one context (proposition 2).
 
     Holds for any weights and any `d_h`: the rows of each head's attention weights sum to one.
     """
@@ -71,16 +71,16 @@ def shared_context_rank(heads: int, context: int) -> int:
 
 
 def constant_sum_rank(heads: int, width: int) -> int:
-    """`H (d - 1) + 1`: the most that rank(Z) can be when the entries of each context token sum to one constant.
+    """`H (d - 1) + 1`: the largest possible rank(Z) when the entries of each context token sum to one constant.
 
-    Proposition 5 (appendix I); it asks nothing of the queries, and contexts may differ between examples.
+    Proposition 5 (appendix I); it assumes nothing about the queries, and contexts may differ between examples.
     """
     check_sizes(heads=heads, width=width)
     return heads * (width - 1) + 1
 
 
 def relu_examples(context: int, relu_units: int, outputs: int) -> int:
-    """`(n + 1) m / d_out + m + 1`, rounded down: the most that a two-layer ReLU network memorizes.
+    """`(n + 1) m / d_out + m + 1`, rounded down: the most examples that a two-layer ReLU network memorizes.
 
     Proposition 3, for a network of `m` hidden units on the (n + 1) d numbers of context and query, over the class of
     data that satisfies assumptions 1 and 2: beyond it, some labels of some such data can't be memorized.
@@ -92,7 +92,7 @@ def relu_examples(context: int, relu_units: int, outputs: int) -> int:
 def attention_params(
     heads: int, width: int, head_dim: int, outputs: int = 1, value_dim: int | None = None
 ) -> int:
-    """`2 H d d_h + H d d_v + d d_out`, as theorem 1 counts: the output map is fixed, `d_v` is `d_out` if not given."""
+    """`2 H d d_h + H d d_v + d d_out`, as in theorem 1: the output map is fixed; `d_v` is `d_out` if not given."""
     check_sizes(heads=heads, width=width, head_dim=head_dim, outputs=outputs, value_dim=value_dim)
     value_dim = value_dim if value_dim is not None else outputs
     return 2 * heads * width * head_dim + heads * width * value_dim + width * outputs
@@ -105,14 +105,14 @@ def relu_params(context: int, width: int, relu_units: int, outputs: int) -> int:
 
 
 def equal_relu_units(params: int, context: int, width: int, outputs: int) -> int:
-    """The most hidden units with which `relu_params` stays within `params`; 0 if not even one unit does."""
+    """The most hidden units with `relu_params` within `params`; 0 if one unit is already too many."""
     check_sizes(params=params, context=context, width=width, outputs=outputs)
     return max(0, (params - outputs) // ((context + 1) * width + 1 + outputs))
 
 
 @dataclass(frozen=True)
 class Bound:
-    """One statement on examples: at least (`lower`) or at most so many, its formula, and where it is proved."""
+    """A bound on a number of examples: at least (`lower`) or at most, with its formula and its source."""
 
     name: str
     examples: int
@@ -124,7 +124,7 @@ class Bound:
 def capacity_bounds(
     heads: int, context: int, head_dim: int, width: int, kruskal_rank: int | None = None
 ) -> tuple[Bound, ...]:
-    """What an attention layer of this shape memorizes at least, and what rank(Z) is at most.
+    """The bounds for an attention layer of this shape: examples memorized at least, and rank(Z) at most.
 
     Raises:
         UserError: a size is not a whole number of at least 1, or `d_h` or `Q` is above `d`.
@@ -162,7 +162,7 @@ def capacity_bounds(
 def theorem_warnings(
     context: int, width: int, head_dim: int, kruskal_rank: int | None = None, outputs: int = 1
 ) -> list[str]:
-    """Sentences on what of theorem 1 does not hold, or gains nothing, at these sizes; empty if all is well."""
+    """A sentence for each part of theorem 1 that fails, or gains nothing, at these sizes; empty if all hold."""
     r = examples_per_head(context, head_dim, kruskal_rank)
     check_sizes(width=width, outputs=outputs)
     warnings = beyond_theorem([(context, width)])
@@ -172,10 +172,10 @@ def theorem_warnings(
             "the bound is the weaker one of remark 1."
         )
     if head_dim > r:
-        warnings.append(f"A head dimension above {r} adds nothing to the bound, and here it is {head_dim}.")
+        warnings.append(f"A head dimension above {r} adds nothing to the bound; here it is {head_dim}.")
     if outputs > width:
         warnings.append(
-            f"The theorem's read-out needs labels of at most d = {width} numbers, and here they have {outputs}."
+            f"The theorem's read-out needs labels of at most d = {width} numbers; here they have {outputs}."
         )
     if r == 1:
         warnings.append(
@@ -209,7 +209,7 @@ def head_outputs(
         contexts: (n, d), shared by all examples, or (T, n, d).
         queries: (T, d).
         w_k, w_q: (H, d, d_h).
-        scale: divide the logits by nothing (the theory's), by sqrt(d), or by sqrt(d_h).
+        scale: the divisor of the logits: none (as in the theory), sqrt(d), or sqrt(d_h).
 
     Raises:
         ValueError: the shapes do not agree, or a number is not finite.
@@ -233,7 +233,7 @@ def bilinear(e_TnD: Floats, v_TD: Floats) -> Floats:
 
 
 def softmax(logits: Floats) -> Floats:
-    """Over the last axis, after subtracting its largest entry: no logit is too large."""
+    """Softmax over the last axis, after subtracting its largest entry, so that no logit overflows."""
     weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
     return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
@@ -257,13 +257,13 @@ def as_data(contexts: npt.ArrayLike, queries: npt.ArrayLike) -> tuple[Floats, Fl
 
 
 def is_shared(e_TnD: Floats) -> bool:
-    """Whether all examples look at one context in memory."""
+    """True if all examples share one context in memory."""
     return e_TnD.strides[0] == 0
 
 
 @dataclass(frozen=True)
 class NumericalRank:
-    """How many singular values are above `tolerance` times the largest, and how clear that is.
+    """The number of singular values above `tolerance` times the largest, and how clear it is.
 
     `kept` is the smallest one counted and `dropped` the largest one not counted (0 if all are counted), both relative
     to `largest`. The rank is trustworthy where the tolerance lies far from both: see `margin`.
@@ -287,7 +287,7 @@ def numerical_rank(matrix: npt.ArrayLike, tolerance: float = TOLERANCE) -> Numer
     """The rank of a matrix by its singular values in float64; `tolerance` is relative to the largest of them.
 
     Raises:
-        ValueError: not a matrix of finite numbers, or a tolerance that is not between 0 and 1.
+        ValueError: the array is not a matrix of finite numbers, or the tolerance is not between 0 and 1.
     """
     matrix_MN = np.asarray(matrix, dtype=np.float64)
     if matrix_MN.ndim != 2 or matrix_MN.size == 0 or not np.isfinite(matrix_MN).all():

@@ -1,14 +1,14 @@
-"""MLP-Mixer as a polynomial block of degree 2 over GF(p): task 4 of the note on building blocks.
+"""MLP-Mixer as polynomial blocks of degree 2 over GF(p): task 4 of the note on building blocks.
 
 A Mixer block (Tolstikhin et al. 2021) sends every channel's row of tokens through one MLP, `V_2 act(V_1 x)`, and then
-every token through another. Without activations it is linear and has rank 2, so its mixing is all in `act`, whose first
-term that is not linear is the square (GELU is u / 2 + u^2 / sqrt(2 pi) + ...). As in linearized attention the MLP over
-channels is taken for a matrix. So a block maps the tokens' vectors, the columns of X (d, N), to
+every token through another. Without activations it is linear and has rank 2, so all its mixing is in `act`, whose first
+nonlinear term is the square (GELU is u / 2 + u^2 / sqrt(2 pi) + ...). As in linearized attention a matrix stands for
+the MLP over channels. So a block maps the tokens' vectors, the columns of X (d, N), to
 
     W (X V_1^T)^2 V_2^T        the square element by element, V_1 (S, N), V_2 (N, S), W (d, d),
 
-which has degree 2 and, unlike attention, weights for each position. One block: with m = N / 2 tokens in a half the
-terms in both halves are, for each channel, a bilinear form of rank min(S, m) of almost all weights, so the separation
+which has degree 2 and, unlike attention, weights for each position. For one block with m = N / 2 tokens in a half the
+terms in both halves are, for each channel, a bilinear form of rank min(S, m) for almost all weights, so the separation
 rank is d min(S, m) + 2.
 """
 
@@ -24,8 +24,8 @@ from shapelaw.theory.finite_field import Residues, add, matmul, random_residues,
 from shapelaw.theory.graded_dimensions import matched, multiset, multiset_bound, symmetric_power
 from shapelaw.theory.token_halves import Halves, check_output, check_total_degree, check_whole_numbers
 
-BLOCK = 2**16  # numbers of an array in one pass
-MOST_DEGREES = 2000  # above, the bound is not summed degree by degree
+BLOCK = 2**16  # numbers per array in one pass
+MOST_DEGREES = 2000  # above this, the bound is not summed degree by degree
 
 
 @dataclass(frozen=True)
@@ -39,16 +39,16 @@ class MixerBlock:
 
 @dataclass(frozen=True)
 class MixerNetwork:
-    """A network of such blocks, and the number of it that is looked at.
+    """A network of such blocks, and the entry of its output that is read.
 
     Attributes:
         depth: L.
-        width: d, channels.
+        width: d, number of channels.
         tokens: N, even.
         hidden: S, units of the MLP over tokens; N if not given.
         partition: places of the half A, from 1; the first half if not given.
-        position: whose output is looked at, from 1.
-        entry: of that output, from 1.
+        position: position of the output, from 1.
+        entry: entry of that output, from 1.
     """
 
     depth: int
@@ -67,7 +67,7 @@ class MixerNetwork:
 
     @property
     def units(self) -> int:
-        """S."""
+        """S, the units of the MLP over tokens."""
         return self.tokens if self.hidden is None else self.hidden
 
     @property
@@ -77,30 +77,30 @@ class MixerNetwork:
 
     @property
     def total_degree(self) -> int:
-        """2^L, of the output in its input."""
+        """2^L, the degree of the output in its input."""
         return int(2**self.depth)
 
     @property
     def degree(self) -> int:
-        """Of an entry of the grid tensor as a polynomial in the templates and all weights."""
+        """The degree of an entry of the grid tensor as a polynomial in the templates and all weights."""
         return 5 * self.total_degree - 4  # a block squares its input and V_1, and has V_2 and W once
 
     @property
     def params(self) -> int:
-        """Numbers in the matrices; 3 d^2 a block where S = N = d, as many as a block of attention of degree 2 has."""
+        """Number of parameters; 3 d^2 per block where S = N = d, as many as a block of attention of degree 2 has."""
         return self.depth * (2 * self.units * self.tokens + self.width**2)
 
     @property
     def domain(self) -> None:
-        """A half has infinitely many inputs."""
+        """None: a half has infinitely many inputs."""
         return None
 
     def rank_bound(self) -> int:
         """An upper bound on the separation rank for any weights, a sum over the degree in B's numbers.
 
-        Of each degree a half has at most all monomials in its numbers. The first block's hidden numbers are sums of a
-        part of each half, so behind their squares a half has 1, those parts and their squares, and every further block
-        has the products of two of the functions before it.
+        In each degree a half has at most all monomials in its numbers. The first block's hidden numbers are sums of a
+        part from each half, so after squaring a half has 1, those parts and their squares, and every further block adds
+        the products of two earlier functions.
         """
         K, numbers = self.total_degree, self.width * self.tokens // 2
         if K > MOST_DEGREES:
@@ -116,7 +116,7 @@ class MixerNetwork:
         return matched(half, half, K)
 
     def multiplications(self) -> int:
-        """Products modulo p for an entry of the grid tensor."""
+        """Number of products modulo p for one entry of the grid tensor."""
         d, N, S = self.width, self.tokens, self.units
         return (self.depth - 1) * (d * S + 2 * d * S * N + d**2 * N) + 2 * d * S + d
 
@@ -124,9 +124,9 @@ class MixerNetwork:
         """The matricized grid tensor at random templates, for random weights; rows hold the output position.
 
         Args:
-            templates: of each half.
+            templates: number of templates of each half.
             prime: p.
-            seed: of weights and templates.
+            seed: seed of weights and templates.
         """
         rng = np.random.default_rng([seed, prime])
         d, N, S = self.width, self.tokens, self.units
@@ -146,7 +146,7 @@ class MixerNetwork:
 
         Args:
             first, second: the halves' tokens, (d, N, rows) and (d, N, columns), zeros at the other half's places.
-            blocks: of the network.
+            blocks: the blocks of the network.
             prime: p.
         """
         parts = [_times(vectors, blocks[0].up, prime) for vectors in (first, second)]

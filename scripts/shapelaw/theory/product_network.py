@@ -1,8 +1,8 @@
 """Product networks as polynomials over GF(p): each layer an element-wise product of k linear maps.
 
 The note's layers (`P_k(x) = product over i of (W_i x)`, its comment 3.1) are fully connected: the first one reads the
-concatenated tokens, and no token is left after it. With mixing, the tokens stay: each linear map of the output at
-position j is `W_i x_j + U_i (sum over all tokens)`, which treats tokens alike as attention does.
+concatenated tokens and merges them. With mixing, tokens stay separate: each linear map of the output at position j is
+`W_i x_j + U_i (sum over all tokens)`, which treats tokens alike as attention does.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from shapelaw.theory.token_halves import (
     check_whole_numbers,
 )
 
-BLOCK = 2**16  # numbers of an array in one pass
-MOST_DEGREES = 2000  # above, the bound is not summed degree by degree
+BLOCK = 2**16  # numbers per array in one pass
+MOST_DEGREES = 2000  # above this, the bound is not summed degree by degree
 
 
 @dataclass(frozen=True)
 class ProductNetwork:
-    """A network of element-wise products, what it reads, and the number of it that is looked at.
+    """A network of element-wise products, its inputs, and the entry of its output that is read.
 
     Attributes:
         degree_of_layer: k, or one k for each layer, the first layer's first.
         depth: L.
-        width: of every layer, and with mixing of every token.
-        tokens: N, even; numbers of the input where `token_dim` is 1.
-        mixing: whether tokens stay apart and are mixed by sums; otherwise the first layer reads all of them at once.
-        token_dim: numbers of a token; the width if not given, and always with mixing.
+        width: width of every layer, and with mixing of every token.
+        tokens: N, even; the input's dimension if `token_dim` is 1.
+        mixing: tokens stay separate and are mixed by sums; otherwise the first layer reads all of them at once.
+        token_dim: dimension of a token; the width if not given, and always with mixing.
         partition: places of the half A, from 1; the first half if not given.
-        position: whose output is looked at, from 1; only with mixing.
-        entry: of that output, from 1.
+        position: position of the output, from 1; only with mixing.
+        entry: entry of that output, from 1.
     """
 
     degree_of_layer: int | tuple[int, ...]
@@ -59,7 +59,9 @@ class ProductNetwork:
         if isinstance(self.degree_of_layer, int):
             check_total_degree(self.depth * math.log10(max(1, self.degree_of_layer)))
         if len(self.degrees) != self.depth:
-            raise UserError(f"{len(self.degrees)} degrees for {self.depth} layers: give one, or one a layer.")
+            raise UserError(
+                f"{len(self.degrees)} degrees for {self.depth} layers: give one, or one per layer."
+            )
         check_degrees(self.degrees)
         check_whole_numbers(
             width=self.width,
@@ -67,9 +69,7 @@ class ProductNetwork:
             token_dim=self.token_dim,
         )
         if self.mixing and self.token_dim not in (None, self.width):
-            raise UserError(
-                "With mixing a token has as many numbers as the width; give no other token dimension."
-            )
+            raise UserError("With mixing the token dimension is the width; give no other.")
         self.halves.check()
         check_output(self.position, self.tokens, self.entry, self.width)
 
@@ -86,30 +86,30 @@ class ProductNetwork:
 
     @property
     def total_degree(self) -> int:
-        """The product of all k, `k^L` where they are equal, of the output in its input."""
+        """The degree of the output in its input: the product of all k, `k^L` if they are equal."""
         return math.prod(self.degrees)
 
     @property
     def degree(self) -> int:
-        """Of an entry of the grid tensor as a polynomial in the templates and all weights."""
+        """The degree of an entry of the grid tensor as a polynomial in the templates and all weights."""
         return self.total_degree + sum(math.prod(self.degrees[layer:]) for layer in range(self.depth))
 
     @property
     def params(self) -> int:
-        """Numbers in the linear maps, all layers of equal size (the note's `L k N_d`)."""
+        """Number of parameters of the linear maps, all layers of equal size (the note's `L k N_d`)."""
         return sum(self.degrees) * self.width**2 * (2 if self.mixing else 1)
 
     @property
     def domain(self) -> None:
-        """A half has infinitely many inputs."""
+        """None: a half has infinitely many inputs."""
         return None
 
     def rank_bound(self) -> int:
         """An upper bound on the separation rank for any weights, a sum over the degree in B's numbers.
 
-        Of each degree, a half has at most all monomials in its numbers. Without mixing, the k maps of a layer are sums
-        of a part of A and a part of B; so the functions of a half are at most the products of subsets of the first
-        layer's parts, of each unit, and in every further layer the products of k of the layer before.
+        In each degree a half has at most all monomials in its numbers. Without mixing, the k maps of a layer are sums
+        of a part from A and a part from B; so a half has at most, for each unit, the products of subsets of the first
+        layer's parts, and in every further layer the products of k functions of the layer before.
         """
         K = self.total_degree
         numbers = (self.token_dim or self.width) * self.tokens // 2
@@ -126,7 +126,7 @@ class ProductNetwork:
         return matched(half, half, K)
 
     def multiplications(self) -> int:
-        """Products modulo p for an entry of the grid tensor."""
+        """Number of products modulo p for one entry of the grid tensor."""
         w, first, inner, last = self.width, self.degrees[0], sum(self.degrees[1:-1]), self.degrees[-1]
         if not self.mixing:
             return inner * (w**2 + w) + (w * first if self.depth > 1 else 0) + last * (w + 1)
@@ -136,9 +136,9 @@ class ProductNetwork:
         """The matricized grid tensor at random templates, for random weights; rows hold the output position.
 
         Args:
-            templates: of each half.
+            templates: number of templates of each half.
             prime: p.
-            seed: of weights and templates.
+            seed: seed of weights and templates.
         """
         rng = np.random.default_rng([seed, prime])
         w, t = self.width, self.token_dim or self.width
@@ -164,7 +164,7 @@ class ProductNetwork:
 
         Args:
             first, second: the halves' tokens, (N, t, rows) and (N, t, columns), zeros at the other half's places.
-            weights: of each layer, W, and with mixing U: (k, width, inputs).
+            weights: for each layer W, and with mixing U: (k, width, inputs).
             prime: p.
         """
         parts = [self._first_maps(vectors, weights[0], prime) for vectors in (first, second)]

@@ -1,9 +1,9 @@
-"""What the papers prove about the separation rank, as numbers: bounds on its logarithm to base 3.
+"""The papers' bounds on the separation rank, as numbers: its logarithm to base 3.
 
 Levine et al. 2020 (`Limits to Depth Efficiencies of Self-Attention`, "depth-width" here) and Wies et al. 2021 (`Which
 Transformer Architecture Fits My Data? A Vocabulary Bottleneck in Self-Attention`, "vocabulary" here). Lower bounds hold
 for almost all weights, upper bounds for all. Every function returns a logarithm, because the ranks themselves are
-double exponential in the depth. A bound is listed only where its theorem speaks of the network.
+double exponential in the depth. A bound is listed only if its theorem covers the network.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from shapelaw.theory.graded_dimensions import multiset
 from shapelaw.theory.linear_attention import LinearAttention
 
-# Upper bounds whose proof takes a group of monomials for one function, as `monomials_upper` tells.
+# Upper bounds whose proof takes a group of monomials for one function; see `monomials_upper`.
 PROOFS_WITH_A_GAP = frozenset(
     {"depth-width, theorem 2", "depth-width, theorem 4", "depth-width, theorem 6"}
     | {f"vocabulary, theorem {number}" for number in (1, 3, 4)}
@@ -23,7 +23,7 @@ PROOFS_WITH_A_GAP = frozenset(
 
 @dataclass(frozen=True)
 class RankBound:
-    """One statement: log3 of the separation rank is at least (`lower`) or at most this."""
+    """A lower (`lower`) or upper bound on log3 of the separation rank."""
 
     log3: float
     lower: bool
@@ -32,12 +32,12 @@ class RankBound:
 
     @property
     def is_proved(self) -> bool:
-        """Whether the published proof has no gap that is known."""
+        """True if the published proof has no known gap."""
         return self.lower or self.source not in PROOFS_WITH_A_GAP
 
 
 def log3(number: float) -> float:
-    """The logarithm to base 3, of whole numbers of any size."""
+    """The logarithm to base 3 of a whole number of any size."""
     return math.log(number) / math.log(3)
 
 
@@ -78,7 +78,7 @@ def monomials_upper(depth: int, width: int, residual: bool = False) -> float:
     """Theorem 4 of depth-width, eq. 19: `d (C + 1) ((d, 2C)) (2C / d + 1)^d`; theorem 6 has one more factor C + 1.
 
     The proof groups the products of C entries of G by the powers of the coordinates and says that each group is one
-    function; but G_11 G_22 and G_12^2 are of one group and differ. The proofs of theorem 6 and of `bottleneck_upper` do
+    function; but G_11 G_22 and G_12^2 are in one group and differ. The proofs of theorem 6 and of `bottleneck_upper` do
     the same (`PROOFS_WITH_A_GAP`). See `tests/theory/test_rank_bounds.py`.
     """
     C = mixings(depth)
@@ -98,7 +98,7 @@ def bottleneck_upper(depth: int, rank: int, positional_rank: int) -> float:
 
 
 def bottleneck_scale(depth: int, rank: int) -> float:
-    """Theorem 1 of vocabulary, eq. 6, with what its proof leaves of constants: theorem 3 at r_e = 1 and lemma 3.
+    """Theorem 1 of vocabulary, eq. 6, with the constants of its proof: theorem 3 at r_e = 1 and lemma 3.
 
     `log sep = O~(L min(r, d))`: `(r + 1) log3(2e (r + 1 + 3^L) (3^L + 1) / (r + 1)) + 4 log3(2e (4 + 3^L) / 4)`.
     """
@@ -110,14 +110,14 @@ def bottleneck_scale(depth: int, rank: int) -> float:
 def bottleneck_lower(depth: int, rank: int, heads: int) -> float | None:
     """Theorem 2 of vocabulary, eq. 14: `((floor((r - H) / 2), 3^(L-2)))`, for `L > log3 d`, `L >= 2`, `H < r`.
 
-    `log sep = Omega~(L (min(r, d) - H))` is its asymptotic form. None where the formula gives no number.
+    `log sep = Omega~(L (min(r, d) - H))` is its asymptotic form. None if the formula gives no number.
     """
     half = (rank - heads) // 2
     return log3(multiset(half, 3 ** (depth - 2))) if depth >= 2 and half >= 1 else None
 
 
 def published_bounds(network: LinearAttention) -> tuple[RankBound, ...]:
-    """The bounds whose theorem holds for a network.
+    """The bounds whose theorems hold for a network.
 
     Upper bounds of depth-width hold for any embedding that makes each token from inputs of one half. Lower bounds hold
     where tokens can be any vectors of r numbers, so not for a finite vocabulary, and for heads of d / H or more.

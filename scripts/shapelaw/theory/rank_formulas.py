@@ -1,7 +1,7 @@
-"""Closed forms of the separation rank of linearized attention, where the measured ranks follow one.
+"""Closed forms that the measured separation ranks of linearized attention follow.
 
-None is proved as an equality; each holds at every size that was measured (tests/theory, docs/results/theory.md), and
-the first three equal an upper bound that is proved (graded_dimensions.py).
+None is proved as an equality; each holds at every measured size (tests/theory, docs/results/theory.md), and the first
+three equal a proved upper bound (graded_dimensions.py).
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from shapelaw.theory.linear_attention import LinearAttention
 
 @dataclass(frozen=True)
 class ClosedForm:
-    """A number, and the formula that gives it; n = d (d + 1) / 2."""
+    """A rank and its formula; n = d (d + 1) / 2."""
 
     rank: int
     formula: str
 
 
 def closed_form(network: LinearAttention) -> ClosedForm | None:
-    """The rank that a closed form gives, or None where none is known.
+    """The rank by a closed form; None if no form is known.
 
     With one head an embedding of rank r counts as width r. Residual connections and, at full embedding rank, positions
     change nothing.

@@ -1,12 +1,12 @@
 """The separation rank of a polynomial network, exactly.
 
-The rank of the matricized grid tensor is a lower bound of the separation rank for any templates (claim 1 of Levine et
-al. 2020, appendix B), and reaches it once there are as many generic templates of each half as the rank: a sum of R
-products g_r(A) g'_r(B) with linearly independent g_r and independent g'_r has a matrix of rank R wherever R points of
-each half are in general position. With weights and templates drawn uniformly from GF(p) every number is exact, and the
-rank is the largest one that any weights reach, which is that of almost all weights, unless a minor of it that is not
-zero as a polynomial happens to vanish: by Schwartz and Zippel with a probability of at most its degree / p. It is never
-larger than the rank over the rational numbers.
+The rank of the matricized grid tensor is a lower bound on the separation rank for any templates (claim 1 of Levine et
+al. 2020, appendix B), and equals it once each half has as many generic templates as the rank: a sum of R products
+g_r(A) g'_r(B) with linearly independent g_r and independent g'_r has a matrix of rank R wherever R points of each half
+are in general position. With weights and templates drawn uniformly from GF(p) every number is exact. The rank is then
+that of almost all weights, the largest that any weights reach, unless a minor that is not zero as a polynomial happens
+to vanish: by Schwartz and Zippel this has a probability of at most its degree / p. It is never larger than the rank
+over the rational numbers.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from shapelaw.theory.token_halves import check_whole_numbers
 
 SEEDS = (0, 1)
 FIRST_TEMPLATES = 32
-MOST_TEMPLATES = 10**50  # beyond, time and memory are without end
-SPARE = 8  # templates beyond an upper bound of the rank
+MOST_TEMPLATES = 10**50  # beyond this, time and memory count as infinite
+SPARE = 8  # templates beyond an upper bound on the rank
 LIMIT_SECONDS = 600.0
 LIMIT_BYTES = 4 * 2**30
 
 
 class Polynomial(Protocol):
-    """What can be measured: `LinearAttention`, `ProductNetwork`, `MixerNetwork`, `DegreeAttention`."""
+    """A network whose rank can be measured: `LinearAttention`, `ProductNetwork`, `MixerNetwork`, `DegreeAttention`."""
 
     @property
     def degree(self) -> int: ...
@@ -51,14 +51,14 @@ class SeparationRank:
     """A measured separation rank.
 
     Attributes:
-        rank: of almost all weights; the separation rank is at least this where it is not exact.
-        exact: the rank is below the number of templates of each half that has further ones, or an upper bound.
+        rank: the separation rank of almost all weights; a lower bound if not exact.
+        exact: the rank equals an upper bound, or is below the number of templates of each half that has further ones.
         templates: rows and columns of the last grid.
-        upper_bound: what no weights exceed, from the dimensions of the spaces of functions.
-        primes, seeds: each prime with each seed gave this rank, or, where it is not exact, at most this rank.
-        failure_probability: at most this that all of these grids have a rank that is too small, if more templates
-            would not give a larger one; 0 where the rank is an upper bound.
-        seconds: of wall time.
+        upper_bound: the bound for all weights, from the dimensions of the function spaces.
+        primes, seeds: each prime with each seed gave this rank or, if it is not exact, at most this rank.
+        failure_probability: an upper bound on the chance that all these grids have too small a rank, if more templates
+            would not give a larger one; 0 if the rank equals an upper bound.
+        seconds: wall time.
     """
 
     rank: int
@@ -73,7 +73,7 @@ class SeparationRank:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a measurement takes: wall seconds on one core, and bytes."""
+    """The cost of a measurement: wall seconds on one core, and bytes."""
 
     seconds: float
     bytes: float
@@ -84,9 +84,9 @@ class Plan:
     """A measurement before it starts.
 
     Attributes:
-        bound: what the rank can't exceed.
-        templates: the most of each half that may be needed.
-        needed: time and memory with so many.
+        bound: an upper bound on the rank.
+        templates: the most templates of each half that may be needed.
+        needed: time and memory with this many templates.
     """
 
     bound: int
@@ -95,7 +95,7 @@ class Plan:
 
 
 def estimate(network: Polynomial, templates: int) -> Estimate:
-    """Time and memory of a measurement with so many templates of each half, fitted by benchmarks/separation_rank.py."""
+    """Time and memory of a measurement by its templates of each half, fitted by benchmarks/separation_rank.py."""
     if templates > MOST_TEMPLATES:
         return Estimate(math.inf, math.inf)
     entries = float(templates) ** 2
@@ -117,13 +117,13 @@ def separation_rank(
     The templates double until the rank is smaller than their number; then every prime and seed must give the same.
 
     Args:
-        network: what to measure.
-        templates: the most of each half; a few more than the rank's upper bound if not given.
-        limit_seconds, limit_bytes: refuse what is estimated to take more.
+        network: the network to measure.
+        templates: the most templates of each half; a few more than the rank's upper bound if not given.
+        limit_seconds, limit_bytes: refuse a measurement that is estimated to take more.
         progress: called with the templates of each grid and its rank, which is a lower bound.
 
     Raises:
-        UserError: more time or memory than the limits would be needed; nothing has been started then.
+        UserError: the estimate is above a limit; nothing has started then.
     """
     start = time.perf_counter()
     planned = plan(network, templates, limit_seconds, limit_bytes)
@@ -139,7 +139,7 @@ def separation_rank(
     for prime, seed in itertools.product(PRIMES, SEEDS):
         if (prime, seed) != (PRIMES[0], SEEDS[0]):
             ranks.add(_measured(network, count, prime, seed)[0])
-    found = max(ranks)  # none is too large
+    found = max(ranks)  # no rank is too large
     return SeparationRank(
         rank=found,
         exact=len(ranks) == 1 and _has_enough(network, found, shape, bound),
@@ -158,19 +158,19 @@ def plan(
     limit_seconds: float = LIMIT_SECONDS,
     limit_bytes: float = LIMIT_BYTES,
 ) -> Plan:
-    """What a measurement would need at most, before it starts: quick at any size.
+    """The most that a measurement may need, known before it starts; quick at any size.
 
     Args:
-        network: what to measure.
-        templates: the most of each half; a few more than the rank's upper bound if not given.
-        limit_seconds, limit_bytes: all words of a finite vocabulary are taken where that stays within them.
+        network: the network to measure.
+        templates: the most templates of each half; a few more than the rank's upper bound if not given.
+        limit_seconds, limit_bytes: within these limits a finite vocabulary gives all its words.
     """
     bound = network.rank_bound()
     most = bound + SPARE
     if network.domain is not None and _is_within(
         estimate(network, max(network.domain)), limit_seconds, limit_bytes
     ):
-        most = max(network.domain)  # of a finite vocabulary all words, which are in no general position
+        most = max(network.domain)  # all words of a finite vocabulary, which are not in general position
     if templates is not None:
         check_whole_numbers(templates=templates)
         most = min(templates, most)
@@ -181,7 +181,7 @@ def check_limits(network: Polynomial, planned: Plan, limit_seconds: float, limit
     """Refuse a measurement that is estimated to take too long or too much memory.
 
     Raises:
-        UserError: with the estimate, and how many templates would stay within the limits.
+        UserError: the estimate is above a limit; the message has it, and the templates that would stay within.
     """
     needed = planned.needed
     if _is_within(needed, limit_seconds, limit_bytes):
@@ -197,7 +197,7 @@ def check_limits(network: Polynomial, planned: Plan, limit_seconds: float, limit
 
 
 def templates_within(network: Polynomial, limit_seconds: float, limit_bytes: float = LIMIT_BYTES) -> int:
-    """The most templates of each half that are estimated to stay within the limits, up to what the rank needs."""
+    """The most templates of each half that stay within the limits by estimate, up to the number that the rank needs."""
     few, many = 1, min(network.rank_bound() + SPARE, MOST_TEMPLATES) + 1
     while many - few > 1:
         middle = (few + many) // 2
@@ -218,7 +218,7 @@ def size_text(number: float) -> str:
 
 
 def template_counts(most: int) -> Iterator[int]:
-    """Numbers of templates to try: doubling, then the most as soon as it is at most four times as many."""
+    """The numbers of templates to try: doubling, then the largest as soon as it is at most four times as many."""
     count = FIRST_TEMPLATES
     while 4 * count < most:
         yield count
@@ -238,9 +238,9 @@ def _measured(network: Polynomial, templates: int, prime: int, seed: int) -> tup
 
 
 def _has_enough(network: Polynomial, found: int, shape: tuple[int, int], bound: int) -> bool:
-    """Whether more templates can't give a larger rank.
+    """True if more templates can't give a larger rank.
 
-    Words of a finite vocabulary are in no general position: unless the rank is the upper bound, all must be there.
+    Words of a finite vocabulary are not in general position: unless the rank equals the upper bound, all are needed.
     """
     if found == bound:
         return True
@@ -250,6 +250,6 @@ def _has_enough(network: Polynomial, found: int, shape: tuple[int, int], bound: 
 
 
 def _failure_probability(network: Polynomial, found: int) -> float:
-    """Of every grid's missing a larger rank: each time, a minor of order found + 1 must vanish by chance."""
-    degree = (found + 1) * network.degree  # of the minor
+    """The chance that every grid misses a larger rank: in each, a minor of order found + 1 vanishes by chance."""
+    degree = (found + 1) * network.degree  # degree of the minor
     return math.prod(1.0 if degree >= prime else degree / prime for prime in PRIMES for _ in SEEDS)

@@ -1,4 +1,4 @@
-"""A balanced partition of a network's inputs, and which tokens its halves reach."""
+"""A balanced partition of a network's inputs, and the tokens that each half reaches."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 
 from shapelaw.errors import UserError
 
-MOST_DIGITS = 100  # of the degree of a network's output
+MOST_DIGITS = 100  # most digits of the degree of a network's output
 
 
 def check_whole_numbers(**sizes: int | None) -> None:
-    """Refuse a size that is not a whole number of at least 1; None passes.
+    """Refuse sizes other than whole numbers of at least 1; None passes.
 
     Raises:
         UserError: names the first such size.
@@ -29,7 +29,7 @@ def check_output(position: int, tokens: int, entry: int, width: int) -> None:
     """Refuse an output that a network does not have.
 
     Raises:
-        UserError: the position is none of N tokens, or the entry none of d numbers.
+        UserError: the position is not from 1 to N, or the entry not from 1 to d.
     """
     if not 1 <= position <= tokens:
         raise UserError(f"The position {position} must be from 1 to N = {tokens}.")
@@ -51,31 +51,31 @@ def check_degrees(degrees: Sequence[int]) -> None:
 
 
 def check_total_degree(digits: float) -> None:
-    """Refuse a network whose output has a degree of more digits than anything here can count with.
+    """Refuse a network whose output has a degree with more than `MOST_DIGITS` digits.
 
     Raises:
-        UserError: says how many.
+        UserError: names the number of digits.
     """
     if digits > MOST_DIGITS:
         raise UserError(
-            f"The output is a polynomial of a degree of {digits:,.0f} digits; with at most {MOST_DIGITS} its bounds "
-            "can be counted, which linearized attention has up to depth 209: take fewer layers."
+            f"The degree of the output has {digits:,.0f} digits; its bounds can be computed up to {MOST_DIGITS}, "
+            "which linearized attention has up to depth 209: take fewer layers."
         )
 
 
 @dataclass(frozen=True)
 class Halves:
-    """N tokens, each made of `patch` inputs, and the places, from 1, of the inputs in the half A."""
+    """N tokens, each of `patch` inputs, and the places, from 1, of the inputs in the half A."""
 
     tokens: int
     patch: int = 1
     first: tuple[int, ...] | None = None
 
     def check(self) -> None:
-        """Refuse what is no partition into halves of one size.
+        """Refuse a partition whose halves differ in size or that names wrong places.
 
         Raises:
-            UserError: an odd N, or places that are not half of all places.
+            UserError: N is odd, or the places are not half of all places.
         """
         if self.tokens % 2:
             raise UserError(f"N = {self.tokens} tokens is odd: a balanced partition needs an even number.")
@@ -84,10 +84,10 @@ class Halves:
             return
         count = self.tokens * self.patch
         if len(set(places)) != len(places) or not set(places) <= set(range(1, count + 1)):
-            raise UserError(f"The partition names places from 1 to {count}, each once.")
+            raise UserError(f"The partition must name places from 1 to {count}, each once.")
         if 2 * len(places) != count:
             raise UserError(
-                f"The partition names {len(places)} of {count} places: a balanced one names {count // 2}."
+                f"The partition names {len(places)} of {count} places; a balanced one names {count // 2}."
             )
 
     @property
@@ -98,12 +98,12 @@ class Halves:
         return first, tuple(place for place in range(1, count + 1) if place not in set(first))
 
     def ordered(self, position: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The places of both halves, that with the token `position` first."""
+        """The places of both halves; the half with the token `position` comes first."""
         first, second = self.inputs
         return (first, second) if self.token_in(position, first) else (second, first)
 
     def token_in(self, token: int, half: tuple[int, ...]) -> bool:
-        """Whether a half holds an input of a token."""
+        """True if a half holds an input of a token."""
         return any((place - 1) // self.patch == token - 1 for place in half)
 
     @property

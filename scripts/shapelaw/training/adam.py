@@ -1,6 +1,6 @@
-"""Adam and AdamW: the fused kernel and the state of torch.optim's, without its classes.
+"""Adam and AdamW with the fused kernel and state of torch.optim, without its classes.
 
-Those import torch's compiler when an optimizer is made: 1 to 2 s of CPU at each start, which is more than a small
+Those classes import torch's compiler when an optimizer is made: 1 to 2 s of CPU at each start, more than a small
 network takes to train.
 """
 
@@ -28,7 +28,7 @@ def fused_step(
     weight_decay: float = 0.0,
     decoupled: bool = False,
 ) -> None:
-    """One step, in place; each parameter's `steps` (a float32 scalar) counts those before it and goes up by one.
+    """One step, in place; each parameter's `steps` (a float32 scalar), the number of steps before, goes up by one.
 
     Args:
         decoupled: take the decay from the weights (AdamW); else it is added to the gradient (Adam with L2).
@@ -56,12 +56,12 @@ class Adam:
     """One fused step for all parameters (Kingma and Ba 2015; Loshchilov and Hutter 2019).
 
     Args:
-        groups: parameters with a weight decay each.
+        groups: parameters, each group with its weight decay.
         decoupled: take the decay from the weights (AdamW); else it is added to the gradient (Adam with L2).
-        betas: of the two moments.
+        betas: decay rates of the two moments.
 
     Attributes:
-        learning_rate: of the next step.
+        learning_rate: rate of the next step.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Adam:
         self._state: dict[Tensor, dict[str, Tensor]] = {}  # of the parameters that were stepped
 
     def zero_grad(self) -> None:
-        """Let all gradients go."""
+        """Drop all gradients."""
         for p in self.parameters:
             p.grad = None
 
@@ -108,23 +108,23 @@ class Adam:
         return self._state[p]
 
     def state_dict(self) -> dict[str, Any]:
-        """The moments of each parameter by its place, in the form of torch.optim's."""
+        """The moments of each parameter by its place, in torch.optim's format."""
         places = {p: place for place, p in enumerate(self.parameters)}
         groups = [{"params": [places[p] for p in parameters]} for parameters, _ in self.groups]
         return {"state": {places[p]: state for p, state in self._state.items()}, "param_groups": groups}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a `state_dict`, of this class or of torch.optim's.
+        """Continue from a `state_dict` of this class or of torch.optim.
 
         Raises:
-            ValueError: it is of other parameters.
+            ValueError: the state belongs to other parameters.
         """
         found: dict[int, dict[str, Tensor]] = state["state"]
         sizes = [len(group["params"]) for group in state["param_groups"]]
         if sizes != [len(parameters) for parameters, _ in self.groups] or any(
             moments["exp_avg"].shape != self.parameters[place].shape for place, moments in found.items()
         ):
-            raise ValueError("the optimizer's state is of other parameters")
+            raise ValueError("the optimizer's state belongs to other parameters")
         self._state = {
             self.parameters[place]: {
                 "step": moments["step"].to(self.parameters[place].device, copy=True),

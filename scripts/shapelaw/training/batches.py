@@ -1,4 +1,4 @@
-"""The windows of a step's batch, on the device: from the memory map, or from tokens that the device holds."""
+"""The windows of a step's batch, on the device: from the memory map, or from tokens kept on the device."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from shapelaw.corpora.token_store import TokenStore, gather_windows
 
-DEVICE_SHARE = 0.05  # of a GPU's free memory, for tokens that stay there
+DEVICE_SHARE = 0.05  # share of a GPU's free memory for tokens that stay there
 _TOKEN_BYTES = 4  # on the device: GPUs index few tables by uint16
 
 
@@ -21,8 +21,8 @@ class Batches:
     Args:
         store: the tokens.
         context_length: N; a window has N + 1 tokens.
-        device: where batches are wanted.
-        resident: keep the tokens there; on a GPU with room for them when None.
+        device: device of the batches.
+        resident: keep the tokens on the device; when None, on a GPU with room for them.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Batches:
 
     @property
     def windows(self) -> int:
-        """How many starts there are."""
+        """The number of possible starts."""
         return len(self.store.tokens) - self.context_length
 
     def gather(self, starts: NDArray[np.integer[Any]]) -> Tensor:
@@ -49,7 +49,7 @@ class Batches:
 
 
 def _has_room(tokens: int, device: torch.device) -> bool:
-    """Whether a GPU can spare the memory; a CPU reads the memory map."""
+    """True if a GPU can spare the memory; a CPU reads the memory map."""
     return (
         device.type == "cuda" and _TOKEN_BYTES * tokens <= DEVICE_SHARE * torch.cuda.mem_get_info(device)[0]
     )

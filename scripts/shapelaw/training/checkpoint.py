@@ -1,4 +1,4 @@
-"""Checkpoints: written whole or not at all, the last two kept, the newest undamaged one resumed from."""
+"""Checkpoints: written whole or not at all; the last two are kept, and a run resumes from the newest undamaged one."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from shapelaw.storage.files import delete_leftovers, disk_errors, replacing
 SCHEMA_VERSION = 2
 KEPT = 2
 _NAME = re.compile(r"step-(\d+)\.pt")
-_DAMAGED = ".damaged"  # added to the name of a checkpoint that can't be read, for people to look at
-_SUM = b"shapelaw crc32 %08x\n"  # after PyTorch's zip archive, whose readers pass over it
+_DAMAGED = ".damaged"  # suffix of an unreadable checkpoint, kept for people to look at
+_SUM = b"shapelaw crc32 %08x\n"  # follows PyTorch's zip archive, whose readers skip it
 _SUM_BYTES = len(_SUM % 0)
 _BLOCK_BYTES = 2**20
 _BUSY_POLL = 0.5  # seconds between two attempts at a lock
@@ -40,7 +40,7 @@ def save_checkpoint(directory: Path, step: int, state: Mapping[str, Any]) -> Pat
     with replacing(path) as temporary, _SummingFile(temporary.open("wb", buffering=0)) as file:
         try:
             torch.save({"schema_version": SCHEMA_VERSION, **state}, file)
-        except RuntimeError as error:  # torch's zip writer covers the disk's error with one of its own
+        except RuntimeError as error:  # torch's zip writer hides the disk's error behind its own
             if isinstance(error.__context__, OSError):
                 raise error.__context__ from None
             raise
@@ -50,7 +50,7 @@ def save_checkpoint(directory: Path, step: int, state: Mapping[str, Any]) -> Pat
 
 
 def checkpoint_path(directory: Path, step: int) -> Path:
-    """Where the checkpoint of a step is."""
+    """The path of the checkpoint of a step."""
     return directory / f"step-{step:010d}.pt"
 
 
@@ -68,7 +68,7 @@ def newest_step(directory: Path) -> int:
 
 
 def keep_newest(directory: Path, number: int) -> bool:
-    """Delete all but the newest checkpoints; whether there was one to delete."""
+    """Delete all but the newest checkpoints; True if there was one to delete."""
     old = checkpoint_paths(directory)[number:]
     for path in old:
         path.unlink()
@@ -83,14 +83,14 @@ def delete_checkpoints(directory: Path) -> None:
 
 
 def load_newest(directory: Path, identity: str, warn: Callable[[str], None]) -> dict[str, Any] | None:
-    """The newest undamaged checkpoint whose `identity` is the run's; None where there is none.
+    """The newest undamaged checkpoint with the run's `identity`; None without one.
 
-    A damaged one (cut short, zeros, a flipped bit) is set aside and the one before is tried; one of another spec or
-    data set is deleted; each with a warning. Neither may keep its name: `save_checkpoint` would count it among the
+    A damaged checkpoint (cut short, zeros, a flipped bit) is set aside and the one before is tried; one of another spec
+    or data set is deleted; each with a warning. Neither may keep its name: `save_checkpoint` would count it among the
     newest and drop a good one.
 
     Raises:
-        UserError: a checkpoint is of another schema version, or can't be used here.
+        UserError: a checkpoint has another schema version, or can't be used here.
     """
     damaged = 0
     for path in checkpoint_paths(directory):
@@ -99,12 +99,12 @@ def load_newest(directory: Path, identity: str, warn: Callable[[str], None]) -> 
         except Damaged as error:
             damaged += 1
             aside = path.with_name(path.name + _DAMAGED)
-            with suppress(FileNotFoundError):  # it went between the listing and the reading
+            with suppress(FileNotFoundError):  # deleted between listing and reading
                 path.replace(aside)
             warn(f"{error}; set aside as {aside.name}, trying the one before")
             continue
         if state.get("identity") != identity:
-            warn(f"checkpoint {path} is of another spec or data set; deleted")
+            warn(f"checkpoint {path} belongs to another spec or data set; deleted")
             path.unlink()
             continue
         return state
@@ -114,7 +114,7 @@ def load_newest(directory: Path, identity: str, warn: Callable[[str], None]) -> 
 
 
 def where_to_resume(directory: Path) -> str:
-    """A clause for people: what starting again would go on from."""
+    """A clause for messages: the step at which a new start would resume."""
     step = newest_step(directory)
     return f"the run resumes at step {step}" if step else "the run begins at its first step"
 
@@ -131,8 +131,8 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     """A checkpoint, its tensors in main memory. Its content is checked against its sum first.
 
     Raises:
-        Damaged: the file is cut short, changed, or has more than tensors and numbers. Code in it is never run.
-        UserError: the file is whole, and can't be used here: the sentence says why.
+        Damaged: the file is cut short or changed, or holds more than tensors and numbers. Code in it is never run.
+        UserError: the file is whole but can't be used here; the sentence says why.
     """
     try:
         _check(path)
@@ -148,7 +148,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         raise Damaged(path, error) from error
     except (RuntimeError, TypeError, ValueError, LookupError, AttributeError) as error:
         raise UserError(
-            f"The checkpoint {path} is undamaged, and PyTorch {torch.__version__} can't load it "
+            f"The checkpoint {path} is undamaged, but PyTorch {torch.__version__} can't load it "
             f"({str(error).splitlines()[0]}); give it more memory, or train the run from its first step: "
             f"rm -r {path.parent}"
         ) from error
@@ -162,7 +162,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
 
 
 class _SummingFile(io.BufferedWriter):
-    """Keeps the CRC-32 of what is written."""
+    """A file that sums (CRC-32) everything written to it."""
 
     crc = 0
 
@@ -172,10 +172,10 @@ class _SummingFile(io.BufferedWriter):
 
 
 def _check(path: Path) -> None:
-    """Compare a file with the sum at its end; torch.load alone would take a flipped bit for a weight.
+    """Compare a file with the sum at its end; torch.load alone would accept a flipped bit.
 
     Raises:
-        Damaged: they differ, or there is no sum.
+        Damaged: they differ, or the sum is missing.
         OSError: the file can't be read.
     """
     left, crc = path.stat().st_size - _SUM_BYTES, 0
@@ -192,18 +192,18 @@ def _check(path: Path) -> None:
 def only_process(
     directory: Path, wait_seconds: float, warn: Callable[[str], None], give_up: Callable[[], bool]
 ) -> Iterator[bool]:
-    """Hold the directory's lock: one process at a time trains a run. The system releases it if the process dies.
+    """Hold the directory's lock: one process at a time trains a run. The system releases it when the process dies.
 
     Args:
         wait_seconds: how long to wait for another process.
-        warn: is told what is waited for, and of a file system without locks.
-        give_up: asked while waiting; True ends the wait.
+        warn: receives a sentence on a process that is waited for, and on a file system without locks.
+        give_up: called while waiting; True ends the wait.
 
     Yields:
-        True, or False where the wait was given up and the lock is another's.
+        True, or False if the wait was given up while another process holds the lock.
 
     Raises:
-        UserError: another process still holds it after that time.
+        UserError: another process still holds the lock after that time.
         WriteFailed: the directory can't be written.
     """
     path = directory / "lock"
@@ -224,7 +224,7 @@ def only_process(
 def _lock(
     file: IO[str], wait_seconds: float, warn: Callable[[str], None], give_up: Callable[[], bool]
 ) -> bool:
-    """Take the lock of an open file; False where the wait was given up."""
+    """Take the lock of an open file; False if the wait was given up."""
     directory, ends, told = Path(file.name).parent, time.monotonic() + wait_seconds, False
     while True:
         try:
@@ -246,6 +246,6 @@ def _lock(
             time.sleep(_BUSY_POLL)
         except OSError as error:  # some network file systems
             warn(
-                f"the file system of {directory} has no locks ({error}); see to it that no other process trains the run"
+                f"the file system of {directory} has no locks ({error}); make sure that no other process trains the run"
             )
             return True

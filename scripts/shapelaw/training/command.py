@@ -1,4 +1,4 @@
-"""What the training scripts have in common: their options, their sentences and exit codes."""
+"""The options, error sentences and exit codes that the training scripts share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from shapelaw.training.trainer import Runtime, TrainingFailed
 
 
 def training_parser(description: str | None) -> argparse.ArgumentParser:
-    """A parser with the options of scripts that train language models."""
+    """A parser with the options of the scripts that train language models."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -38,7 +38,7 @@ def training_parser(description: str | None) -> argparse.ArgumentParser:
 
 
 def add_execution_options(parser: argparse.ArgumentParser) -> None:
-    """How training is executed, of language models and of memorizers."""
+    """Add the options on how to execute the training of language models and memorizers."""
     add = parser.add_argument
     add("--checkpoint-minutes", type=float, default=10.0, help="between two checkpoints (default 10)")
     add("--device", default="auto", help="auto (a GPU if there is one), cpu, cuda or cuda:N")
@@ -69,7 +69,7 @@ def _tag(text: str) -> tuple[str, str]:
 
 
 def text_of(option: str) -> str:
-    """An option's own text, or that of the file which it names after an @.
+    """The text of an option, or of the file that it names after an @.
 
     Raises:
         OSError, UnicodeDecodeError: the file can't be read.
@@ -78,7 +78,7 @@ def text_of(option: str) -> str:
 
 
 def runtime_of(arguments: argparse.Namespace) -> Runtime:
-    """How to execute, from parsed options."""
+    """The execution settings in parsed options."""
     return Runtime(
         arguments.device,
         arguments.threads,
@@ -101,13 +101,13 @@ def stores_of(arguments: argparse.Namespace) -> tuple[TokenStore, TokenStore]:
 
 
 def exit_code_of(action: Callable[[], None], linger_seconds: float) -> int:
-    """Run it; say what went wrong in a sentence.
+    """Run it, print any error as a sentence, and return the exit code.
 
     Returns:
         0 done, 1 training can't go on or its results can't be written, 2 wrong input, 128 + n stopped by signal n.
-        After a SIGTERM the code is given only when nobody has killed the process `linger_seconds` later: a scheduler
-        that preempts a job sends SIGTERM first, and a job that ends by itself has failed, while one that is still
-        there goes back to the queue.
+            After a SIGTERM it returns only `linger_seconds` later, if nobody has killed the process by then: a
+            scheduler that preempts a job sends SIGTERM first, counts a job that ends by itself as failed, and puts one
+            that is still running back into the queue.
     """
     try:
         action()
@@ -118,13 +118,13 @@ def exit_code_of(action: Callable[[], None], linger_seconds: float) -> int:
         if error.exit_code == 128 + signal.SIGTERM and linger_seconds:
             signal.signal(
                 signal.SIGTERM, signal.SIG_IGN
-            )  # schedulers and their wrappers send it more than once
+            )  # schedulers and their wrappers send SIGTERM more than once
             time.sleep(linger_seconds)
         return error.exit_code
     return 0
 
 
 def say_failure(error: Exception) -> None:
-    """Print an error's sentence; of several processes of one run, the first one says what all would."""
+    """Print an error's sentence; of several processes of one run, only the first prints the common one."""
     if isinstance(error, UserError) or os.environ.get("RANK", "0") == "0":
         say(error)

@@ -1,7 +1,7 @@
-"""A decoder's forward pass through torch.compile: its hidden states in one piece or block by block, its loss by chunks.
+"""A decoder's forward pass through torch.compile: hidden states in one piece or block by block, the loss in chunks.
 
-The loss is compiled by itself: inside of one large graph the loop over its chunks would be written out, hundreds of
-times at V = 50,257. The test loss is not taken this way: it would compile everything once more for a few batches.
+The loss is compiled separately: one large graph would unroll the loop over its chunks, hundreds of them at V = 50,257.
+The test loss is not compiled: a few batches are not worth another compilation.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class CompiledDecoder(nn.Module):
     """The forward pass of a decoder, whose parameters it shares.
 
     Args:
-        model: the decoder.
+        model: the decoder, whose parameters are shared.
         part: "model": all hidden states are one graph, which takes as long to compile as the network is deep.
-            "blocks": one block is compiled and used for all. "graphs": the whole model, replayed as CUDA graphs.
+            "blocks": one block is compiled and serves for all. "graphs": the whole model, replayed as CUDA graphs.
     """
 
     def __init__(self, model: Decoder, part: CompiledPart) -> None:

@@ -1,4 +1,4 @@
-"""A pack of product networks of one shape, each with a target of its own."""
+"""A pack of product networks of one shape, each with its own target."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from shapelaw.training.targets import Examples, draw_batch, held_out, make_task
 
 
 class DegreePack(Pack[DegreeRun]):
-    """Product networks under way; those of one seed and R see the same examples.
+    """Product networks in training; those of one seed and R see the same examples.
 
     Args:
-        runs: of one `group`.
-        device: where they are.
+        runs: runs of one `group`.
+        device: their device.
     """
 
     may_diverge = True
@@ -58,7 +58,7 @@ class DegreePack(Pack[DegreeRun]):
         return Evaluation(losses(outputs_1Bo, y_1B).item(), accuracy)
 
     def numbers(self, model: int, found: Evaluation, rows: Sequence[Sequence[float]]) -> dict[str, Any]:
-        """Steps to some losses, and the mean degree of the layers: of a mixture where it has settled."""
+        """Steps to some losses, and the mean degree of the layers, which a mixture has learned."""
         run = self.runs[model]
         reached = {
             f"steps_to_{threshold:g}": steps_to(threshold, rows) for threshold in THRESHOLDS[run.target]
@@ -69,14 +69,14 @@ class DegreePack(Pack[DegreeRun]):
         }
 
     def rearranged(self, models: Sequence[int] | None) -> None:
-        """Nothing hangs on who is in the pack."""
+        """Nothing to do: nothing here depends on the members of the pack."""
 
 
 def steps_to(threshold: float, rows: Sequence[Sequence[float]]) -> float | None:
     """Training steps to a held-out loss, log-linear between two evaluations; None if it is not reached.
 
     Args:
-        rows: of the history: step, training loss, rate, held-out loss, accuracy.
+        rows: rows of the history: step, training loss, rate, held-out loss, accuracy.
     """
     before: tuple[float, float] | None = None
     for step, _, _, loss, _ in rows:

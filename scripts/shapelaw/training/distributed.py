@@ -1,4 +1,4 @@
-"""One run on several devices, started by `launch.py` or `torchrun`: who we are, and what ranks tell each other."""
+"""One run on several devices, started by `launch.py` or `torchrun`: the rank of a process, and sums over ranks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TIMEOUT_SECONDS = 1800  # PyTorch's own for gloo
 
 
 def is_first() -> bool:
-    """Whether this process is rank 0, or alone."""
+    """True if this process is rank 0, or alone."""
     return os.environ.get("RANK", "0") == "0"
 
 
@@ -56,10 +56,10 @@ def join_ranks(device: torch.device, wait_seconds: float) -> Iterator[Ranks]:
     """Join the process group of the environment (NCCL on GPUs, gloo on CPUs); alone without one.
 
     Args:
-        device: of this process, or "cuda" for the one that its local rank names.
-        wait_seconds: how much longer than usual the others wait for the first one, which waits for the run's lock.
+        device: device of this process, or "cuda" for the one of its local rank.
+        wait_seconds: extra time that the others wait for the first rank, which waits for the run's lock.
 
-    `shapelaw.training.launch` names a file to meet at; `torchrun` an address.
+    The processes meet at a file from `shapelaw.training.launch`, or at an address from `torchrun`.
     """
     world = int(os.environ.get("WORLD_SIZE", "1"))
     if world == 1:

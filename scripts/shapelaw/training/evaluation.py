@@ -21,7 +21,7 @@ class EvaluationSet:
     Attributes:
         windows: token ids, [sequences, context_length + 1].
         tokens: targets in all of them.
-        bytes: bytes of text that the targets stand for.
+        bytes: bytes of the targets' text.
     """
 
     windows: NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""The random examples that memorizers learn, and the order they come in (Mahdavi et al. 2024, section 5.2)."""
+"""The random examples that memorizers learn, and their order (Mahdavi et al. 2024, section 5.2)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CONTEXTS, _QUERIES, _LABELS, _ORDER = range(4)  # streams of random numbers of 
 
 @dataclass(frozen=True)
 class Examples:
-    """What one model memorizes.
+    """The examples that one model memorizes.
 
     Attributes:
         queries: [T, d], uniform in [0, 1).
@@ -48,11 +48,11 @@ def draw_examples(run: MemorizationRun) -> Examples:
 
 
 def example_order(run: MemorizationRun, first: int, steps: int) -> npt.NDArray[np.int64]:
-    """Which examples the steps `first`, ..., `first + steps - 1` (from 0) take: [steps, B].
+    """The examples of the steps `first`, ..., `first + steps - 1` (from 0): [steps, B].
 
-    Epoch after epoch, each in a random order of its own. A batch takes the end of one and the begin of the next, so
-    that every batch is full; or, where the last batch of an epoch is short, has `NONE` in its other places. A function
-    of seed and step alone.
+    Each epoch has its own random order. A batch may take the end of one epoch and the start of the next, so that every
+    batch is full; or, where the last batch of an epoch is short, it has `NONE` in its other places. The order depends
+    on seed and step alone.
     """
     batch, total = run.batch, run.examples
     of_epoch = total if run.last_batch == "filled" else math.ceil(total / batch) * batch  # places

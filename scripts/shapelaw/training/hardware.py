@@ -1,4 +1,4 @@
-"""What the machine is and what it can do: device, peak arithmetic, peak memory."""
+"""The machine: its device, peak arithmetic and peak memory."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def choose_device(name: str, precision: str) -> torch.device:
     """The device of a `--device` option ("auto", "cpu", "cuda", "cuda:1").
 
     Raises:
-        UserError: no such device here, or bfloat16 on a CPU.
+        UserError: this machine lacks the device, or bfloat16 is asked for on a CPU.
     """
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         device = torch.device(name)
     except RuntimeError as error:
-        raise UserError(f"There is no device {name!r}; --device takes auto, cpu or cuda.") from error
+        raise UserError(f"This machine has no device {name!r}; --device takes auto, cpu or cuda.") from error
     if device.type == "cuda" and not torch.cuda.is_available():
         raise UserError("The device is cuda, but PyTorch finds no GPU here; use --device cpu or a GPU node.")
     if device.type == "cpu" and precision == "bfloat16":
@@ -50,9 +50,9 @@ def choose_device(name: str, precision: str) -> torch.device:
 
 
 def peak_flops(device: torch.device, precision: str) -> float:
-    """Operations a second of a large square matrix product here, the median of 5; the base of utilisation.
+    """Operations per second of a large square matrix product here, the median of 5; utilisation is relative to it.
 
-    Measured once a process: in a pack of small runs it would take longer than the runs.
+    Measured once per process: in a pack of small runs it would take longer than the runs.
     """
     return _peak_flops(device, precision, torch.get_num_threads())
 
@@ -75,11 +75,11 @@ def _peak_flops(device: torch.device, precision: str, _threads: int) -> float:
 
 @contextmanager
 def compiling_in(folder: Path, device: torch.device) -> Iterator[None]:
-    """On a CPU, let torch.compile keep what it makes in a folder that is empty before and gone after.
+    """On a CPU, give torch.compile an empty cache folder, and delete it afterwards.
 
-    Its own folder is shared by all processes of a user, and one that is killed while it compiles leaves a file there
-    that is cut short: every later process with the same code would stop at it. Where the user has chosen a folder
-    (TORCHINDUCTOR_CACHE_DIR), it is left alone.
+    The default folder is shared by all processes of a user. A process that is killed while it compiles leaves a
+    truncated file there, and every later process with the same code would stop at it. A folder that the user has chosen
+    (TORCHINDUCTOR_CACHE_DIR) is left alone.
     """
     if device.type != "cpu" or _COMPILED_CHOSEN:
         yield
@@ -94,14 +94,14 @@ def compiling_in(folder: Path, device: torch.device) -> Iterator[None]:
 
 
 def start_afresh(device: torch.device) -> None:
-    """Forget what earlier runs of this process left: compiled code, cached memory, and its peak.
+    """Drop the remains of this process's earlier runs: compiled code, cached memory, and the memory peak.
 
     A run of a pack then starts as it would in a process of its own: torch.compile gives up on a function after eight
-    shapes and says nothing, and cached memory would count against the next run's. On a CPU, what is freed from now on
-    is kept until the next start (`keep_freed_memory`).
+    shapes and says nothing, and cached memory would count against the next run's. On a CPU, memory freed from now on is
+    kept until the next start (`keep_freed_memory`).
     """
     gc.collect()
-    gc.freeze()  # what is left are modules mostly: looking through them again takes 0.15 s a run
+    gc.freeze()  # mostly modules are left: collecting them again takes 0.15 s per run
     if "torch._dynamo" in sys.modules:
         torch.compiler.reset()
     if device.type == "cuda":
@@ -109,16 +109,15 @@ def start_afresh(device: torch.device) -> None:
         torch.cuda.reset_peak_memory_stats(device)
     else:
         keep_freed_memory()
-        with suppress(OSError):  # not Linux, or not allowed: the peak is then that of the whole process
+        with suppress(OSError):  # not Linux, or not allowed: the peak is that of the whole process
             _CLEAR.write_text("5")
 
 
 def keep_freed_memory() -> None:
-    """Give back what is free, and tell glibc to keep what is freed from now on.
+    """Return free memory to the system, and let glibc keep memory that is freed from now on.
 
-    A step would else give back and fault in its megabytes again, every time: with that a step of the decoder takes 1.1
-    to 1.25 times as long, and one of 4 packed memorizers with 20 heads 1.5 to 2 times. Other C libraries are left as
-    they are.
+    Otherwise every step returns its megabytes and faults them in again: a step of the decoder then takes 1.1 to 1.25
+    times as long, and one of 4 packed memorizers with 20 heads 1.5 to 2 times. Other C libraries are left alone.
     """
     library = ctypes.CDLL(None)
     if hasattr(library, "mallopt"):
@@ -129,9 +128,9 @@ def keep_freed_memory() -> None:
 
 
 def peak_memory_bytes(device: torch.device) -> int:
-    """Most memory held since `start_afresh`: the device's allocations on a GPU, the resident set on a CPU.
+    """Peak memory in bytes since `start_afresh`: the device's allocations on a GPU, the resident set on a CPU.
 
-    Where the system can't forget a peak (not Linux), that of the whole process.
+    Where the system can't reset a peak (not Linux), it is that of the whole process.
     """
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
@@ -151,7 +150,8 @@ def micro_batch_size(shape: Shape, batch_size: int, device: torch.device, precis
     """Sequences that go through the network at once, so that their activations fit the device's free memory.
 
     The largest of batch_size, batch_size / 2, ... (rounded up) whose estimated activations take at most 60% of a
-    GPU's free memory, or 4 GiB on a CPU. There also at most 2,048 tokens: larger activations leave its caches.
+    GPU's free memory, or 4 GiB on a CPU. On a CPU it has at most 2,048 tokens too: larger activations don't fit in its
+    caches.
     """
     on_gpu = device.type == "cuda"
     number_bytes = 2 if precision == "bfloat16" else 4

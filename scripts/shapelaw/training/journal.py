@@ -1,4 +1,4 @@
-"""What a run writes down while it trains and when it ends (see `shapelaw.storage.records` for the files)."""
+"""The records that a run writes while it trains and when it ends (see `shapelaw.storage.records` for the files)."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ class Journal:
 
     run: AnyRun
     identity: str
-    stores: Mapping[str, TokenStore]  # by name: train_store, test_store; a memorizer has none
+    stores: Mapping[str, TokenStore]  # by name: train_store, test_store; empty for a memorizer
     out: Path
     checkpoints: Path
     tags: dict[str, str]
     started_at: str = field(default_factory=lambda: _now())
     attempts: int = 1
-    trouble: WriteFailed | None = None  # of the last note, if it failed
+    trouble: WriteFailed | None = None  # error of the last note, if it failed
 
     def restore_finished(self) -> bool:
         """Copy the finished record of the same spec and data to `out`, if the checkpoint directory has one.
 
-        What the directory has of another spec under the same key is deleted.
+        A record of another spec under the same key is deleted.
 
         Raises:
-            OtherSchema: another version of shapelaw wrote what the directory has.
+            OtherSchema: another version of shapelaw wrote the directory's record.
             WriteFailed: `out` can't be written.
         """
         before = self._before()
@@ -61,25 +61,25 @@ class Journal:
         return True
 
     def is_finished(self) -> bool:
-        """Whether the checkpoint directory has the finished record of the same spec and data."""
+        """True if the checkpoint directory has the finished record of the same spec and data."""
         before = self._before()
         return before is not None and before.summary.get("identity") == self.identity
 
     def _before(self) -> records.Record | None:
-        """What earlier attempts left; None where there is nothing, or nothing whole.
+        """The record of earlier attempts; None if it is missing or damaged.
 
         Raises:
-            OtherSchema: another version of shapelaw wrote it; it may be a finished run.
+            OtherSchema: another version of shapelaw wrote it; it may be that of a finished run.
         """
         try:
             return records.read_record(self.checkpoints)
         except records.OtherSchema:
             raise
-        except UserError:  # a note for people; the checkpoints decide what is resumed
+        except UserError:  # a note for people; checkpoints decide where to resume
             return None
 
     def start(self, step: int, rows: Sequence[Sequence[float]]) -> None:
-        """Note that an attempt begins, with the step and the history that it goes on from."""
+        """Note that an attempt begins, with the step and the history from which it continues."""
         before = self._before()
         if before is not None:
             self.started_at = before.live.get("started_at", self.started_at)
@@ -88,12 +88,12 @@ class Journal:
         self.update(records.RUNNING, step, rows)
 
     def failure_for_good(self) -> str | None:
-        """The sentence of an earlier attempt at the same spec and data that diverged, with how to try it again."""
+        """The message of an earlier attempt at the same spec and data that diverged, with advice on how to retry."""
         before = self._before()
         if before is None or before.live.get("identity") != self.identity or not before.live.get("for_good"):
             return None
         return (
-            f"{before.live['message']} It is not tried again, it would end the same; to try all the same: "
+            f"{before.live['message']} It is not tried again, since it would end the same; to retry anyway: "
             f"rm -r {self.checkpoints}"
         )
 
@@ -105,10 +105,10 @@ class Journal:
         message: str | None = None,
         for_good: bool = False,
     ) -> None:
-        """Write where the run stands: the history so far, and `live.json`.
+        """Write the run's progress: the history so far, and `live.json`.
 
         Args:
-            for_good: it failed in a way that a further attempt would repeat.
+            for_good: the run failed in a way that another attempt would repeat.
         """
         self._write_history(rows)
         live = {
@@ -175,7 +175,7 @@ def _now() -> str:
 
 
 def _git_commit() -> str | None:
-    """The checkout's commit; None outside one or without git."""
+    """The commit of the checkout; None outside a checkout or without git."""
     command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()

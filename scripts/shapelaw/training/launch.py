@@ -1,7 +1,7 @@
-"""Several processes of one command on this machine, one a GPU, that nothing outside of this machine can reach.
+"""Several processes of one command on this machine, one per GPU, out of reach of other machines.
 
-`torchrun` does the same, and its rendezvous listens on every network interface, where it unpickles what it is sent.
-Here the processes find each other by a file in a private folder, and talk over the loopback interface alone.
+`torchrun` does the same, but its rendezvous listens on every network interface and unpickles whatever it receives.
+Here the processes find each other by a file in a private folder, and talk only over the loopback interface.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from types import FrameType
 from shapelaw.training.signals import WATCHED
 
 STORE_VARIABLE = "SHAPELAW_STORE"  # environment variable: the file at which the processes meet
-GRACE_SECONDS = 30.0  # for the others to end by themselves, once one has failed
+GRACE_SECONDS = 30.0  # seconds for the others to end by themselves, once one has failed
 _LOOPBACK = "lo" if sys.platform == "linux" else "lo0"
 _PR_SET_PDEATHSIG = 1  # of Linux's prctl
 
 
 def launch(processes: int, command: Sequence[str]) -> int:
-    """Run `command` in that many processes and wait for all; signals to stop are passed on to each.
+    """Run `command` in that many processes and wait for all; each receives the signals to stop.
 
     Returns:
         0, or the exit code of the first process that failed (128 + n where signal n ended it).
@@ -53,14 +53,14 @@ def launch(processes: int, command: Sequence[str]) -> int:
 
 
 def _environment(rank: int, processes: int, store: Path) -> dict[str, str]:
-    """What `torchrun` would set, and the interface; what the user has set wins."""
+    """The variables that `torchrun` would set, and the interface; the user's own take precedence."""
     chosen = {"GLOO_SOCKET_IFNAME": _LOOPBACK, "NCCL_SOCKET_IFNAME": _LOOPBACK, "OMP_NUM_THREADS": "1"}
     place = {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(processes)}
     return {**chosen, **os.environ, **place, STORE_VARIABLE: str(store)}
 
 
 def _wait(children: Sequence[subprocess.Popen[bytes]]) -> int:
-    """Wait for all children; once one has failed, the others are told to stop and then killed."""
+    """Wait for all children; once one has failed, ask the others to stop, then kill them."""
     failed, ends = 0, math.inf
     while None in (codes := [child.poll() for child in children]) and time.monotonic() < ends:
         if not failed and any(codes):
@@ -78,6 +78,6 @@ def _send(children: Sequence[subprocess.Popen[bytes]], number: int) -> None:
 
 
 def _end_with_parent() -> None:
-    """Let Linux tell this child to stop when its parent is killed."""
+    """Let Linux send this child a signal to stop when its parent is killed."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""Training one run: resumable at any moment, with the numbers of a run that was never stopped."""
+"""Train one run: it can resume at any moment and then gives the numbers of a run that was never stopped."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from shapelaw.training.trainer import (
 
 
 class Stopped(Exception):
-    """The run was told to stop; a checkpoint was written. `exit_code` is 128 + the signal's number."""
+    """The run was asked to stop and has written a checkpoint. `exit_code` is 128 + the signal's number."""
 
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)
@@ -47,13 +47,13 @@ def train(
     checkpoints: Path,
     runtime: Runtime,
 ) -> None:
-    """Train `run` to its end and write its record to `out`, resuming from `checkpoints` if it can.
+    """Train `run` to its end and write its record to `out`, resuming from `checkpoints` if possible.
 
     Raises:
         UserError: data and spec don't fit, or the device can't do what the spec asks.
         Stopped: SIGTERM, SIGUSR1 or SIGINT came; start again to resume.
         Diverged: the loss is not finite, in this attempt or an earlier one.
-        NotWritten: the disk is full; a checkpoint that can be read is left.
+        NotWritten: the disk is full; a readable checkpoint is left.
     """
     device = choose_device(runtime.device, run.training.precision)
     if runtime.threads is not None:
@@ -86,7 +86,7 @@ def train(
 
 @contextmanager
 def lock_of(run: AnyRun, folder: Path, runtime: Runtime, stop: StopRequest) -> Iterator[None]:
-    """Be the only process that trains what is in `folder`, waiting for another one as long as `execution` says.
+    """Hold the lock on the run in `folder`, waiting for another process as long as `execution` says.
 
     Raises:
         UserError: another process still trains it.
@@ -106,7 +106,7 @@ def lock_of(run: AnyRun, folder: Path, runtime: Runtime, stop: StopRequest) -> I
 
 
 def _train(trainer: Trainer, journal: Journal, stop: StopRequest, runtime: Runtime) -> None:
-    """Train to the end, or until something stops it, and note which of the two."""
+    """Train until the end or until something stops it, and record which."""
     ranks, progress = trainer.ranks, trainer.progress
     try:
         _run_steps(trainer, journal, stop, runtime)
@@ -126,7 +126,7 @@ def _train(trainer: Trainer, journal: Journal, stop: StopRequest, runtime: Runti
 
 
 def _finish(trainer: Trainer, journal: Journal) -> None:
-    """Write the record; on a full disk, the space of an older checkpoint is enough for it."""
+    """Write the record; on a full disk, delete an older checkpoint to make room."""
     numbers = trainer.summary()
     try:
         journal.finish(trainer.progress.rows, numbers)
@@ -143,21 +143,21 @@ def _note(
     message: str | None = None,
     for_good: bool = False,
 ) -> None:
-    """Write where the run stands; it is a note for people, and a full disk must not end a run for want of it."""
+    """Write the run's progress, a note for people: a full disk must not end a run because the note fails."""
     try:
         journal.update(status, progress.step, progress.rows, message, for_good)
         journal.trouble = None
     except WriteFailed as error:
         if journal.trouble is None:
-            say(f"where the run stands is not noted: {error}")
+            say(f"the run's progress is not written down: {error}")
         journal.trouble = error
 
 
 def _unwritten(run: Run, out: Path, journal: Journal, error: WriteFailed) -> str:
-    """A sentence: the record can't be written, and what a new start would do."""
+    """A sentence that the record can't be written and what a new start would do."""
     if journal.is_finished():
         return (
-            f"{run.key} is trained, and its record can't be written to {out} ({error.reason}); {error.advice}: "
+            f"{run.key} is trained, but its record can't be written to {out} ({error.reason}); {error.advice}: "
             "the record is copied, nothing is trained again."
         )
     return f"{str(error).removesuffix('.')}: {checkpoint.where_to_resume(journal.checkpoints)}."
@@ -167,7 +167,7 @@ def _check_data(run: Run, train_store: TokenStore, test_store: TokenStore) -> No
     for store in (train_store, test_store):
         if store.vocab_size != run.shape.vocab_size:
             raise UserError(
-                f"The token store {store.path} has a vocabulary of {store.vocab_size}, and the run {run.key} one of "
+                f"The token store {store.path} has a vocabulary of {store.vocab_size}, but the run {run.key} one of "
                 f"{run.shape.vocab_size}; encode the corpus with the tokenizer of that size."
             )
     if len(train_store.tokens) <= run.shape.context_length:
@@ -192,7 +192,7 @@ def _run_steps(trainer: Trainer, journal: Journal, stop: StopRequest, runtime: R
         number = ranks.max(int(stop.received or 0))
         if number:
             trainer.save()
-            ranks.max(0)  # all wait for the checkpoint: a process that leaves early ends the others
+            ranks.max(0)  # all wait for the checkpoint: a process that exits early ends the others
             raise Stopped(
                 f"{trainer.run.key} was stopped by signal {number} at step {progress.step} of "
                 f"{trainer.run.training.steps}; start it again to resume.",

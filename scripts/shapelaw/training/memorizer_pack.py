@@ -1,4 +1,4 @@
-"""A pack of memorizers (Mahdavi et al. 2024, eqs. 1-6), filled up with zeros to one shape where theirs are others."""
+"""A pack of memorizers (Mahdavi et al. 2024, eqs. 1-6), padded with zeros to one shape if theirs differ."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from shapelaw.training.examples import NONE, draw_examples, example_order
 from shapelaw.training.packed import Evaluation, Pack, Tensors
 
 ATTENTION = "attention.npz"
-BLOCK = 64  # steps whose order is drawn at once
+BLOCK = 64  # steps whose batches are drawn at once
 EVALUATED = 4096  # examples of a model that are evaluated at once
-SIZES = 64  # of packs that one process may compile; a pack halves its size
+SIZES = 64  # pack sizes that one process may compile; a pack halves its size
 Gradients = Callable[..., tuple[Tensor, Parameters]]
 
 
 class MemorizerPack(Pack[MemorizationRun]):
-    """Memorizers under way, each with examples of its own.
+    """Memorizers in training, each with its own examples.
 
     Args:
-        runs: of one `family`.
-        device: where they are.
-        compiled: run gradients in PyTorch through torch.compile.
-        by: gradients in place of the fastest, for benchmarks.
+        runs: runs of one `family`.
+        device: their device.
+        compiled: compute PyTorch's gradients through torch.compile.
+        by: the function for gradients, for benchmarks; the fastest if not given.
 
     Attributes:
         memorizer: the shape of the pack: the most heads, context and head dimension of its models.
@@ -84,7 +84,7 @@ class MemorizerPack(Pack[MemorizationRun]):
         )
 
     def _choose_gradients(self) -> None:
-        """For contexts of their own on a CPU the kernel, which takes tokens where they lie; else PyTorch's."""
+        """Choose the kernel, which reads tokens in place, for contexts per example on a CPU; else PyTorch."""
         m = self.memorizer
         can_pick = self._by is None and not self._shared
         self._picks = can_pick and is_possible(m, self.positions.dtype, self.device)
@@ -93,7 +93,7 @@ class MemorizerPack(Pack[MemorizationRun]):
             self._gradients = self._by or choose_gradients(m, self._shared, self._compiled)
 
     def _next_order(self) -> Tensor:
-        """Rows of the examples' table that this step takes, or `NONE`: [P, B]."""
+        """The rows, [P, B], of the table of examples that this step takes, or `NONE`."""
         row = next(self._order, None)
         if row is None:
             orders = []
@@ -105,7 +105,7 @@ class MemorizerPack(Pack[MemorizationRun]):
         return row
 
     def rearranged(self, models: Sequence[int] | None) -> None:
-        """Take only these models' examples, in the order of the steps that the models are at, and their shape."""
+        """Keep only these models' examples, in the order of the models' current steps, and their shape."""
         self._order = iter(())
         if models is None:
             return
@@ -124,11 +124,11 @@ class MemorizerPack(Pack[MemorizationRun]):
         self._absent = self._absent_tokens()
 
     def alone(self, model: int) -> Tensors:
-        """The parameters of a model in its own shape, as a pack of one."""
+        """The parameters of one model in its own shape, as a pack of one."""
         return cut_down(super().alone(model), self.memorizer, self.runs[model].memorizer)
 
     def fitting(self, model: int, found: Tensors) -> Tensors:
-        """The tensors of a model from a pack whose models were perhaps filled up to another shape."""
+        """The tensors of a model from a pack, which may have been padded to another shape."""
         heads, _, head_dim = found["w_q"].shape
         run = self.runs[model]
         there = replace(self.memorizer, heads=heads, head_dim=head_dim)
@@ -136,12 +136,12 @@ class MemorizerPack(Pack[MemorizationRun]):
         return self._filled_up(run, {name: value[0] for name, value in own.items()})
 
     def _filled_up(self, run: MemorizationRun, own: Tensors) -> Tensors:
-        """A model's own tensors in the shape of the pack."""
+        """A model's own tensors, padded to the shape of the pack."""
         filled = filled_up({name: value[None] for name, value in own.items()}, run.memorizer, self.memorizer)
         return {name: value[0] for name, value in filled.items()}
 
     def _absent_tokens(self) -> Tensor | None:
-        """[P, n], where a model's context has no token; None where all are of one length."""
+        """[P, n], True where a model's context has no token; None if all contexts have one length."""
         lengths = torch.tensor([run.memorizer.context for run in self.runs])
         absent_Pn = torch.arange(self.memorizer.context) >= lengths[:, None]
         return absent_Pn.to(self.device) if absent_Pn.any() else None
@@ -161,7 +161,7 @@ class MemorizerPack(Pack[MemorizationRun]):
         return Evaluation(total / run.examples, accuracy)
 
     def _parts(self, model: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Outputs, attention weights and labels of all examples of a model, `EVALUATED` at a time."""
+        """Yield outputs, attention weights and labels of all examples of a model, `EVALUATED` at a time."""
         begin, end = self._begin[model], self._begin[model] + self.runs[model].examples
         alone, m = self.alone(model), self.runs[model].memorizer
         for start in range(begin, end, EVALUATED):
@@ -175,13 +175,13 @@ class MemorizerPack(Pack[MemorizationRun]):
             yield outputs, weights, self._labels[rows][None]
 
     def is_done(self, model: int, found: Evaluation) -> bool:
-        """At its last step, or once everything is memorized."""
+        """True at the model's last step, or once it has memorized everything."""
         return super().is_done(model, found) or (
             self.runs[model].stop_when_memorized and found.accuracy == 1.0
         )
 
     def numbers(self, model: int, found: Evaluation, rows: Sequence[Sequence[float]]) -> dict[str, Any]:
-        """Whether everything is memorized, and how many heads are saturated."""
+        """Whether the model has memorized everything, and how many of its heads are saturated."""
         saturated_TH = (self._largest(model) > SATURATED_WEIGHT).double()
         return {
             "memorized": found.accuracy == 1.0,
@@ -190,7 +190,7 @@ class MemorizerPack(Pack[MemorizationRun]):
         }
 
     def files(self, model: int) -> dict[str, bytes]:
-        """The largest weight of each head for each example, for figure 3, of runs that keep it."""
+        """The largest weight of each head for each example (figure 3), for runs that keep it."""
         if not self.runs[model].keep_attention:
             return {}
         content = io.BytesIO()
@@ -204,20 +204,20 @@ class MemorizerPack(Pack[MemorizationRun]):
 
 
 def _rows(table: Tensor, at_PB: Tensor) -> Tensor:
-    """`table[at_PB]`, several times as fast on a CPU."""
+    """`table[at_PB]`, several times faster on a CPU."""
     return table.index_select(0, at_PB.flatten()).view(*at_PB.shape, *table.shape[1:])
 
 
 def has_written_gradients(m: Memorizer, shared: bool) -> bool:
-    """Whether the gradients of such models are written out."""
+    """True if gradients for such models are written out."""
     return not m.attend_to_query and (shared or m.values == 1)
 
 
 def choose_gradients(m: Memorizer, shared: bool, compiled: bool) -> Gradients:
-    """The gradients of a pack: written out where they are, by autograd otherwise; compiled where that is asked.
+    """The function for a pack's gradients: the written-out one if it exists, else autograd's; compiled if asked.
 
-    A pack is compiled at each of its sizes. More than `SIZES` would be run uncompiled without a word; that is made an
-    error here.
+    A pack is compiled at each of its sizes. torch.compile silently runs more than `SIZES` uncompiled; here that is an
+    error.
     """
     if not has_written_gradients(m, shared):
         return gradients

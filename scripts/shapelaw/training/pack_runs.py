@@ -1,4 +1,4 @@
-"""Training packs to their records; resumable at any moment, like language runs."""
+"""Train packs until their runs have records; packs can resume at any moment, like language runs."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from shapelaw.training.signals import StopRequest
 from shapelaw.training.trainer import NotWritten, Runtime
 from shapelaw.training.unfinished import find_unfinished, forget_finished, pack_folder
 
-STATE_VERSION = 2  # of a pack's checkpoint
-COMPILE_FROM = 200_000  # model-steps: compiling takes some ten seconds of a CPU
-_PACKS: dict[str | None, Callable[[list[Any], torch.device, bool], Pack[Any]]] = {  # by the name of a kind
+STATE_VERSION = 2  # name of a pack's checkpoint
+COMPILE_FROM = 200_000  # model-steps: compiling takes about ten seconds of a CPU
+_PACKS: dict[str | None, Callable[[list[Any], torch.device, bool], Pack[Any]]] = {  # by kind
     MEMORIZATION.name: MemorizerPack,
     DEGREE.name: lambda runs, device, compiled: DegreePack(runs, device),
 }
@@ -38,20 +38,20 @@ def train_packs(
 ) -> dict[str, str]:
     """Train packs one after the other, and write the records of their runs to `<out>/<key>`.
 
-    A pack of the same runs goes on where it was. A run that a pack of others left unfinished goes on from there.
+    A pack of the same runs resumes where it stopped. A run that another pack left unfinished resumes from there.
 
     Args:
-        packs: each of runs of one `family`.
-        out: folder of the records.
-        checkpoints: folder with one folder a run (its live and finished record) and the packs' own checkpoints.
+        packs: runs of one `family` each.
+        out: the folder for the records.
+        checkpoints: the folder with one folder per run (its live and finished record) and the packs' own checkpoints.
 
     Returns:
-        by key: "FINISHED", or the sentence of a run that can't go on; the others went on.
+        By key: "FINISHED", or the reason why a run can't go on, in a sentence; the other runs are trained to their end.
 
     Raises:
         UserError: the device can't do what is asked, or another process trains a pack.
         Stopped: SIGTERM, SIGUSR1 or SIGINT came; start again to resume.
-        NotWritten: the disk is full; a checkpoint that can be read is left.
+        NotWritten: the disk is full; a readable checkpoint is left.
     """
     device = choose_device(runtime.device, "float32")
     if runtime.threads is not None:
@@ -61,7 +61,7 @@ def train_packs(
         for runs in packs:
             start_afresh(device)
             outcomes |= _train_pack(runs, out, checkpoints, device, runtime, stop)
-            if stop.received:  # it came with the last step; what comes next is not begun
+            if stop.received:  # the signal came with the last step; the next pack is not started
                 raise Stopped(
                     f"Stopped by signal {int(stop.received)}; this pack is done.", 128 + int(stop.received)
                 )
@@ -97,7 +97,7 @@ def _train_pack(
 
 
 def _mark_of(runs: Sequence[PackedRun]) -> str:
-    """What names a pack: its runs in order, and how its checkpoints are written."""
+    """The mark of a pack, from its runs in order and the format of its checkpoints."""
     parts = [str(STATE_VERSION), *(run.digest for run in runs)]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
@@ -110,11 +110,11 @@ def _train_all(
     runtime: Runtime,
     stop: StopRequest,
 ) -> dict[str, str]:
-    """Train those that have no record yet.
+    """Train the runs that have no record yet.
 
-    A pack with a checkpoint goes on as it was, with models that have a record since: fewer models round differently.
-    What is not in it comes after it. Where another pack's checkpoint has one of the models further on, all are put
-    together anew, each from where it is furthest.
+    A pack with a checkpoint resumes unchanged, even with models that have a record by now: fewer models round
+    differently. Runs outside it follow. If another pack's checkpoint has one of the models at a later step, all are
+    packed anew, each from its latest step.
     """
     outcomes: dict[str, str] = {}
     for model in models:
@@ -142,7 +142,7 @@ def _train_all(
         outcomes |= training.train()
         checkpoint.delete_checkpoints(folder)
     if waiting := [model for model in models if model.run.key not in outcomes]:
-        # those of equal steps side by side
+        # models of equal steps side by side
         waiting.sort(key=lambda model: found[model.run.key].step if model.run.key in found else 0)
         training = PackTraining(waiting, _make_pack(waiting, device, compiled), mark, folder, runtime, stop)
         training.adopt(found)
@@ -153,13 +153,13 @@ def _train_all(
 
 
 def _make_pack(models: Sequence[PackedModel], device: torch.device, compiled: bool) -> Pack[Any]:
-    """The pack of some models; `compiled` is for memorizers.
+    """A pack of some models; `compiled` applies to memorizers.
 
     Raises:
-        ValueError: they are not of one kind.
+        ValueError: the models are of several kinds.
     """
     runs = [model.run for model in models]
     kinds = {kind_of(run).name for run in runs}
     if len(kinds) != 1:
-        raise ValueError("the models of a pack are of one kind")
+        raise ValueError("the models of a pack must be of one kind")
     return _PACKS[kinds.pop()](runs, device, compiled)

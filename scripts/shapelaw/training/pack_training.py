@@ -1,4 +1,4 @@
-"""A pack under way: its steps, evaluations, checkpoints, and the records that its models leave."""
+"""A pack in training: its steps, evaluations and checkpoints, and the records of its models."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from shapelaw.training.unfinished import Unfinished, write_members
 
 @dataclass
 class PackedModel:
-    """One model of a pack: its journal, its history, and its share of the time, summed over attempts."""
+    """One model of a pack: its journal, its history, and its share of the time over all attempts."""
 
     run: PackedRun
     journal: Journal
@@ -36,7 +36,7 @@ class PackedModel:
 
 
 class PackTraining:
-    """A pack under way, with its journals."""
+    """A pack in training, with its journals."""
 
     def __init__(
         self,
@@ -47,15 +47,15 @@ class PackTraining:
         runtime: Runtime,
         stop: StopRequest,
     ) -> None:
-        self.models = list(models)  # as in the pack, with those that are done and still in it
+        self.models = list(models)  # in the pack's order, with finished models that are still in it
         self.live = [True] * len(models)
         self.outcomes: dict[str, str] = {}
         self.pack, self.mark, self.folder, self.runtime, self.stop = pack, mark, folder, runtime, stop
         self.threads = torch.get_num_threads()
-        self.trouble: WriteFailed | None = None  # of the last note, if it failed
+        self.trouble: WriteFailed | None = None  # error of the last note, if it failed
 
     def resume(self, state: Mapping[str, Any]) -> None:
-        """Go on with all models as a checkpoint of this pack has them."""
+        """Restore all models from a checkpoint of this pack."""
         self.pack.load(state)
         self.live = list(state["live"])
         for place, model in enumerate(self.models):
@@ -63,14 +63,14 @@ class PackTraining:
         say(f"resumed a pack of {len(self.models)} at step {self.pack.step_number}")
 
     def adopt(self, found: Mapping[str, Unfinished]) -> None:
-        """Let models that were found in a checkpoint go on from there; the others begin."""
-        # what this pack saves is newer than what its folder has, also where the models that were ahead are done
+        """Restore the models that were found in other packs' checkpoints; the others begin."""
+        # this pack's checkpoints must count as newer than those in its folder, even when the models ahead are done
         self.pack.step_number = checkpoint.newest_step(self.folder)
         for i, model in enumerate(self.models):
             if (one := found.get(model.run.key)) is not None:
                 self.pack.load_model(i, one.state, one.place)
                 _take_history(model, one.state, one.place)
-                say(f"{model.run.key} goes on at step {one.step}, where a pack left it")
+                say(f"{model.run.key} resumes at step {one.step}, where another pack left it")
 
     def train(self) -> dict[str, str]:
         """Train to the end of all models.
@@ -104,11 +104,11 @@ class PackTraining:
         return self.outcomes
 
     def _living(self) -> list[tuple[int, PackedModel]]:
-        """The models that are not done, with their places."""
+        """The models that are not done, with their places in the pack."""
         return [(i, model) for i, model in enumerate(self.models) if self.live[i]]
 
     def _evaluate(self) -> bool:
-        """Evaluate the models whose step it is, and let those that are done go; whether the pack got smaller."""
+        """Evaluate the models that are due and finish those that are done; True if the pack got smaller."""
         due = [i for i, model in self._living() if _is_due(model.run, self.pack.steps[i])]
         if not due:
             return False
@@ -130,7 +130,7 @@ class PackTraining:
         return self._shrink()
 
     def _shrink(self) -> bool:
-        """Let the models that are done leave once they are half of the pack: each size is compiled anew."""
+        """Drop the finished models once they are half of the pack: each size of a pack is compiled anew."""
         staying = [i for i, live in enumerate(self.live) if live]
         if not staying or 2 * len(staying) > len(self.models):
             return False
@@ -140,7 +140,7 @@ class PackTraining:
         return True
 
     def _finish(self, i: int, found: Mapping[str, Any]) -> None:
-        """Write the record of a model that is done; of what was found, what is missing or not finite is left out."""
+        """Write the record of a finished model, without numbers that are missing or not finite."""
         model = self.models[i]
         steps = self.pack.steps[i]
         for name, content in self.pack.files(i).items():
@@ -160,7 +160,7 @@ class PackTraining:
         self.outcomes[model.run.key] = records.FINISHED
 
     def _fail(self, i: int, loss: float) -> None:
-        """Note that a model diverged, and let it go."""
+        """Record that a model diverged, and drop it."""
         model, step = self.models[i], self.pack.steps[i]
         sentence = (
             f"The loss of {model.run.key} is {loss} at step {step}; lower its learning rate "
@@ -180,7 +180,7 @@ class PackTraining:
         )
 
     def _note(self, status: str, sentence: str | None = None) -> None:
-        """Write where the models stand; it is for people, and a full disk must not end a pack for want of it."""
+        """Write the models' progress, a note for people: a full disk must not end a pack because the note fails."""
         try:
             for i, model in self._living():
                 step = self.pack.steps[i]
@@ -189,7 +189,7 @@ class PackTraining:
             self.trouble = None
         except WriteFailed as error:
             if self.trouble is None:
-                say(f"where the runs stand is not noted: {error}")
+                say(f"the runs' progress is not written down: {error}")
             self.trouble = error
 
     def _save(self) -> None:
@@ -204,7 +204,7 @@ class PackTraining:
 
 
 def _is_due(run: PackedRun, step: int) -> bool:
-    """Whether a model is evaluated after that many steps."""
+    """True if a model is evaluated after that many steps."""
     return step % run.evaluate_every == 0 or step == run.steps
 
 
@@ -213,6 +213,6 @@ def _is_known(value: object) -> bool:
 
 
 def _take_history(model: PackedModel, state: Mapping[str, Any], place: int) -> None:
-    """What a checkpoint knows of a model beside its tensors."""
+    """Restore a model's history and times from a checkpoint."""
     model.rows = [list(row) for row in state["rows"][place]]
     model.seconds = state["seconds"][place]

@@ -1,7 +1,7 @@
 """A pack: models of one family, trained together as one batched computation.
 
-Each model has its own parameters, data, Adam state, learning rate and end, and follows the path that it would follow
-alone. A model that is done leaves the pack.
+Each model has its own parameters, data, Adam state, learning rate and last step, and trains as it would alone. A
+finished model leaves the pack.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ from shapelaw.specs.kinds import PackedRun
 from shapelaw.training.adam import fused_step
 from shapelaw.training.schedule import packed_rate
 
-LANES = 16  # numbers that a CPU multiplies at once, at most
+LANES = 16  # most numbers that a CPU multiplies at once
 Tensors = dict[str, Tensor]
 AnyPackedRun = TypeVar("AnyPackedRun", bound=PackedRun)
 
 
 @dataclass
 class Evaluation:
-    """What all examples that a model is tested on say: loss, accuracy (None for numbers)."""
+    """Loss and accuracy (None for numbers) over all examples that a model is tested on."""
 
     loss: float
     accuracy: float | None
 
 
 class Pack(ABC, Generic[AnyPackedRun]):
-    """Some models under way, each at a step of its own.
+    """Some models in training, each at its own step.
 
-    A class says whether to diverge is a finding (`may_diverge`), as where learning rates are searched, and leaves a
-    finished record without a loss; else it is a failure.
+    In a class with `may_diverge`, such as one that searches learning rates, divergence is a finding and leaves a
+    finished record without a loss; in others it is a failure.
 
     Args:
-        runs: of one `family`.
-        every: the first parameters of each model.
-        device: where they are.
+        runs: runs of one `family`.
+        every: the initial parameters of each model.
+        device: their device.
 
     Attributes:
-        steps: that each model has done.
-        step_number: of the pack: the most that a model of it has done, those that left too; it never falls.
+        steps: the steps that each model has done.
+        step_number: the most steps that a model of the pack has done, including models that left; it never falls.
         rates: the learning rates of each model's last step.
     """
 
@@ -54,14 +54,14 @@ class Pack(ABC, Generic[AnyPackedRun]):
 
     def __init__(self, runs: Sequence[AnyPackedRun], every: Sequence[Tensors], device: torch.device) -> None:
         if len({run.family for run in runs}) != 1:
-            raise ValueError("the models of a pack are of one family")
+            raise ValueError("the models of a pack must be of one family")
         self.runs, self.device = list(runs), device
         self.steps, self.step_number = [0] * len(runs), 0
         self.parameters = {name: torch.stack([p[name] for p in every]).to(device) for name in every[0]}
         self.first = {name: torch.zeros_like(value) for name, value in self.parameters.items()}
         self.second = {name: torch.zeros_like(value) for name, value in self.parameters.items()}
         self.loss_sum_P = torch.zeros(len(runs), dtype=torch.float64, device=device)
-        self.summed_P = torch.zeros(len(runs), dtype=torch.float64, device=device)  # steps in it
+        self.summed_P = torch.zeros(len(runs), dtype=torch.float64, device=device)  # steps in the sum
         self.rates: list[float] = []
 
     @abstractmethod
@@ -70,18 +70,18 @@ class Pack(ABC, Generic[AnyPackedRun]):
 
     @abstractmethod
     def evaluate(self, model: int) -> Evaluation:
-        """The loss and accuracy of a model on what it is tested on."""
+        """The loss and accuracy of a model on its test examples."""
 
     @abstractmethod
     def numbers(self, model: int, found: Evaluation, rows: Sequence[Sequence[float]]) -> dict[str, Any]:
-        """What the record of a model that is done says beside its loss; `rows` is its history."""
+        """Further numbers for the record of a finished model; `rows` is its history."""
 
     @abstractmethod
     def rearranged(self, models: Sequence[int] | None) -> None:
-        """Models have left, those at these places stay; or, None, their steps are others now."""
+        """Adapt to models that left: those at `places` stay; None means that only the models' steps have changed."""
 
     def files(self, model: int) -> dict[str, bytes]:
-        """What the record of a model that is done has beside the usual files, by name."""
+        """Further files for the record of a finished model, by name."""
         return {}
 
     def fitting(self, model: int, found: Tensors) -> Tensors:
@@ -89,7 +89,7 @@ class Pack(ABC, Generic[AnyPackedRun]):
         return found
 
     def is_done(self, model: int, found: Evaluation) -> bool:
-        """Whether a model ends here, after an evaluation."""
+        """True if a model ends here, after an evaluation."""
         return self.steps[model] == self.runs[model].steps
 
     def alone(self, model: int) -> Tensors:
@@ -107,7 +107,7 @@ class Pack(ABC, Generic[AnyPackedRun]):
         self.step_number += 1
 
     def _adam(self, found: Mapping[str, Tensor]) -> None:
-        """One call for all models side by side that are at the same step and rate."""
+        """Step the models by Adam, with one call for neighbours at the same step and rate."""
         known = list(zip(self.steps, self.rates, strict=True))
         gradient = {name: found[name].contiguous() for name in self.parameters}
         for (step, rate), places in groupby(range(len(known)), key=known.__getitem__):
@@ -125,7 +125,7 @@ class Pack(ABC, Generic[AnyPackedRun]):
             )
 
     def take_losses(self, models: Sequence[int]) -> list[float]:
-        """The mean training losses of some models since each was last asked for."""
+        """The mean training loss of some models, each since its last reading."""
         chosen = torch.tensor(list(models), device=self.device)
         means: list[float] = (self.loss_sum_P[chosen] / self.summed_P[chosen].clamp(min=1)).tolist()
         self.loss_sum_P[chosen] = 0
@@ -133,7 +133,7 @@ class Pack(ABC, Generic[AnyPackedRun]):
         return means
 
     def keep(self, models: Sequence[int]) -> None:
-        """Let all other models leave."""
+        """Keep only these models."""
         chosen = torch.tensor(list(models), device=self.device)
         for table in (self.parameters, self.first, self.second):
             for name in table:
@@ -145,7 +145,7 @@ class Pack(ABC, Generic[AnyPackedRun]):
         self.rearranged(models)
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint needs, beside the runs; models stand in it by their place."""
+        """The content of a checkpoint, without the runs; models are in the order of their places."""
         return {
             "step_number": self.step_number,
             "steps": self.steps,
@@ -157,13 +157,13 @@ class Pack(ABC, Generic[AnyPackedRun]):
         }
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Go on from a `state` of the same runs."""
+        """Restore a `state` of the same runs."""
         for model in range(len(self.runs)):
             self.load_model(model, state, model)
         self.step_number = state["step_number"]
 
     def load_model(self, model: int, state: Mapping[str, Any], place: int) -> None:
-        """Let one model go on from where it stands in the `state` of any pack with models of its family."""
+        """Restore one model from the `state` of any pack with models of its family."""
         for kind in ("parameters", "first", "second"):
             there = {name: values[place] for name, values in state[kind].items()}
             for name, values in self.fitting(model, there).items():
@@ -176,10 +176,10 @@ class Pack(ABC, Generic[AnyPackedRun]):
 
 
 def _pieces(tables: Mapping[str, Tensor], models: slice) -> list[Tensor]:
-    """What Adam takes of some models, so that how one is rounded does not hang on how many go with it.
+    """The tensors of some models for Adam, split so that a model's rounding does not depend on its neighbours.
 
-    Adam's kernel on a CPU takes up to `LANES` numbers at once, and rounds the last few of a tensor in another way.
-    Tables with such a rest in each model are given model by model.
+    Adam's kernel on a CPU takes up to `LANES` numbers at once, and rounds the last few of a tensor differently. Tensors
+    with such a remainder in each model are passed model by model.
     """
     pieces: list[Tensor] = []
     for table in tables.values():
@@ -189,5 +189,5 @@ def _pieces(tables: Mapping[str, Tensor], models: slice) -> list[Tensor]:
 
 
 def can_compile(device: torch.device) -> bool:
-    """Whether torch.compile has what it needs here: on a CPU, a C++ compiler."""
+    """True if torch.compile works here: on a CPU it needs a C++ compiler."""
     return device.type == "cuda" or compiler() is not None

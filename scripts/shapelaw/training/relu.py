@@ -1,7 +1,7 @@
 """A two-layer ReLU network on the data of a memorization run (section 4.3 of Mahdavi et al. 2024).
 
 Its input is the context's tokens and the query side by side, (n + 1) d numbers; examples, order, optimizer, schedule,
-steps and early stop are those of the run, so that only the network differs.
+steps and early stopping are those of the run, so that only the network differs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from shapelaw.training.trainer import TrainingFailed
 
 @dataclass(frozen=True)
 class ReluResult:
-    """What a trained ReLU network memorized: loss on all examples, accuracy (None for numbers), steps taken."""
+    """The outcome of a trained ReLU network: loss on all examples, accuracy (None for numbers), steps taken."""
 
     units: int
     params: int
@@ -32,7 +32,7 @@ class ReluResult:
 
 
 def units_of(run: MemorizationRun) -> int:
-    """The most hidden units whose network has no more parameters than the run's attention network; 0 if none."""
+    """The most hidden units with no more parameters than the run's attention network; 0 if even one has more."""
     m = run.memorizer
     return equal_relu_units(m.total_params, m.context, m.width, m.outputs)
 
@@ -41,8 +41,8 @@ def train_relu(run: MemorizationRun, units: int) -> ReluResult:
     """Train one network of `units` hidden units on a CPU.
 
     Raises:
-        ValueError: no units.
-        TrainingFailed: the loss is not finite any more.
+        ValueError: `units` is below 1.
+        TrainingFailed: the loss is no longer finite.
     """
     if units < 1:
         raise ValueError(f"{units} hidden units are too few")
@@ -80,7 +80,7 @@ def flat_examples(run: MemorizationRun) -> tuple[Tensor, Tensor]:
 
 
 def _network(inputs: int, units: int, run: MemorizationRun) -> nn.Module:
-    """PyTorch's own initialisation, a function of the run's seed; the caller's generator is left alone."""
+    """A network with PyTorch's own initialisation by the run's seed; the caller's generator is left alone."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
         network = nn.Sequential(nn.Linear(inputs, units), nn.ReLU(), nn.Linear(units, run.memorizer.outputs))

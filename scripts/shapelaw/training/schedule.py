@@ -12,7 +12,7 @@ from shapelaw.specs.runs import Training
 
 
 def learning_rate(training: Training, step: int) -> float:
-    """Rate of the step-th update (from 1): linear warm-up to the peak, then a cosine to zero at the last step."""
+    """The rate of update `step` (from 1): linear warm-up to the peak, then a cosine to zero at the last step."""
     if step <= training.warmup_steps:
         return training.learning_rate * step / training.warmup_steps
     progress = (step - training.warmup_steps) / max(1, training.steps - training.warmup_steps)
@@ -20,10 +20,10 @@ def learning_rate(training: Training, step: int) -> float:
 
 
 def window_starts(seed: int, step: int, windows: int, batch_size: int) -> NDArray[np.int64]:
-    """Where the windows of a step's batch start, uniform over [0, windows), [batch_size].
+    """The starts of the windows of a step's batch, uniform over [0, windows): [batch_size].
 
-    A pure function of its arguments (a counter-based generator), so a resumed run draws what an undisturbed
-    one would; every shape trained with one seed on one corpus sees the same batches.
+    A pure function of its arguments (a counter-based generator), so a resumed run draws the same starts as an
+    uninterrupted one; all shapes trained with one seed on one corpus see the same batches.
     """
     bits = np.random.Philox(key=seed, counter=[0, 0, 0, step])
     return np.random.Generator(bits).integers(0, windows, batch_size)

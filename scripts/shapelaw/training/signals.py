@@ -1,4 +1,4 @@
-"""Turning SIGTERM, SIGUSR1 and SIGINT into a wish to stop that the training loop reads between steps."""
+"""Turn SIGTERM, SIGUSR1 and SIGINT into a request to stop that the training loop reads between steps."""
 
 from __future__ import annotations
 

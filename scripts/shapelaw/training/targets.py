@@ -1,4 +1,4 @@
-"""What product networks learn: functions of known separation rank, images of digits (Navon 2021, section 3.3, 3.4).
+"""Targets of product networks: functions of known separation rank, images of digits (Navon 2021, sections 3.3, 3.4).
 
 Inputs of a step are a pure function of (seed, step).
 """
@@ -28,7 +28,7 @@ _TARGET, _TRAIN, _TEST = range(3)  # streams of random numbers of a seed
 class SeparableTarget:
     """y(a, b) = s * sum over r of cos(<u_r, a> + p_r) cos(<v_r, b> + q_r): a sum of R products g_r(a) g'_r(b).
 
-    With probability 1 its separation rank is R: the functions are independent on either side.
+    With probability 1 its separation rank is R: the functions on each side are linearly independent.
 
     Attributes:
         directions: [2, R, half the inputs], u and v.
@@ -41,7 +41,7 @@ class SeparableTarget:
     scale: float
 
     def __call__(self, x_Bi: Tensor) -> Tensor:
-        """Values [B] at inputs [B, i], whose first half is a."""
+        """Values [B] at inputs [B, i]; their first half is a."""
         sides = torch.stack(x_Bi.chunk(2, dim=1))
         waves_2BR = torch.cos(torch.baddbmm(self.phases[:, None], sides, self.directions.transpose(1, 2)))
         return self.scale * waves_2BR.prod(0).sum(-1)
@@ -64,8 +64,8 @@ def singular_values(target: SeparableTarget) -> npt.NDArray[np.float64]:
     """The singular values of y as an operator between functions of a and of b, largest first: [R].
 
     Over standard normal inputs, exactly: from the Gram matrices of the g and of the g'. The sum of their squares is
-    the second moment of y; what is left of it beyond the first k is the least mean squared error of any function of
-    separation rank k (Eckart and Young), which makes y's epsilon-separation rank (eq. 9) a number.
+    the second moment of y; its part beyond the first k is the least mean squared error of any function of separation
+    rank k (Eckart and Young), so that y's epsilon-separation rank (eq. 9) can be computed.
     """
     left, right = (
         _gram(u.double().numpy(), p.double().numpy())
@@ -83,13 +83,13 @@ def least_errors(target: SeparableTarget) -> npt.NDArray[np.float64]:
 
 
 def rank_within(target: SeparableTarget, error: float) -> int:
-    """The least separation rank of a function whose mean squared error is at most `error`."""
+    """The least separation rank that allows a mean squared error of at most `error`."""
     return int((least_errors(target) > error).sum())
 
 
 @dataclass(frozen=True)
 class Examples:
-    """Inputs [B, i] and what is to be said of them, [B]: numbers, or classes (int64)."""
+    """Inputs [B, i] and their labels [B]: numbers, or classes (int64)."""
 
     inputs: Tensor
     labels: Tensor
@@ -97,7 +97,7 @@ class Examples:
 
 @dataclass(frozen=True)
 class DigitsTarget:
-    """Scikit-learn's 1,797 images of digits, split by a seed: 80% to train on.
+    """Scikit-learn's 1,797 images of digits, split by a seed: 80% for training.
 
     Attributes:
         train, test: pixels with mean 0 and mean square 1 over the training images, and classes.
@@ -111,7 +111,7 @@ Task = SeparableTarget | DigitsTarget
 
 
 def make_task(run: DegreeRun) -> Task:
-    """What a run learns, a function of its target and seed: equal for every network of a seed."""
+    """The task that a run learns, from its target and seed: the same for all networks of one seed."""
     if run.target == "digits":
         return load_digits(run.seed)
     return draw_separable(run.network.inputs, run.target_rank, run.seed)
@@ -128,7 +128,7 @@ def draw_batch(run: DegreeRun, task: Task, step: int) -> Examples:
 
 
 def held_out(run: DegreeRun, task: Task) -> Examples:
-    """What a run is tested on: 4,096 further inputs, or the images that are left."""
+    """The test examples of a run: 4,096 further inputs, or the remaining images."""
     if isinstance(task, DigitsTarget):
         return task.test
     random = np.random.default_rng([run.seed, _TEST])
@@ -182,5 +182,5 @@ def _root(gram: Array) -> Array:
 def _variance(directions: Array, phases: Array) -> float:
     """The variance of the sum of products over standard normal inputs."""
     grams = [_gram(u, p) for u, p in zip(directions, phases, strict=True)]
-    means = np.exp(-(directions**2).sum(-1) / 2) * np.cos(phases)  # of each cosine
+    means = np.exp(-(directions**2).sum(-1) / 2) * np.cos(phases)  # variance of each cosine
     return float((grams[0] * grams[1]).sum() - (means[0] * means[1]).sum() ** 2)

@@ -1,4 +1,4 @@
-"""A model, its optimizer and where they stand: one step, one checkpoint, one summary.
+"""A model, its optimizer and their progress: one step, one checkpoint, one summary.
 
 Data order, dropout and learning rate are pure functions of (seed, step); a checkpoint holds everything else.
 """
@@ -34,14 +34,14 @@ from shapelaw.training.hardware import device_name, micro_batch_size, peak_flops
 
 @dataclass(frozen=True)
 class Runtime:
-    """How a run is executed; none of it is meant to change the result beyond rounding.
+    """The execution of a run; nothing here changes the result beyond rounding.
 
     Attributes:
         device: "auto", "cpu", "cuda" or "cuda:N".
         threads: CPU threads of PyTorch; its own default when None.
-        micro_batch: sequences at once on one device; from the memory there is when None.
-        compile: compile the step with torch.compile; on a GPU when None (it does not pay on a CPU).
-        compiled_part: what is one graph then (see `shapelaw.training.compiled`).
+        micro_batch: sequences at once on one device; chosen for the free memory when None.
+        compile: compile the step with torch.compile; when None, on a GPU (on a CPU it does not pay).
+        compiled_part: the part that becomes one graph (see `shapelaw.training.compiled`).
         checkpoint_seconds: time between two checkpoints.
         live_seconds: time between two updates of live.json and the live history.
         wait_seconds: how long to wait for another process that trains the same run.
@@ -59,36 +59,36 @@ class Runtime:
     tags: Mapping[str, str] = field(default_factory=dict)
 
 
-_KERNEL_FLOPS = 3e12  # of a run: half a minute, of which the kernel saves 2 s and takes 1 s to be made
-_UNREAD_STEPS = 16  # of a GPU, at most, whose losses the host has not asked for yet
+_KERNEL_FLOPS = 3e12  # of a run: half a minute, of which the kernel saves 2 s and costs 1 s to compile
+_UNREAD_STEPS = 16  # most steps of a GPU whose losses the host has not read yet
 
 
 class TrainingFailed(Exception):
-    """The run can't go on (a loss that is not finite, a disk that is full); the message is a sentence."""
+    """The run can't go on (a loss that is not finite, a full disk); the message is a sentence."""
 
 
 class Diverged(TrainingFailed):
-    """A loss or a gradient is not finite: the same run would come to the same step again."""
+    """A loss or a gradient is not finite: another attempt would fail at the same step."""
 
 
 class NotWritten(TrainingFailed):
-    """A checkpoint or a record can't be written (a full disk, mostly): started again with space, the run goes on."""
+    """A checkpoint or a record can't be written, usually on a full disk: once there is space, a new start resumes."""
 
 
 @dataclass
 class TrainingProgress:
-    """What a checkpoint holds beside the model and the optimizer."""
+    """The content of a checkpoint besides the model and the optimizer."""
 
     step: int = 0
     rows: list[tuple[float, ...]] = field(default_factory=list)
     loss_sum: float = 0.0  # of the steps since the last row
-    train_seconds: float = 0.0  # in steps, without evaluations and checkpoints
-    data_seconds: float = 0.0  # of those, waiting for batches
+    train_seconds: float = 0.0  # spent in steps, without evaluations and checkpoints
+    data_seconds: float = 0.0  # the part of these spent waiting for batches
     wall_seconds: float = 0.0  # of earlier attempts, up to their last checkpoint
 
 
 class Trainer:
-    """A model, its optimizer and where they stand."""
+    """A model, its optimizer and their progress."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class Trainer:
         training = run.training
         if training.batch_size % ranks.world:
             raise UserError(
-                f"training.batch_size is {training.batch_size}, which {ranks.world} processes don't divide; "
+                f"training.batch_size is {training.batch_size}, which {ranks.world} processes can't share evenly; "
                 f"use a multiple of {ranks.world}."
             )
         self.run, self.ranks = run, ranks
@@ -130,12 +130,12 @@ class Trainer:
         self._unread: list[tuple[int, Tensor]] = []  # steps and their losses, on the device
 
     def _is_worth_a_kernel(self) -> bool:
-        """Whether the run is long, and on one thread of a CPU."""
+        """True for a long run on one thread of a CPU."""
         flops = self.run.training.steps * self.run.shape.step_flops(self.run.training.batch_size)
         return self.ranks.device.type == "cpu" and torch.get_num_threads() == 1 and flops >= _KERNEL_FLOPS
 
     def _resume(self) -> None:
-        """Go on from the newest checkpoint; rank 0 chooses it, so that all ranks go on from the same one.
+        """Resume from the newest checkpoint; rank 0 chooses it, so that all ranks resume from the same one.
 
         Raises:
             UserError: a checkpoint can't be used here.
@@ -177,16 +177,16 @@ class Trainer:
         )
 
     def _setting(self) -> str:
-        """What must be the same for a resumed run to be bit-identical."""
+        """The setting that must stay the same for a resumed run to be bit-identical."""
         device = device_name(self.ranks.device)
         return f"{device}, {self.ranks.world} processes, {torch.get_num_threads()} threads, torch {torch.__version__}"
 
     def save(self) -> None:
-        """Write a checkpoint; only rank 0 has anything to do.
+        """Write a checkpoint; only rank 0 does so.
 
         Raises:
-            NotWritten: the checkpoints before are untouched.
-            Diverged: a loss since the last look is not finite.
+            NotWritten: the disk is full or gone; earlier checkpoints are untouched.
+            Diverged: a loss since the last reading is not finite.
         """
         if not self.ranks.first:
             return
@@ -217,7 +217,7 @@ class Trainer:
         """One optimizer step.
 
         Raises:
-            Diverged: its loss or the loss of a step before it is not finite.
+            Diverged: the loss of this or an earlier step is not finite.
         """
         started = time.perf_counter()
         training, ranks = self.run.training, self.ranks
@@ -250,10 +250,10 @@ class Trainer:
             self._log(rate, norm)
 
     def _read_losses(self) -> None:
-        """Add up the losses since the last look: each look waits for the device, which then waits for the host.
+        """Add up the losses since the last reading: each reading makes the host and then the device wait.
 
         Raises:
-            Diverged: one is not finite.
+            Diverged: a loss is not finite.
         """
         training, unread, self._unread = self.run.training, self._unread, []
         for step, loss in unread:
@@ -266,7 +266,7 @@ class Trainer:
             self.progress.loss_sum += total
 
     def _gradient_norm(self, step: int) -> float | None:
-        """The gradient's norm where the history wants it or clipping needs it; clips."""
+        """Clip the gradient, and return its norm where the history or clipping needs it."""
         training = self.run.training
         logged = self._is_logged(step)
         if training.gradient_clip is not None:
@@ -351,12 +351,12 @@ class Trainer:
 
 
 def identity(run: Run, train_store: TokenStore, test_store: TokenStore) -> str:
-    """What a checkpoint or a finished record must agree with to be this run's: spec and data."""
+    """The spec and data with which a checkpoint or a finished record of this run must agree."""
     return f"{run.digest}-{train_store.sha256[:16]}-{test_store.sha256[:16]}"
 
 
 def make_optimizer(model: Decoder, training: Training) -> Adam:
-    """Adam or AdamW over all parameters, those that decay apart from the others."""
+    """Adam or AdamW over all parameters, in one group with weight decay and one without."""
     return Adam(
         parameter_groups(model, training.weight_decay),
         training.optimizer == "adamw",

@@ -1,7 +1,7 @@
-"""Models that a pack left unfinished, found again whatever pack they are in now.
+"""Find models that a pack left unfinished, whichever pack they are in now.
 
-A pack is named by its members, so another grid makes other packs. Each pack's folder says who is in it
-(`members.json`), and its checkpoints hold every model on its own.
+A pack is named by its members, so another grid makes other packs. Each pack's folder lists its members
+(`members.json`), and its checkpoints hold each model separately.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class Unfinished:
     """A model in a checkpoint.
 
     Attributes:
-        mark: of the pack that wrote it.
-        state: of the whole pack.
-        place: of the model in it.
+        mark: mark of the pack that wrote it.
+        state: state of the whole pack.
+        place: place of the model in the pack.
     """
 
     mark: str
@@ -37,17 +37,17 @@ class Unfinished:
 
     @property
     def step(self) -> int:
-        """Steps that the model has done."""
+        """The steps that the model has done."""
         return int(self.state["steps"][self.place])
 
 
 def pack_folder(checkpoints: Path, mark: str) -> Path:
-    """Where a pack has its checkpoints."""
+    """The folder of a pack's checkpoints."""
     return checkpoints / f"{_FOLDER}{mark}"
 
 
 def write_members(folder: Path, runs: Sequence[PackedRun]) -> None:
-    """Note who is in a pack.
+    """Write down the members of a pack.
 
     Raises:
         WriteFailed: the disk is full or gone.
@@ -56,12 +56,12 @@ def write_members(folder: Path, runs: Sequence[PackedRun]) -> None:
 
 
 def find_unfinished(checkpoints: Path, runs: Sequence[PackedRun], mark: str) -> dict[str, Unfinished]:
-    """Where each of some models is furthest, by key, of those that are under way in a pack's newest checkpoint.
+    """The checkpoint that has each model at its latest step, by key, among the newest ones of unfinished packs.
 
-    The locks of the runs must be held: then no other process trains a pack that has one of them.
+    The caller must hold the locks of the runs, so that no other process trains a pack with one of them.
 
     Args:
-        mark: of the pack that asks; where others are no further, its own checkpoint is taken.
+        mark: mark of the pack that asks; it wins where others are at the same step.
     """
     digests = {run.key: run.digest for run in runs}
     found: dict[str, Unfinished] = {}
@@ -74,7 +74,7 @@ def find_unfinished(checkpoints: Path, runs: Sequence[PackedRun], mark: str) -> 
             continue
         for place, key in enumerate(state["keys"]):
             one = Unfinished(its_mark, state, place)
-            # a checkpoint from before a model left its pack may name more than the pack's members of today
+            # a checkpoint from before a model left may have more models than the pack has members now
             wanted = key in members and members[key] == digests.get(key) and state["live"][place]
             if wanted and (key not in found or one.step > found[key].step):
                 found[key] = one
@@ -92,21 +92,21 @@ def forget_finished(checkpoints: Path, runs: Sequence[PackedRun]) -> None:
 
 
 def _packs(checkpoints: Path) -> Iterator[tuple[Path, dict[str, str]]]:
-    """The folders of packs that have not ended, with the digests of their members by key."""
+    """The folders of unfinished packs, with the digests of their members by key."""
     for path in sorted(checkpoints.glob(f"{_FOLDER}*/{MEMBERS}")):
         try:
             yield path.parent, json.loads(path.read_text())
-        except FileNotFoundError:  # it has ended since
+        except FileNotFoundError:  # the pack has ended since
             continue
         except ValueError as error:
             say(f"{path} can't be read ({error}); its models are not looked for")
 
 
 def _is_done(folder: Path, digest: str) -> bool:
-    """Whether a run of this spec is finished, or has failed in a way that it is not tried again."""
+    """True if a run of this spec is finished, or has failed for good."""
     try:
         record = records.read_record(folder)
-    except UserError:  # nothing there, or nothing whole
+    except UserError:  # missing or damaged
         return False
     return digest in (
         record.summary.get("identity"),

@@ -362,7 +362,7 @@ def test_unusable_input_is_one_sentence_and_exit_code_2(tmp_path, arguments, sai
 
 
 def test_unknown_studies_and_the_reference(tmp_path):
-    with pytest.raises(UserError, match="There is no study 'heads'; it is one of memorization_heads"):
+    with pytest.raises(UserError, match="The study 'heads' is unknown; give one of memorization_heads"):
         analyse(tmp_path, "heads")
     assert len(STUDIES) == 4
     assert published()["saturation"]["max_T"] == {"H=4": 550, "H=8": 1300}

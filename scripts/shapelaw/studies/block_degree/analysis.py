@@ -1,4 +1,4 @@
-"""Which degree of a layer is best at equal parameters? Learning rates and errors (Navon 2021, section 3)."""
+"""The best degree of a layer at equal parameters: learning rates and errors (Navon 2021, section 3)."""
 
 from __future__ import annotations
 
@@ -26,20 +26,18 @@ COLUMNS = {
     "seed": "0, 1, ...",
     "loss": "on held-out inputs at the end",
 }
-BEGINS = (
-    "initial_share"  # optional column: of the last factor of a mixture's layers; half where it says nothing
-)
-SETTLED = "mean_degree"  # optional column: where a mixture's layers are at the end, on average
-DIVERGED = "diverged_at_step"  # optional column: null where there is a loss
+BEGINS = "initial_share"  # optional column: initial share of a mixture's last factors; half if missing
+SETTLED = "mean_degree"  # optional column: mean degree of a mixture's layers at the end
+DIVERGED = "diverged_at_step"  # optional column: null if the run has a loss
 STEPS_TO = "steps_to_{}"  # optional columns: training steps to a held-out loss
 EVERY = "evaluate_every"  # optional column: steps before the first held-out loss, and between two
-ALL_SEEDS, OTHER_SEEDS = "all seeds", "the other seeds"  # that choose a learning rate
-REFERENCE = 3  # the degree that the note's theory calls best among integers
+ALL_SEEDS, OTHER_SEEDS = "all seeds", "the other seeds"  # seeds that choose a learning rate
+REFERENCE = 3  # the best integer degree by the note's theory
 
 
 @dataclass(frozen=True)
 class Task:
-    """What networks are compared on: a target, a budget, and a length of training."""
+    """A task on which networks are compared: a target, a budget, and a length of training."""
 
     target: str
     target_rank: int
@@ -50,7 +48,7 @@ class Task:
 
     @property
     def name(self) -> str:
-        """For titles: `separable, R = 8 of 16 inputs, 12 matrices of 32 x 32`."""
+        """The task in words: `separable, R = 8 of 16 inputs, 12 matrices of 32 x 32`."""
         rank = f", R = {self.target_rank}" if self.target_rank else ""
         seen = f" of {self.inputs} inputs" if self.target_rank else ""
         return f"{self.target}{rank}{seen}, {self.matrices} matrices of {self.width} x {self.width}"
@@ -58,19 +56,19 @@ class Task:
 
 @dataclass(frozen=True)
 class Tuned:
-    """A network on a task, each seed at the learning rate that is best on the other seeds, or on all.
+    """A network on a task, each seed at the learning rate that is best on the other seeds, or on all seeds.
 
     Attributes:
-        degrees: of the layers, as text.
-        mixture: whether it learns shares.
-        initial_share: what they are before training.
-        learning_rates: chosen, by seed.
-        at_edge: seeds whose choice is the largest or the smallest rate that was tried.
-        tried: how many rates.
-        losses: held-out, at the end, by seed; infinite where a run diverged.
-        steps_to: by threshold, then by seed; infinite where it is not reached.
-        first_evaluation: steps before it; 0 where the table doesn't say.
-        settled: mean degree at the end, by seed; empty without a mixture, and without seeds that diverged.
+        degrees: the layers' degrees, as text.
+        mixture: True if the network learns shares.
+        initial_share: the shares before training.
+        learning_rates: the chosen rates, by seed.
+        at_edge: number of seeds whose choice is the largest or the smallest rate tried.
+        tried: number of rates tried.
+        losses: held-out losses at the end, by seed; infinite where a run diverged.
+        steps_to: steps to each threshold, by threshold, then by seed; infinite where it is not reached.
+        first_evaluation: steps before the first evaluation; 0 if the table lacks them.
+        settled: mean degree at the end, by seed, leaving out seeds that diverged; empty unless a mixture.
     """
 
     task: Task
@@ -87,12 +85,12 @@ class Tuned:
 
     @property
     def layers(self) -> tuple[int, ...]:
-        """The degree of each layer; of a mixture's the larger of its two."""
+        """The degree of each layer; for a mixture the larger of its two."""
         return tuple(int(part) for part in self.degrees.split("."))
 
     @property
     def mean_layer(self) -> float:
-        """Mean of `layers`."""
+        """The mean of `layers`."""
         return sum(self.layers) / len(self.layers)
 
     @property
@@ -111,13 +109,13 @@ class Tuned:
 
     @property
     def log_losses(self) -> dict[int, float]:
-        """Natural logarithms of the losses that are finite."""
+        """Natural logarithms of the finite losses."""
         return {seed: math.log(loss) for seed, loss in self.losses.items() if math.isfinite(loss)}
 
     def log_steps_to(self, threshold: float) -> dict[int, float]:
         """Natural logarithms of the steps to a loss, by seed.
 
-        Empty where a seed doesn't reach it, or is below it at its first evaluation, so that its steps are not known.
+        Empty if a seed doesn't reach the loss, or is below it at its first evaluation, so that its steps are unknown.
         """
         steps = self.steps_to[threshold]
         if not all(self.first_evaluation < value < math.inf for value in steps.values()):
@@ -135,10 +133,10 @@ class Tuned:
 
 
 def check_runs(runs: pd.DataFrame, source: str) -> pd.DataFrame:
-    """See that a table has what the analysis reads.
+    """Refuse a table that the analysis can't read.
 
     Raises:
-        UserError: a column is missing, there is no row, a run is not done, or a loss is not positive.
+        UserError: a column is missing, the table has no rows, a run is not done, or a loss is not positive.
     """
     missing = [f"{name} ({what})" for name, what in COLUMNS.items() if name not in runs]
     if missing:
@@ -154,18 +152,18 @@ def check_runs(runs: pd.DataFrame, source: str) -> pd.DataFrame:
         refuse(runs, unknown, source, "the run has no loss and has not diverged; train it to its end")
     checked = runs.copy()
     checked["matrices"] = [sum(map(int, str(text).split("."))) for text in checked["degrees"]]  # the budget
-    checked["loss"] = checked["loss"].fillna(math.inf)  # a run that diverged
+    checked["loss"] = checked["loss"].fillna(math.inf)  # the run diverged
     checked["mixture"] = checked["mixture"].astype(str).str.lower() == "true"
     checked[BEGINS] = checked[BEGINS].fillna(HALF) if BEGINS in checked else HALF
     return checked
 
 
 def tune(runs: pd.DataFrame, chosen_on: str = OTHER_SEEDS) -> list[Tuned]:
-    """One `Tuned` a task and network, from checked runs.
+    """One `Tuned` per task and network, from checked runs.
 
-    A seed's rate is the one with the least mean log loss over the other seeds, so that no loss that is reported was
-    used to choose. With one seed there is no other, and its own loss chooses. With `ALL_SEEDS` every seed has the rate
-    that is best over all: one rate a network, from which losses look a little better than they are.
+    A seed's rate is the one with the least mean log loss over the other seeds, so that no reported loss helped to
+    choose its rate. A single seed chooses by its own loss. With `ALL_SEEDS` every seed has the rate that is best over
+    all: one rate per network, which makes losses look a little better than they are.
     """
     of_task = ["target", "target_rank", "inputs", "width", "matrices", "steps"]
     found = []
@@ -174,8 +172,8 @@ def tune(runs: pd.DataFrame, chosen_on: str = OTHER_SEEDS) -> list[Tuned]:
         by_seed = group.pivot_table(index="seed", columns="learning_rate", values="loss", aggfunc="first")
         if by_seed.dropna(axis="columns").empty:
             raise UserError(
-                f"Of target {target} and degrees {degrees} no learning rate was tried with every seed; run the grid to "
-                "its end, or leave out the seeds that miss one."
+                f"For target {target} and degrees {degrees} no learning rate was tried with every seed; run the grid "
+                "to its end, or leave out the seeds that miss one."
             )
         seeds = [int(seed) for seed in by_seed.index.astype(int)]
         chosen = {seed: _best_rate(by_seed, seed if chosen_on == OTHER_SEEDS else None) for seed in seeds}
@@ -211,9 +209,9 @@ def tune(runs: pd.DataFrame, chosen_on: str = OTHER_SEEDS) -> list[Tuned]:
 
 
 def _best_rate(by_seed: pd.DataFrame, without: int | None) -> float:
-    """The rate with the least mean log loss over the seeds but one; a rate at which one diverged is never it.
+    """The rate with the least mean log loss over all seeds but one; never a rate at which a seed diverged.
 
-    Of rates that every seed has.
+    Only rates that every seed has are considered.
     """
     by_seed = by_seed.dropna(axis="columns")
     others = by_seed.drop(index=without) if without is not None and len(by_seed) > 1 else by_seed
@@ -235,13 +233,13 @@ class Difference:
 
     @property
     def diverged(self) -> dict[str, int]:
-        """On how many seeds, by name, of the two that did on any."""
+        """The number of diverged seeds by network name, for those of the two with any."""
         counted = {one.name: len(one.losses) - len(one.log_losses) for one in (self.tuned, self.reference)}
         return {name: seeds for name, seeds in counted.items() if seeds}
 
     @property
     def verdict(self) -> str:
-        """In words; of this comparison alone, one of many."""
+        """The verdict in words, on this comparison alone, one of many."""
         if self.diverged:
             return ", ".join(f"{name} diverged on {seeds} seeds" for name, seeds in self.diverged.items())
         return self.log_ratio.verdict
@@ -253,7 +251,7 @@ def references(tuned: Sequence[Tuned]) -> dict[Task, Tuned]:
 
 
 def differences(tuned: Sequence[Tuned]) -> list[Difference]:
-    """Each network against the one of degree 3, seed by seed: both learn the same target from the same inputs."""
+    """Compare each network with that of degree 3, seed by seed: both learn the same target from the same inputs."""
     of_degree_3 = references(tuned)
     found = []
     for one in tuned:

@@ -1,7 +1,8 @@
-"""The figures of the degree study: held-out loss of each degree, against that of degree 3, speed, and mixtures.
+"""The figures of the degree study: held-out losses, their ratio to degree 3, speed, and mixtures.
 
-Of separable targets they draw the networks of the most inputs and, of these, the greatest width, of digits those of the
-greatest width; of mixtures those that begin half-way, but in the figure of mixtures. Tables have all.
+For separable targets they draw the networks with the most inputs and, of these, the greatest width; for digits those
+with the greatest width. Of mixtures they draw those that begin half-way; the figure of mixtures has all. The tables
+have everything.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ Points = Sequence[tuple[Tuned, Mean]]  # means of logarithms
 
 
 def losses_figure(tuned: Sequence[Tuned]) -> Figure:
-    """Held-out loss against the target's separation rank R, a colour per degree; right, digits."""
+    """Held-out loss against the target's separation rank R, one colour per degree; right, digits."""
     points = [(one, one.log_loss) for one in tuned if one.log_losses and _is_half_way(one)]
     with style():
         figure, separable, digits = _two_panels(points)
@@ -49,7 +50,7 @@ def losses_figure(tuned: Sequence[Tuned]) -> Figure:
 
 
 def differences_figure(differences: Sequence[Difference]) -> Figure:
-    """The same as `losses_figure` over the loss of degree 3, seed by seed; nothing where a seed of either diverged."""
+    """`losses_figure` divided by the loss of degree 3, seed by seed; no point where a seed of either diverged."""
     points = [(one.tuned, one.log_ratio) for one in differences if not one.diverged]
     with style():
         figure, separable, digits = _two_panels([point for point in points if _is_half_way(point[0])])
@@ -62,7 +63,7 @@ def differences_figure(differences: Sequence[Difference]) -> Figure:
 
 
 def speed_figure(tuned: Sequence[Tuned]) -> Figure:
-    """Steps to a held-out loss against R, a panel per threshold of the separable targets."""
+    """Steps to a held-out loss against R, one panel per threshold of the separable targets."""
     panels: dict[float, list[tuple[Tuned, Mean]]] = {}
     for one, thresholds in _of_target(
         "separable", [(one, one.steps_to) for one in tuned if _is_half_way(one)]
@@ -86,7 +87,7 @@ def speed_figure(tuned: Sequence[Tuned]) -> Figure:
 
 
 def mixtures_figure(tuned: Sequence[Tuned]) -> Figure:
-    """Mean degree of mixtures at the end against that at the beginning, a colour per R, and e."""
+    """Mean degree of mixtures at the end against that at the beginning, one colour per R, and a line at e."""
     settled = [(one, mean_of(list(one.settled.values()))) for one in tuned if one.settled]
     shown = [*_of_target("digits", settled), *_of_target("separable", settled)]
     with style():
@@ -117,7 +118,7 @@ def mixtures_figure(tuned: Sequence[Tuned]) -> Figure:
 
 
 def exp_bars(means: Sequence[Mean]) -> tuple[list[float], list[list[float]]]:
-    """Means of logarithms as what `errorbar` takes: values, and how far the interval goes below and above."""
+    """Means of logarithms in the form for `errorbar`: values, and the lengths of the bars below and above."""
     values = [math.exp(mean.value) for mean in means]
     low = [v - math.exp(m.low) if m.seeds > 1 else 0 for v, m in zip(values, means, strict=True)]
     high = [math.exp(m.high) - v if m.seeds > 1 else 0 for v, m in zip(values, means, strict=True)]
@@ -129,14 +130,14 @@ def _is_half_way(one: Tuned) -> bool:
 
 
 def _of_target(target: str, items: Sequence[tuple[Tuned, Item]]) -> list[tuple[Tuned, Item]]:
-    """Those on a target of the most inputs and, of these, the greatest width."""
+    """The networks on a target with the most inputs and, of these, the greatest width."""
     chosen = [(one, item) for one, item in items if one.task.target == target]
     largest = max(((one.task.inputs, one.task.width) for one, _ in chosen), default=None)
     return [(one, item) for one, item in chosen if (one.task.inputs, one.task.width) == largest]
 
 
 def _two_panels(points: Points) -> tuple[Figure, Axes | None, Axes | None]:
-    """Networks on separable targets against R; right, those on digits. An axis is None where there are none."""
+    """Axes for networks on separable targets and, right, on digits; None for a panel without networks."""
     figure, axes = new_figure(1, 2, width=PAGE, height=3.0, width_ratios=[2, 1])
     drawn: list[Axes | None] = []
     draw: Callable[[Axes, Points], None]
@@ -165,7 +166,7 @@ def _lines(points: Points) -> dict[tuple[str, int], list[tuple[Tuned, Mean]]]:
 
 
 def _draw_separable(axis: Axes, points: Points) -> None:
-    """A line of each network against R, its points beside those of the others."""
+    """Draw a line per network against R, with its points beside those of the others."""
     budgets = sorted({one.task.matrices for one, _ in points})
     lines = _lines(points)
     for place, ((name, budget), line) in enumerate(lines.items()):
@@ -180,7 +181,7 @@ def _draw_separable(axis: Axes, points: Points) -> None:
 
 
 def _draw_digits(axis: Axes, points: Points) -> None:
-    """A place for each network."""
+    """Draw each network at its own place."""
     lines = _lines(points)
     for place, line in enumerate(lines.values()):
         for one, mean in line:
@@ -194,7 +195,7 @@ def _color(one: Tuned) -> str:
 
 
 def _legend(figure: Figure, columns: int) -> None:
-    """What panels have, each name once."""
+    """A legend of all panels, with each name once."""
     by_label = {
         label: handle
         for axis in figure.axes

@@ -1,8 +1,8 @@
-"""Each network against degree 3 over several targets at once: one interval in place of one a target.
+"""Each network against degree 3 over several targets at once: one interval instead of one per target.
 
-Seeds are the independent draws: a seed's networks of both degrees learn the same targets from the same inputs. So the
-log ratios of losses are averaged over the targets within each seed, and Student's interval is over the seeds. It says
-how far another seed could move the mean over these targets, not what other targets would give.
+Seeds are the independent draws: for each seed, the networks of both degrees learn the same targets from the same
+inputs. So the log ratios of losses are averaged over the targets within each seed, and Student's interval is over the
+seeds. It covers other seeds on these targets, not other targets.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pandas as pd
 from shapelaw.fits.paired import Mean, mean_of
 from shapelaw.studies.block_degree.analysis import ALL_SEEDS, OTHER_SEEDS, Tuned, references, tune
 
-TARGETS = {  # name: whether R = 1 and digits are among the targets
+TARGETS = {  # by name: whether R = 1 and digits are among the targets
     "R > 1": (False, False),
     "all R": (True, False),
     "R > 1 and digits": (False, True),
@@ -31,15 +31,15 @@ COLUMNS = [
 
 @dataclass(frozen=True)
 class Pooled:
-    """How much worse a network is than that of degree 3, over targets and seeds.
+    """The comparison of a network with that of degree 3, over targets and seeds.
 
     Attributes:
         targets: a name in `TARGETS`.
         rates: the seeds that chose the learning rates, `ALL_SEEDS` or `OTHER_SEEDS`.
         tuned: the network, on one task for each target.
         log_ratio: mean over seeds of the mean over targets of the log loss minus that of degree 3.
-        cells: targets times seeds.
-        worse: cells in which the loss is above that of degree 3.
+        cells: number of targets times seeds.
+        worse: number of cells in which the loss is above that of degree 3.
     """
 
     targets: str
@@ -51,18 +51,18 @@ class Pooled:
 
     @property
     def is_whole_degree(self) -> bool:
-        """Whether all layers have one degree, and none is learned."""
+        """True if all layers have the same degree, and none is learned."""
         return not self.tuned[0].mixture and len(set(self.tuned[0].layers)) == 1
 
 
 def pooled(runs: pd.DataFrame) -> list[Pooled]:
     """Every network at every budget against degree 3, for all `TARGETS` and both ways to choose rates.
 
-    A network is in a row where it was trained on all targets that the row asks for of R = 1 and digits, and is compared
-    on what it and degree 3 have in common. Where a run diverged, there is no row.
+    A network has a row if it was trained on R = 1 and digits wherever the row includes them; it is compared on the
+    targets and seeds that it shares with degree 3. If a run diverged, there is no row.
 
     Args:
-        runs: checked.
+        runs: checked runs.
     """
     found = []
     for rates in (ALL_SEEDS, OTHER_SEEDS):
@@ -80,9 +80,9 @@ def pooled(runs: pd.DataFrame) -> list[Pooled]:
 
 
 def pooled_table(found: Sequence[Pooled]) -> pd.DataFrame:
-    """One row a set of targets, way to choose rates, budget and network.
+    """One row per set of targets, way to choose rates, budget and network.
 
-    `p_value_holm` is corrected, by Holm, for the whole degrees that share the targets, rates and budget.
+    `p_value_holm` has Holm's correction over the whole degrees that share targets, rates and budget.
     """
     rows = []
     for one in found:
@@ -123,7 +123,7 @@ def pooled_table(found: Sequence[Pooled]) -> pd.DataFrame:
 
 
 def holm(p_values: np.ndarray) -> np.ndarray:
-    """Holm's correction (1979): p values of as many comparisons, in the order given; NaN stays NaN and counts."""
+    """P values with Holm's correction (1979) for their number, in the order given; NaN stays NaN and counts."""
     corrected, largest = np.full(len(p_values), math.nan), 0.0
     for place, index in enumerate(np.argsort(p_values)):
         if not math.isnan(p_values[index]):
@@ -167,7 +167,7 @@ def _has_all(chosen: Sequence[Tuned], with_one: bool, with_digits: bool) -> bool
 
 
 def _compared(name: str, rates: str, chosen: Sequence[Tuned], against: Sequence[Tuned]) -> Pooled | None:
-    """None where a run diverged, or the targets don't share their seeds."""
+    """The comparison; None if a run diverged, or the targets don't share their seeds."""
     seeds = {tuple(sorted(one.losses)) for one in (*chosen, *against)}
     if len(seeds) > 1 or any(len(one.log_losses) < len(one.losses) for one in (*chosen, *against)):
         return None

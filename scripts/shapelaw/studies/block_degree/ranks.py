@@ -1,12 +1,12 @@
-"""Does the trained error of product networks follow their exact separation rank? (Navon 2021, section 3.4.)
+"""The trained error of product networks beside their exact separation rank (Navon 2021, section 3.4).
 
-What is compared with what: the trained network has a linear embedding, layers with biases, norms and a residual sum,
-and a linear read-out. Its theory's counterpart here is the polynomial with the same embedding (a first layer of
-degree 1), the same degrees and width and the same read-out (a last layer of degree 1), but without biases, norms and
-residual sums. Biases and residual sums add terms of lower degree; norms divide by a square root, so that the trained
-function is no polynomial and can have any separation rank. The exact rank is that of the polynomial, for almost all
-weights. Where it would take too long to measure, the upper bound from the dimensions of the spaces of functions
-stands in its place, and beside both the total degree, the note's proxy.
+The trained network has a linear embedding, layers with biases, norms and a residual sum, and a linear read-out. Its
+counterpart in theory is the polynomial with the same embedding (a first layer of degree 1), the same degrees and width
+and the same read-out (a last layer of degree 1), but without biases, norms and residual sums. Biases and residual sums
+add terms of lower degree; norms divide by a square root, so the trained function is not a polynomial and can have any
+separation rank. The exact rank is that of the polynomial, for almost all weights. Where it takes too long to measure,
+the upper bound from the dimensions of the function spaces replaces it; the total degree, the note's proxy, is given
+beside both.
 
 The floor is exact for any function, trained or not: the least mean squared error that a function of a given
 separation rank can have on the target (Eckart and Young). A network whose polynomial has rank r and whose loss is
@@ -34,8 +34,8 @@ from shapelaw.theory.product_network import ProductNetwork
 from shapelaw.theory.separation_rank import SPARE, estimate, separation_rank
 from shapelaw.training.targets import draw_separable, least_errors
 
-CLEARLY = 0.9  # of the floor: a loss over 4,096 held-out inputs is known to a few percent
-SECONDS = 10.0  # of one core, for the exact rank of a network
+CLEARLY = 0.9  # share of the floor: a loss over 4,096 held-out inputs is known to a few percent
+SECONDS = 10.0  # seconds of one core for the exact rank of a network
 EXACT, BOUND, DEGREE, FLOOR = "exact rank", "upper bound", "total degree", "floor at the exact rank"
 
 
@@ -45,8 +45,8 @@ class Ranked:
 
     Attributes:
         tuned: the network and its losses.
-        rank: exact; None where measuring it would take too long.
-        upper_bound: what no weights exceed.
+        rank: the exact rank; None if measuring it would take too long.
+        upper_bound: the bound on the rank for all weights.
         total_degree: the product of the layers' degrees.
         least_errors: by seed, the least error on its target of rank 0, 1, ..., R.
     """
@@ -58,14 +58,14 @@ class Ranked:
     least_errors: dict[int, list[float]]
 
     def floor(self, seed: int) -> float | None:
-        """The least error on a seed's target of any function of the exact rank; None where that is not known."""
+        """The least error of any function of the exact rank on a seed's target; None if the rank is unknown."""
         if self.rank is None:
             return None
         return self.least_errors[seed][min(self.rank, self.tuned.task.target_rank)]
 
     @property
     def mean_floor(self) -> float:
-        """Geometric mean over seeds, 0 where the rank reaches the target's; NaN where it is not known."""
+        """The floor's geometric mean over seeds, 0 if the rank reaches the target's; NaN if it is unknown."""
         if self.rank is None:
             return math.nan
         return _geometric_mean(
@@ -75,12 +75,12 @@ class Ranked:
 
 @dataclass(frozen=True)
 class Correlation:
-    """How the log losses of some networks order with a number that theory gives.
+    """The rank correlation of some networks' log losses with a number from theory.
 
     Attributes:
-        setting: inputs, width, matrices and steps that the networks share.
-        target_rank: R of the one target, or None for all of them together.
-        against: which number.
+        setting: the networks' common inputs, width, matrices and steps.
+        target_rank: R of the target, or None for all targets together.
+        against: name of the number.
         found: Spearman's correlation.
     """
 
@@ -97,10 +97,10 @@ def polynomial(degrees: Sequence[int], width: int, inputs: int) -> ProductNetwor
 
 
 def rank_networks(tuned: Sequence[Tuned], seconds: float = SECONDS) -> list[Ranked]:
-    """Every network on a separable target that learns no shares, with the rank of its polynomial.
+    """Each network on a separable target, except mixtures, with the rank of its polynomial.
 
     Args:
-        seconds: of one core; a rank that is estimated to take longer is not measured.
+        seconds: time of one core; a rank that is estimated to take longer is not measured.
     """
     ranks: dict[tuple[tuple[int, ...], int, int], tuple[int | None, int, int]] = {}
     errors: dict[tuple[int, int, int], list[float]] = {}
@@ -130,7 +130,7 @@ def _exact(network: ProductNetwork, seconds: float) -> int | None:
 
 
 def correlations(ranked: Sequence[Ranked]) -> list[Correlation]:
-    """The correlation of log loss with what theory gives, for each target and over all targets of a setting."""
+    """The correlations of log loss with theory's numbers, for each target and over all targets of a setting."""
     settings: dict[tuple[int, int, int, int], dict[int, list[Ranked]]] = {}
     for one in ranked:
         task = one.tuned.task
@@ -170,7 +170,7 @@ def _correlated(
 
 
 def rank_losses_table(ranked: Sequence[Ranked]) -> pd.DataFrame:
-    """One row a task and network: the rank of its polynomial, its loss, and the least error that this rank allows."""
+    """One row per task and network: the rank of its polynomial, its loss, and the least error that this rank allows."""
     rows = [
         of_task(one.tuned)
         | {
@@ -192,7 +192,7 @@ def rank_losses_table(ranked: Sequence[Ranked]) -> pd.DataFrame:
 
 
 def rank_correlation_table(found: Sequence[Correlation]) -> pd.DataFrame:
-    """One row a setting, target and number of theory; no target_rank where all targets are taken together."""
+    """One row per setting, target and number of theory; target_rank is empty for all targets together."""
     rows: list[dict[str, Any]] = []
     for one in found:
         inputs, width, matrices, steps = one.setting
@@ -224,7 +224,7 @@ def rank_correlation_table(found: Sequence[Correlation]) -> pd.DataFrame:
 
 
 def rank_figure(ranked: Sequence[Ranked]) -> Figure:
-    """Held-out loss against exact rank, a colour per R, a line at R, and the floor below; a panel per setting."""
+    """Held-out loss against exact rank, one colour per R, a line at R, and the floor below; one panel per setting."""
     settings: dict[tuple[int, int, int, int], list[Ranked]] = {}
     for one in ranked:
         task = one.tuned.task
@@ -270,7 +270,7 @@ def _draw(axis: Axes, group: Sequence[Ranked]) -> None:
 
 
 def _log(number: int) -> float:
-    """Of a whole number of any size; monotone is all that ranks need."""
+    """The logarithm of a whole number of any size; a rank correlation needs only its order."""
     return math.log(number)
 
 

@@ -1,4 +1,4 @@
-"""The degree of the building block: which polynomial degree of a layer learns best at equal parameters?
+"""The degree of the building block: the polynomial degree of a layer that learns best at equal parameters.
 
 Navon 2021, "Attention is optimal building block": `d^(1/d)` is largest at e, so 3 is the best integer (conclusion 1.1),
 and a fractional degree near e would be better still (task 3). From runs of product networks on sums of R separable
@@ -48,7 +48,7 @@ class Analysis:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """How long an exact rank may take."""
+    """Add the time limit for an exact rank."""
     parser.add_argument(
         "--rank-seconds",
         type=float,
@@ -62,7 +62,7 @@ def results(arguments: argparse.Namespace) -> Results:
     """The results of a table of runs.
 
     Raises:
-        UserError: the table can't be used.
+        UserError: the table is missing or wrong.
     """
     return present(analyse(arguments.input, arguments.rank_seconds))
 
@@ -71,11 +71,11 @@ def analyse(runs: Path, rank_seconds: float = ranks.SECONDS) -> Analysis:
     """Read a table of runs (.csv or .parquet) and analyse it.
 
     Args:
-        runs: one row a run; columns as in `analysis.COLUMNS`.
-        rank_seconds: of one core, for the exact separation rank of a network.
+        runs: one row per run; columns as in `analysis.COLUMNS`.
+        rank_seconds: seconds of one core for the exact separation rank of a network.
 
     Raises:
-        UserError: the input can't be used.
+        UserError: the table is missing or wrong.
     """
     checked = check_runs(read_table(runs), str(runs))
     tuned = tune(checked)
@@ -99,7 +99,7 @@ def present(analysis: Analysis) -> Results:
 
 
 def summary(analysis: Analysis) -> str:
-    """What was found, a sentence a line."""
+    """The findings, one sentence per line."""
     lines = pooling.summary(analysis.pooled)
     lines += [
         f"{one.tuned.task.name}: {one.tuned.name} against 3: loss times {math.exp(one.log_ratio.value):.3g}"
@@ -153,7 +153,7 @@ def _tables(analysis: Analysis) -> dict[str, tuple[str, pd.DataFrame]]:
 
 
 def _fit(analysis: Analysis) -> dict[str, Any]:
-    """What fit.json holds."""
+    """The content of fit.json."""
     compared = any(not math.isnan(one.log_ratio.p_value) for one in analysis.differences)
     return {
         "study": STUDY,

@@ -20,7 +20,7 @@ def grid_runs(grid: DegreeGrid) -> Iterator[DegreeRun]:
     """All runs of a grid.
 
     Raises:
-        UserError: a degree does not divide the budget.
+        UserError: a degree doesn't divide the budget.
     """
     digits = grid.target == "digits"
     sizes = grid.width, *(DIGITS if digits else (grid.inputs, 1))
@@ -47,13 +47,13 @@ def grid_runs(grid: DegreeGrid) -> Iterator[DegreeRun]:
 
 
 def runs(config: Settings, _root: Path) -> Iterator[DegreeRun]:
-    """All runs."""
+    """All runs of the study."""
     for grid in config.grids(NAME, DegreeGrid):
         yield from grid_runs(grid)
 
 
 def problems(config: Settings, _root: Path) -> list[str]:
-    """No grids; networks that can't be, or are of several budgets."""
+    """A sentence for each problem: no grids, impossible networks, or several budgets in one grid."""
     grids = config.grids(NAME, DegreeGrid)
     if not grids:
         return [f"{NAME} is empty; give it a list of grids, such as [{{degrees: [2, 3], target_ranks: [8]}}]"]

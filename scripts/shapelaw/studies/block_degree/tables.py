@@ -29,7 +29,7 @@ def of_task(one: Tuned) -> dict[str, Any]:
 
 
 def losses_table(tuned: list[Tuned]) -> pd.DataFrame:
-    """One row a task and network: loss with its interval, and if the learning rate was inside of what was tried."""
+    """One row per task and network: loss with its interval, and whether the learning rate is inside the range tried."""
     rows = []
     for one in tuned:
         diverged = len(one.losses) - len(one.log_losses)
@@ -51,7 +51,7 @@ def losses_table(tuned: list[Tuned]) -> pd.DataFrame:
 
 
 def differences_table(found: list[Difference]) -> pd.DataFrame:
-    """One row a task and network: its loss over that of degree 3."""
+    """One row per task and network: its loss over that of degree 3."""
     columns = [*TASK_COLUMNS, "ratio", "low95", "high95", "p_value", "seeds", "verdict"]
     rows = [
         of_task(one.tuned)
@@ -69,10 +69,10 @@ def differences_table(found: list[Difference]) -> pd.DataFrame:
 
 
 def speed_table(tuned: list[Tuned]) -> pd.DataFrame:
-    """One row a task, network and threshold that a seed reaches.
+    """One row per task, network and threshold that a seed reaches.
 
-    Steps to it with their interval where they are known of every seed: it reaches the threshold, and not before its
-    first evaluation (column `at_once`). Their ratio to those of degree 3 where these are known too.
+    The steps to the threshold and their interval are given if every seed reaches it, and none before its first
+    evaluation (column `at_once`). Their ratio to those of degree 3 is given if these are known too.
     """
     of_degree_3, rows = references(tuned), []
     for one in tuned:
@@ -109,7 +109,7 @@ def _interval(name: str, mean: Mean) -> dict[str, float]:
 
 
 def mixtures_table(tuned: list[Tuned]) -> pd.DataFrame:
-    """One row a task and mixture: mean degrees at both ends of training, and whether the last one could be e."""
+    """One row per task and mixture: mean degrees before and after training, and whether the last one could be e."""
     rows = []
     for one in tuned:
         if not one.settled:

@@ -1,4 +1,4 @@
-"""From the runs of a memorization study to its fits (Mahdavi et al. 2024, section 5.2)."""
+"""The fits to the runs of a memorization study (Mahdavi et al. 2024, section 5.2)."""
 
 from __future__ import annotations
 
@@ -39,17 +39,20 @@ from shapelaw.theory.memorization import memorizable_examples
 
 ALONG = {ALONG_HEADS: "heads", ALONG_CONTEXT: "context", ALONG_HEAD_DIM: "head_dim"}
 SYMBOLS = {"heads": "H", "context": "n", "head_dim": "d_h", "examples": "T"}
-OTHER_RULES = (0.8, SATURATED, 0.95, PERFECT)  # shares above which a point is saturated
-FLOORS = (0.0, 0.03)  # below which it is mostly guessed: of 100 classes one in a hundred is right by chance
+OTHER_RULES = (0.8, SATURATED, 0.95, PERFECT)  # thresholds above which a share is saturated
+FLOORS = (
+    0.0,
+    0.03,
+)  # thresholds below which it is mostly guessed: one in a hundred of 100 classes is right by chance
 _REFERENCE = Path(__file__).resolve().parents[4] / "workflow" / "reference"
 
 
 @dataclass(frozen=True)
 class Gain:
-    """What the share gains from the first d_h >= n to the largest: a line's slope there times its length.
+    """The gain of the share from the first d_h >= n to the largest: a line's slope there times its length.
 
-    `p_value` is the chance of such a gain if there is none (one-sided); NaN throughout, and `reason` says why,
-    where it can't be measured.
+    `p_value` is the one-sided chance of such a gain if there is none. If the gain can't be measured, all numbers are
+    NaN and `reason` says why.
     """
 
     gain: float
@@ -61,10 +64,11 @@ class Gain:
 
 @dataclass(frozen=True)
 class Information:
-    """The part of the labels' information that is learned, against H, over the points that the line of the share has.
+    """The learned part of the labels' information, against H, over the points of the share's line.
 
-    Cross-entropy counts a label that is half known; accuracy counts it when it comes first of all classes. `linear` and
-    `growth` are of the part, `bits_per_head` is T times the bits learned of a label over H, at the last point.
+    Cross-entropy credits a label that is half known; accuracy credits it only when it ranks first of all classes.
+    `linear` and `growth` are fitted to that part; `bits_per_head` is T times the bits learned per label, over H, at the
+    last point.
     """
 
     linear: LinearPart
@@ -76,8 +80,8 @@ class Information:
 class CurveAnalysis:
     """A curve, the share (n,) that theory guarantees at its points, and what was fitted to it.
 
-    `linear`, `growth`, `needed` (H at 99%) and `information` (of classifications whose loss is known) belong to curves
-    along H, `knee` and `gain` to curves along d_h, else they are None.
+    `linear`, `growth`, `needed` (H at 99%) and `information` (for classifications with a loss) belong to curves along
+    H, `knee` and `gain` to curves along d_h; for other curves they are None.
     """
 
     curve: MemorizationCurve
@@ -94,9 +98,9 @@ class CurveAnalysis:
 
 @dataclass(frozen=True)
 class Analysis:
-    """The curves of one study, and T at 99% for every network of it that was trained to classify.
+    """The curves of one study, and T at 99% for each of its networks that was trained to classify.
 
-    `saturated` has a row per point of the curves, with the means over seeds of what runs say of their heads.
+    `saturated` has one row per point of the curves, with the runs' columns on heads as means over seeds.
     """
 
     study: str
@@ -118,10 +122,10 @@ def published() -> dict[str, Any]:
 
 
 def analyse_runs(runs: pd.DataFrame, study: str) -> Analysis:
-    """Fit the curves of checked runs (`check_memorization_runs`) along the size that the study varies.
+    """Fit curves to checked runs (`check_memorization_runs`) along the size that the study varies.
 
     Raises:
-        UserError: no two runs differ in that size alone.
+        UserError: no two runs differ only in that size.
     """
     along = ALONG[study]
     curves = memorization_curves(runs, along)
@@ -139,7 +143,7 @@ def analyse_runs(runs: pd.DataFrame, study: str) -> Analysis:
 
 
 def guaranteed_examples(curve: MemorizationCurve) -> Floats:
-    """(n,) `H (min(n, d_h) - 1) + 1` at the points of a curve; NaN where n >= d, for which theorem 1 has no word."""
+    """(n,) `H (min(n, d_h) - 1) + 1` at the points of a curve; NaN where n >= d, which theorem 1 doesn't cover."""
     guaranteed = np.full(len(curve.x), np.nan)
     for place, value in enumerate(curve.x):
         heads, context, head_dim = (
@@ -157,7 +161,7 @@ def examples_of(curve: MemorizationCurve) -> Floats:
 
 
 def gain_beyond(curve: MemorizationCurve, context: int) -> Gain:
-    """The gain of a curve along d_h over its points d_h >= n: two with a noise, else three, none saturated."""
+    """The gain of a curve along d_h over its unsaturated points d_h >= n: two with a noise estimate, else three."""
     beyond = curve.x >= context
     count, err = int(beyond.sum()), standard_errors(curve)[beyond]
 
@@ -199,7 +203,7 @@ def _analyse_curve(curve: MemorizationCurve, along: str, runs: pd.DataFrame) -> 
 def _information_of(
     curve: MemorizationCurve, runs: pd.DataFrame, used: npt.NDArray[np.bool_]
 ) -> Information | None:
-    """Of the runs of a curve along H; None where a point has none or no points are used."""
+    """The information of a curve along H; None if a point lacks it or no points are used."""
     if runs[INFORMATION].isna().any() or not used.any():
         return None
     (learned,) = memorization_curves(runs, "heads", value=INFORMATION)

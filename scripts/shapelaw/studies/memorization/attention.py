@@ -1,4 +1,4 @@
-"""The largest attention weights of trained networks: read, and drawn as figure 3 of Mahdavi et al. 2024."""
+"""Read the largest attention weights of trained networks, and draw them as in figure 3 of Mahdavi et al. 2024."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ class Attention:
 
     @property
     def saturated(self) -> npt.NDArray[np.bool_]:
-        """(T, H) whether the head is saturated for the example."""
+        """(T, H), True where the head is saturated for the example."""
         return self.largest > SATURATED_WEIGHT
 
 
 def read_attention(folder: Path) -> list[Attention]:
-    """All .npz files of a folder and below, by heads, T and name; the `attention.npz` of a record has its run's name.
+    """All .npz files in a folder and below, by heads, T and name; a record's `attention.npz` takes its run's name.
 
     Raises:
-        UserError: there is no such folder, no .npz in it, or one lacks an array, or its numbers do not fit.
+        UserError: the folder is missing or has no .npz files, or a file lacks an array or has the wrong numbers.
     """
     if not folder.is_dir():
         raise UserError(f"There is no folder {folder}.")
@@ -58,11 +58,11 @@ def read_attention(folder: Path) -> list[Attention]:
 
 
 def saturation_figure(attention: Sequence[Attention]) -> Figure:
-    """Figure 3, a row per H at its largest T: the first 20 examples by head, heads saturated, largest weights.
+    """Figure 3, one row per H at its largest T: the first 20 examples by head, saturated heads, largest weights.
 
-    The map is that of the first run by name; the histograms hold all runs of that H and T.
+    The map shows the first run by name; the histograms hold all runs of that H and T.
     """
-    largest = {one.heads: one.examples for one in attention}  # they come by growing T
+    largest = {one.heads: one.examples for one in attention}  # ordered by growing T
     groups = sorted(largest.items(), reverse=True)
     with style():
         figure, axes = new_figure(

@@ -1,4 +1,4 @@
-"""What Mahdavi et al. 2024 found, beside what the runs of a study say."""
+"""The findings of Mahdavi et al. 2024 beside those of a study's runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _COMPARED = ("quantity", "setting", "ours", "ours_err", "published", "agrees", "
 
 
 def comparison_table(analysis: Analysis) -> pd.DataFrame:
-    """The paper's findings against ours, a row per finding and curve; `agrees` is yes, no, or open with a note."""
+    """The paper's findings beside ours, one row per finding and curve; `agrees` is yes, no, or open with a note."""
     rows: list[tuple[Any, ...]] = []
     for one in analysis.curves:
         rows += _line_rows(one) + _knee_rows(one) + [_monotony_row(one), _theory_row(one)]

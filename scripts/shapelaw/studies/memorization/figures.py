@@ -42,11 +42,11 @@ _MARKERS = {CapacityStatus.FOUND: "o", CapacityStatus.AT_LEAST: "^", CapacitySta
 
 
 def share_figure(analysis: Analysis) -> Figure:
-    """Accuracy (or MSE) against the size that the study varies, a colour per T, a panel per setting.
+    """Accuracy (or MSE) against the size that the study varies, one colour per T, one panel per setting.
 
-    Bars are the standard deviation over seeds. Dotted is the share that theorem 1 guarantees. Along H the line goes
-    through the filled points, where they let one stand; along d_h come the two fitted pieces, the knee with its 68%
-    interval, and n.
+    Bars are the standard deviation over seeds. Dotted lines show the share that theorem 1 guarantees. Along H the line
+    goes through the filled points, if they are consistent with one; along d_h the two fitted pieces, the knee with its
+    68% interval, and n are drawn.
     """
     panels = _panels([one.curve for one in analysis.curves])
     with style():
@@ -67,9 +67,9 @@ def share_figure(analysis: Analysis) -> Figure:
 
 
 def per_head_figure(analysis: Analysis) -> Figure:
-    """T over the heads that memorize 99% of it, against T; bars reach over the trained H on either side, at least.
+    """T divided by the heads that memorize 99% of it, against T; bars reach at least to the trained H on either side.
 
-    Dotted is theorem 1's min(n, d_h) - 1, which is for labels of real numbers.
+    The dotted line is theorem 1's min(n, d_h) - 1, which holds for labels of real numbers.
     """
     with style():
         figure, axes = new_figure(height=3.2)
@@ -111,7 +111,7 @@ def per_head_figure(analysis: Analysis) -> Figure:
 
 
 def saturated_figure(analysis: Analysis) -> Figure:
-    """The share of saturated heads, and of examples with a head that is not, against H; a colour per T."""
+    """The share of saturated heads, and of examples with an unsaturated head, against H; one colour per T."""
     table = analysis.saturated.dropna(subset=list(HEADS_SAY))
     with style():
         figure, axes = new_figure(1, 2, width=PAGE, height=2.9)
@@ -141,9 +141,9 @@ def saturated_figure(analysis: Analysis) -> Figure:
 
 
 def capacity_figure(analysis: Analysis) -> Figure:
-    """T at 99% against the size that the study varies; theory's number, for real labels, dotted.
+    """T at 99% against the size that the study varies; dotted, theory's number for real labels.
 
-    The bar is its interval, at least from one trained T to the next. Triangles are bounds: all T (up) or none (down)
+    The bar is its interval, at least from one trained T to the next. Triangles are bounds: all T (up) or no T (down)
     were memorized.
     """
     with style():
@@ -207,7 +207,7 @@ def _draw_curve(axis: Axes, one: CurveAnalysis, color: str, regression: bool) ->
     err = np.stack([spread, np.minimum(spread, np.maximum(1.0 - y, 0.0))])
     if regression:
         y, err = mean_squared_error(y), np.stack([spread, spread]) / 12.0
-        err[0] = np.minimum(err[0], 0.9 * y)  # a bar that leaves the logarithm
+        err[0] = np.minimum(err[0], 0.9 * y)  # a bar that would leave the logarithmic axis
     used = np.ones(len(y), dtype=np.bool_) if linear is None else linear.used
     axis.errorbar(curve.x, y, err, fmt="none", color=color, elinewidth=0.8)
     joined = "none" if linear is not None or one.knee is not None else "-"
@@ -237,7 +237,7 @@ def _draw_fit(axis: Axes, one: CurveAnalysis, color: str, regression: bool) -> N
 
 
 def _shown(share: Floats, regression: bool) -> Floats:
-    """A share as the panel has it."""
+    """A share in the panel's units: MSE for a regression."""
     return np.maximum(mean_squared_error(share), LEAST_MSE) if regression else share
 
 
@@ -260,7 +260,7 @@ Panel = tuple[object, ...]
 
 
 def _panel(curve: MemorizationCurve) -> Panel:
-    """Curves of one panel differ in T and in what the study varies."""
+    """The key of a curve's panel; curves of one panel differ in T and in the size that the study varies."""
     sizes = (curve.heads or 0, curve.context or 0, curve.head_dim or 0)
     return curve.task, curve.context_type, curve.width, curve.variant, *sizes
 
@@ -271,12 +271,12 @@ def _panels(curves: Sequence[MemorizationCurve]) -> list[Panel]:
 
 def _title(curve: MemorizationCurve, letters: int) -> str:
     setting = curve.setting.removesuffix(f", T = {curve.examples:,}") if curve.examples else curve.setting
-    wrapped = fill(setting.replace(" = ", "\u00a0=\u00a0"), letters)  # no line ends inside "n = 32"
+    wrapped = fill(setting.replace(" = ", "\u00a0=\u00a0"), letters)  # no line break inside "n = 32"
     return wrapped.replace("d_h", "$d_h$").replace("d_v", "$d_v$")
 
 
 def _network(curve: MemorizationCurve, along: str) -> str:
-    """What the networks of one line of the capacity figure have in common."""
+    """The sizes shared by the networks of one line of the capacity figure."""
     sizes = [
         f"{SYMBOLS[axis]} = {getattr(curve, axis)}".replace("d_h", "$d_h$")
         for axis in ("heads", "context", "head_dim")

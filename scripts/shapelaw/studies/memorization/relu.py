@@ -1,6 +1,6 @@
-"""What ReLU networks of equal parameters memorize beside attention heads (Mahdavi et al. 2024, proposition 3).
+"""ReLU networks and attention heads of equal parameters on the same examples (Mahdavi et al. 2024, proposition 3).
 
-Input: the table of scripts/compare_relu.py, one row a network.
+Input: the table of scripts/compare_relu.py, one row per network.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ COLUMNS = (
 
 
 def add_options(_parser: argparse.ArgumentParser) -> None:
-    """None."""
+    """Add nothing: the study has no options."""
 
 
 def results(arguments: argparse.Namespace) -> Results:
-    """One row a network, ordered by its sizes.
+    """The results: one row per network, ordered by its sizes.
 
     Raises:
-        UserError: the table can't be used.
+        UserError: the table lacks columns or can't be read.
     """
     table = read_table(arguments.input)
     if missing := [name for name in COLUMNS if name not in table]:

@@ -1,4 +1,4 @@
-"""Memorization: how many examples do the heads of one attention layer learn by heart?
+"""Memorization: the number of examples that the heads of one attention layer learn by heart.
 
 Mahdavi et al. 2024, "Memorization Capacity of Multi-Head Attention in Transformers", sections 5.1 and 5.2 and
 appendices H and I. From runs on random examples: the share memorized against the heads H, the context length n and
@@ -46,7 +46,7 @@ _MODELS = {
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The weights that saturation is seen in."""
+    """Add the option for attention weights, which show saturation."""
     parser.add_argument(
         "--attention",
         type=Path,
@@ -59,7 +59,7 @@ def results(arguments: argparse.Namespace) -> Results:
     """The results of a table of runs, or of attention weights.
 
     Raises:
-        UserError: the table or the weights can't be used.
+        UserError: the table or the weights are missing or wrong.
     """
     return present(analyse(arguments.input, arguments.study, attention=arguments.attention))
 
@@ -68,19 +68,20 @@ def analyse(runs: Path | None, study: str, *, attention: Path | None = None) -> 
     """Read one table of runs (.csv or .parquet) and analyse it.
 
     Args:
-        runs: one row a run; see `check_memorization_runs`.
+        runs: one row per run; see `check_memorization_runs`.
         study: one of `STUDIES`.
-        attention: of the saturation study alone, which needs it or `runs`: a folder of .npz files, one a run, with
-            `largest_weight` (T, H) float, `heads` and `examples`. Where `runs` has a column `key`, only its runs'.
+        attention: only for the saturation study, which needs it or `runs`: a folder of .npz files, one per run, with
+            `largest_weight` (T, H) float, `heads` and `examples`. If `runs` has a column `key`, only the files of its
+            runs count.
 
     Raises:
-        UserError: the study is unknown, or the input can't be used.
+        UserError: the study is unknown, or the input is missing or wrong.
     """
     if study not in STUDIES:
-        raise UserError(f"There is no study {study!r}; it is one of {', '.join(STUDIES)}.")
+        raise UserError(f"The study {study!r} is unknown; give one of {', '.join(STUDIES)}.")
     if study != SATURATION and (runs is None or attention is not None):
         raise UserError(
-            f"{study} takes a table of runs and no attention weights; those are for {SATURATION}."
+            f"{study} takes a table of runs but no attention weights; only {SATURATION} takes those."
         )
     table = None if runs is None else read_table(runs)
     checked = None if table is None else check_memorization_runs(table, str(runs))
@@ -93,7 +94,7 @@ def analyse(runs: Path | None, study: str, *, attention: Path | None = None) -> 
 def present(found: Analysis | Saturation) -> Results:
     """The tables, figures and fit.json of an analysis.
 
-    Along H there are linear_part, linear_rules and the figure per_head; along d_h there is knee. For saturation see
+    Studies along H add linear_part, linear_rules and the figure per_head; along d_h they add knee. For saturation see
     `saturation.present`.
     """
     if isinstance(found, Saturation):
@@ -102,7 +103,7 @@ def present(found: Analysis | Saturation) -> Results:
 
 
 def summary(found: Analysis | Saturation) -> str:
-    """What was found, in sentences, one a line: each finding of the paper beside ours, and what is missing."""
+    """The findings, one sentence per line: each finding of the paper beside ours, and what is missing."""
     if isinstance(found, Saturation):
         return saturation.summary(found)
     lines = [f"Note: {sentence}" for sentence in warnings(found)]
@@ -137,7 +138,7 @@ def summary(found: Analysis | Saturation) -> str:
 
 
 def warnings(analysis: Analysis) -> list[str]:
-    """The context lengths of the runs for which theorem 1 has no word (n >= d), in a sentence a width."""
+    """A sentence per width on the context lengths of the runs that theorem 1 doesn't cover (n >= d)."""
     return beyond_theorem(
         (int(context), one.curve.width)
         for one in analysis.curves
@@ -173,7 +174,7 @@ def _tables(analysis: Analysis) -> dict[str, Table]:
 
 
 def _fits(analysis: Analysis) -> dict[str, Any]:
-    """What fit.json holds: the model, all fits, and a status that is "converged" if one of them is."""
+    """The content of fit.json: the model, all fits, and a status that is "converged" if one of them is."""
     table = {
         ALONG_HEADS: tabled.linear_table,
         ALONG_HEAD_DIM: tabled.knee_table,

@@ -1,4 +1,4 @@
-"""Which heads are saturated for which examples, and the largest T memorized perfectly (Mahdavi et al. 2024, H).
+"""The heads saturated for each example, and the largest T memorized perfectly (Mahdavi et al. 2024, H).
 
 A head is saturated for an example if one of its softmax coefficients is above `SATURATED_WEIGHT`. Theorem 1 gives each
 head its own examples and saturates it for the others; the paper finds that trained networks look alike: most heads are
@@ -30,7 +30,7 @@ from shapelaw.theory.memorization import memorizable_examples
 
 @dataclass(frozen=True)
 class Saturation:
-    """The attention of the runs there are, by heads and T; and `perfect`, the largest T memorized per network."""
+    """The attention of the runs, by heads and T; and `perfect`, the largest T memorized per network."""
 
     attention: tuple[Attention, ...]
     perfect: pd.DataFrame | None
@@ -39,13 +39,13 @@ class Saturation:
 def analyse_saturation(
     runs: pd.DataFrame | None, attention: Path | None, keys: Container[str] | None = None
 ) -> Saturation:
-    """From checked runs (`check_memorization_runs`), a folder of attention weights, or both.
+    """Analyse checked runs (`check_memorization_runs`), a folder of attention weights, or both.
 
     Args:
-        keys: the runs whose attention is wanted (None: all): a folder of records may have those of other grids too.
+        keys: the runs whose attention is read (None: all); a folder of records may have runs of other grids too.
 
     Raises:
-        UserError: neither is given, or a file of the folder can't be used.
+        UserError: neither is given, or a file of the folder is wrong.
     """
     if runs is None and attention is None:
         raise UserError(f"{SATURATION} needs a table of runs, a folder of attention weights, or both.")
@@ -58,11 +58,11 @@ def analyse_saturation(
 
 
 def perfect_table(runs: pd.DataFrame) -> pd.DataFrame:
-    """The search for the largest T: one row per network, from the runs that reached accuracy 1 and that did not.
+    """The search for the largest T: one row per network, from the runs that reached accuracy 1 and those that did not.
 
-    `largest_any` is the largest T that some seed memorized perfectly, `largest_all` the one up to which all seeds
-    of all smaller T did too; `not_memorized` the smallest T above `largest_any`. `bound` is "at least" if no
-    larger T was tried, "below" if none was memorized, and then `status` is "at the edge"; one T alone is too few.
+    `largest_any` is the largest T that some seed memorized perfectly, `largest_all` the largest up to which every seed
+    memorized every T; `not_memorized` the smallest T above `largest_any`. `bound` is "at least" if no larger T was
+    tried, "below" if none was memorized; `status` is then "at the edge". A single T is too few.
     """
     sizes = ["context_type", "width", "variant", "context", "head_dim", "heads"]
     rows = []
@@ -101,11 +101,11 @@ def perfect_table(runs: pd.DataFrame) -> pd.DataFrame:
 def _worth(
     largest: int | None, beyond: pd.Index[int], tried: pd.Index[int]
 ) -> tuple[CapacityStatus, FitStatus, str]:
-    """What a largest T is: found or a bound, the status of that, and a sentence on what it rests on.
+    """The kind of a largest T, found or a bound, its status, and the reason in a sentence.
 
     Args:
-        beyond: the T tried above it.
-        tried: all T.
+        beyond: the T that were tried above it.
+        tried: all T that were tried.
     """
     if largest is None:
         bound, message = (
@@ -120,7 +120,7 @@ def _worth(
 
 
 def shares_table(found: Saturation) -> pd.DataFrame:
-    """One row per network: the share of (example, head) pairs that are saturated, and of examples by their heads."""
+    """One row per network: the share of saturated (example, head) pairs, and shares of examples by their heads."""
     rows = []
     for one in found.attention:
         per_example = one.saturated.sum(axis=1)
@@ -214,7 +214,7 @@ def summary(found: Saturation) -> str:
 
 
 def _groups(found: Saturation) -> Iterator[tuple[int, int, pd.DataFrame]]:
-    """H, T and the rows of `shares_table` of each."""
+    """Each H and T, with its rows of `shares_table`."""
     table = shares_table(found)
     if not table.empty:
         for key, runs in table.groupby(["heads", "examples"], sort=True):

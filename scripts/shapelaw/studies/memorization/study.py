@@ -24,7 +24,9 @@ ALONG_HEADS, ALONG_CONTEXT, ALONG_HEAD_DIM = (
 SATURATION, RELU = "memorization_saturation", "relu"
 ROOM = Path(__file__).parent
 _COMMON = {
-    "memorization": Key(Memorization, Memorization(), "What the four memorization studies have in common.")
+    "memorization": Key(
+        Memorization, Memorization(), "The settings that the four memorization studies share."
+    )
 }
 
 
@@ -35,7 +37,7 @@ def grid_runs(common: Memorization, study: str, grid: MemorizationGrid) -> Itera
         grid.heads, grid.context, grid.head_dim, grid.examples, range(grid.seeds)
     ):
         last_batch = grid.last_batch or common.last_batch
-        batches = Fraction(examples, common.batch_size)  # of an epoch
+        batches = Fraction(examples, common.batch_size)  # batches of an epoch
         if last_batch == "short":
             batches = Fraction(math.ceil(batches))
         yield MemorizationRun(
@@ -64,7 +66,7 @@ def runs(study: str, config: Settings, _root: Path) -> Iterator[MemorizationRun]
 
 
 def problems(study: str, config: Settings, _root: Path) -> list[str]:
-    """No grids; networks that can't be."""
+    """A sentence for each problem: no grids, or impossible networks."""
     common, grids = config.section("memorization", Memorization), config.grids(study, MemorizationGrid)
     if not grids:
         return [f"{study} is empty; give it a list of grids, such as [{{heads: [4, 8], examples: [300]}}]"]
@@ -79,7 +81,7 @@ def problems(study: str, config: Settings, _root: Path) -> list[str]:
 
 
 def relu_problems(config: Settings, _root: Path) -> list[str]:
-    """ReLU networks are asked for beside networks that are not."""
+    """A sentence if ReLU networks are asked for without the networks that they are compared with."""
     if RELU in config.extras and ALONG_HEADS not in config.studies:
         return [
             f"extras has {RELU}, which is trained beside {ALONG_HEADS}, and studies has no {ALONG_HEADS}; add it"
@@ -88,7 +90,7 @@ def relu_problems(config: Settings, _root: Path) -> list[str]:
 
 
 def attention_options(_config: Settings) -> list[str]:
-    """The largest weights of the records."""
+    """The option that names the folder of the largest weights."""
     return ["--attention", f"results/runs/{SATURATION}"]
 
 

@@ -26,7 +26,7 @@ YES, NO, OPEN = "yes", "no", "open"
 
 
 def sizes_of(curve: MemorizationCurve) -> dict[str, object]:
-    """What all points of a curve have in common, as columns."""
+    """The sizes and choices that all points of a curve share, as columns."""
     sizes = {axis: getattr(curve, axis) for axis in SYMBOLS if axis != curve.along}
     common = {"task": curve.task, "context_type": curve.context_type, "width": curve.width}
     return common | ({"variant": curve.variant} if curve.variant else {}) | sizes
@@ -35,7 +35,7 @@ def sizes_of(curve: MemorizationCurve) -> dict[str, object]:
 def points_table(analysis: Analysis) -> pd.DataFrame:
     """One row per point: means over seeds, their spread and standard error, and the share that theory guarantees.
 
-    `in_line` says which points of a curve along H its line was fitted to.
+    `in_line` marks the points of a curve along H to which its line was fitted.
     """
     rows = []
     for one in analysis.curves:
@@ -58,9 +58,9 @@ def points_table(analysis: Analysis) -> pd.DataFrame:
 
 
 def line_row(one: CurveAnalysis, part: LinearPart) -> dict[str, Any]:
-    """A line in H as columns: that of the share, of the MSE for a regression, and examples per further head.
+    """A line in H as columns: slopes of the share, of the MSE for a regression, and examples per further head.
 
-    Where the points are no line it has no slope, and `curvature_p` and the status say so.
+    If the points are not on a line the slope is empty, and `curvature_p` and the status say so.
     """
     curve, line = one.curve, part.line
     assert curve.examples is not None
@@ -98,7 +98,7 @@ def linear_table(analysis: Analysis) -> pd.DataFrame:
 
 
 def rules_table(analysis: Analysis) -> pd.DataFrame:
-    """How much the line hangs on the shares from which on a point counts as saturated, and below which as guessed."""
+    """The line by the shares above which a point counts as saturated and below which it counts as guessed."""
     kept = ("slope", "slope_err", "r_squared", "curvature_p", "n_points", "examples_per_head", "status")
     rows = []
     for one in analysis.curves:
@@ -112,8 +112,8 @@ def rules_table(analysis: Analysis) -> pd.DataFrame:
 def growth_table(analysis: Analysis) -> pd.DataFrame:
     """One row per curve along H: H at `MEMORIZED`, examples a head there, and the exponent of the share in H.
 
-    `theory_real_labels` is what theorem 1 adds per head, for labels of real numbers. Where labels are classes, the
-    argmax of several numbers, that asks more than what was trained: the two columns make no ratio.
+    `theory_real_labels` is what theorem 1 adds per head, for labels of real numbers. Labels that are classes, the
+    argmax of several numbers, ask less, so the two columns can't be compared as a ratio.
     """
     rows = []
     for one in analysis.curves:
@@ -147,7 +147,7 @@ def growth_table(analysis: Analysis) -> pd.DataFrame:
 
 
 def _information_columns(one: CurveAnalysis) -> dict[str, float]:
-    """Whether the information learned is a line in H where the share is not, and how many bits a head learns."""
+    """Columns on the information learned: its line in H, which the share may lack, and the bits that a head learns."""
     learned = one.information
     return {
         "information_curvature_p": math.nan if learned is None else learned.linear.curvature_p,
@@ -158,12 +158,12 @@ def _information_columns(one: CurveAnalysis) -> dict[str, float]:
 
 
 def theory_per_head(curve: MemorizationCurve) -> int:
-    """`min(n, d_h) - 1`, what theorem 1 adds per head for labels of real numbers."""
+    """`min(n, d_h) - 1`, the examples that theorem 1 adds per head for labels of real numbers."""
     return min(curve.context or 0, curve.head_dim or 0) - 1
 
 
 def knee_table(analysis: Analysis) -> pd.DataFrame:
-    """One knee in d_h per curve: its intervals, whether they hold n, and what is gained beyond n."""
+    """One knee in d_h per curve: its intervals, whether they contain n, and the gain beyond n."""
     rows = []
     for one in analysis.curves:
         if one.knee is None or one.gain is None:
@@ -212,7 +212,8 @@ def monotony_table(analysis: Analysis) -> pd.DataFrame:
 def capacity_table(analysis: Analysis) -> pd.DataFrame:
     """T at `MEMORIZED` per network, with the trained T on either side, beside the number that theory guarantees.
 
-    The guarantee is for labels of real numbers, which ask more than an argmax over classes: a bound, and no ratio.
+    The guarantee is for labels of real numbers, which ask more than an argmax over classes: it is a bound, not a
+    prediction.
     """
     rows = []
     for curve, found in analysis.capacities:
