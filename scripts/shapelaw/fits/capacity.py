@@ -16,7 +16,7 @@ INTERVAL = (0.16, 0.84)
 
 
 class CapacityStatus(StrEnum):
-    """The outcome of a search for a capacity: found, bounded, or unknown."""
+    """The outcome of a search for a capacity: found or bounded."""
 
     FOUND = "found"
     AT_LEAST = "at least"
