@@ -16,7 +16,7 @@ INTERVAL = (0.16, 0.84)
 
 
 class CapacityStatus(StrEnum):
-    """Whether a capacity is found, or how it is bounded."""
+    """The outcome of a search for a capacity: found or bounded."""
 
     FOUND = "found"
     AT_LEAST = "at least"

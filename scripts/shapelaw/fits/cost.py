@@ -51,7 +51,7 @@ def fit_cost(table: pd.DataFrame, source: str) -> CostFit:
     / measured: every run counts by its relative error, and a run that another user slowed down counts less.
 
     Args:
-        table: one row a finished run, as `runs.parquet` has it; unfinished runs (no tokens_per_second) are skipped.
+        table: one row per finished run, as in `runs.parquet`; unfinished runs (no tokens_per_second) are skipped.
         source: the table's name in messages.
 
     Raises:

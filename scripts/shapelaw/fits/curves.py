@@ -41,7 +41,7 @@ SIZE_LABELS = {
 
 
 class TransitionStatus(StrEnum):
-    """Whether a transition is found; if not, why not."""
+    """The outcome of a search for a transition: a crossing, or the reason for none."""
 
     CROSSING = "crossing"
     SEVERAL = "several sign changes"

@@ -1,4 +1,4 @@
-"""How far a projection can be trusted: several forms of the transition width, weighted by what they predict.
+"""The uncertainty of a projection: several forms of the transition width, weighted by their predictions.
 
 The line `log d = a + b L` is one form that fits; others fit as well and project elsewhere. Each is linear in its
 coefficients, so leaving a point out costs nothing: the point's residual and variance follow from the leverage. A form's

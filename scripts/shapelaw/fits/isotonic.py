@@ -45,7 +45,7 @@ class MonotonyTest:
 
     @property
     def status(self) -> FitStatus:
-        """Whether the isotonic fit may be used, whatever the test finds."""
+        """The status of the isotonic fit, whatever the test finds."""
         return {
             Monotony.TOO_FEW_POINTS: FitStatus.TOO_FEW_POINTS,
             Monotony.NO_NOISE: FitStatus.NOT_IDENTIFIABLE,

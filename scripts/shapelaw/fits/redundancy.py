@@ -25,7 +25,7 @@ _SLOPE = 1e-12  # slope of a flat part of the curve, so that it has an inverse
 
 
 class RedundancyStatus(StrEnum):
-    """Whether a redundancy is measured or bounded."""
+    """The outcome of a comparison: a measured redundancy, or a bound."""
 
     MEASURED = "measured"
     AT_LEAST = "at least"  # the smallest baseline is better

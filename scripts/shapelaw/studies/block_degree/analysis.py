@@ -225,7 +225,7 @@ def _or_never(value: float) -> float:
 
 @dataclass(frozen=True)
 class Difference:
-    """How much worse a network is than the one of degree 3 on the same task, in natural logarithms of the loss."""
+    """A network's log loss minus that of degree 3 on the same task, in natural logarithms."""
 
     tuned: Tuned
     reference: Tuned
