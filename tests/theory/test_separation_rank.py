@@ -267,7 +267,7 @@ def test_bounds_beyond_all_counting_take_no_time():
     assert math.isinf(plan(network).needed.seconds)
     with pytest.raises(UserError, match="degree of the output has 477 digits"):
         LinearAttention(1000, 4, 4)
-    with pytest.raises(UserError, match="a degree of 301,030 digits"):
+    with pytest.raises(UserError, match="degree of the output has 301,030 digits"):
         ProductNetwork(2, 10**6, 4)
 
 
