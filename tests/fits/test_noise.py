@@ -9,7 +9,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shapelaw.errors import UserError
-from shapelaw.fits.noise import Noise, noise_from_stds, pooled_noise, seed_table
+from shapelaw.fits.noise import (
+    Noise,
+    group_means,
+    group_noise,
+    noise_from_stds,
+    pooled_noise,
+    seed_table,
+)
+
+GROUPED = pd.DataFrame(
+    {
+        "width": [8, 8, 8, 16, 16, 32],
+        "rank": [4.0, 4.0, None, 4.0, 4.0, 4.0],
+        "seed": [0, 1, 0, 0, 1, 0],
+        "loss": [1.0, 3.0, 5.0, 2.0, 4.0, 9.0],
+        "size": [80, 80, 81, 160, 160, 320],
+    }
+)
 
 
 def runs_of(groups):
@@ -52,3 +69,19 @@ def test_threshold_is_students():
 def test_published_standard_deviations_pool():
     noise = noise_from_stds(pd.Series([0.003, 0.004]), seeds=3)
     assert noise == Noise(pytest.approx(math.sqrt((9e-6 + 16e-6) / 2)), 4.0)
+
+
+def test_a_missing_rank_is_a_group_of_its_own() -> None:
+    means = group_means(GROUPED, ["width", "rank"], ["size"])
+    assert means["loss"].tolist() == [2.0, 5.0, 3.0, 9.0]
+    assert means["seeds"].tolist() == [2, 1, 2, 1]
+    assert means["size"].tolist() == [80, 81, 160, 320]
+
+
+def test_the_noise_is_pooled_over_repeated_groups() -> None:
+    noise = group_noise(group_means(GROUPED, ["width", "rank"]))
+    assert noise is not None
+    assert (noise.std, noise.dof) == (pytest.approx(math.sqrt(2.0)), 2.0)
+    assert group_noise(group_means(GROUPED, ["width", "rank", "seed"])) is None
+    with pytest.raises(UserError, match="exactly equal losses"):
+        group_noise(group_means(GROUPED.assign(loss=1.0), ["width", "rank"]))

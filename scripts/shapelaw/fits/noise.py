@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -33,33 +34,59 @@ class Noise:
         return float(stats.f.sf(chi2 / dof, dof, self.dof))
 
 
-def seed_table(runs: pd.DataFrame) -> pd.DataFrame:
-    """One row per shape: `depth, width, seeds, loss_mean, loss_std` (NaN with one seed), by depth, then width.
+def group_means(runs: pd.DataFrame, by: Sequence[str], also: Sequence[str] = ()) -> pd.DataFrame:
+    """One row per group: `by`, `loss` (mean over seeds), `seeds`, `loss_std` (NaN with one seed), and `also`.
 
-    `runs` has the columns `depth, width, seed, loss`.
+    Args:
+        runs: one row per run, with `loss` and `seed`; missing values in `by` are a group of their own.
+        also: columns that are the same for all runs of a group.
     """
-    grouped = runs.groupby(["depth", "width"], as_index=False, sort=True)
-    return grouped.agg(seeds=("seed", "size"), loss_mean=("loss", "mean"), loss_std=("loss", "std"))
+    grouped = runs.groupby(list(by), as_index=False, sort=True, dropna=False)
+    kept = {name: (name, "first") for name in also}
+    return grouped.agg(loss=("loss", "mean"), seeds=("seed", "size"), loss_std=("loss", "std"), **kept)
 
 
-def pooled_noise(runs: pd.DataFrame) -> Noise | None:
-    """The pooled standard deviation `sqrt(sum (n_i - 1) s_i^2 / sum (n_i - 1))`, or None with no repeated shape.
+def group_noise(
+    means: pd.DataFrame, remedy: str = "Check that the seed reaches the training."
+) -> Noise | None:
+    """The pooled standard deviation `sqrt(sum (n_i - 1) s_i^2 / sum (n_i - 1))`; None if no group has two seeds.
+
+    Args:
+        means: the result of `group_means`.
+        remedy: what to do where the seeds changed nothing.
 
     Raises:
         UserError: repeated seeds have exactly equal losses, so the seed changed nothing.
     """
-    table = seed_table(runs)
-    repeated = table[table["seeds"] > 1]
+    repeated = means[means["seeds"] > 1]
     dof = int((repeated["seeds"] - 1).sum())
     if dof == 0:
         return None
     variance = float(((repeated["seeds"] - 1) * repeated["loss_std"] ** 2).sum()) / dof
     if variance <= 0:
         raise UserError(
-            "The repeated seeds of the runs have exactly equal losses, so they measure no noise. "
-            "Check that the seed reaches the training, or give the noise with --noise."
+            f"The repeated seeds of the runs have exactly equal losses, so they measure no noise. {remedy}"
         )
     return Noise(math.sqrt(variance), float(dof))
+
+
+def seed_table(runs: pd.DataFrame) -> pd.DataFrame:
+    """One row per shape: `depth, width, seeds, loss_mean, loss_std` (NaN with one seed), by depth, then width.
+
+    `runs` has the columns `depth, width, seed, loss`.
+    """
+    means = group_means(runs, ["depth", "width"]).rename(columns={"loss": "loss_mean"})
+    return means[["depth", "width", "seeds", "loss_mean", "loss_std"]]
+
+
+def pooled_noise(runs: pd.DataFrame) -> Noise | None:
+    """The noise pooled over the repeated shapes of `depth, width, seed, loss`, or None with no repeated shape.
+
+    Raises:
+        UserError: repeated seeds have exactly equal losses, so the seed changed nothing.
+    """
+    remedy = "Check that the seed reaches the training, or give the noise with --noise."
+    return group_noise(seed_table(runs), remedy)
 
 
 def noise_from_stds(stds: pd.Series, seeds: int) -> Noise:

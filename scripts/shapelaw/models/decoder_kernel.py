@@ -11,9 +11,7 @@ another kernel for another CPU, PyTorch does the work. Dimensions: M rows, K inp
 from __future__ import annotations
 
 import ctypes
-import platform
 import subprocess
-import tempfile
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,7 +22,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from shapelaw.errors import say
-from shapelaw.models.memorizer_kernel import compiler
+from shapelaw.models.cpp import compiled, compiler, reason
 
 _SOURCE = Path(__file__).with_suffix(".cpp")
 _LEAST = 2**22  # multiplications: below this, calling the kernel costs more than it saves
@@ -37,13 +35,10 @@ def is_possible() -> bool:
         return False
     try:
         _library()
-    except subprocess.CalledProcessError as error:
-        _leave(next((line for line in error.stderr.splitlines() if "error" in line), str(error)).strip())
-    except OSError as error:  # usually a folder for temporary files that forbids execution
-        _leave(str(error))
-    else:
-        return True
-    return False
+    except (subprocess.CalledProcessError, OSError) as error:
+        _leave(reason(error))
+        return False
+    return True
 
 
 def linear(x: Tensor, weight_NK: Tensor, bias_N: Tensor | None = None, gelu: bool = False) -> Tensor:
@@ -164,18 +159,7 @@ def _library(target: str = "native") -> ctypes.CDLL:
         subprocess.CalledProcessError: the compiler refuses.
         OSError: the compiled library can't be loaded.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "decoder_kernel.so"
-        # clang 14 and older have no -march=native for ARM
-        cpu = "-mcpu" if platform.machine() in ("aarch64", "arm64") else "-march"
-        options = ["-std=c++17", "-O3", f"{cpu}={target}", "-shared", "-fPIC"]
-        subprocess.run(
-            [str(compiler()), *options, str(_SOURCE), "-o", str(path)],
-            check=True,
-            capture_output=True,
-            text=True,
-        )
-        library = ctypes.CDLL(str(path))  # stays loaded after its file is deleted
+    library = compiled(_SOURCE, str(compiler()), target)
     pointer, number = ctypes.c_void_p, ctypes.c_int64
     steps = [number] * 2
     library.multiply.argtypes = [*[number] * 3, pointer, *steps, pointer, *steps, *[pointer] * 3]

@@ -8,10 +8,7 @@ the cache. Suffixes as in `shapelaw.models.memorizer`, with T for the rows of a 
 from __future__ import annotations
 
 import ctypes
-import platform
-import shutil
 import subprocess
-import tempfile
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -21,6 +18,7 @@ import torch
 from torch import Tensor
 
 from shapelaw.errors import say
+from shapelaw.models.cpp import compiled, compiler, reason
 from shapelaw.models.memorizer import gradients, initial_parameters, parameter_shapes, positions
 from shapelaw.models.pack_gradients import Parameters
 from shapelaw.specs.memorizers import Memorizer
@@ -37,11 +35,6 @@ class Picked(NamedTuple):
     at_PB: Tensor
 
 
-def compiler() -> str | None:
-    """The path of the C++ compiler; None without one."""
-    return shutil.which("g++") or shutil.which("clang++")
-
-
 def is_possible(m: Memorizer, dtype: torch.dtype, device: torch.device) -> bool:
     """True if models of this shape can use the kernel here; warns why if it fails to compile or computes wrongly."""
     if m.attend_to_query or m.values != 1 or m.width % _TILE:
@@ -50,10 +43,8 @@ def is_possible(m: Memorizer, dtype: torch.dtype, device: torch.device) -> bool:
         return False
     try:
         _library(m.heads, m.context, m.head_dim, m.width, m.outputs, dtype)
-    except subprocess.CalledProcessError as error:
-        why = next((line for line in error.stderr.splitlines() if "error" in line), str(error)).strip()
-    except OSError as error:  # usually a folder for temporary files that forbids execution
-        why = str(error)
+    except (subprocess.CalledProcessError, OSError) as error:
+        why = reason(error)
     else:
         if _is_right(m, dtype):
             return True
@@ -121,22 +112,8 @@ def _library(
         subprocess.CalledProcessError: the compiler refuses.
         OSError: the compiled library can't be loaded.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "memorizer_kernel.so"
-        # clang 14 and older have no -march=native for ARM
-        cpu = "-mcpu" if platform.machine() in ("aarch64", "arm64") else "-march"
-        sizes = {"REAL": _REALS[dtype], "H": heads, "N": n, "K": k, "D": d, "C": outputs}
-        subprocess.run(
-            [
-                *(str(compiler()), "-std=c++17", "-O3", f"{cpu}={target}", "-shared", "-fPIC"),
-                *(f"-D{name}={value}" for name, value in sizes.items()),
-                *(str(_SOURCE), "-o", str(path)),
-            ],
-            check=True,
-            capture_output=True,
-            text=True,
-        )
-        library = ctypes.CDLL(str(path))  # stays loaded after its file is deleted
+    sizes = {"REAL": _REALS[dtype], "H": heads, "N": n, "K": k, "D": d, "C": outputs}
+    library = compiled(_SOURCE, str(compiler()), target, sizes)
     pointer, number = ctypes.c_void_p, ctypes.c_int64
     library.memorizer_gradients.argtypes = [
         *[pointer] * 2,

@@ -28,16 +28,13 @@ Named = TypeVar("Named")
 NO_KEY = "(?!)"  # matches nothing
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # one workload is itself alone, so its results can be cached by it
 class Workload:
     """All runs of a config by study and key, with the settings of their execution."""
 
     runs: Mapping[str, Mapping[str, AnyRun]]
     execution: Execution
     speed: Speed
-
-    def __hash__(self) -> int:
-        return id(self)  # there is one workload in a workflow
 
     @cached_property
     def decoders(self) -> dict[str, list[Run]]:
@@ -103,12 +100,15 @@ class Workload:
         """The longest time that a job may take, in minutes."""
         return round(60 * self.execution.job_hours)
 
+    @cached_property
+    def _patterns(self) -> dict[Level, str]:
+        small, medium = (keys_pattern(self.of_level[level]) for level in ("small", "medium"))
+        # large: also a wrong key, so that its sentence is printed
+        return {"small": small, "medium": medium, "large": rf"(?!(?:{small}|{medium})/)[^/]+"}
+
     def keys(self, level: Level) -> str:
         """A regular expression for the keys of a level's runs; for large ones, all keys of no other level."""
-        if level != "large":
-            return keys_pattern(self.of_level[level])
-        # also a wrong key, so that its sentence is printed
-        return rf"(?!(?:{self.keys('small')}|{self.keys('medium')})/)[^/]+"
+        return self._patterns[level]
 
     @property
     def decoder_studies(self) -> str:
@@ -172,8 +172,12 @@ class Workload:
 
     def pack_resources(self, attempt: int) -> JobResources:
         """Resources that are enough for the longest pack of decoders."""
-        longest = max((len(pack) for packs in self.packs.values() for pack in packs.values()), default=1)
-        return self.level_resources("small", attempt, longest)
+        return self.level_resources("small", attempt, self._longest_pack)
+
+    @cached_property
+    def _longest_pack(self) -> int:
+        """Runs of the longest pack of decoders; asked for by every job."""
+        return max((len(pack) for packs in self.packs.values() for pack in packs.values()), default=1)
 
     @lru_cache(maxsize=16)  # noqa: B019 - there is one workload a process
     def packed_resources(self, attempt: int) -> JobResources:

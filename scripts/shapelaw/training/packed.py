@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import Tensor
 
-from shapelaw.models.memorizer_kernel import compiler
+from shapelaw.models.cpp import compiler
 from shapelaw.specs.kinds import PackedRun
 from shapelaw.training.adam import fused_step
 from shapelaw.training.schedule import packed_rate

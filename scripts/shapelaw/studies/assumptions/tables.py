@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from shapelaw.studies.assumptions.findings import TOLERANCES, Subsets, float32_tolerance
 from shapelaw.studies.assumptions.kept import Row
+from shapelaw.studies.reference import REFERENCE
 from shapelaw.theory.memorization import TOLERANCE
 
 ASSUMPTIONS = {
@@ -27,7 +27,6 @@ PUBLISHED_KRUSKAL = {
     ("bert", "trained", "layer 1"): 291,
     ("bert", "random", "layer 1"): 349,
 }  # appendix J, n = 512
-_REFERENCE = Path(__file__).resolve().parents[4] / "workflow" / "reference"
 
 
 def in_order(rows: Sequence[Row]) -> list[Row]:
@@ -169,5 +168,5 @@ def _word(holds: bool | None) -> str | None:
 
 
 def _lines(name: str) -> list[dict[str, str]]:
-    with (_REFERENCE / name).open(newline="", encoding="utf-8") as file:
+    with (REFERENCE / name).open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))

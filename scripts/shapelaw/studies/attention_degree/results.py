@@ -119,10 +119,7 @@ def analyse(runs: Path) -> Analysis:
 
 def present(analysis: Analysis) -> Results:
     """The tables, the figure and fit.json of an analysis."""
-    tables = {
-        name: Table(frame, caption, _formats(frame)) for name, (caption, frame) in _tables(analysis).items()
-    }
-    return Results(tables, {"losses": losses_figure(analysis)}, _fit(analysis), summary(analysis))
+    return Results(_tables(analysis), {"losses": losses_figure(analysis)}, _fit(analysis), summary(analysis))
 
 
 def read_decoders(table: pd.DataFrame, source: str) -> list[Decoders]:
@@ -225,19 +222,20 @@ def differences_table(found: Sequence[Difference]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*columns, "verdict"])
 
 
-def _tables(analysis: Analysis) -> dict[str, tuple[str, pd.DataFrame]]:
+def _tables(analysis: Analysis) -> dict[str, Table]:
+    interval = {"low95": ".4f", "high95": ".4f"}
     return {
-        "losses": ("Test loss in nats per token, mean over seeds.", losses_table(analysis.decoders)),
-        "differences": (
-            "Test loss minus that of the reference on the same seeds, in nats per token.",
+        "losses": Table(
+            losses_table(analysis.decoders),
+            "Test loss in nats per token, mean over seeds.",
+            {"test_loss": ".4f", **interval},
+        ),
+        "differences": Table(
             differences_table(analysis.differences),
+            "Test loss minus that of the reference on the same seeds, in nats per token.",
+            {"difference": "+.4f", "p_value": ".2g", **interval},
         ),
     }
-
-
-def _formats(table: pd.DataFrame) -> dict[str, str]:
-    formats = {"test_loss": ".4f", "difference": "+.4f", "low95": ".4f", "high95": ".4f", "p_value": ".2g"}
-    return {name: spec for name, spec in formats.items() if name in table}
 
 
 def _fit(analysis: Analysis) -> dict[str, Any]:

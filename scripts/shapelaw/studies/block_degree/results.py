@@ -21,8 +21,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from shapelaw.fits.inputs import read_table
 from shapelaw.fits.paired import Mean
 from shapelaw.report.tables import plain_rows
@@ -94,8 +92,7 @@ def present(analysis: Analysis) -> Results:
         "mixtures": figures.mixtures_figure(tuned),
         "rank": ranks.rank_figure(analysis.ranked),
     }
-    tables = {name: Table(frame, caption) for name, (caption, frame) in _tables(analysis).items()}
-    return Results(tables, drawn, _fit(analysis), summary(analysis))
+    return Results(_tables(analysis), drawn, _fit(analysis), summary(analysis))
 
 
 def summary(analysis: Analysis) -> str:
@@ -124,30 +121,36 @@ def _interval(mean: Mean) -> str:
     return f" ({math.exp(mean.low):.3g} to {math.exp(mean.high):.3g}, {mean.seeds} seeds)"
 
 
-def _tables(analysis: Analysis) -> dict[str, tuple[str, pd.DataFrame]]:
+def _tables(analysis: Analysis) -> dict[str, Table]:
     tuned = analysis.tuned
     return {
-        "pooled": (
-            "Each network against degree 3 over several targets; seeds are the independent draws.",
+        "pooled": Table(
             pooling.pooled_table(analysis.pooled),
+            "Each network against degree 3 over several targets; seeds are the independent draws.",
         ),
-        "losses": ("Final held-out loss, geometric mean over seeds.", tabled.losses_table(tuned)),
-        "differences": (
-            "Each network against degree 3, on the same seeds.",
+        "losses": Table(
+            tabled.losses_table(tuned),
+            "Final held-out loss, geometric mean over seeds.",
+        ),
+        "differences": Table(
             tabled.differences_table(analysis.differences),
+            "Each network against degree 3, on the same seeds.",
         ),
-        "speed": (
-            "Training steps to a held-out loss at the rate that is best for the final one, geometric mean over seeds.",
+        "speed": Table(
             tabled.speed_table(tuned),
+            "Training steps to a held-out loss at the rate that is best for the final one, geometric mean over seeds.",
         ),
-        "mixtures": ("Where learned mixtures of two degrees settle.", tabled.mixtures_table(tuned)),
-        "rank_losses": (
-            "Held-out loss beside the exact separation rank of the network's polynomial.",
+        "mixtures": Table(
+            tabled.mixtures_table(tuned),
+            "Where learned mixtures of two degrees settle.",
+        ),
+        "rank_losses": Table(
             ranks.rank_losses_table(analysis.ranked),
+            "Held-out loss beside the exact separation rank of the network's polynomial.",
         ),
-        "rank_correlation": (
-            "Rank correlation of the held-out loss with what theory gives; without R over all targets.",
+        "rank_correlation": Table(
             ranks.rank_correlation_table(analysis.correlations),
+            "Rank correlation of the held-out loss with what theory gives; without R over all targets.",
         ),
     }
 

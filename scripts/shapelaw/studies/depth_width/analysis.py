@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,13 +28,13 @@ from shapelaw.fits.line import Floats, LineFit
 from shapelaw.fits.noise import Noise, pooled_noise, seed_table
 from shapelaw.fits.projection import why_no_projection
 from shapelaw.fits.transitions import PAPER_RULE, paper_rule
+from shapelaw.studies.reference import REFERENCE, published_json
 
 GIVEN = "as given"
 WITHOUT_LIMITS = ", without limits"
 NUMBERS_OF_NO_CROSSING = ("bound", "bound_err", "reportable_low", "reportable_high", "noise_scale")
 GPT3_VOCABULARY = 50257
 LOSS_LABELS = {"test_loss": "test loss [nats per token]", "bits_per_byte": "bits per byte"}
-_REFERENCE = Path(__file__).resolve().parents[4] / "workflow" / "reference"
 
 
 @dataclass(frozen=True)
@@ -109,13 +107,12 @@ class Analysis:
 
 def published(name: str) -> pd.DataFrame:
     """The paper's `grid`, `transitions`, `seed_std` or `projection`, each row with its table in `source`."""
-    return pd.read_csv(_REFERENCE / f"depth_width_{name}.csv")
+    return pd.read_csv(REFERENCE / f"depth_width_{name}.csv")
 
 
 def published_fit() -> dict[str, Any]:
     """The paper's fit: eq. 11, its chi2 and R2, and its `n_transition` (depth -> [size, error])."""
-    fit: dict[str, Any] = json.loads((_REFERENCE / "depth_width_fit.json").read_text(encoding="utf-8"))
-    return fit
+    return published_json("depth_width_fit")
 
 
 def analyse_runs(runs: pd.DataFrame, options: Options = Options()) -> Analysis:

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable
-from functools import cache
-from pathlib import Path
-from typing import Any
 
 from shapelaw.specs.runs import Run
+from shapelaw.studies.reference import published_json
 
 LATER_SEED = 0.7  # in log size: how much less a further seed tells than a first run at the same distance
-_REFERENCE = Path(__file__).resolve().parents[4] / "workflow" / "reference"
-
-
-@cache
-def _line() -> dict[str, Any]:
-    """The published fit of log width = a + b depth."""
-    return dict(json.loads((_REFERENCE / "depth_width_fit.json").read_text(encoding="utf-8")))
 
 
 def by_information(runs: Iterable[Run]) -> list[Run]:
@@ -27,7 +17,7 @@ def by_information(runs: Iterable[Run]) -> list[Run]:
     A run's distance is |log P - log P_t| with P = 12 L d^2 and P_t the expected size at the transition from its depth
     to the next deeper of the grid, or to its depth from the one before: the nearer one.
     """
-    chosen, line = list(runs), _line()
+    chosen, line = list(runs), published_json("depth_width_fit")
     depths = sorted({run.shape.depth for run in chosen})
     sizes = {depth: math.log(12 * depth) + 2 * (line["a"] + line["b"] * depth) for depth in depths}
 

@@ -9,9 +9,8 @@ import pandas as pd
 
 from shapelaw.errors import UserError
 from shapelaw.fits.curves import SIZE_COLUMNS, SizeAxis
-from shapelaw.fits.groups import group_means, group_noise
 from shapelaw.fits.inputs import numbers_of, refuse, require_columns
-from shapelaw.fits.noise import Noise
+from shapelaw.fits.noise import Noise, group_means, group_noise
 from shapelaw.fits.redundancy import Baseline, Needed, Redundancy, needed_rank, redundancy
 
 FULL, LOW = "full rank", "low rank"

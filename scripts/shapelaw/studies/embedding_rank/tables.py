@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import Any
-
 import pandas as pd
 
 from shapelaw.fits.curves import SIZE_LABELS, SizeAxis
 from shapelaw.fits.redundancy import RedundancyStatus
 from shapelaw.studies.embedding_rank.analysis import POSITIONS, Analysis
+from shapelaw.studies.reference import published_json
 
-_REFERENCE = Path(__file__).resolve().parents[4] / "workflow" / "reference"
 PUBLISHED_RANK, PUBLISHED_WIDTH = 16, 680
 _FINDING = "rank 16 of width 680 (about 70M) matches a network smaller by"
 YES, NO, OPEN = "yes", "no", "open"
-
-
-def published() -> dict[str, Any]:
-    """The findings that the vocabulary paper prints."""
-    return dict(json.loads((_REFERENCE / "vocabulary_findings.json").read_text(encoding="utf-8")))
 
 
 def losses_table(analysis: Analysis) -> pd.DataFrame:
@@ -66,7 +57,10 @@ def comparison_table(analysis: Analysis) -> pd.DataFrame:
 
     `agrees`: the 68% interval holds the published number, or a bound lies on its side; open without an interval.
     """
-    share, theirs = PUBLISHED_RANK / PUBLISHED_WIDTH, float(published()["redundancy"][_FINDING])
+    share, theirs = (
+        PUBLISHED_RANK / PUBLISHED_WIDTH,
+        float(published_json("vocabulary_findings")["redundancy"][_FINDING]),
+    )
     rows = []
     for axis in SizeAxis:
         mine = [one for one in analysis.found if one.axis is axis and pd.notna(one.row["positional_rank"])]

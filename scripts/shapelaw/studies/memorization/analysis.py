@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,6 +33,7 @@ from shapelaw.fits.memorized import (
 )
 from shapelaw.fits.plateau import KneeFit, fit_knee
 from shapelaw.studies.memorization.study import ALONG_CONTEXT, ALONG_HEAD_DIM, ALONG_HEADS
+from shapelaw.studies.reference import published_json
 from shapelaw.theory.memorization import memorizable_examples
 
 ALONG = {ALONG_HEADS: "heads", ALONG_CONTEXT: "context", ALONG_HEAD_DIM: "head_dim"}
@@ -44,7 +43,6 @@ FLOORS = (
     0.0,
     0.03,
 )  # thresholds below which it is mostly guessed: one in a hundred of 100 classes is right by chance
-_REFERENCE = Path(__file__).resolve().parents[4] / "workflow" / "reference"
 
 
 @dataclass(frozen=True)
@@ -115,10 +113,7 @@ class Analysis:
 
 def published() -> dict[str, Any]:
     """The paper's findings: its settings, R², and the largest T that were memorized perfectly."""
-    findings: dict[str, Any] = json.loads(
-        (_REFERENCE / "memorization_findings.json").read_text(encoding="utf-8")
-    )
-    return findings
+    return published_json("memorization_findings")
 
 
 def analyse_runs(runs: pd.DataFrame, study: str) -> Analysis:

@@ -68,9 +68,9 @@ def split_series(table: pd.DataFrame, source: str) -> Iterator[tuple[int, int | 
     ranks = pd.to_numeric(table["embedding_rank"], errors="coerce").astype("Float64")
     refuse(table, table["embedding_rank"].notna() & ranks.isna(), source, "embedding_rank must be a number")
     keyed = table.assign(vocab_size=sizes, embedding_rank=ranks.fillna(0.0))
-    for key, rows in keyed.groupby(["vocab_size", "embedding_rank"], sort=True):
-        size, rank = (int(str(value).removesuffix(".0")) for value in key)
-        yield size, rank or None, rows
+    for _, rows in keyed.groupby(["vocab_size", "embedding_rank"], sort=True):
+        first = rows.iloc[0]
+        yield int(first["vocab_size"]), int(first["embedding_rank"]) or None, rows
 
 
 def analyse_series(table: pd.DataFrame, source: str, options: Options) -> VocabularyAnalysis:

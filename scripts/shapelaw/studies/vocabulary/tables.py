@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
-from typing import Any
 
 import pandas as pd
 from scipy import stats  # type: ignore[import-untyped]
 
 from shapelaw.fits.curves import SIZE_LABELS
-from shapelaw.fits.groups import group_means
+from shapelaw.fits.noise import group_means
+from shapelaw.studies.reference import published_json
 from shapelaw.studies.vocabulary.analysis import Series, VocabularyAnalysis, transition_rows
 
-_REFERENCE = Path(__file__).resolve().parents[4] / "workflow" / "reference"
 # where depth 48 overtakes depth 24, by V and r: read off figures 3 and 5, without an error
 PUBLISHED = {(500, None): "V=500", (2000, 500): "V=2000,r=500"}
 YES, NO, OPEN = "yes", "no", "open"
 DEPTHS = (24, 48)
-
-
-def published() -> dict[str, Any]:
-    """The findings that the vocabulary paper prints."""
-    return dict(json.loads((_REFERENCE / "vocabulary_findings.json").read_text(encoding="utf-8")))
 
 
 def _named(one: Series, table: pd.DataFrame) -> pd.DataFrame:
@@ -103,7 +95,7 @@ def comparison_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
     depths 24 and 48, and have no errors.
     """
     rows = []
-    theirs = published()["depth_efficiency_width_24_vs_48"]
+    theirs = published_json("vocabulary_findings")["depth_efficiency_width_24_vs_48"]
     for one in analysis.series:
         for row in transition_rows(one):
             crossing = row["status"] == "crossing"
