@@ -1,4 +1,4 @@
-"""Real disks for tests: one that can be full, and one whose power can be cut. Both need a root that may mount."""
+"""Real disks for tests: one that can be full, and one whose power can be cut. Both need root and the right to mount."""
 
 import os
 import shutil
@@ -17,7 +17,7 @@ BLOCK = b"\0" * 4096
 def _mount(*arguments: str) -> None:
     done = subprocess.run(["mount", *arguments], capture_output=True, text=True, check=False)
     if done.returncode:
-        pytest.skip(f"needs a root that may mount: {done.stderr.strip()}")
+        pytest.skip(f"needs root and the right to mount: {done.stderr.strip()}")
 
 
 @contextmanager
