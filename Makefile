@@ -7,11 +7,13 @@
 # make test-all     both
 # make test-slurm   the tests on a real Slurm, which they start as root (tests/slurm/slurm-node.sh install, once)
 # make ui     the MLflow UI over the store of config.yaml (results/mlflow.db by default), live while jobs run
+# make status how far the runs are: done, running, stopped, failed, waiting, and the time left; also while they run
 # make lint   the static checks
 PYTHON ?= python3
 CORES ?= $(shell nproc)
 PORT ?= 5000
 SCALE ?= demo
+WORKERS ?= $(shell [ $(CORES) -lt 6 ] && expr $(CORES) + 2 || echo 8)
 VENV := .venv
 BIN := $(VENV)/bin
 export MLFLOW_DISABLE_TELEMETRY := true
@@ -21,7 +23,7 @@ COMPILED := snakemake.cli shapelaw.tracking.importer shapelaw.training.pack_runs
   shapelaw.corpora.sources
 READY := $(VENV)/installed-$(shell cksum < envs/requirements.lock | cut -d' ' -f1)
 
-.PHONY: env demo workflow test test-slow test-all test-slurm ui lint report lock
+.PHONY: env demo workflow test test-slow test-all test-slurm ui status lint report lock
 .DELETE_ON_ERROR:
 
 $(READY):
@@ -31,6 +33,10 @@ $(READY):
 	$(BIN)/python -m pip install --quiet --no-compile --requirement envs/requirements.lock
 	@# pip would compile all 20,000 files, on one core; what the workflow imports is a fifth of them
 	printf '%s\n' $(COMPILED) | PYTHONPATH=scripts xargs -P $(CORES) -I{} $(BIN)/python -c 'import {}'
+	@# the command `shapelaw`, of this clone
+	printf '#!%s\nimport sys\nsys.path.insert(0, "%s")\nfrom shapelaw.cli import main\nsys.exit(main())\n' \
+	  "$(CURDIR)/$(BIN)/python" "$(CURDIR)/scripts" > $(BIN)/shapelaw
+	chmod +x $(BIN)/shapelaw
 	rm -f $(VENV)/installed-*
 	touch $@
 
@@ -53,8 +59,12 @@ ui: $(READY)
 	@mkdir -p results
 	@$(BIN)/python scripts/browse_runs.py --results results --config config.yaml --port $(PORT)
 
-# three files at a time on two cores, a thread each: they wait too
-PYTEST := OMP_NUM_THREADS=1 TORCHINDUCTOR_COMPILE_THREADS=1 $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+status: $(READY)
+	@$(BIN)/python scripts/status.py
+
+# two files more at a time than cores, a thread each: they wait too; for an empty folder torch.compile would try out for 7
+# CPU seconds what the CPU says of itself
+PYTEST := OMP_NUM_THREADS=1 TORCHINDUCTOR_COMPILE_THREADS=1 TORCHINDUCTOR_VEC_ISA_OK=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 test: $(READY)
 	$(PYTEST) -m "not slurm and not slow"

@@ -11,6 +11,7 @@ import os
 import sys
 from pathlib import Path
 
+from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
 min_version("9.0")
@@ -20,20 +21,35 @@ sys.path.insert(0, str(BASE / "scripts"))
 
 from shapelaw.errors import UserError
 from shapelaw.scheduling.plan import job_environment
-from shapelaw.studies.config import load_config, runs_of
+from shapelaw.settings.loading import layered
+from shapelaw.studies.config import load_config
 from shapelaw.studies.registry import STUDIES
+from shapelaw.studies.submission import read_submission, submission_of, write_submission
 
-
-configfile: str(BASE / "config.yaml")
-
-
+# No `configfile:`. Snakemake would merge `--config` into it, whose keys are all texts, so that a width of depth '1' would
+# stand beside that of depth 1. And a job reads what its workflow was submitted with, whatever config.yaml says by then:
+# `--config submitted=FILE` takes the place of the user's own options in the command of every job.
 try:
-    CONFIG = load_config(config, BASE / "workflow" / "scales", Path.cwd())
-    RUNS = {study: runs_of(CONFIG, study, BASE) for study in CONFIG.studies if STUDIES[study].kind}
+    if workflow.is_main_process:
+        given = workflow.config_settings
+        workflow.configfiles[:0] = [] if given.replace_workflow_config else [str(BASE / "config.yaml")]
+        values = layered(map(Path, workflow.configfiles), given.config)
+        CONFIG = load_config(values, BASE / "workflow" / "scales", Path.cwd())
+        SUBMITTED = submission_of(CONFIG, BASE, Path.cwd())
+        SUBMITTED_FILE = SUBMITTED.path
+        given.configfiles, given.config_args = [], [f"submitted={SUBMITTED_FILE}"]
+    elif "submitted" not in config:
+        raise UserError(
+            "Another version of shapelaw submitted this job; stop its workflow and start it again."
+        )
+    else:
+        SUBMITTED_FILE = Path(config["submitted"])
+        SUBMITTED = read_submission(SUBMITTED_FILE)
 except UserError as error:
     sys.exit(str(error))  # the sentences alone, no traceback
+CONFIG, RUNS = SUBMITTED.config, SUBMITTED.runs
 
-os.environ.update(job_environment(BASE, CONFIG))
+os.environ.update(job_environment(BASE, CONFIG, SUBMITTED_FILE))
 
 # profiles/default gives `cores: all`, this machine's, and wins over any other profile; what runs elsewhere (--jobs) and
 # has a bound of its own (max-threads, as in slurm/config.yaml) must not be cut down to it.
@@ -70,6 +86,15 @@ include: "workflow/rules/measure.smk"
 include: "workflow/rules/track.smk"
 include: "workflow/rules/studies.smk"
 include: "workflow/rules/plan.smk"
+
+
+onstart:
+    if refused := refused_queues():
+        raise WorkflowError("\n".join(refused))
+    try:
+        write_submission(SUBMITTED, Path.cwd())
+    except UserError as error:
+        raise WorkflowError(str(error)) from error
 
 
 onerror:

@@ -20,6 +20,7 @@ KINDS = {
     "train.py": TRAINING,
     "train_pack.py": TRAINING,
     "take_record.py": "taking a record",
+    "list_runs.py": "listing the runs",
     "import_runs.py": "import",
     "fit_transitions.py": "fit",
     "log_study.py": "logging the study",
@@ -92,8 +93,7 @@ def _started(process: Any) -> float:
 def _kind_and_job(words: list[str]) -> tuple[str, str]:
     """What a command line is; ("", "") for one of no interest."""
     if words[1:3] == ["-m", "snakemake"] and "--unlock" not in words:
-        # a rule with Python code in it runs in a Snakemake of its own
-        return ("list_runs", "list_runs") if "--mode" in words else (SNAKEMAKE, SNAKEMAKE)
+        return SNAKEMAKE, SNAKEMAKE
     name = Path(words[1]).name if len(words) > 1 else ""
     kind = KINDS.get(name, "")
     if kind == TRAINING and "--out" in words:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from shapelaw.errors import UserError, exit_code
-from shapelaw.report.write import Results, check_declared, write_results
+from shapelaw.report.write import Results, check_declared, show_results
 from shapelaw.studies.registry import STUDIES
 
 
@@ -55,11 +55,7 @@ def main() -> None:
         )
     study, found = STUDIES[arguments.study], room.results(arguments)
     check_declared(found, study.tables, study.figures)
-    write_results(found, arguments.out, study.name)
-    print(found.summary)
-    for name, why in found.left_out.items():
-        print(f"No {name}: {why}.")
-    print(f"Tables and figures are in {arguments.out}.")
+    show_results(found, arguments.out, study.name)
 
 
 if __name__ == "__main__":

@@ -16,9 +16,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import yaml
-
-from shapelaw.errors import UserError, say
+from shapelaw.errors import say
+from shapelaw.settings.loading import read_values
 from shapelaw.studies.config import load_config
 from shapelaw.tracking.command import check_results, exit_code, tracking_uri
 from shapelaw.tracking.redaction import URI_VARIABLE, redact
@@ -34,13 +33,9 @@ def _configured_uri(config: Path) -> str | None:
     Raises:
         UserError: the config can't be read or has problems.
     """
-    try:
-        values = yaml.safe_load(config.read_text())
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        raise UserError(
-            f"{config} can't be read ({str(error).splitlines()[0]}); correct --config."
-        ) from error
-    return load_config(values, SCRIPTS.parent / "workflow" / "scales", config.parent).tracking.uri
+    return load_config(
+        read_values(config), SCRIPTS.parent / "workflow" / "scales", config.parent
+    ).tracking.uri
 
 
 @contextmanager

@@ -3,26 +3,33 @@
   python scripts/fit_transitions.py --runs runs.csv --out DIR
   python scripts/fit_transitions.py --transitions transitions.csv --out DIR
 
-Runs are rows of `depth, width, seed, test_loss` (CSV or Parquet). For each pair of adjacent depths the transition is
-found by the paper's rule (Levine et al. 2020, section 5.2.2) and by a bootstrap of the smooth loss curves. Transitions
-are rows of `depth, width, width_err`, such as a transitions.csv that this command wrote. Then comes the weighted line
-log d = a + b L, N_transition(L) = 12 L exp(2a + 2bL), and the shapes that it projects for larger sizes.
+Runs are rows of `depth, width, seed, test_loss`, or of columns by their usual names (n_layer, d_model, val_loss, ...):
+CSV, Parquet, JSON lines, a folder of W&B exports, or an MLflow experiment (docs/own_runs.md). For each pair of adjacent
+depths the transition is found by the paper's rule (Levine et al. 2020, section 5.2.2) and by a bootstrap of the smooth
+loss curves. Transitions are rows of `depth, width, width_err`, such as a transitions.csv that this command wrote. Then
+comes the weighted line log d = a + b L, N_transition(L) = 12 L exp(2a + 2bL), and the shapes that it projects for
+larger sizes.
 
 Written to DIR: transitions, fit, projection and comparison (with runs also size_axes, seed_noise and best_depth) as
-.csv, .md and .tex, fit.json, and the figures as .svg and .png. Exit codes: 0 done, also where no fit is possible
-(fit.json's status and the output say so), 2 unusable input.
+.csv, .md and .tex, fit.json, and the figures as .svg and .png; with several token budgets one folder for each.
+Exit codes: 0 done, also where no fit is possible (fit.json's status and the output say so), 2 unusable input.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from shapelaw.errors import exit_code
-from shapelaw.report.write import write_results
+from shapelaw.fits.crossing import MIN_SIZES
+from shapelaw.fits.inputs import check_bootstrap
+from shapelaw.report.write import show_results
+from shapelaw.studies.depth_width.analysis import Options, TransitionAnalysis, analyse_runs
 from shapelaw.studies.depth_width.results import add_options, analyse, options_of, present
 from shapelaw.studies.depth_width.study import NAME
+from shapelaw.studies.given_runs import add_column_options, add_mlflow_option, add_runs_option, given_budgets
 
 
 def main() -> None:
@@ -31,26 +38,40 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     table = parser.add_mutually_exclusive_group(required=True)
-    table.add_argument(
-        "--runs",
-        type=Path,
-        metavar="FILE",
-        help="one row a run: depth, width, seed, test_loss; block_params (optional) replaces 12 L d^2 as the size",
-    )
+    add_runs_option(table)
+    add_mlflow_option(table)
     table.add_argument(
         "--transitions",
         type=Path,
         metavar="FILE",
         help="one row a transition: depth, width, width_err; of rows with a status only 'crossing' counts",
     )
+    add_column_options(parser)
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for all results")
     add_options(parser)
     arguments = parser.parse_args()
-    analysis = analyse(runs=arguments.runs, transitions=arguments.transitions, options=options_of(arguments))
-    found = present(analysis)
-    write_results(found, arguments.out, NAME)
-    print(found.summary)
-    print(f"Tables and figures are in {arguments.out}.")
+    options = options_of(arguments)
+    if arguments.transitions is not None:
+        found = analyse(transitions=arguments.transitions, options=options)
+        show_results(present(found), arguments.out, NAME)
+        return
+    check_bootstrap(options.noise, options.draws)
+    for folder, analysis in _analyses(arguments, options):
+        show_results(present(analysis), folder, NAME)
+
+
+def _analyses(arguments: argparse.Namespace, options: Options) -> Iterator[tuple[Path, TransitionAnalysis]]:
+    """The analysis of each token budget with its folder; how the table was read is printed."""
+    budgets, notes = given_budgets(arguments, options.size, least=2 * MIN_SIZES, loss=arguments.loss)
+    for note in notes:
+        print(note)
+    for budget in budgets:
+        if len(budgets) > 1:
+            print(f"\n{budget.rule.capitalize()}:")
+        yield (
+            (arguments.out / budget.folder if len(budgets) > 1 else arguments.out),
+            analyse_runs(budget.runs, options),
+        )
 
 
 if __name__ == "__main__":

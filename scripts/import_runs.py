@@ -27,7 +27,9 @@ def main() -> int:
     parser = tracking_parser(__doc__)
     parser.add_argument("--study", required=True, help="its records are below <results>/runs/<study>")
     parser.add_argument(
-        "--keys", type=Path, help="file with one run key a line: the table has these runs only"
+        "--keys",
+        type=Path,
+        help="file with one run key a line, and the digest of its spec: the table has these runs only",
     )
     parser.add_argument("--out", required=True, type=Path, help="runs.parquet, one row a run, sorted by key")
     add_silence_option(parser)
@@ -35,10 +37,10 @@ def main() -> int:
 
     def work() -> None:
         results = check_results(arguments.results)
-        from shapelaw.storage.records import read_keys
+        from shapelaw.storage.records import RUNS, read_keys
         from shapelaw.tracking.disk import Liveness
         from shapelaw.tracking.importer import import_study
-        from shapelaw.tracking.table import read_runs, write_runs
+        from shapelaw.tracking.table import read_runs, refuse_other_specs, write_runs
         from shapelaw.tracking.waiting import ImportProgress, patiently
 
         keys = read_keys(arguments.keys) if arguments.keys else None
@@ -59,6 +61,7 @@ def main() -> int:
             except UserError:
                 if not (outcome.rivals and left):  # else another importer is replacing runs right now
                     raise
+        refuse_other_specs(table, keys or {}, results / RUNS / arguments.study)
         write_runs(arguments.out, table)
         say(
             f"{arguments.study}: {len(outcome.written)} runs written to MLflow, {outcome.unchanged} were up to "

@@ -21,13 +21,12 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-import yaml
-
 from shapelaw.errors import UserError, exit_code
 from shapelaw.scheduling.cost import Speed, run_seconds
 from shapelaw.scheduling.jobs import model_packs, packed_speed, packed_step_seconds
 from shapelaw.scheduling.packs import pack_seconds
 from shapelaw.scheduling.plan import speed_of
+from shapelaw.settings.loading import layered
 from shapelaw.settings.sections import Settings
 from shapelaw.specs.kinds import AnyRun, is_packed, spec_to_dict
 from shapelaw.specs.runs import Run
@@ -48,7 +47,7 @@ def write_language(
     """
     stores: dict[str, list[Run]] = {}
     spent = 0.0
-    for run in STUDIES[study].telling(run for run in runs if isinstance(run, Run)):
+    for run in STUDIES[study].informative_first(run for run in runs if isinstance(run, Run)):
         seconds = run_seconds(run, speed)
         if spent + seconds > 3600 * hours:
             continue
@@ -119,13 +118,7 @@ def _config(path: Path, scale: str | None, cost_model: str | None) -> Settings:
     Raises:
         UserError: the config can't be read, or has problems.
     """
-    try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise UserError(f"The config {path} can't be read ({error}).") from error
-    if not isinstance(values, dict):
-        raise UserError(f"The config {path} has no keys; see the one that comes with shapelaw.")
-    values |= {} if scale is None else {"scale": scale}
+    values = layered([path], {} if scale is None else {"scale": scale})
     if cost_model is not None:
         values["execution"] = {**(values.get("execution") or {}), "cost_model": cost_model}
     return load_config(values, ROOT / "workflow" / "scales", Path.cwd())

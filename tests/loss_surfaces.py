@@ -12,6 +12,8 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 
+from shapelaw.fits.curves import Curve
+
 NOISE = 0.0015
 GAIN = 0.02  # nats that the next depth saves at large sizes
 
@@ -62,3 +64,10 @@ def simulate(
         for number in range(seeds if place in {r % len(row) for r in repeated} else 1)
     ]
     return pd.DataFrame(rows, columns=["depth", "width", "seed", "test_loss"])
+
+
+def curve_of(depth: int, widths: Sequence[float], losses: Sequence[float], err: float = 0.001) -> Curve:
+    """A loss curve of these points, one seed each."""
+    width = np.array(widths, dtype=float)
+    loss_err, seeds = np.full(len(width), err), np.ones(len(width))
+    return Curve(depth, width, 12.0 * depth * width**2, np.array(losses, dtype=float), loss_err, seeds)

@@ -5,7 +5,6 @@ import json
 import os
 import pickle
 import re
-import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -24,7 +23,6 @@ from shapelaw.training.trainer import Runtime
 
 Stores = tuple[TokenStore, TokenStore]
 SOURCES = sorted(SCRIPTS.rglob("*.py"))
-
 
 # --- no code in data
 
@@ -187,6 +185,7 @@ def train_command(stores: Stores, folder: Path) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_training_on_several_devices_listens_on_the_loopback_alone(stores: Stores, tmp_path: Path) -> None:
     """Two processes, on CPUs here. And they stop, with a checkpoint, when their launcher is killed."""
     line = [PYTHON, str(SCRIPTS / "launch.py"), "--processes", "2", *train_command(stores, tmp_path)]
@@ -208,37 +207,6 @@ def test_training_on_several_devices_listens_on_the_loopback_alone(stores: Store
     live = json.loads((tmp_path / "live.json").read_text())
     assert live["status"] == "KILLED"
     assert checkpoint.checkpoint_path(tmp_path, live["step"]).exists()
-
-
-def launched(tmp_path: Path, code: str) -> subprocess.Popen[str]:
-    """Three processes of a small script."""
-    (tmp_path / "script.py").write_text("import os, signal, sys, time\n" + code)
-    line = [PYTHON, str(SCRIPTS / "launch.py"), "--processes", "3", str(tmp_path / "script.py")]
-    return subprocess.Popen(line, stdout=subprocess.PIPE, text=True)
-
-
-def test_a_process_that_fails_ends_the_others_and_gives_its_code(tmp_path: Path) -> None:
-    process = launched(tmp_path, "sys.exit(7) if os.environ['RANK'] == '1' else time.sleep(600)")
-    assert process.wait(timeout=600) == 7
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
-def test_a_signal_to_stop_reaches_every_process(tmp_path: Path, number: signal.Signals) -> None:
-    code = (
-        "def stop(number, frame): os.write(1, b'stopped\\n'); sys.exit(128 + number)\n"
-        "for number in (signal.SIGTERM, signal.SIGUSR1): signal.signal(number, stop)\n"
-        "os.write(1, b'ready\\n'); time.sleep(600)"
-    )
-    process = launched(tmp_path, code)
-    assert process.stdout is not None
-    assert [process.stdout.readline() for _ in range(3)] == ["ready\n"] * 3
-    process.send_signal(number)
-    assert process.communicate(timeout=600)[0] == "stopped\n" * 3
-    assert process.returncode == 128 + number
-
-
-def test_processes_that_end_well_end_well(tmp_path: Path) -> None:
-    assert launched(tmp_path, "").wait(timeout=600) == 0
 
 
 # --- the whole workflow: secrets and paths

@@ -27,6 +27,7 @@ rule all:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["here", "nowhere"])
 def test_a_call_takes_the_code_and_the_environment_of_its_folder(tmp_path: Path, place: str) -> None:
     """Its code, output and exit code are those of the command; nothing is left of the calls before."""

@@ -15,6 +15,11 @@ class UserError(Exception):
     """
 
 
+def reason_of(error: Exception) -> str:
+    """The first line of a library's message without its full stop, or the error's name where it has none."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+
+
 def say(sentence: object) -> None:
     """Print a message to standard error; drop it where that is a file on a full disk."""
     with suppress(OSError):

@@ -25,6 +25,7 @@ LIST = Path(__file__).with_name("numbers.yaml")
 RUNS = ROOT / "docs" / "results"
 MADE = {  # folder of tables: the command that makes it, but for --out FOLDER
     "laptop_depth_width": ["fit_transitions.py", "--runs", RUNS / "laptop_depth_width.parquet"],
+    "laptop_surface": ["fit_surface.py", "--runs", RUNS / "laptop_depth_width.parquet"],
     "published_depth_width": [
         "fit_transitions.py",
         "--transitions",

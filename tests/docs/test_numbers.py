@@ -37,6 +37,7 @@ def test_a_listed_sentence_is_in_its_page(one: Sentence) -> None:
     assert len(one.printed) == len(one.numbers), f"as many numbers as braces: {one.text}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("one", LISTED, ids=IDS)
 def test_a_listed_number_is_in_its_table(one: Sentence, made: Path) -> None:
     table = read_table(one.table, made)

@@ -1,23 +1,18 @@
-"""The cost model: it finds constants that it knows, tells its error, and what is wrong with its input."""
+"""The fit of the cost model: it finds constants that it knows, tells its error, and what is wrong with its input."""
 
-import json
 import math
-import subprocess
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small import PYTHON, REPOSITORY, SCRIPTS
+from small import REPOSITORY
 
 from shapelaw.errors import UserError
 from shapelaw.fits.cost import fit_cost
 from shapelaw.fits.inputs import read_table
-from shapelaw.scheduling.cost import CostModel, model_to_dict, read_cost_model, run_seconds
-from shapelaw.scheduling.jobs import job_resources, level_of, train_minutes
-from shapelaw.scheduling.plan import cost_of
+from shapelaw.scheduling.cost import CostModel, run_seconds
 from shapelaw.specs.runs import Run, Training
 from shapelaw.specs.shapes import make_shape
 
@@ -104,53 +99,7 @@ def test_what_is_wrong_with_the_runs_is_told(change: dict[str, float], sentence:
 
 def test_too_few_shapes_and_missing_columns_are_told() -> None:
     table = runs_of(CostModel(1e-3, 3e-4, 4e-12, 4e-15, 0.0, 1.0))
-    with pytest.raises(UserError, match="runs of 4 shapes, and 4 constants need at least 5"):
+    with pytest.raises(UserError, match="runs of 4 shapes; the fit of 4 constants needs at least 5"):
         fit_cost(table[:4], "t.csv")
     with pytest.raises(UserError, match="lacks tokens_per_second"):
         fit_cost(table.drop(columns="tokens_per_second"), "t.csv")
-
-
-@pytest.mark.parametrize(
-    ("content", "sentence"),
-    [
-        ("", "can't be read"),
-        ("[]", "is not a cost model of version 1"),
-        ('{"schema_version": 1, "overhead": -1}', "missing or wrong: overhead, per_layer"),
-        (
-            json.dumps(model_to_dict(CostModel(0, 0, 0, 0, 1, 1))),
-            "all of its terms are zero",
-        ),
-    ],
-)
-def test_a_file_that_is_no_model_is_told(tmp_path: Path, content: str, sentence: str) -> None:
-    (tmp_path / "cost.json").write_text(content)
-    with pytest.raises(UserError, match=sentence):
-        read_cost_model(tmp_path / "cost.json")
-
-
-def test_hours_and_time_limits_follow_the_model() -> None:
-    model = CostModel(1e-3, 1e-3, 0.0, 0.0, 30.0, 1.2)
-    runs = [
-        Run("depth_width", "wiki", make_shape(depth, 64, 2, 2000, 128), Training(10_000, 64), 0)
-        for depth in (1, 99)
-    ]
-    assert [run_seconds(run, model) for run in runs] == pytest.approx([50.0, 1030.0])
-    assert cost_of(runs, model).hours == pytest.approx(1080 / 3600)
-    assert [level_of(run, model) for run in runs] == ["small", "medium"]
-    assert train_minutes(runs[1], model) == pytest.approx(1030 / 60)
-    assert job_resources(runs, model, 1, 10**6, 1).minutes >= 5 + 1.5 * 1030 / 60
-
-
-def test_the_command_writes_a_model_that_it_reads_and_refuses_another_name(tmp_path: Path) -> None:
-    def run(out: str) -> "subprocess.CompletedProcess[str]":
-        command = [PYTHON, str(SCRIPTS / "fit_cost.py"), "--runs", str(LAPTOP), "--out", str(tmp_path / out)]
-        return subprocess.run(command, capture_output=True, text=True, check=False)
-
-    done = run("cost.json")
-    assert done.returncode == 0, done.stderr
-    assert "34 runs took 8.99 hours" in done.stdout
-    assert read_cost_model(tmp_path / "cost.json").factor > 1
-    assert len(pd.read_csv(tmp_path / "cost.csv")) == 34
-    refused = run("cost.txt")
-    assert refused.returncode == 2
-    assert "must end in .json" in refused.stderr

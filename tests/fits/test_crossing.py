@@ -11,7 +11,6 @@ from loss_surfaces import NOISE, grid_of, simulate
 from shapelaw.fits.crossing import bootstrap_crossing
 from shapelaw.fits.curves import Side, TransitionStatus, loss_curves
 from shapelaw.fits.noise import Noise, pooled_noise
-from shapelaw.fits.smooth import smooth_loss
 
 SURFACES = {surface.name: surface for surface in (*CROSSING, *WITHOUT)}
 
@@ -167,19 +166,3 @@ def test_no_noise_and_too_few_sizes():
     assert draws is None
     apart = simulate({6: [40, 60, 80, 100, 120], 12: [400, 500, 600, 700, 800]}, {6: 360.0})
     assert compare(apart)[0].status is TransitionStatus.TOO_FEW_SIZES
-
-
-def test_smoothed_losses_are_closer_to_the_truth_and_know_their_error():
-    widths = grid_of((6,), 1.5e6, 8e7, 12)
-    truth = simulate(widths, {}, noise=0.0, seeds=1)["test_loss"].to_numpy()
-    pulls, raw = [], []
-    for number in range(100):
-        runs = simulate(widths, {}, seed=number, seeds=1).rename(columns={"test_loss": "loss"})
-        curve = loss_curves(runs, Noise(NOISE, np.inf))[6]
-        loss, err = smooth_loss(curve, curve.size, Noise(NOISE, np.inf))
-        pulls.append((loss - truth) / err)
-        raw.append(np.std(loss - truth) / NOISE)
-    assert np.mean(raw) < 0.7
-    assert np.std(pulls) == pytest.approx(1.0, abs=0.15)
-    without = loss_curves(runs, None)[6]
-    assert smooth_loss(without, without.size, None)[0] == pytest.approx(without.loss, abs=1e-12)

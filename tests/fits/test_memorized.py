@@ -36,7 +36,7 @@ def test_the_least_table_gets_its_defaults():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"accuracy": [0.9, 1.2, 0.4]}, "runs.csv, row 2: accuracy is a share, at most 1"),
+        ({"accuracy": [0.9, 1.2, 0.4]}, "runs.csv, row 2: accuracy must be at most 1"),
         ({"accuracy": [0.9, np.nan, 0.4]}, "row 2: accuracy must be a finite number"),
         ({"accuracy": [0.9, -0.1, 0.4]}, "row 2: accuracy must not be below zero"),
         ({"heads": [8, 0, 4]}, "row 2: heads must be above zero"),
@@ -56,7 +56,7 @@ def test_wrong_values_are_named_by_row(change, words):
 def test_missing_columns_are_named():
     with pytest.raises(UserError, match=r"runs\.csv lacks head_dim, seed"):
         check_memorization_runs(RUNS.drop(columns=["head_dim", "seed"]), "runs.csv")
-    with pytest.raises(UserError, match=r"lacks accuracy .* or loss"):
+    with pytest.raises(UserError, match=r"has neither accuracy .* nor loss"):
         check_memorization_runs(RUNS.drop(columns="accuracy"), "runs.csv")
 
 

@@ -1,25 +1,19 @@
 """The paper's rule."""
 
 import numpy as np
-import pandas as pd
 import pytest
-from loss_surfaces import simulate
+from loss_surfaces import curve_of, simulate
 
-from shapelaw.fits.curves import Curve, TransitionStatus, adjacent_pairs, loss_curves
+from shapelaw.fits.curves import TransitionStatus, loss_curves
 from shapelaw.fits.noise import Noise
 from shapelaw.fits.transitions import paper_rule
 from shapelaw.studies.depth_width.analysis import published
 
 NOISE = Noise(0.001, np.inf)
 ERR = 0.001
+
 # rows 3 to 10 of table 2 of Levine et al. 2020: (6, d) and (12, d) of nearly the same size
 SIX, TWELVE = [192, 200, 208, 220, 224, 236, 248], [136, 142, 148, 156, 158, 168, 176]
-
-
-def curve(depth, widths, losses, err=ERR):
-    width = np.array(widths, dtype=float)
-    loss_err, seeds = np.full(len(width), err), np.ones(len(width))
-    return Curve(depth, width, 12.0 * depth * width**2, np.array(losses, dtype=float), loss_err, seeds)
 
 
 def compare(differences, noise=NOISE):
@@ -27,8 +21,8 @@ def compare(differences, noise=NOISE):
     losses = {
         d: 30.0 * (12 * d * np.array(w, dtype=float) ** 2) ** -0.15 for d, w in ((6, SIX), (12, TWELVE))
     }
-    shallow = curve(6, SIX, losses[6])
-    deep = curve(12, TWELVE, losses[12] + np.array(differences) * ERR * np.sqrt(2))
+    shallow = curve_of(6, SIX, losses[6])
+    deep = curve_of(12, TWELVE, losses[12] + np.array(differences) * ERR * np.sqrt(2))
     return paper_rule(shallow, deep, noise)
 
 
@@ -92,31 +86,6 @@ def test_significance_follows_the_degrees_of_freedom():
 
 def test_no_noise_and_too_few_common_sizes():
     assert compare([0, 0, 0, -9, -9, -9, -9], None).status is TransitionStatus.NO_NOISE
-    far = curve(12, [w * 4 for w in TWELVE], np.linspace(2, 1, 7))
-    near = curve(6, SIX, np.linspace(3, 2, 7))
+    far = curve_of(12, [w * 4 for w in TWELVE], np.linspace(2, 1, 7))
+    near = curve_of(6, SIX, np.linspace(3, 2, 7))
     assert paper_rule(near, far, NOISE).status is TransitionStatus.TOO_FEW_SIZES
-
-
-def test_the_deeper_loss_is_interpolated_in_log_size():
-    shallow = curve(6, [100, 200, 400], [4.0, 3.0, 2.0])
-    loss, err = shallow.loss_at(12 * 6 * np.array([100.0, 141.421356, 200.0, 1000.0, 402.0]) ** 2)
-    assert loss[:3] == pytest.approx([4.0, 3.5, 3.0], abs=1e-6)
-    assert err[:3] == pytest.approx([ERR, ERR / np.sqrt(2), ERR], rel=1e-6)
-    assert np.isnan(loss[3])
-    assert loss[4] == pytest.approx(2.0, abs=0.01)
-    assert np.isnan(curve(6, [100], [4.0]).loss_at([7.2e5])[0]).all()
-
-
-def test_curves_average_seeds_and_take_given_sizes():
-    runs = pd.DataFrame(
-        [(12, 80, 0, 3.0, 9.0), (6, 64, 1, 2.0, 5.0), (6, 64, 0, 4.0, 5.0), (6, 32, 0, 5.0, 2.0)],
-        columns=["depth", "width", "seed", "loss", "block_params"],
-    )
-    curves = loss_curves(runs, Noise(0.2, 1.0))
-    assert list(curves) == [6, 12]
-    assert curves[6].width.tolist() == [32, 64]
-    assert curves[6].size.tolist() == [2, 5]
-    assert curves[6].loss.tolist() == [5, 3]
-    assert curves[6].loss_err == pytest.approx([0.2, 0.2 / np.sqrt(2)])
-    assert loss_curves(runs.drop(columns="block_params"), None)[12].size.tolist() == [12 * 12 * 80**2]
-    assert [(s.depth, d.depth) for s, d in adjacent_pairs(curves)] == [(6, 12)]

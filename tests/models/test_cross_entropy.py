@@ -6,7 +6,12 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shapelaw.models.cross_entropy import linear_cross_entropy
+from shapelaw.models.cross_entropy import (
+    equal_rows,
+    linear_cross_entropy,
+    loss_and_gradient,
+    loss_and_gradient_unscattered,
+)
 
 
 @settings(deadline=None, max_examples=60)
@@ -52,3 +57,23 @@ def test_no_more_than_a_chunk_of_logits_is_kept(monkeypatch: pytest.MonkeyPatch)
     linear_cross_entropy(x, w, torch.zeros(64, dtype=torch.long), 500).backward()
     assert max(seen) <= 500
     assert sum(seen) == 64 * 50
+
+
+@pytest.mark.parametrize(("rows", "most"), [(512 * 128, 2670), (96, 40), (7, 3), (13, 12), (5, 9), (1, 1)])
+def test_chunks_are_equal_where_that_is_cheap(rows: int, most: int) -> None:
+    size = equal_rows(rows, most)
+    parts, least = -(-rows // size), -(-rows // most)
+    assert 1 <= size <= most
+    assert parts < 2 * least
+    if any(rows % n == 0 for n in range(least, 2 * least)):
+        assert rows % size == 0
+
+
+def test_the_loss_without_scattered_writes_is_the_same_with_columns_of_no_word_too() -> None:
+    generator = torch.Generator().manual_seed(0)
+    logits = 30 * torch.randn(40, 17, generator=generator)
+    targets = torch.randint(0, 17, (40,), generator=generator)
+    plain = loss_and_gradient(logits, targets)
+    loss, gradient = loss_and_gradient_unscattered(F.pad(logits, (0, 15)), targets, 17)
+    torch.testing.assert_close((loss, gradient[:, :17]), plain)
+    assert not gradient[:, 17:].any()

@@ -6,11 +6,19 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from losses_and_gradients import losses_and_gradients
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from shapelaw.models.decoder import INIT_STD, Decoder, attend_linearly, initialise, parameter_groups
+from shapelaw.models.decoder import (
+    INIT_STD,
+    Decoder,
+    attend_linearly,
+    initialise,
+    parameter_groups,
+    takes_products,
+)
 from shapelaw.specs.shapes import Gelu, Shape, make_shape
 
 
@@ -186,3 +194,23 @@ def test_a_linear_decoder_sees_no_future() -> None:
     before, after = model.logits(ids), model.logits(changed)
     torch.testing.assert_close(before[:, :4], after[:, :4])
     assert not torch.allclose(before[:, 4], after[:, 4])
+
+
+def test_attention_is_by_products_where_there_is_no_flash_kernel() -> None:
+    assert takes_products("cpu", 128, 64)
+    assert takes_products("cuda", 128, 257)
+    assert not takes_products("cuda", 128, 256)
+    assert not takes_products("cuda", 1024, 500)
+
+
+def test_both_ways_of_attention_give_the_same_losses() -> None:
+    model = Decoder(make_shape(2, 16, 2, 53, 8)).double()
+    initialise(model, 0)
+    ids = torch.randint(0, 53, (4, 9), generator=torch.Generator().manual_seed(0))
+    found = []
+    for way in ("products", "fused"):
+        for block in model.blocks:
+            block.attention.way = way
+        found.append(losses_and_gradients(model, model, ids))
+    for products, fused in zip(*found, strict=True):
+        torch.testing.assert_close(products, fused)

@@ -1,39 +1,16 @@
-"""The memorizers against the paper's equations written out, and the folded algebra against autograd."""
-
-from dataclasses import replace
+"""The memorizers against the paper's equations written out."""
 
 import pytest
 import torch
+from batched_memorizers import pack, problem, shapes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_memorizer import NaiveMemorizer
-from pack_without import WITHOUT
 from torch import Tensor
 
-from shapelaw.models.memorizer import (
-    Parameters,
-    forward,
-    gradients,
-    initial_parameters,
-    parameter_shapes,
-    positions,
-)
-from shapelaw.models.memorizer_gradients import per_example_gradients, shared_gradients
+from shapelaw.models.memorizer import Parameters, forward, gradients, initial_parameters, positions
 from shapelaw.models.pack_gradients import losses
-from shapelaw.specs.memorizers import MemorizationRun, Memorizer
-from shapelaw.training.memorizer_pack import Gradients, MemorizerPack
-
-shapes = st.builds(
-    Memorizer,
-    heads=st.integers(1, 4),
-    context=st.integers(1, 6),
-    head_dim=st.integers(1, 8),
-    width=st.just(8),
-    value_dim=st.sampled_from([None, 1, 3]),
-    outputs=st.sampled_from([1, 2, 5]),
-    logit_scale=st.sampled_from(["none", "head_dim", "width"]),
-    attend_to_query=st.booleans(),
-)
+from shapelaw.specs.memorizers import Memorizer
 
 
 def equations(p: Parameters, m: Memorizer, query: Tensor, context: Tensor) -> tuple[Tensor, Tensor]:
@@ -56,21 +33,6 @@ def equations(p: Parameters, m: Memorizer, query: Tensor, context: Tensor) -> tu
     return p["w_d"].T @ o + p["bias"], torch.stack(weights)  # (6)
 
 
-def pack(m: Memorizer, models: int) -> Parameters:
-    every = [initial_parameters(m, seed, torch.float64) for seed in range(models)]
-    return {name: torch.stack([p[name] for p in every]) for name in every[0]}
-
-
-def problem(m: Memorizer, models: int, examples: int, shared: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Queries, contexts, labels."""
-    generator = torch.Generator().manual_seed(7)
-    queries = torch.rand(models, examples, m.width, generator=generator, dtype=torch.float64)
-    size = (models, m.context, m.width) if shared else (models, examples, m.context, m.width)
-    contexts = torch.rand(size, generator=generator, dtype=torch.float64)
-    labels = torch.randint(0, m.outputs, (models, examples), generator=generator)
-    return queries, contexts, labels if m.outputs > 1 else labels + queries[..., 0]
-
-
 @settings(max_examples=40, deadline=None)
 @given(shapes, st.booleans())
 def test_a_pack_is_the_equations_of_each_model(m: Memorizer, shared: bool) -> None:
@@ -86,30 +48,9 @@ def test_a_pack_is_the_equations_of_each_model(m: Memorizer, shared: bool) -> No
             torch.testing.assert_close(weights[model, b], theta, rtol=1e-11, atol=1e-11)
 
 
-@settings(max_examples=40, deadline=None)
-@given(shapes, st.booleans())
-def test_the_written_gradients_are_those_of_autograd(m: Memorizer, shared: bool) -> None:
-    m = replace(m, attend_to_query=False, value_dim=m.value_dim if shared else 1)
-    p, place = pack(m, 3), positions(m, torch.float64)
-    queries, contexts, labels = problem(m, 3, 5, shared)
-    written = shared_gradients if shared else per_example_gradients
-    loss, found = written(p, m, place, queries, contexts, labels)
-    expected_loss, expected = gradients(p, m, place, queries, contexts, labels)
-    torch.testing.assert_close(loss, expected_loss, rtol=1e-12, atol=1e-12)
-    assert list(found) == list(expected) == list(parameter_shapes(m))
-    for name in expected:
-        torch.testing.assert_close(found[name], expected[name], rtol=1e-10, atol=1e-12)
-
-
 def test_the_number_of_parameters() -> None:
     m = Memorizer(heads=4, context=32, head_dim=16, value_dim=1)
     assert m.total_params == sum(value.numel() for value in initial_parameters(m, 0, torch.float32).values())
-
-
-def test_the_loss_is_nats_or_squared_error() -> None:
-    outputs = torch.tensor([[[0.0, 0.0], [0.0, 0.0]]])
-    assert losses(outputs, torch.tensor([[0, 1]])).item() == pytest.approx(0.6931, abs=1e-4)
-    assert losses(outputs[..., :1], torch.tensor([[1.0, 2.0]])).item() == pytest.approx(2.5)
 
 
 def test_initial_parameters_follow_from_the_seed() -> None:
@@ -141,30 +82,3 @@ def test_the_naive_model_of_the_benchmark_is_the_same_model(shared: bool, value_
     torch.testing.assert_close(
         naive.embedding.weight.grad, expected["embedding"][0].T, rtol=1e-10, atol=1e-12
     )
-
-
-@pytest.mark.parametrize("name", WITHOUT)
-def test_the_pack_without_an_idea_is_the_same_pack(name: str) -> None:
-    m = Memorizer(heads=3, context=6, head_dim=4, width=8, value_dim=1, outputs=5, logit_scale="width")
-    p, place = pack(m, 2), positions(m, torch.float64)
-    queries, contexts, labels = problem(m, 2, 7, True)
-    loss, found = WITHOUT[name](p, m, place, queries, contexts, labels)
-    expected_loss, expected = gradients(p, m, place, queries, contexts, labels)
-    torch.testing.assert_close(loss, expected_loss, rtol=1e-11, atol=1e-11)
-    torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("context", "by"), [*(("shared", by) for by in WITHOUT.values()), ("per_example", gradients)]
-)
-def test_the_benchmark_steps_the_pack_without_an_idea(context: str, by: Gradients) -> None:
-    m = Memorizer(heads=3, context=6, head_dim=4, width=8, value_dim=1, outputs=5, logit_scale="width")
-    run = MemorizationRun("benchmark", m, "classification", context, 40, 100, 0, batch_size=16)
-    packs = [
-        MemorizerPack([run, replace(run, seed=1)], torch.device("cpu"), compiled=False, by=way)
-        for way in (None, by)
-    ]
-    for _ in range(20):
-        for pack in packs:
-            pack.step()
-    assert packs[1].take_losses([0, 1]) == pytest.approx(packs[0].take_losses([0, 1]), abs=1e-4)

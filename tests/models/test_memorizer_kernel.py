@@ -83,6 +83,7 @@ def by_kernel(m: Memorizer, problem: Problem, dtype: torch.dtype) -> tuple[Tenso
     )
 
 
+@pytest.mark.slow
 @needs_compiler
 @settings(max_examples=40, deadline=None)
 @given(

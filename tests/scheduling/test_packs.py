@@ -5,6 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 from made_runs import a_memorization_run, memorization_grids
+from memorizer_options import OPTIONS
 
 from shapelaw.scheduling.packs import filled_up, in_packs, pack_flops
 from shapelaw.specs.memorizers import MemorizationRun
@@ -38,3 +39,11 @@ def test_packs_are_joined_where_that_adds_least() -> None:
     runs = [a_memorization_run(heads, 550, 0) for heads in (1, 5, 50, 60)]
     joined = in_packs(runs, 64, 1.2)
     assert [{run.memorizer.heads for run in pack} for pack in joined] == [{1, 5}, {50, 60}]
+
+
+def test_packs_have_one_shape_and_no_more_models_than_asked() -> None:
+    runs = [replace(run, seed=seed) for run in OPTIONS.values() for seed in range(5)]
+    packs = in_packs(runs, 2)
+    assert sorted(run.key for pack in packs for run in pack) == sorted(run.key for run in runs)
+    assert {len(pack) for pack in packs} == {1, 2}
+    assert all(len({run.group for run in pack}) == 1 for pack in packs)

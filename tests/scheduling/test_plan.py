@@ -25,7 +25,7 @@ def test_a_cost_by_hand() -> None:
     runs = [a_run(2, 64, steps=1000), a_run(4, 128, steps=500)]
     cost = cost_of(runs, RATE)
     large = runs[1].shape
-    assert (cost.runs, cost.largest_params) == (2, large.total_params)
+    assert (cost.runs, cost.largest_total_params) == (2, large.total_params)
     assert cost.flops == 1000 * runs[0].shape.step_flops(64) + 500 * large.step_flops(64)
     assert cost.hours == pytest.approx(cost.flops / RATE / 3600)
     numbers = 2 * 3 * sum(run.total_params for run in runs)  # weights and two moments, in two checkpoints
@@ -80,12 +80,15 @@ def test_training_in_a_slurm_job_is_tagged_and_lingers(
         monkeypatch.delenv(name, raising=False)
     for name, value in slurm.items():
         monkeypatch.setenv(name, value)
-    assert job_environment(Path("/there"), config_of())["SLURM_OPTIONS"] == options
+    assert job_environment(Path("/there"), config_of(), Path("1.json"))["SLURM_OPTIONS"] == options
 
 
 def test_jobs_find_this_python_the_commands_and_a_launcher_of_several_gpus() -> None:
-    one, four = (job_environment(Path("/there"), config_of(gpus=gpus, job_hours=2.0)) for gpus in (1, 4))
+    submitted = Path("results/submitted/0123.json")
+    one, four = (
+        job_environment(Path("/there"), config_of(gpus=gpus, job_hours=2.0), submitted) for gpus in (1, 4)
+    )
     assert one["PATH"].startswith(f"{Path(sys.executable).parent}:")
     assert (one["SCRIPTS"], one["LAUNCH"], one["WAIT_MINUTES"]) == ("/there/scripts", "", "120.0")
     assert four["LAUNCH"] == "/there/scripts/launch.py --processes 4"
-    assert one["CONFIG_HASH"] != four["CONFIG_HASH"]
+    assert (one["SUBMITTED"], one["CONFIG_HASH"]) == (str(submitted), "0123")

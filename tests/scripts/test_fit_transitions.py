@@ -1,12 +1,11 @@
 """The stand-alone command, as a user runs it."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from commands import run_here
 from loss_surfaces import grid_of, simulate
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -15,13 +14,7 @@ TABLE_4A = REPOSITORY / "workflow" / "reference" / "depth_width_transitions.csv"
 
 
 def command(*arguments, cwd):
-    return subprocess.run(
-        [sys.executable, str(SCRIPT), *map(str, arguments)],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return run_here(SCRIPT, *arguments, cwd=cwd)
 
 
 def test_published_transitions(tmp_path):
@@ -80,7 +73,7 @@ def test_no_fit_is_no_failure_and_is_said(tmp_path):
     ("arguments", "words"),
     [
         (["--runs", "absent.csv"], "There is no file absent.csv."),
-        (["--runs", "t.csv"], "t.csv lacks seed, test_loss"),
+        (["--runs", "t.csv"], "t.csv lacks loss (loss is usually test_loss, val_loss"),
         (["--transitions", "bad.csv"], "bad.csv, row 2: width must be above zero."),
         (["--transitions", "t.csv", "--noise", "-1"], "The noise is -1.0"),
         (["--transitions", "t.csv", "--draws", "5"], "5 bootstrap draws are too few"),
@@ -109,3 +102,35 @@ def test_help_explains():
     assert done.returncode == 0
     for word in ("--runs", "--transitions", "--method", "--noise", "Exit codes"):
         assert word in done.stdout
+
+
+@pytest.mark.slow
+def test_shapes_that_lie_anywhere_have_no_curves_of_equal_depth(tmp_path):
+    rows = [
+        (2, 64, 4.0),
+        (3, 96, 3.8),
+        (5, 80, 3.7),
+        (4, 128, 3.6),
+        (8, 96, 3.55),
+        (6, 160, 3.5),
+        (9, 192, 3.4),
+    ]
+    table = pd.DataFrame([*rows, (12, 160, 3.38)], columns=["n_layer", "d_model", "val_loss"])
+    table.to_csv(tmp_path / "runs.csv", sep=";", index=False)
+    done = command("--runs", "runs.csv", "--out", "out", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    (said,) = [line for line in done.stdout.splitlines() if "fit_surface.py" in line]
+    assert said.startswith("No two depths have four sizes in common")
+    assert "too few sizes" not in done.stdout
+
+
+@pytest.mark.slow
+def test_several_token_budgets_are_one_fit_each(tmp_path):
+    runs = simulate(grid_of((2, 4), 6e4, 6e6, 5), {2: 50.0})
+    several = [runs.assign(tokens=tokens) for tokens in (1e9, 2e9)]
+    pd.concat(several).to_csv(tmp_path / "runs.csv", index=False)
+    done = command("--runs", "runs.csv", "--out", "out", "--draws", 200, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    for name in ("tokens-1e09", "tokens-2e09"):
+        assert (tmp_path / "out" / name / "transitions.csv").is_file()
+    assert "Every run saw 2e+09 tokens:" in done.stdout

@@ -19,6 +19,7 @@ def found(stderr):
     return [line for line in stderr.splitlines() if "memorized perfectly" in line]
 
 
+@pytest.mark.slow
 def test_it_searches_and_goes_on_where_it_was(tmp_path):
     done = run_here(SCRIPT, *SIZES, *SEARCH, cwd=tmp_path)
     assert done.returncode == 0, done.stderr

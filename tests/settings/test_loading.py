@@ -1,14 +1,17 @@
 """A scale and the config's own keys become one config; all problems are told at once."""
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from shipped import problems_of
 
-from shapelaw.settings.loading import load_settings, merge
+from shapelaw.errors import UserError
+from shapelaw.settings.loading import layered, load_settings, merge, read_values
 from shapelaw.studies.config import Config
 from shapelaw.studies.depth_width.settings import DepthWidth
 
@@ -67,3 +70,78 @@ def test_merged_values_are_those_on_top_and_what_only_lies_below(
         else:
             assert value == (above if key in top else below)
     assert merge(merged, top) == merged
+
+
+NAMES = st.sampled_from(["a", "widths", "1", 1, "2", 2])
+TREES: st.SearchStrategy[Any] = st.recursive(
+    st.integers() | st.booleans() | st.lists(st.integers(), max_size=2),
+    lambda inner: st.dictionaries(NAMES, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def leaves(values: Mapping[Any, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Everything that is no mapping, and empty mappings, by the spelling of the keys that lead to it."""
+    for key, value in values.items():
+        if isinstance(value, Mapping) and value:
+            yield from leaves(value, (*path, str(key)))
+        else:
+            yield (*path, str(key)), value
+
+
+def spelled_once(values: Any) -> bool:
+    return not isinstance(values, Mapping) or (
+        len({str(key) for key in values}) == len(values) and all(map(spelled_once, values.values()))
+    )
+
+
+CONFIGS = st.dictionaries(NAMES, TREES, max_size=3).filter(spelled_once)
+
+
+@given(CONFIGS, CONFIGS)
+def test_overrides_win_at_every_depth(base: dict[Any, Any], top: dict[Any, Any]) -> None:
+    """Keys of `--config` are texts where those of a file are numbers; both are one key."""
+    merged = merge(base, top)
+    found, above, below = (dict(leaves(values)) for values in (merged, top, base))
+    assert spelled_once(merged)
+    for path, value in above.items():
+        if value != {}:  # nothing is said about what is in it
+            assert found[path] == value
+    for path, value in found.items():
+        assert above.get(path, below.get(path)) == value
+    assert merge(merged, top) == merged
+
+
+def test_an_override_of_a_grid_replaces_that_of_the_file(tmp_path: Path) -> None:
+    """As Snakemake passes on `--config depth_width='{widths: {1: [16, 34]}}'`."""
+    paths = [tmp_path / "config.yaml", tmp_path / "more.yaml"]
+    paths[0].write_text("depth_width: {widths: {1: [8], 2: [8]}, heads: 2}\nscale: demo\n")
+    paths[1].write_text("scale: laptop\n")
+    values = layered(paths, {"depth_width": {"widths": {"1": ["16", "34"]}}})
+    assert values == {"depth_width": {"widths": {"1": ["16", "34"]}, "heads": 2}, "scale": "laptop"}
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"scale: demo\nstudies: [a\nb: 1\n", "line 3 is not YAML (expected ',' or ']', but got ':')"),
+        (
+            b"scale: demo\ntraining:\n  steps: 1\n  steps: 2\n",
+            "has the key steps in line 3 and again in line 4",
+        ),
+        ("scale: demo".encode("utf-16"), "is not text in UTF-8"),
+        ("name: Schr\u00f6dinger".encode("latin-1"), "is not text in UTF-8"),
+        (b"scale: \x00", "is not YAML (unacceptable character"),
+        (b"", "has no keys"),
+        (b"- demo", "has no keys"),
+        (None, "can't be read (No such file or directory)"),
+    ],
+)
+def test_a_config_that_cannot_be_read(tmp_path: Path, content: bytes | None, said: str) -> None:
+    path = tmp_path / "config.yaml"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(UserError) as error:
+        read_values(path)
+    assert str(error.value).startswith(f"The config {path}")
+    assert said in str(error.value)

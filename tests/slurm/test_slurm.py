@@ -53,6 +53,10 @@ class SlurmProject(Project):
             process.kill()
             process.wait()
 
+    def said(self) -> str:
+        """Of all that were started."""
+        return (self.folder / "snakemake.log").read_text()
+
     def live(self, key: str) -> dict[str, Any]:
         """Where a run stands; a finished one has its record's numbers."""
         folder = self.folder / "results/checkpoints/depth_width" / key
@@ -78,12 +82,12 @@ class SlurmProject(Project):
         return sorted((run.data.tags["key"], run.info.status) for run in runs if "key" in run.data.tags)
 
 
-def until(true: Callable[[], bool], what: str, seconds: float = 900) -> None:
-    """Wait for something that the cluster does in its own time."""
+def until(true: Callable[[], bool], what: str, seconds: float = 900, every: float = 0.2) -> None:
+    """Wait for something that the cluster does in its own time; `every` so many seconds it is looked at."""
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline, f"after {seconds} s still not: {what}"
-        time.sleep(0.2)
+        time.sleep(every)
 
 
 def run(*command: str) -> str:
@@ -111,8 +115,9 @@ def hurry() -> None:
 
 @pytest.fixture(scope="module")
 def local(tmp_path_factory: pytest.TempPathFactory) -> SlurmProject:
-    """The whole workflow on this machine, without Slurm."""
+    """The whole workflow on this machine, without Slurm; its runs are trained in one process."""
     project = SlurmProject(tmp_path_factory.mktemp("local"))
+    project.configure(execution={"runs_per_job": len(KEYS)})
     project.snakemake("--quiet", "rules")
     return project
 
@@ -131,11 +136,23 @@ def test_the_daemons_listen_on_the_loopback_alone() -> None:
 def test_the_grid_through_slurm_gives_the_same_tables_to_the_last_digit(
     local: SlurmProject, tmp_path: Path
 ) -> None:
-    """From the text on; training in packs, which go in as one array; the second call does nothing."""
+    """From the text on, in a group of jobs; training in packs, as one array; the second call does nothing.
+
+    As soon as the workflow has started, somebody saves another config: no job takes its rate or its shapes.
+    """
     project = SlurmProject(tmp_path)
-    project.configure(execution={"runs_per_job": 3})
-    said = project.snakemake(*ARRAYS, *SLURM, *MEMORY).stderr
-    assert "Submitted array job" in said
+    packs = {"runs_per_job": 3}
+    project.configure(execution=packs)
+    with project.started("--groups", "train_tokenizer=text", "encode=text", *ARRAYS, *SLURM, *MEMORY) as it:
+        until(lambda: any(tmp_path.glob("results/submitted/*.json")), "Snakemake has started")
+        project.configure(
+            execution=packs,
+            training={**CONFIG["training"], "learning_rate": 1e-4},
+            depth_width={**CONFIG["depth_width"], "widths": {1: [4, 16]}, "repeated": {}},
+        )
+        assert it.wait() == 0, project.said()
+    project.configure(execution=packs)
+    assert "Submitted array job" in project.said()
     assert project.histories() == local.histories()
     assert set(project.histories()) == KEYS
     for table in TABLES:
@@ -146,12 +163,26 @@ def test_the_grid_through_slurm_gives_the_same_tables_to_the_last_digit(
     assert "Nothing to be done" in project.snakemake(*SLURM, *MEMORY, "--quiet", "rules").stderr
 
 
+def test_a_partition_that_there_is_not_is_told_before_anything_is_submitted(tmp_path: Path) -> None:
+    project = SlurmProject(tmp_path)
+    since = time.strftime("%Y-%m-%dT%H:%M:%S")
+    said = project.snakemake(*SLURM, "train_small:slurm_partition=nowhere", ok=False).stderr
+    refused = (
+        "Slurm takes no job for partition nowhere and account lab (invalid partition specified: nowhere); "
+    )
+    assert said.count(refused) == 1
+    assert "Correct slurm_partition and slurm_account in slurm/config.yaml or on the command line.\n" in said
+    assert "Traceback" not in said
+    assert jobs_of(project.folder, since) == []
+    assert not (project.folder / "results").exists()
+
+
 def test_runs_survive_everything_that_happens_to_jobs(local: SlurmProject, tmp_path: Path) -> None:
     """kill -9, scancel, the time limit, preemption, a node that goes down, Snakemake itself killed: same histories."""
     corpora = local.folder / "results/corpora"
     (tmp_path / "calm").mkdir()
     calm = SlurmProject(tmp_path / "calm", corpora)
-    calm.configure(**STORM)
+    calm.configure(**STORM | {"execution": {"runs_per_job": 2}})
     calm.snakemake("--quiet", "rules")
     keys = sorted(calm.histories())
     assert len(keys) == 2
@@ -201,7 +232,7 @@ def test_runs_survive_everything_that_happens_to_jobs(local: SlurmProject, tmp_p
         for key in hit:
             os.kill(project.live(key)["pid"], signal.SIGSTOP)  # so slow that it meets its limit
             run("scontrol", "update", f"jobid={project.live(key)['tags']['slurm_job']}", "timelimit=1")
-        until(lambda: len(ended("TIMEOUT")) == len(hit), "the time limit has ended both jobs")
+        until(lambda: len(ended("TIMEOUT")) == len(hit), "the time limit has ended both jobs", every=2)
         strike("kill -9 and scancel")
         os.kill(project.live(keys[0])["pid"], signal.SIGKILL)
         run("scancel", project.live(keys[1])["tags"]["slurm_job"])
@@ -239,7 +270,7 @@ def test_runs_survive_everything_that_happens_to_jobs(local: SlurmProject, tmp_p
     states = {state for state, _ in jobs_of(project.folder, since)}
     assert {"TIMEOUT", "FAILED", "CANCELLED", "PREEMPTED", "NODE_FAIL"} <= states
     assert min(ended("FAILED") + ended("CANCELLED")) > asked  # after a time limit, more time
-    said = (project.folder / "snakemake.log").read_text()
+    said = project.said()
     for state in ("TIMEOUT", "FAILED", "CANCELLED"):  # as docs/cluster.md has it
         assert f"failed, SLURM status is: '{state}'" in said
     for table in TABLES:

@@ -1,13 +1,23 @@
 """Memorizers: sizes by hand, names, and models filled up to one shape."""
 
+import json
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from made_runs import a_memorization_run
+from memorizer_options import OPTIONS, SMALL
 
-from shapelaw.specs.memorizers import Memorizer, beyond_theorem, common_shape, of_one_shape
+from shapelaw.errors import UserError
+from shapelaw.specs.kinds import spec_from_dict, spec_to_dict
+from shapelaw.specs.memorizers import (
+    Memorizer,
+    beyond_theorem,
+    check_memorization_run,
+    common_shape,
+    of_one_shape,
+)
 
 RUN = a_memorization_run(4, 550, 0)
 
@@ -56,3 +66,26 @@ def test_a_context_as_long_as_the_width_is_beyond_the_theorem() -> None:
     first, second = beyond_theorem([(64, 64), (10, 64), (40, 32), (33, 32)])
     assert "n = 33, 40 at d = 32" in first
     assert "n = 64 at d = 64" in second
+
+
+def test_a_choice_that_is_not_made_leaves_the_digest_alone() -> None:
+    assert "last_batch" not in RUN.to_dict()
+    short = replace(RUN, last_batch="short")
+    assert short.digest != RUN.digest
+    assert short.key != RUN.key
+    assert spec_from_dict(short.to_dict()) == short
+    assert spec_from_dict(RUN.to_dict()) == RUN
+
+
+def test_a_spec_survives_json() -> None:
+    for run in OPTIONS.values():
+        assert spec_from_dict(json.loads(json.dumps(spec_to_dict(run)))) == run
+    assert len({run.key for run in OPTIONS.values()}) == len(OPTIONS)
+
+
+def test_what_is_wrong_with_a_run_is_told_at_once() -> None:
+    wrong = replace(RUN, examples=0, task="regression", memorizer=replace(SMALL, heads=0, head_dim=9))
+    with pytest.raises(UserError) as told:
+        check_memorization_run(wrong)
+    for sentence in ("heads is 0", "examples is 0", "head_dim is 9, above the width 8", "outputs is 7"):
+        assert sentence in str(told.value)

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from small import PYTHON, SCRIPTS
 
 from shapelaw.storage.files import WriteFailed, delete_leftovers, disk_errors, replacing
 
@@ -91,3 +92,16 @@ def test_an_error_about_another_file_is_none_of_the_disk(tmp_path: Path) -> None
     with pytest.raises(FileNotFoundError), replacing(path) as temporary:
         temporary.write_text((tmp_path / "deep" / "source.json").read_text())
     assert not path.exists()
+
+
+def test_a_living_process_keeps_its_half_written_file(tmp_path: Path) -> None:
+    other = (
+        "import pathlib, sys; sys.path.insert(0, sys.argv[1]); from shapelaw.storage.files import replacing\n"
+        "with replacing(pathlib.Path(sys.argv[2])) as temporary: temporary.write_bytes(b'theirs')"
+    )
+    with replacing(tmp_path / "file") as temporary:
+        temporary.write_bytes(b"mine")
+        done = subprocess.run([PYTHON, "-c", other, str(SCRIPTS), str(tmp_path / "file")], check=False)
+        assert done.returncode == 0
+        assert (tmp_path / "file").read_bytes() == b"theirs"
+    assert (tmp_path / "file").read_bytes() == b"mine"

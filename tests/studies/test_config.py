@@ -12,8 +12,10 @@ from small import PYTHON, REPOSITORY, SCRIPTS
 
 from shapelaw.errors import UserError
 from shapelaw.scheduling.plan import cost_of
+from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run, run_from_dict, run_to_dict
 from shapelaw.studies.config import Config, load_config, runs_of
+from shapelaw.studies.registry import STUDIES
 
 
 @pytest.mark.parametrize("scale", SCALE_NAMES)
@@ -85,7 +87,7 @@ def test_every_text_of_a_config_is_known_to_be_no_path_that_is_written() -> None
         "assumptions.images",  # read
         "assumptions.source",  # read, and quoted on command lines
         # keys of training: an optimizer and a number format, from lists
-        *(f"{name}.recipe" for name in ("depth_width", "vocabulary", "embedding_rank", "attention_degree")),
+        *(f"{name}.recipe" for name, study in STUDIES.items() if study.kind is LANGUAGE),
         "tracking.uri",  # where the user wants the runs: any server or database
     }
 

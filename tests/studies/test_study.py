@@ -42,4 +42,4 @@ def test_a_study_trains_nothing_unless_it_says_so() -> None:
 
 def test_first_seeds_tell_most() -> None:
     runs = [a_run(2, 64, seed=seed) for seed in (2, 0, 1)]
-    assert [run.seed for run in STUDY.telling(runs)] == [0, 1, 2]
+    assert [run.seed for run in STUDY.informative_first(runs)] == [0, 1, 2]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from measured_ranks import measured
 from plain_networks import plain_degree_attention
 
 from shapelaw.errors import UserError
@@ -17,13 +18,6 @@ from shapelaw.theory.product_network import ProductNetwork
 from shapelaw.theory.separation_rank import separation_rank
 
 PRIME = PRIMES[0]
-
-
-def measured(network):
-    found = separation_rank(network)
-    assert found.exact
-    assert found.rank <= found.upper_bound
-    return found.rank
 
 
 @pytest.mark.parametrize("heads", [1, 2])

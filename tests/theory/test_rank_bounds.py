@@ -192,13 +192,6 @@ def test_where_the_bounds_would_fail_if_the_closed_form_keeps_holding():
     assert first_failures(bottleneck_scale) == {11: 7}
 
 
-@pytest.mark.parametrize("width", [2, 3, 4])
-def test_late_layers_add_d_times_d_plus_1_over_2_by_the_closed_form(width):
-    """In proportion to the parameters of a layer, where theorem 2 has d: to within a thousandth after 12 layers."""
-    added = log3(one_head(11, width)) - log3(one_head(10, width))
-    assert added == pytest.approx(width * (width + 1) / 2, rel=1e-3)
-
-
 def test_theorem_4_of_vocabulary_fails_where_a_partition_splits_patches():
     """It says any partition of the M inputs; at d = 1, L = 1, N = 40 it allows 80, and the rank is 2 N + 2 = 82."""
     odd = tuple(range(1, 80, 2))

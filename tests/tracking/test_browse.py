@@ -110,7 +110,7 @@ def test_of_a_tracking_server_the_address_is_said(tmp_path: Path, server: str) -
     ("content", "sentence"),
     [
         ("tracking: {url: http://example.org}\nscale: demo\n", "tracking.url"),
-        ("scale: [demo\n", "can't be read"),
+        ("scale: [demo\n", "line 2 is not YAML"),
     ],
 )
 def test_a_wrong_config_is_a_sentence(tmp_path: Path, content: str, sentence: str) -> None:

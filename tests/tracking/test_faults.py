@@ -113,6 +113,7 @@ def test_a_server_that_stops_and_goes_on(remote: Place, tracker: Tracker, check:
     check(work)
 
 
+@pytest.mark.slow
 def test_a_server_that_stops_for_longer_than_a_request_waits(
     remote: Place, tracker: Tracker, check: Check, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,6 +134,7 @@ def test_a_server_that_stops_for_longer_than_a_request_waits(
     check(work)
 
 
+@pytest.mark.slow
 def test_a_server_that_is_killed_and_comes_back(remote: Place, tracker: Tracker, check: Check) -> None:
     with importing(remote, hold_after=1) as work:
         with work.held():
@@ -146,6 +148,7 @@ def test_a_server_that_is_killed_and_comes_back(remote: Place, tracker: Tracker,
     check(work)
 
 
+@pytest.mark.slow
 def test_a_server_that_is_slow(behind: Place, weather: Weather, check: Check) -> None:
     with importing(behind, hold_after=RUNS - 1) as work:
         with work.held():
@@ -159,6 +162,7 @@ def test_a_server_that_is_slow(behind: Place, weather: Weather, check: Check) ->
     check(work)
 
 
+@pytest.mark.slow
 def test_a_server_that_answers_500(behind: Place, weather: Weather, check: Check) -> None:
     with importing(behind, hold_after=1) as work:
         with work.held():
@@ -174,6 +178,7 @@ def test_a_server_that_answers_500(behind: Place, weather: Weather, check: Check
     check(work)
 
 
+@pytest.mark.slow
 def test_answers_that_fail_or_get_lost_now_and_then(behind: Place, weather: Weather, check: Check) -> None:
     """Requests that were carried out, and whose answers never came, are the ones that could double a run."""
     faults = {7: "lose", 18: "cut", 29: "refuse"}

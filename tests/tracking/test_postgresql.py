@@ -50,6 +50,7 @@ def machines(tmp_path: Path, study_names: Iterator[str], server: str) -> list[Pl
     return [Place(tmp_path / name, server, study) for name in ("a", "b")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("through", ["server", "directly"])
 def test_a_postgresql_that_crashes_and_recovers(
     through: str, machines: list[Place], database: str, postgres: Cluster, tmp_path: Path, empty_store: Path

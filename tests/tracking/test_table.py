@@ -136,6 +136,32 @@ def test_a_file_of_keys_that_says_nothing(tmp_path: Path) -> None:
         read_keys(tmp_path / "nothing.txt")
 
 
+def test_records_of_other_specs_are_named_with_the_command_that_mends_it(
+    place: Place, tmp_path: Path, script: Script
+) -> None:
+    runs = [make_run(place.study, seed) for seed in range(3)]
+    for run in runs:
+        write_finished(place.results, run)
+    keys, records = tmp_path / "keys.txt", place.results / "runs" / place.study
+    lines = [f"{run.key} {run.digest}\n" for run in runs]
+    out = tmp_path / "runs.parquet"
+    arguments = ["--results", place.results, "--study", place.study, "--keys", keys, "--out", out]
+    keys.write_text("".join([*lines[:1], *(f"{run.key} 0123456789abcdef\n" for run in runs[1:])]))
+    done = script("import_runs.py", *arguments)
+    assert done.code == 2
+    assert "2 records are not of the runs that the config asks for" in done.errors
+    wrong = [records / run.key for run in runs[1:]]
+    mend = f"rm -r {wrong[0]} {wrong[1]} && snakemake"
+    assert f": {runs[1].key}, {runs[2].key}. To train them anew: {mend}\n" in done.errors
+    assert not out.exists()
+    keys.write_text(f"{runs[0].key} 0123456789abcdef\n")
+    said = script("import_runs.py", *arguments).errors
+    assert "1 record is not of the runs" in said
+    assert f"rm -r {records} && snakemake\n" in said  # nothing else is asked for
+    keys.write_text("".join(lines))
+    assert script("import_runs.py", *arguments).code == 0
+
+
 def test_a_broken_record_among_the_wanted_stops_the_table(
     place: Place, tmp_path: Path, script: Script
 ) -> None:

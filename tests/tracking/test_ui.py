@@ -44,6 +44,7 @@ def browser(tmp_path: Path) -> Iterator[Any]:
         driver.quit()
 
 
+@pytest.mark.slow
 def test_a_user_finds_the_study_its_runs_and_a_loss_curve(place: Place, browser: Any, tmp_path: Path) -> None:
     runs = [make_run(place.study, seed) for seed in range(5)]
     for run in runs[:3]:

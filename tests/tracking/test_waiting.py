@@ -21,6 +21,7 @@ from shapelaw.tracking.store import default_uri, open_store
 from shapelaw.tracking.waiting import LOCK_NAME, Stopped, TrackerDown, one_writer, patiently
 
 
+@pytest.mark.slow
 def test_an_importer_waits_for_a_server_that_starts_late(place: Place, tmp_path: Path) -> None:
     write_finished(place.results, make_run(place.study))
     said: list[str] = []
@@ -111,6 +112,7 @@ def test_a_file_system_without_locks_is_told_and_the_import_goes_on(
     assert "has no locks" in said[0]
 
 
+@pytest.mark.slow
 def test_the_importer_waits_where_its_log_can_not_be_written(tmp_path: Path) -> None:
     """The log is on the full disk that it waits for."""
     uri = f"http://127.0.0.1:{free_port()}"

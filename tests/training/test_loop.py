@@ -15,32 +15,16 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from small import small_run
-from torch import Tensor
+from trained_here import CPU, Stores, history_bytes, train
 
-from shapelaw.corpora.token_store import TokenStore
 from shapelaw.errors import UserError
-from shapelaw.models import decoder_kernel
-from shapelaw.models.memorizer_kernel import compiler
-from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import make_shape
 from shapelaw.storage import records
-from shapelaw.training import loop, trainer
+from shapelaw.training import hardware, loop
 from shapelaw.training.checkpoint import checkpoint_paths, only_process
 from shapelaw.training.hardware import peak_memory_bytes
 from shapelaw.training.packed import can_compile
-from shapelaw.training.trainer import Runtime, Trainer, TrainingFailed
-
-Stores = tuple[TokenStore, TokenStore]
-CPU = Runtime("cpu", threads=1)
-
-
-def train(run: Run, stores: Stores, folder: Path, runtime: Runtime = CPU) -> records.Record:
-    loop.train(run, *stores, folder / "record", folder / "checkpoints", runtime)
-    return records.read_record(folder / "record")
-
-
-def history_bytes(folder: Path) -> bytes:
-    return (folder / "record" / "history.parquet").read_bytes()
+from shapelaw.training.trainer import Trainer, TrainingFailed
 
 
 def test_a_run_learns_and_leaves_its_record(stores: Stores, tmp_path: Path) -> None:
@@ -73,24 +57,6 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(stores: St
         train(small_run(seed), stores, tmp_path / name)
     assert history_bytes(tmp_path / "a") == history_bytes(tmp_path / "b")
     assert history_bytes(tmp_path / "a") != history_bytes(tmp_path / "c")
-
-
-@pytest.mark.skipif(compiler() is None, reason="there is no C++ compiler")
-def test_the_kernel_of_long_runs_changes_no_byte(
-    stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = small_run(steps=6, log_every=1, evaluate_every=3, dropout=0.1)
-    run = replace(run, shape=replace(run.shape, width=40, attention_dim=20))
-    given: list[Tensor] = []
-    linear = decoder_kernel.linear
-    monkeypatch.setattr(decoder_kernel, "linear", lambda x, *rest: (given.append(x), linear(x, *rest))[1])
-    train(run, stores, tmp_path / "short")
-    assert not given
-    monkeypatch.setattr(trainer, "_KERNEL_FLOPS", 0)
-    monkeypatch.setattr(decoder_kernel, "_LEAST", 0)
-    train(run, stores, tmp_path / "long")
-    assert given
-    assert history_bytes(tmp_path / "short") == history_bytes(tmp_path / "long")
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "adamw"])
@@ -194,6 +160,7 @@ def test_a_run_that_diverged_is_not_tried_again(
     assert train(small_run(), stores, tmp_path).status == "FINISHED"  # another spec under that key
 
 
+@pytest.mark.slow
 def test_the_peak_memory_of_a_run_is_its_own(stores: Stores, tmp_path: Path) -> None:
     """Not that of an earlier run in the same process, here one that trains nothing else."""
     if not Path("/proc/self/clear_refs").exists():
@@ -212,13 +179,17 @@ def _train_after_a_large_tensor(stores: Stores, folder: Path) -> tuple[int, Mapp
 
 
 @pytest.mark.slow
-def test_a_process_compiles_the_runs_of_every_shape(stores: Stores, tmp_path: Path) -> None:
+def test_a_process_compiles_the_runs_of_every_shape(
+    stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """torch.compile gives up on a function after some shapes (eight; here one) and goes on without a word."""
     if not can_compile(torch.device("cpu")):
         pytest.skip("torch.compile needs a C++ compiler")
     from torch._dynamo import config
     from torch._dynamo.utils import counters
 
+    # into the folder of the other tests that compile: it takes ten CPU seconds to fill an empty one with headers
+    monkeypatch.setattr(hardware, "_COMPILED_CHOSEN", True)
     with config.patch(recompile_limit=1):  # pytest's monkeypatch would leave PyTorch's settings without it
         for width in (8, 12):
             counters.clear()
@@ -245,13 +216,6 @@ def test_a_full_disk_stops_the_run_with_a_sentence_and_keeps_the_checkpoint_befo
         "step-0000000001.pt",
     ]
     assert records.read_record(tmp_path / "checkpoints").status == "FAILED"
-
-
-def test_micro_batches_do_not_change_the_curve(stores: Stores, tmp_path: Path) -> None:
-    whole = train(small_run(), stores, tmp_path / "whole").history
-    parts = train(small_run(), stores, tmp_path / "parts", replace(CPU, micro_batch=3)).history
-    for column in ("train_loss", "gradient_norm"):
-        assert parts[column].to_pylist() == pytest.approx(whole[column].to_pylist(), rel=1e-4)
 
 
 def test_wrong_input_is_said_before_training(stores: Stores, tmp_path: Path) -> None:
@@ -329,12 +293,3 @@ def test_two_processes_do_not_train_one_run(stores: Stores, tmp_path: Path) -> N
         pytest.raises(UserError, match="Another process is training"),
     ):
         train(small_run(), stores, tmp_path)
-
-
-def test_a_test_loss_that_is_not_finite_fails_the_run(
-    stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("shapelaw.training.trainer.evaluate", lambda *_: math.nan)
-    with pytest.raises(TrainingFailed, match=r"The test loss of .* is nan at step 30"):
-        train(small_run(), stores, tmp_path)
-    assert records.read_record(tmp_path / "checkpoints").status == "FAILED"

@@ -13,13 +13,10 @@ import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-import torch
+from damages import flipped_bit, zero_filled
 from disks import CutDisk, fill, make_room, small_disk
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from small import PYTHON, SCRIPTS, small_run
 from training_processes import command, newest_step, start, wait_for_step
 
@@ -104,79 +101,6 @@ def finish(
 
 
 # --- damaged checkpoints
-
-
-def same(one: Any, other: Any) -> bool:
-    """Whether two states are equal to the last bit."""
-    if isinstance(one, torch.Tensor):
-        return one.dtype == other.dtype and torch.equal(one.nan_to_num(7.0), other.nan_to_num(7.0))
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
-    if isinstance(one, list | tuple):
-        return len(one) == len(other) and all(map(same, one, other))
-    return type(one) is type(other) and bool(one == other)
-
-
-def cut_short(content: bytes, at: int, noise: bytes) -> bytes:
-    return content[:at]
-
-
-def zero_filled(content: bytes, at: int, noise: bytes) -> bytes:
-    return content[:at] + bytes(len(content) - at)
-
-
-def flipped_bit(content: bytes, at: int, noise: bytes) -> bytes:
-    return content[:at] + bytes([content[at] ^ 1 << noise[0] % 8]) + content[at + 1 :]
-
-
-def overwritten(content: bytes, at: int, noise: bytes) -> bytes:
-    return (content[:at] + noise + content[at + len(noise) :])[: len(content)]
-
-
-def longer(content: bytes, at: int, noise: bytes) -> bytes:
-    return content + noise
-
-
-@settings(max_examples=120, deadline=None, derandomize=True)
-@given(
-    damage=st.sampled_from([cut_short, zero_filled, flipped_bit, overwritten, longer]),
-    part=st.floats(0, 1, exclude_max=True),
-    from_end=st.booleans(),
-    noise=st.binary(min_size=1, max_size=64),
-)
-def test_a_checkpoint_with_any_damage_is_noticed_or_is_what_was_written(
-    interrupted: Path,
-    damage: Callable[[bytes, int, bytes], bytes],
-    part: float,
-    from_end: bool,
-    noise: bytes,
-) -> None:
-    """Anywhere in the file, and mostly in its last 8 KiB, where the directory and the sum are."""
-    path = interrupted / "step-0000000050.pt"
-    content = path.read_bytes()
-    state = torch.load(path, weights_only=True)
-    at = len(content) - 1 - int(part * 8192) if from_end else int(part * len(content))
-    damaged = interrupted.parent / "damaged.pt"
-    damaged.write_bytes(damage(content, at, noise))
-    try:
-        found = checkpoint.read_checkpoint(damaged)
-    except checkpoint.Damaged:
-        assert damaged.read_bytes() != content
-    else:
-        assert same(found, state)
-
-
-def test_every_single_place_where_a_checkpoint_can_be_cut(tmp_path: Path) -> None:
-    state = {"identity": "x", "step": 3, "model": {"w": torch.arange(7.0)}}
-    path = checkpoint.save_checkpoint(tmp_path, 3, state)
-    content, whole = path.read_bytes(), checkpoint.read_checkpoint(path)
-    for length in range(len(content)):
-        path.write_bytes(content[:length])
-        with pytest.raises(checkpoint.Damaged, match="it is not whole"):
-            checkpoint.read_checkpoint(path)
-    path.write_bytes(content)
-    assert same(checkpoint.read_checkpoint(path), whole)
-
 
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "empty": lambda path: path.write_bytes(b""),
@@ -537,19 +461,6 @@ def test_what_a_killed_process_left_half_written_is_deleted(
     assert (tmp_path / "record" / "history.parquet").read_bytes() == undisturbed
 
 
-def test_a_living_process_keeps_its_half_written_file(tmp_path: Path) -> None:
-    other = (
-        "import pathlib, sys; sys.path.insert(0, sys.argv[1]); from shapelaw.storage.files import replacing\n"
-        "with replacing(pathlib.Path(sys.argv[2])) as temporary: temporary.write_bytes(b'theirs')"
-    )
-    with replacing(tmp_path / "file") as temporary:
-        temporary.write_bytes(b"mine")
-        done = subprocess.run([PYTHON, "-c", other, str(SCRIPTS), str(tmp_path / "file")], check=False)
-        assert done.returncode == 0
-        assert (tmp_path / "file").read_bytes() == b"theirs"
-    assert (tmp_path / "file").read_bytes() == b"mine"
-
-
 @pytest.mark.slow
 def test_of_two_processes_on_one_run_the_second_says_so_or_waits(stores: Stores, tmp_path: Path) -> None:
     run = small_run(steps=400, log_every=50, evaluate_every=200, dropout=0.1)
@@ -582,17 +493,3 @@ def test_of_two_processes_on_one_run_the_second_says_so_or_waits(stores: Stores,
         (tmp_path / name / "record" / "history.parquet").read_bytes() for name in ("undisturbed", "shared")
     ]
     assert histories[0] == histories[1]
-
-
-def test_a_file_system_without_locks_is_said(
-    stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Lustre mounted without `flock` answers so; none can be mounted here, so the call is made to."""
-
-    def no_locks(file: object, operation: int) -> None:
-        raise OSError(38, "Function not implemented")
-
-    monkeypatch.setattr(checkpoint.fcntl, "flock", no_locks)
-    with checkpoint.only_process(tmp_path, 0, print, lambda: False):
-        pass
-    assert "has no locks ([Errno 38] Function not implemented)" in capsys.readouterr().out

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,14 +28,7 @@ RUN = MemorizationRun(
     "memorization", SHAPE, "classification", "shared", 200, 300, 0,
     batch_size=64, learning_rate=1e-2, evaluate_every=50, stop_when_memorized=False,
 )  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture
@@ -150,6 +142,7 @@ def test_a_pack_that_was_ahead_of_what_is_left_of_it(tmp_path: Path, stepped: St
     assert stepped.train([D], killed) == 260
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("members", [1, 3])
 def test_in_a_pack_of_another_size_it_differs_by_rounding_alone(
     members: int, tmp_path: Path, stepped: Stepped

@@ -25,7 +25,7 @@ GRID: dict[str, Any] = {
 def project(tmp_path_factory: pytest.TempPathFactory, with_corpus: Path) -> Project:
     """After a whole run."""
     training = {**CONFIG["training"], "steps": 10, "evaluate_every": 10, "warmup_steps": 1}
-    sections = {"studies": [STUDY], STUDY: GRID, "training": training, "execution": {"runs_per_job": 3}}
+    sections = {"studies": [STUDY], STUDY: GRID, "training": training, "execution": {"runs_per_job": 6}}
     project = Project(tmp_path_factory.mktemp("attention"), with_corpus, **sections)
     project.snakemake("--quiet", "rules")
     return project

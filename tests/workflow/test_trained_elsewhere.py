@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from project import KEYS, Project
+from project import KEYS, Project, records_of
 from small import PYTHON
 
 pytestmark = pytest.mark.slow
@@ -34,7 +34,7 @@ def test_records_that_are_brought_back_are_not_trained_again(tmp_path: Path, wit
             tmp_path / "results" / "checkpoints" / "depth_width" / key,
             ignore=shutil.ignore_patterns("lock"),
         )
-    project.snakemake("results/depth_width/transitions.csv", "--quiet", "rules")
+    project.snakemake(*records_of(KEYS), "--quiet", "rules")
     results, elsewhere = tmp_path / "results/runs/depth_width", tmp_path / "elsewhere/depth_width"
     for key in brought:
         assert (results / key / "summary.json").read_bytes() == (

@@ -10,13 +10,15 @@ rule list_runs:
         "results/{study}/keys.txt",
     log:
         "results/logs/list_runs/{study}.log",
+    conda:
+        "../../envs/shapelaw.yaml"
     params:
-        # too many for a command line; the digest makes a changed grid a changed rule
-        digest=lambda wildcards: hashlib.sha256("\n".join(RUNS[wildcards.study]).encode()).hexdigest(),
+        # too many for a command line; the digest makes a changed grid or recipe a changed rule
+        digest=lambda wildcards: digest_of({key: run.digest for key, run in RUNS[wildcards.study].items()}),
     message:
         "listing the runs of {wildcards.study}"
-    run:
-        Path(output[0]).write_text("\n".join(RUNS[wildcards.study]) + "\n")
+    shell:
+        "python $SCRIPTS/list_runs.py --submitted $SUBMITTED --study {wildcards.study} --out {output} 2>&1 | tee {log}"
 
 
 rule import_runs:

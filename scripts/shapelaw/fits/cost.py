@@ -65,8 +65,8 @@ def fit_cost(table: pd.DataFrame, source: str) -> CostFit:
     shapes = runs.groupby(["shape", "batch_size"], sort=False).ngroup().to_numpy()
     if len(np.unique(shapes)) <= len(TERMS):
         raise UserError(
-            f"{source} has runs of {len(np.unique(shapes))} shapes, and {len(TERMS)} constants need at least "
-            f"{len(TERMS) + 1}; give it more of the grid."
+            f"{source} has runs of {len(np.unique(shapes))} shapes; the fit of {len(TERMS)} constants needs at least "
+            f"{len(TERMS) + 1}: give it more of the grid."
         )
     constants = _constants(counts, seconds)
     left_out = np.empty_like(seconds)
@@ -119,7 +119,7 @@ def _checked(table: pd.DataFrame, source: str) -> pd.DataFrame:
     require_columns(table, COLUMNS, source)
     table = table[table["tokens_per_second"].notna()].reset_index(drop=True)
     if table.empty:
-        raise UserError(f"{source} has no finished run: tokens_per_second is empty everywhere.")
+        raise UserError(f"{source} has no finished run: tokens_per_second is empty in every row.")
     runs = numbers_of(table, COLUMNS, source)
     for name in COLUMNS:
         refuse(runs, runs[name] <= 0, source, f"{name} must be above zero")

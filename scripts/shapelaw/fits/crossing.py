@@ -113,13 +113,15 @@ def _bound(shallow: Curve, found: CrossingDraws, side: Side) -> tuple[float, flo
 
 def _cautions(shallow: Curve, deep: Curve, noise: Noise, found: CrossingDraws, n_common: int) -> list[str]:
     """The reasons to doubt an interval, each in a few words."""
-    cautions = [f"L{depth}-d{width} lies {pull:+.1f} sigma off" for depth, width, pull in found.outliers]
+    cautions = [
+        f"L{depth}-d{width} lies {pull:+.1f} sigma off its curve" for depth, width, pull in found.outliers
+    ]
     if n_common == MIN_SIZES:
         cautions.append(f"only {MIN_SIZES} sizes in common")
     repeated = np.concatenate([curve.log_size[curve.seeds > 1] for curve in (shallow, deep)])
     middle = float(found.log_size[[0, -1]].mean())
     if np.isfinite(noise.dof) and not repeated.size:
-        cautions.append("seeds of neither depth are repeated")
+        cautions.append("neither depth has repeated seeds")
     elif np.isfinite(noise.dof) and (repeated.max() < middle or repeated.min() > middle):
         cautions.append(f"seeds are repeated at {'small' if repeated.max() < middle else 'large'} sizes only")
     return cautions

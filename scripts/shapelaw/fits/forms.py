@@ -103,6 +103,26 @@ def draw_sizes(forms: Sequence[Form], depth: npt.ArrayLike, *, draws: int = 4000
     return np.asarray(np.log(standard_params(x, 1.0)) + 2.0 * log_width, dtype=np.float64)
 
 
+def first_depths(
+    forms: Sequence[Form], block_params: Callable[[Floats], Floats], *, draws: int = 4000, seed: int = 0
+) -> Floats:
+    """(draws,) first depths at which `N_transition(L)` reaches a size; infinite where no depth up to 1,000 does.
+
+    Args:
+        block_params: parameters of the blocks at (m,) depths.
+    """
+    depth = np.geomspace(1.0, FARTHEST, 600)
+    over = draw_sizes(forms, depth, draws=draws, seed=seed) - np.log(block_params(depth))
+    right = np.maximum((over >= 0).argmax(axis=1), 1)
+    rows = np.arange(len(over))
+    before, after = over[rows, right - 1], over[rows, right]
+    reached = (over >= 0).any(axis=1)
+    share = np.where(reached, np.clip(before / (before - after), 0.0, 1.0), 0.0)
+    log_depth = np.log(depth)
+    at = np.exp((1.0 - share) * log_depth[right - 1] + share * log_depth[right])
+    return np.asarray(np.where(reached, at, np.inf))
+
+
 @dataclass(frozen=True)
 class Spread:
     """The 68% intervals of depth and width at a size over all forms; infinite depth where a form never reaches it.
@@ -119,17 +139,9 @@ class Spread:
 
 def spread(forms: Sequence[Form], block_params: float) -> Spread:
     """The first depth with `N_transition(L) = block_params`, and its width, over draws of forms and coefficients."""
-    depth = np.geomspace(1.0, FARTHEST, 600)
-    over = draw_sizes(forms, depth) - math.log(block_params)
-    reached = (over >= 0).any(axis=1)
-    right = np.maximum((over >= 0).argmax(axis=1), 1)
-    rows = np.arange(len(over))
-    before, after = over[rows, right - 1], over[rows, right]
-    share = np.where(reached, np.clip(before / (before - after), 0.0, 1.0), 0.0)
-    log_depth = np.log(depth)
-    at = np.exp((1.0 - share) * log_depth[right - 1] + share * log_depth[right])
-    low, high = np.quantile(np.where(reached, at, np.inf), INTERVAL, method="nearest")
+    at = first_depths(forms, lambda depth: np.full_like(depth, block_params))
+    low, high = np.quantile(at, INTERVAL, method="nearest")
     width_low, width_high = (
         math.sqrt(block_params / (12.0 * value)) if math.isfinite(value) else 0.0 for value in (high, low)
     )
-    return Spread(float(low), float(high), width_low, width_high, float(1.0 - reached.mean()))
+    return Spread(float(low), float(high), width_low, width_high, float(np.isinf(at).mean()))

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats  # type: ignore[import-untyped]
 
-from shapelaw.fits.line import FitStatus
+from shapelaw.fits.line import FitStatus, too_few_points
 from shapelaw.fits.memorized import MemorizationCurve, standard_errors
 
 LEAST_CHANCE = 0.01
@@ -41,15 +41,14 @@ def fit_growth(curve: MemorizationCurve, used: npt.NDArray[np.bool_]) -> Growth:
     x, y, seeds, noise = curve.x[used], curve.share[used], curve.seeds[used], curve.noise
     n_points = len(x)
     if n_points < 3:
-        text = f"{n_points} point{'' if n_points == 1 else 's'}, and an exponent with a check of it needs 3"
-        return _none(n_points, FitStatus.TOO_FEW_POINTS, text)
+        return _none(n_points, FitStatus.TOO_FEW_POINTS, too_few_points(n_points, "an exponent", 3))
     err = standard_errors(curve)[used] if noise is not None else seeds**-0.5
     last = float(x[-1])
     model = lmfit.Model(lambda x, level, exponent: level * (x / last) ** exponent)
     start = model.make_params(level=float(y[-1]), exponent=1.0)
     result = model.fit(y, start, x=x, weights=1.0 / err, scale_covar=False)
     if not result.success or result.covar is None or not np.isfinite(result.covar).all():
-        return _none(n_points, FitStatus.FAILED, f"the minimiser stopped: {result.message}")
+        return _none(n_points, FitStatus.FAILED, f"the minimiser failed: {result.message}")
     dof, chi2 = n_points - 2, float(result.chisqr)
     believed = noise is not None and noise.chance(chi2, dof) >= LEAST_CHANCE
     scale = 1.0 if believed else math.sqrt(chi2 / dof)
@@ -66,7 +65,7 @@ def fit_growth(curve: MemorizationCurve, used: npt.NDArray[np.bool_]) -> Growth:
         n_points,
         errors,
         FitStatus.CONVERGED,
-        f"{n_points} points; the error is from {errors}",
+        f"{n_points} points; the error comes from {errors}",
     )
 
 

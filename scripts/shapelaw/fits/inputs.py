@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,32 +21,76 @@ OPTIONAL_COLUMNS = (
     *("reportable_low", "reportable_high", "noise_scale", "caution"),
 )
 SHOWN_ROWS = 5
+DECIMAL_COMMA = r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?"
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """A CSV (.csv) or Parquet (.parquet) file with at least one row.
+    """A table with at least one row: CSV (.csv, .tsv, .txt; by commas, semicolons or tabs), Parquet or JSON lines.
+
+    Nested values of JSON lines become columns with dots, `config.n_layer`.
 
     Raises:
         UserError: the file is missing, has another ending, can't be read, or has no rows.
     """
-    if path.suffix not in (".csv", ".parquet"):
-        raise UserError(f"{path} ends in {path.suffix or 'nothing'!r}; give a .csv or a .parquet file.")
+    if path.suffix not in READERS:
+        raise UserError(
+            f"{path} ends in {path.suffix or 'nothing'!r}; give a .csv or a .parquet file (or .tsv, .txt, .jsonl)."
+        )
     if not path.is_file():
         raise UserError(f"There is no file {path}.")
     try:
-        table = pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
+        table = READERS[path.suffix](path)
     except pd.errors.EmptyDataError:
         raise UserError(f"{path} is empty; it must have a header line and rows.") from None
     except (
         OSError,
         ValueError,
         pd.errors.ParserError,
-    ) as error:  # Arrow's and Unicode's errors are ValueErrors
+    ) as error:  # Arrow's, JSON's and Unicode's errors are ValueErrors
         reason = str(error).splitlines()[0]
         raise UserError(f"{path} can't be read as {path.suffix[1:]} ({reason}).") from error
     if table.empty:
         raise UserError(f"{path} has no rows.")
     return table
+
+
+def _read_csv(path: Path) -> pd.DataFrame:
+    """Delimited text; the delimiter is the one of comma, semicolon and tab that the header has most of."""
+    with path.open(encoding="utf-8-sig") as file:
+        header = file.readline()
+    delimiter = max(",;\t", key=header.count)
+    table = pd.read_csv(path, sep=delimiter, encoding="utf-8-sig")
+    if delimiter == "," or not len(table):
+        return table
+    for name, column in table.items():  # where commas don't separate columns, they may separate decimals
+        text = column.dropna().astype(str)
+        if not pd.api.types.is_numeric_dtype(column) and text.str.fullmatch(DECIMAL_COMMA).all():
+            table[name] = pd.to_numeric(column.astype(str).str.replace(",", "."), errors="coerce")
+    return table
+
+
+def _read_json_lines(path: Path) -> pd.DataFrame:
+    rows = []
+    for number, line in enumerate(path.read_text(encoding="utf-8-sig").splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"line {number}: {error.msg}") from error
+        if not isinstance(row, dict):
+            raise ValueError(f"line {number} is no object {{...}}")
+        rows.append(row)
+    if not rows:
+        raise pd.errors.EmptyDataError
+    return pd.json_normalize(rows)
+
+
+READERS: Mapping[str, Callable[[Path], pd.DataFrame]] = {
+    **dict.fromkeys((".csv", ".tsv", ".txt"), _read_csv),
+    **dict.fromkeys((".jsonl", ".ndjson", ".json"), _read_json_lines),
+    ".parquet": pd.read_parquet,
+}
 
 
 def check_runs(
@@ -153,3 +199,15 @@ def refuse(table: pd.DataFrame, wrong: pd.Series[bool], source: str, rule: str) 
     rows = [f"row {index + 1}" for index in table.index[wrong.to_numpy()][:SHOWN_ROWS]]
     more = f" and {int(wrong.sum()) - SHOWN_ROWS} more" if wrong.sum() > SHOWN_ROWS else ""
     raise UserError(f"{source}, {', '.join(rows)}{more}: {rule}.")
+
+
+def check_bootstrap(noise: float | None, draws: int) -> None:
+    """Refuse a noise or a number of bootstrap draws that nothing can be done with.
+
+    Raises:
+        UserError: the noise is not above zero, or there are too few draws.
+    """
+    if noise is not None and not 0 < noise < math.inf:
+        raise UserError(f"The noise is {noise}; it is a standard deviation of the loss, above zero.")
+    if draws < 100:
+        raise UserError(f"{draws} bootstrap draws are too few for a 68% interval; give 100 or more.")

@@ -57,7 +57,7 @@ class MonotonyTest:
         if self.verdict is Monotony.NO_NOISE:
             return "no seed noise, so a fall can't be told from chance; train several seeds of some points"
         if self.verdict is Monotony.TOO_FEW_POINTS:
-            return "1 point, and an order needs 2"
+            return "1 point: an order needs 2"
         return f"{self.verdict} (p of a fall = {self.falls_p:.2g})"
 
 

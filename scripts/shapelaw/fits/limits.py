@@ -80,6 +80,6 @@ def fit_line_with_limits(
         chi2_reduced=chi2 / plain.dof,
         p_value=p_value,
         r_squared=1.0 - chi2 / total,
-        message=f"{number} limit{'' if number == 1 else 's'} used; of the points "
+        message=f"{number} limit{'' if number == 1 else 's'} used; for the points, "
         + goodness(chi2, plain.dof, p_value),
     )

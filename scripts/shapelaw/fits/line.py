@@ -107,11 +107,11 @@ def fit_line(
 
     n_points, n_free = len(x_n), 1 if through_origin else 2
     if n_points <= n_free:
-        text = f"{n_points} point{'' if n_points == 1 else 's'}, and a line with a check of it needs {n_free + 1}"
+        text = too_few_points(n_points, "a line", n_free + 1)
         return _unusable(FitStatus.TOO_FEW_POINTS, n_points, n_free, text)
     if (not through_origin and np.unique(x_n).size < 2) or not x_n.any():
         return _unusable(
-            FitStatus.NOT_IDENTIFIABLE, n_points, n_free, "all points share one x, so no slope fits them"
+            FitStatus.NOT_IDENTIFIABLE, n_points, n_free, "all points share one x, so they determine no slope"
         )
 
     model = lmfit.models.LinearModel()
@@ -126,7 +126,7 @@ def fit_line(
         fit_kws={"xtol": 1e-13, "ftol": 1e-13},
     )
     if not result.success or result.covar is None or not np.isfinite(result.covar).all():
-        return _unusable(FitStatus.FAILED, n_points, n_free, f"the minimiser stopped: {result.message}")
+        return _unusable(FitStatus.FAILED, n_points, n_free, f"the minimiser failed: {result.message}")
     return _converged(result, y_n, sigma_n, sigma_dof, n_points, n_free)
 
 
@@ -157,6 +157,11 @@ def _converged(
         status=FitStatus.CONVERGED,
         message=goodness(chi2, dof, p_value),
     )
+
+
+def too_few_points(n_points: int, form: str, needed: int) -> str:
+    """The message of a fit with too few points, such as `2 points: a line and a check of its fit need 3`."""
+    return f"{n_points} point{'' if n_points == 1 else 's'}: {form} and a check of its fit need {needed}"
 
 
 def goodness(chi2: float, dof: int, p_value: float) -> str:

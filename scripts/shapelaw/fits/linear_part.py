@@ -61,7 +61,7 @@ def line_through(curve: MemorizationCurve, used: npt.NDArray[np.bool_]) -> Linea
     line, errors = _line_of(x, y, err, noise)
     chance, curvature = _bend(x, y, err, noise)
     if line.usable and math.isnan(chance):
-        text = f"{len(x)} points of one seed, which can't tell a line from a curve: that needs 4"
+        text = f"{len(x)} points of one seed can't tell a line from a curve: that takes 4"
         line = _without_slope(line, FitStatus.TOO_FEW_POINTS, text)
     elif line.usable and chance < BENT:
         how = "faster" if curvature > 0 else "more slowly"
@@ -72,7 +72,11 @@ def line_through(curve: MemorizationCurve, used: npt.NDArray[np.bool_]) -> Linea
 def _line_of(x: Floats, y: Floats, err: Floats, noise: Noise | None) -> tuple[LineFit, str]:
     if noise is None:
         line = fit_line(x, y, err, rescale_covariance=True)
-        text = "one seed: the errors are the points' misfit" if line.usable else line.message
+        text = (
+            "one seed: the errors come from the points' scatter about the line"
+            if line.usable
+            else line.message
+        )
         # without a noise estimate chi2 says nothing
         nan = math.nan
         return replace(line, chi2=nan, chi2_reduced=nan, p_value=nan, message=text), MISFIT
@@ -80,7 +84,7 @@ def _line_of(x: Floats, y: Floats, err: Floats, noise: Noise | None) -> tuple[Li
     if not line.usable or line.p_value >= LEAST_CHANCE:
         return line, SEED_NOISE
     wider = fit_line(x, y, err, sigma_dof=noise.dof, rescale_covariance=True)
-    text = f"chi2/dof = {line.chi2_reduced:.3g} with the seeds' noise: more scatter, which gives the errors"
+    text = f"chi2/dof = {line.chi2_reduced:.3g} with the seeds' noise: the errors come from the larger scatter instead"
     return replace(wider, message=text), SCATTER
 
 

@@ -111,7 +111,7 @@ def check_memorization_runs(table: pd.DataFrame, source: str) -> pd.DataFrame:
     require_columns(table, [*AXES, "seed"], source)
     if "accuracy" not in table and "loss" not in table:
         raise UserError(
-            f"{source} lacks accuracy (classification) or loss (regression); it needs one of them."
+            f"{source} has neither accuracy (classification) nor loss (regression); it needs one of them."
         )
     runs = table.copy()
     for name, default in DEFAULTS.items():
@@ -200,7 +200,7 @@ def _share(runs: pd.DataFrame, source: str) -> pd.Series[float]:
         values = numbers_of(rows, [column], source)[column]
         refuse(rows, values < 0, source, f"{column} must not be below zero")
         if task == CLASSIFICATION:
-            refuse(rows, values > 1, source, "accuracy is a share, at most 1")
+            refuse(rows, values > 1, source, "accuracy must be at most 1")
         share[rows.index] = values if task == CLASSIFICATION else 1.0 - values / LABEL_VARIANCE
     return share
 

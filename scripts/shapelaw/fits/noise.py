@@ -34,6 +34,13 @@ class Noise:
         return float(stats.f.sf(chi2 / dof, dof, self.dof))
 
 
+def noise_sentence(noise: Noise | None) -> str:
+    """The noise between seeds in a sentence, for a study whose intervals come from it."""
+    if noise is None:
+        return "Seed noise: no network has two seeds, so nothing has an interval."
+    return f"Seed noise: {noise.std:.3g} per run, {noise.dof:.0f} degrees of freedom."
+
+
 def group_means(runs: pd.DataFrame, by: Sequence[str], also: Sequence[str] = ()) -> pd.DataFrame:
     """One row per group: `by`, `loss` (mean over seeds), `seeds`, `loss_std` (NaN with one seed), and `also`.
 

@@ -10,7 +10,7 @@ import lmfit
 import numpy as np
 from scipy import stats  # type: ignore[import-untyped]
 
-from shapelaw.fits.line import Floats
+from shapelaw.fits.line import Floats, too_few_points
 from shapelaw.fits.memorized import MEMORIZED
 from shapelaw.fits.noise import Noise
 from shapelaw.fits.saturating import Alternative, beaten_by, smooth_alternatives
@@ -98,7 +98,7 @@ def fit_knee(x: Floats, y: Floats, err: Floats, noise: Noise | None) -> KneeFit:
     """
     n_points = len(x)
     if n_points < MIN_POINTS:
-        text = f"{n_points} points, and a knee with a check of it needs {MIN_POINTS}"
+        text = too_few_points(n_points, "a knee", MIN_POINTS)
         return _no_fit(n_points, KneeStatus.TOO_FEW_POINTS, text)
     err = err if noise is not None else np.where(np.isfinite(err), err, 1.0)
     knees = np.linspace(x[1], x[-2], GRID)
@@ -173,15 +173,15 @@ def _status(values: dict[str, float], knees: Floats, rise_p: float, kink_p: floa
         side = "below" if values["knee"] <= knees[0] + step else "above"
         return KneeStatus.AT_EDGE, f"the knee is at {values['knee']:.3g}, with too few points {side} it"
     if values["plateau"] > MEMORIZED:
-        text = "the curve is flat since all is memorized, so the knee says nothing of d_h; take more examples"
+        text = "all is memorized on the plateau, so the knee says nothing about d_h; take more examples"
         return KneeStatus.SATURATED, text
-    return KneeStatus.CONVERGED, f"better than a straight line (p = {kink_p:.2g})"
+    return KneeStatus.CONVERGED, f"two pieces fit better than a straight line (p = {kink_p:.2g})"
 
 
 def _as_good(smooth: Alternative) -> str:
-    said = "is better" if smooth.gap < 0 else "is as good"
+    said = "fits better than" if smooth.gap < 0 else "fits as well as"
     article = "an" if smooth.form[0] in "aeiou" else "a"
-    return f"{article} {smooth.form} {said} (AICc {smooth.gap:+.1f} against the knee's)"
+    return f"{article} {smooth.form} {said} a knee (its AICc is {smooth.gap:+.1f} relative to the knee's)"
 
 
 def _noise_scale(chi2: float, dof: int, noise: Noise | None) -> tuple[float, float]:

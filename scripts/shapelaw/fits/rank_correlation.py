@@ -44,8 +44,8 @@ class RankCorrelation:
         if math.isnan(self.low):
             return "too few networks"
         if not self.p_value < 0.05:
-            return "not told from 0"
-        return "negative" if self.high < 0 else "positive" if self.low > 0 else "not told from 0"
+            return "no significant correlation"
+        return "negative" if self.high < 0 else "positive" if self.low > 0 else "no significant correlation"
 
 
 def rank_correlation(

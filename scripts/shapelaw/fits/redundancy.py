@@ -49,6 +49,13 @@ class Baseline:
     seeds: Floats
 
 
+def interval_words(low: float, high: float) -> str:
+    """The interval of a redundancy in words: `12% to 30%`, `up to 25%` or `40% and more` where an end is open."""
+    if math.isinf(low):
+        return f"up to {high:.0%}" if high < 1 else "open on both sides"
+    return f"{low:.0%} to {high:.0%}" if high < 1 else f"{low:.0%} and more"
+
+
 @dataclass(frozen=True)
 class Redundancy:
     """1 - (size of the baseline of equal loss) / (size of the network); negative where the network is better.
@@ -85,9 +92,30 @@ def redundancy(
         noise: noise of one run's loss; its own uncertainty is drawn too.
         seed: seed of the draws.
     """
-    nothing = Redundancy(math.nan, math.nan, math.nan, math.nan, math.nan, RedundancyStatus.TOO_FEW_POINTS)
+    if noise is None or len(baseline.size) < 2:
+        return redundancy_of_draws(baseline, size, loss, None)
+    rng = np.random.default_rng(seed)
+    std = np.full((DRAWS, 1), noise.std)
+    if math.isfinite(noise.dof):
+        std *= np.sqrt(noise.dof / rng.chisquare(noise.dof, (DRAWS, 1)))
+    losses = baseline.loss + std * rng.standard_normal((DRAWS, len(baseline.loss))) / np.sqrt(baseline.seeds)
+    mine = loss + std[:, 0] * rng.standard_normal(DRAWS) / math.sqrt(seeds)
+    return redundancy_of_draws(baseline, size, loss, (losses, mine))
+
+
+def redundancy_of_draws(
+    baseline: Baseline, size: float, loss: float, drawn: tuple[Floats, Floats] | None
+) -> Redundancy:
+    """The redundancy of a network where draws of the losses stand for their noise.
+
+    Args:
+        baseline: networks of at least two sizes.
+        size, loss: the network's size and mean loss.
+        drawn: (m, n) losses of the baseline and (m,) losses of the network; None without a noise estimate.
+    """
     if len(baseline.size) < 2:
-        return nothing
+        nan = math.nan
+        return Redundancy(nan, nan, nan, nan, nan, RedundancyStatus.TOO_FEW_POINTS)
     equal = float(equal_sizes(baseline, baseline.loss[None], np.array([loss]))[0])
     ends = float(baseline.size[0]), float(baseline.size[-1])
     value = 1 - min(max(equal, ends[0]), ends[1]) / size
@@ -96,20 +124,14 @@ def redundancy(
         status = RedundancyStatus.AT_MOST
     elif equal == 0:
         status = RedundancyStatus.AT_LEAST
-    if noise is None:
+    if drawn is None:
         return Redundancy(value, math.nan, math.nan, equal, math.nan, RedundancyStatus.NO_NOISE)
-    rng = np.random.default_rng(seed)
-    std = np.full((DRAWS, 1), noise.std)
-    if math.isfinite(noise.dof):
-        std *= np.sqrt(noise.dof / rng.chisquare(noise.dof, (DRAWS, 1)))
-    losses = baseline.loss + std * rng.standard_normal((DRAWS, len(baseline.loss))) / np.sqrt(baseline.seeds)
-    mine = loss + std[:, 0] * rng.standard_normal(DRAWS) / math.sqrt(seeds)
-    sizes = equal_sizes(baseline, losses, mine)
-    drawn = 1 - sizes / size
+    sizes = equal_sizes(baseline, *drawn)
     # a draw below the smallest or beyond the largest baseline is known only as that bound
     low = np.quantile(1 - np.maximum(sizes, ends[0]) / size, INTERVAL[0], method="inverted_cdf")
     high = np.quantile(1 - np.minimum(sizes, ends[1]) / size, INTERVAL[1], method="inverted_cdf")
-    return Redundancy(value, float(low), float(high), equal, float(np.mean(drawn <= 0)), status)
+    p_value = float(np.mean(1 - sizes / size <= 0))
+    return Redundancy(value, float(low), float(high), equal, p_value, status)
 
 
 def equal_sizes(baseline: Baseline, losses: Floats, loss: Floats) -> Floats:

@@ -1,8 +1,8 @@
 """The noise of a share from seed to seed, as a function of the share.
 
 Runs that guess agree to a few thousandths, runs that memorize half of the examples differ by several hundredths: along
-one curve 0.002 to 0.037, roughly in proportion to p (1 - p) (docs/results.md). One pooled number is too large for the
-first and too small for the second.
+one curve 0.002 to 0.037, roughly in proportion to p (1 - p) (docs/results/memorization.md). One pooled number is too
+large for the first and too small for the second.
 """
 
 from __future__ import annotations

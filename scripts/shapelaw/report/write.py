@@ -66,6 +66,19 @@ def check_declared(results: Results, tables: Collection[str], figures: Collectio
         raise UndeclaredResults("; ".join(wrong))
 
 
+def show_results(results: Results, out: Path, study: str) -> None:
+    """Write the results into a folder, and print the findings, what was left out and where the files are.
+
+    Raises:
+        UserError: the folder can't be written.
+    """
+    write_results(results, out, study)
+    print(results.summary)
+    for name, why in results.left_out.items():
+        print(f"No {name}: {why}.")
+    print(f"Tables and figures are in {out}.")
+
+
 def write_results(results: Results, out: Path, study: str) -> list[Path]:
     """Write all tables (.csv, .md, .tex), figures (.svg, .png) and fit.json into a folder; returns their paths.
 

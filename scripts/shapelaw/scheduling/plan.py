@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 from collections.abc import Collection, Mapping, Sequence
@@ -18,17 +17,19 @@ from shapelaw.specs.kinds import AnyRun, is_packed
 _LINGER_SECONDS = 120  # longer than the grace that clusters give a preempted job
 
 
-def job_environment(root: Path, config: Settings) -> dict[str, str]:
+def job_environment(root: Path, config: Settings, submitted: Path) -> dict[str, str]:
     """The environment variables of the rules' shell commands, for values whose change must not train anything again.
 
-    PATH begins with this Python's folder, SCRIPTS is the folder of the commands, LAUNCH starts one process a GPU.
+    PATH begins with this Python's folder, SCRIPTS is the folder of the commands, LAUNCH starts one process a GPU,
+    SUBMITTED is the file of what the workflow was started with, CONFIG_HASH its digest.
     """
     gpus = config.execution.gpus
     return {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "SCRIPTS": str(root / "scripts"),
         "LAUNCH": f"{root / 'scripts' / 'launch.py'} --processes {gpus}" if gpus > 1 else "",
-        "CONFIG_HASH": hashlib.sha256(config.model_dump_json().encode()).hexdigest()[:16],
+        "SUBMITTED": str(submitted),
+        "CONFIG_HASH": submitted.stem,
         "CHECKPOINT_MINUTES": str(config.execution.checkpoint_minutes),
         # a job outlives its killed workflow: the next workflow's job waits for it and takes its result
         "SLURM_OPTIONS": _slurm_options(os.environ),
@@ -53,14 +54,14 @@ class Cost:
 
     Attributes:
         runs: number of training runs.
-        largest_params: all parameters of the largest network.
+        largest_total_params: all parameters of the largest network.
         flops: operations of all training steps (evaluations and start-up not counted).
         hours: time of one device that sustains the config's `execution.flops_per_second`, or by its cost model.
         disk_bytes: upper bound on checkpoints (two a run: weights and two moments in float32) and records.
     """
 
     runs: int
-    largest_params: int
+    largest_total_params: int
     flops: float
     hours: float
     disk_bytes: int
@@ -104,6 +105,6 @@ def cost_line(study: str, runs: Sequence[AnyRun], execution: Execution, speed: S
             hours = sum(pack_seconds(pack, rate, least) for pack in packs) / 3600
             by += f" or {1000 * least:g} ms a step of a pack" if least else ""
     return (
-        f"{study}: {cost.runs} runs, networks up to {cost.largest_params:,} parameters, {flops}, about "
+        f"{study}: {cost.runs} runs, networks up to {cost.largest_total_params:,} parameters, {flops}, about "
         f"{hours:.3g} hours of one device {by}, at most {cost.disk_bytes / 2**20:,.0f} MiB on disk"
     )

@@ -33,6 +33,13 @@ Hours = Annotated[float, _positive("hours")]
 Rate = Annotated[float, _positive("FLOP/s")]
 Widths = dict[Count, list[Count]]  # depth: widths
 Sizes = Annotated[list[Count], Field(min_length=1)]
+SizeAxisName = Annotated[
+    Literal["block", "total", "flops"],
+    Field(
+        description="The size at which networks are compared: parameters of the blocks (`block`), all parameters "
+        "(`total`) or training FLOPs (`flops`)."
+    ),
+]
 TokenCounts = Annotated[list[Tokens], Field(min_length=1)]
 ExampleCounts = Annotated[list[Examples], Field(min_length=1)]
 _WORDS = {"true": True, "false": False, "null": None}

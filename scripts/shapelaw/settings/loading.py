@@ -6,7 +6,7 @@ itself goes on top. All problems are collected and reported at once, each with i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,9 +15,73 @@ from pydantic import ValidationError
 
 from shapelaw.errors import UserError
 from shapelaw.settings.sections import Settings
-from shapelaw.settings.sentences import listed, near, sentence
+from shapelaw.settings.sentences import did_you_mean, listed, sentence
 
 AnySettings = TypeVar("AnySettings", bound=Settings)
+
+
+def layered(files: Iterable[Path], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of config files, each on top of the one before, and of overrides on top of all.
+
+    Args:
+        files: config.yaml, and what `--configfile` names.
+        overrides: the values of `--config`; the keys inside of them are texts, also where they spell a number.
+
+    Raises:
+        UserError: a file can't be read, is no YAML, or has no keys or one of them twice.
+    """
+    values: dict[str, Any] = {}
+    for path in files:
+        values = merge(values, read_values(path))
+    return merge(values, overrides)
+
+
+def read_values(path: Path) -> dict[str, Any]:
+    """The content of a config file.
+
+    Raises:
+        UserError: it can't be read, is no YAML, or has no keys or one of them twice; the message names the line.
+    """
+    try:
+        loader = yaml.SafeLoader(path.read_text(encoding="utf-8"))
+        node = loader.get_single_node()
+        _refuse_twins(path, node)
+        values = loader.construct_document(node) if node is not None else None
+    except OSError as error:
+        raise UserError(f"The config {path} can't be read ({error.strerror}).") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"The config {path} is not text in UTF-8; save it in that encoding.") from error
+    except yaml.MarkedYAMLError as error:
+        line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise UserError(f"The config {path}{line} is not YAML ({error.problem}).") from error
+    except yaml.YAMLError as error:
+        raise UserError(f"The config {path} is not YAML ({' '.join(str(error).split())}).") from error
+    if not isinstance(values, dict):
+        raise UserError(f"The config {path} has no keys; see the one that comes with shapelaw.")
+    return values
+
+
+def _refuse_twins(path: Path, node: yaml.Node | None) -> None:
+    """Check that no mapping has a key twice: YAML takes the last one and says nothing.
+
+    Raises:
+        UserError: one has.
+    """
+    if isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            _refuse_twins(path, item)
+    if not isinstance(node, yaml.MappingNode):
+        return
+    lines: dict[str, int] = {}
+    for key, value in node.value:
+        name, line = str(key.value), key.start_mark.line + 1
+        if name in lines:
+            raise UserError(
+                f"The config {path} has the key {name} in line {lines[name]} and again in line {line}; leave one of "
+                "them out."
+            )
+        lines[name] = line
+        _refuse_twins(path, value)
 
 
 def load_settings(
@@ -42,7 +106,7 @@ def load_settings(
     scale = own.pop("scale", None)
     if scale not in names:
         raise UserError(
-            listed([f"scale is {scale!r}; it must be one of {', '.join(names)}{near(scale, names)}"])
+            listed([f"scale is {scale!r}; it must be one of {', '.join(names)}{did_you_mean(scale, names)}"])
         )
     base = _values_of(scales, scale)
     merged = merge(base, own)
@@ -71,10 +135,15 @@ def _values_of(scales: Path, scale: str) -> dict[str, Any]:
 
 
 def merge(base: Mapping[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
-    """`base` with `top` on top, key by key; lists, numbers and the width tables are replaced whole."""
+    """`base` with `top` on top, key by key; lists, numbers and the width tables are replaced whole.
+
+    Keys that are spelled alike are one key, as 1 and '1'.
+    """
     merged = dict(base)
+    spelled = {str(key): key for key in merged}
     for key, value in top.items():
-        below = merged.get(key)
+        same = spelled.get(str(key), key)
+        below = merged.get(same) if same == key else merged.pop(same)
         deep = isinstance(value, Mapping) and isinstance(below, Mapping) and key not in ("widths", "repeated")
         merged[key] = merge(below, value) if deep else value  # type: ignore[arg-type]
     return merged

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from shapelaw.errors import UserError
 from shapelaw.scheduling.cost import read_cost_model
 from shapelaw.settings.sections import Settings
-from shapelaw.settings.sentences import near
+from shapelaw.settings.sentences import did_you_mean
 from shapelaw.specs.runs import Training
 
 SOURCE_KINDS = ("wiki", "gensim", "gcide", "bible", "sotu", "anarchism", "treasury", "folder", "huggingface")
@@ -58,7 +58,7 @@ def recipe_problems(config: Settings, study: str, recipe: Mapping[str, Any]) -> 
     except ValidationError as error:
         known = list(type(config.training).model_fields)
         return [
-            f"{where}.{one['loc'][0]} is not a key of training{near(one['loc'][0], known)}"
+            f"{where}.{one['loc'][0]} is not a key of training{did_you_mean(one['loc'][0], known)}"
             if one["type"] == "extra_forbidden"
             else f"{where}.{'.'.join(map(str, one['loc']))} is {one['input']!r}: {one['msg'].lower()}"
             for one in error.errors()
@@ -88,7 +88,7 @@ def source_problems(key: str, source: str, root: Path) -> list[str]:
     if kind not in SOURCE_KINDS:
         return [
             f"{key} has {source!r}; a source starts with one of {', '.join(SOURCE_KINDS)}"
-            f"{near(kind, list(SOURCE_KINDS))}"
+            f"{did_you_mean(kind, list(SOURCE_KINDS))}"
         ]
     if kind == "folder" and not (root / name).is_dir():
         return [f"{key} has {source!r}, but there is no folder {root / name}"]

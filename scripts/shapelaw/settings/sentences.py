@@ -23,7 +23,7 @@ def sentence(error: Any, whole: type[BaseModel]) -> str:
     path = ".".join(str(part) for part in error["loc"] if part != "[key]")
     if error["type"] == "extra_forbidden":
         known = _known_keys(error["loc"][:-1], whole)
-        return f"{path} is not a key{near(error['loc'][-1], known)}; known here: {', '.join(known)}"
+        return f"{path} is not a key{did_you_mean(error['loc'][-1], known)}; known here: {', '.join(known)}"
     if error["type"] == "missing":
         return f"{path} is missing"
     message = _PATTERNS.get(path) if error["type"] == "string_pattern_mismatch" else None
@@ -47,7 +47,7 @@ def _known_keys(path: tuple[Any, ...], whole: type[BaseModel]) -> list[str]:
     return ["scale", *keys] if model is whole else keys
 
 
-def near(word: object, known: list[str]) -> str:
+def did_you_mean(word: object, known: list[str]) -> str:
     """A hint at the known word nearest to a wrong one, as ` (did you mean X?)`; empty where none is near."""
     found = difflib.get_close_matches(str(word), known, n=1)
     return f" (did you mean {found[0]}?)" if found else ""

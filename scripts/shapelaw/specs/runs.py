@@ -16,6 +16,12 @@ from shapelaw.specs.shapes import Shape
 
 # raise it when a change of the code changes what a spec trains to: every run is then trained again
 TRAINING_VERSION = 2  # 2: attention by batched products on a CPU
+VARIED = {
+    "learning_rate": "lr",
+    "weight_decay": "wd",
+    "dropout": "do",
+    "batch_size": "b",
+}  # as keys have them
 
 
 @dataclass(frozen=True)
@@ -73,13 +79,19 @@ class Training:
 
 @dataclass(frozen=True)
 class Run:
-    """One training run of a study on a corpus."""
+    """One training run of a study on a corpus.
+
+    Attributes:
+        varied: values of the recipe, beside the steps, that its study varies and that its key therefore has; some of
+            `VARIED`.
+    """
 
     study: str
     corpus: str
     shape: Shape
     training: Training
     seed: int
+    varied: tuple[str, ...] = ()
 
     @property
     def steps(self) -> int:
@@ -105,7 +117,8 @@ class Run:
     def key(self) -> str:
         """Readable: `wiki-V2000-L6-d128-r128-H2-t1000-s0` (t: steps).
 
-        Unique within a study as long as its runs share a context length and a training recipe.
+        What the study varies of the recipe stands before the steps: `...-H2-lr0.004-t1000-s0`. Unique within a study
+        as long as its runs share a context length and the rest of the recipe.
         """
         shape = self.shape
         full = min(shape.width, shape.vocab_size)
@@ -129,6 +142,7 @@ class Run:
             parts.append(f"k{shape.attention_degree}")
         if shape.gelu != Shape.gelu:
             parts.append(shape.gelu)
+        parts += [f"{VARIED[name]}{_decimal(getattr(self.training, name))}" for name in self.varied]
         return "-".join([*parts, f"t{self.training.steps}", f"s{self.seed}"])
 
     @property
@@ -147,7 +161,14 @@ def run_to_dict(run: Run) -> dict[str, Any]:
     for name in ("attention_degree", "gelu", "ff_width"):
         if getattr(run.shape, name) == getattr(Shape, name):
             del values["shape"][name]
+    if not run.varied:
+        del values["varied"]
     return values
+
+
+def _decimal(number: float) -> str:
+    """A number without an exponent, whose minus would look like the end of a part."""
+    return f"{number:.12f}".rstrip("0").rstrip(".")
 
 
 def flat_run(run: Run) -> dict[str, Any]:
@@ -176,4 +197,5 @@ def run_from_dict(values: Mapping[str, Any]) -> Run:
         shape=Shape(**values["shape"]),
         training=Training(**values["training"]),
         seed=values["seed"],
+        varied=tuple(values.get("varied", ())),
     )

@@ -147,14 +147,17 @@ def read_record(directory: Path) -> Record:
     return Record(directory, run, history, summary, live)
 
 
-def read_keys(path: Path) -> list[str]:
-    """The keys of a file with one key a line; blank lines don't count.
+def read_keys(path: Path) -> dict[str, str | None]:
+    """The runs of a file with one key a line, each with the digest of its spec where that follows the key.
+
+    Blank lines don't count.
 
     Raises:
         UserError: the file can't be read or names no key.
     """
     try:
-        keys = [line.strip() for line in path.read_text().splitlines() if line.strip()]
+        lines = [line.split() for line in path.read_text().splitlines() if line.strip()]
+        keys = {words[0]: words[1] if len(words) > 1 else None for words in lines}
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"The file of keys {path} can't be read ({error}).") from error
     if not keys:

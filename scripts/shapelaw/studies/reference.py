@@ -1,4 +1,4 @@
-"""The papers' published numbers, in workflow/reference/."""
+"""The papers' published numbers, in workflow/reference/ of a clone, in shapelaw/reference/ where it is installed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-REFERENCE = Path(__file__).resolve().parents[3] / "workflow" / "reference"
+_HERE = Path(__file__).resolve()
+_IN_CLONE = _HERE.parents[3] / "workflow" / "reference"
+REFERENCE = _IN_CLONE if _IN_CLONE.is_dir() else _HERE.parents[1] / "reference"
 
 
 def published_json(name: str) -> dict[str, Any]:

@@ -6,8 +6,11 @@ from shapelaw.studies.study import Study
 
 ROOMS = (
     "depth_width",
+    "undertraining",
     "vocabulary",
     "embedding_rank",
+    "attention_ratio",
+    "positional_rank",
     "attention_degree",
     "memorization",
     "block_degree",

@@ -19,7 +19,7 @@ IMPORT_FORMAT = 2  # part of every fingerprint: raise it when the importer write
 
 
 @dataclass(frozen=True)
-class Found:
+class RecordFolder:
     """A record on disk that has not been read yet."""
 
     study: str
@@ -41,17 +41,17 @@ class Liveness:
     host: str = field(default_factory=socket.gethostname)
 
 
-def find_records(results: Path, study: str | None = None) -> dict[tuple[str, str], Found]:
+def find_records(results: Path, study: str | None = None) -> dict[tuple[str, str], RecordFolder]:
     """The records below `results` by (study, key); a finished one wins over one under way.
 
     `runs/` is listed after `checkpoints/`, so a run that finishes meanwhile is seen at least once.
     """
-    found: dict[tuple[str, str], Found] = {}
+    found: dict[tuple[str, str], RecordFolder] = {}
     for place in ("checkpoints", "runs"):
         for directory in _subdirectories(results / place, study):
             finished = (directory / "summary.json").exists()
             if finished or (place == "checkpoints" and (directory / "live.json").exists()):
-                item = Found(directory.parent.name, directory.name, directory, finished)
+                item = RecordFolder(directory.parent.name, directory.name, directory, finished)
                 found[item.study, item.key] = item
     return dict(sorted(found.items()))
 

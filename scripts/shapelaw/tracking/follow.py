@@ -10,7 +10,7 @@ from threading import Event
 
 from shapelaw.errors import UserError
 from shapelaw.storage.records import read_record
-from shapelaw.tracking.disk import Found, Liveness, find_records, live_fingerprint, true_status
+from shapelaw.tracking.disk import Liveness, RecordFolder, find_records, live_fingerprint, true_status
 from shapelaw.tracking.importer import bury_vanished, import_records, tell_rivals
 from shapelaw.tracking.redaction import redact
 from shapelaw.tracking.store import open_store
@@ -99,14 +99,14 @@ def look(
     seen.states, seen.first = states, False
 
 
-def _by_study(found: Mapping[Name, Found]) -> dict[str, dict[str, Found]]:
-    studies: dict[str, dict[str, Found]] = {}
+def _by_study(found: Mapping[Name, RecordFolder]) -> dict[str, dict[str, RecordFolder]]:
+    studies: dict[str, dict[str, RecordFolder]] = {}
     for (study, key), item in found.items():
         studies.setdefault(study, {})[key] = item
     return studies
 
 
-def _state(item: Found, liveness: Liveness) -> str:
+def _state(item: RecordFolder, liveness: Liveness) -> str:
     """A text that changes when the record has something to import. A finished record's never changes, unless it is
     trained again, which writes another summary.json; that of a run under way also changes when it falls silent.
     """

@@ -25,7 +25,7 @@ from mlflow.exceptions import MlflowException
 from shapelaw.errors import UserError
 from shapelaw.specs.kinds import AnyRun
 from shapelaw.storage.records import KILLED, RUNNING
-from shapelaw.tracking.disk import Found, Liveness, find_records
+from shapelaw.tracking.disk import Liveness, RecordFolder, find_records
 from shapelaw.tracking.entities import IMPORTER, MESSAGE, SPEC_DIGEST
 from shapelaw.tracking.errors import is_conflict, tracker_errors
 from shapelaw.tracking.redaction import redact
@@ -60,7 +60,7 @@ class _Import:
     store: Store
     study: str
     experiment: str
-    found: Mapping[str, Found]
+    found: Mapping[str, RecordFolder]
     liveness: Liveness
     progress: ImportProgress
     outcome: Outcome
@@ -115,7 +115,7 @@ def tell_rivals(study: str, outcome: Outcome, say: Say) -> None:
 def import_records(
     store: Store,
     study: str,
-    found: Mapping[str, Found],
+    found: Mapping[str, RecordFolder],
     liveness: Liveness,
     whole: bool,
     stop: Event | None = None,
@@ -205,7 +205,7 @@ def _bury(store: Store, runs: Sequence[Run]) -> None:
             store.client.set_terminated(run.info.run_id, KILLED)
 
 
-def _settle(job: _Import, item: Found, listed: Sequence[Run]) -> bool:
+def _settle(job: _Import, item: RecordFolder, listed: Sequence[Run]) -> bool:
     """Make MLflow agree with the record, in one run; True where that took any writing.
 
     Args:

@@ -12,8 +12,8 @@ from shapelaw.errors import UserError
 from shapelaw.storage.records import FINISHED, RUNNING, Record, read_record
 from shapelaw.tracking import entities
 from shapelaw.tracking.disk import (
-    Found,
     Liveness,
+    RecordFolder,
     finished_fingerprint,
     live_fingerprint,
     moment,
@@ -36,7 +36,7 @@ class Reading:
     ended: datetime
 
 
-def describe(item: Found, liveness: Liveness) -> tuple[str, Reading | None]:
+def describe(item: RecordFolder, liveness: Liveness) -> tuple[str, Reading | None]:
     """The fingerprint of a record, and the record where it had to be read for that."""
     if item.finished:
         return finished_fingerprint(item.directory), None
@@ -44,7 +44,7 @@ def describe(item: Found, liveness: Liveness) -> tuple[str, Reading | None]:
     return live_fingerprint(reading.record, reading.status), reading
 
 
-def read(item: Found, liveness: Liveness) -> Reading:
+def read(item: RecordFolder, liveness: Liveness) -> Reading:
     record = read_record(item.directory)
     if record.run.key != item.key or record.run.study != item.study:
         raise UserError(

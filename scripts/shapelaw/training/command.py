@@ -25,6 +25,7 @@ def training_parser(description: str | None) -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--train-store", required=True, type=Path, help="header (.json) of the training tokens")
     add("--test-store", required=True, type=Path, help="header (.json) of the test tokens")
+    add("--keep-weights", action="store_true", help="leave a checkpoint of the last step with --checkpoints")
     add("--micro-batch", type=int, help="sequences at once on a device (default: from its memory)")
     add(
         "--compiled-part",
@@ -87,6 +88,7 @@ def runtime_of(arguments: argparse.Namespace) -> Runtime:
         getattr(arguments, "compiled_part", "model"),
         60 * arguments.checkpoint_minutes,
         wait_seconds=60 * arguments.wait_minutes,
+        keep_weights=getattr(arguments, "keep_weights", False),
         tags=dict(arguments.tag),
     )
 

@@ -70,7 +70,7 @@ def train(
         journal = Journal(run, mark, stores, out, checkpoints, dict(runtime.tags))
         try:
             if ranks.max(int(ranks.first and journal.restore_finished())):
-                if ranks.first:
+                if ranks.first and not runtime.keep_weights:
                     checkpoint.delete_checkpoints(checkpoints)
                 return
             failed = journal.failure_for_good() if ranks.first else None
@@ -122,7 +122,10 @@ def _train(trainer: Trainer, journal: Journal, stop: StopRequest, runtime: Runti
             if not journal.is_finished():
                 _note(journal, records.FAILED, progress, str(error))
             raise
-        checkpoint.delete_checkpoints(trainer.checkpoints)
+        if runtime.keep_weights:
+            checkpoint.keep_newest(trainer.checkpoints, 1)
+        else:
+            checkpoint.delete_checkpoints(trainer.checkpoints)
 
 
 def _finish(trainer: Trainer, journal: Journal) -> None:
@@ -198,3 +201,5 @@ def _run_steps(trainer: Trainer, journal: Journal, stop: StopRequest, runtime: R
                 f"{trainer.run.training.steps}; start it again to resume.",
                 128 + number,
             )
+    if runtime.keep_weights:
+        trainer.save()

@@ -45,6 +45,7 @@ class Runtime:
         checkpoint_seconds: time between two checkpoints.
         live_seconds: time between two updates of live.json and the live history.
         wait_seconds: how long to wait for another process that trains the same run.
+        keep_weights: leave a checkpoint of the last step, which is deleted otherwise.
         tags: free text that goes into the record (git commit, config hash, job id, ...).
     """
 
@@ -56,6 +57,7 @@ class Runtime:
     checkpoint_seconds: float = 600.0
     live_seconds: float = 15.0
     wait_seconds: float = 0.0
+    keep_weights: bool = False
     tags: Mapping[str, str] = field(default_factory=dict)
 
 

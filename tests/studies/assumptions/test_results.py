@@ -3,8 +3,8 @@
 import pandas as pd
 
 from shapelaw.report.write import write_results
-from shapelaw.studies.assumptions.kept import read_rows, write_row
 from shapelaw.studies.assumptions.results import present
+from shapelaw.studies.assumptions.stored_findings import read_rows, write_row
 
 
 def test_results_are_written(rows, tmp_path):

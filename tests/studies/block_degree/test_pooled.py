@@ -53,6 +53,7 @@ def simulated(
     return check_runs(pd.DataFrame(rows), "simulated runs")
 
 
+@pytest.mark.slow
 def test_an_interval_holds_the_truth_and_equal_degrees_are_seldom_told_apart() -> None:
     """80 draws, a width each, half of equal degrees, half of a ratio of 1.3: 95%, within four standard errors."""
     random = np.random.default_rng(7)
@@ -69,6 +70,7 @@ def test_an_interval_holds_the_truth_and_equal_degrees_are_seldom_told_apart() -
         assert mine.loc[mine["truth"] > 1, "told"].mean() > 0.5
 
 
+@pytest.mark.slow
 def test_a_rate_chosen_on_all_seeds_flatters_the_degree_that_does_not_care_about_its_rate() -> None:
     """One of the two has four equal rates to choose from, and the best of them looks 7% better by luck.
 

@@ -111,6 +111,7 @@ def test_a_size_axis_is_a_choice_and_the_others_stand_beside_it():
     assert best_depth_figure(total.runs).axes[1].get_xlabel().startswith("all parameters")
 
 
+@pytest.mark.slow
 def test_limits_enter_the_line_and_stand_beside_it(tmp_path):
     """The last pair's crossing lies above the grid: its limit pulls the line, and the line without it is kept."""
     widths = grid_of(DEPTHS, 6e4, 6e6, 12) | {12: grid_of((12,), 6e4, 2.3e6, 10)[12]}

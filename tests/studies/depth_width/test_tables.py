@@ -68,7 +68,7 @@ def test_what_could_have_been_found_stands_beside_the_published_line():
     assert at_4["published"] == pytest.approx(np.exp(5.039 + 4 * 0.0555))
     assert at_4["reportable_low"] == rows["reportable_low"].iloc[0]
     assert compared.loc["transition width at depth 6", "reportable_high"] == rows["reportable_high"].iloc[1]
-    assert "any crossing that these sizes could report lies between" in summary(study)
+    assert "these sizes can only report crossings between" in summary(study)
 
 
 def test_best_depth_ranks_only_what_is_there():

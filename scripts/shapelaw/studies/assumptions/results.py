@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from shapelaw.errors import UserError
 from shapelaw.report.write import Results, Table
 from shapelaw.studies.assumptions.figures import pass_rate_figure
-from shapelaw.studies.assumptions.kept import Row, read_rows
+from shapelaw.studies.assumptions.stored_findings import Row, read_rows
 from shapelaw.studies.assumptions.study import NAME
 from shapelaw.studies.assumptions.tables import (
     ASSUMPTIONS,
@@ -63,7 +63,7 @@ def present(rows: Sequence[Row]) -> Results:
             "Sizes and ranks of each layer's queries.",
             {"smallest_kept": ".1e", "largest_dropped": ".1e", "float32_tolerance": ".1e"},
         ),
-        "sensitivity": Table(sensitivity_table(rows), "Share that passes at each tolerance."),
+        "sensitivity": Table(sensitivity_table(rows), "The share that passes, at each tolerance."),
         "pass_rate": Table(
             curve_table(rows),
             "Share of random subsets that are linearly independent.",

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from shapelaw.studies.assumptions.findings import TOLERANCES, Subsets, float32_tolerance
-from shapelaw.studies.assumptions.kept import Row
+from shapelaw.studies.assumptions.stored_findings import Row
 from shapelaw.studies.reference import REFERENCE
 from shapelaw.theory.memorization import TOLERANCE
 

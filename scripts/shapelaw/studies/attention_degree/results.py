@@ -83,7 +83,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Analysis:
+class AttentionDegreeAnalysis:
     """All decoders, and each one's differences from degree 3 and from softmax."""
 
     decoders: list[Decoders]
@@ -103,7 +103,7 @@ def results(arguments: argparse.Namespace) -> Results:
     return present(analyse(arguments.input))
 
 
-def analyse(runs: Path) -> Analysis:
+def analyse(runs: Path) -> AttentionDegreeAnalysis:
     """Read a table of runs (.csv or .parquet) and analyse it.
 
     Args:
@@ -114,10 +114,10 @@ def analyse(runs: Path) -> Analysis:
         UserError: the input can't be used.
     """
     decoders = read_decoders(read_table(runs), str(runs))
-    return Analysis(decoders, differences(decoders))
+    return AttentionDegreeAnalysis(decoders, differences(decoders))
 
 
-def present(analysis: Analysis) -> Results:
+def present(analysis: AttentionDegreeAnalysis) -> Results:
     """The tables, the figure and fit.json of an analysis."""
     return Results(_tables(analysis), {"losses": losses_figure(analysis)}, _fit(analysis), summary(analysis))
 
@@ -177,7 +177,7 @@ def differences(decoders: Sequence[Decoders]) -> list[Difference]:
     return found
 
 
-def summary(analysis: Analysis) -> str:
+def summary(analysis: AttentionDegreeAnalysis) -> str:
     """The findings, a sentence a line."""
     if not analysis.differences:
         return "Nothing can be compared: the runs have neither degree 3 nor softmax beside other attention."
@@ -222,7 +222,7 @@ def differences_table(found: Sequence[Difference]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*columns, "verdict"])
 
 
-def _tables(analysis: Analysis) -> dict[str, Table]:
+def _tables(analysis: AttentionDegreeAnalysis) -> dict[str, Table]:
     interval = {"low95": ".4f", "high95": ".4f"}
     return {
         "losses": Table(
@@ -238,7 +238,7 @@ def _tables(analysis: Analysis) -> dict[str, Table]:
     }
 
 
-def _fit(analysis: Analysis) -> dict[str, Any]:
+def _fit(analysis: AttentionDegreeAnalysis) -> dict[str, Any]:
     """The content of fit.json."""
     compared = any(not math.isnan(one.nats.p_value) for one in analysis.differences)
     return {
@@ -250,7 +250,7 @@ def _fit(analysis: Analysis) -> dict[str, Any]:
     }
 
 
-def losses_figure(analysis: Analysis) -> Figure:
+def losses_figure(analysis: AttentionDegreeAnalysis) -> Figure:
     """Left: test loss of each depth and width, a colour for each kind of attention. Right: difference from degree 3."""
     with style():
         figure, axes = new_figure(1, 2, width=PAGE, height=3.0)
@@ -292,4 +292,4 @@ def _draw(axis: Axes, points: Sequence[tuple[Decoders, Mean]]) -> None:
     axis.set_xlabel("depth, width and parameters")
 
 
-__all__ = ["STUDY", "Analysis", "analyse", "losses_figure", "read_decoders", "summary"]
+__all__ = ["STUDY", "AttentionDegreeAnalysis", "analyse", "losses_figure", "read_decoders", "summary"]

@@ -34,7 +34,7 @@ STUDY = "block_degree"
 
 
 @dataclass(frozen=True)
-class Analysis:
+class DegreeAnalysis:
     """The comparisons over several targets, the tuned networks, each one's difference from degree 3 on each target, its
     rank, and how losses correlate with ranks."""
 
@@ -65,7 +65,7 @@ def results(arguments: argparse.Namespace) -> Results:
     return present(analyse(arguments.input, arguments.rank_seconds))
 
 
-def analyse(runs: Path, rank_seconds: float = ranks.SECONDS) -> Analysis:
+def analyse(runs: Path, rank_seconds: float = ranks.SECONDS) -> DegreeAnalysis:
     """Read a table of runs (.csv or .parquet) and analyse it.
 
     Args:
@@ -79,10 +79,10 @@ def analyse(runs: Path, rank_seconds: float = ranks.SECONDS) -> Analysis:
     tuned = tune(checked)
     ranked = ranks.rank_networks(tuned, rank_seconds)
     pooled = pooling.pooled(checked)
-    return Analysis(pooled, tuned, differences(tuned), ranked, ranks.correlations(ranked))
+    return DegreeAnalysis(pooled, tuned, differences(tuned), ranked, ranks.correlations(ranked))
 
 
-def present(analysis: Analysis) -> Results:
+def present(analysis: DegreeAnalysis) -> Results:
     """The tables, figures and fit.json of an analysis."""
     tuned = analysis.tuned
     drawn = {
@@ -95,7 +95,7 @@ def present(analysis: Analysis) -> Results:
     return Results(_tables(analysis), drawn, _fit(analysis), summary(analysis))
 
 
-def summary(analysis: Analysis) -> str:
+def summary(analysis: DegreeAnalysis) -> str:
     """The findings, one sentence per line."""
     lines = pooling.summary(analysis.pooled)
     lines += [
@@ -121,12 +121,12 @@ def _interval(mean: Mean) -> str:
     return f" ({math.exp(mean.low):.3g} to {math.exp(mean.high):.3g}, {mean.seeds} seeds)"
 
 
-def _tables(analysis: Analysis) -> dict[str, Table]:
+def _tables(analysis: DegreeAnalysis) -> dict[str, Table]:
     tuned = analysis.tuned
     return {
         "pooled": Table(
             pooling.pooled_table(analysis.pooled),
-            "Each network against degree 3 over several targets; seeds are the independent draws.",
+            "Each network's loss over that of degree 3, over several targets; the seeds are the independent draws.",
         ),
         "losses": Table(
             tabled.losses_table(tuned),
@@ -134,15 +134,15 @@ def _tables(analysis: Analysis) -> dict[str, Table]:
         ),
         "differences": Table(
             tabled.differences_table(analysis.differences),
-            "Each network against degree 3, on the same seeds.",
+            "Each network's loss over that of degree 3 on the same seeds.",
         ),
         "speed": Table(
             tabled.speed_table(tuned),
-            "Training steps to a held-out loss at the rate that is best for the final one, geometric mean over seeds.",
+            "Training steps to a held-out loss at the rate that is best for the final loss; geometric mean over seeds.",
         ),
         "mixtures": Table(
             tabled.mixtures_table(tuned),
-            "Where learned mixtures of two degrees settle.",
+            "The mean degree at which learned mixtures of two degrees settle.",
         ),
         "rank_losses": Table(
             ranks.rank_losses_table(analysis.ranked),
@@ -150,12 +150,12 @@ def _tables(analysis: Analysis) -> dict[str, Table]:
         ),
         "rank_correlation": Table(
             ranks.rank_correlation_table(analysis.correlations),
-            "Rank correlation of the held-out loss with what theory gives; without R over all targets.",
+            "Rank correlation of the held-out loss with theory's numbers; a row without R is over all targets.",
         ),
     }
 
 
-def _fit(analysis: Analysis) -> dict[str, Any]:
+def _fit(analysis: DegreeAnalysis) -> dict[str, Any]:
     """The content of fit.json."""
     compared = any(not math.isnan(one.log_ratio.p_value) for one in analysis.differences)
     return {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -81,7 +81,7 @@ class Runs:
 
 
 @dataclass(frozen=True)
-class Analysis:
+class TransitionAnalysis:
     """`transitions` has the columns of transitions.csv; `fits` one line for each method; `method` names the main one.
 
     `runs` is None when the transitions were given.
@@ -95,6 +95,11 @@ class Analysis:
     @property
     def fit(self) -> LineFit:
         return self.fits[self.method]
+
+    @property
+    def bootstrap_rows(self) -> list[Mapping[Hashable, Any]]:
+        """The bootstrap's transitions, each as a row of transitions.csv."""
+        return list(self.transitions[self.transitions["method"] == BOOTSTRAP].to_dict("records"))
 
     @property
     def forms(self) -> tuple[Form, ...]:
@@ -115,13 +120,18 @@ def published_fit() -> dict[str, Any]:
     return published_json("depth_width_fit")
 
 
-def analyse_runs(runs: pd.DataFrame, options: Options = Options()) -> Analysis:
+def analyse_runs(
+    runs: pd.DataFrame, options: Options = Options(), known_noise: Noise | None = None
+) -> TransitionAnalysis:
     """Find and fit the transitions of checked runs (`depth, width, seed, loss`, see `check_runs`).
 
-    Without repeated seeds and without `options.noise` there is no noise, so nothing is significant: every
-    transition then says "no noise estimate".
+    Without repeated seeds, `options.noise` and `known_noise` (measured on other runs) there is no noise, so nothing is
+    significant: every transition then says "no noise estimate".
     """
-    noise = pooled_noise(runs) if options.noise is None else Noise(options.noise, float("inf"))
+    if options.noise is not None:
+        noise: Noise | None = Noise(options.noise, float("inf"))
+    else:
+        noise = pooled_noise(runs) if known_noise is None else known_noise
     curves = loss_curves(runs, noise, options.size)
 
     def compare(shallow: Curve, deep: Curve) -> Pair:
@@ -142,7 +152,7 @@ def analyse_runs(runs: pd.DataFrame, options: Options = Options()) -> Analysis:
     )
     fits = _fits(transitions, (BOOTSTRAP, PAPER_RULE))
     label = LOSS_LABELS.get(options.loss, options.loss)
-    return Analysis(
+    return TransitionAnalysis(
         transitions,
         fits,
         options.method,
@@ -181,7 +191,7 @@ def _on_every_axis(
     return pd.DataFrame(rows, columns=["size_axis", *Transition.__dataclass_fields__])
 
 
-def analyse_transitions(given: pd.DataFrame, method: str = BOOTSTRAP) -> Analysis:
+def analyse_transitions(given: pd.DataFrame, method: str = BOOTSTRAP) -> TransitionAnalysis:
     """Fit checked transitions (`depth, width, width_err` and more, see `check_transitions`).
 
     `method` picks the main fit where the table names several methods; a single method is the main one.
@@ -202,7 +212,7 @@ def analyse_transitions(given: pd.DataFrame, method: str = BOOTSTRAP) -> Analysi
     table = table.astype({"deeper_depth": "Int64"})[list(Transition.__dataclass_fields__)]
     methods = [str(name) for name in table["method"].unique()]
     fits = _fits(table, methods)
-    return Analysis(table, fits, method if method in fits else methods[0], runs=None)
+    return TransitionAnalysis(table, fits, method if method in fits else methods[0], runs=None)
 
 
 def _fits(transitions: pd.DataFrame, methods: Sequence[str]) -> dict[str, LineFit]:

@@ -33,9 +33,9 @@ from shapelaw.report.plots import (
 )
 from shapelaw.studies.depth_width.analysis import (
     GPT3_VOCABULARY,
-    Analysis,
     Pair,
     Runs,
+    TransitionAnalysis,
     crossings,
     published,
     published_fit,
@@ -92,7 +92,7 @@ def loss_figure(pairs: Sequence[Pair], loss_label: str, size: SizeAxis = SizeAxi
         return figure
 
 
-def transition_width_figure(analysis: Analysis) -> Figure:
+def transition_width_figure(analysis: TransitionAnalysis) -> Figure:
     """Figure 3a: log transition width against depth with the weighted line and its one-sigma band."""
     with style():
         figure, axes = new_figure()
@@ -139,7 +139,7 @@ def transition_width_figure(analysis: Analysis) -> Figure:
         return figure
 
 
-def transition_size_figure(analysis: Analysis) -> Figure:
+def transition_size_figure(analysis: TransitionAnalysis) -> Figure:
     """Figure 3b: `N_transition(L)` with its error band (eq. 10), and the measured transitions on it."""
     with style():
         figure, axes = new_figure()
@@ -149,7 +149,7 @@ def transition_size_figure(analysis: Analysis) -> Figure:
         return figure
 
 
-def extrapolation_figure(analysis: Analysis) -> Figure:
+def extrapolation_figure(analysis: TransitionAnalysis) -> Figure:
     """Figure 4: `N_transition(L)` up to 100 layers, with the trained GPT-3 models of table 1."""
     with style():
         figure, axes = new_figure(width=PAGE * 0.72, height=3.2)
@@ -278,7 +278,7 @@ def _span(pair: Pair) -> tuple[float, float]:
     return float(sizes.min() / 1.15), float(sizes.max() * 1.15)
 
 
-def _draw_sizes(axis: Axes, analysis: Analysis, up_to: float | None) -> None:
+def _draw_sizes(axis: Axes, analysis: TransitionAnalysis, up_to: float | None) -> None:
     used = crossings(analysis.transitions, analysis.method)
     if not used.empty:
         size = standard_params(used["depth"], used["width"])
@@ -338,7 +338,7 @@ def _log_band(values: np.ndarray, err: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return values / factor, values * factor
 
 
-def _draw_bounds(axis: Axes, analysis: Analysis) -> None:
+def _draw_bounds(axis: Axes, analysis: TransitionAnalysis) -> None:
     """Draw arrows for limits of the main method, and hollow marks for transitions at the edge of the grid."""
     table = analysis.transitions[analysis.transitions["method"] == analysis.method]
     for side in Side:
@@ -360,7 +360,7 @@ def _draw_bounds(axis: Axes, analysis: Analysis) -> None:
         )  # fmt: skip
 
 
-def _overlay_published(axis: Axes, analysis: Analysis) -> None:
+def _overlay_published(axis: Axes, analysis: TransitionAnalysis) -> None:
     """Draw the paper's transitions and line beside those of our runs."""
     if analysis.runs is None:
         return

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,18 +27,27 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from shapelaw.errors import UserError
-from shapelaw.fits.crossing import BOOTSTRAP
-from shapelaw.fits.curves import SIZE_LABELS, Side, SizeAxis, TransitionStatus
-from shapelaw.fits.inputs import check_runs, check_transitions, read_table
+from shapelaw.fits.crossing import BOOTSTRAP, MIN_SIZES
+from shapelaw.fits.curves import (
+    SIZE_LABELS,
+    Curve,
+    Side,
+    SizeAxis,
+    TransitionStatus,
+    adjacent_pairs,
+    shared_range,
+    sizes_in,
+)
+from shapelaw.fits.inputs import check_bootstrap, check_runs, check_transitions, read_table
 from shapelaw.fits.projection import SCATTERED, why_no_projection
 from shapelaw.fits.transitions import PAPER_RULE
 from shapelaw.report.write import Results, Table
 from shapelaw.studies.depth_width import figures
 from shapelaw.studies.depth_width import tables as tabled
 from shapelaw.studies.depth_width.analysis import (
-    Analysis,
     Options,
     Runs,
+    TransitionAnalysis,
     analyse_runs,
     analyse_transitions,
     crossings,
@@ -47,10 +56,14 @@ from shapelaw.studies.depth_width.analysis import (
 METHODS = {"bootstrap": BOOTSTRAP, "paper": PAPER_RULE}
 # worth a sentence: runs that lie off their curves by this many times the seed noise
 NOTABLE_SCALE = 1.5
+NO_COMMON_SIZES = (
+    "No two depths have four sizes in common, so there are no curves of equal depth to compare; "
+    "scripts/fit_surface.py fits one surface through all shapes, wherever they lie, with the same options for its runs."
+)
 _SHAPE_FORMATS = {"depth": ".1f", "depth_err": ".1f", "width": ".0f", "width_err": ".0f"}
 _SHAPE_FORMATS |= {"depth_low": ".1f", "depth_high": ".1f", "width_low": ".0f", "width_high": ".0f"}
 _SHAPE_FORMATS |= {"unreached": ".1%"}
-_WIDTH_FORMATS = dict.fromkeys(
+WIDTH_FORMATS = dict.fromkeys(
     (
         *("width", "width_err", "width_low", "width_high", "bound", "bound_err"),
         *("reportable_low", "reportable_high", "noise_scale"),
@@ -70,9 +83,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--loss",
-        default="test_loss",
         metavar="COLUMN",
-        help="the column to compare: test_loss (nats per token, default) or bits_per_byte",
+        help="the column to compare: test_loss (nats per token, default), bits_per_byte, or one of your own",
     )
     parser.add_argument(
         "--size",
@@ -92,10 +104,36 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="seed of the bootstrap (default: 0)")
 
 
+def add_size_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the studies that find transitions in several settings: the size and the bootstrap's draws."""
+    parser.add_argument(
+        "--size",
+        choices=[axis.value for axis in SizeAxis],
+        default=SizeAxis.BLOCK.value,
+        help="parameters of the blocks (default), all parameters, or FLOPs; the others stand beside",
+    )
+    parser.add_argument("--draws", type=int, default=2000, help="bootstrap draws (default: 2000)")
+
+
+def transition_sentences(setting: str, analysis: TransitionAnalysis) -> Iterator[str]:
+    """Each of the bootstrap's transitions of one setting in words, without a full stop, from a study of several."""
+    assert analysis.runs is not None
+    for row in analysis.bootstrap_rows:
+        if row["status"] == TransitionStatus.CROSSING:
+            found = f"width {row['width']:.1f} ({row['width_low']:.1f} to {row['width_high']:.1f})"
+        else:
+            bound = f", {row['side']} {row['bound']:.0f}" if isinstance(row["side"], str) else ""
+            found = f"{row['status']}{bound}"
+        yield (
+            f"{setting}: depth {row['depth']} against {row['deeper_depth']}: {found} at equal "
+            f"{SIZE_LABELS[analysis.runs.size]}"
+        )
+
+
 def options_of(arguments: argparse.Namespace) -> Options:
     """The options of a command line."""
     return Options(
-        arguments.loss,
+        arguments.loss or Options.loss,
         arguments.noise,
         METHODS[arguments.method],
         arguments.draws,
@@ -115,7 +153,7 @@ def results(arguments: argparse.Namespace) -> Results:
 
 def analyse(
     *, runs: Path | None = None, transitions: Path | None = None, options: Options | None = None
-) -> Analysis:
+) -> TransitionAnalysis:
     """Read one table (.csv or .parquet) and analyse it.
 
     Exactly one of `runs` (`depth, width, seed, test_loss` and maybe `block_params`) and `transitions` (`depth, width,
@@ -127,10 +165,7 @@ def analyse(
     options = options or Options()
     if (runs is None) == (transitions is None):
         raise UserError("Give either a table of runs or a table of transitions.")
-    if options.noise is not None and not 0 < options.noise < float("inf"):
-        raise UserError(f"The noise is {options.noise}; it is a standard deviation of the loss, above zero.")
-    if options.draws < 100:
-        raise UserError(f"{options.draws} bootstrap draws are too few for a 68% interval; give 100 or more.")
+    check_bootstrap(options.noise, options.draws)
     if runs is not None:
         checked = check_runs(read_table(runs), str(runs), loss=options.loss, size=options.size)
         return analyse_runs(checked, options)
@@ -139,12 +174,12 @@ def analyse(
     return analyse_transitions(given, options.method)
 
 
-def present(analysis: Analysis) -> Results:
+def present(analysis: TransitionAnalysis) -> Results:
     """The tables, figures and fit.json of an analysis; from transitions alone without those that need runs."""
     return Results(_tables(analysis), _figures(analysis), _fit(analysis), summary(analysis))
 
 
-def summary(analysis: Analysis) -> str:
+def summary(analysis: TransitionAnalysis) -> str:
     """The findings in sentences, one a line: each transition, the fit or why there is none, the noise."""
     lines = []
     if analysis.runs is not None:
@@ -156,6 +191,9 @@ def summary(analysis: Analysis) -> str:
         else:
             measured = "as given" if math.isinf(noise.dof) else f"{noise.dof:.0f} degrees of freedom"
             lines.append(f"Seed noise: {noise.std:.3g} per run, {measured}.")
+    if analysis.runs is not None and no_common_sizes(analysis.runs.curves):
+        lines.append(NO_COMMON_SIZES)
+        return "\n".join(lines)
     for row in analysis.transitions.to_dict("records"):
         lines.append(_transition_sentence(row, analysis.runs))
     lines += _what_could_be_found(analysis)
@@ -172,6 +210,14 @@ def summary(analysis: Analysis) -> str:
     if analysis.forms:
         lines.append(_forms_sentence(analysis))
     return "\n".join(lines)
+
+
+def no_common_sizes(curves: Mapping[int, Curve]) -> bool:
+    """True where no two adjacent depths have the sizes in common that a comparison needs."""
+    common = [
+        min(len(sizes_in(curve, *shared_range(*pair))) for curve in pair) for pair in adjacent_pairs(curves)
+    ]
+    return max(common, default=0) < MIN_SIZES
 
 
 def _transition_sentence(row: Mapping[Hashable, Any], runs: Runs | None) -> str:
@@ -203,7 +249,7 @@ def _found(row: Mapping[Hashable, Any]) -> str:
     return str(row["status"]) + (f", {side} {row['bound']:.0f}" if side else "")
 
 
-def _forms_sentence(analysis: Analysis) -> str:
+def _forms_sentence(analysis: TransitionAnalysis) -> str:
     """The uncertainty that the projection's error leaves out: projections of other forms, with their weights."""
     table = tabled.forms_table(analysis.forms)
     parts = [
@@ -217,7 +263,7 @@ def _forms_sentence(analysis: Analysis) -> str:
     )
 
 
-def _what_could_be_found(analysis: Analysis) -> list[str]:
+def _what_could_be_found(analysis: TransitionAnalysis) -> list[str]:
     """A sentence for each crossing: its distance from the published line, and the range that could be reported."""
     lines = []
     found = crossings(analysis.transitions, analysis.method)
@@ -225,26 +271,26 @@ def _what_could_be_found(analysis: Analysis) -> list[str]:
         line = tabled.published_line(row["depth"])
         low, high = (row[name] / line - 1 for name in ("reportable_low", "reportable_high"))
         lines.append(
-            f"The published line has {line:.0f} at depth {row['depth']:.0f}, {row['width'] / line - 1:+.0%} for ours; "
-            f"any crossing that these sizes could report lies between {row['reportable_low']:.0f} and "
-            f"{row['reportable_high']:.0f}, {low:+.0%} to {high:+.0%} from it."
+            f"At depth {row['depth']:.0f} the published line gives {line:.0f}, and ours differs by "
+            f"{row['width'] / line - 1:+.0%}; these sizes can only report crossings between "
+            f"{row['reportable_low']:.0f} and {row['reportable_high']:.0f} ({low:+.0%} to {high:+.0%})."
         )
     return lines
 
 
-def _fit(analysis: Analysis) -> dict[str, Any]:
+def _fit(analysis: TransitionAnalysis) -> dict[str, Any]:
     """The content of fit.json: the main fit, and those of the other methods."""
     main = {"model": "log(width) = a + b*depth", "method": analysis.method, **analysis.fit.to_dict()}
     others = {name: fit.to_dict() for name, fit in analysis.fits.items() if name != analysis.method}
     return main | {"other_methods": others}
 
 
-def _tables(analysis: Analysis) -> dict[str, Table]:
+def _tables(analysis: TransitionAnalysis) -> dict[str, Table]:
     tables = {
         "transitions": Table(
             analysis.transitions,
-            "Width at which a depth is overtaken by the next greater one.",
-            _WIDTH_FORMATS,
+            "The width at which each depth is overtaken by the next greater one.",
+            WIDTH_FORMATS,
         ),
         "fit": Table(tabled.fit_table(analysis), "Weighted fit of log d = a + b L."),
         "projection": Table(
@@ -258,7 +304,7 @@ def _tables(analysis: Analysis) -> dict[str, Table]:
             {"weight": ".3f"} | {f"N_{depth}": ".3g" for depth in tabled.FORM_DEPTHS},
         ),
         "comparison": Table(
-            tabled.comparison_table(analysis), "Ours beside the published numbers (Levine et al. 2020)."
+            tabled.comparison_table(analysis), "Our numbers beside the published ones (Levine et al. 2020)."
         ),
     }
     runs = analysis.runs
@@ -268,18 +314,18 @@ def _tables(analysis: Analysis) -> dict[str, Table]:
         "size_axes": Table(
             runs.size_axes,
             "The transitions at equal parameters of the blocks, all parameters, and FLOPs.",
-            _WIDTH_FORMATS,
+            WIDTH_FORMATS,
         ),
         "seed_noise": Table(tabled.seed_noise_table(runs), "Spread of the loss over seeds."),
         "best_depth": Table(
             tabled.best_depth_table(tabled.rank_depths(runs.curves, runs.noise)),
-            "Best depth of each range of sizes.",
+            "The best depth in each range of sizes.",
             {"size_low": ".3g", "size_high": ".3g", "certain": ".0%"},
         ),
     }
 
 
-def _figures(analysis: Analysis) -> dict[str, Figure]:
+def _figures(analysis: TransitionAnalysis) -> dict[str, Figure]:
     drawn = {
         "transition_width": figures.transition_width_figure(analysis),
         "transition_size": figures.transition_size_figure(analysis),

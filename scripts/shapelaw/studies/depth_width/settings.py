@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
-from shapelaw.settings.fields import Count, Widths
+from shapelaw.settings.fields import Count, SizeAxisName, Widths
 from shapelaw.settings.sections import Decoders
 
 
@@ -25,8 +25,4 @@ class DepthWidth(Decoders):
         description="Shapes of the grid, as `depth: [widths]`, that run with `repeated_seeds` seeds, for the noise.",
     )
     repeated_seeds: Count = Field(3, description="Runs of each shape of `repeated`.")
-    size_axis: Literal["block", "total", "flops"] = Field(
-        "block",
-        description="The size at which networks are compared: parameters of the blocks (`block`), all parameters "
-        "(`total`) or training FLOPs (`flops`).",
-    )
+    size_axis: SizeAxisName = "block"

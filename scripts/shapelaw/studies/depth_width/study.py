@@ -14,6 +14,7 @@ from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import make_shape, shape_problems
 from shapelaw.studies.depth_width.information import by_information
 from shapelaw.studies.depth_width.settings import DepthWidth
+from shapelaw.studies.shape_grids import absent_shapes, shapes_of
 from shapelaw.studies.study import Key, Study
 
 NAME = "depth_width"
@@ -46,23 +47,14 @@ def runs(config: Settings, root: Path) -> Iterator[Run]:
         widths = read_grid(root / study.grid_file, study.heads, study.vocab_size, study.context_length)
     else:
         widths = {depth: list(ws) for depth, ws in (study.widths or {}).items()}
-    absent = [
-        (depth, w) for depth, row in study.repeated.items() for w in row if w not in widths.get(depth, [])
-    ]
-    if absent:
-        shapes = ", ".join(f"depth {depth} width {width}" for depth, width in absent)
+    if absent := absent_shapes(widths, study.repeated):
         raise UserError(
-            f"{NAME}.repeated names shapes that are not in the grid: {shapes}; repeat shapes of the grid."
+            f"{NAME}.repeated names shapes that are not in the grid: {absent}; repeat shapes of the grid."
         )
-    for depth, row in widths.items():
-        for width in dict.fromkeys(row):
-            shape = make_shape(
-                depth, width, study.heads, study.vocab_size, study.context_length, gelu=study.gelu
-            )
-            repeated = width in study.repeated.get(depth, [])
-            seeds = max(study.seeds, study.repeated_seeds if repeated else 1)
-            for seed in range(seeds):
-                yield Run(NAME, config.corpus.name, shape, training, seed)
+    for depth, width, seeds in shapes_of(widths, study.repeated, study.repeated_seeds, study.seeds):
+        shape = make_shape(depth, width, study.heads, study.vocab_size, study.context_length, gelu=study.gelu)
+        for seed in range(seeds):
+            yield Run(NAME, config.corpus.name, shape, training, seed)
 
 
 def read_grid(path: Path, heads: int, vocab_size: int, context_length: int) -> dict[int, list[int]]:
@@ -129,7 +121,7 @@ STUDIES = (
         runs=runs,
         problems=problems,
         options=options,
-        telling=by_information,
+        informative_first=by_information,
     ),
     Study(
         "laptop_runs",

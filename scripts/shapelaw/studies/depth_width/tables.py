@@ -19,8 +19,8 @@ from shapelaw.fits.projection import project, standard_params, transition_size, 
 from shapelaw.fits.smooth import smooth_loss
 from shapelaw.studies.depth_width.analysis import (
     GPT3_VOCABULARY,
-    Analysis,
     Runs,
+    TransitionAnalysis,
     crossings,
     published,
     published_fit,
@@ -82,7 +82,7 @@ def forms_table(forms: Sequence[Form]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def fit_table(analysis: Analysis) -> pd.DataFrame:
+def fit_table(analysis: TransitionAnalysis) -> pd.DataFrame:
     """One row for each method, the main one first, and the published fit last."""
     methods = sorted(analysis.fits, key=lambda method: method != analysis.method)
     rows = [{"method": method, **analysis.fits[method].to_dict()} for method in methods]
@@ -93,7 +93,7 @@ def fit_table(analysis: Analysis) -> pd.DataFrame:
     return pd.DataFrame(rows).convert_dtypes()
 
 
-def comparison_table(analysis: Analysis) -> pd.DataFrame:
+def comparison_table(analysis: TransitionAnalysis) -> pd.DataFrame:
     """The numbers of the paper's analysis, ours beside the published: `quantity, ours, ours_err, published, ...`.
 
     `reportable_low` and `reportable_high` bound the crossings that our sizes could have found: agreement within them

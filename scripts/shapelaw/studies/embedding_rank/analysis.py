@@ -29,7 +29,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Analysis:
+class EmbeddingAnalysis:
     """The networks and their redundancies.
 
     Attributes:
@@ -73,7 +73,7 @@ def check_rank_runs(table: pd.DataFrame, source: str) -> pd.DataFrame:
     return runs.assign(series=np.where(full, FULL, LOW), loss=runs["test_loss"])
 
 
-def analyse_runs(runs: pd.DataFrame) -> Analysis:
+def analyse_runs(runs: pd.DataFrame) -> EmbeddingAnalysis:
     """Redundancy of every factored network on every size axis, and the rank that is enough.
 
     Args:
@@ -98,7 +98,9 @@ def analyse_runs(runs: pd.DataFrame) -> Analysis:
                 baseline, float(row[column]), float(row["loss"]), float(row["seeds"]), noise, place
             )
             found.append(Found(row, axis, measured))
-    return Analysis(networks, noise, tuple(found), {} if noise is None else _needed(full, low, noise))
+    return EmbeddingAnalysis(
+        networks, noise, tuple(found), {} if noise is None else _needed(full, low, noise)
+    )
 
 
 def _needed(full: pd.DataFrame, low: pd.DataFrame, noise: Noise) -> dict[str, Needed]:

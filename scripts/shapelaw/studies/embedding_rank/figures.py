@@ -21,12 +21,12 @@ from shapelaw.report.plots import (
     style,
     value_axis,
 )
-from shapelaw.studies.embedding_rank.analysis import FULL, POSITIONS, Analysis, Found
+from shapelaw.studies.embedding_rank.analysis import FULL, POSITIONS, EmbeddingAnalysis, Found
 
 _COLORS = {POSITIONS[True]: ACCENT, POSITIONS[False]: SECOND}
 
 
-def losses_figure(analysis: Analysis) -> Figure:
+def losses_figure(analysis: EmbeddingAnalysis) -> Figure:
     """Test loss against size: full rank by narrowing, low rank by lowering r (figure 2 of the vocabulary paper)."""
     with style():
         figure, axes = new_figure(1, 2, width=PAGE, height=2.9, sharey=True)
@@ -38,7 +38,7 @@ def losses_figure(analysis: Analysis) -> Figure:
         return figure
 
 
-def _draw_losses(axis: Axes, analysis: Analysis, size: SizeAxis) -> None:
+def _draw_losses(axis: Axes, analysis: EmbeddingAnalysis, size: SizeAxis) -> None:
     column, std = SIZE_COLUMNS[size], np.nan if analysis.noise is None else analysis.noise.std
     full = analysis.networks["series"] == FULL
     for rows, label, color in (
@@ -70,7 +70,7 @@ def _draw_losses(axis: Axes, analysis: Analysis, size: SizeAxis) -> None:
     axis.set_xlabel(SIZE_LABELS[size])
 
 
-def redundancy_figure(analysis: Analysis) -> Figure:
+def redundancy_figure(analysis: EmbeddingAnalysis) -> Figure:
     """Redundancy against r / d, a panel for each of blocks and all parameters, with 68% intervals and bounds."""
     with style():
         figure, axes = new_figure(1, 2, width=PAGE, height=2.9, sharey=True)

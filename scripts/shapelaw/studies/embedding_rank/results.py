@@ -13,10 +13,16 @@ from typing import Any
 
 from shapelaw.fits.curves import SIZE_LABELS, SizeAxis
 from shapelaw.fits.inputs import read_table
+from shapelaw.fits.redundancy import interval_words
 from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Results, Table
 from shapelaw.studies.embedding_rank import figures, tables
-from shapelaw.studies.embedding_rank.analysis import POSITIONS, Analysis, analyse_runs, check_rank_runs
+from shapelaw.studies.embedding_rank.analysis import (
+    POSITIONS,
+    EmbeddingAnalysis,
+    analyse_runs,
+    check_rank_runs,
+)
 from shapelaw.studies.embedding_rank.study import NAME
 
 _SHARES = dict.fromkeys(("redundancy", "low", "high", "rank_over_width"), ".3f")
@@ -35,7 +41,7 @@ def results(arguments: argparse.Namespace) -> Results:
     return present(analyse(arguments.input))
 
 
-def analyse(runs: Path) -> Analysis:
+def analyse(runs: Path) -> EmbeddingAnalysis:
     """Read a table of runs (.csv or .parquet) and analyse it.
 
     Raises:
@@ -44,23 +50,23 @@ def analyse(runs: Path) -> Analysis:
     return analyse_runs(check_rank_runs(read_table(runs), str(runs)))
 
 
-def present(analysis: Analysis) -> Results:
+def present(analysis: EmbeddingAnalysis) -> Results:
     """The tables, figures and fit.json of an analysis."""
     made = {
         "losses": Table(
             tables.losses_table(analysis),
-            "Test loss of full and low rank, in nats per token.",
+            "Test loss at full and at low rank, in nats per token.",
             {"test_loss": ".4f"},
         ),
         "redundancy": Table(
             tables.redundancy_table(analysis),
-            "Redundancy: how much smaller a network of full rank reaches the same loss, with 68% intervals.",
+            "Redundancy: the share of its size that a network of full rank and equal loss saves, with 68% intervals.",
             _SHARES,
         ),
-        "needed": Table(tables.needed_table(analysis), "The rank from which nothing is lost."),
+        "needed": Table(tables.needed_table(analysis), "The rank from which on no loss is significant."),
         "comparison": Table(
             tables.comparison_table(analysis),
-            "Ours beside the published redundancy (Wies et al. 2021).",
+            "Our redundancy beside the published one (Wies et al. 2021).",
             dict.fromkeys(("ours", "low", "high", "published"), ".3f"),
         ),
     }
@@ -68,7 +74,7 @@ def present(analysis: Analysis) -> Results:
     return Results(made, drawn, _fit(analysis), summary(analysis))
 
 
-def summary(analysis: Analysis) -> str:
+def summary(analysis: EmbeddingAnalysis) -> str:
     """Each network's redundancy in the blocks' parameters, and the rank that is enough, a sentence a line."""
     lines = []
     if analysis.noise is None:
@@ -80,7 +86,7 @@ def summary(analysis: Analysis) -> str:
     for one in analysis.found:
         if one.axis is SizeAxis.BLOCK:
             found, rank = one.redundancy, int(one.row["embedding_rank"])
-            interval = "" if math.isnan(found.low) else f" ({_interval(found.low, found.high)})"
+            interval = "" if math.isnan(found.low) else f" ({interval_words(found.low, found.high)})"
             positions = POSITIONS[bool(one.row.notna()["positional_rank"])]
             lines.append(
                 f"r = {rank}, positions {positions}: redundancy in {SIZE_LABELS[one.axis]} "
@@ -97,13 +103,7 @@ def summary(analysis: Analysis) -> str:
     return "\n".join(lines)
 
 
-def _interval(low: float, high: float) -> str:
-    if math.isinf(low):
-        return f"up to {high:.0%}" if high < 1 else "open on both sides"
-    return f"{low:.0%} to {high:.0%}" if high < 1 else f"{low:.0%} and more"
-
-
-def _fit(analysis: Analysis) -> dict[str, Any]:
+def _fit(analysis: EmbeddingAnalysis) -> dict[str, Any]:
     """The content of fit.json."""
     return {
         "study": NAME,

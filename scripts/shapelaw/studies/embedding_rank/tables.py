@@ -6,7 +6,7 @@ import pandas as pd
 
 from shapelaw.fits.curves import SIZE_LABELS, SizeAxis
 from shapelaw.fits.redundancy import RedundancyStatus
-from shapelaw.studies.embedding_rank.analysis import POSITIONS, Analysis
+from shapelaw.studies.embedding_rank.analysis import POSITIONS, EmbeddingAnalysis
 from shapelaw.studies.reference import published_json
 
 PUBLISHED_RANK, PUBLISHED_WIDTH = 16, 680
@@ -14,7 +14,7 @@ _FINDING = "rank 16 of width 680 (about 70M) matches a network smaller by"
 YES, NO, OPEN = "yes", "no", "open"
 
 
-def losses_table(analysis: Analysis) -> pd.DataFrame:
+def losses_table(analysis: EmbeddingAnalysis) -> pd.DataFrame:
     """One row for each network: its ranks (empty: full), sizes, and mean test loss in nats per token."""
     names = ["series", "width", "embedding_rank", "positional_rank"]
     sizes = ["block_params", "total_params", "step_flops"]
@@ -23,7 +23,7 @@ def losses_table(analysis: Analysis) -> pd.DataFrame:
     return table.astype(ranks).rename(columns={"loss": "test_loss"})
 
 
-def redundancy_table(analysis: Analysis) -> pd.DataFrame:
+def redundancy_table(analysis: EmbeddingAnalysis) -> pd.DataFrame:
     """One row for each factored network and size axis: the redundancy with its 68% interval."""
     rows = []
     for one in analysis.found:
@@ -45,14 +45,14 @@ def redundancy_table(analysis: Analysis) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def needed_table(analysis: Analysis) -> pd.DataFrame:
-    """The least rank whose cost can't be told from noise, and the largest whose cost can."""
+def needed_table(analysis: EmbeddingAnalysis) -> pd.DataFrame:
+    """The least rank whose cost can't be told apart from noise, and the largest whose cost can."""
     rows = [(words, found.enough, found.too_small) for words, found in analysis.needed.items()]
     table = pd.DataFrame(rows, columns=["positions", "enough", "too_small"])
     return table.astype({"enough": "Int64", "too_small": "Int64"})
 
 
-def comparison_table(analysis: Analysis) -> pd.DataFrame:
+def comparison_table(analysis: EmbeddingAnalysis) -> pd.DataFrame:
     """The paper's statement beside ours at the nearest r / d: r / d = 16 / 680 wastes 25% of about 70M parameters.
 
     `agrees`: the 68% interval holds the published number, or a bound lies on its side; open without an interval.

@@ -95,7 +95,7 @@ class CurveAnalysis:
 
 
 @dataclass(frozen=True)
-class Analysis:
+class MemorizationAnalysis:
     """The curves of one study, and T at 99% for each of its networks that was trained to classify.
 
     `saturated` has one row per point of the curves, with the runs' columns on heads as means over seeds.
@@ -116,7 +116,7 @@ def published() -> dict[str, Any]:
     return published_json("memorization_findings")
 
 
-def analyse_runs(runs: pd.DataFrame, study: str) -> Analysis:
+def analyse_runs(runs: pd.DataFrame, study: str) -> MemorizationAnalysis:
     """Fit curves to checked runs (`check_memorization_runs`) along the size that the study varies.
 
     Raises:
@@ -129,7 +129,7 @@ def analyse_runs(runs: pd.DataFrame, study: str) -> Analysis:
         raise UserError(f"{study} needs runs that differ in {along} at the same {others}; there are none.")
     in_study = pd.concat([_rows_of(runs, curve) for curve in curves])
     alone = memorization_curves(in_study[in_study["task"] == CLASSIFICATION], "examples", least_points=1)
-    return Analysis(
+    return MemorizationAnalysis(
         study,
         tuple(_analyse_curve(curve, along, _rows_of(runs, curve)) for curve in curves),
         tuple((curve, capacity(curve)) for curve in alone),

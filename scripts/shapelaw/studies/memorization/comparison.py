@@ -13,13 +13,13 @@ from shapelaw.fits.isotonic import Monotony
 from shapelaw.fits.line import FitStatus
 from shapelaw.fits.linear_part import BENT
 from shapelaw.fits.memorized import REGRESSION, standard_errors
-from shapelaw.studies.memorization.analysis import SYMBOLS, Analysis, CurveAnalysis, published
+from shapelaw.studies.memorization.analysis import SYMBOLS, CurveAnalysis, MemorizationAnalysis, published
 from shapelaw.studies.memorization.tables import NO, OPEN, YES, theory_per_head
 
 _COMPARED = ("quantity", "setting", "ours", "ours_err", "published", "agrees", "note")
 
 
-def comparison_table(analysis: Analysis) -> pd.DataFrame:
+def comparison_table(analysis: MemorizationAnalysis) -> pd.DataFrame:
     """The paper's findings beside ours, one row per finding and curve; `agrees` is yes, no, or open with a note."""
     rows: list[tuple[Any, ...]] = []
     for one in analysis.curves:
@@ -34,17 +34,17 @@ def _line_rows(one: CurveAnalysis) -> list[tuple[Any, ...]]:
     printed = f"a line, R² >= {published()['linear_in_heads_r_squared_at_least']}"
     bend = part.line.message
     if math.isfinite(part.line.r_squared):
-        bend += f"; R² {part.line.r_squared:.3f} of {part.line.n_points} points shows no line"
+        bend += f"; R² = {part.line.r_squared:.3f} over {part.line.n_points} points doesn't show a line"
     found, theory = needed.status is CapacityStatus.FOUND, theory_per_head(one.curve)
     per_head = float(one.curve.examples or 0) / needed.size if found else math.nan
     return [
         (
-            "chance of such a bend in H, were it a line", setting, part.curvature_p, math.nan, printed,
+            "p-value of a line in H", setting, part.curvature_p, math.nan, printed,
             _says(math.isfinite(part.curvature_p), part.curvature_p >= BENT), bend,
         ),
         ("exponent of the share in H", setting, growth.exponent, growth.err, "–", OPEN, growth.message),
         (
-            "examples a head where 99% are memorized", setting, per_head, math.nan,
+            "examples per head where 99% are memorized", setting, per_head, math.nan,
             f"theory guarantees {theory}, for real labels", _says(found, per_head >= theory), _per_head_note(one),
         ),
     ]  # fmt: skip
@@ -59,7 +59,7 @@ def _per_head_note(one: CurveAnalysis) -> str:
     said = "between " + " and ".join("an open end" if math.isnan(end) else f"{end:.0f}" for end in ends)
     if one.curve.task == REGRESSION:
         return said
-    return f"{said}; classes ask less than real labels, so this is no ratio to the theorem's"
+    return f"{said}; classes are easier than real labels, so don't divide this by the theorem's number"
 
 
 def _knee_rows(one: CurveAnalysis) -> list[tuple[Any, ...]]:
@@ -70,7 +70,7 @@ def _knee_rows(one: CurveAnalysis) -> list[tuple[Any, ...]]:
     measured = not math.isnan(gain.gain)
     note = knee.message if knee.usable else f"{knee.status}: {knee.message}"
     if knee.usable and knee.high95 < float(context or 0):
-        note = f"below n: what theory adds from there to n is not seen; {note}"
+        note = f"below n: the examples that theory adds from there to n don't show; {note}"
     return [
         (
             "knee in d_h", setting, knee.knee if knee.usable else math.nan, half if knee.usable else math.nan,

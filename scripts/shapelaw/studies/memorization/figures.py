@@ -33,7 +33,12 @@ from shapelaw.report.plots import (
     short_number,
     style,
 )
-from shapelaw.studies.memorization.analysis import SYMBOLS, Analysis, CurveAnalysis, guaranteed_examples
+from shapelaw.studies.memorization.analysis import (
+    SYMBOLS,
+    CurveAnalysis,
+    MemorizationAnalysis,
+    guaranteed_examples,
+)
 from shapelaw.studies.memorization.tables import theory_per_head
 
 LABELS = {"heads": "heads H", "context": "context length n", "head_dim": "head dimension $d_h$"}
@@ -41,7 +46,7 @@ LEAST_MSE = 1e-5
 _MARKERS = {CapacityStatus.FOUND: "o", CapacityStatus.AT_LEAST: "^", CapacityStatus.BELOW: "v"}
 
 
-def share_figure(analysis: Analysis) -> Figure:
+def share_figure(analysis: MemorizationAnalysis) -> Figure:
     """Accuracy (or MSE) against the size that the study varies, one colour per T, one panel per setting.
 
     Bars are the standard deviation over seeds. Dotted lines show the share that theorem 1 guarantees. Along H the line
@@ -66,7 +71,7 @@ def share_figure(analysis: Analysis) -> Figure:
         return figure
 
 
-def per_head_figure(analysis: Analysis) -> Figure:
+def per_head_figure(analysis: MemorizationAnalysis) -> Figure:
     """T divided by the heads that memorize 99% of it, against T; bars reach at least to the trained H on either side.
 
     The dotted line is theorem 1's min(n, d_h) - 1, which holds for labels of real numbers.
@@ -110,7 +115,7 @@ def per_head_figure(analysis: Analysis) -> Figure:
         return figure
 
 
-def saturated_figure(analysis: Analysis) -> Figure:
+def saturated_figure(analysis: MemorizationAnalysis) -> Figure:
     """The share of saturated heads, and of examples with an unsaturated head, against H; one colour per T."""
     table = analysis.saturated.dropna(subset=list(HEADS_SAY))
     with style():
@@ -140,7 +145,7 @@ def saturated_figure(analysis: Analysis) -> Figure:
         return figure
 
 
-def capacity_figure(analysis: Analysis) -> Figure:
+def capacity_figure(analysis: MemorizationAnalysis) -> Figure:
     """T at 99% against the size that the study varies; dotted, theory's number for real labels.
 
     The bar is its interval, at least from one trained T to the next. Triangles are bounds: all T (up) or no T (down)
@@ -241,7 +246,7 @@ def _shown(share: Floats, regression: bool) -> Floats:
     return np.maximum(mean_squared_error(share), LEAST_MSE) if regression else share
 
 
-def _keys(analysis: Analysis) -> list[Line2D]:
+def _keys(analysis: MemorizationAnalysis) -> list[Line2D]:
     keys = [Line2D([], [], color=MUTED, linestyle=":", label="guaranteed by theory (share of T)")]
     if analysis.along == "heads":
         keys += [

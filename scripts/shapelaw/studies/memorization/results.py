@@ -31,7 +31,7 @@ from shapelaw.report.write import Results, Table
 from shapelaw.specs.memorizers import beyond_theorem
 from shapelaw.studies.memorization import figures, saturation
 from shapelaw.studies.memorization import tables as tabled
-from shapelaw.studies.memorization.analysis import ALONG, Analysis, analyse_runs
+from shapelaw.studies.memorization.analysis import ALONG, MemorizationAnalysis, analyse_runs
 from shapelaw.studies.memorization.comparison import comparison_table
 from shapelaw.studies.memorization.saturation import Saturation, analyse_saturation
 from shapelaw.studies.memorization.study import ALONG_CONTEXT, ALONG_HEAD_DIM, ALONG_HEADS, SATURATION
@@ -64,7 +64,9 @@ def results(arguments: argparse.Namespace) -> Results:
     return present(analyse(arguments.input, arguments.study, attention=arguments.attention))
 
 
-def analyse(runs: Path | None, study: str, *, attention: Path | None = None) -> Analysis | Saturation:
+def analyse(
+    runs: Path | None, study: str, *, attention: Path | None = None
+) -> MemorizationAnalysis | Saturation:
     """Read one table of runs (.csv or .parquet) and analyse it.
 
     Args:
@@ -91,7 +93,7 @@ def analyse(runs: Path | None, study: str, *, attention: Path | None = None) -> 
     return analyse_runs(checked, study)
 
 
-def present(found: Analysis | Saturation) -> Results:
+def present(found: MemorizationAnalysis | Saturation) -> Results:
     """The tables, figures and fit.json of an analysis.
 
     Studies along H add linear_part, linear_rules and the figure per_head; along d_h they add knee. For saturation see
@@ -102,15 +104,15 @@ def present(found: Analysis | Saturation) -> Results:
     return Results(_tables(found), _figures(found), _fits(found), summary(found))
 
 
-def summary(found: Analysis | Saturation) -> str:
+def summary(found: MemorizationAnalysis | Saturation) -> str:
     """The findings, one sentence per line: each finding of the paper beside ours, and what is missing."""
     if isinstance(found, Saturation):
         return saturation.summary(found)
     lines = [f"Note: {sentence}" for sentence in warnings(found)]
     if not any(one.curve.noise for one in found.curves):
         lines.append(
-            "Seed noise: no repeated seeds below saturation, so nothing can be called significant; errors of fits are "
-            "their misfit."
+            "Seed noise: no seeds are repeated below saturation, so nothing can be called significant; the errors of "
+            "fits come from their scatter."
         )
     lines += [
         f"{one.curve.setting}: {one.linear.line.message}."
@@ -137,7 +139,7 @@ def summary(found: Analysis | Saturation) -> str:
     return "\n".join(lines)
 
 
-def warnings(analysis: Analysis) -> list[str]:
+def warnings(analysis: MemorizationAnalysis) -> list[str]:
     """A sentence per width on the context lengths of the runs that theorem 1 doesn't cover (n >= d)."""
     return beyond_theorem(
         (int(context), one.curve.width)
@@ -146,34 +148,41 @@ def warnings(analysis: Analysis) -> list[str]:
     )
 
 
-def _tables(analysis: Analysis) -> dict[str, Table]:
+def _tables(analysis: MemorizationAnalysis) -> dict[str, Table]:
     tables = {
         "points": Table(tabled.points_table(analysis), "Share memorized, means over seeds."),
-        "monotony": Table(tabled.monotony_table(analysis), "Does the share fall anywhere?"),
+        "monotony": Table(
+            tabled.monotony_table(analysis),
+            "A test for falls: does the share fall anywhere by more than the seeds' noise?",
+        ),
         "capacity": Table(
-            tabled.capacity_table(analysis), f"Examples at {100 * MEMORIZED:.0f}\u202f% accuracy."
+            tabled.capacity_table(analysis), f"Examples memorized with {100 * MEMORIZED:.0f}\u202f% accuracy."
         ),
     }
     if analysis.study == ALONG_HEADS:
         tables["linear_part"] = Table(
-            tabled.linear_table(analysis), "The line in H below saturation, if it is one."
+            tabled.linear_table(analysis),
+            "The line in H through the points below saturation, where they are on one.",
         )
         tables["linear_rules"] = Table(
-            tabled.rules_table(analysis), "The line for other rules of which points it has."
+            tabled.rules_table(analysis), "The same line under other rules for the points that it uses."
         )
         tables["growth"] = Table(
             tabled.growth_table(analysis),
-            "Heads that memorize T, and the exponent of the share in H. Theory's number is for real labels; classes "
-            "ask less, so the two make no ratio.",
+            "Heads that memorize T, and the exponent of the share in H. Theory's number is for labels that are real "
+            "numbers; classes are easier, so don't divide one by the other.",
         )
         tables["saturated"] = Table(analysis.saturated, "Saturated heads of trained networks.")
     if analysis.study == ALONG_HEAD_DIM:
-        tables["knee"] = Table(tabled.knee_table(analysis), "The plateau in the head dimension.")
-    tables["comparison"] = Table(comparison_table(analysis), "Ours beside the published findings.")
+        tables["knee"] = Table(
+            tabled.knee_table(analysis),
+            "The knee in the head dimension, and the gain beyond the context length.",
+        )
+    tables["comparison"] = Table(comparison_table(analysis), "Our findings beside the published ones.")
     return tables
 
 
-def _fits(analysis: Analysis) -> dict[str, Any]:
+def _fits(analysis: MemorizationAnalysis) -> dict[str, Any]:
     """The content of fit.json: the model, all fits, and a status that is "converged" if one of them is."""
     table = {
         ALONG_HEADS: tabled.linear_table,
@@ -191,7 +200,7 @@ def _fits(analysis: Analysis) -> dict[str, Any]:
     }
 
 
-def _figures(analysis: Analysis) -> dict[str, Figure]:
+def _figures(analysis: MemorizationAnalysis) -> dict[str, Figure]:
     drawn = {"share": figures.share_figure(analysis), "capacity": figures.capacity_figure(analysis)}
     if analysis.study == ALONG_HEADS:
         drawn["per_head"] = figures.per_head_figure(analysis)

@@ -183,7 +183,7 @@ def present(found: Saturation) -> Results:
         tables["perfect"] = Table(found.perfect, "The largest T memorized perfectly.")
     else:
         left_out["perfect"] = "it needs a table of runs (--input)"
-    tables["comparison"] = Table(comparison_table(found), "Ours beside the published findings.")
+    tables["comparison"] = Table(comparison_table(found), "Our findings beside the published ones.")
     statuses = [] if found.perfect is None or found.perfect.empty else found.perfect["status"].tolist()
     said: dict[str, Any] = {
         "study": SATURATION,

@@ -17,8 +17,8 @@ from shapelaw.fits.memorized import (
 )
 from shapelaw.studies.memorization.analysis import (
     SYMBOLS,
-    Analysis,
     CurveAnalysis,
+    MemorizationAnalysis,
     guaranteed_examples,
 )
 
@@ -32,7 +32,7 @@ def sizes_of(curve: MemorizationCurve) -> dict[str, object]:
     return common | ({"variant": curve.variant} if curve.variant else {}) | sizes
 
 
-def points_table(analysis: Analysis) -> pd.DataFrame:
+def points_table(analysis: MemorizationAnalysis) -> pd.DataFrame:
     """One row per point: means over seeds, their spread and standard error, and the share that theory guarantees.
 
     `in_line` marks the points of a curve along H to which its line was fitted.
@@ -90,14 +90,14 @@ def line_row(one: CurveAnalysis, part: LinearPart) -> dict[str, Any]:
     return row
 
 
-def linear_table(analysis: Analysis) -> pd.DataFrame:
+def linear_table(analysis: MemorizationAnalysis) -> pd.DataFrame:
     """One line in H per curve, with the test of a bend, and the examples that one more head memorizes."""
     return pd.DataFrame(
         [sizes_of(one.curve) | line_row(one, one.linear) for one in analysis.curves if one.linear]
     )
 
 
-def rules_table(analysis: Analysis) -> pd.DataFrame:
+def rules_table(analysis: MemorizationAnalysis) -> pd.DataFrame:
     """The line by the shares above which a point counts as saturated and below which it counts as guessed."""
     kept = ("slope", "slope_err", "r_squared", "curvature_p", "n_points", "examples_per_head", "status")
     rows = []
@@ -109,7 +109,7 @@ def rules_table(analysis: Analysis) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def growth_table(analysis: Analysis) -> pd.DataFrame:
+def growth_table(analysis: MemorizationAnalysis) -> pd.DataFrame:
     """One row per curve along H: H at `MEMORIZED`, examples a head there, and the exponent of the share in H.
 
     `theory_real_labels` is what theorem 1 adds per head, for labels of real numbers. Labels that are classes, the
@@ -162,7 +162,7 @@ def theory_per_head(curve: MemorizationCurve) -> int:
     return min(curve.context or 0, curve.head_dim or 0) - 1
 
 
-def knee_table(analysis: Analysis) -> pd.DataFrame:
+def knee_table(analysis: MemorizationAnalysis) -> pd.DataFrame:
     """One knee in d_h per curve: its intervals, whether they contain n, and the gain beyond n."""
     rows = []
     for one in analysis.curves:
@@ -182,7 +182,7 @@ def knee_table(analysis: Analysis) -> pd.DataFrame:
     return pd.DataFrame(rows).convert_dtypes()
 
 
-def monotony_table(analysis: Analysis) -> pd.DataFrame:
+def monotony_table(analysis: MemorizationAnalysis) -> pd.DataFrame:
     """One test per curve: does the share fall anywhere by more than the seeds' noise?"""
     rows = []
     for one in analysis.curves:
@@ -209,7 +209,7 @@ def monotony_table(analysis: Analysis) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def capacity_table(analysis: Analysis) -> pd.DataFrame:
+def capacity_table(analysis: MemorizationAnalysis) -> pd.DataFrame:
     """T at `MEMORIZED` per network, with the trained T on either side, beside the number that theory guarantees.
 
     The guarantee is for labels of real numbers, which ask more than an argmax over classes: it is a bound, not a

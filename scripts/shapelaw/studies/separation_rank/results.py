@@ -31,18 +31,18 @@ ALL_EXACT, SOME_BOUNDS = "exact", "some are lower bounds only"
 _CAPTIONS = {
     "ranks": "Separation ranks of linearized attention.",
     "bounds": "Each theorem's bound beside the rank, in logarithms to base 3.",
-    "theorems": "How far each theorem is from the ranks, in powers of 3.",
-    "residual": "With and without residual connections.",
-    "degree_budget": "Blocks of each degree at equal budget.",
+    "theorems": "The distance of each theorem's bound from the ranks, in powers of 3.",
+    "residual": "The ranks with and without residual connections.",
+    "degree_budget": "The ranks of blocks of each degree at equal budget.",
     "degree_ranking": "The degree of largest rank at each budget.",
-    "fractional_degree": "Blocks of two degrees mixed.",
+    "fractional_degree": "The ranks of blocks of two degrees, mixed in every order.",
 }
 _COUNTED = {"holds": rank_tables.YES, "violated": rank_tables.NO, "open": rank_tables.OPEN}
 _FORMATS = {"upper_bound": ",.0f", "failure_probability": ".1e", "seconds": ".2f", "rank": ",d"}
 
 
 @dataclass(frozen=True)
-class Analysis:
+class SeparationAnalysis:
     """The tables by name."""
 
     tables: dict[str, pd.DataFrame]
@@ -67,7 +67,7 @@ def results(arguments: argparse.Namespace) -> Results:
     return present(analyse(arguments.input))
 
 
-def analyse(measured: Path) -> Analysis:
+def analyse(measured: Path) -> SeparationAnalysis:
     """Read the measurements and make all tables.
 
     Args:
@@ -79,7 +79,7 @@ def analyse(measured: Path) -> Analysis:
     found = read_measurements(measured)
     ranks, bounds = rank_tables.ranks_table(found), rank_tables.bounds_table(found)
     degrees = degree_tables.degree_table(found)
-    return Analysis(
+    return SeparationAnalysis(
         {
             "ranks": ranks,
             "bounds": bounds,
@@ -94,7 +94,7 @@ def analyse(measured: Path) -> Analysis:
     )
 
 
-def present(analysis: Analysis) -> Results:
+def present(analysis: SeparationAnalysis) -> Results:
     """The tables, figures and fit.json of an analysis."""
     ranks = analysis.tables["ranks"]
     drawn = {
@@ -113,7 +113,7 @@ def present(analysis: Analysis) -> Results:
     return Results(tables, drawn, fits(analysis), summary(analysis))
 
 
-def fits(analysis: Analysis) -> dict[str, object]:
+def fits(analysis: SeparationAnalysis) -> dict[str, object]:
     """The content of fit.json: the numbers of exact ranks and of statements that they agree with or contradict."""
     ranks, bounds, tables = analysis.tables["ranks"], analysis.tables["bounds"]["holds"], analysis.tables
     ranking, mixed = tables["degree_ranking"], tables["fractional_degree"]
@@ -142,7 +142,7 @@ def fits(analysis: Analysis) -> dict[str, object]:
     }
 
 
-def summary(analysis: Analysis) -> str:
+def summary(analysis: SeparationAnalysis) -> str:
     """The findings in sentences, one a line."""
     found, theorems = fits(analysis), analysis.tables["theorems"]
     lines = [

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from shapelaw.errors import UserError
-from shapelaw.fits.crossing import BOOTSTRAP
 from shapelaw.fits.curves import Side
 from shapelaw.fits.inputs import check_runs, numbers_of, refuse, require_columns
 from shapelaw.fits.limits import Limit, fit_line_with_limits
 from shapelaw.fits.line import LineFit
-from shapelaw.studies.depth_width.analysis import Analysis as Transitions
-from shapelaw.studies.depth_width.analysis import Options, analyse_runs
+from shapelaw.studies.depth_width.analysis import Options, TransitionAnalysis, analyse_runs
 
 NAT = math.log(2)  # a bit in nats
 
@@ -36,7 +33,7 @@ class Series:
     vocab_size: int
     rank: int | None
     runs: pd.DataFrame
-    transitions: Transitions
+    transitions: TransitionAnalysis
 
     @property
     def name(self) -> str:
@@ -104,12 +101,6 @@ def _with_text(checked: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     return checked.merge(known.drop(columns="test_loss"), on=["depth", "width", "seed"])
 
 
-def transition_rows(series: Series) -> list[Mapping[Hashable, Any]]:
-    """The bootstrap's transitions of a series."""
-    table = series.transitions.transitions
-    return list(table[table["method"] == BOOTSTRAP].to_dict("records"))
-
-
 def fit_relation(series: tuple[Series, ...]) -> LineFit:
     """log width = a + b log min(V, r) through the bootstrap's transitions of the shallowest pair, limits included.
 
@@ -117,7 +108,7 @@ def fit_relation(series: tuple[Series, ...]) -> LineFit:
     """
     x, y, sigma, limits = [], [], [], []
     for one in series:
-        rows = transition_rows(one)
+        rows = one.transitions.bootstrap_rows
         if not rows:
             continue
         row, at = rows[0], math.log(one.bottleneck)

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from shapelaw.fits.curves import SIZE_COLUMNS, SIZE_LABELS, Side, SizeAxis
+from shapelaw.fits.curves import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
 from shapelaw.report.plots import (
     ACCENT,
     COLUMN,
@@ -23,7 +23,8 @@ from shapelaw.report.plots import (
     style,
     value_axis,
 )
-from shapelaw.studies.vocabulary.analysis import Series, VocabularyAnalysis, transition_rows
+from shapelaw.studies.depth_width.drawing import draw_curves, draw_transition
+from shapelaw.studies.vocabulary.analysis import VocabularyAnalysis
 from shapelaw.studies.vocabulary.tables import losses_table
 
 PANELS = 3  # in a row
@@ -38,41 +39,14 @@ def losses_figure(analysis: VocabularyAnalysis) -> Figure:
         colors = ordered_colors(depths)
         panels: list[Axes] = axes.ravel().tolist()
         for axis, one in zip(panels, analysis.series, strict=False):
-            _draw_series(axis, one, colors)
+            assert one.transitions.runs is not None
+            draw_curves(axis, one.transitions.runs, one.transitions.bootstrap_rows, colors)
+            axis.set_title(one.name)
         for axis in panels[len(analysis.series) :]:
             axis.set_axis_off()
         for axis in axes[:, 0]:
             axis.set_ylabel("test loss (nats per token)")
         return figure
-
-
-def _draw_series(axis: Axes, one: Series, colors: dict[int, str]) -> None:
-    runs = one.transitions.runs
-    assert runs is not None
-    for depth, curve in runs.curves.items():
-        err = np.nan_to_num(curve.loss_err)
-        axis.errorbar(
-            curve.size,
-            curve.loss,
-            err,
-            fmt="o-",
-            color=colors[depth],
-            markersize=3,
-            linewidth=0.9,
-            label=f"L = {depth}",
-        )
-    for pair, row in zip(runs.adjacent, transition_rows(one), strict=False):
-        if row["status"] == "crossing":
-            low, middle, high = (
-                np.interp(row[name], pair.shallow.width, pair.shallow.size)
-                for name in ("width_low", "width", "width_high")
-            )
-            axis.axvline(middle, color=ACCENT, linewidth=0.9)
-            axis.axvspan(low, high, color=ACCENT, alpha=0.15, linewidth=0)
-    size_axis(axis)
-    axis.set_title(one.name)
-    axis.set_xlabel(SIZE_LABELS[runs.size])
-    axis.legend()
 
 
 def relation_figure(analysis: VocabularyAnalysis) -> Figure:
@@ -84,17 +58,9 @@ def relation_figure(analysis: VocabularyAnalysis) -> Figure:
         axis.plot(ends, ends, color=MUTED, linestyle="--", linewidth=0.8, label="width = min(V, r)")
         drawn = False
         for one in analysis.series:
-            for row in transition_rows(one)[:1]:
-                if row["status"] == "crossing":
-                    err = [[row["width"] - row["width_low"]], [row["width_high"] - row["width"]]]
-                    axis.errorbar(
-                        one.bottleneck, row["width"], err, fmt="o", color=INK if one.rank is None else ACCENT
-                    )
-                    drawn = True
-                elif row["side"] in (Side.ABOVE.value, Side.BELOW.value):
-                    marker = "^" if row["side"] == Side.ABOVE.value else "v"
-                    axis.plot(one.bottleneck, row["bound"], marker, color=MUTED)
-                    drawn = True
+            for row in one.transitions.bootstrap_rows[:1]:
+                color = INK if one.rank is None else ACCENT
+                drawn |= draw_transition(axis, one.bottleneck, row, color, MUTED)
         fit = analysis.relation
         if fit.usable:
             line = np.exp(fit.a + fit.b * np.log(ends))

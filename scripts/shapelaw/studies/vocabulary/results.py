@@ -10,33 +10,18 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from shapelaw.fits.curves import SIZE_LABELS, SizeAxis
+from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.inputs import read_table
 from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Results, Table
 from shapelaw.studies.depth_width.analysis import Options
+from shapelaw.studies.depth_width.results import WIDTH_FORMATS, transition_sentences
+from shapelaw.studies.depth_width.results import add_size_options as add_options
 from shapelaw.studies.vocabulary import figures, tables
-from shapelaw.studies.vocabulary.analysis import VocabularyAnalysis, analyse_series, transition_rows
+from shapelaw.studies.vocabulary.analysis import VocabularyAnalysis, analyse_series
 from shapelaw.studies.vocabulary.study import NAME
 
-_WIDTHS = dict.fromkeys(
-    (
-        *("width", "width_err", "width_low", "width_high", "bound", "bound_err"),
-        *("reportable_low", "reportable_high", "noise_scale"),
-    ),
-    ".1f",
-)
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of how transitions are found."""
-    parser.add_argument(
-        "--size",
-        choices=[axis.value for axis in SizeAxis],
-        default=SizeAxis.BLOCK.value,
-        help="parameters of the blocks (default), all parameters, or FLOPs; the others stand beside",
-    )
-    parser.add_argument("--draws", type=int, default=2000, help="bootstrap draws (default: 2000)")
+__all__ = ["add_options", "results"]
 
 
 def results(arguments: argparse.Namespace) -> Results:
@@ -62,15 +47,15 @@ def present(analysis: VocabularyAnalysis) -> Results:
     made = {
         "transitions": Table(
             tables.transitions_table(analysis),
-            "Width at which the deeper network wins, for each vocabulary and rank.",
-            _WIDTHS,
+            "The width at which the deeper network begins to win, for each vocabulary and rank.",
+            WIDTH_FORMATS,
         ),
         "size_axes": Table(
             tables.size_axes_table(analysis),
             "The transitions at equal parameters of the blocks, all parameters, and FLOPs.",
-            _WIDTHS,
+            WIDTH_FORMATS,
         ),
-        "relation": Table(tables.relation_table(analysis), "How the transition follows min(V, r)."),
+        "relation": Table(tables.relation_table(analysis), "The dependence of the transition on min(V, r)."),
         "losses": Table(
             tables.losses_table(analysis),
             "Test loss in nats per token, bits per byte, and text seen.",
@@ -93,19 +78,11 @@ def present(analysis: VocabularyAnalysis) -> Results:
 
 def summary(analysis: VocabularyAnalysis) -> str:
     """Each transition beside min(V, r), and the line through them, a sentence a line."""
-    lines = []
-    for one in analysis.series:
-        for row in transition_rows(one):
-            what = str(row["status"])
-            if row["status"] == "crossing":
-                what = f"width {row['width']:.1f} ({row['width_low']:.1f} to {row['width_high']:.1f})"
-            elif isinstance(row["side"], str):
-                what += f", {row['side']} {row['bound']:.0f}"
-            size = one.transitions.runs.size if one.transitions.runs else SizeAxis.BLOCK
-            lines.append(
-                f"{one.name}: depth {row['depth']} against {row['deeper_depth']}: {what} at equal {SIZE_LABELS[size]}; "
-                f"min(V, r) is {one.bottleneck:,}."
-            )
+    lines = [
+        f"{sentence}; min(V, r) is {one.bottleneck:,}."
+        for one in analysis.series
+        for sentence in transition_sentences(one.name, one.transitions)
+    ]
     fit = analysis.relation
     if not fit.usable:
         lines.append(f"How the transition follows min(V, r) can't be fitted, {fit.status}: {fit.message}.")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pydantic import Field
 
-from shapelaw.settings.fields import Count, Section, Steps, Vocabulary, Widths
+from shapelaw.settings.fields import Count, Section, SizeAxisName, Steps, Vocabulary, Widths
 from shapelaw.settings.sections import DecoderStudy
 
 
@@ -38,8 +36,4 @@ class VocabularyStudy(DecoderStudy):
     grids: list[VocabularyGrid] = Field([], description="Grids, each of one vocabulary size and rank.")
     seeds: Count = Field(1, description="Runs of every shape, with seeds 0, 1, ...")
     repeated_seeds: Count = Field(3, description="Runs of each shape of `repeated`.")
-    size_axis: Literal["block", "total", "flops"] = Field(
-        "block",
-        description="The size at which networks are compared: parameters of the blocks (`block`), all parameters "
-        "(`total`) or training FLOPs (`flops`).",
-    )
+    size_axis: SizeAxisName = "block"

@@ -10,6 +10,7 @@ from shapelaw.settings.sections import Settings
 from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import make_shape, shape_problems
+from shapelaw.studies.shape_grids import depth_problems, repeated_problems, shapes_of
 from shapelaw.studies.study import OURS, Key, Study
 from shapelaw.studies.vocabulary.settings import VocabularyGrid, VocabularyStudy
 
@@ -26,15 +27,13 @@ def runs(config: Settings, _root: Path) -> Iterator[Run]:
     for grid in study.grids:
         changes = study.recipe if grid.steps is None else {**study.recipe, "steps": grid.steps}
         training = config.training.spec(changes)
-        for depth, row in grid.widths.items():
-            for width in dict.fromkeys(row):
-                shape = make_shape(
-                    depth, width, study.heads, grid.vocab_size, study.context_length,
-                    gelu=study.gelu, embedding_rank=grid.embedding_rank, redundant_rank=True,
-                )  # fmt: skip
-                repeated = width in grid.repeated.get(depth, [])
-                for seed in range(max(study.seeds, study.repeated_seeds if repeated else 1)):
-                    yield Run(NAME, config.corpus.name, shape, training, seed)
+        for depth, width, seeds in shapes_of(grid.widths, grid.repeated, study.repeated_seeds, study.seeds):
+            shape = make_shape(
+                depth, width, study.heads, grid.vocab_size, study.context_length,
+                gelu=study.gelu, embedding_rank=grid.embedding_rank, redundant_rank=True,
+            )  # fmt: skip
+            for seed in range(seeds):
+                yield Run(NAME, config.corpus.name, shape, training, seed)
 
 
 def problems(config: Settings, _root: Path) -> list[str]:
@@ -60,17 +59,12 @@ def problems(config: Settings, _root: Path) -> list[str]:
 
 
 def _grid_problems(study: VocabularyStudy, grid: VocabularyGrid, where: str) -> Iterator[str]:
-    if len(grid.widths) < 2:
-        yield f"{where}.widths has {len(grid.widths)} depths; a transition needs a shallower and a deeper one"
+    yield from depth_problems(grid.widths, where)
     for depth, row in grid.widths.items():
         for width in row:
             sizes = depth, width, study.heads, grid.vocab_size, study.context_length
             yield from (f"{where}.widths.{depth}: {problem}" for problem in shape_problems(*sizes))
-    for depth, row in grid.repeated.items():
-        absent = sorted(set(row) - set(grid.widths.get(depth, [])))
-        if absent:
-            shapes = ", ".join(f"depth {depth} width {width}" for width in absent)
-            yield f"{where}.repeated names shapes that the grid does not have: {shapes}; repeat shapes of the grid"
+    yield from repeated_problems(grid.widths, grid.repeated, where)
 
 
 def options(config: Settings) -> list[str]:

@@ -10,7 +10,7 @@ from scipy import stats  # type: ignore[import-untyped]
 from shapelaw.fits.curves import SIZE_LABELS
 from shapelaw.fits.noise import group_means
 from shapelaw.studies.reference import published_json
-from shapelaw.studies.vocabulary.analysis import Series, VocabularyAnalysis, transition_rows
+from shapelaw.studies.vocabulary.analysis import Series, VocabularyAnalysis
 
 # where depth 48 overtakes depth 24, by V and r: read off figures 3 and 5, without an error
 PUBLISHED = {(500, None): "V=500", (2000, 500): "V=2000,r=500"}
@@ -97,7 +97,7 @@ def comparison_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
     rows = []
     theirs = published_json("vocabulary_findings")["depth_efficiency_width_24_vs_48"]
     for one in analysis.series:
-        for row in transition_rows(one):
+        for row in one.transitions.bootstrap_rows:
             crossing = row["status"] == "crossing"
             agrees = OPEN
             if crossing:

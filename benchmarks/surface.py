@@ -1,0 +1,208 @@
+"""Calibration of the surface's best depths on surfaces unlike its forms, and how well it predicts what it hasn't seen.
+
+  PYTHONPATH=scripts:tests python benchmarks/surface.py --draws 40 --out DIR [--runs FILE --tokens N]
+
+Writes held.csv (the share of 68% intervals that hold the truth, by surface and design), statuses.csv (designs that
+can't tell the best depth), rolled_out.csv (best depths of sizes four times beyond the shapes) and unseen.csv (errors of
+left-out shapes, and of larger shapes from smaller ones, on the committed laptop runs and on FILE) to DIR and prints
+them. The same seeds, the same numbers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from machine import machine
+from scattered_shapes import UNLIKE, Design, Surface, draw_shapes, power_law, symmetric, true_depth
+
+from shapelaw.fits.budgets import budgets_of
+from shapelaw.fits.curves import SizeAxis
+from shapelaw.fits.inputs import read_table
+from shapelaw.fits.noise import Noise
+from shapelaw.fits.own_runs import own_runs
+from shapelaw.fits.surface import fit_surface
+from shapelaw.fits.surface_answers import best_depth
+from shapelaw.fits.surface_shapes import LEAST_SHAPES, Shapes, SurfaceStatus, shapes_of
+
+LAPTOP = Path(__file__).resolve().parents[1] / "docs" / "results" / "laptop_depth_width.parquet"
+BOOTSTRAP_DRAWS = 400
+ASKED = (0.3, 0.5, 0.7)  # quantiles of the shapes' sizes
+DESIGNS = {
+    "12 shapes": Design(12),
+    "22 shapes": Design(22),
+    "40 shapes": Design(40),
+    "22 at four sizes": Design(22, four_sizes=True),
+    "22, 3 seeds at 4": Design(22, repeated=4),
+}
+SURFACES: Mapping[str, Surface] = {**UNLIKE, "symmetric (a form)": symmetric}
+
+
+def no_depth(x, z):
+    """A loss that depth doesn't change."""
+    return power_law(x)
+
+
+UNTELLING = {
+    "noise of 0.03 nats, 12 shapes": (symmetric, Design(12, noise=0.03)),
+    "no depth is better": (no_depth, Design(22)),
+    "depths within 15% of a line": (symmetric, Design(22, spread=0.15)),
+    "all shapes too shallow": (symmetric, Design(22, spread=0.7, shift=-1.6)),
+    "all shapes too deep": (symmetric, Design(22, spread=0.7, shift=1.6)),
+}
+
+
+def noise_of(design: Design, losses: np.ndarray) -> Noise | None:
+    """The seed noise that the repeated shapes of a draw measure."""
+    if not design.repeated:
+        return None
+    variance = np.var(losses[: design.repeated], axis=1, ddof=1).mean()
+    return Noise(float(np.sqrt(variance)), 2.0 * design.repeated)
+
+
+def held(draws: int) -> pd.DataFrame:
+    """A row a surface and design: the share of converged intervals that hold the truth, bias and half-width in log."""
+    rows = []
+    for design_name, design in DESIGNS.items():
+        for surface_name, truth in SURFACES.items():
+            holds, off, half, asked = [], [], [], 0
+            start = time.process_time()
+            for seed in range(draws):
+                shapes, losses = draw_shapes(truth, design, seed)
+                surface = fit_surface(shapes, noise_of(design, losses), draws=BOOTSTRAP_DRAWS, seed=seed)
+                for x in np.quantile(shapes.x, ASKED):
+                    asked += 1
+                    found = best_depth(surface, float(np.exp(x)))
+                    if found.status is SurfaceStatus.CONVERGED:
+                        depth = true_depth(truth, x)
+                        holds.append(found.low <= depth <= found.high)
+                        off.append(np.log(found.depth / depth))
+                        half.append(np.log(found.high / found.low) / 2)
+            rows.append(
+                {
+                    "design": design_name,
+                    "surface": surface_name,
+                    "held": np.mean(holds),
+                    "converged": len(holds) / asked,
+                    "bias": np.mean(off),
+                    "half-width": np.median(half),
+                    "CPU s a fit": (time.process_time() - start) / draws,
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def statuses(draws: int) -> pd.DataFrame:
+    """A row a design that can't tell the best depth: the share of each status."""
+    rows = []
+    for name, (truth, design) in UNTELLING.items():
+        count: Counter[str] = Counter()
+        for seed in range(draws):
+            surface = fit_surface(draw_shapes(truth, design, seed)[0], None, draws=BOOTSTRAP_DRAWS, seed=seed)
+            if surface.usable:
+                count[best_depth(surface, 3e8).status.value] += 1
+            else:
+                count[surface.status.value] += 1
+        rows.append({"design": name} | {status: number / draws for status, number in count.items()})
+    return pd.DataFrame(rows).fillna(0.0)
+
+
+def rolled_out(draws: int) -> pd.DataFrame:
+    """A row a surface: best depths at four times the largest of 22 and 40 shapes, by the small ones alone."""
+    rows = []
+    for count in (22, 40):
+        for name, truth in SURFACES.items():
+            holds, off = [], []
+            for seed in range(draws):
+                shapes, _ = draw_shapes(truth, Design(count), seed)
+                surface = fit_surface(shapes, None, draws=BOOTSTRAP_DRAWS, seed=seed)
+                size = 4.0 * shapes.size.max()
+                found, depth = best_depth(surface, size), true_depth(truth, np.log(size))
+                if found.status is SurfaceStatus.EXTRAPOLATED:
+                    holds.append(found.low <= depth <= found.high)
+                    off.append(abs(np.log(found.depth / depth)))
+            row = {"shapes": count, "surface": name, "held": np.mean(holds), "told": len(holds) / draws}
+            rows.append(row | {"median error, log": np.median(off)})
+    return pd.DataFrame(rows)
+
+
+def some(shapes: Shapes, rows: np.ndarray) -> Shapes:
+    """The shapes at these rows."""
+    parts = ("depth", "width", "size", "loss", "seeds")
+    return replace(shapes, **{name: getattr(shapes, name)[rows] for name in parts})
+
+
+def unseen(name: str, shapes: Shapes) -> list[dict[str, object]]:
+    """Root mean square errors, in nats, of each shape left out, and of the largest third from the smaller shapes."""
+    everything = np.arange(len(shapes))
+    errors = []
+    for index in everything:
+        surface = fit_surface(some(shapes, everything != index), None, draws=100)
+        errors.append(surface.fitted(shapes.x[[index]], shapes.z[[index]])[0] - shapes.loss[index])
+    order = np.argsort(shapes.size, kind="stable")
+    small, large = order[: -(len(order) // 3)], order[-(len(order) // 3) :]
+    surface = fit_surface(some(shapes, np.isin(everything, small)), None, draws=BOOTSTRAP_DRAWS)
+    rolled = (
+        surface.fitted(shapes.x[large], shapes.z[large]) - shapes.loss[large] if surface.usable else [np.nan]
+    )
+    return [
+        {
+            "runs": name,
+            "unseen": "one shape",
+            "shapes": len(shapes),
+            "error": np.sqrt(np.mean(np.square(errors))),
+        },
+        {
+            "runs": name,
+            "unseen": f"the {len(large)} largest, {shapes.size[small].max():.3g} to {shapes.size.max():.3g}",
+            "shapes": len(small),
+            "error": np.sqrt(np.mean(np.square(rolled))),
+            "after its mean": np.std(rolled),
+        },
+    ]
+
+
+def main() -> None:
+    """Run everything, write the tables and print them."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--draws", type=int, default=40, help="of each surface and design (default: 40)")
+    parser.add_argument("--runs", type=Path, metavar="FILE", help="runs of your own, for unseen.csv")
+    parser.add_argument("--tokens", type=float, help="their token budget")
+    parser.add_argument("--only", choices=("held", "statuses", "rolled_out", "unseen"), help="one table")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR")
+    arguments = parser.parse_args()
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    print(machine())
+    tables = {
+        "unseen": lambda: pd.DataFrame([row for path in _paths(arguments) for row in unseen(*path)]),
+        "statuses": lambda: statuses(arguments.draws),
+        "rolled_out": lambda: rolled_out(arguments.draws),
+        "held": lambda: held(arguments.draws),
+    }
+    for name, make in tables.items():
+        if arguments.only in (None, name):
+            table = make()
+            table.to_csv(arguments.out / f"{name}.csv", index=False)
+            print(table.to_markdown(index=False, floatfmt=".4f" if name == "unseen" else ".2f"), flush=True)
+
+
+def _paths(arguments: argparse.Namespace) -> list[tuple[str, Shapes]]:
+    given = [(LAPTOP, None)] + ([(arguments.runs, arguments.tokens)] if arguments.runs else [])
+    found = []
+    for path, tokens in given:
+        runs = own_runs(read_table(path), str(path)).table
+        for budget in budgets_of(runs, str(path), least=LEAST_SHAPES, only=tokens):
+            found.append((path.stem, shapes_of(budget.runs, SizeAxis.BLOCK)))
+    return found
+
+
+if __name__ == "__main__":
+    main()

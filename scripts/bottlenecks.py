@@ -1,0 +1,216 @@
+"""Print which bottleneck binds in an architecture, and how many of its parameters that wastes.
+
+  python scripts/bottlenecks.py                                     # the table of well-known architectures
+  python scripts/bottlenecks.py ALBERT-xxlarge T5-11B
+  python scripts/bottlenecks.py --vocab 257 --width 768 --heads 12 --depth 12
+  python scripts/bottlenecks.py --patch 14 --channels 3 --image 224 --width 1280 --heads 16
+  python scripts/bottlenecks.py --table mine.csv --fit results/embedding_rank --out bottlenecks.csv
+  python scripts/bottlenecks.py --model FOLDER                      # with a config.json of transformers
+
+Wies et al. 2021: the rank r of the input embedding, at most min(V, d), caps what the width d adds, and the width caps
+what the attention's inner width H d_a adds. Redundancy is the share of parameters that a network without the
+bottleneck saves at equal loss: by a fit of ours that covers r/d or H d_a/d (--fit), else by the paper, else
+extrapolated. A table needs the columns name, width, and vocab_size or patch; workflow/reference/architectures.csv has
+all that are read. Exit codes: 0 printed, 2 impossible or unknown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from shapelaw.errors import UserError, exit_code, reason_of
+from shapelaw.fits.curves import SizeAxis
+from shapelaw.fits.fitted_redundancy import fitted_series
+from shapelaw.fits.inputs import read_table, refuse, require_columns
+from shapelaw.fits.known_redundancy import Series, published_series
+from shapelaw.report.bottleneck_table import (
+    Finding,
+    aligned,
+    findings_of,
+    full_table,
+    readable_table,
+    sentences,
+)
+from shapelaw.report.tables import plain_rows
+from shapelaw.specs.architectures import Architecture, architecture_of_row, make_architecture
+from shapelaw.specs.transformers_config import architecture_of_config, read_config
+from shapelaw.storage.files import replacing
+from shapelaw.studies.reference import REFERENCE, published_json
+
+FLAGS = {  # option: field of an architecture, help
+    "vocab": ("vocab_size", "V, tokens of the vocabulary"),
+    "rank": ("embedding_rank", "r of an embedding factored (V x r)(r x d) (default: not factored)"),
+    "patch": ("patch", "side of a square patch, in pixels, in place of a vocabulary"),
+    "channels": ("channels", "numbers of a pixel (default: 1)"),
+    "image": ("image", "side of the image, in pixels"),
+    "width": ("width", "d"),
+    "heads": ("heads", "H"),
+    "attention-dim": ("attention_dim", "d_a of one head (default: d / H)"),
+    "depth": ("depth", "L"),
+    "ff-width": ("ff_width", "d_ff (default: not known, taken as the paper's 4 H d_a)"),
+}
+FEW = 4  # architectures that get sentences too
+
+
+def main() -> None:
+    """Parse the command line, find the bottlenecks, and print or write them."""
+    given = parser().parse_args()
+    if given.out is not None and given.out.suffix not in (".csv", ".md"):
+        raise UserError(f"--out is {given.out}; its name must end in .csv or .md.")
+    series = series_of(given)
+    found = [one for architecture in architectures(given) for one in findings_of(architecture, series)]
+    if given.out is not None:
+        write(found, given.out)
+    print(json.dumps(plain_rows(full_table(found)), indent=2) if given.json else text_of(found))
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of the command line."""
+    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = found.add_argument
+    add("names", nargs="*", metavar="NAME", help="architectures of the table (default: all)")
+    add("--table", type=Path, metavar="FILE.csv", help="architectures of your own, one a row")
+    add(
+        "--model",
+        metavar="FOLDER_OR_NAME",
+        help="a folder with config.json, or a name that transformers can fetch",
+    )
+    single = found.add_argument_group("one architecture")
+    for flag, (_, text) in FLAGS.items():
+        single.add_argument(f"--{flag}", type=int, help=text)
+    add = found.add_argument_group("redundancy and output").add_argument
+    add(
+        "--fit",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="DIR",
+        help="results of the studies embedding_rank and attention_ratio",
+    )
+    add(
+        "--size-axis",
+        choices=[axis.value for axis in SizeAxis],
+        default=SizeAxis.TOTAL.value,
+        help="size in which a fit's redundancy is meant (default: total, all parameters, as published)",
+    )
+    add("--json", action="store_true", help="print a JSON list instead of a table")
+    add(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="write the table too: every number as .csv, the readable one as .md",
+    )
+    return found
+
+
+def architectures(given: argparse.Namespace) -> Sequence[Architecture]:
+    """The architectures that the command line asks for.
+
+    Raises:
+        UserError: it asks in two ways, or for something unknown or impossible.
+    """
+    numbers = {field: getattr(given, flag.replace("-", "_")) for flag, (field, _) in FLAGS.items()}
+    numbers = {field: value for field, value in numbers.items() if value is not None}
+    ways = [bool(given.names), given.table is not None, given.model is not None, bool(numbers)]
+    if sum(ways) > 1:
+        raise UserError("Give names of the table, or --table, or --model, or numbers, and only one of these.")
+    if numbers:
+        return [make_architecture("yours", **numbers)]
+    if given.model is not None:
+        return [model_of(given.model)]
+    if given.table is not None:
+        return read_architectures(given.table)
+    known = read_architectures(REFERENCE / "architectures.csv")
+    return [named(name, known) for name in given.names] or known
+
+
+def read_architectures(path: Path) -> list[Architecture]:
+    """The architectures of a table, one a row.
+
+    Raises:
+        UserError: the table can't be read, or a row is not an architecture.
+    """
+    table = read_table(path)
+    either = "patch" if "patch" in table and "vocab_size" not in table else "vocab_size"
+    require_columns(table, ["name", "width", either], str(path))
+    refuse(table, table["name"].isna(), str(path), "name must not be empty")
+    return [
+        architecture_of_row({str(key): value for key, value in row.items()})
+        for row in table.to_dict("records")
+    ]
+
+
+def named(name: str, known: Sequence[Architecture]) -> Architecture:
+    """The architecture of a name, in capitals or not.
+
+    Raises:
+        UserError: there is none; the sentence has the near ones.
+    """
+    names = {one.name.lower(): one for one in known}
+    if name.lower() in names:
+        return names[name.lower()]
+    parts = [low for low in names if name.lower() in low]
+    near = parts or difflib.get_close_matches(name.lower(), list(names), n=5, cutoff=0.5)
+    hint = (
+        f"near it: {', '.join(names[low].name for low in near)}" if near else "without a name all are printed"
+    )
+    raise UserError(f"The table has no architecture {name!r}; {hint}.")
+
+
+def model_of(name: str) -> Architecture:
+    """The architecture of a folder's config.json, or of a name that the library transformers knows or can fetch.
+
+    Raises:
+        UserError: there is no such folder, or no library, or no network, or no such model.
+    """
+    if Path(name).exists() or name.startswith((".", "/", "~")):
+        return read_config(Path(name).expanduser())
+    try:
+        from transformers import AutoConfig
+
+        config = AutoConfig.from_pretrained(name)
+    except (ImportError, OSError, ValueError) as error:
+        raise UserError(
+            f"There is no folder {name}, and a model's name needs the package transformers and the network "
+            f"({reason_of(error)}); give a folder with its config.json."
+        ) from error
+    return architecture_of_config(config.to_dict(), name, f"config of {name}")
+
+
+def series_of(given: argparse.Namespace) -> list[Series]:
+    """The measured redundancies, those of our fits first."""
+    fits = [one for folder in given.fit for one in fitted_series(folder, SizeAxis(given.size_axis))]
+    return [*fits, *published_series(published_json("vocabulary_findings"))]
+
+
+def write(found: Sequence[Finding], path: Path) -> None:
+    """Write the table: every number as .csv, the readable one as .md."""
+    with replacing(path) as temporary:
+        if path.suffix == ".csv":
+            full_table(found).to_csv(temporary, index=False)
+        else:
+            temporary.write_text(aligned(readable_table(found), "pipe") + "\n", encoding="utf-8")
+
+
+def text_of(found: Sequence[Finding]) -> str:
+    """The readable table, and below it sentences for a few architectures, or the sources for many."""
+    lines = [aligned(readable_table(found), "plain"), ""]
+    if len(found) <= FEW:
+        lines += [sentences(one) for one in found]
+    else:
+        known = [one.redundancy for one in found if one.redundancy is not None]
+        lines += ["Redundancies were measured in:"]
+        lines += [f"  {source}" for source in dict.fromkeys(one.source for one in known)]
+        lines += [
+            "V of patches: the numbers of a patch; r: min(V, r, d). docs/bottlenecks.md has the caveats."
+        ]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(exit_code(main))

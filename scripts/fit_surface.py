@@ -1,0 +1,89 @@
+"""Fit one smooth loss surface through shapes that lie anywhere: the best depth of a size, and what each shape costs.
+
+  python scripts/fit_surface.py --runs runs.csv --out DIR
+  python scripts/fit_surface.py --runs runs.csv --sizes 60M,300M,1.3B --size-axis total --out DIR
+
+Runs are rows of `depth, width, seed, test_loss`, or of columns by their usual names (n_layer, d_model, val_loss, ...):
+CSV, Parquet, JSON lines, a folder of W&B exports, or an MLflow experiment (docs/own_runs.md). Depths and widths need
+form no grid; eight shapes are the least, and they must differ in depth at one size.
+
+Written to DIR: penalty (the main table: what each shape gives away against the best one of its size), best_depth,
+forms and overtaking as .csv, .md and .tex, fit.json, and the figures penalty and best_depth as .svg and .png; with
+several token budgets one folder for each.
+Exit codes: 0 done, also where no surface is possible (fit.json's status and the output say so), 2 unusable input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from shapelaw.errors import exit_code
+from shapelaw.fits.curves import SizeAxis
+from shapelaw.fits.surface_shapes import LEAST_SHAPES
+from shapelaw.report.write import show_results
+from shapelaw.studies.depth_width.surface import present_surface
+from shapelaw.studies.depth_width.surface_analysis import (
+    Options,
+    analyse_surface,
+    check_options,
+    sizes_of,
+)
+from shapelaw.studies.given_runs import add_column_options, add_mlflow_option, add_runs_option, given_budgets
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    where = parser.add_mutually_exclusive_group(required=True)
+    add_runs_option(where)
+    add_mlflow_option(where)
+    add_column_options(parser)
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for all results")
+    parser.add_argument(
+        "--sizes",
+        metavar="LIST",
+        help="sizes to answer for, such as 60M,300M,1.3B (default: five of the shapes')",
+    )
+    parser.add_argument(
+        "--size-axis",
+        choices=[axis.value for axis in SizeAxis],
+        default=SizeAxis.BLOCK.value,
+        help="the size that compared shapes share: parameters of the blocks (block_params or 12 L d^2, default), all "
+        "parameters (total_params) or FLOPs of a step (step_flops); the best depth depends on it",
+    )
+    parser.add_argument(
+        "--loss", metavar="COLUMN", help="the column to compare (default: the loss, by its usual names)"
+    )
+    parser.add_argument(
+        "--noise",
+        type=float,
+        metavar="STD",
+        help="standard deviation of one run's loss over seeds, where known",
+    )
+    parser.add_argument("--draws", type=int, default=Options.draws, help="bootstrap draws (default: 2000)")
+    parser.add_argument("--seed", type=int, default=Options.seed, help="seed of the bootstrap (default: 0)")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Parse the command line, fit, write the results and print the findings."""
+    arguments = _arguments()
+    sizes = () if arguments.sizes is None else sizes_of(arguments.sizes)
+    axis = SizeAxis(arguments.size_axis)
+    options = Options(axis, sizes, arguments.noise, arguments.draws, arguments.seed)
+    check_options(options)
+    budgets, notes = given_budgets(arguments, axis, least=LEAST_SHAPES, loss=arguments.loss)
+    for note in notes:
+        print(note)
+    if len(budgets) > 1:
+        print(f"{len(budgets)} token budgets, one surface each.")
+    for budget in budgets:
+        folder = arguments.out / budget.folder if len(budgets) > 1 else arguments.out
+        show_results(present_surface(analyse_surface(budget, options)), folder, "surface")
+
+
+if __name__ == "__main__":
+    sys.exit(exit_code(main))

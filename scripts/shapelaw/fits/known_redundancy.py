@@ -1,0 +1,193 @@
+"""The redundancy of a bottleneck of some strength, from those that were measured: ours, and the published ones.
+
+The strength is d / r for the embedding's rank and H d_a / d for the attention's width: 1 without a bottleneck.
+Redundancy grows with it (Wies et al. 2021, figures 2 and 4). Between two published strengths nothing more is assumed;
+between two of ours, which have intervals, redundancy and interval are interpolated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+TOKENS, PATCHES = "tokens", "patches"  # the setting of a rank: how the input is embedded
+AS_T5, AS_GPT, OTHER = (
+    "d_ff = 4 H d_a",
+    "d_ff = 4 d",
+    "another d_ff",
+)  # of an attention ratio: the feed-forward width
+RANK, RATIO = "d / r", "H d_a / d"  # the kinds of strength
+_SAME_WIDTH = 0.05  # relative difference of feed-forward widths that count as equal
+_ROUNDING = 1e-9  # relative, of strengths that count as equal
+SIZE_REACH = 10.0  # factor of the parameters, beyond the networks measured, within which a fit of ours counts
+_PAPER = "Wies et al. 2021"
+
+
+class Basis(StrEnum):
+    """The measurement that an estimate rests on."""
+
+    FIT = "our fit"
+    PUBLISHED = "published"
+    EXTRAPOLATED = "extrapolated"
+
+
+@dataclass(frozen=True)
+class Point:
+    """A redundancy measured at a strength, or over a short range of strengths.
+
+    Attributes:
+        weakest, strongest: the range of strengths that it holds for.
+        value: the redundancy; NaN where only an interval is known.
+        low, high: the interval; -inf or 1 where it is open on that side, NaN without one.
+    """
+
+    weakest: float
+    strongest: float
+    value: float
+    low: float = math.nan
+    high: float = math.nan
+
+    @property
+    def least(self) -> float:
+        """The least that it can be: the interval's end, or the value where there is no interval."""
+        return self.value if math.isnan(self.low) else self.low
+
+    @property
+    def most(self) -> float:
+        """The most that it can be."""
+        return self.value if math.isnan(self.high) else self.high
+
+
+@dataclass(frozen=True)
+class Series:
+    """Redundancies of one bottleneck in one setting.
+
+    Attributes:
+        kind: the number that its strengths are, d / r or H d_a / d.
+        setting: of the networks that were measured.
+        basis: ours or published.
+        source: where they stand, and of which networks.
+        points: in growing strength, at least one.
+        sizes: all parameters of the smallest and of the largest network measured; None where it counts for any size.
+    """
+
+    kind: str
+    setting: str
+    basis: Basis
+    source: str
+    points: tuple[Point, ...]
+    sizes: tuple[float, float] | None = None
+
+    def reaches(self, params: float | None) -> bool:
+        """True for a size within a factor of 10 of those measured, and where one of them isn't known."""
+        if self.sizes is None or params is None:
+            return True
+        return self.sizes[0] / SIZE_REACH <= params <= self.sizes[1] * SIZE_REACH
+
+    def at(self, strength: float) -> Point | None:
+        """The redundancy at a strength; None outside the strengths that were measured."""
+        for point in self.points:
+            if point.weakest * (1 - _ROUNDING) <= strength <= point.strongest * (1 + _ROUNDING):
+                return point
+        weaker = [point for point in self.points if point.strongest < strength]
+        stronger = [point for point in self.points if point.weakest > strength]
+        return _between(weaker[-1], stronger[0], strength) if weaker and stronger else None
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A redundancy with its interval and what it rests on; `value` is NaN where only the interval is known."""
+
+    value: float
+    low: float
+    high: float
+    basis: Basis
+    source: str
+
+
+def estimate(
+    kind: str, strength: float, setting: str, series: Iterable[Series], params: float | None = None
+) -> Estimate | None:
+    """The redundancy of a bottleneck by the first series of its setting that covers its strength.
+
+    Where none does, the estimate is extrapolated: from the first series of other sizes or of another setting that has
+    this strength, or else it is at least what was measured at the greatest strength.
+
+    Args:
+        kind: the number that the strength is, d / r or H d_a / d.
+        series: the preferred ones first.
+        params: all parameters of the architecture, where they are known.
+
+    Returns:
+        The estimate; None where no series is of this kind.
+    """
+    of_kind = [one for one in series if one.kind == kind]
+    of_setting = [one for one in of_kind if one.setting == setting]
+    near = [one for one in of_setting if one.reaches(params)]
+    for one in near + of_setting + of_kind:
+        point = one.at(strength)
+        if point is not None:
+            basis = one.basis if one in near else Basis.EXTRAPOLATED
+            return Estimate(point.value, point.low, point.high, basis, one.source)
+    beyond = [one for one in of_setting or of_kind if one.points[-1].strongest < strength]
+    if not beyond:
+        return None
+    last = max(beyond, key=lambda one: one.points[-1].strongest)
+    return Estimate(math.nan, last.points[-1].least, 1.0, Basis.EXTRAPOLATED, last.source)
+
+
+def rank_setting(patches: bool) -> str:
+    """The setting of a rank of the embedding."""
+    return PATCHES if patches else TOKENS
+
+
+def attention_setting(ff_width: int | None, width: int, attention_width: int) -> str:
+    """The setting of an attention ratio; an unknown feed-forward width counts as the paper's, 4 H d_a."""
+    if ff_width is None or math.isclose(ff_width, 4 * attention_width, rel_tol=_SAME_WIDTH):
+        return AS_T5
+    return AS_GPT if math.isclose(ff_width, 4 * width, rel_tol=_SAME_WIDTH) else OTHER
+
+
+def published_series(findings: Mapping[str, Any]) -> tuple[Series, ...]:
+    """The published redundancies of a low rank and of a high attention ratio; 0 without a bottleneck, by definition.
+
+    The one at r/d = 16/680 holds up to ALBERT-xxlarge's 128/4096, as section 5.1 has it ("close to").
+
+    Args:
+        findings: content of workflow/reference/vocabulary_findings.json.
+    """
+    published = findings["redundancy"]
+    rank = published["rank 16 of width 680 (about 70M) matches a network smaller by"]
+    wasted = {r: round(1 - published[f"ratio {r} needs baseline fraction"], 6) for r in (4, 16)}
+    none = Point(1.0, 1.0, 0.0)
+    return (
+        Series(
+            RANK,
+            TOKENS,
+            Basis.PUBLISHED,
+            f"{_PAPER}, figure 2 and section 5.1: r/d = 16/680, 12 layers, about 70M parameters",
+            (none, Point(4096 / 128, 680 / 16, rank)),
+        ),
+        Series(
+            RATIO,
+            AS_T5,
+            Basis.PUBLISHED,
+            f"{_PAPER}, figure 4 and section 5.3: H d_a/d of 4 and 16 with d_ff = 4 H d_a, 30M to 70M parameters",
+            (none, *(Point(ratio, ratio, share) for ratio, share in wasted.items())),
+        ),
+    )
+
+
+def _between(weaker: Point, stronger: Point, strength: float) -> Point:
+    """Between two points: interpolated in log strength where both have intervals, else bounded by both."""
+    if any(math.isnan(end) for end in (weaker.low, weaker.high, stronger.low, stronger.high)):
+        return Point(strength, strength, math.nan, weaker.least, stronger.most)
+    left, right = math.log(weaker.strongest), math.log(stronger.weakest)
+    share = (math.log(strength) - left) / (right - left)
+    ends = zip(
+        (weaker.value, weaker.low, weaker.high), (stronger.value, stronger.low, stronger.high), strict=True
+    )
+    return Point(strength, strength, *((1 - share) * a + share * b for a, b in ends))

@@ -1,0 +1,219 @@
+"""The answers that a surface gives: the best depth of a size, what a shape costs, where a depth overtakes another."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from shapelaw.fits.curves import SAME_SIZE
+from shapelaw.fits.line import Floats
+from shapelaw.fits.surface import Surface
+from shapelaw.fits.surface_shapes import Shapes, SurfaceStatus
+
+INTERVAL = (0.16, 0.84)
+DEPTHS = 81  # depths that are compared at a size
+SIZES = 41  # sizes at which the best loss is known, between which it is interpolated
+NEIGHBOURS = math.log(2.0)  # shapes whose size is less than a factor 2 away show which depths were tried
+# an interval that fills more than this share of the depths tried says nothing
+TOO_WIDE = 0.75
+# of the size axis below and above the shapes, searched for the size that a loss needs
+BEYOND = math.log(4.0)
+FARTHER = math.log(8.0)  # of the depth, beyond the shapes, where the size is beyond them
+# a crossing is reported if this share of the draws has it within the sizes
+SURE = 0.95
+
+
+@dataclass(frozen=True)
+class BestDepth:
+    """The best depth of a size with its 68% interval; NaN where only a bound is known, or nothing.
+
+    A bound is a chance of 84%: the best depth is above `low` (status "deeper"), or below `high`.
+    """
+
+    size: float
+    depth: float
+    low: float
+    high: float
+    status: SurfaceStatus
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """What a shape's depth costs: its loss above the best of its size, and the size that the best shape needs for it.
+
+    Both with 68% intervals. Where `status` is a bound, the best depth lies at the edge of the shapes or beyond, so the
+    shape costs at least so much.
+    """
+
+    loss: float
+    low: float
+    high: float
+    needed: float
+    needed_low: float
+    needed_high: float
+    status: SurfaceStatus
+
+
+@dataclass(frozen=True)
+class Overtaking:
+    """The size from which the deeper of two trained depths has the lower loss, with its 68% interval.
+
+    `share` is that of the draws in which such a size lies within the shapes' sizes.
+    """
+
+    depth: float
+    deeper: float
+    size: float
+    low: float
+    high: float
+    share: float
+
+
+def tried_depths(shapes: Shapes, x: float) -> tuple[float, float]:
+    """The log depths between which a size (its log) was tried: of shapes near it, and between its neighbours'."""
+    near = np.abs(shapes.x - x) <= NEIGHBOURS
+    low = float(shapes.z[near].min()) if near.any() else math.inf
+    high = float(shapes.z[near].max()) if near.any() else -math.inf
+    left, right = shapes.x <= x, shapes.x >= x
+    if left.any() and right.any():
+        share = (x - shapes.x[left][:, None]) / np.maximum(shapes.x[right] - shapes.x[left][:, None], 1e-12)
+        between = (1.0 - share) * shapes.z[left][:, None] + share * shapes.z[right]
+        low, high = min(low, float(between.min())), max(high, float(between.max()))
+    return low, high
+
+
+def best_depth(surface: Surface, size: float) -> BestDepth:
+    """The best depth of a size: the median over draws of the depth of least loss, among the depths that were tried."""
+    x, shapes = math.log(size), surface.shapes
+    outside = x < shapes.x.min() - SAME_SIZE or x > shapes.x.max() + SAME_SIZE
+    if outside:
+        low, high = float(shapes.z.min()) - FARTHER, float(shapes.z.max()) + FARTHER
+        low = max(low, 0.0)
+    else:
+        low, high = tried_depths(shapes, x)
+    grid = np.linspace(low, high, DEPTHS * (2 if outside else 1))
+    best, _ = lowest(surface.losses(np.full_like(grid, x), grid), grid)
+    middle, q_low, q_high = _middle_and_interval(best)
+    status = _status(q_low, q_high, grid, outside, surface.told)
+    depth, least, most = (float(np.exp(value)) for value in (middle, q_low, q_high))
+    if status not in (SurfaceStatus.CONVERGED, SurfaceStatus.EXTRAPOLATED):
+        depth = math.nan
+        least = least if status is SurfaceStatus.DEEPER else math.nan
+        most = most if status is SurfaceStatus.SHALLOWER else math.nan
+    return BestDepth(size, depth, least, most, status)
+
+
+def _middle_and_interval(values: Floats) -> tuple[float, float, float]:
+    middle, low, high = np.quantile(values, (0.5, *INTERVAL))
+    return float(middle), float(low), float(high)
+
+
+def _status(low: float, high: float, grid: Floats, outside: bool, told: bool) -> SurfaceStatus:
+    step = grid[1] - grid[0]
+    if not told or step <= 0:  # one depth alone was tried
+        return SurfaceStatus.NOT_IDENTIFIABLE
+    at_low, at_high = low < grid[0] + step, high > grid[-1] - step
+    if (at_low and at_high) or high - low > TOO_WIDE * (grid[-1] - grid[0]):
+        return SurfaceStatus.NOT_IDENTIFIABLE
+    if outside:
+        return SurfaceStatus.EXTRAPOLATED
+    if at_high:
+        return SurfaceStatus.DEEPER
+    return SurfaceStatus.SHALLOWER if at_low else SurfaceStatus.CONVERGED
+
+
+def lowest(losses: Floats, grid: Floats) -> tuple[Floats, Floats]:
+    """For (d, g) losses on an even grid (g,): the place (d,) of the lowest, by a parabola, and the loss there."""
+    at = losses.argmin(axis=1)
+    middle = np.clip(at, 1, len(grid) - 2)
+    rows = np.arange(len(losses))
+    before, here, after = (losses[rows, middle + k] for k in (-1, 0, 1))
+    bend = before - 2.0 * here + after
+    inside = (at == middle) & (bend > 0)
+    shift = np.where(inside, 0.5 * (before - after) / np.where(inside, bend, 1.0), 0.0)
+    best = grid[at] + shift * (grid[1] - grid[0])
+    loss = np.where(inside, here - 0.25 * (before - after) * shift, losses[rows, at])
+    return np.asarray(best), np.asarray(loss)
+
+
+def penalties(surface: Surface) -> list[Penalty]:
+    """For each shape, in order, what its depth costs at its size."""
+    shapes = surface.shapes
+    sizes, best = best_losses(surface)
+    own = surface.losses(shapes.x, shapes.z)  # (draws, n)
+    found = []
+    for index, x in enumerate(shapes.x):
+        low, high = tried_depths(shapes, x)
+        grid = np.linspace(low, high, DEPTHS)
+        at, least = lowest(surface.losses(np.full_like(grid, x), grid), grid)
+        least = np.minimum(least, own[:, index])
+        needed = np.exp([_size_of(loss, row, sizes) for loss, row in zip(own[:, index], best, strict=True)])
+        cost, cost_low, cost_high = _middle_and_interval(own[:, index] - least)
+        needs, needs_low, needs_high = _middle_and_interval(np.minimum(needed, shapes.size[index]))
+        _, at_low, at_high = _middle_and_interval(at)
+        status = _status(at_low, at_high, grid, outside=False, told=surface.told)
+        found.append(Penalty(cost, cost_low, cost_high, needs, needs_low, needs_high, status))
+    return found
+
+
+def best_losses(surface: Surface) -> tuple[Floats, Floats]:
+    """(SIZES,) log sizes, and the (draws, SIZES) lowest losses there among the depths that were tried."""
+    shapes = surface.shapes
+    sizes = np.linspace(shapes.x.min() - BEYOND, shapes.x.max(), SIZES)
+    best = []
+    for x in sizes:
+        low, high = tried_depths(shapes, max(x, float(shapes.x.min())))
+        # below the shapes the best depth goes on falling
+        reach = low - max(0.0, float(shapes.x.min()) - x) / 2.0
+        grid = np.linspace(max(reach, 0.0), max(high, reach + SAME_SIZE), DEPTHS)
+        best.append(lowest(surface.losses(np.full_like(grid, x), grid), grid)[1])
+    return sizes, np.stack(best, axis=1)
+
+
+def _size_of(loss: float, best: Floats, sizes: Floats) -> float:
+    """The log size whose best loss is `loss`; the smallest of `sizes` where even that is better."""
+    falling = np.minimum.accumulate(best)
+    return float(np.interp(-loss, -falling, sizes))
+
+
+def overtakings(surface: Surface) -> list[Overtaking]:
+    """For each two neighbouring depths with four shapes or more each: where the deeper one overtakes."""
+    shapes = surface.shapes
+    depths, counts = np.unique(shapes.depth, return_counts=True)
+    found = []
+    for shallow, deep in pairwise(depths[counts >= 4]):
+        spans = [shapes.x[shapes.depth == depth] for depth in (shallow, deep)]
+        low, high = max(x.min() for x in spans), min(x.max() for x in spans)
+        if low >= high:
+            continue
+        grid = np.linspace(low, high, 4 * DEPTHS)
+        gap = surface.losses(grid, np.full_like(grid, math.log(deep)))
+        gap = gap - surface.losses(grid, np.full_like(grid, math.log(shallow)))
+        crossing = _crossing(gap, grid)
+        inside = np.isfinite(crossing)
+        size = size_low = size_high = math.nan
+        if inside.mean() >= SURE:
+            size, size_low, size_high = _middle_and_interval(np.exp(crossing[inside]))
+        share = float(inside.mean())
+        found.append(Overtaking(float(shallow), float(deep), size, size_low, size_high, share))
+    return found
+
+
+def _crossing(gap: Floats, grid: Floats) -> Floats:
+    """The (d,) places where (d, g) gaps turn from above zero to below; NaN where they don't, or more than once."""
+    falls = (gap[:, :-1] > 0) & (gap[:, 1:] <= 0)
+    rises = (gap[:, :-1] <= 0) & (gap[:, 1:] > 0)
+    once = (falls.sum(axis=1) == 1) & ~rises.any(axis=1)
+    at, rows = falls.argmax(axis=1), np.arange(len(gap))
+    before, after = gap[rows, at], gap[rows, at + 1]
+    share = np.where(once, before / np.where(once, before - after, 1.0), 0.0)
+    return np.where(once, grid[at] + share * (grid[1] - grid[0]), np.nan)
+
+
+def middle_sizes(shapes: Shapes, count: int = 5) -> npt.NDArray[np.float64]:
+    """Sizes evenly spread in log size between the smallest and the largest shape."""
+    return np.asarray(np.geomspace(shapes.size.min(), shapes.size.max(), count), dtype=np.float64)

@@ -1,0 +1,105 @@
+"""The shapes that a surface is fitted to, and whether they can tell a best depth at all."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+import pandas as pd
+from scipy import stats  # type: ignore[import-untyped]
+
+from shapelaw.fits.curves import SIZE_COLUMNS, SizeAxis
+from shapelaw.fits.line import Floats
+from shapelaw.fits.noise import group_means
+from shapelaw.fits.projection import standard_params
+from shapelaw.fits.surface_forms import NARROW, WITH_DEPTH, Frame, quadratic
+
+LEAST_SHAPES = 8
+# the least standard deviation of log depth among shapes of one size; with less, depth is a function of size
+APART = 0.1
+
+
+class SurfaceStatus(StrEnum):
+    """How far a surface, or its answer about one size, can be trusted."""
+
+    CONVERGED = "converged"
+    DEEPER = "at a bound: deeper than the shapes"
+    SHALLOWER = "at a bound: shallower than the shapes"
+    NOT_IDENTIFIABLE = "not identifiable"
+    TOO_FEW = "too few shapes"
+    EXTRAPOLATED = "extrapolated"
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """The trained shapes: (n,) depths, widths, sizes, mean losses over seeds, and numbers of seeds."""
+
+    depth: Floats
+    width: Floats
+    size: Floats
+    loss: Floats
+    seeds: Floats
+
+    @property
+    def x(self) -> Floats:
+        return np.log(self.size)
+
+    @property
+    def z(self) -> Floats:
+        return np.log(self.depth)
+
+    def __len__(self) -> int:
+        return len(self.depth)
+
+
+def shapes_of(runs: pd.DataFrame, size: SizeAxis) -> Shapes:
+    """The shapes of checked runs (`depth, width, seed, loss` and the column of `size`, see `check_runs`)."""
+    column = SIZE_COLUMNS[size]
+    if column not in runs and size is SizeAxis.BLOCK:
+        runs = runs.assign(**{column: standard_params(runs["depth"], runs["width"])})
+    means = group_means(runs, ["depth", "width"], also=[column])
+    columns = ("depth", "width", column, "loss", "seeds")
+    return Shapes(*(means[name].to_numpy(dtype=np.float64) for name in columns))
+
+
+def why_no_surface(shapes: Shapes) -> tuple[SurfaceStatus, str] | None:
+    """The status and the sentence of shapes that no surface can be fitted to; None if one can."""
+    if len(shapes) < LEAST_SHAPES:
+        text = f"{len(shapes)} shape{'' if len(shapes) == 1 else 's'}, and a surface needs {LEAST_SHAPES}"
+        return SurfaceStatus.TOO_FEW, text
+    if len(np.unique(shapes.depth)) < 3:
+        text = "the shapes have fewer than three depths, and a best depth needs one on either side"
+        return SurfaceStatus.NOT_IDENTIFIABLE, text
+    order = 2 if np.ptp(shapes.x) > NARROW else 0
+    powers = np.vander(shapes.x - shapes.x.mean(), order + 1)
+    off = shapes.z - powers @ np.linalg.lstsq(powers, shapes.z, rcond=None)[0]
+    if math.sqrt(float(off @ off) / max(len(shapes) - order - 1, 1)) < APART:
+        text = (
+            "all shapes lie on one line of log depth against log size, so that depth and size can't be told apart; "
+            "train some sizes at other depths, half and twice as deep"
+        )
+        return SurfaceStatus.NOT_IDENTIFIABLE, text
+    return None
+
+
+def spread_about_polynomial(shapes: Shapes) -> float:
+    """Standard deviation of the losses about a polynomial of the second degree, in nats."""
+    design = quadratic(Frame.of(shapes.x, shapes.z)).model.columns(np.zeros(0), shapes.x, shapes.z)
+    off = shapes.loss - design @ np.linalg.lstsq(design, shapes.loss, rcond=None)[0]
+    return float(np.sqrt(off @ off / max(len(off) - design.shape[1], 1)))
+
+
+def chance_without_depth(shapes: Shapes) -> float:
+    """The chance that noise alone makes depth seem to matter so much: an F-test of the polynomial's terms of depth."""
+    frame = Frame.of(shapes.x, shapes.z)
+    full = quadratic(frame).model.columns(np.zeros(0), shapes.x, shapes.z) * np.sqrt(shapes.seeds)[:, None]
+    target = shapes.loss * np.sqrt(shapes.seeds)
+    deep = WITH_DEPTH[: full.shape[1]]
+    left = []
+    for design in (full[:, ~deep], full):
+        off = target - design @ np.linalg.lstsq(design, target, rcond=None)[0]
+        left.append(max(float(off @ off), 1e-300))
+    gained, dof = int(deep.sum()), len(shapes) - full.shape[1]
+    return float(stats.f.sf((left[0] / left[1] - 1.0) * dof / gained, gained, dof))

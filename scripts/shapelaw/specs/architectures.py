@@ -1,0 +1,130 @@
+"""A Transformer architecture by the numbers that decide its bottlenecks: somebody else's network, or a plan."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from shapelaw.errors import UserError
+from shapelaw.specs.checks import below_one
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A Transformer whose input is a vocabulary of tokens or, as in a Vision Transformer, patches of an image.
+
+    Attributes:
+        name: its name in tables.
+        width: residual dimension, d.
+        vocab_size: V; None where the input is patches.
+        embedding_rank: r of an embedding that is factored (V x r)(r x d), as ALBERT's; None is one V x d matrix.
+        patch: side of a square patch, in pixels; None where the input is a vocabulary.
+        channels: numbers of a pixel, 3 for colours.
+        image: side of the image, in pixels.
+        heads: attention heads of a block, H.
+        attention_dim: dimension of one head, d_a; width / heads unless given.
+        depth: number of blocks, L; of the encoder where there is a decoder too.
+        ff_width: d_ff, hidden width of the feed-forward network.
+        params: all parameters, as published.
+        source: where the numbers stand.
+    """
+
+    name: str
+    width: int
+    vocab_size: int | None = None
+    embedding_rank: int | None = None
+    patch: int | None = None
+    channels: int | None = None
+    image: int | None = None
+    heads: int | None = None
+    attention_dim: int | None = None
+    depth: int | None = None
+    ff_width: int | None = None
+    params: int | None = None
+    source: str = ""
+
+    @property
+    def vocabulary(self) -> int:
+        """V, or for patches the effective vocabulary M/N d_input: the numbers of a patch (vocabulary paper, 2.1)."""
+        if self.patch is not None:
+            return self.patch**2 * (self.channels or 1)
+        return self.vocab_size or 0
+
+    @property
+    def attention_width(self) -> int | None:
+        """H d_a, the width of all heads together; None where the heads are not known."""
+        if self.heads is None:
+            return None
+        return self.heads * (self.width // self.heads if self.attention_dim is None else self.attention_dim)
+
+
+NUMBERS = tuple(field.name for field in fields(Architecture) if field.name not in ("name", "source"))
+
+
+def make_architecture(name: str, source: str = "", **numbers: Any) -> Architecture:
+    """A checked architecture.
+
+    Args:
+        numbers: of `NUMBERS`; None, NaN and empty texts are left out, texts and floats that are whole are converted.
+
+    Raises:
+        UserError: the numbers don't make an architecture, in a sentence for each reason.
+    """
+    given = {key: _whole(name, key, value) for key, value in numbers.items() if not _missing(value)}
+    if "width" not in given:
+        raise UserError(f"{name}: the width is missing; every architecture needs one.")
+    architecture = Architecture(name, source=source, **given)
+    problems = _problems(architecture)
+    if problems:
+        raise UserError("\n".join(f"{name}: {problem}" for problem in problems))
+    return architecture
+
+
+def architecture_of_row(row: Mapping[str, Any]) -> Architecture:
+    """The architecture of a table's row; columns other than an architecture's are ignored.
+
+    Raises:
+        UserError: the row doesn't make an architecture.
+    """
+    source = "" if _missing(row.get("source")) else str(row["source"])
+    return make_architecture(str(row["name"]), source, **{key: row[key] for key in NUMBERS if key in row})
+
+
+def _missing(value: Any) -> bool:
+    return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
+
+
+def _whole(name: str, key: str, value: Any) -> int:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise UserError(f"{name}: {key} is {value!r}; it must be a whole number.") from None
+    if not number.is_integer():
+        raise UserError(f"{name}: {key} is {value}; it must be a whole number.")
+    return int(number)
+
+
+def _problems(a: Architecture) -> list[str]:
+    """A sentence for each reason why the numbers don't make an architecture."""
+    given = {key: value for key in NUMBERS if (value := getattr(a, key)) is not None}
+    problems = below_one(given)
+    if problems:
+        return problems
+    if (a.vocab_size is None) == (a.patch is None):
+        problems.append("its input is either a vocabulary (vocab_size) or patches (patch); give one of them.")
+    if a.patch is None and (a.image is not None or a.channels is not None):
+        problems.append("image and channels belong to patches; give patch too, or leave them out.")
+    if a.patch is not None and a.image is not None and a.image % a.patch:
+        problems.append(
+            f"a patch of {a.patch} pixels does not divide an image of {a.image}; the nearest image that it divides "
+            f"has {max(1, round(a.image / a.patch)) * a.patch}."
+        )
+    if a.heads is None and a.attention_dim is not None:
+        problems.append("attention_dim is the dimension of one head; give heads too.")
+    if a.heads is not None and a.attention_dim is None and a.width % a.heads:
+        problems.append(
+            f"{a.heads} heads do not divide a width of {a.width}; give attention_dim, the dimension of one head."
+        )
+    return problems

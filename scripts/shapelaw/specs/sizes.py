@@ -1,0 +1,30 @@
+"""Sizes as people write them: 60M, 1.3B, 175e9."""
+
+from __future__ import annotations
+
+import math
+
+UNITS = {"k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
+
+
+def number_of(text: str) -> float:
+    """The number of a text such as `1.3B`, `300M`, `6e7` or `124,439,808`.
+
+    Raises:
+        ValueError: the text is no number with an optional k, M, B or T.
+    """
+    number = text.strip().lower().replace(",", "").replace("_", "")
+    unit = UNITS.get(number[-1:], 1.0)
+    return float(number[:-1] if unit > 1 else number) * unit
+
+
+def size_of(text: str) -> float:
+    """The same for a size, which is positive.
+
+    Raises:
+        ValueError: the text is no positive number.
+    """
+    value = number_of(text)
+    if not (math.isfinite(value) and value > 0):
+        raise ValueError(f"{text} is not a positive number")
+    return value

@@ -1,0 +1,139 @@
+"""The figures of the study of the attention ratio."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from shapelaw.fits.curves import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
+from shapelaw.fits.redundancy import RedundancyStatus
+from shapelaw.report.plots import (
+    ACCENT,
+    INK,
+    MUTED,
+    PAGE,
+    SECOND,
+    explain,
+    new_figure,
+    ordered_colors,
+    side_by_side,
+    size_axis,
+    style,
+    value_axis,
+)
+from shapelaw.studies.attention_ratio.analysis import ATTENTION, WIDTH, Found, RatioAnalysis
+from shapelaw.studies.attention_ratio.tables import PUBLISHED
+from shapelaw.studies.reference import published_json
+
+_TITLES = {ATTENTION: "feed-forward width $4 H d_a$, as in T5", WIDTH: "feed-forward width $4 d$"}
+_COLORS = {ATTENTION: ACCENT, WIDTH: SECOND}
+_LABELS = {ATTENTION: "feed-forward width $4 H d_a$", WIDTH: _TITLES[WIDTH]}
+_BOUNDS = {RedundancyStatus.AT_LEAST: "^", RedundancyStatus.AT_MOST: "v"}
+_SHAPES = "os^Dv<>ph"  # of markers, by depth
+_RATIO = "$H d_a / d$"
+
+
+def losses_figure(analysis: RatioAnalysis) -> Figure:
+    """Test loss of every ratio at the best depth of each size, against size (figure 4 of the vocabulary paper)."""
+    with style():
+        return _legend_below(_panels(analysis))
+
+
+def depths_figure(analysis: RatioAnalysis) -> Figure:
+    """The same with all networks, a marker for each depth (figure 6 of the vocabulary paper)."""
+    column, networks = SIZE_COLUMNS[analysis.axis], analysis.networks
+    depths = sorted(int(depth) for depth in networks["depth"].unique())
+    with style():
+        figure = _panels(analysis)
+        for axis, kind in zip(figure.axes, _kinds(analysis), strict=True):
+            for ratio, color in _ratio_colors(analysis).items():
+                mine = networks[networks["ratio"] == ratio]
+                mine = mine if ratio == 1 else mine[mine["feed_forward"] == kind]
+                for depth in depths:
+                    rows = mine[mine["depth"] == depth]
+                    shape = _SHAPES[depths.index(depth) % len(_SHAPES)]
+                    axis.plot(rows[column], rows["loss"], shape, color=color, markersize=6, fillstyle="none")
+        for depth, shape in zip(depths, _SHAPES, strict=False):
+            figure.axes[0].plot(
+                [], [], shape, color=INK, markersize=6, fillstyle="none", label=f"L = {depth}"
+            )
+        return _legend_below(figure)
+
+
+def _kinds(analysis: RatioAnalysis) -> list[str]:
+    return [kind for kind in _TITLES if any(one.feed_forward == kind for one in analysis.on_axis)]
+
+
+def _ratio_colors(analysis: RatioAnalysis) -> dict[float, str]:
+    ratios = sorted({float(ratio) for ratio in analysis.networks["ratio"]})
+    return dict(zip(ratios, ordered_colors(range(len(ratios))).values(), strict=True))
+
+
+def _panels(analysis: RatioAnalysis) -> Figure:
+    """The best depths of every ratio, a panel for each feed-forward width."""
+    kinds, std = _kinds(analysis), np.nan if analysis.noise is None else analysis.noise.std
+    figure, axes = new_figure(1, len(kinds), width=PAGE, height=3.1, sharey=True)
+    for axis, kind in zip(axes[0], kinds, strict=True):
+        for ratio, color in _ratio_colors(analysis).items():
+            best = [one.at for one in analysis.on_axis if (one.feed_forward, one.ratio) == (kind, ratio)]
+            points = analysis.baseline if ratio == 1 else best
+            if points:
+                size, loss = [at.size for at in points], [at.loss for at in points]
+                err = np.nan_to_num([std / np.sqrt(at.seeds) for at in points])
+                label = f"{_RATIO} = {ratio:g}"
+                axis.errorbar(size, loss, err, fmt="o-", color=color, markersize=3, label=label)
+        size_axis(axis)
+        axis.set_title(_TITLES[kind])
+        axis.set_xlabel(SIZE_LABELS[analysis.axis])
+    axes[0, 0].set_ylabel("test loss (nats per token)")
+    return figure
+
+
+def _legend_below(figure: Figure) -> Figure:
+    """The figure with one legend of all that its panels name."""
+    named = {
+        label: handle
+        for axis in figure.axes
+        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(list(named.values()), list(named), loc="outside lower center", ncols=5)
+    return figure
+
+
+def redundancy_figure(analysis: RatioAnalysis) -> Figure:
+    """Redundancy against the ratio, a panel for each of blocks and all parameters, with 68% intervals and bounds."""
+    theirs = published_json("vocabulary_findings")["redundancy"]
+    with style():
+        figure, axes = new_figure(1, 2, width=PAGE, height=3.0, sharey=True)
+        for axis, size in zip(axes[0], (SizeAxis.BLOCK, SizeAxis.TOTAL), strict=True):
+            mine = [one for one in analysis.found if one.axis is size and one.redundancy is not None]
+            axis.axhline(0, color=MUTED, linewidth=0.8)
+            for kind, color in _COLORS.items():
+                _draw_redundancies(axis, [one for one in mine if one.feed_forward == kind], kind, color)
+            shares = [1 - float(theirs[finding]) for finding in PUBLISHED.values()]
+            axis.plot(
+                list(PUBLISHED), shares, "D", color=MUTED, fillstyle="none", label="published, 30M to 70M"
+            )
+            value_axis(axis, sorted({one.ratio for one in mine} | set(PUBLISHED)))
+            axis.set_title(f"in {SIZE_LABELS[size]}")
+            axis.set_xlabel(_RATIO)
+        axes[0, 0].set_ylabel("redundancy")
+        if analysis.noise is None:
+            explain(axes[0, 0], "No network has two seeds: no intervals.", (0.5, 0.1))
+        return _legend_below(figure)
+
+
+def _draw_redundancies(axis: Axes, found: list[Found], kind: str, color: str) -> None:
+    """Points of one feed-forward width; the sizes of a ratio stand side by side, the smallest on the left."""
+    sizes = sorted({one.at.size for one in found})
+    if found:
+        axis.plot([], [], "o", color=color, label=_LABELS[kind])
+    for one in found:
+        assert one.redundancy is not None
+        measured = one.redundancy
+        x = one.ratio * side_by_side(sizes.index(one.at.size), len(sizes))
+        ends = np.array([[max(measured.low, -1.0)], [measured.high]])
+        err = np.nan_to_num(np.clip([measured.value - ends[0], ends[1] - measured.value], 0, None))
+        marker = _BOUNDS.get(measured.status, "o")
+        axis.errorbar([x], [measured.value], err, fmt=marker, color=color)

@@ -1,0 +1,68 @@
+"""Loss curves of several depths in one panel, as the studies of several settings draw them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from shapelaw.fits.curves import SIZE_LABELS, Side, TransitionStatus
+from shapelaw.report.plots import ACCENT, size_axis
+from shapelaw.studies.depth_width.analysis import Runs
+
+
+def draw_transition(
+    axis: Axes, at: float, row: Mapping[Hashable, Any], color: str, bound_color: str, label: str | None = None
+) -> bool:
+    """Draw the width of a transition at a place of the other axis: with its 68% interval, or a triangle for a bound.
+
+    Args:
+        row: the bootstrap's transition, as a row of transitions.csv.
+
+    Returns:
+        True if there was something to draw.
+    """
+    if row["status"] == TransitionStatus.CROSSING:
+        err = [[row["width"] - row["width_low"]], [row["width_high"] - row["width"]]]
+        axis.errorbar(at, row["width"], err, fmt="o", color=color, label=label)
+    elif row["side"] in (Side.ABOVE, Side.BELOW):
+        marker = "^" if row["side"] == Side.ABOVE else "v"
+        axis.plot(at, row["bound"], marker, color=bound_color, label=label)
+    else:
+        return False
+    return True
+
+
+def draw_curves(
+    axis: Axes, runs: Runs, rows: Sequence[Mapping[Hashable, Any]], colors: Mapping[int, str]
+) -> None:
+    """Draw the loss of every depth against size, with the crossings of adjacent depths and their 68% intervals.
+
+    Args:
+        rows: the bootstrap's transition of each adjacent pair, as a row of transitions.csv.
+        colors: a color for each depth.
+    """
+    for depth, curve in runs.curves.items():
+        axis.errorbar(
+            curve.size,
+            curve.loss,
+            np.nan_to_num(curve.loss_err),
+            fmt="o-",
+            color=colors[depth],
+            markersize=3,
+            linewidth=0.9,
+            label=f"L = {depth}",
+        )
+    for pair, row in zip(runs.adjacent, rows, strict=False):
+        if row["status"] == TransitionStatus.CROSSING:
+            low, middle, high = (
+                np.interp(row[name], pair.shallow.width, pair.shallow.size)
+                for name in ("width_low", "width", "width_high")
+            )
+            axis.axvline(middle, color=ACCENT, linewidth=0.9)
+            axis.axvspan(low, high, color=ACCENT, alpha=0.15, linewidth=0)
+    size_axis(axis)
+    axis.set_xlabel(SIZE_LABELS[runs.size])
+    axis.legend()

@@ -1,0 +1,173 @@
+"""The best shape of a size, and what each trained shape gives away, from shapes that lie anywhere: the results.
+
+The tables and sentences of one smooth surface through all shapes (`fits/surface.py`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from shapelaw.fits.curves import SizeAxis
+from shapelaw.fits.surface import FittedForm, Surface
+from shapelaw.fits.surface_answers import BestDepth
+from shapelaw.fits.surface_shapes import SurfaceStatus
+from shapelaw.report.plots import short_number
+from shapelaw.report.write import Results, Table
+from shapelaw.studies.depth_width.surface_analysis import AVERAGE, SurfaceAnalysis
+from shapelaw.studies.depth_width.surface_figures import best_depth_figure, penalty_figure
+from shapelaw.studies.depth_width.surface_tables import (
+    best_depth_table,
+    forms_table,
+    overtaking_table,
+    penalty_table,
+)
+
+COSTLY = 3  # shapes that the sentences name
+SAME = {
+    SizeAxis.BLOCK: "the same number of parameters in the blocks",
+    SizeAxis.TOTAL: "the same number of all parameters",
+    SizeAxis.FLOPS: "the same number of FLOPs a training step",
+}
+_NUMBERS = {"params": ".3g", "step_flops": ".3g", "depth_low": ".1f", "depth_high": ".1f", "width": ".0f"}
+_NEEDED = {"needed": ".3g", "needed_low": ".3g", "needed_high": ".3g", "share": ".0%"}
+_LOSSES = {"loss": ".4f", "penalty": ".4f", "penalty_low": ".4f", "penalty_high": ".4f"}
+
+
+def present_surface(analysis: SurfaceAnalysis) -> Results:
+    """The tables, figures and fit.json."""
+    tables = {
+        "penalty": Table(
+            penalty_table(analysis),
+            "What the depth of each shape costs: loss above the best shape of its size, and the size that the best "
+            "shape needs for the same loss.",
+            _LOSSES | _NEEDED | {analysis.size_column: ".3g"},
+        ),
+        "best_depth": Table(
+            best_depth_table(analysis),
+            "Best depth of a size, by the average of all forms and by each.",
+            {name: form for name, form in _NUMBERS.items() if name in (analysis.size_column, "width")}
+            | {"depth": ".1f", "depth_low": ".1f", "depth_high": ".1f"},
+        ),
+        "forms": Table(
+            forms_table(analysis.surface),
+            "Forms of the surface, weighted by how well they predict left-out shapes.",
+            {"weight": ".3f", "left_out": ".4f", "scatter": ".4f"},
+        ),
+    }
+    figures, left_out = {}, {}
+    if analysis.overtakings:
+        caption = "Width from which the deeper of two trained depths is the better one."
+        tables["overtaking"] = Table(overtaking_table(analysis), caption)
+    else:
+        left_out["table overtaking"] = "no two depths have four shapes each at common sizes"
+    for name, draw in (("penalty", penalty_figure), ("best_depth", best_depth_figure)):
+        drawn = draw(analysis)
+        if isinstance(drawn, str):
+            left_out[f"figure {name}"] = drawn
+        else:
+            figures[name] = drawn
+    return Results(tables, figures, fit_json(analysis), surface_summary(analysis), left_out)
+
+
+def fit_json(analysis: SurfaceAnalysis) -> dict[str, Any]:
+    """The content of fit.json."""
+    surface, budget = analysis.surface, analysis.budget
+    return {
+        "model": "loss as a smooth function of log size and log depth, the average of several forms",
+        "status": surface.status.value,
+        "message": surface.message,
+        "size_axis": analysis.axis.value,
+        "tokens": None if math.isnan(budget.tokens) else budget.tokens,
+        "token_rule": budget.rule,
+        "shapes": len(surface.shapes),
+        "size_rule": asdict(analysis.rule) | {"exact": analysis.rule.exact},
+        "seed_noise": None if surface.noise is None else surface.noise.std,
+        "scatter": None if math.isnan(surface.scatter) else surface.scatter,
+        "left_out": None if math.isnan(surface.left_out) else surface.left_out,
+        "draws": surface.draws,
+        "chance_that_depth_does_nothing": surface.chance,
+        "forms": [_form_json(one) for one in surface.forms],
+    }
+
+
+def _form_json(one: FittedForm) -> dict[str, Any]:
+    covariance = one.covariance
+    return {
+        "name": one.form.name,
+        "formula": one.form.formula,
+        "weight": one.weight,
+        "log_density": one.log_density,
+        "left_out": one.left_out,
+        "scatter": one.scatter,
+        "parameters": dict(zip(one.form.parameters, map(float, one.theta), strict=True)),
+        "covariance": None if covariance is None else covariance.tolist(),
+    }
+
+
+def surface_summary(analysis: SurfaceAnalysis) -> str:
+    """The findings in sentences, one a line: what equal size means, first; then costs, best depths, forms."""
+    surface, shapes = analysis.surface, analysis.surface.shapes
+    lines = [f"Equal size means {SAME[analysis.axis]}; {analysis.budget.rule}."]
+    if not surface.usable:
+        return "\n".join([*lines, f"No surface: {surface.status}. {surface.message.capitalize()}."])
+    low, high = (short_number(float(size)) for size in (shapes.size.min(), shapes.size.max()))
+    lines.append(
+        f"{len(shapes)} shapes from {low} to {high}: left-out shapes are predicted to {surface.left_out:.4f} nats; "
+        + _noise_sentence(surface)
+    )
+    if not surface.told:
+        lines.append(
+            f"Depth makes no difference beyond the noise (p = {surface.chance:.2g}), so no best depth can be told."
+        )
+    lines += _cost_sentences(analysis)
+    lines += [_best_sentence(analysis, one) for model, one in analysis.best if model == AVERAGE]
+    for row in overtaking_table(analysis).to_dict("records"):
+        if not math.isnan(row["width"]):
+            lines.append(
+                f"Depth {row['depth']:.0f} is overtaken by depth {row['deeper_depth']:.0f} at width {row['width']:.1f} "
+                f"(68%: {row['width_low']:.1f} to {row['width_high']:.1f})."
+            )
+    weights = ", ".join(f"{one.form.name} {one.weight:.2f}" for one in surface.forms)
+    lines.append(f"Forms by weight: {weights}.")
+    return "\n".join(lines)
+
+
+def _noise_sentence(surface: Surface) -> str:
+    if surface.noise is None:
+        return f"no shape has two seeds, so the residuals, {surface.scatter:.4f}, are the noise."
+    ratio = surface.scatter / surface.noise.std
+    more = f", and runs lie {ratio:.1f} times as far off the surface" if ratio > 1.2 else ""
+    return f"seed noise is {surface.noise.std:.4f}{more}."
+
+
+def _cost_sentences(analysis: SurfaceAnalysis) -> list[str]:
+    shapes = analysis.surface.shapes
+    order: Sequence[int] = sorted(range(len(shapes)), key=lambda i: -analysis.penalties[i].loss)[:COSTLY]
+    lines = []
+    for index in order:
+        cost = analysis.penalties[index]
+        least = "at least " if cost.status in (SurfaceStatus.DEEPER, SurfaceStatus.SHALLOWER) else ""
+        lines.append(
+            f"L{shapes.depth[index]:.0f}-d{shapes.width[index]:.0f} costs {least}{cost.loss:.4f} nats "
+            f"({cost.low:.4f} to {cost.high:.4f}): "
+            f"the best shape needs {cost.needed / shapes.size[index]:.0%} of its size."
+        )
+    free = sum(cost.low <= 0.001 for cost in analysis.penalties)
+    return [*lines, f"{free} of {len(shapes)} shapes may be within 0.001 nats of the best of their size."]
+
+
+def _best_sentence(analysis: SurfaceAnalysis, one: BestDepth) -> str:
+    size = short_number(one.size)
+    if one.status is SurfaceStatus.DEEPER:
+        return f"Size {size}: best depth above {one.low:.1f} ({one.status})."
+    if one.status is SurfaceStatus.SHALLOWER:
+        return f"Size {size}: best depth below {one.high:.1f} ({one.status})."
+    if math.isnan(one.depth):
+        return f"Size {size}: {one.status}, these shapes can't tell the best depth."
+    width = float(analysis.rule.width(one.depth, one.size))
+    wide = "" if math.isnan(width) else f", width {width:.0f}"
+    beyond = ", extrapolated" if one.status is SurfaceStatus.EXTRAPOLATED else ""
+    return f"Size {size}: best depth {one.depth:.1f} (68%: {one.low:.1f} to {one.high:.1f}){wide}{beyond}."

@@ -1,0 +1,106 @@
+"""One smooth surface through the shapes of a token budget, and everything that is asked of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from shapelaw.errors import UserError
+from shapelaw.fits.budgets import Budget
+from shapelaw.fits.curves import SizeAxis
+from shapelaw.fits.inputs import check_bootstrap
+from shapelaw.fits.noise import Noise, pooled_noise
+from shapelaw.fits.size_rule import SizeRule, size_rule
+from shapelaw.fits.surface import Surface, fit_surface
+from shapelaw.fits.surface_answers import (
+    BestDepth,
+    Overtaking,
+    Penalty,
+    best_depth,
+    middle_sizes,
+    overtakings,
+    penalties,
+)
+from shapelaw.fits.surface_shapes import shapes_of
+from shapelaw.specs.sizes import number_of
+
+AVERAGE = "average"
+ENOUGH_DRAWS = 100  # of a form, to show its own answer
+
+
+@dataclass(frozen=True)
+class Options:
+    """`size`: the size that compared shapes share. `sizes`: sizes to answer for; none: five of the shapes' own.
+
+    `noise`: a run's loss std over seeds, in place of the pooled one. `draws`, `seed`: of the bootstrap.
+    """
+
+    size: SizeAxis = SizeAxis.BLOCK
+    sizes: tuple[float, ...] = ()
+    noise: float | None = None
+    draws: int = 2000
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class SurfaceAnalysis:
+    """A surface, its answers, and what equal size means in it; the answers are empty where there is no surface."""
+
+    surface: Surface
+    axis: SizeAxis
+    budget: Budget
+    rule: SizeRule
+    sizes: tuple[float, ...]
+    best: tuple[tuple[str, BestDepth], ...]
+    penalties: tuple[Penalty, ...]
+    overtakings: tuple[Overtaking, ...]
+
+    @property
+    def size_column(self) -> str:
+        return "step_flops" if self.axis is SizeAxis.FLOPS else "params"
+
+
+def check_options(options: Options) -> None:
+    """Refuse sizes, a noise or a number of draws that nothing can be done with.
+
+    Raises:
+        UserError: one of them is not above zero, or there are too few draws.
+    """
+    for size in options.sizes:
+        if not 0 < size < math.inf:
+            raise UserError(f"--sizes has {size:g}; a size is a number above zero, such as 3e8.")
+    check_bootstrap(options.noise, options.draws)
+
+
+def sizes_of(text: str) -> tuple[float, ...]:
+    """The sizes of a list such as `6e7,3e8,1.3B`.
+
+    Raises:
+        UserError: the list is empty, or a part of it is no number.
+    """
+    sizes = []
+    for part in text.split(","):
+        try:
+            sizes.append(number_of(part))
+        except ValueError:
+            raise UserError(f"--sizes has {part.strip()!r}; write numbers, such as 6e7,300M,1.3B.") from None
+    return tuple(sizes)
+
+
+def analyse_surface(budget: Budget, options: Options) -> SurfaceAnalysis:
+    """Fit the surface of one token budget and ask it everything."""
+    shapes = shapes_of(budget.runs, options.size)
+    noise = pooled_noise(budget.runs) if options.noise is None else Noise(options.noise, math.inf)
+    surface = fit_surface(shapes, noise, draws=options.draws, seed=options.seed)
+    rule = size_rule(shapes.depth, shapes.width, shapes.size)
+    sizes = options.sizes or tuple(float(size) for size in middle_sizes(shapes))
+    if not surface.usable:
+        return SurfaceAnalysis(surface, options.size, budget, rule, sizes, (), (), ())
+    best = [(AVERAGE, best_depth(surface, size)) for size in sizes]
+    for one in surface.forms:
+        if len(one.drawn_theta) >= ENOUGH_DRAWS:
+            alone = replace(surface, forms=(one,))
+            best += [(one.form.name, best_depth(alone, size)) for size in sizes]
+    costs = tuple(penalties(surface))
+    over = tuple(overtakings(surface))
+    return SurfaceAnalysis(surface, options.size, budget, rule, sizes, tuple(best), costs, over)

@@ -1,0 +1,99 @@
+"""The cost of a low rank of the positional embedding beside one of the token embedding (Wies et al. 2021, C.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from shapelaw.settings.problems import recipe_problems
+from shapelaw.settings.sections import Settings
+from shapelaw.specs.kinds import LANGUAGE
+from shapelaw.specs.runs import Run
+from shapelaw.specs.shapes import Shape, make_shape, shape_problems
+from shapelaw.studies.positional_rank.settings import PositionalRank
+from shapelaw.studies.study import OURS, Key, Study
+
+NAME = "positional_rank"
+
+
+def _section(config: Settings) -> PositionalRank:
+    return config.section(NAME, PositionalRank)
+
+
+def _shapes(study: PositionalRank) -> Iterator[tuple[Shape, int]]:
+    """The network without factored embeddings, then those with one, each with its number of seeds.
+
+    An embedding that is factored at full rank is another network than the plain one: it tells what factoring costs.
+
+    Raises:
+        ShapeError: one of them is not a shape.
+    """
+
+    def shape(**ranks: Any) -> Shape:
+        return make_shape(
+            study.depth, study.width, study.heads, study.vocab_size, study.context_length, gelu=study.gelu, **ranks
+        )  # fmt: skip
+
+    repeated_seeds = max(study.seeds, study.repeated_seeds)
+    yield shape(), repeated_seeds
+    for name, ranks, repeated in (
+        ("positional_rank", study.positional_ranks, study.repeated_positional_ranks),
+        ("embedding_rank", study.vocabulary_ranks, study.repeated_vocabulary_ranks),
+    ):
+        for rank in dict.fromkeys(ranks):
+            yield shape(**{name: rank}), repeated_seeds if rank in repeated else study.seeds
+
+
+def runs(config: Settings, _root: Path) -> Iterator[Run]:
+    """All networks, each with its seeds.
+
+    Raises:
+        ShapeError: one of them is not a shape.
+    """
+    study = _section(config)
+    training = config.training.spec(study.recipe)
+    for shape, seeds in _shapes(study):
+        for seed in range(seeds):
+            yield Run(NAME, config.corpus.name, shape, training, seed)
+
+
+def problems(config: Settings, _root: Path) -> list[str]:
+    """A sentence for each problem: nothing to compare, impossible ranks, repetitions of what is not in the grid."""
+    study = _section(config)
+    found = recipe_problems(config, NAME, study.recipe)
+    sizes = study.depth, study.width, study.heads, study.vocab_size, study.context_length
+    found += [f"{NAME}: {problem}" for problem in shape_problems(*sizes)]
+    for name, argument, ranks, repeated in (
+        ("positional_ranks", "positional_rank", study.positional_ranks, study.repeated_positional_ranks),
+        ("vocabulary_ranks", "embedding_rank", study.vocabulary_ranks, study.repeated_vocabulary_ranks),
+    ):
+        if not ranks:
+            found.append(f"{NAME}.{name} is empty; give it ranks, such as [1, 2, 4, 8]")
+        for rank in ranks:
+            wrong = shape_problems(*sizes, **{argument: rank})
+            found += [f"{NAME}.{name}: {problem}" for problem in wrong if f"{NAME}: {problem}" not in found]
+        if absent := sorted(set(repeated) - set(ranks)):
+            found.append(
+                f"{NAME}.repeated_{name} has {', '.join(map(str, absent))}, which {name} does not have"
+            )
+    return list(dict.fromkeys(found))
+
+
+STUDIES = (
+    Study(
+        NAME,
+        "Rank of the positional embedding",
+        "what a low rank of the positional embedding costs",
+        Path(__file__).parent,
+        ("losses", "needed", "equivalents", "comparison"),
+        {"losses": "figure 7 of the vocabulary paper", "equivalents": OURS},
+        "shapelaw.studies.positional_rank.results",
+        kind=LANGUAGE,
+        sections={
+            NAME: Key(PositionalRank, PositionalRank(), "The study of the rank of the positional embedding.")
+        },
+        runs=runs,
+        problems=problems,
+    ),
+)

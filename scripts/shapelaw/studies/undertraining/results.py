@@ -1,0 +1,114 @@
+"""The effect of the learning rate and of the number of steps on the depth that is best.
+
+Input: rows of `steps, learning_rate, depth, width, seed, test_loss`. `block_params`, `total_params` and `step_flops`
+are used where the table has them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from pathlib import Path
+from typing import Any
+
+from shapelaw.fits.curves import SizeAxis
+from shapelaw.fits.inputs import read_table
+from shapelaw.report.tables import plain_rows
+from shapelaw.report.write import Results, Table
+from shapelaw.studies.depth_width.analysis import Options
+from shapelaw.studies.depth_width.results import WIDTH_FORMATS, transition_sentences
+from shapelaw.studies.depth_width.results import add_size_options as add_options
+from shapelaw.studies.undertraining import figures, tables
+from shapelaw.studies.undertraining.analysis import BEST_RATES, UndertrainingAnalysis, analyse_cells
+from shapelaw.studies.undertraining.study import NAME
+
+__all__ = ["add_options", "results"]
+
+
+def results(arguments: argparse.Namespace) -> Results:
+    """The results of a table of runs.
+
+    Raises:
+        UserError: the table can't be used.
+    """
+    return present(analyse(arguments.input, Options(size=SizeAxis(arguments.size), draws=arguments.draws)))
+
+
+def analyse(runs: Path, options: Options | None = None) -> UndertrainingAnalysis:
+    """Read a table of runs (.csv or .parquet) and analyse it.
+
+    Raises:
+        UserError: the table can't be used.
+    """
+    return analyse_cells(read_table(runs), str(runs), options or Options())
+
+
+def present(analysis: UndertrainingAnalysis) -> Results:
+    """The tables, figures and fit.json of an analysis."""
+    made = {
+        "transitions": Table(
+            tables.transitions_table(analysis),
+            "Width at which the deeper network wins, for each number of steps and learning rate.",
+            WIDTH_FORMATS,
+        ),
+        "size_axes": Table(
+            tables.size_axes_table(analysis),
+            "The transitions at equal parameters of the blocks, all parameters, and FLOPs.",
+            WIDTH_FORMATS,
+        ),
+        "ratios": Table(
+            tables.ratios_table(analysis),
+            "The width at the most steps over that at the fewest.",
+            dict.fromkeys(("width_few", "width_many"), ".1f")
+            | dict.fromkeys(("ratio", "ratio_low", "ratio_high"), ".2f")
+            | {"p_equal": ".2g"},
+        ),
+        "best_rates": Table(
+            tables.best_rates_table(analysis), "The best learning rate of each shape.", {"test_loss": ".4f"}
+        ),
+        "losses": Table(tables.losses_table(analysis), "Test loss in nats per token.", {"test_loss": ".4f"}),
+        "seed_noise": Table(tables.seed_noise_table(analysis), "Spread of the loss over seeds."),
+    }
+    drawn = {
+        "losses": figures.losses_figure(analysis),
+        "transition_rate": figures.transition_rate_figure(analysis),
+    }
+    return Results(made, drawn, _fit(analysis), summary(analysis))
+
+
+def summary(analysis: UndertrainingAnalysis) -> str:
+    """Each cell's transition, and how it moves from the fewest steps to the most, a sentence a line."""
+    lines = [
+        f"{sentence}."
+        for cell in analysis.cells
+        for sentence in transition_sentences(cell.name, cell.transitions)
+    ]
+    for row in tables.ratios_table(analysis).to_dict("records"):
+        if not math.isnan(row["p_equal"]):
+            best = row["learning_rate"] == BEST_RATES
+            rate = "the best rates" if best else f"rate {row['learning_rate']}"
+            lines.append(
+                f"From {row['few_steps']:,} to {row['many_steps']:,} steps the transition from depth {row['depth']} "
+                f"moves by a factor of {row['ratio']:.2f} ({row['ratio_low']:.2f} to {row['ratio_high']:.2f}), "
+                f"at {rate}; p = {row['p_equal']:.2g} that it does not move."
+            )
+    edge = int(analysis.best_rates["at_edge"].sum())
+    if edge:
+        lines.append(
+            f"{edge} of {len(analysis.best_rates)} best rates are the lowest or the highest that was tried: the best "
+            "may lie beyond."
+        )
+    return "\n".join(lines)
+
+
+def _fit(analysis: UndertrainingAnalysis) -> dict[str, Any]:
+    """The content of fit.json."""
+    return {
+        "study": NAME,
+        "transitions": [
+            {"steps": cell.steps, "learning_rate": cell.learning_rate, **row}
+            for cell in analysis.cells
+            for row in plain_rows(cell.transitions.transitions)
+        ],
+        "ratios": plain_rows(tables.ratios_table(analysis)),
+    }

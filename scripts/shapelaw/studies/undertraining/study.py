@@ -1,0 +1,94 @@
+"""Is a transition an artefact of one learning rate and too few steps? The same shapes at several of both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from shapelaw.settings.problems import recipe_problems
+from shapelaw.settings.sections import Settings
+from shapelaw.specs.kinds import LANGUAGE
+from shapelaw.specs.runs import Run
+from shapelaw.specs.shapes import make_shape, shape_problems
+from shapelaw.studies.shape_grids import depth_problems, repeated_problems, shapes_of
+from shapelaw.studies.study import OURS, Key, Study
+from shapelaw.studies.undertraining.settings import UndertrainingGrid, UndertrainingStudy
+
+NAME = "undertraining"
+
+
+def _section(config: Settings) -> UndertrainingStudy:
+    return config.section(NAME, UndertrainingStudy)
+
+
+def runs(config: Settings, _root: Path) -> Iterator[Run]:
+    """All networks of all grids, each at every learning rate of its grid."""
+    study = _section(config)
+    for grid in study.grids:
+        for rate in grid.learning_rates:
+            training = config.training.spec({**study.recipe, "steps": grid.steps, "learning_rate": rate})
+            for depth, width, seeds in shapes_of(grid.widths, grid.repeated, study.repeated_seeds):
+                shape = make_shape(
+                    depth, width, study.heads, study.vocab_size, study.context_length, gelu=study.gelu
+                )
+                for seed in range(seeds):
+                    yield Run(NAME, config.corpus.name, shape, training, seed, ("learning_rate",))
+
+
+def problems(config: Settings, _root: Path) -> list[str]:
+    """A sentence for each problem: no grids, two of one number of steps, impossible or incomparable shapes."""
+    study = _section(config)
+    found = recipe_problems(config, NAME, study.recipe)
+    if not study.grids:
+        found.append(
+            f"{NAME}.grids is empty; give it a list of grids, such as "
+            "[{steps: 1000, learning_rates: [1.0e-3, 2.0e-3], widths: {1: [32, 64], 2: [24, 48]}}]"
+        )
+    known = [grid.steps for grid in study.grids]
+    for place, grid in enumerate(study.grids):
+        where = f"{NAME}.grids.{place}"
+        if grid.steps in known[:place]:
+            found.append(f"{where} has the steps of a grid before it; put their shapes and rates together")
+        if len(set(grid.learning_rates)) < len(grid.learning_rates):
+            found.append(f"{where}.learning_rates names a rate twice; leave one out")
+        found += recipe_problems(config, where, {**study.recipe, "steps": grid.steps})
+        found += _shape_problems(study, grid, where)
+    return found
+
+
+def _shape_problems(study: UndertrainingStudy, grid: UndertrainingGrid, where: str) -> Iterator[str]:
+    yield from depth_problems(grid.widths, where)
+    for depth, row in grid.widths.items():
+        for width in row:
+            sizes = depth, width, study.heads, study.vocab_size, study.context_length
+            yield from (f"{where}.widths.{depth}: {problem}" for problem in shape_problems(*sizes))
+    yield from repeated_problems(grid.widths, grid.repeated, where)
+
+
+def options(config: Settings) -> list[str]:
+    """The option for the size at which networks are compared."""
+    return ["--size", _section(config).size_axis]
+
+
+STUDIES = (
+    Study(
+        NAME,
+        "Learning rate and steps",
+        "whether transitions depend on the learning rate and on the steps",
+        Path(__file__).parent,
+        ("transitions", "size_axes", "ratios", "best_rates", "losses", "seed_noise"),
+        {"losses": OURS, "transition_rate": OURS},
+        "shapelaw.studies.undertraining.results",
+        kind=LANGUAGE,
+        sections={
+            NAME: Key(
+                UndertrainingStudy,
+                UndertrainingStudy(),
+                "The study of whether a transition depends on the learning rate and on the number of steps.",
+            )
+        },
+        runs=runs,
+        problems=problems,
+        options=options,
+    ),
+)

@@ -1,0 +1,67 @@
+"""Any MLflow experiment as one table, a row a run: parameters, last values of metrics, and the run's name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pandas as pd
+from mlflow.entities import Run, ViewType
+from mlflow.tracking import MlflowClient
+
+from shapelaw.errors import UserError
+from shapelaw.tracking.errors import tracker_errors
+from shapelaw.tracking.redaction import redact
+from shapelaw.tracking.store import PAGE
+from shapelaw.tracking.waiting import TrackerDown
+
+FINISHED = "FINISHED"
+SHOWN = 10  # experiments that a message names
+
+
+def read_experiment(uri: str, name: str) -> pd.DataFrame:
+    """The finished runs of an experiment that have both parameters and metrics; numbers are numbers, the rest text.
+
+    Where a parameter and a metric share a name, the metric stands.
+
+    Raises:
+        UserError: the store can't be read, or has no such experiment, or that has no finished run.
+    """
+    shown, path = redact(uri, uri), urlsplit(uri)
+    if path.scheme.startswith("sqlite") and not Path(unquote(path.path.removeprefix("/"))).exists():
+        raise UserError(
+            f"There is no MLflow database at {shown}; sqlite needs three slashes, four before an absolute path."
+        )
+    try:
+        with tracker_errors(uri, opening=True):
+            runs = _finished(MlflowClient(uri), name, shown)
+    except TrackerDown as error:
+        raise UserError(f"The MLflow store can't be read: {error}.") from error
+    rows = [{**run.data.params, **run.data.metrics, "Name": run.info.run_name} for run in runs]
+    if not rows:
+        raise UserError(
+            f"The experiment {name!r} of {shown} has no finished run with parameters and metrics."
+        )
+    table = pd.DataFrame(rows)
+    for column in table.columns:
+        numbers = pd.to_numeric(table[column], errors="coerce")
+        if (numbers.notna() == table[column].notna()).all():
+            table[column] = numbers
+    return table
+
+
+def _finished(client: MlflowClient, name: str, shown: str) -> list[Run]:
+    experiment = client.get_experiment_by_name(name)
+    if experiment is None:
+        there = [one.name for one in client.search_experiments(max_results=SHOWN)]
+        raise UserError(f"{shown} has no experiment {name!r}; it has {', '.join(there) or 'none'}.")
+    runs: list[Run] = []
+    token = None
+    while True:
+        page = client.search_runs(
+            [experiment.experiment_id], "", ViewType.ACTIVE_ONLY, max_results=PAGE, page_token=token
+        )
+        runs += [run for run in page if run.info.status == FINISHED and run.data.params and run.data.metrics]
+        token = page.token
+        if not token:
+            return runs

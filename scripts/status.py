@@ -1,0 +1,63 @@
+"""Tell how far a workflow's runs are: done, running, stopped, failed, waiting, and the time left.
+
+It reads records alone, so it works while the workflow runs, after it died, and on another machine of a cluster. Exit
+codes: 0 told, 1 a run failed, 2 nothing was started, or a record is damaged.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from shapelaw.errors import UserError, exit_code
+from shapelaw.studies.submission import read_submission
+from shapelaw.tracking.disk import Liveness, find_records
+from shapelaw.tracking.progress import lines_of, progress_of
+
+
+def main() -> int:
+    """Parse the command line and tell."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--results", type=Path, default=Path("results"), help="folder of results (default: results)"
+    )
+    parser.add_argument(
+        "--submitted",
+        type=Path,
+        metavar="FILE",
+        help="what a workflow was started with (default: the latest of results/submitted)",
+    )
+    parser.add_argument(
+        "--silence",
+        type=float,
+        default=10.0,
+        metavar="MINUTES",
+        help="minutes without a sign after which a run counts as stopped (default: 10)",
+    )
+    arguments = parser.parse_args()
+    submitted = arguments.submitted or _latest(arguments.results)
+    runs, found = read_submission(submitted).runs, find_records(arguments.results)
+    liveness = Liveness(silence=60 * arguments.silence)
+    told = [progress_of(study, of, found, liveness) for study, of in runs.items()]
+    for progress in told:
+        print("\n".join(lines_of(progress)))
+    if not told:
+        print("The workflow trains nothing.")
+    return 1 if any(progress.failed for progress in told) else 0
+
+
+def _latest(results: Path) -> Path:
+    files = sorted((results / "submitted").glob("*.json"), key=lambda path: path.stat().st_mtime)
+    if not files:
+        raise UserError(
+            f"No workflow was started here: {results / 'submitted'} has no file; start one with snakemake, or name the "
+            "folder of results with --results."
+        )
+    return files[-1]
+
+
+if __name__ == "__main__":
+    sys.exit(exit_code(main))

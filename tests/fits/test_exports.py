@@ -1,0 +1,56 @@
+"""Folders of CSV exports of Weights & Biases."""
+
+import pandas as pd
+import pytest
+
+from shapelaw.errors import UserError
+from shapelaw.fits.exports import read_exports
+
+RUNS = pd.DataFrame(
+    {
+        "Name": ["a", "b", "c"],
+        "State": ["finished", "finished", "crashed"],
+        "n_layer": [2, 4, 8],
+        "n_embd": [64, 64, 64],
+    }
+)
+CHART = pd.DataFrame(
+    {
+        "Step": [0, 100, 200],
+        "a - val/loss": [4.0, 3.5, None],
+        "a - val/loss__MIN": [4.0, 3.5, None],
+        "a - val/loss__MAX": [4.0, 3.5, None],
+        "b - val/loss": [4.0, 3.4, 3.3],
+    }
+)
+
+
+def test_tables_are_joined_and_charts_add_their_last_values(tmp_path):
+    RUNS[:2].to_csv(tmp_path / "1.csv", index=False)
+    RUNS[2:].to_csv(tmp_path / "2.csv", index=False)
+    CHART.to_csv(tmp_path / "chart.csv", index=False)
+    (tmp_path / "notes.md").write_text("not a table")
+    table = read_exports(tmp_path)
+    assert table["n_layer"].tolist() == [2, 4]
+    assert table["val/loss"].tolist() == [3.5, 3.3]
+    assert [name for name in table if "MIN" in name] == []
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ({}, "has no tables"),
+        ({"chart.csv": CHART}, "has charts only, which lack the shapes"),
+        ({"runs.csv": RUNS[2:]}, "no finished run"),
+        ({"runs.csv": RUNS.assign(Name="other"), "chart.csv": CHART}, "none of its runs, such as 'a'"),
+        (
+            {"runs.csv": RUNS.drop(columns="Name"), "chart.csv": CHART},
+            "no table beside it has the runs' names",
+        ),
+    ],
+)
+def test_folders_that_cannot_be_used(tmp_path, files, words):
+    for name, table in files.items():
+        table.to_csv(tmp_path / name, index=False)
+    with pytest.raises(UserError, match=words):
+        read_exports(tmp_path)

@@ -1,0 +1,101 @@
+"""Redundancies out of the results that the study of the embedding's rank writes."""
+
+import math
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from rank_runs import TRUE, rank_runs
+from ratio_runs import TRUE as RATIO_TRUE
+from ratio_runs import ratio_runs
+from redundancy_results import write_redundancies
+
+from shapelaw.errors import UserError
+from shapelaw.fits.curves import SizeAxis
+from shapelaw.fits.fitted_redundancy import fitted_series
+from shapelaw.fits.known_redundancy import AS_GPT, AS_T5, RANK, RATIO, TOKENS, Basis, estimate
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs of width 128 whose true redundancies are `TRUE`, analysed and written."""
+    folder = tmp_path_factory.mktemp("results") / "embedding_rank"
+    return write_redundancies("embedding_rank", rank_runs(noise=0.0005), folder)
+
+
+def test_the_true_redundancies_are_found_at_the_measured_ranks(results: Path) -> None:
+    (series,) = fitted_series(results, SizeAxis.BLOCK)
+    assert (series.kind, series.setting, series.basis) == (RANK, TOKENS, Basis.FIT)
+    for rank, truth in TRUE.items():
+        point = series.at(128 / rank)
+        assert point is not None
+        assert point.value == pytest.approx(truth, abs=0.02)
+        assert point.low <= point.value <= point.high
+    assert "parameters of the blocks, measured at 4.6e+05 to 1.3e+06" in series.source
+
+
+def test_between_the_ranks_it_is_interpolated_and_beyond_them_not_covered(results: Path) -> None:
+    (series,) = fitted_series(results, SizeAxis.BLOCK)
+    middle = estimate(RANK, 128 / 4 / 2**0.5, TOKENS, [series])  # between ranks 4 and 8
+    assert middle is not None
+    assert middle.basis is Basis.FIT
+    assert middle.value == pytest.approx((TRUE[4] + TRUE[8]) / 2, abs=0.02)
+    beyond = estimate(RANK, 64, TOKENS, [series])
+    assert beyond is not None
+    assert beyond.basis is Basis.EXTRAPOLATED
+    assert series.at(1.5) is None
+
+
+def test_each_size_axis_has_its_own(results: Path) -> None:
+    (blocks,), (total,) = (fitted_series(results, axis) for axis in (SizeAxis.BLOCK, SizeAxis.TOTAL))
+    assert blocks.points != total.points
+    assert "all parameters" in total.source
+
+
+def test_ranks_above_the_width_and_positions_of_full_rank_are_left_out(results: Path, tmp_path: Path) -> None:
+    table = pd.read_csv(results / "redundancy.csv")
+    more = table.iloc[[0, 0]].assign(
+        rank_over_width=[1.5, 0.25], positions=["of that rank too", "of full rank"]
+    )
+    pd.concat([table, more]).to_csv(tmp_path / "redundancy.csv", index=False)
+    (with_more,), (without,) = fitted_series(tmp_path, SizeAxis.BLOCK), fitted_series(results, SizeAxis.BLOCK)
+    assert with_more.points == without.points
+
+
+def test_results_that_cannot_be_used_get_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"has no redundancy\.csv; --fit needs the results of"):
+        fitted_series(tmp_path, SizeAxis.TOTAL)
+    write_redundancies("embedding_rank", rank_runs(seeds=1), tmp_path / "out")
+    with pytest.raises(UserError, match="with an interval; the study needs seeds that repeat"):
+        fitted_series(tmp_path / "out", SizeAxis.TOTAL)
+
+
+def test_of_attention_ratios_the_largest_size_counts_in_each_setting(tmp_path: Path) -> None:
+    """Ratios 2 to 16 with d_ff = 4 H d_a, and 4 and 16 also with 4 d, where they waste half as much."""
+    runs = ratio_runs(noise=0.0003, variant=True)
+    found = fitted_series(write_redundancies("attention_ratio", runs, tmp_path / "out"), SizeAxis.BLOCK)
+    by_setting = {series.setting: series for series in found}
+    assert by_setting.keys() == {AS_T5, AS_GPT}
+    assert {series.kind for series in found} == {RATIO}
+    table = pd.read_csv(tmp_path / "out" / "redundancy.csv").query("size_axis == 'block'")
+    for setting, feed_forward, ratios, share in (
+        (AS_T5, "4 H d_a", [2, 4, 8, 16], 1),
+        (AS_GPT, "4 d", [4, 16], 0.5),
+    ):
+        series = by_setting[setting]
+        assert [point.weakest for point in series.points] == ratios
+        for point in series.points:
+            same = table[(table["feed_forward"] == feed_forward) & (table["ratio"] == point.weakest)]
+            largest = same.loc[same["size"].idxmax()]
+            assert (point.value, point.low, point.high) == tuple(largest[["redundancy", "low", "high"]])
+            assert point.value == pytest.approx(share * RATIO_TRUE[int(point.weakest)], abs=0.04)
+
+
+def test_a_bound_stays_one(tmp_path: Path) -> None:
+    (tmp_path / "redundancy.csv").write_text(
+        "feed_forward,ratio,size_axis,size,redundancy,low,high,status\n4 d,4,block,2e6,0.12,0.02,1.0,at least\n"
+    )
+    (series,) = fitted_series(tmp_path, SizeAxis.BLOCK)
+    (bound,) = series.points
+    assert math.isnan(bound.value)
+    assert (bound.low, bound.high) == (0.02, 1.0)

@@ -1,0 +1,137 @@
+"""What a user's table is refused for, and in what words."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from shapelaw.errors import UserError
+from shapelaw.fits.inputs import check_runs, check_transitions, read_table
+
+RUNS = pd.DataFrame(
+    {"depth": [12, 6, 6], "width": [64, 96, 96], "seed": [0, 1, 0], "test_loss": [3.0, 3.2, 3.1]}
+)
+
+
+def test_runs_come_sorted_and_renamed():
+    runs = check_runs(RUNS.assign(key="ignored"), "runs.csv")
+    assert list(runs.columns) == ["depth", "width", "seed", "loss"]
+    assert runs["loss"].tolist() == [3.1, 3.2, 3.0]
+    assert (runs.dtypes[["depth", "width", "seed"]] == "int64").all()
+    other = check_runs(RUNS.rename(columns={"test_loss": "bits_per_byte"}), "runs.csv", loss="bits_per_byte")
+    assert other["loss"].tolist() == runs["loss"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"test_loss": [3.0, np.nan, 3.1]}, "runs.csv, row 2: test_loss must be a finite number"),
+        ({"test_loss": [3.0, np.inf, 3.1]}, "test_loss must be a finite number"),
+        ({"test_loss": ["3.0", "three", "3.1"]}, "runs.csv, row 2: test_loss must be a finite number"),
+        ({"test_loss": [3.0, -1.0, 3.1]}, "row 2: test_loss must be above zero"),
+        ({"width": [64, 0, 96]}, "row 2: width must be above zero"),
+        ({"width": [64, 96.5, 96]}, "row 2: width must be a whole number"),
+        ({"depth": [12, 6, -6]}, "row 3: depth must be above zero"),
+        ({"seed": [0, 1, 1]}, "rows? ?2, row 3: a run .depth, width, seed. must have one row"),
+        ({"params": [10.0, 20.0, 30.0]}, "block_params must be the same for all seeds"),
+    ],
+)
+def test_wrong_values_are_named_by_row(change, words):
+    with pytest.raises(UserError, match=words):
+        check_runs(RUNS.assign(**change), "runs.csv")
+
+
+def test_many_wrong_rows_are_counted():
+    table = pd.DataFrame({"depth": 6, "width": range(1, 10), "seed": 0, "test_loss": np.nan})
+    with pytest.raises(UserError, match="row 5 and 4 more: test_loss"):
+        check_runs(table, "runs.csv")
+
+
+def test_missing_columns_are_named_all_at_once_with_the_nearest():
+    with pytest.raises(UserError) as caught:
+        check_runs(RUNS.rename(columns={"test_loss": "testloss", "depth": "layers"}), "runs.csv")
+    assert "lacks depth, test_loss (is it called testloss?)" in str(caught.value)
+    assert "it has the columns layers, width, seed, testloss" in str(caught.value)
+
+
+def test_sizes_must_grow_with_width():
+    table = pd.DataFrame({"depth": 6, "width": [64, 96], "seed": 0, "test_loss": 3.0, "params": [20.0, 10.0]})
+    with pytest.raises(UserError, match="params must grow with width"):
+        check_runs(table, "runs.csv")
+
+
+def test_transitions_without_a_crossing_need_no_width():
+    table = pd.DataFrame(
+        {
+            "depth": [12, 6],
+            "width": [np.nan, 214],
+            "width_err": [np.nan, 6],
+            "status": ["too noisy", "crossing"],
+        }
+    )
+    assert check_transitions(table, "t.csv")["depth"].tolist() == [6, 12]
+    with pytest.raises(UserError, match="row 1: width must be a finite number"):
+        check_transitions(table.drop(columns="status"), "t.csv")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"width_err": [6, 0]}, "row 2: width_err must be above zero"),
+        ({"depth": [6, 6]}, "a depth must have one row"),
+        ({"depth": [6, 12.5]}, "row 2: depth must be a whole number"),
+    ],
+)
+def test_wrong_transitions(change, words):
+    table = pd.DataFrame({"depth": [6, 12], "width": [214, 308], "width_err": [6, 12]})
+    with pytest.raises(UserError, match=words):
+        check_transitions(table.assign(**change), "t.csv")
+
+
+def test_csv_and_parquet_are_read_alike(tmp_path):
+    RUNS.to_csv(tmp_path / "runs.csv", index=False)
+    RUNS.to_parquet(tmp_path / "runs.parquet")
+    pd.testing.assert_frame_equal(read_table(tmp_path / "runs.csv"), read_table(tmp_path / "runs.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("commas.csv", "depth,test_loss\n6,3.25\n12,3.5\n"),
+        ("semicolons.csv", "depth;test_loss\n6;3.25\n12;3.5\n"),
+        ("decimal_commas.csv", "depth;test_loss\n6;3,25\n12;3,5\n"),
+        ("tabs.tsv", "depth\ttest_loss\n6\t3.25\n12\t3.5\n"),
+        ("mark.txt", "\ufeffdepth,test_loss\n6,3.25\n12,3.5\n"),
+        ("lines.jsonl", '{"depth": 6, "test_loss": 3.25}\n\n{"depth": 12, "test_loss": 3.5}\n'),
+    ],
+)
+def test_text_tables_of_every_kind(tmp_path, name, content):
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    table = read_table(tmp_path / name)
+    assert table.to_dict("list") == {"depth": [6, 12], "test_loss": [3.25, 3.5]}
+
+
+def test_nested_values_become_columns(tmp_path):
+    (tmp_path / "runs.jsonl").write_text('{"config": {"n_layer": 2}, "summary": {"val": {"loss": 3.5}}}\n')
+    assert list(read_table(tmp_path / "runs.jsonl")) == ["config.n_layer", "summary.val.loss"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("broken.jsonl", b'{"depth": 6}\n{"depth": \n', "can't be read as jsonl .line 2: "),
+        ("list.jsonl", b"[1, 2]\n", "line 1 is no object"),
+        ("nothing.jsonl", b"\n", "is empty"),
+        ("absent.csv", None, "There is no file"),
+        ("runs.xlsx", b"x", "give a .csv or a .parquet file"),
+        ("empty.csv", b"", "is empty"),
+        ("header.csv", b"depth,width,seed,test_loss\n", "has no rows"),
+        ("ragged.csv", b"a,b\n1,2\n1,2,3\n", "can't be read as csv"),
+        ("binary.csv", b"\xff\xfe\x00a,b\n\x80", "can't be read as csv"),
+        ("text.parquet", b"depth,width\n", "can't be read as parquet"),
+    ],
+)
+def test_files_that_are_no_tables(tmp_path, name, content, words):
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(UserError, match=words):
+        read_table(tmp_path / name)

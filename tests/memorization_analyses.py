@@ -1,0 +1,36 @@
+"""Analyses of the memorization studies, and what their figures say."""
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from small import REPOSITORY
+
+from shapelaw.fits.inputs import read_table
+from shapelaw.fits.memorized import check_memorization_runs
+from shapelaw.studies.memorization.analysis import MemorizationAnalysis, analyse_runs
+
+HEAD_COUNTS = (1, 5, 10, 20, 30, 40, 50, 60)
+CONTEXTS = (1, 5, 10, 20, 30, 40, 50, 60)
+HEAD_DIMS = (10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 64)
+BEND = "p-value of a line in H"
+
+
+def study_of(runs: pd.DataFrame, study: str) -> MemorizationAnalysis:
+    """The analysis of a table of runs, checked first."""
+    return analyse_runs(check_memorization_runs(runs, "runs.csv"), study)
+
+
+def our_runs() -> pd.DataFrame:
+    """The committed runs of figure 2a: one seed."""
+    return read_table(REPOSITORY / "docs" / "results" / "laptop_memorization_heads.parquet")
+
+
+def words(figure: Figure) -> list[str]:
+    """The texts inside a figure's axes."""
+    return [text.get_text() for axes in figure.axes for text in axes.texts]
+
+
+def labelled(axes: Axes, label: str) -> Line2D:
+    """The line of that name."""
+    return next(line for line in axes.get_lines() if line.get_label() == label)

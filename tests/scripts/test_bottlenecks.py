@@ -1,0 +1,185 @@
+"""The command, and the committed table of well-known architectures."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from commands import run_here
+from rank_runs import rank_runs
+from redundancy_results import write_redundancies
+from small import REPOSITORY, SCRIPTS
+
+from shapelaw.studies.reference import REFERENCE
+
+ARCHITECTURES = pd.read_csv(REFERENCE / "architectures.csv")
+TABLE = REPOSITORY / "docs" / "results" / "bottlenecks.csv"
+PAGE = REPOSITORY / "docs" / "bottlenecks.md"
+NOT_PLAIN = (  # shared blocks, a decoder beside, gated or expert feed-forward networks, halves of maps
+    *("ALBERT", "T5", "ByT5", "Llama", "Gemma", "Qwen", "gpt-oss", "Sparse Transformer CIFAR-10"),
+    "ImageGPT-XL",  # its heads are not published
+    "GPT-3 XL",  # printed with 24 heads; its parameters fit 16
+)
+
+
+def command(*arguments: object, cwd: Path = REPOSITORY):  # type: ignore[no-untyped-def]
+    return run_here(SCRIPTS / "bottlenecks.py", *arguments, cwd=cwd)
+
+
+def rows(*arguments: object) -> dict[str, dict[str, object]]:
+    done = command(*arguments, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    return {row["architecture"]: row for row in json.loads(done.stdout)}
+
+
+def test_three_rows_by_hand_from_the_paper() -> None:
+    """Vocabulary paper, sections 4.2.1 (ALBERT: r/d = 128/4096, 25%), 5.3 (T5-11B: 16, 45%), 5.1 (ESM-1b: V = 33)."""
+    found = rows("ALBERT-xxlarge", "T5-11B", "ESM-1b")
+    albert, t5, esm = found["ALBERT-xxlarge"], found["T5-11B"], found["ESM-1b"]
+    assert (albert["bottleneck"], albert["rank_over_width"], albert["redundancy"]) == (
+        "rank",
+        128 / 4096,
+        0.25,
+    )
+    assert (t5["bottleneck"], t5["attention_ratio"], t5["redundancy"]) == ("attention ratio", 16, 0.45)
+    assert (esm["bottleneck"], esm["rank"], esm["width"]) == ("vocabulary", 33, 1280)
+    assert {row["basis"] for row in found.values()} == {"published"}
+
+
+def test_every_row_of_the_committed_table_has_a_source_and_a_name_of_its_own() -> None:
+    assert ARCHITECTURES["source"].notna().all()
+    assert ARCHITECTURES["name"].is_unique
+    assert ARCHITECTURES["params"].notna().all()
+
+
+def test_the_shapes_of_the_committed_table_have_their_published_parameters() -> None:
+    """4 d H d_a + 2 d d_ff a block and the embedding: a mistyped number would show."""
+    plain = ARCHITECTURES[~ARCHITECTURES["name"].str.startswith(NOT_PLAIN)].fillna(0)
+    block = plain["width"] * (4 * plain["heads"] * plain["attention_dim"] + 2 * plain["ff_width"])
+    ranks = plain["embedding_rank"]
+    embedding = (
+        plain["vocab_size"] * plain["width"] * (ranks == 0) + (plain["vocab_size"] + plain["width"]) * ranks
+    )
+    ratio = (plain["depth"] * block + embedding) / plain["params"]
+    assert len(plain) > 25
+    assert ratio.between(0.93, 1.07).all(), plain["name"][~ratio.between(0.93, 1.07)].tolist()
+
+
+def test_gpt3_xl_s_parameters_fit_sixteen_heads_and_not_the_printed_24() -> None:
+    xl = ARCHITECTURES[ARCHITECTURES["name"] == "GPT-3 XL"].iloc[0]
+
+    def params(heads: int) -> float:
+        block = xl["width"] * (4 * heads * xl["attention_dim"] + 2 * xl["ff_width"])
+        return float(xl["depth"] * block + xl["vocab_size"] * xl["width"])
+
+    assert params(16) == pytest.approx(1.3e9, rel=0.02)
+    assert params(24) > 1.15 * 1.3e9
+
+
+def test_the_command_makes_the_committed_table_and_the_page_shows_it(tmp_path: Path) -> None:
+    for name in ("all.csv", "all.md"):
+        assert command("--out", tmp_path / name).returncode == 0
+    assert (tmp_path / "all.csv").read_bytes() == TABLE.read_bytes()
+    assert (tmp_path / "all.md").read_text(encoding="utf-8") in PAGE.read_text(encoding="utf-8")
+
+
+def test_numbers_on_the_command_line() -> None:
+    found = rows("--vocab", 257, "--width", 768, "--heads", 12, "--depth", 12, "--rank", 96)["yours"]
+    assert (found["bottleneck"], found["rank"], found["attention_width"], found["depth"]) == (
+        "rank",
+        96,
+        768,
+        12,
+    )
+    patch = rows("--patch", 14, "--channels", 3, "--image", 224, "--width", 1280)["yours"]
+    assert (patch["bottleneck"], patch["rank"], patch["basis"]) == ("patch", 588, "extrapolated")
+
+
+def test_a_table_of_one_s_own_with_a_fit_of_one_s_own(tmp_path: Path) -> None:
+    write_redundancies("embedding_rank", rank_runs(noise=0.0005), tmp_path / "fit")
+    table = tmp_path / "mine.csv"
+    table.write_text(
+        "name,width,vocab_size,embedding_rank,why\na,1024,9000,32,x\nb,1024,9000,,\nc,4096,9000,16,\n"
+    )
+    given = ("--table", table, "--fit", tmp_path / "fit", "--size-axis", "block")
+    found = rows(*given)
+    assert found["a"]["basis"] == "our fit"
+    assert found["a"]["redundancy"] == pytest.approx(0.30, abs=0.02)  # r/d = 4/128 wastes 30% of the blocks
+    assert found["a"]["low"] < found["a"]["redundancy"] < found["a"]["high"]  # type: ignore[operator]
+    assert str(tmp_path / "fit") in str(found["a"]["measured"])
+    assert found["b"]["bottleneck"] == "none"
+    assert (found["c"]["basis"], found["c"]["redundancy"]) == ("extrapolated", None)
+    assert "our fit" in command(*given).stdout
+
+
+def test_a_model_s_folder(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(
+        json.dumps({"n_embd": 64, "vocab_size": 32, "n_head": 4, "n_layer": 2})
+    )
+    found = rows("--model", tmp_path)[tmp_path.name]
+    assert (found["bottleneck"], found["attention_ratio"], found["depth"]) == ("vocabulary", 1, 2)
+
+
+def test_the_table_on_a_terminal() -> None:
+    done = command()
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    assert sum("extrapolated" in line for line in lines) >= 4
+    assert len(lines) > len(ARCHITECTURES)
+    assert "Take a larger vocabulary" in command("esm-1b").stdout  # in capitals or not
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("GPT3-XL",), "The table has no architecture 'GPT3-XL'; near it: GPT-3 XL"),
+        (("llama",), "The table has no architecture 'llama'; near it: Llama-2 7B, Llama-2 13B, Llama-2 70B."),
+        (("qqq",), "The table has no architecture 'qqq'; without a name all are printed."),
+        (("--vocab", 5, "--width", -1), "yours: width is -1; it must be at least 1."),
+        (("--vocab", 5, "--width", 8, "--rank", 0), "yours: embedding_rank is 0; it must be at least 1."),
+        (("--vocab", 5), "yours: the width is missing; every architecture needs one."),
+        (
+            ("--patch", 15, "--image", 224, "--width", 8),
+            "yours: a patch of 15 pixels does not divide an image of 224;",
+        ),
+        (
+            ("ESM-1b", "--vocab", 5),
+            "Give names of the table, or --table, or --model, or numbers, and only one of",
+        ),
+        (("--out", "x.txt"), "--out is x.txt; its name must end in .csv or .md."),
+        (("--model", "./nowhere"), "There is no nowhere; --model needs a folder with a config.json."),
+        (("--table", "none.csv"), "There is no file none.csv."),
+        (
+            ("--fit", "nowhere"),
+            "nowhere has no redundancy.csv; --fit needs the results of the study embedding_rank",
+        ),
+    ],
+)
+def test_wrong_input_is_one_sentence_and_exit_code_2(arguments: tuple[object, ...], sentence: str) -> None:
+    done = command(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(sentence)
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_table_without_names_or_inputs(tmp_path: Path) -> None:
+    table = tmp_path / "mine.csv"
+    for text, words in (
+        ("name,width,vocabsize\na,8,5\n", "lacks vocab_size (is it called vocabsize?)"),
+        ("name,width,vocab_size\n,8,5\n", "row 1: name must not be empty"),
+        ("name,width,vocab_size\na,8,5.5\n", "a: vocab_size is 5.5; it must be a whole number"),
+    ):
+        table.write_text(text)
+        done = command("--table", table)
+        assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+        assert words in done.stderr
+
+
+def test_a_model_s_name_without_network_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a cluster's node; transformers is told not to try."""
+    pytest.importorskip("transformers")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    done = command("--model", "nobody/nothing")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "a model's name needs the package transformers and the network" in done.stderr
+    assert len(done.stderr.splitlines()) == 1

@@ -1,0 +1,188 @@
+"""The command, on a run of ours that is trained here and on a small model of transformers."""
+
+import json
+import math
+from pathlib import Path
+from pydoc_data.topics import topics
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from commands import run_here
+from gpt2_files import PAIRS, vocabulary_json
+from small import SCRIPTS, small_run
+
+from shapelaw.corpora.documents import Document, read_texts, write_documents
+from shapelaw.corpora.encoding import encode_corpus
+from shapelaw.corpora.tokenizer import save_tokenizer, train_tokenizer
+from shapelaw.specs.kinds import spec_to_dict
+from shapelaw.storage.records import read_record
+from shapelaw.training.checkpoint import checkpoint_paths
+
+RUN = small_run(steps=150)
+CONTEXT = RUN.shape.context_length
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with documents.parquet, a tokenizer of bytes, and token stores."""
+    folder = tmp_path_factory.mktemp("corpus")
+    source = [Document(text, name) for name, text in sorted(topics.items())]
+    write_documents([source], folder / "documents.parquet", test_fraction=0.1)
+    save_tokenizer(train_tokenizer([], 257), folder / "tokenizer.json")
+    (folder / "gpt2").mkdir()
+    (folder / "gpt2" / "vocab.json").write_bytes(vocabulary_json())
+    (folder / "gpt2" / "merges.txt").write_bytes(PAIRS)
+    for split in ("train", "test"):
+        encode_corpus(
+            folder / "documents.parquet", folder / "tokenizer.json", split, folder / f"{split}.json"
+        )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def trained(corpus: Path) -> Path:
+    """The checkpoint folder of a finished run that kept its weights."""
+    done = run_here(SCRIPTS / "train.py", *training_arguments(corpus, "kept"), "--keep-weights", cwd=corpus)
+    assert (done.returncode, done.stderr) == (0, "")
+    return corpus / "kept" / "checkpoints"
+
+
+@pytest.fixture(scope="module")
+def small(corpus: Path) -> tuple[Any, Any]:
+    """A small GPT-2 with random weights and its tokenizer of bytes, both written to a folder."""
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    config = transformers.GPT2Config(
+        vocab_size=257, n_positions=16, n_embd=16, n_layer=2, n_head=2, initializer_range=0.4
+    )
+    model = transformers.GPT2LMHeadModel(config).eval()
+    model.save_pretrained(corpus / "small")
+    fast = transformers.PreTrainedTokenizerFast(
+        tokenizer_file=str(corpus / "tokenizer.json"), eos_token="<|endoftext|>"
+    )
+    fast.save_pretrained(corpus / "small")
+    return model, fast
+
+
+def training_arguments(corpus: Path, name: str) -> list[object]:
+    return [
+        *("--spec", json.dumps(spec_to_dict(RUN)), "--train-store", corpus / "train.json"),
+        *("--test-store", corpus / "test.json", "--out", corpus / name / "record"),
+        *("--checkpoints", corpus / name / "checkpoints", "--device", "cpu", "--threads", 1),
+    ]
+
+
+def perplexity(corpus: Path, *arguments: object):  # type: ignore[no-untyped-def]
+    given = ("--documents", corpus / "documents.parquet", "--gpt2-files", corpus / "gpt2", "--device", "cpu")
+    return run_here(SCRIPTS / "perplexity.py", *given, *arguments, cwd=corpus)
+
+
+def test_keeping_the_weights_changes_nothing_else(corpus: Path, trained: Path) -> None:
+    done = run_here(SCRIPTS / "train.py", *training_arguments(corpus, "plain"), cwd=corpus)
+    assert done.returncode == 0
+    kept, plain = (read_record(corpus / name / "record") for name in ("kept", "plain"))
+    assert kept.history.equals(plain.history)
+    assert [path.name for path in checkpoint_paths(trained)] == ["step-0000000150.pt"]
+    assert checkpoint_paths(corpus / "plain" / "checkpoints") == []
+    again = run_here(SCRIPTS / "train.py", *training_arguments(corpus, "kept"), "--keep-weights", cwd=corpus)
+    assert again.returncode == 0  # a finished run; nothing is trained, and the weights stay
+    assert [path.name for path in checkpoint_paths(trained)] == ["step-0000000150.pt"]
+
+
+def test_a_run_of_ours(corpus: Path, trained: Path) -> None:
+    done = perplexity(
+        corpus,
+        "--run",
+        trained,
+        "--tokenizer",
+        corpus / "tokenizer.json",
+        "--json",
+        "--out",
+        corpus / "p.json",
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    found, texts = json.loads(done.stdout), list(read_texts(corpus / "documents.parquet", "test"))
+    assert found == json.loads((corpus / "p.json").read_text())
+    assert (found["documents"], found["context"]) == (len(texts), CONTEXT)
+    assert found["tokens"] == found["bytes"] == sum(len(text.encode()) for text in texts)  # V = 257 are bytes
+    assert found["bits_per_byte"]["value"] == pytest.approx(math.log2(found["perplexity"]["value"]))
+    assert math.log(found["gpt2_perplexity"]["value"]) * found["gpt2_tokens"] == pytest.approx(
+        math.log(found["perplexity"]["value"]) * found["tokens"]
+    )
+    assert found["gpt2_tokens"] < found["tokens"]  # "th" is one of them
+    windows = read_record(corpus / "kept" / "record").summary["bits_per_byte"]
+    assert found["bits_per_byte"]["value"] == pytest.approx(windows, rel=0.1)
+
+
+def test_a_folder_of_transformers_against_a_loop(corpus: Path, small: tuple[Any, Any]) -> None:
+    model, fast = small
+    given = ("--model", corpus / "small", "--most", 2, "--json", "--documents", f"folder:{corpus / 'texts'}")
+    (corpus / "texts").mkdir()
+    for name, text in (("a", "A short text."), ("b", "Another text, which is longer than the context is.")):
+        (corpus / "texts" / f"{name}.txt").write_text(text)
+    done = perplexity(corpus, *given)
+    assert (done.returncode, done.stderr) == (0, "")
+    found, nats = json.loads(done.stdout), 0.0
+    for text in ("A short text.", "Another text, which is longer than the context is."):
+        ids = torch.tensor([fast.eos_token_id, *fast.encode(text, add_special_tokens=False)])
+        for t in range(1, len(ids)):
+            with torch.no_grad():
+                scores = model(ids[None, max(0, t - 16) : t]).logits[0, -1:]
+            nats += float(F.cross_entropy(scores, ids[t : t + 1]))
+    assert found["context"] == 16
+    assert found["tokens"] == 13 + 50
+    assert math.log(found["perplexity"]["value"]) * 63 == pytest.approx(nats, rel=1e-5)
+    own_tokenizer = json.loads(perplexity(corpus, *given, "--tokenizer", corpus / "tokenizer.json").stdout)
+    assert own_tokenizer == found
+
+
+def test_what_is_printed(corpus: Path, trained: Path) -> None:
+    given = ("--run", trained, "--tokenizer", corpus / "tokenizer.json", "--most", 1, "--context", 4)
+    lines = perplexity(corpus, *given).stdout.splitlines()
+    assert lines[0].startswith(f"{RUN.key} after 150 steps: 1 documents, ")
+    assert lines[0].endswith("context 4, stride 1")
+    assert lines[1].startswith("bits per byte")
+    assert "(" not in lines[1]  # of one document there is no interval
+    assert lines[-1].endswith(
+        "GPT-2 117M 21.11, the paper 117M 22.78, GPT-2 345M 16.03, the paper 378M 17.95"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--run", "{run}"), "--run needs --tokenizer, the tokenizer.json of the tokens"),
+        (
+            ("--run", "{plain}", "--tokenizer", "{tokenizer}"),
+            "has no checkpoint of a decoder; a finished run keeps",
+        ),
+        (("--run", "{run}", "--tokenizer", "{tokenizer}", "--context", 99), "takes 32 tokens at most."),
+        (
+            ("--run", "{run}", "--tokenizer", "{tokenizer}", "--most", 0),
+            "--most is 0; it must be at least 1.",
+        ),
+        (("--run", "{run}", "--tokenizer", "{gpt2}"), "can't be read as a tokenizer.json"),
+        (("--model", "{nowhere}"), "can't be read as a causal language model"),
+        (
+            ("--model", "{small}", "--start", "<s>"),
+            "has no token <s>; give --start with the token that stands",
+        ),
+    ],
+)
+def test_wrong_input_is_one_sentence(
+    arguments: tuple[object, ...], sentence: str, corpus: Path, trained: Path, small: tuple[Any, Any]
+) -> None:
+    places = {
+        "run": trained,
+        "plain": corpus / "kept" / "record",
+        "tokenizer": corpus / "tokenizer.json",
+        "gpt2": corpus / "gpt2" / "vocab.json",
+        "nowhere": corpus / "nowhere",
+        "small": corpus / "small",
+    }
+    done = perplexity(corpus, *(str(one).format(**places) for one in arguments))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert sentence in done.stderr
+    assert len(done.stderr.splitlines()) == 1

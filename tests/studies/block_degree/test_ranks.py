@@ -1,0 +1,90 @@
+"""Losses beside the exact separation rank of their polynomials."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from degree_runs import table
+
+from shapelaw.report.write import write_results
+from shapelaw.studies.block_degree.analysis import check_runs, tune
+from shapelaw.studies.block_degree.ranks import EXACT, FLOOR, polynomial, rank_networks
+from shapelaw.studies.block_degree.results import analyse, present, summary
+from shapelaw.training.targets import draw_separable, least_errors
+
+
+def ranked_table(follow: bool) -> pd.DataFrame:
+    """Networks of 6 matrices whose losses follow the floor of their exact rank, or are noise around one value."""
+    random = np.random.default_rng(2)
+    rows = []
+    for degrees in ("1.1.1.1.1.1", "1.1.1.1.2", "1.1.1.3", "1.1.2.2", "1.2.3", "2.2.2", "3.3"):
+        network = polynomial(tuple(map(int, degrees.split("."))), 4, 8)
+        rank = network.rank_bound()
+        for target_rank in (32, 64):
+            for seed in range(3):
+                floor = least_errors(draw_separable(8, target_rank, seed))[min(rank, target_rank)]
+                loss = floor + 1e-3 if follow else 0.1
+                rows.append(
+                    {
+                        "target": "separable",
+                        "target_rank": target_rank,
+                        "degrees": degrees,
+                        "mixture": "False",
+                        "inputs": 8,
+                        "width": 4,
+                        "steps": 1000,
+                        "learning_rate": 1e-2,
+                        "seed": seed,
+                        "loss": loss * math.exp(0.05 * random.standard_normal()),
+                    }
+                )
+    return pd.DataFrame(rows)
+
+
+@pytest.mark.slow
+def test_losses_at_the_floor_of_their_rank_correlate_with_it(tmp_path: Path) -> None:
+    ranked_table(follow=True).to_csv(tmp_path / "runs.csv", index=False)
+    found = analyse(tmp_path / "runs.csv")
+    write_results(present(found), tmp_path / "out", "study")
+    losses = pd.read_csv(tmp_path / "out" / "rank_losses.csv")
+    assert dict(zip(losses["network"], losses["rank"], strict=True)) == {
+        "degree 1": 2, "degrees 1.1.1.1.2": 6, "degrees 1.1.1.3": 10, "degrees 1.1.2.2": 20,
+        "degrees 1.2.3": 50, "degree 2": 105, "degree 3": 140,
+    }  # fmt: skip
+    assert (losses["status"] == "exact").all()
+    above = losses["rank"] >= losses["target_rank"]
+    assert (losses.loc[above, "floor"] == 0).all()
+    assert losses.loc[~above, "loss"].to_numpy() == pytest.approx(losses.loc[~above, "floor"] + 1e-3, rel=0.1)
+    table = pd.read_csv(tmp_path / "out" / "rank_correlation.csv")
+    of_rank = table[table["against"] == EXACT]
+    assert (of_rank.loc[of_rank["target_rank"].notna(), "verdict"] == "negative").all()
+    (row,) = table[table["against"] == FLOOR].to_dict("records")
+    assert math.isnan(row["target_rank"])
+    assert row["verdict"] == "positive"
+    assert row["spearman"] > 0.85
+    assert "all R: rank correlation of loss and floor" in summary(found)
+    assert (tmp_path / "out" / "rank.svg").stat().st_size > 1000
+
+
+@pytest.mark.slow
+def test_losses_that_ignore_the_rank_do_not_correlate(tmp_path: Path) -> None:
+    ranked_table(follow=False).to_csv(tmp_path / "runs.csv", index=False)
+    write_results(present(analyse(tmp_path / "runs.csv")), tmp_path / "out", "study")
+    table = pd.read_csv(tmp_path / "out" / "rank_correlation.csv")
+    assert set(table["verdict"]) == {"no significant correlation"}
+    losses = pd.read_csv(tmp_path / "out" / "rank_losses.csv").set_index(["target_rank", "network"])
+    assert losses.loc[(32, "degree 1"), "below_floor"] == 3  # 0.1 of the variance, where rank 2 leaves more
+
+
+def test_a_rank_that_takes_too_long_is_its_upper_bound() -> None:
+    tuned = tune(check_runs(table(seeds=1), "runs"))
+    ranked = {one.tuned.name: one for one in rank_networks(tuned, seconds=1.0)}
+    assert ranked["degree 1"].rank == ranked["degree 1"].upper_bound == 2
+    assert ranked["degree 3"].rank is None
+    assert ranked["degree 3"].total_degree == 81
+    assert ranked["degree 3"].upper_bound > 10**6
+    assert math.isnan(ranked["degree 3"].mean_floor)

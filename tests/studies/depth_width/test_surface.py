@@ -1,0 +1,68 @@
+"""Tables, sentences and fit.json of a surface."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from scattered_shapes import Design, budget_of
+
+from shapelaw.report.write import write_results
+from shapelaw.studies.depth_width.surface import present_surface
+from shapelaw.studies.depth_width.surface_analysis import Options, analyse_surface
+
+
+@pytest.fixture(scope="module")
+def analysis():
+    return analyse_surface(budget_of(Design(24)), Options(sizes=(3e8, 1e10), draws=300))
+
+
+def test_tables_have_their_columns_and_the_shapes(analysis, tmp_path):
+    results = present_surface(analysis)
+    write_results(results, tmp_path, "surface")
+    penalty = pd.read_csv(tmp_path / "penalty.csv")
+    assert list(penalty.columns) == [
+        *("depth", "width", "params", "seeds", "loss", "penalty", "penalty_low", "penalty_high"),
+        *("needed", "needed_low", "needed_high", "share", "status"),
+    ]
+    assert len(penalty) == 24
+    assert penalty["params"].is_monotonic_increasing
+    assert (penalty["penalty"] >= 0).all()
+    assert (penalty["needed"] <= penalty["params"] * 1.0001).all()
+    assert (penalty["penalty_low"] <= penalty["penalty"] + 1e-12).all()
+    best = pd.read_csv(tmp_path / "best_depth.csv")
+    assert list(best.columns) == ["params", "depth", "depth_low", "depth_high", "width", "status", "model"]
+    average = best[best["model"] == "average"].set_index("params")
+    assert average.loc[3e8, "status"] == "converged"
+    assert 12 * average.loc[3e8, "depth"] * average.loc[3e8, "width"] ** 2 == pytest.approx(3e8)
+    assert average.loc[1e10, "status"] == "extrapolated"
+    assert set(best["model"]) >= {"average", "symmetric"}
+    fit = json.loads((tmp_path / "fit.json").read_text())
+    assert fit["status"] == "converged"
+    assert fit["size_axis"] == "block"
+    assert fit["token_rule"] == "every run saw 1e+10 tokens"
+    assert sum(form["weight"] for form in fit["forms"]) == pytest.approx(1.0)
+    symmetric_form = next(form for form in fit["forms"] if form["name"] == "symmetric")
+    assert np.shape(symmetric_form["covariance"]) == (4, 4)
+    for name in ("penalty.svg", "penalty.png", "best_depth.svg", "best_depth.png"):
+        assert (tmp_path / name).is_file()
+
+
+def test_what_equal_size_means_is_said_first(analysis):
+    lines = present_surface(analysis).summary.splitlines()
+    assert lines[0] == (
+        "Equal size means the same number of parameters in the blocks; every run saw 1e+10 tokens."
+    )
+    assert "the residuals" in lines[1]
+    assert any(line.startswith("Size 300M: best depth 1") and "68%" in line for line in lines)
+    assert any(line.startswith("Size 10B: best depth") and line.endswith("extrapolated.") for line in lines)
+
+
+def test_shapes_that_allow_no_surface_still_have_tables_with_their_status():
+    results = present_surface(analyse_surface(budget_of(Design(5)), Options(draws=100)))
+    assert set(results.tables["penalty"].frame["status"]) == {"too few shapes"}
+    assert set(results.tables["best_depth"].frame["status"]) == {"too few shapes"}
+    assert results.fit["status"] == "too few shapes"
+    assert results.figures == {}
+    assert set(results.left_out) == {"figure penalty", "figure best_depth", "table overtaking"}
+    assert "5 shapes, and a surface needs 8" in results.summary

@@ -1,0 +1,119 @@
+"""The memorization studies from a table of runs to files, and what is said of them."""
+
+import json
+import subprocess
+
+import pandas as pd
+import pytest
+from commands import run_here
+from memorization_analyses import BEND, CONTEXTS, HEAD_COUNTS, our_runs, study_of
+from memorizing_networks import simulate
+from small import PYTHON, REPOSITORY, SCRIPTS
+
+from shapelaw.errors import UserError
+from shapelaw.fits.plateau import KneeStatus
+from shapelaw.report.write import write_results
+from shapelaw.studies.memorization import figures, tables
+from shapelaw.studies.memorization.analysis import ALONG_CONTEXT, ALONG_HEADS, published
+from shapelaw.studies.memorization.comparison import comparison_table
+from shapelaw.studies.memorization.results import STUDIES, analyse, present, summary
+
+
+def test_our_runs_of_figure_2a_grow_faster_than_a_line():
+    """One seed: R² of 0.97 to 0.98, and a parabola is better by more than chance for every T."""
+    analysis = study_of(our_runs(), ALONG_HEADS)
+    lines = tables.linear_table(analysis).set_index("examples")
+    assert lines["curvature_p"].tolist() == pytest.approx([0.028, 7.9e-4, 7.5e-4, 1.1e-4], rel=0.05)
+    assert set(lines["status"]) == {"curved"}
+    assert lines["slope"].isna().all()
+    assert lines["examples_per_head"].isna().all()
+    assert set(lines["errors_from"]) == {"misfit (one seed)"}
+    assert "over_theory" not in lines
+    comparison = comparison_table(analysis)
+    assert set(comparison.loc[comparison["quantity"] == BEND, "agrees"]) == {"no"}
+    assert summary(analysis).count("grows faster than a line") >= 4
+    assert "the errors of fits come from their scatter" in summary(analysis)
+    assert not [
+        line for line in figures.share_figure(analysis).axes[0].get_lines() if len(line.get_xdata()) == 60
+    ]
+
+
+def test_the_test_along_the_context_has_the_status_of_a_fit(tmp_path):
+    rising = study_of(simulate(context=CONTEXTS), ALONG_CONTEXT)
+    write_results(present(rising), tmp_path / "rising", "study")
+    fit = json.loads((tmp_path / "rising" / "fit.json").read_text())
+    assert fit["status"] == fit["curves"][0]["status"] == "converged"
+    assert fit["curves"][0]["verdict"] == "rising, no significant fall"
+    assert 0.9 < fit["curves"][0]["r_squared"] <= 1
+    assert fit["curves"][0]["chi2"] >= 0
+    write_results(
+        present(study_of(simulate(context=CONTEXTS, seeds=1), ALONG_CONTEXT)), tmp_path / "one", "study"
+    )
+    fit = json.loads((tmp_path / "one" / "fit.json").read_text())
+    assert fit["status"] == "not identifiable"
+    assert fit["curves"][0]["verdict"] == "no noise estimate"
+    assert fit["curves"][0]["chi2"] is None
+
+
+def test_everything_is_written(heads, head_dims, tmp_path):
+    for analysis, name, figure in ((heads, "linear_part", "per_head"), (head_dims, "knee", "share")):
+        out = tmp_path / analysis.study
+        files = {path.name for path in write_results(present(analysis), out, "study")}
+        assert files == {path.name for path in out.iterdir()}
+        tabled = {f"{name}{end}" for end in (".csv", ".md", ".tex")}
+        assert tabled | {"fit.json", "comparison.csv", "points.tex", f"{figure}.svg", "capacity.png"} <= files
+        fit = json.loads((out / "fit.json").read_text())
+        assert fit["status"] == "converged"
+        assert len(fit["curves"]) == len(analysis.curves)
+    assert fit["curves"][0]["status"] == KneeStatus.SATURATED
+    written = pd.read_csv(tmp_path / ALONG_HEADS / "linear_part.csv")
+    assert written["slope"].tolist() == [one.linear.line.b for one in heads.curves]
+
+
+SCRIPT = SCRIPTS / "analyse.py"
+
+
+def test_the_command_reads_the_least_table(tmp_path):
+    """In a process of its own."""
+    least = ["heads", "context", "head_dim", "examples", "seed", "accuracy"]
+    runs = simulate(HEAD_COUNTS, examples=(20000,))[least]
+    runs.sample(frac=1, random_state=0).to_parquet(tmp_path / "runs.parquet")
+    command = [PYTHON, SCRIPT, ALONG_HEADS, "--input", "runs.parquet", "--out", "out"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert BEND in done.stdout
+    assert json.loads((tmp_path / "out" / "fit.json").read_text())["study"] == ALONG_HEADS
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([ALONG_HEADS, "--input", "absent.csv"], "There is no file absent.csv."),
+        ([ALONG_HEADS, "--input", "bad.csv"], "bad.csv lacks seed"),
+        ([ALONG_HEADS], "memorization_heads takes a table of runs"),
+        (
+            ["memorization_saturation"],
+            "needs a table of runs, a folder of attention weights, or both",
+        ),
+        (["memorization_saturation", "--attention", "none"], "There is no folder none."),
+        ([ALONG_HEADS, "--input", "good.csv", "--out", "bad.csv/out"], "can't be written"),
+    ],
+)
+def test_unusable_input_is_one_sentence_and_exit_code_2(tmp_path, arguments, said):
+    good = simulate((4, 8, 12))
+    good.to_csv(tmp_path / "good.csv", index=False)
+    good.drop(columns="seed").to_csv(tmp_path / "bad.csv", index=False)
+    done = run_here(SCRIPT, arguments[0], "--out", "out", *arguments[1:], cwd=tmp_path)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_unknown_studies_and_the_reference(tmp_path):
+    with pytest.raises(UserError, match="The study 'heads' is unknown; give one of memorization_heads"):
+        analyse(tmp_path, "heads")
+    assert len(STUDIES) == 4
+    assert published()["saturation"]["max_T"] == {"H=4": 550, "H=8": 1300}
+    assert published()["source"].startswith("Mahdavi")
+    assert (REPOSITORY / "workflow" / "reference" / "memorization_findings.json").is_file()

@@ -1,0 +1,124 @@
+"""Which heads are saturated, and the largest T memorized perfectly."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from attention_weights import save, weights
+
+from shapelaw.fits.memorized import check_memorization_runs
+from shapelaw.report.write import write_results
+from shapelaw.studies.memorization.results import analyse, summary
+from shapelaw.studies.memorization.saturation import (
+    analyse_saturation,
+    comparison_table,
+    perfect_table,
+    present,
+    shares_table,
+)
+
+
+def runs_of(*rows):
+    """(heads, T, seed, accuracy)."""
+    table = pd.DataFrame(rows, columns=["heads", "examples", "seed", "accuracy"])
+    return check_memorization_runs(table.assign(context=32, head_dim=64), "runs.csv")
+
+
+def test_shares_are_counted(tmp_path):
+    save(tmp_path / "a", "one", weights(10))
+    (row,) = shares_table(analyse_saturation(None, tmp_path / "a")).to_dict("records")
+    # twice 0, 1, 2, 3 and 4 of 4 heads
+    assert row["saturated"] == 0.5
+    assert row["mean_saturated_heads"] == 2.0
+    assert row["majority_saturated"] == 0.4
+    assert row["some_head_not_saturated"] == 0.8
+    assert (row["heads"], row["examples"], row["run"]) == (4, 10, "one")
+
+
+def test_the_largest_size_memorized():
+    runs = runs_of(
+        (4, 450, 0, 1.0), (4, 450, 1, 1.0), (4, 500, 0, 1.0), (4, 500, 1, 0.99), (4, 550, 0, 1.0), (4, 550, 1, 1.0),
+        (4, 600, 0, 0.98), (8, 1200, 0, 1.0), (8, 1300, 0, 1.0), (2, 200, 0, 0.5),
+    )  # fmt: skip
+    table = perfect_table(runs).set_index("heads")
+    assert table["bound"].to_dict() == {2: "below", 4: "found", 8: "at least"}
+    assert table["status"].to_dict() == {2: "too few points", 4: "converged", 8: "at the edge"}
+    assert table.loc[8, "message"] == "T = 1300 is memorized, and no larger T was tried"
+    assert table["largest_any"].tolist() == [pd.NA, 550, 1300]
+    assert table["largest_all"].tolist() == [pd.NA, 450, 1300]
+    assert table["not_memorized"].tolist() == [200, 600, pd.NA]
+    assert table["published"].tolist() == [pd.NA, 550, 1300]
+    assert table["theory"].tolist() == [63, 125, 249]
+
+
+def test_agreement_with_the_published_sizes():
+    def verdicts(*rows):
+        found = analyse_saturation(runs_of(*rows), None)
+        return comparison_table(found)["agrees"].tolist()
+
+    assert verdicts((4, 550, 0, 1.0), (4, 600, 0, 0.9)) == ["yes"]
+    assert verdicts((4, 300, 0, 1.0), (4, 350, 0, 0.9)) == ["no"]
+    assert verdicts((4, 300, 0, 1.0)) == ["open"]
+    assert verdicts((4, 300, 0, 0.9)) == ["no"]
+    assert verdicts((5, 300, 0, 0.9)) == ["open"]
+
+
+def test_all_is_written_and_said(tmp_path):
+    save(tmp_path / "a", "one", weights(40, 8))
+    raw = pd.DataFrame({"heads": [4, 4], "examples": [550, 600], "seed": 0, "accuracy": [1.0, 0.9]})
+    raw.assign(context=32, head_dim=64).to_csv(tmp_path / "runs.csv", index=False)
+    found = analyse(tmp_path / "runs.csv", "memorization_saturation", attention=tmp_path / "a")
+    write_results(present(found), tmp_path / "out", "memorization_saturation")
+    files = {path.name for path in (tmp_path / "out").iterdir()}
+    tables = {
+        f"{name}{end}" for name in ("saturation", "perfect", "comparison") for end in (".csv", ".md", ".tex")
+    }
+    assert files == tables | {"fit.json", "saturation.svg", "saturation.png"}
+    fit = json.loads((tmp_path / "out" / "fit.json").read_text())
+    assert fit["perfect"][0]["largest_any"] == 550
+    assert fit["status"] == fit["perfect"][0]["status"] == "converged"
+    assert fit["saturation"][0]["heads"] == 8
+    assert "H = 4, n = 32, d_h = 64: T = 550 memorized perfectly." in summary(found)
+    assert "H = 8, T = 40:" in summary(found)
+
+
+def test_attention_of_another_grid_in_the_same_folder_is_left_out(tmp_path):
+    for name in ("mine", "of_another_grid"):
+        save(tmp_path / "a", name, weights(40, 8))
+    raw = pd.DataFrame({"key": ["mine"], "heads": 8, "examples": 40, "seed": 0, "accuracy": 1.0})
+    raw.assign(context=32, head_dim=64).to_csv(tmp_path / "runs.csv", index=False)
+    found = analyse(tmp_path / "runs.csv", "memorization_saturation", attention=tmp_path / "a")
+    assert [one.name for one in found.attention] == ["mine"]
+
+
+def test_runs_of_one_size_are_compared_as_their_mean(tmp_path):
+    full = np.full((10, 2), 0.995, dtype=np.float32)
+    save(tmp_path / "a", "s0", full)
+    save(tmp_path / "a", "s1", np.full((10, 2), 0.5, dtype=np.float32))
+    rows = comparison_table(analyse_saturation(None, tmp_path / "a"))
+    assert rows["setting"].tolist() == ["H = 2, T = 10 (2 runs)"] * 2
+    assert rows["ours"].tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "accuracies", "status"),
+    [
+        ([550, 600], [1.0, 1.0], "at the edge"),
+        ([550, 600], [0.9, 0.8], "at the edge"),
+        ([550], [1.0], "too few points"),
+        ([550, 600], [1.0, 0.8], "converged"),
+    ],
+)
+def test_a_bound_is_not_called_converged(tmp_path, sizes, accuracies, status):
+    found = analyse_saturation(
+        runs_of(*((4, size, 0, share) for size, share in zip(sizes, accuracies, strict=True))), None
+    )
+    write_results(present(found), tmp_path, "study")
+    assert json.loads((tmp_path / "fit.json").read_text())["status"] == status
+
+
+def test_attention_alone_finds_no_capacity(tmp_path):
+    save(tmp_path / "a", "one", weights(40, 8))
+    write_results(present(analyse_saturation(None, tmp_path / "a")), tmp_path / "out", "study")
+    assert json.loads((tmp_path / "out" / "fit.json").read_text())["status"] == "too few points"

@@ -1,0 +1,99 @@
+"""The tables of the memorization studies."""
+
+import numpy as np
+import pytest
+from memorization_analyses import BEND, HEAD_COUNTS, our_runs, study_of, words
+from memorizing_networks import CHANCE
+
+from shapelaw.fits.capacity import CapacityStatus
+from shapelaw.studies.memorization import figures, tables
+from shapelaw.studies.memorization.analysis import ALONG_HEADS
+from shapelaw.studies.memorization.comparison import comparison_table
+
+
+def test_the_papers_findings_are_recovered_along_heads(heads):
+    lines = tables.linear_table(heads).set_index(["task", "examples"])
+    assert (lines["status"] == "converged").all()
+    assert (lines["curvature_p"] > 0.05).all()
+    for (task, examples), row in lines.iterrows():
+        true = (12 if task == "regression" else 15) * 31
+        assert abs(row["examples_per_head"] - true) < 3 * row["examples_per_head_err"], (task, examples)
+        assert abs(row["intercept"] - CHANCE) < 3 * row["intercept_err"]
+    regression = lines.loc[("regression", 20000)]
+    assert regression["mse_slope"] == pytest.approx(-regression["slope"] / 12)
+    comparison = comparison_table(heads)
+    assert set(comparison.loc[comparison["quantity"] != "exponent of the share in H", "agrees"]) <= {
+        "yes",
+        "open",
+    }
+    bends = comparison[comparison["quantity"] == BEND]
+    assert bends["agrees"].tolist() == ["yes"] * 4
+    assert bends["note"].str.endswith("points doesn't show a line").all()
+
+
+def test_examples_a_head_are_read_off_where_all_is_memorized():
+    analysis = study_of(our_runs(), ALONG_HEADS)
+    growth = tables.growth_table(analysis).set_index("examples")
+    assert growth.loc[:30000, "examples_per_head"].tolist() == pytest.approx([336, 412, 502], abs=1)
+    assert growth.loc[:30000, "per_head_low"].tolist() == pytest.approx([10000 / 30, 400, 500])
+    assert growth.loc[:30000, "per_head_high"].tolist() == pytest.approx([500, 500, 600])
+    assert growth.loc[40000, "needed"] == CapacityStatus.AT_LEAST
+    assert np.isnan(growth.loc[40000, "examples_per_head"])
+    assert growth["exponent"].between(1.3, 1.6).all()
+    assert (
+        (growth["exponent_low"] < growth["exponent"]) & (growth["exponent"] < growth["exponent_high"])
+    ).all()
+    assert (growth["exponent_low"] > 1.2).all()
+    notes = (
+        comparison_table(analysis)
+        .set_index("quantity")
+        .loc["examples per head where 99% are memorized", "note"]
+    )
+    assert notes.str.contains("don't divide this by the theorem's number").sum() == 3
+    figure = figures.per_head_figure(analysis)
+    assert any("real labels" in text for text in words(figure))
+
+
+def test_what_is_learned_of_the_labels_is_nearly_a_line_where_accuracy_is_not():
+    """Figure 2a: log(100) less the cross-entropy grows as H^1.01 to H^1.10, accuracy as H^1.4 to H^1.5."""
+    runs = our_runs()
+    growth = tables.growth_table(study_of(runs, ALONG_HEADS)).set_index("examples")
+    assert growth["information_curvature_p"].tolist() == pytest.approx([0.888, 0.027, 0.168, 0.141], abs=2e-3)
+    assert growth["information_exponent"].between(1.0, 1.11).all()
+    assert (growth["information_exponent"] < growth["exponent"] - 0.3).all()
+    by_hand = (
+        (np.log(100) - runs.query("heads == 20 and examples == 10000")["loss"].item())
+        / np.log(2)
+        * 10000
+        / 20
+    )
+    assert growth.loc[10000, "bits_per_head"] == pytest.approx(by_hand)
+    silent = tables.growth_table(study_of(runs.drop(columns="loss"), ALONG_HEADS))
+    assert silent["bits_per_head"].isna().all()
+    assert (silent["exponent"].to_numpy() == growth["exponent"].to_numpy()).all()
+
+
+def test_the_points_say_which_of_them_the_line_has(heads):
+    points = tables.points_table(heads)
+    rows = points[(points["task"] == "classification") & (points["examples"] == 20000)]
+    assert rows["in_line"].tolist() == [True] * 5 + [False] * 3
+    assert rows["guaranteed_share"].tolist() == pytest.approx([(h * 31 + 1) / 20000 for h in HEAD_COUNTS])
+    rules = tables.rules_table(heads).set_index(["task", "examples", "saturated", "floor"])
+    assert rules.loc[("classification", 20000, 0.9, 0.0), "n_points"] == 5
+    assert rules.loc[("classification", 20000, 0.8, 0.0), "n_points"] == 5
+    assert rules.loc[("classification", 10000, 0.95, 0.0), "n_points"] >= 3
+    shares = rows["share"].to_numpy()[:5]
+    assert rules.loc[("classification", 20000, 0.9, 0.03), "n_points"] == (shares >= 0.03).sum()
+    regression = points[points["task"] == "regression"]
+    assert regression["mse"].to_numpy() == pytest.approx((1 - regression["share"].to_numpy()) / 12)
+
+
+def test_capacities_stand_beside_the_theory(heads):
+    table = tables.capacity_table(heads).set_index("heads")
+    assert set(table["task"]) == {"classification"}
+    assert table["theory"].tolist() == [31 * h + 1 for h in HEAD_COUNTS]
+    assert table.loc[1, "status"] == CapacityStatus.BELOW
+    assert table.loc[60, "status"] == CapacityStatus.FOUND
+    true = 60 * 31 * 15 / (0.99 - CHANCE)
+    assert 20000 <= table.loc[60, "capacity"] <= true
+    assert table.loc[60, "memorized"] == 20000

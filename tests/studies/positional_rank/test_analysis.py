@@ -1,0 +1,119 @@
+"""Costs of ranks against known ones."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from positional_runs import EQUAL_TO_1, POSITIONAL, VOCABULARY, positional_runs
+
+from shapelaw.errors import UserError
+from shapelaw.fits.redundancy import Needed
+from shapelaw.studies.positional_rank.analysis import (
+    FACTORED,
+    PLAIN,
+    PositionalAnalysis,
+    analyse_runs,
+    check_positional_runs,
+)
+from shapelaw.studies.positional_rank.results import analyse
+
+
+def analysis_of(runs: pd.DataFrame) -> PositionalAnalysis:
+    return analyse_runs(check_positional_runs(runs, "runs.csv"))
+
+
+def test_costs_needed_ranks_and_equivalents_are_found() -> None:
+    analysis = analysis_of(positional_runs())
+    for name, costs in (("positional", POSITIONAL), ("vocabulary", VOCABULARY)):
+        found = analysis.series(name).set_index("rank")["cost"]
+        assert found.to_dict() == pytest.approx(costs, abs=0.006)
+    assert analysis.full_ranks == {"positional": 128, "vocabulary": 128}
+    positional, vocabulary = Needed(8, 4), Needed(128, 64)
+    assert analysis.needed["positional", PLAIN] == analysis.needed["positional", FACTORED] == positional
+    assert analysis.needed["vocabulary", PLAIN] == vocabulary
+    assert analysis.needed["vocabulary", FACTORED] == Needed(None, 64)
+    one, two, *_, last = analysis.equivalents
+    assert (one.positional_rank, one.status) == (1, "measured")
+    assert one.rank == pytest.approx(EQUAL_TO_1, rel=0.03)
+    assert one.low < EQUAL_TO_1 * 1.01
+    assert one.high > EQUAL_TO_1 * 0.99
+    assert (one.worse, one.better) == (32, 64)
+    assert (two.worse, two.better) == (64, 128)
+    assert last.high == np.inf
+    assert last.better is None
+
+
+def test_the_cost_of_factoring_is_told_from_that_of_rank() -> None:
+    analysis = analysis_of(positional_runs(factoring=0.05))
+    assert analysis.needed["positional", PLAIN] == Needed(None, 128)
+    assert analysis.needed["positional", FACTORED] == Needed(8, 4)
+    runs = positional_runs()
+    without = analysis_of(runs[~(runs["positional_rank"] == 128)])
+    assert ("positional", FACTORED) not in without.needed
+
+
+def test_where_full_rank_is_not_factored_plain_embeddings_end_the_series() -> None:
+    runs = positional_runs()
+    analysis = analysis_of(runs[~(runs["embedding_rank"] == 128)])
+    assert analysis.equivalents[1].rank == pytest.approx(2 ** (7 - 0.05 / 0.1), rel=0.04)
+
+
+@pytest.mark.slow
+def test_the_interval_of_the_equivalent_covers_the_truth() -> None:
+    """68% of them; the vocabulary's costs are straight in log rank, so interpolation is exact."""
+    hits = []
+    for seed in range(60):
+        one = analysis_of(positional_runs(0.02, 2, seed)).equivalents[0]
+        hits.append(one.low <= EQUAL_TO_1 <= one.high)
+    assert 0.5 <= np.mean(hits) <= 0.85
+
+
+def test_a_positional_rank_beyond_the_vocabulary_s_costs_is_a_bound() -> None:
+    runs = positional_runs()
+    runs.loc[runs["positional_rank"] == 1, "test_loss"] += 2.0
+    one = analysis_of(runs).equivalents[0]
+    assert (one.rank, one.low, one.status) == (2.0, 0.0, "below the ranks trained")
+    assert (one.worse, one.better) == (None, 2)
+    better = positional_runs()
+    better.loc[better["positional_rank"] == 128, "test_loss"] -= 0.1
+    last = analysis_of(better).equivalents[-1]
+    assert (last.rank, last.high) == (128.0, np.inf)
+    assert last.status == "costs less than every vocabulary rank"
+
+
+def test_noise_that_hides_every_cost_is_no_rank_found() -> None:
+    analysis = analysis_of(positional_runs(noise=0.4))
+    assert analysis.needed["positional", PLAIN] == Needed(1, None)
+    alone = analysis_of(positional_runs(seeds=1))
+    assert alone.noise is None
+    assert alone.needed == {}
+    assert {one.status for one in alone.equivalents} == {"no noise estimate"}
+
+
+def test_without_a_vocabulary_series_there_are_no_equivalents() -> None:
+    runs = positional_runs()
+    analysis = analysis_of(runs[runs["embedding_rank"].isna()])
+    assert analysis.equivalents == ()
+    assert {name for name, _ in analysis.needed} == {"positional"}
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda runs: runs.drop(columns="context_length"), "lacks context_length"),
+        (lambda runs: runs.assign(depth=[1, *[2] * (len(runs) - 1)]), "more than one depth"),
+        (lambda runs: runs.assign(positional_rank=0), "positional_rank must be 1 or more, or empty"),
+        (lambda runs: runs.assign(positional_rank=129), "positional_rank must not be above width or context"),
+        (
+            lambda runs: runs.assign(positional_rank=4),
+            "one of embedding_rank and positional_rank must be empty",
+        ),
+        (lambda runs: pd.concat([runs, runs.head(1)]), "must have one row"),
+        (lambda runs: runs[runs["positional_rank"].isna()], "one with a positional rank"),
+    ],
+)
+def test_unusable_runs_are_a_sentence(tmp_path: Path, change, sentence: str) -> None:  # type: ignore[no-untyped-def]
+    change(positional_runs()).to_csv(tmp_path / "runs.csv", index=False)
+    with pytest.raises(UserError, match=sentence):
+        analyse(tmp_path / "runs.csv")

@@ -1,0 +1,39 @@
+"""The figures of separation ranks."""
+
+import math
+
+import pandas as pd
+from measured_grids import ranks_of
+
+from shapelaw.studies.separation_rank.degrees import degree_table, fractional_table
+from shapelaw.studies.separation_rank.figures import degree_figure, depth_figure, residual_figure
+from shapelaw.studies.separation_rank.grids import Asked, AttentionSizes
+from shapelaw.studies.separation_rank.measurements import Measured
+from shapelaw.studies.separation_rank.tables import ranks_table
+
+
+def test_figures_of_nothing_say_so():
+    assert fractional_table([]).empty
+    assert "no budget" in degree_figure(degree_table([])).axes[0].texts[0].get_text()
+    ranks = ranks_table(
+        [
+            (
+                Asked("ranks", AttentionSizes(1, 1, 2, 1, None, None, 0, False), None, 1.0),
+                Measured(2, True, 2, 10, 0.0, 0.0),
+            )
+        ]
+    )
+    assert "no width has two depths" in depth_figure(ranks).axes[0].texts[0].get_text()
+    assert "no network was measured" in residual_figure(pd.DataFrame()).axes[0].texts[0].get_text()
+
+
+def test_an_exact_rank_is_a_circle_and_a_lower_bound_a_triangle():
+    exact = ranks_of((1, 2, 8), (2, 2, 8))
+    lower = ranks_of((3, 2, 8)).assign(status="at least")
+    left, right = depth_figure(pd.concat([exact, lower], ignore_index=True)).axes
+    assert "no width has two depths" in left.texts[0].get_text()
+    drawn = {line.get_marker(): line for line in right.get_lines() if line.get_marker() in ("o", "^")}
+    assert drawn["o"].get_xdata().tolist() == [1, 2]
+    assert drawn["o"].get_ydata().tolist() == [math.log(rank, 3) for rank in (3, 18)]
+    assert drawn["^"].get_xdata().tolist() == [3]
+    assert drawn["o"].get_label() == "d = 2"

@@ -1,0 +1,92 @@
+"""Separation ranks of a grid: each network measured once, kept, and read again."""
+
+import math
+
+import pytest
+from measured_grids import GRIDS
+
+from shapelaw.errors import UserError
+from shapelaw.studies.separation_rank.grids import Asked, AttentionSizes, DegreeSizes, asked_of, digest
+from shapelaw.studies.separation_rank.measurements import (
+    Measured,
+    measure_all,
+    network_of,
+    read_measurements,
+    write_measurements,
+)
+from shapelaw.studies.separation_rank.results import analyse
+from shapelaw.studies.separation_rank.settings import RankGrids
+from shapelaw.studies.separation_rank.tables import bounds_table, ranks_table, theorems_table
+
+
+def test_a_network_is_measured_once(results, monkeypatch):
+    asked = asked_of(RankGrids(**GRIDS))
+    before = [result for _, result in read_measurements(results / "measured.json")]
+    monkeypatch.setattr(
+        "shapelaw.studies.separation_rank.measurements.separation_rank", None
+    )  # would fail if it were called
+    assert [result for _, result in measure_all(asked, results / "kept")] == before
+    more = [*asked, Asked("ranks", AttentionSizes(2, 2, 4, 1, None, None, 0, False), None, 9.0)]
+    with pytest.raises(TypeError, match="not callable"):
+        list(measure_all(more, results / "kept"))
+
+
+def test_a_short_limit_gives_a_lower_bound_and_a_longer_one_the_rank(tmp_path):
+    sizes = AttentionSizes(2, 4, 8, 1, None, None, 0, False)
+    ((_, short),) = measure_all([Asked("ranks", sizes, None, 0.003)], tmp_path)
+    assert (short.exact, short.status, short.most) == (False, "at least", 110)
+    assert short.rank <= short.templates < 110
+    found = [(Asked("ranks", sizes, None, 0.003), short)]
+    row = ranks_table(found).iloc[0]
+    assert (row["status"], row["follows"], row["is_bound"]) == ("at least", "open", "open")
+    bounds = bounds_table(found)
+    assert "no" not in set(bounds["holds"])
+    assert theorems_table(bounds)["open"].sum() == 0  # the upper bound is below theirs
+    wide = [(found[0][0], Measured(1, False, 10**40, 1, 0.5, 0.0))]
+    says = bounds_table(wide).groupby("kind")["holds"].agg(set).to_dict()
+    assert "open" in says["at most"]
+    assert says["at least"] <= {"yes", "open"}
+    ((_, longer),) = measure_all([Asked("ranks", sizes, None, 60.0)], tmp_path)
+    assert (longer.exact, longer.rank) == (True, 110)
+    assert next(measure_all([Asked("ranks", sizes, None, 0.001)], tmp_path))[1] == longer
+
+
+def test_equal_parameters_of_a_budget():
+    for one in asked_of(RankGrids(**GRIDS)):
+        if isinstance(one.sizes, DegreeSizes):
+            assert network_of(one.sizes).params <= one.budget * one.sizes.width**2
+
+
+def test_unusable_measurements_are_told(tmp_path):
+    with pytest.raises(UserError, match="can't be read"):
+        analyse(tmp_path / "none.json")
+    (tmp_path / "other.json").write_text('[{"table": "ranks"}]')
+    with pytest.raises(UserError, match="holds no separation ranks"):
+        analyse(tmp_path / "other.json")
+    sizes = AttentionSizes(1, 1, 2, 1, None, None, 0, False)
+    (tmp_path / f"{digest(sizes)}.json").write_text("{")
+    with pytest.raises(UserError, match="not a kept separation rank"):
+        list(measure_all([Asked("ranks", sizes, None, 1.0)], tmp_path))
+
+
+def test_measurements_survive_their_file(tmp_path):
+    found = [
+        (
+            Asked("ranks", AttentionSizes(2, 4, 8, 1, None, None, 0, True), None, 9.0),
+            Measured(7, True, 8, 9, 0.1, 2.0),
+        ),
+        (
+            Asked("degree_budget", DegreeSizes("product", (2, 3), 4, 2, 1), 6, 9.0),
+            Measured(7, False, 8, 9, 0.1, 2.0),
+        ),
+    ]
+    write_measurements(found, tmp_path / "measured.json")
+    again = read_measurements(tmp_path / "measured.json")
+    assert [(one.table, one.sizes, one.budget, result) for one, result in again] == [
+        (one.table, one.sizes, one.budget, result) for one, result in found
+    ]
+
+
+def test_a_bound_beyond_all_floats_is_infinite():
+    assert Measured(1, False, 10**299, 1, 0.5, 0.0).bound == 1e299
+    assert Measured(1, False, 10**400, 1, 0.5, 0.0).bound == math.inf

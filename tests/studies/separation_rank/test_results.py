@@ -1,0 +1,34 @@
+"""The study of separation ranks from measurements to fit.json and sentences."""
+
+import json
+
+from shapelaw.report.write import write_results
+from shapelaw.studies.separation_rank.results import analyse, fits, present, summary
+
+
+def test_fit_json_counts_what_was_found(results):
+    found = json.loads((results / "out/fit.json").read_text())
+    assert found["status"] == "exact"
+    assert found["theorems"]["violated"] == 0
+    assert found["largest_exact_rank"] == 110
+    assert found["fractional_degrees"] == {"budgets": 1, "largest_is_mixed": 1, "largest_is_of_one_degree": 0}
+    for name in (
+        "rank_depth",
+        "rank_width",
+        "rank_embedding",
+        "rank_heads",
+        "rank_tokens",
+        "rank_residual",
+        "degree",
+    ):
+        assert (results / "out" / f"{name}.svg").stat().st_size > 1000
+        assert (results / "out" / f"{name}.png").stat().st_size > 1000
+
+
+def test_a_summary_says_what_was_found(results, tmp_path):
+    found = analyse(results / "measured.json")
+    write_results(present(found), tmp_path, "study")
+    said = summary(found)
+    assert "0 of them with a lower bound only" in said
+    assert "product, d = 2, N = 2: degree of largest rank by matrices: 5 at 5; 3 at 6." in said
+    assert fits(found)["degree_budgets"]["budgets"] == 3

@@ -1,0 +1,58 @@
+"""Ranks beside their closed forms, and every theorem that they were held against."""
+
+from measured_grids import read
+
+from shapelaw.studies.separation_rank.grids import Asked, AttentionSizes
+from shapelaw.studies.separation_rank.measurements import Measured
+from shapelaw.studies.separation_rank.tables import bounds_table, ranks_table
+
+
+def test_the_ranks_are_known_and_follow_their_closed_forms(results):
+    ranks = read(results, "ranks")
+    assert (ranks["status"] == "exact").all()
+    plain = ranks[(ranks["heads"] == 1) & ~ranks["residual"] & (ranks["positional_rank"] == 0)]
+    found = {(r.depth, r.width, r.tokens, r.embedding_rank): r.rank for r in plain.itertuples()}
+    assert found[2, 2, 2, 2] == 15
+    assert found[2, 4, 8, 4] == 110
+    assert found[2, 3, 8, 2] == found[2, 2, 8, 2] == 18
+    assert "no" not in set(ranks["follows"])
+    assert (ranks["follows"] == "yes").sum() > 10
+    assert set(ranks.loc[ranks["depth"] == 1, "threshold"]) == {"after", "before"}
+    assert (ranks["rank"] <= ranks["upper_bound"]).all()
+
+
+def test_every_theorem_holds(results):
+    theorems = read(results, "theorems")
+    assert (theorems["violated"] == 0).all()
+    gap = theorems["verdict"] == "not violated in reach; its proof has a gap"
+    assert set(theorems.loc[gap, "theorem"]) == {
+        *(f"depth-width, {name}" for name in ("corollary 2", "theorem 2", "theorem 4", "theorem 6")),
+        *(f"vocabulary, theorem {number}" for number in (1, 3)),
+    }
+    assert set(theorems.loc[gap, "kind"]) == {"at most", "exists"}
+    assert set(theorems.loc[~gap, "verdict"]) == {"holds in reach", "none in reach"}
+    corollaries = theorems["theorem"].str.contains("corollary")
+    theorems, corollaries = theorems[~corollaries], theorems[corollaries].set_index("theorem")
+    assert (theorems["open"] == 0).all()
+    # of 3^L < d there is only one layer of d = 4, and two layers have only one layer beside them
+    assert corollaries.loc["depth-width, corollary 1", "networks"] == 0
+    assert corollaries.loc["depth-width, corollary 2", ["networks", "open"]].tolist() == [7, 7]
+    assert {"depth-width, theorem 1", "depth-width, theorem 6", "vocabulary, theorem 3"} <= set(
+        theorems["theorem"]
+    )
+    assert theorems["networks"].sum() == len(read(results, "bounds"))
+
+
+def test_residual_connections_change_nothing(results):
+    residual = read(results, "residual")
+    assert len(residual) == 3
+    assert set(residual["equal"]) == {"yes"}
+
+
+def test_a_violated_theorem_is_said():
+    """A rank that no such network has."""
+    sizes = AttentionSizes(2, 4, 8, 1, None, None, 0, False)
+    found = [(Asked("ranks", sizes, None, 9.0), Measured(10**9, True, 10**9, 10**9, 0.0, 1.0))]
+    table = bounds_table(found)
+    assert set(table.loc[table["theorem"] == "depth-width, theorem 3", "holds"]) == {"no"}
+    assert ranks_table(found)["follows"].tolist() == ["no"]

@@ -1,0 +1,39 @@
+"""Grids of shapes, some of them repeated."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shapelaw.studies.shape_grids import absent_shapes, depth_problems, repeated_problems, shapes_of
+
+grids = st.dictionaries(st.integers(1, 4), st.lists(st.integers(1, 9), max_size=5), max_size=3)
+
+
+@given(grids, grids, st.integers(1, 4), st.integers(1, 4))
+def test_every_shape_comes_once_and_with_its_seeds(
+    widths: dict[int, list[int]], repeated: dict[int, list[int]], repeated_seeds: int, seeds: int
+) -> None:
+    found = list(shapes_of(widths, repeated, repeated_seeds, seeds))
+    assert len(found) == len({(depth, width) for depth, width, _ in found})
+    assert {(depth, width) for depth, width, _ in found} == {(d, w) for d, row in widths.items() for w in row}
+    for depth, width, count in found:
+        assert count == (max(seeds, repeated_seeds) if width in repeated.get(depth, []) else seeds)
+
+
+@given(grids, grids)
+def test_a_repeated_shape_is_named_where_the_grid_does_not_have_it(
+    widths: dict[int, list[int]], repeated: dict[int, list[int]]
+) -> None:
+    absent = {(d, w) for d, row in repeated.items() for w in row if w not in widths.get(d, [])}
+    named = absent_shapes(widths, repeated)
+    assert len(named.split(", ")) == max(1, len(absent))
+    assert all(f"depth {depth} width {width}" in named for depth, width in absent)
+    assert bool(repeated_problems(widths, repeated, "here")) == bool(absent)
+
+
+def test_the_sentences_say_where_and_what() -> None:
+    assert repeated_problems({1: [8]}, {1: [8, 16], 2: [4]}, "study.grids.0") == [
+        "study.grids.0.repeated names shapes that the grid does not have: depth 1 width 16, depth 2 width 4; repeat "
+        "shapes of the grid"
+    ]
+    assert depth_problems({1: [8]}, "study")[0].startswith("study.widths has 1 depths; a transition needs")
+    assert depth_problems({1: [8], 2: [8]}, "study") == []

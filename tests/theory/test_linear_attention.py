@@ -1,0 +1,79 @@
+"""Linearized attention: ranks by embedding, positions, partition and vocabulary, and sizes that cannot be."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from measured_ranks import measured
+
+from shapelaw.errors import UserError
+from shapelaw.theory.linear_attention import LinearAttention
+
+
+@pytest.mark.parametrize("rank_of_embedding", [1, 2])
+def test_an_embedding_of_rank_r_gives_what_width_r_gives(rank_of_embedding):
+    narrow = measured(LinearAttention(2, rank_of_embedding, 4))
+    for width in (3, 6):
+        assert measured(LinearAttention(2, width, 4, embedding_rank=rank_of_embedding)) == narrow
+
+
+def test_positions_add_their_rank_to_a_narrow_embedding_and_nothing_to_a_full_one():
+    assert measured(LinearAttention(2, 2, 4, positional_rank=2)) == 18
+    ranks = [
+        measured(LinearAttention(2, 4, 4, embedding_rank=2, positional_rank=places)) for places in (0, 1, 2)
+    ]
+    assert ranks == [18, 39, 54]
+
+
+@given(st.permutations(range(1, 7)), st.integers(1, 6), st.booleans(), st.integers(1, 2))
+@settings(max_examples=12, deadline=None, derandomize=True)
+def test_proposition_1_any_balanced_partition(places, position, residual, depth):
+    network = LinearAttention(depth, 2, 6, partition=tuple(places[:3]), position=position, residual=residual)
+    assert measured(network) == (18 if depth == 2 else 3)
+
+
+def test_a_convolution_is_a_vocabulary_of_its_inputs():
+    whole = {"depth": 2, "tokens": 4, "embedding": "convolution"}
+    assert measured(LinearAttention(width=4, patch=2, input_dim=1, **whole)) == 18
+    assert measured(LinearAttention(width=2, patch=3, input_dim=2, **whole)) == 18
+    swapped = LinearAttention(width=4, patch=2, input_dim=1, partition=(3, 4, 7, 8), **whole)
+    assert measured(swapped) == 18
+
+
+@pytest.mark.parametrize("tokens", [2, 6, 10])
+def test_a_partition_that_splits_patches_has_a_rank_that_grows_with_n(tokens):
+    odd = tuple(range(1, 2 * tokens, 2))
+    network = LinearAttention(1, 1, tokens, embedding="convolution", patch=2, input_dim=1, partition=odd)
+    assert measured(network) == 2 * tokens + 2
+
+
+@pytest.mark.parametrize(
+    ("words", "tokens", "places", "expected"),
+    [(2, 8, 0, 5), (3, 6, 0, 10), (3, 8, 0, 12), (4, 6, 0, 18), (4, 4, 1, 16), (8, 8, 0, 18)],
+)
+def test_a_finite_vocabulary(words, tokens, places, expected):
+    network = LinearAttention(2, 2, tokens, embedding="vocabulary", vocabulary=words, positional_rank=places)
+    assert measured(network) == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"depth": 0}, "depth = 0"),
+        ({"heads": 0}, "heads = 0"),
+        ({"tokens": 5}, "N = 5 tokens is odd"),
+        ({"heads": 3}, "width 4 is not divisible by 3 heads"),
+        ({"embedding_rank": 5}, "embedding rank 5 is above 4"),
+        ({"positional_rank": 5}, "positional rank 5 must be from 0 to"),
+        ({"partition": (1, 2, 3)}, "names 3 of 4 places"),
+        ({"partition": (1, 1)}, "each once"),
+        ({"position": 5}, "position 5 must be from 1 to N = 4"),
+        ({"entry": 0}, "entry 0 must be"),
+        ({"vocabulary": 7}, "vocabulary embedding needs a vocabulary size"),
+        ({"input_dim": 7}, "convolutional embedding needs an input dimension"),
+        ({"patch": 2}, "Only the convolutional embedding takes a patch"),
+        ({"embedding": "vocabulary", "vocabulary": 2, "embedding_rank": 3}, "rank 3 is above 2"),
+    ],
+)
+def test_sizes_of_attention_that_cannot_be(options, words):
+    with pytest.raises(UserError, match=words):
+        LinearAttention(**{"depth": 2, "width": 4, "tokens": 4, **options})

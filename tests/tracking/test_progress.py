@@ -1,0 +1,89 @@
+"""How far a study is, from records in every state."""
+
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from made_records import STEPS, make_run, other_spec, write_finished, write_live
+
+from shapelaw.errors import UserError
+from shapelaw.tracking.disk import Liveness, find_records
+from shapelaw.tracking.progress import StudyProgress, duration, lines_of, progress_of
+
+STUDY = "depth_width"
+RUNS = {run.key: run for run in (make_run(STUDY, seed) for seed in range(7))}
+KEYS = list(RUNS)
+
+
+def progress(results: Path) -> StudyProgress:
+    return progress_of(STUDY, RUNS, find_records(results), Liveness())
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """Two finished, one running at a third, one killed, one failed, one of another recipe, one not begun."""
+    run = [RUNS[key] for key in KEYS]
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    write_finished(tmp_path, run[0])
+    write_finished(tmp_path, run[1], place="checkpoints")  # trained in a pack, its record not yet taken
+    write_live(tmp_path, run[2], updated=datetime.now(UTC) - timedelta(seconds=30), step=STEPS // 3)
+    write_live(tmp_path, run[3], pid=gone.pid, step=0)
+    write_live(tmp_path, run[4], "FAILED", message="The loss of the fifth is nan at step 7.", step=0)
+    write_finished(tmp_path, other_spec(run[5]))
+    return tmp_path
+
+
+def test_each_run_is_in_one_state(results: Path) -> None:
+    found = progress(results)
+    assert (found.total, found.done, found.waiting) == (7, 2, 1)
+    assert [(run.key, run.step, run.steps) for run in found.running] == [(KEYS[2], STEPS // 3, STEPS)]
+    assert found.running[0].silent_seconds == pytest.approx(30, abs=10)
+    assert found.stopped == (KEYS[3],)
+    assert found.failed == {KEYS[4]: "The loss of the fifth is nan at step 7."}
+    assert found.other_spec == (KEYS[5],)
+
+
+def test_the_time_left_is_at_the_speed_of_finished_runs(results: Path) -> None:
+    """Two runs of equal work took 90 s each; 4 2/3 of 7 are left, one at a time."""
+    found = progress(results)
+    assert found.work_done == pytest.approx((2 + 1 / 3) / 7)
+    assert found.seconds_left == pytest.approx(90 * (4 + 2 / 3))
+
+
+def test_nothing_begun_has_no_time_left(tmp_path: Path) -> None:
+    found = progress(tmp_path)
+    assert (found.done, found.waiting, found.work_done, found.seconds_left) == (0, 7, 0.0, None)
+    assert lines_of(found) == [
+        f"{STUDY}: 0 of 7 runs done, 0 running, 0 stopped, 0 failed, 7 waiting; 0% of the work."
+    ]
+
+
+def test_the_words_name_what_runs_and_what_failed(results: Path) -> None:
+    first, *rest = lines_of(progress(results))
+    assert first == (
+        f"{STUDY}: 2 of 7 runs done, 1 running, 1 stopped, 1 failed, 1 waiting; 33% of the work, about 7 min left, "
+        "1 at a time."
+    )
+    assert rest[0].startswith(f"  running: {KEYS[2]} at step 20 of 60, 3")
+    assert rest[1:] == [
+        f"  stopped, and resumed by snakemake: {KEYS[3]}",
+        "  failed: The loss of the fifth is nan at step 7.",
+        f"  trained by another config, and trained again by snakemake: {KEYS[5]}",
+    ]
+
+
+def test_a_damaged_record_is_named(results: Path) -> None:
+    (results / "runs" / STUDY / KEYS[0] / "summary.json").write_text("{")
+    with pytest.raises(UserError, match=r"summary\.json can't be read"):
+        progress(results)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(40, "40 s"), (720, "12 min"), (18720, "5.2 h"), (100000, "27.8 h"), (267840, "3.1 days")],
+)
+def test_durations_are_said_in_their_unit(seconds: float, said: str) -> None:
+    assert duration(seconds) == said

@@ -1,0 +1,100 @@
+"""The command line of training: what it imports, one sentence for wrong input, and its exit codes."""
+
+import errno
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from small import PYTHON, small_run
+from training_processes import Stores, command, start
+
+from shapelaw.errors import UserError
+from shapelaw.storage.files import WriteFailed
+from shapelaw.training import checkpoint
+from shapelaw.training.command import exit_code_of, runtime_of, say_failure, text_of, training_parser
+from shapelaw.training.loop import Stopped
+from shapelaw.training.trainer import NotWritten, Runtime
+
+
+def test_a_run_that_compiles_nothing_does_not_import_the_compiler(stores: Stores, tmp_path: Path) -> None:
+    """It takes 2 s, more than a small network takes to train; and neither is what only the workflow needs."""
+    line = [PYTHON, "-X", "importtime", *command(small_run(), stores, tmp_path)]
+    said = subprocess.run(line, capture_output=True, text=True, check=True).stderr
+    imported = {row.rpartition("|")[2].strip() for row in said.splitlines() if row.startswith("import time:")}
+    assert "torch.optim.adam" in imported
+    assert imported.isdisjoint(
+        {"torch._dynamo", "torch._inductor", "mlflow", "pandas", "scipy", "matplotlib"}
+    )
+
+
+def test_a_process_that_waits_for_another_one_can_be_stopped(stores: Stores, tmp_path: Path) -> None:
+    with checkpoint.only_process(tmp_path / "checkpoints", 0, print, lambda: False):
+        process = start(command(small_run(), stores, tmp_path, "--wait-minutes", "10"))
+        assert process.stderr is not None
+        assert "waiting for another process" in process.stderr.readline()
+        process.send_signal(signal.SIGTERM)
+        assert "was stopped by signal 15 while it waited" in process.communicate(timeout=600)[1]
+        assert process.returncode == 128 + signal.SIGTERM
+
+
+@pytest.mark.parametrize(
+    ("spec", "sentence"),
+    [("{}", "is not the spec of a run"), ("@nowhere.json", "nowhere.json"), ("{", "--spec {")],
+)
+def test_a_wrong_spec_is_one_sentence(stores: Stores, tmp_path: Path, spec: str, sentence: str) -> None:
+    arguments = command(small_run(), stores, tmp_path)
+    arguments[2] = spec
+    done = subprocess.run([PYTHON, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_options_become_a_runtime() -> None:
+    least = ["--train-store", "a.json", "--test-store", "b.json"]
+    assert runtime_of(training_parser(None).parse_args(least)) == Runtime()
+    chosen = [*least, "--device", "cuda:1", "--threads", "3", "--micro-batch", "5", "--no-compile"]
+    chosen += ["--compiled-part", "blocks", "--checkpoint-minutes", "0.5", "--wait-minutes", "2"]
+    chosen += ["--tag", "job=17", "--tag", "note=a=b"]
+    assert runtime_of(training_parser(None).parse_args(chosen)) == Runtime(
+        "cuda:1", 3, 5, False, "blocks", 30, wait_seconds=120, tags={"job": "17", "note": "a=b"}
+    )
+
+
+def test_an_option_may_name_a_file(tmp_path: Path) -> None:
+    (tmp_path / "spec.json").write_text("é", encoding="utf-8")
+    assert text_of(f"@{tmp_path / 'spec.json'}") == "é"
+    assert text_of("a@b") == "a@b"
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (None, 0),
+        (NotWritten("The disk is full."), 1),
+        (WriteFailed(Path("x"), errno.ENOSPC), 1),
+        (UserError("Too wide."), 2),
+        (Stopped("Stopped.", 128 + signal.SIGUSR1), 138),
+        (Stopped("Stopped.", 128 + signal.SIGTERM), 143),
+    ],
+)
+def test_what_ends_it_is_told_in_a_sentence_and_a_code(
+    error: Exception | None, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def action() -> None:
+        if error is not None:
+            raise error
+
+    assert exit_code_of(action, linger_seconds=0.0) == code
+    assert capsys.readouterr().err == (f"{error}\n" if error else "")
+
+
+def test_only_the_first_process_tells_what_all_of_them_meet(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RANK", "1")
+    say_failure(Stopped("Stopped.", 143))
+    assert capsys.readouterr().err == ""
+    say_failure(UserError("This one has no GPU."))
+    assert capsys.readouterr().err == "This one has no GPU.\n"

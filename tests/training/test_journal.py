@@ -1,0 +1,110 @@
+"""The record of a run while it trains, when it ends, and what the next attempt makes of it."""
+
+import hashlib
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from small import small_run
+
+from shapelaw.corpora.token_store import TokenStore
+from shapelaw.specs.runs import Run
+from shapelaw.storage import records
+from shapelaw.training.journal import Journal
+
+RUN = small_run()
+ROWS = [(10, 5.0, 1e-3, 2.0, float("nan")), (20, 4.5, 2e-3, 1.0, 4.25)]
+
+
+def journal_of(folder: Path, identity: str = "mine", run: Run = RUN) -> Journal:
+    return Journal(run, identity, {}, folder / "record", folder / "checkpoints", {"job": "17"})
+
+
+def live_of(folder: Path) -> dict[str, object]:
+    return dict(json.loads((folder / "checkpoints" / "live.json").read_text()))
+
+
+def test_progress_is_a_note_and_the_history_so_far(tmp_path: Path) -> None:
+    journal = journal_of(tmp_path)
+    assert not journal.restore_finished()
+    journal.start(0, [])
+    assert (live_of(tmp_path)["status"], live_of(tmp_path)["step"]) == ("RUNNING", 0)
+    journal.update(records.KILLED, 20, ROWS, "was stopped")
+    found = records.read_record(tmp_path / "checkpoints")
+    assert (found.status, found.run, found.summary) == ("KILLED", RUN, {})
+    assert found.history["step"].to_pylist() == [10, 20]
+    assert found.history["test_loss"].to_pylist() == [None, 4.25]
+    wanted = {"key": RUN.key, "identity": "mine", "step": 20, "steps": 60, "message": "was stopped"}
+    assert wanted.items() <= found.live.items()
+    assert (found.live["attempts"], found.live["tags"]) == (1, {"job": "17"})
+    assert not (tmp_path / "record").exists()
+
+
+def test_a_finished_record_is_in_both_folders(tmp_path: Path, stores: tuple[TokenStore, TokenStore]) -> None:
+    journal = replace(journal_of(tmp_path), stores={"train_store": stores[0]})
+    journal.start(0, [])
+    journal.finish(ROWS, {"test_loss": 4.25})
+    for folder in ("record", "checkpoints"):
+        found = records.read_record(tmp_path / folder)
+        assert (found.status, found.summary["test_loss"], found.live) == ("FINISHED", 4.25, {})
+        assert found.summary["train_store"]["sha256"] == stores[0].sha256
+        content = (tmp_path / folder / "history.parquet").read_bytes()
+        assert found.summary["history_sha256"] == hashlib.sha256(content).hexdigest()
+    assert journal.is_finished()
+
+
+def test_a_finished_run_is_copied_and_not_trained_again(tmp_path: Path) -> None:
+    journal_of(tmp_path).finish(ROWS, {"test_loss": 4.25})
+    history = (tmp_path / "record" / "history.parquet").read_bytes()
+    for file in (tmp_path / "record").iterdir():  # as Snakemake does before it starts a job again
+        file.unlink()
+    assert journal_of(tmp_path).restore_finished()
+    assert records.read_record(tmp_path / "record").summary["test_loss"] == 4.25
+    assert (tmp_path / "record" / "history.parquet").read_bytes() == history
+
+
+def test_a_finished_run_of_another_spec_is_deleted(tmp_path: Path) -> None:
+    journal_of(tmp_path, "another's").finish(ROWS, {"test_loss": 4.25})
+    mine = journal_of(tmp_path)
+    assert not mine.is_finished()
+    assert not mine.restore_finished()
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["spec.json"]
+
+
+def test_every_attempt_counts_and_the_first_start_stays(tmp_path: Path) -> None:
+    first = journal_of(tmp_path)
+    first.start(0, [])
+    for number in (2, 3):
+        later = replace(journal_of(tmp_path), started_at="later")
+        later.start(20, ROWS)
+        assert (later.attempts, later.started_at) == (number, first.started_at)
+    assert live_of(tmp_path)["attempts"] == 3
+
+
+def test_only_what_would_fail_again_is_not_tried_again(tmp_path: Path) -> None:
+    journal = journal_of(tmp_path)
+    assert journal.failure_for_good() is None
+    journal.start(0, [])
+    journal.update(records.FAILED, 20, ROWS, "The disk is full.")
+    assert journal.failure_for_good() is None
+    journal.update(records.FAILED, 20, ROWS, "The loss is nan.", for_good=True)
+    said = journal.failure_for_good()
+    assert said is not None
+    assert said.startswith("The loss is nan. It is not tried again")
+    assert said.endswith(f"rm -r {tmp_path / 'checkpoints'}")
+    assert journal_of(tmp_path, "another's").failure_for_good() is None
+
+
+def test_a_damaged_note_is_as_none_and_one_of_another_version_is_not(tmp_path: Path) -> None:
+    journal = journal_of(tmp_path)
+    journal.start(0, [])
+    journal.update(records.FAILED, 20, ROWS, "The loss is nan.", for_good=True)
+    live = tmp_path / "checkpoints" / "live.json"
+    whole = live.read_text()
+    live.write_text(whole[:-20])
+    assert journal.failure_for_good() is None
+    assert not journal.restore_finished()
+    live.write_text(whole.replace('"schema_version": 1', '"schema_version": 9'))
+    with pytest.raises(records.OtherSchema, match="version 9"):
+        journal.restore_finished()

@@ -1,0 +1,185 @@
+"""Packed memorizers: every model goes the way that it would go alone, whatever the others do."""
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from memorizer_options import OPTIONS, RUN, losses_of, of_other_shapes, varied
+from pack_without import WITHOUT
+
+from shapelaw.models import memorizer_kernel
+from shapelaw.models.memorizer import cut_down, filled_up, forward, gradients, initial_parameters, positions
+from shapelaw.models.pack_gradients import losses
+from shapelaw.specs.memorizers import MemorizationRun, Memorizer
+from shapelaw.training.examples import NONE, draw_examples, example_order
+from shapelaw.training.memorizer_pack import Gradients, MemorizerPack
+from shapelaw.training.packed import can_compile
+from shapelaw.training.schedule import packed_rate
+
+CPU = torch.device("cpu")
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def alone(run: MemorizationRun, steps: int) -> list[float]:
+    """Training losses of one model by autograd and torch.optim.Adam, with nothing of the pack's machinery."""
+    m, dtype = run.memorizer, getattr(torch, run.precision)
+    parameters = {
+        name: value.requires_grad_() for name, value in initial_parameters(m, run.seed, dtype).items()
+    }
+    optimizer = torch.optim.Adam(parameters.values(), lr=run.learning_rate)
+    examples, place, order = draw_examples(run), positions(m, dtype), example_order(run, 0, steps)
+    found = []
+    for step in range(steps):
+        at = torch.from_numpy(order[step][order[step] != NONE])
+        contexts = examples.contexts if run.context_type == "shared" else examples.contexts[at]
+        stacked = {name: value[None] for name, value in parameters.items()}
+        outputs, _ = forward(stacked, m, place, examples.queries[at][None], contexts[None])
+        loss = losses(outputs, examples.labels[at][None])[0]
+        optimizer.param_groups[0]["lr"] = packed_rate(run, step)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        found.append(loss.item())
+    return found
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize(
+    ("models", "precision", "steps", "tolerance"),
+    [
+        (varied, "float32", 100, 5e-6),
+        pytest.param(varied, "float64", 300, 1e-9, marks=pytest.mark.slow),
+        (of_other_shapes, "float32", 100, 5e-6),
+        (of_other_shapes, "float64", 150, 1e-9),
+    ],
+)
+def test_a_packed_model_follows_the_path_of_the_same_model_alone(
+    name: str,
+    models: Callable[[MemorizationRun], list[MemorizationRun]],
+    precision: str,
+    steps: int,
+    tolerance: float,
+) -> None:
+    assert_same_path(models(OPTIONS[name]), precision, steps, tolerance)
+
+
+@pytest.mark.slow
+def test_a_packed_model_follows_its_path_for_a_thousand_steps() -> None:
+    runs = varied(OPTIONS["short last batches, numbers, a context each"])
+    assert_same_path(runs, "float64", 1000, 1e-9)
+
+
+def assert_same_path(models: list[MemorizationRun], precision: str, steps: int, tolerance: float) -> None:
+    """At the paper's learning rate, a tenth of the runs'."""
+    runs = [
+        replace(run, precision=precision, steps=2 * steps, learning_rate=run.learning_rate / 10)
+        for run in models
+    ]
+    packed = losses_of(MemorizerPack(runs, CPU, compiled=False), steps)
+    for column, run in zip(packed.T, runs, strict=True):
+        np.testing.assert_allclose(column, alone(run, steps), rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("models", [varied, of_other_shapes])
+def test_tokens_that_are_gathered_lead_the_same_way_as_those_that_are_read_where_they_lie(
+    models: Callable[[MemorizationRun], list[MemorizationRun]],
+) -> None:
+    runs = models(replace(OPTIONS["short last batches, numbers, a context each"], precision="float64"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(memorizer_kernel, "compiler", lambda: None)
+        gathered = MemorizerPack(runs, CPU, compiled=False)
+    assert not gathered._picks
+    where_they_lie = MemorizerPack(runs, CPU, compiled=False)
+    assert where_they_lie._picks == can_compile(CPU)
+    np.testing.assert_allclose(losses_of(gathered, 60), losses_of(where_they_lie, 60), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_what_models_are_filled_up_with_stays_zero(name: str) -> None:
+    runs = of_other_shapes(OPTIONS[name])
+    pack = MemorizerPack(runs, CPU, compiled=False)
+    losses_of(pack, 30)
+    for table in (pack.parameters, pack.first, pack.second):
+        for model, run in enumerate(runs):
+            mine = {name: value[model : model + 1] for name, value in table.items()}
+            again = filled_up(cut_down(mine, pack.memorizer, run.memorizer), run.memorizer, pack.memorizer)
+            assert all(torch.equal(again[name], value) for name, value in mine.items())
+
+
+def test_a_pack_takes_the_shape_of_the_models_that_are_left() -> None:
+    runs = [
+        replace(run, precision="float64", last_batch="short") for run in of_other_shapes(OPTIONS["numbers"])
+    ]
+    whole, fewer = MemorizerPack(runs, CPU, compiled=False), MemorizerPack(runs, CPU, compiled=False)
+    assert (whole.memorizer.heads, whole.memorizer.context, whole.memorizer.head_dim) == (4, 4, 4)
+    expected = losses_of(whole, 80)
+    losses_of(fewer, 50)
+    fewer.keep([1, 3])
+    assert (fewer.memorizer.heads, fewer.memorizer.context, fewer.memorizer.head_dim) == (2, 4, 4)
+    np.testing.assert_allclose(losses_of(fewer, 30), expected[50:, [1, 3]], rtol=0, atol=1e-12)
+    for place, model in enumerate([1, 3]):
+        assert fewer.evaluate(place).loss == pytest.approx(whole.evaluate(model).loss, abs=1e-12)
+        assert fewer.attention(place).shape == whole.attention(model).shape
+    fewer.keep([1])  # one that was filled up, alone now: nothing is filled up any more
+    assert fewer.memorizer == runs[3].memorizer
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("context_type", ["shared", "per_example"])
+def test_a_model_goes_on_in_a_pack_of_another_shape(context_type: str) -> None:
+    runs = [
+        replace(run, precision="float64", context_type=context_type)  # type: ignore[arg-type]
+        for run in of_other_shapes(RUN)
+    ]
+    together = MemorizerPack(runs, CPU, compiled=False)
+    losses_of(together, 30)
+    state = {name: copy.deepcopy(value) for name, value in together.state().items()}
+    expected = losses_of(together, 30)
+    for model, run in enumerate(runs):
+        by_itself = MemorizerPack([run], CPU, compiled=False)
+        assert by_itself.memorizer == run.memorizer
+        by_itself.load_model(0, state, model)
+        by_itself.take_losses([0])
+        np.testing.assert_allclose(losses_of(by_itself, 30)[:, 0], expected[:, model], rtol=0, atol=1e-12)
+        back = MemorizerPack(runs, CPU, compiled=False)  # and back into one that is filled up
+        back.load_model(model, by_itself.state(), 0)
+        for name, value in back.alone(model).items():
+            assert torch.equal(value, by_itself.parameters[name])
+
+
+@pytest.mark.skipif(not can_compile(CPU), reason="torch.compile needs a C++ compiler")
+@pytest.mark.slow
+def test_the_compiled_step_is_the_same_and_is_the_one_that_runs() -> None:
+    """Of models of several shapes, and of the two of one shape that are left, which fill nothing up."""
+    from torch._dynamo.utils import counters
+
+    several = of_other_shapes(RUN)
+    runs = [replace(run, precision="float64") for run in (*several, replace(several[0], seed=3))]
+    counters.clear()
+    compiled, plain = MemorizerPack(runs, CPU, compiled=True), MemorizerPack(runs, CPU, compiled=False)
+    np.testing.assert_allclose(losses_of(compiled, 100), losses_of(plain, 100), rtol=0, atol=1e-10)
+    assert counters["stats"]["unique_graphs"] == 1
+    compiled.keep([0, 4])
+    plain.keep([0, 4])
+    assert compiled.memorizer == several[0].memorizer
+    np.testing.assert_allclose(losses_of(compiled, 20), losses_of(plain, 20), rtol=0, atol=1e-10)
+    assert counters["stats"]["unique_graphs"] == 2  # a smaller pack is a shape of its own
+
+
+@pytest.mark.parametrize(
+    ("context", "by"), [*(("shared", by) for by in WITHOUT.values()), ("per_example", gradients)]
+)
+def test_the_benchmark_steps_the_pack_without_an_idea(context: str, by: Gradients) -> None:
+    m = Memorizer(heads=3, context=6, head_dim=4, width=8, value_dim=1, outputs=5, logit_scale="width")
+    run = MemorizationRun("benchmark", m, "classification", context, 40, 100, 0, batch_size=16)
+    packs = [
+        MemorizerPack([run, replace(run, seed=1)], torch.device("cpu"), compiled=False, by=way)
+        for way in (None, by)
+    ]
+    for _ in range(20):
+        for pack in packs:
+            pack.step()
+    assert packs[1].take_losses([0, 1]) == pytest.approx(packs[0].take_losses([0, 1]), abs=1e-4)

@@ -1,0 +1,138 @@
+"""Packs that are killed and started again, and their folders."""
+
+import shutil
+import signal
+import subprocess
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from memorizer_options import RUN
+from small import PYTHON, SCRIPTS
+
+from shapelaw.errors import UserError
+from shapelaw.specs.degrees import DegreeRun, ProductShape
+from shapelaw.specs.memorizers import Memorizer
+from shapelaw.storage import records
+from shapelaw.training import checkpoint
+from shapelaw.training.memorizer_pack import MemorizerPack
+from shapelaw.training.pack_runs import train_packs
+from shapelaw.training.trainer import Runtime
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+class Interrupted(Exception):
+    pass
+
+
+def interrupt_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """End the process's training as a SIGKILL would, when a pack has done that step."""
+    original = MemorizerPack.step
+
+    def stepping(pack: MemorizerPack) -> None:
+        original(pack)
+        if pack.step_number == step:
+            raise Interrupted
+
+    monkeypatch.setattr(MemorizerPack, "step", stepping)
+
+
+@pytest.mark.parametrize("step", [60, 110, 160, 240])
+def test_a_pack_whose_models_left_goes_on_exactly(
+    step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed before and after models ended and the pack got smaller; in float32, where its size shows."""
+    m = Memorizer(heads=12, context=32, head_dim=16, width=32, value_dim=1, outputs=50)
+    run = replace(RUN, memorizer=m, examples=200, batch_size=64, steps=300, stop_when_memorized=False)
+    runs = [replace(run, seed=seed, steps=steps) for seed, steps in enumerate((100, 150, 200, 300))]
+    runtime = Runtime("cpu", checkpoint_seconds=1e9)
+    train_packs([runs], tmp_path / "whole", tmp_path / "a", runtime)
+    with monkeypatch.context() as patch:
+        interrupt_at(step, patch)
+        with pytest.raises(Interrupted):
+            train_packs([runs], tmp_path / "killed", tmp_path / "b", runtime)
+    outcomes = train_packs([runs], tmp_path / "killed", tmp_path / "b", runtime)
+    assert outcomes == {run.key: "FINISHED" for run in runs}
+    for each in runs:
+        paths = (tmp_path / name / each.key / "history.parquet" for name in ("whole", "killed"))
+        assert len({path.read_bytes() for path in paths}) == 1
+
+
+def test_a_model_whose_folder_was_deleted_is_trained_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [
+        replace(RUN, seed=seed, steps=steps, stop_when_memorized=False)
+        for seed, steps in ((0, 50), (1, 100), (2, 300))
+    ]
+    runtime = Runtime("cpu", checkpoint_seconds=0.0)
+    with monkeypatch.context() as patch:
+        interrupt_at(200, patch)
+        with pytest.raises(Interrupted):
+            train_packs([runs], tmp_path / "runs", tmp_path / "checkpoints", runtime)
+    for place in ("runs", "checkpoints"):
+        shutil.rmtree(tmp_path / place / runs[0].key)
+    outcomes = train_packs([runs], tmp_path / "runs", tmp_path / "checkpoints", runtime)
+    assert outcomes == {run.key: "FINISHED" for run in runs}
+    assert records.read_record(tmp_path / "runs" / runs[0].key).summary["steps_done"] == 50
+
+
+def test_one_process_at_a_time_trains_a_run_whatever_its_pack(tmp_path: Path) -> None:
+    runs = [replace(RUN, seed=seed) for seed in range(3)]
+    held = tmp_path / "checkpoints" / runs[1].key
+    with (
+        checkpoint.only_process(held, 0, print, lambda: False),
+        pytest.raises(UserError, match="Another process is training"),
+    ):
+        train_packs([runs], tmp_path / "runs", tmp_path / "checkpoints", Runtime("cpu"))
+
+
+def test_models_of_two_kinds_are_no_pack(tmp_path: Path) -> None:
+    other = DegreeRun("block_degree", ProductShape((3, 3), 8, 4, 1), "separable", 1, 50, 0, 32, 1e-2)
+    with pytest.raises(ValueError, match="must be of one kind"):
+        train_packs([[RUN, other]], tmp_path / "runs", tmp_path / "checkpoints", Runtime("cpu"))
+
+
+def newest(folder: Path) -> int:
+    """The step of the newest checkpoint of a pack; 0 without one."""
+    return max((int(path.stem[5:]) for path in folder.glob("checkpoints/*/pack-*/step-*.pt")), default=0)
+
+
+@pytest.mark.slow
+def test_killed_again_and_again_it_ends_with_the_same_histories(tmp_path: Path) -> None:
+    """A pack of two shapes."""
+    options = ["--heads", "2,3", "--examples", "60,90", "--context", "6", "--head-dim", "4", "--width", "16"]
+    options += ["--value-dim", "1", "--steps", "4000", "--evaluate-every", "200", "--seeds", "2"]
+    options += ["--checkpoint-minutes", "0.001", "--batch-size", "32", "--to-the-end", "--no-compile"]
+    options += ["--pack", "8", "--padding", "1.3"]
+
+    def command(out: Path) -> list[str]:
+        return [PYTHON, str(SCRIPTS / "train_memorization.py"), *options, "--out", str(out)]
+
+    subprocess.run(command(tmp_path / "undisturbed"), check=True, capture_output=True)
+    codes = []
+    for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL, signal.SIGUSR1):
+        before = newest(tmp_path / "killed")
+        process = subprocess.Popen(command(tmp_path / "killed"), stderr=subprocess.PIPE)
+        while newest(tmp_path / "killed") <= before:
+            assert process.poll() is None, "it ended before it could be disturbed"
+            time.sleep(0.01)
+        process.send_signal(number)
+        process.communicate()
+        codes.append(process.returncode)
+    assert len(list((tmp_path / "killed").glob("checkpoints/*/pack-*"))) == 1
+    assert codes == [-signal.SIGKILL, 128 + signal.SIGTERM, -signal.SIGKILL, 128 + signal.SIGUSR1]
+    subprocess.run(command(tmp_path / "killed"), check=True, capture_output=True)
+    undisturbed = sorted((tmp_path / "undisturbed").glob("runs/*/*/history.parquet"))
+    assert len(undisturbed) == 8
+    for path in undisturbed:
+        other = tmp_path / "killed" / path.relative_to(tmp_path / "undisturbed")
+        assert other.read_bytes() == path.read_bytes()
+    other = subprocess.run(
+        [*command(tmp_path / "killed"), "--learning-rate", "0.01"], capture_output=True, text=True
+    )
+    assert other.returncode == 2
+    assert "is another run with that name: its learning_rate is 0.001, not 0.01" in other.stderr
+    assert (tmp_path / "killed/runs.csv").read_text() == (tmp_path / "undisturbed/runs.csv").read_text()

@@ -1,0 +1,69 @@
+"""A trainer: losses that are read later, micro-batches, and what it refuses."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from small import small_run
+from torch import Tensor
+from trained_here import CPU, Stores, history_bytes, train
+
+from shapelaw.models import decoder_kernel
+from shapelaw.models.memorizer_kernel import compiler
+from shapelaw.storage import records
+from shapelaw.training import trainer
+from shapelaw.training.distributed import Ranks
+from shapelaw.training.trainer import Diverged, Trainer, TrainingFailed
+
+
+def test_losses_that_are_read_later_are_the_same_and_name_their_step(stores: Stores, tmp_path: Path) -> None:
+    run = small_run(steps=100, log_every=100)
+    runtime, ranks = CPU, Ranks(0, 1, torch.device("cpu"))
+    at_once, later = (Trainer(run, *stores, tmp_path / name, runtime, ranks) for name in ("at once", "later"))
+    for one in (at_once, later):
+        for _ in range(5):
+            one.step()
+    later.progress.loss_sum = 0.0
+    for step in range(1, 6):
+        later._unread.append((step, torch.tensor(at_once.progress.loss_sum / 5)))
+    later.save()  # reads what is left
+    assert later.progress.loss_sum == pytest.approx(at_once.progress.loss_sum)
+    later._unread = [(7, torch.tensor(1.0)), (8, torch.tensor(float("nan"))), (9, torch.tensor(1.0))]
+    with pytest.raises(Diverged, match="is nan at step 8"):
+        later.save()
+
+
+@pytest.mark.skipif(compiler() is None, reason="there is no C++ compiler")
+def test_the_kernel_of_long_runs_changes_no_byte(
+    stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = small_run(steps=6, log_every=1, evaluate_every=3, dropout=0.1)
+    run = replace(run, shape=replace(run.shape, width=40, attention_dim=20))
+    given: list[Tensor] = []
+    linear = decoder_kernel.linear
+    monkeypatch.setattr(decoder_kernel, "linear", lambda x, *rest: (given.append(x), linear(x, *rest))[1])
+    train(run, stores, tmp_path / "short")
+    assert not given
+    monkeypatch.setattr(trainer, "_KERNEL_FLOPS", 0)
+    monkeypatch.setattr(decoder_kernel, "_LEAST", 0)
+    train(run, stores, tmp_path / "long")
+    assert given
+    assert history_bytes(tmp_path / "short") == history_bytes(tmp_path / "long")
+
+
+def test_micro_batches_do_not_change_the_curve(stores: Stores, tmp_path: Path) -> None:
+    whole = train(small_run(), stores, tmp_path / "whole").history
+    parts = train(small_run(), stores, tmp_path / "parts", replace(CPU, micro_batch=3)).history
+    for column in ("train_loss", "gradient_norm"):
+        assert parts[column].to_pylist() == pytest.approx(whole[column].to_pylist(), rel=1e-4)
+
+
+def test_a_test_loss_that_is_not_finite_fails_the_run(
+    stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shapelaw.training.trainer.evaluate", lambda *_: math.nan)
+    with pytest.raises(TrainingFailed, match=r"The test loss of .* is nan at step 30"):
+        train(small_run(), stores, tmp_path)
+    assert records.read_record(tmp_path / "checkpoints").status == "FAILED"
