@@ -1,18 +1,17 @@
 # What the rules ask: the config as jobs, and functions of wildcards.
-import hashlib
 import json
 import shlex
 
-from snakemake.exceptions import WorkflowError
-
-from shapelaw.scheduling.plan import cost_line, speed_of
+from shapelaw.scheduling.plan import cost_line
+from shapelaw.scheduling.queues import queues_of, refusals
 from shapelaw.scheduling.texts import source_options, texts_digest
 from shapelaw.scheduling.workload import Workload, stores_of
+from shapelaw.specs.digests import digest_of
 from shapelaw.specs.runs import run_to_dict
 from shapelaw.storage.failures import failures
 
 EXECUTION = CONFIG.execution
-SPEED = speed_of(CONFIG, Path.cwd())
+SPEED = SUBMITTED.speed
 WORK = Workload(RUNS, EXECUTION, SPEED)
 TRACKING = f"--uri {shlex.quote(CONFIG.tracking.uri)}" if CONFIG.tracking.uri else ""
 
@@ -46,3 +45,13 @@ def said_failures():
     """A sentence for every run of the config that could not go on."""
     digests = {run.digest for runs in RUNS.values() for run in runs.values()}
     return failures(Path("results/checkpoints"), digests)
+
+
+def refused_queues():
+    """A sentence for every partition or account that Slurm, where jobs go there, refuses."""
+    if workflow.executor_plugin.name != "slurm":
+        return []
+    asked = workflow.resource_settings
+    parsed = [asked._parsed_default_resources, *asked._parsed_overwrite_resources.values()]
+    default, *overrides = [{name: one.raw for name, one in resources.items()} for resources in parsed]
+    return refusals(queues_of(default, overrides))
