@@ -76,6 +76,7 @@ rule all:
     default_target: True
     input:
         [STUDIES[name].target for name in [*CONFIG.studies, *CONFIG.extras]],
+        "results/advisor.html",
 
 
 include: "workflow/rules/common.smk"
@@ -85,6 +86,7 @@ include: "workflow/rules/packed.smk"
 include: "workflow/rules/measure.smk"
 include: "workflow/rules/track.smk"
 include: "workflow/rules/studies.smk"
+include: "workflow/rules/answer.smk"
 include: "workflow/rules/plan.smk"
 
 

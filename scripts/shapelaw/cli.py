@@ -41,6 +41,10 @@ class Command:
 
 COMMANDS = {
     "shape": Command("advise", "depth and width for a budget: shapelaw shape 1.3B --vocab 50257", "--params"),
+    "advisor": Command(
+        "advisor_page",
+        "the same for every budget, as a page with sliders: shapelaw advisor --out advisor.html",
+    ),
     "fit": Command(
         "fit_surface",
         "best depth and the cost of each shape, of your runs: shapelaw fit runs.csv",
