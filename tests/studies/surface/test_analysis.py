@@ -7,7 +7,7 @@ from scattered_shapes import Design, budget_of
 
 from shapelaw.errors import UserError
 from shapelaw.fits.curves import SizeAxis
-from shapelaw.studies.depth_width.surface_analysis import (
+from shapelaw.studies.surface.analysis import (
     AVERAGE,
     ENOUGH_DRAWS,
     Options,

@@ -16,9 +16,9 @@ from shapelaw.fits.surface_answers import BestDepth
 from shapelaw.fits.surface_shapes import SurfaceStatus
 from shapelaw.report.plots import short_number
 from shapelaw.report.write import Results, Table
-from shapelaw.studies.depth_width.surface_analysis import AVERAGE, SurfaceAnalysis
-from shapelaw.studies.depth_width.surface_figures import best_depth_figure, penalty_figure
-from shapelaw.studies.depth_width.surface_tables import (
+from shapelaw.studies.surface.analysis import AVERAGE, SurfaceAnalysis
+from shapelaw.studies.surface.figures import best_depth_figure, penalty_figure
+from shapelaw.studies.surface.tables import (
     best_depth_table,
     forms_table,
     overtaking_table,

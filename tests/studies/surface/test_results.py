@@ -8,8 +8,8 @@ import pytest
 from scattered_shapes import Design, budget_of
 
 from shapelaw.report.write import write_results
-from shapelaw.studies.depth_width.surface import present_surface
-from shapelaw.studies.depth_width.surface_analysis import Options, analyse_surface
+from shapelaw.studies.surface.analysis import Options, analyse_surface
+from shapelaw.studies.surface.results import present_surface
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pandas as pd
 
 from shapelaw.fits.surface import Surface
 from shapelaw.fits.surface_answers import BestDepth, Penalty
-from shapelaw.studies.depth_width.surface_analysis import AVERAGE, SurfaceAnalysis
+from shapelaw.studies.surface.analysis import AVERAGE, SurfaceAnalysis
 
 
 def penalty_table(analysis: SurfaceAnalysis) -> pd.DataFrame:
