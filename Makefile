@@ -19,7 +19,7 @@ BIN := $(VENV)/bin
 export MLFLOW_DISABLE_TELEMETRY := true
 # hundreds of processes start: Python keeps what it compiled, also where a container's environment says not to
 unexport PYTHONDONTWRITEBYTECODE
-COMPILED := snakemake.cli shapelaw.tracking.importer shapelaw.training.pack_runs shapelaw.studies.depth_width.results \
+COMPILED := snakemake.cli shapelaw.tracking.importer shapelaw.training.pack_runs shapelaw.studies.transitions.results \
   shapelaw.corpora.sources
 READY := $(VENV)/installed-$(shell cksum < envs/requirements.lock | cut -d' ' -f1)
 
@@ -45,7 +45,7 @@ env: $(READY)
 demo: $(READY)
 	@$(BIN)/python scripts/measure_cpu.py $(MAKE) --no-print-directory workflow report SCALE=demo
 	@cat results/logs/laptop_runs.log
-	@echo "Above: what the committed laptop runs show. The demo's own networks: results/logs/depth_width.log"
+	@echo "Above: what the committed laptop runs show. The demo's own networks: results/logs/<study>.log"
 	@echo "Done: open results/report.html; browse the runs with: make ui"
 
 workflow: $(READY)

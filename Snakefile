@@ -82,7 +82,7 @@ rule all:
 include: "workflow/rules/common.smk"
 include: "workflow/rules/corpus.smk"
 include: "workflow/rules/train.smk"
-include: "workflow/rules/packed.smk"
+include: "workflow/rules/together.smk"
 include: "workflow/rules/measure.smk"
 include: "workflow/rules/track.smk"
 include: "workflow/rules/studies.smk"

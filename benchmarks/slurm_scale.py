@@ -78,13 +78,13 @@ def main() -> None:
     project = configured(folder, arguments.runs, arguments.runs_per_job)
     slurm = [
         *("--profile", "slurm", "--slurm-init-seconds-before-status-checks", "5"),
-        *("--default-resources", "mem_mb=1000", "runtime=30", "--set-resources", "train_pack:mem_mb=1500"),
+        *("--default-resources", "mem_mb=1000", "runtime=30", "--set-resources", "train_in_turn:mem_mb=1500"),
     ]
     if arguments.arrays:
-        slurm += ["--slurm-array-jobs", "train_pack"]
+        slurm += ["--slurm-array-jobs", "train_in_turn"]
     plan, _ = timed(project, "-n", "--quiet", "rules")
     packs = -(-arguments.runs // arguments.runs_per_job)
-    train, said = timed(project, *slurm, "--until", "train_pack")
+    train, said = timed(project, *slurm, "--until", "train_in_turn")
     records, _ = timed(project, *slurm, "--until", "train_small")
     track, _ = timed(project, "results/depth_width/runs.parquet", *slurm)
     (project.folder / "results/depth_width/runs.parquet").unlink()

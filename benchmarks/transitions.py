@@ -25,8 +25,8 @@ from shapelaw.fits.crossing import BOOTSTRAP, bootstrap_crossing
 from shapelaw.fits.curves import Transition, TransitionStatus, adjacent_pairs, loss_curves
 from shapelaw.fits.noise import Noise, pooled_noise
 from shapelaw.fits.transitions import PAPER_RULE, paper_rule
-from shapelaw.studies.depth_width.analysis import fit_transitions
-from shapelaw.studies.depth_width.tables import rank_depths
+from shapelaw.studies.transitions.analysis import fit_transitions
+from shapelaw.studies.transitions.tables import rank_depths
 
 GPU = Path(__file__).resolve().parents[1] / "workflow" / "scales" / "gpu.yaml"
 BOOTSTRAP_DRAWS = 300

@@ -6,7 +6,8 @@
   python scripts/advise.py --params 2e7 --vocab 257 --fit DIR --json
 
 The law is the published one (Levine et al. 2020), or that of DIR, a folder of fit_transitions.py or of the study
-depth_width. --depth and --width are a shape to judge, --model one in a folder with a config.json of transformers.
+of depth against width. --depth and --width are a shape to judge, --model one in a folder with a config.json of
+transformers.
 Beside the shape stands which bottleneck binds (bottlenecks.py has more). Exit codes: 0 answered, 2 unusable input.
 """
 
@@ -22,7 +23,7 @@ from shapelaw.fits.advice import Budget
 from shapelaw.specs.architectures import Architecture, make_architecture
 from shapelaw.specs.sizes import size_of
 from shapelaw.specs.transformers_config import read_config
-from shapelaw.studies.depth_width.advice import PUBLISHED, answer, as_json, read_law, text_of
+from shapelaw.studies.advice import PUBLISHED, answer, as_json, read_law, text_of
 
 DEFAULT_VOCAB = 50257
 

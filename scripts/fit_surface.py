@@ -23,14 +23,14 @@ from shapelaw.errors import exit_code
 from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.surface_shapes import LEAST_SHAPES
 from shapelaw.report.write import show_results
-from shapelaw.studies.depth_width.surface import present_surface
-from shapelaw.studies.depth_width.surface_analysis import (
+from shapelaw.studies.given_runs import add_column_options, add_mlflow_option, add_runs_option, given_budgets
+from shapelaw.studies.surface.analysis import (
     Options,
     analyse_surface,
     check_options,
     sizes_of,
 )
-from shapelaw.studies.given_runs import add_column_options, add_mlflow_option, add_runs_option, given_budgets
+from shapelaw.studies.surface.results import present_surface
 
 
 def _arguments() -> argparse.Namespace:

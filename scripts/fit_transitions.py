@@ -26,10 +26,12 @@ from shapelaw.errors import exit_code
 from shapelaw.fits.crossing import MIN_SIZES
 from shapelaw.fits.inputs import check_bootstrap
 from shapelaw.report.write import show_results
-from shapelaw.studies.depth_width.analysis import Options, TransitionAnalysis, analyse_runs
-from shapelaw.studies.depth_width.results import add_options, analyse, options_of, present
-from shapelaw.studies.depth_width.study import NAME
 from shapelaw.studies.given_runs import add_column_options, add_mlflow_option, add_runs_option, given_budgets
+from shapelaw.studies.transitions.analysis import Options, TransitionAnalysis, analyse_runs
+from shapelaw.studies.transitions.options import add_options, options_of
+from shapelaw.studies.transitions.results import analyse, present
+
+LABELS = "depth-width"  # with which the LaTeX labels of the tables begin
 
 
 def main() -> None:
@@ -53,11 +55,11 @@ def main() -> None:
     options = options_of(arguments)
     if arguments.transitions is not None:
         found = analyse(transitions=arguments.transitions, options=options)
-        show_results(present(found), arguments.out, NAME)
+        show_results(present(found), arguments.out, LABELS)
         return
     check_bootstrap(options.noise, options.draws)
     for folder, analysis in _analyses(arguments, options):
-        show_results(present(analysis), folder, NAME)
+        show_results(present(analysis), folder, LABELS)
 
 
 def _analyses(arguments: argparse.Namespace, options: Options) -> Iterator[tuple[Path, TransitionAnalysis]]:

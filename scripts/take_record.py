@@ -57,7 +57,7 @@ def main() -> int:
     parser.add_argument("--checkpoints", required=True, type=Path, help="the run's checkpoint folder")
     parser.add_argument("--digest", required=True, help="digest of the run's spec")
     parser.add_argument(
-        "--pack", required=True, type=Path, help="the --out of train_pack.py or train_packed.py"
+        "--pack", required=True, type=Path, help="the --out of train_in_turn.py or train_together.py"
     )
     parser.add_argument("--out", required=True, type=Path, help="the record's folder")
     arguments = parser.parse_args()

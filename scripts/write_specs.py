@@ -3,11 +3,10 @@
   python scripts/write_specs.py --scale gpu --study STUDY --out specs [--hours 0.4 --cost-model cost.json]
 
 Language models: one file for each corpus and vocabulary, DIR/<study>-<corpus>-V<size>.json, for
-`python scripts/train_pack.py --specs @FILE`. The most informative runs come first: those nearest to the size at which
-their depth is expected to be overtaken, or to overtake, by the published line log d = 5.039 + 0.0555 L; more seeds
-come later. With --hours, only as many as fit into so many hours (one device, by the config's rate or cost model).
-With --split N there are N files instead of one, DIR/...-V<size>-<number>.json, for N processes on one card.
-Memorizers and product networks: one file a pack, DIR/<study>-<pack>.json, for `python scripts/train_packed.py`.
+`python scripts/train_in_turn.py --specs @FILE`. The most informative runs come first: those nearest to the size at
+which their depth is expected to be overtaken, or to overtake, by the published line log d = 5.039 + 0.0555 L; more
+seeds come later. With --hours, only as many as fit into so many hours (one device, by the config's rate or cost model).
+Memorizers and product networks: one file a pack, DIR/<study>-<pack>.json, for `python scripts/train_together.py`.
 
 A table of what was written goes to standard output. Exit codes: 0 done, 2 unusable input.
 """
@@ -23,7 +22,7 @@ from pathlib import Path
 
 from shapelaw.errors import UserError, exit_code
 from shapelaw.scheduling.cost import Speed, run_seconds
-from shapelaw.scheduling.jobs import model_packs, packed_speed, packed_step_seconds
+from shapelaw.scheduling.jobs import jobs_of_packs, packed_speed, packed_step_seconds
 from shapelaw.scheduling.packs import pack_seconds
 from shapelaw.scheduling.plan import speed_of
 from shapelaw.settings.loading import layered
@@ -104,7 +103,7 @@ def main() -> None:
         if not packed:
             write_language(study, runs, speed, arguments.hours, arguments.split, arguments.out)
             continue
-        packs = model_packs(packed, config.execution)
+        packs = jobs_of_packs(packed, config.execution)
         for name, job in packs.items():
             seconds = sum(pack_seconds(pack, rate, step_seconds) for pack in job)
             print(f"{seconds:8.1f} s, if none stops early: ", end="")

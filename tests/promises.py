@@ -24,7 +24,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from shapelaw.scheduling.jobs import model_packs, packs_of  # noqa: E402
+from shapelaw.scheduling.jobs import jobs_in_turn, jobs_of_packs  # noqa: E402
 from shapelaw.scheduling.plan import speed_of  # noqa: E402
 from shapelaw.settings.sections import Settings  # noqa: E402
 from shapelaw.specs.runs import Run  # noqa: E402
@@ -63,8 +63,8 @@ def _named(config: Settings, study: str) -> list[Named]:
         return [Named(study, _rank_key(one), digest(one.sizes), "") for one in asked_of(rank_grids(config))]
     runs = runs_of(config, study, ROOT).values()
     decoders = [run for run in runs if isinstance(run, Run)]
-    packs = packs_of(decoders, RUNS_PER_JOB, speed_of(config, ROOT))
-    jobs = model_packs([run for run in runs if not isinstance(run, Run)], config.execution)
+    packs = jobs_in_turn(decoders, RUNS_PER_JOB, speed_of(config, ROOT))
+    jobs = jobs_of_packs([run for run in runs if not isinstance(run, Run)], config.execution)
     names = {run.key: name for name, pack in packs.items() for run in pack}
     names |= {run.key: name for name, job in jobs.items() for pack in job for run in pack}
     return [Named(study, run.key, run.digest, names.get(run.key, "")) for run in runs]

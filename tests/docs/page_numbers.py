@@ -29,7 +29,7 @@ MADE = {  # folder of tables: the command that makes it, but for --out FOLDER
     "published_depth_width": [
         "fit_transitions.py",
         "--transitions",
-        ROOT / "workflow" / "reference" / "depth_width_transitions.csv",
+        ROOT / "workflow" / "reference" / "levine2020_transitions.csv",
     ],
     **{
         f"laptop_{study}": ["analyse.py", study, "--input", RUNS / f"laptop_{study}.parquet"]

@@ -10,7 +10,7 @@ from small import REPOSITORY, SCRIPTS
 
 from shapelaw.fits.advice import Budget
 from shapelaw.specs.architectures import make_architecture
-from shapelaw.studies.depth_width.advice import PUBLISHED, Answer, answer, read_law
+from shapelaw.studies.advice import PUBLISHED, Answer, answer, read_law
 from shapelaw.studies.reference import REFERENCE
 
 PAGE = (REPOSITORY / "docs" / "answer.md").read_text(encoding="utf-8")
@@ -31,7 +31,7 @@ def advised(params: float, depth: int, width: int) -> Answer:
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
 def test_each_row_is_the_advice_for_its_size(row: list[str]) -> None:
-    published = (REFERENCE / "depth_width_projection.csv").read_text(encoding="utf-8").splitlines()
+    published = (REFERENCE / "levine2020_projection.csv").read_text(encoding="utf-8").splitlines()
     name, params, depth, width = next(line for line in published if line.startswith(row[0] + ",")).split(",")[
         :4
     ]

@@ -18,7 +18,7 @@ REFERENCE = REPOSITORY / "workflow" / "reference"
 
 
 def published_forms() -> tuple[Form, ...]:
-    table = pd.read_csv(REFERENCE / "depth_width_transitions.csv")
+    table = pd.read_csv(REFERENCE / "levine2020_transitions.csv")
     return fit_forms(table["depth"], np.log(table["width"]), table["width_err"] / table["width"])
 
 
@@ -35,7 +35,7 @@ budgets = st.builds(
 
 def test_gpt_3_s_sizes_get_the_depths_and_widths_of_table_1() -> None:
     """Of Levine et al. 2020, who take the embedding of the trained width off the size, where we take the advised."""
-    for row in pd.read_csv(REFERENCE / "depth_width_projection.csv").itertuples():
+    for row in pd.read_csv(REFERENCE / "levine2020_projection.csv").itertuples():
         found = advise(FORMS, Budget(row.params, 50257, tied=True))
         assert found.depth == pytest.approx(row.optimal_depth, abs=1.0)
         assert found.width == pytest.approx(row.optimal_width, rel=0.05)

@@ -7,7 +7,7 @@ from loss_surfaces import curve_of, simulate
 from shapelaw.fits.curves import TransitionStatus, loss_curves
 from shapelaw.fits.noise import Noise
 from shapelaw.fits.transitions import paper_rule
-from shapelaw.studies.depth_width.analysis import published
+from shapelaw.studies.transitions.analysis import published
 
 NOISE = Noise(0.001, np.inf)
 ERR = 0.001

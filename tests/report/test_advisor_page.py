@@ -18,7 +18,7 @@ from shapelaw.report.advisor_page import DEPTHS, content_of, page_of, quantiles_
 from shapelaw.specs.architectures import Architecture
 from shapelaw.studies.reference import REFERENCE
 
-TABLE = pd.read_csv(REFERENCE / "depth_width_transitions.csv")
+TABLE = pd.read_csv(REFERENCE / "levine2020_transitions.csv")
 FORMS = fit_forms(TABLE["depth"], np.log(TABLE["width"]), TABLE["width_err"] / TABLE["width"])
 BUDGETS = [
     Budget(1.3e9, 50257),

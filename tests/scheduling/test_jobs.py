@@ -10,11 +10,11 @@ from made_runs import RATE, a_run, decoder_runs, memorization_grids, memorizatio
 from shapelaw.scheduling.jobs import (
     LEVELS,
     job_resources,
+    jobs_in_turn,
+    jobs_of_packs,
     keys_pattern,
     level_of,
-    model_packs,
     packed_resources,
-    packs_of,
     train_minutes,
 )
 from shapelaw.scheduling.packs import in_packs
@@ -54,18 +54,18 @@ def test_every_gpu_has_a_process_that_needs_its_memory(run: Run) -> None:
 
 @given(st.lists(decoder_runs, max_size=20, unique_by=lambda run: run.key), st.integers(2, 5))
 def test_a_pack_is_known_by_its_members(some: list[Run], size: int) -> None:
-    packs = packs_of(some, size, RATE)
+    packs = jobs_in_turn(some, size, RATE)
     small = [run for run in some if level_of(run, RATE) == "small"]
     assert [run for pack in packs.values() for run in pack] == small
     assert all(1 <= len(pack) <= size for pack in packs.values())
     assert all(re.fullmatch("[0-9a-f]{16}", name) for name in packs)
-    others = packs_of(small[size:], size, RATE)  # the first pack's runs are gone
+    others = jobs_in_turn(small[size:], size, RATE)  # the first pack's runs are gone
     assert list(packs.items())[1:] == list(others.items())
 
 
 @given(st.lists(decoder_runs, max_size=40, unique_by=lambda run: run.key), st.sampled_from([1e9, 4e10, 1e13]))
 def test_chosen_packs_train_for_about_a_minute(some: list[Run], speed: float) -> None:
-    packs = list(packs_of(some, None, speed).values())
+    packs = list(jobs_in_turn(some, None, speed).values())
     small = [run for run in some if level_of(run, speed) == "small"]
     assert sorted(run.key for pack in packs for run in pack) == sorted(run.key for run in small)
     minutes = [[train_minutes(run, speed) for run in pack] for pack in packs]
@@ -76,7 +76,7 @@ def test_chosen_packs_train_for_about_a_minute(some: list[Run], speed: float) ->
 
 def test_ten_thousand_runs_of_seconds_are_no_ten_thousand_jobs() -> None:
     runs = [a_run(1, 8, 1000, seed) for seed in range(10_000)]
-    packs = packs_of(runs, None, RATE)
+    packs = jobs_in_turn(runs, None, RATE)
     assert 10_000 / MOST_RUNS < len(packs) < 1000
     assert max(len(pack) for pack in packs.values()) <= MOST_RUNS
 
@@ -86,7 +86,7 @@ def test_each_memorizer_is_in_one_pack_and_each_pack_in_one_job(
     some: list[MemorizationRun], size: int, packs_per_job: int, padding: float
 ) -> None:
     execution = Execution(models_per_pack=size, packs_per_job=packs_per_job, padding=padding)
-    jobs = model_packs(some, execution)
+    jobs = jobs_of_packs(some, execution)
     packs = [pack for job in jobs.values() for pack in job]
     assert sorted(run.key for pack in packs for run in pack) == sorted(run.key for run in some)
     assert packs == in_packs(some, size, padding)

@@ -40,15 +40,15 @@ def test_every_run_is_in_one_job_whose_name_leads_back_to_it(
     for run in {run.key: run for run in [*some, *packed]}.values():
         small = isinstance(run, Run) and level_of(run, RATE) == "small"
         if isinstance(run, Run) and not small:
-            assert not any(run in pack for pack in workload.packs[run.study].values())
+            assert not any(run in pack for pack in workload.jobs_in_turn[run.study].values())
             continue
-        path = workload.pack_path(run.study, run.key)
+        path = workload.job_path(run.study, run.key)
         found = re.fullmatch(rf"results/packs/{run.study}/([0-9a-f]{{16}})\.json", path)
         assert found
         if small:
-            assert run in workload.pack(run.study, found[1])
+            assert run in workload.runs_in_turn(run.study, found[1])
         else:
-            assert sum(pack.count(run) for pack in workload.job(run.study, found[1])) == 1
+            assert sum(pack.count(run) for pack in workload.packs_together(run.study, found[1])) == 1
 
 
 @given(st.lists(decoder_runs, max_size=12))
@@ -87,12 +87,15 @@ def test_records_are_where_the_runs_are() -> None:
             rf"The config has no run wiki in study depth_width; it has 6 runs, such as {DECODERS[0].key}\.$",
         ),
         (lambda: SOME.run("width", "x"), r"The config has no run x in study width; it has 0 runs\.$"),
-        (lambda: SOME.pack("depth_width", "f00"), r"no pack f00 in study depth_width; it has 2 packs, such"),
         (
-            lambda: SOME.job("memorization_heads", "f00"),
-            r"no pack f00 in study memorization_heads; it has 2 packs",
+            lambda: SOME.runs_in_turn("depth_width", "f00"),
+            r"no job f00 in study depth_width; it has 2 jobs, such",
         ),
-        (lambda: SOME.pack_path("memorization_heads", "x"), r"The config has no run x in study memorization"),
+        (
+            lambda: SOME.packs_together("memorization_heads", "f00"),
+            r"no job f00 in study memorization_heads; it has 2 jobs",
+        ),
+        (lambda: SOME.job_path("memorization_heads", "x"), r"The config has no run x in study memorization"),
     ],
 )
 def test_what_the_config_has_not_is_a_sentence(ask: object, sentence: str) -> None:
@@ -104,11 +107,11 @@ def test_jobs_ask_for_enough_and_for_more_the_second_time() -> None:
     small, large = (SOME.resources("depth_width", run.key, 1) for run in (DECODERS[0], LARGE))
     assert large.memory_mb > small.memory_mb
     assert large.minutes == SOME.job_minutes == 24 * 60
-    pack, again = SOME.pack_resources(1), SOME.pack_resources(2)
+    pack, again = SOME.in_turn_resources(1), SOME.in_turn_resources(2)
     assert pack.minutes >= small.minutes
     assert again.minutes > pack.minutes
     assert again.memory_mb > pack.memory_mb
-    assert SOME.packed_resources(2).minutes > SOME.packed_resources(1).minutes > 0
+    assert SOME.together_resources(2).minutes > SOME.together_resources(1).minutes > 0
     with pytest.raises(TypeError, match="is trained in a pack"):
         SOME.resources("memorization_heads", MEMORIZERS[0].key, 1)
 
@@ -116,7 +119,7 @@ def test_jobs_ask_for_enough_and_for_more_the_second_time() -> None:
 def test_a_run_on_several_gpus_shares_no_job() -> None:
     assert SOME.runs_per_job == 3
     several = workload_of([*DECODERS], EXECUTION.model_copy(update={"gpus": 4}))
-    assert (several.runs_per_job, several.packs) == (1, {"depth_width": {}})
+    assert (several.runs_per_job, several.jobs_in_turn) == (1, {"depth_width": {}})
 
 
 def test_a_run_reads_the_stores_of_its_corpus_and_vocabulary() -> None:

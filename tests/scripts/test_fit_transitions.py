@@ -10,7 +10,7 @@ from loss_surfaces import grid_of, simulate
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SCRIPT = REPOSITORY / "scripts" / "fit_transitions.py"
-TABLE_4A = REPOSITORY / "workflow" / "reference" / "depth_width_transitions.csv"
+TABLE_4A = REPOSITORY / "workflow" / "reference" / "levine2020_transitions.csv"
 
 
 def command(*arguments, cwd):

@@ -22,8 +22,8 @@ SLURM = [
     *("--default-resources", "slurm_partition=preempt", "slurm_account=lab", "runtime=10", "mem_mb=1000"),
     "--set-resources",
 ]
-ARRAYS = ["--slurm-array-jobs", "train_pack"]
-MEMORY = [f"{rule}:mem_mb=1000" for rule in ("train_small", "train_pack")]
+ARRAYS = ["--slurm-array-jobs", "train_in_turn"]
+MEMORY = [f"{rule}:mem_mb=1000" for rule in ("train_small", "train_in_turn")]
 TABLES = ("transitions", "fit", "projection", "forms", "comparison", "size_axes", "seed_noise", "best_depth")
 STORM = {  # two runs of 12 s or more; five faults, each a checkpoint after the one before, take 4 s of them
     "training": {**CONFIG["training"], "steps": 6000, "warmup_steps": 100, "log_every": 500},

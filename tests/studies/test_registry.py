@@ -76,12 +76,15 @@ def test_the_list_is_light() -> None:
 
 
 def test_no_study_is_named_outside_its_room() -> None:
-    """Beside the list, its own command, and what the scales and the tests say."""
-    places = [REPOSITORY / "Snakefile", *(REPOSITORY / "workflow" / "rules").glob("*.smk")]
+    """`grep -rn depth_width` of all that runs finds the list and, beside the scales' entries, nothing else."""
+    places = [REPOSITORY / "Snakefile", REPOSITORY / "Makefile"]
+    for folder, endings in ((SCRIPTS, "py cpp h"), (REPOSITORY / "workflow" / "rules", "smk")):
+        places += [path for ending in endings.split() for path in folder.rglob(f"*.{ending}")]
     places += [
-        path
-        for path in (SCRIPTS / "shapelaw").rglob("*.py")
-        if not any(room in path.relative_to(SCRIPTS).parts for room in ROOMS)
+        path for folder in ("profiles", "slurm", "envs") for path in (REPOSITORY / folder).rglob("*.yaml")
     ]
-    named = {path.name for path in places if "depth_width" in path.read_text(encoding="utf-8")}
-    assert named == {"registry.py"}
+    room = SCRIPTS / "shapelaw" / "studies" / "depth_width"
+    named = [path for path in places if room not in path.parents and "depth_width" in path.read_text("utf-8")]
+    assert [path.relative_to(room.parent) for path in named] == [Path("registry.py")]
+    (line,) = [line for line in named[0].read_text("utf-8").splitlines() if "depth_width" in line]
+    assert line.strip() == '"depth_width",'

@@ -7,8 +7,10 @@ import shutil
 import subprocess
 
 import pytest
+import yaml
 from project import Project
 from small import PYTHON, REPOSITORY
+from snakemake.settings.types import RerunTrigger
 
 ASKED = """
 import json, sys
@@ -36,7 +38,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
 def threads_of_commands(project: Project, *options: str) -> tuple[set[int], ...]:
     """Of the commands of a dry run: threads of training, processes of encoding, threads of a tokenizer's training."""
     said = project.snakemake("-n", "-p", *options).stdout
-    patterns = (r"train_pack\.py .*--threads (\d+)", r"--workers (\d+)", r"RAYON_NUM_THREADS=(\d+) ")
+    patterns = (r"train_in_turn\.py .*--threads (\d+)", r"--workers (\d+)", r"RAYON_NUM_THREADS=(\d+) ")
     return tuple({int(number) for number in re.findall(pattern, said)} for pattern in patterns)
 
 
@@ -64,3 +66,9 @@ def test_jobs_of_the_corpus_ask_for_more_at_each_attempt(project: Project) -> No
     project.configure(execution={"threads": 16, "job_hours": 1.5})
     assert asked(2)[1] == [[1500, 60], [3000, 90], [4500, 90]]  # fewer processes, less memory
     project.configure(execution={"threads": 16})
+
+
+def test_a_command_that_is_written_differently_is_no_reason_in_any_profile() -> None:
+    for profile in ("profiles/default", "slurm"):
+        values = yaml.safe_load((REPOSITORY / profile / "config.yaml").read_text(encoding="utf-8"))
+        assert {*values["rerun-triggers"]} == {*RerunTrigger.choices()} - {"code"}

@@ -68,8 +68,8 @@ def test_a_second_call_does_nothing_and_a_further_degree_trains_its_own(project:
     assert project.planned() == []
     project.configure(**{STUDY: [{**GRID, "degrees": [1, 2, 3]}, DIGITS]})
     planned = project.planned()
-    assert planned.count("take_packed") == 6
-    assert planned.count("train_packed") == 1
+    assert planned.count("take_record") == 6
+    assert planned.count("train_together") == 1
     project.configure()
 
 

@@ -27,7 +27,7 @@ def test_a_run_that_diverges_is_named_and_costs_no_other(tmp_path: Path, with_co
     assert set(project.trained()) == keys
 
 
-@pytest.mark.parametrize(("runs_per_job", "rule"), [(1, "train"), (2, "train_pack")])
+@pytest.mark.parametrize(("runs_per_job", "rule"), [(1, "train"), (2, "train_in_turn")])
 def test_the_log_has_every_attempt(tmp_path: Path, with_corpus: Path, runs_per_job: int, rule: str) -> None:
     """Snakemake deletes a job's log before it tries again; the first failure's reason is wanted most."""
     project = Project(tmp_path, with_corpus)
@@ -40,7 +40,7 @@ def test_the_log_has_every_attempt(tmp_path: Path, with_corpus: Path, runs_per_j
     attempts = {1: 3, 2: 1}[runs_per_job]  # a pack notes what became of its runs and is done
     project.snakemake(target, "--retries", str(attempts - 1), "--quiet", "rules", ok=False)
     if attempts == 1:  # as after the pack's deletion
-        project.snakemake(target, "--forcerun", "train_pack", "--quiet", "rules", ok=False)
+        project.snakemake(target, "--forcerun", "train_in_turn", "--quiet", "rules", ok=False)
         attempts = 2
     (log,) = [
         path.read_text()

@@ -87,13 +87,13 @@ def test_one_more_number_of_heads_trains_its_runs_alone(project: MemorizingProje
     before = project.records("memorization_heads")
     more = [{**SIZES, "heads": [1, 2, 3, 4], "seeds": 2}]
     project.configure(memorization_heads=more)
-    assert project.planned().count("train_packed") == 1  # its four runs
+    assert project.planned().count("train_together") == 1  # its four runs
     project.configure(memorization_heads=more, execution={"models_per_pack": 8, "packs_per_job": 2})
-    assert project.planned().count("train_packed") == 2  # of packs of 1, 2, 3, 4 heads
+    assert project.planned().count("train_together") == 2  # of packs of 1, 2, 3, 4 heads
     filled_up = {"models_per_pack": 8, "packs_per_job": 1, "padding": 10.0}
     project.configure(memorization_heads=more, execution=filled_up)
-    assert project.planned().count("train_packed") == 2  # of 1 and 2, and of 3 and 4 heads
-    project.snakemake("--until", "take_packed", "--quiet", "rules")
+    assert project.planned().count("train_together") == 2  # of 1 and 2, and of 3 and 4 heads
+    project.snakemake("--until", "take_record", "--quiet", "rules")
     after = project.records("memorization_heads")
     assert len(set(after) - set(before)) == 4
     assert {key: after[key] for key in before} == before

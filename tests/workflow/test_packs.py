@@ -45,7 +45,7 @@ def test_a_second_run_trains_nothing(project: PackedProject) -> None:
 def test_one_changed_width_trains_one_run(project: PackedProject) -> None:
     before = project.read("summary.json")  # with the clock of when each was trained
     project.configure(depth_width={**CONFIG["depth_width"], "widths": {1: [4, 8, 12], 2: [4, 10]}})
-    assert project.planned().count("train_pack") == 1
+    assert project.planned().count("train_in_turn") == 1
     new = {"prose-V300-L2-d10-r10-H2-t30-s0"}
     project.train(KEYS - {CHANGED} | new)
     after = project.read("summary.json")
@@ -104,7 +104,7 @@ def test_a_new_recipe_trains_every_run_again(project: PackedProject) -> None:
     before = project.read("history.parquet")
     project.configure(training={**CONFIG["training"], "learning_rate": 2e-3})
     planned = project.planned()
-    assert (planned.count("train_pack"), planned.count("train_small")) == (3, len(KEYS))
+    assert (planned.count("train_in_turn"), planned.count("train_small")) == (3, len(KEYS))
     project.train(KEYS)
     specs = {key: json.loads(text) for key, text in project.read("spec.json").items() if key in KEYS}
     assert {spec["training"]["learning_rate"] for spec in specs.values()} == {2e-3}
@@ -112,8 +112,8 @@ def test_a_new_recipe_trains_every_run_again(project: PackedProject) -> None:
     assert all(after[key] != before[key] for key in KEYS)
 
 
-def test_a_pack_that_the_config_has_not_is_a_sentence(project: PackedProject) -> None:
+def test_a_job_that_the_config_has_not_is_a_sentence(project: PackedProject) -> None:
     for name in ("0", "0123456789abcdef"):
         said = project.snakemake(f"results/packs/depth_width/{name}.json", ok=False).stderr
-        assert f"The config has no pack {name} in study depth_width; it has 3 packs, such as " in said
+        assert f"The config has no job {name} in study depth_width; it has 3 jobs, such as " in said
         assert "KeyError" not in said

@@ -23,7 +23,7 @@ def test_records_that_are_brought_back_are_not_trained_again(tmp_path: Path, wit
 
     run("scripts/write_specs.py", "--out", "specs")
     run(
-        *("scripts/train_pack.py", "--specs", "@specs/depth_width-prose-V300.json", "--device", "cpu"),
+        *("scripts/train_in_turn.py", "--specs", "@specs/depth_width-prose-V300.json", "--device", "cpu"),
         *("--train-store", f"{STORE}/train.json", "--test-store", f"{STORE}/test.json", "--threads", "1"),
         *("--checkpoints", "elsewhere", "--out", "elsewhere/pack.json"),
     )

@@ -162,7 +162,7 @@ def test_small_runs_can_share_a_job(tmp_path: Path, with_corpus: Path, project: 
     packed = Project(tmp_path, with_corpus)
     packed.configure(execution={"runs_per_job": 4})
     records = records_of(KEYS)
-    assert packed.planned().count("train_pack") == 2
+    assert packed.planned().count("train_in_turn") == 2
     packed.snakemake(*records, "--quiet", "rules")
     assert set(packed.trained()) == KEYS
     for key in KEYS:

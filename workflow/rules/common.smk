@@ -29,9 +29,9 @@ def run_of(wildcards):
     return asked(WORK.run, wildcards.study, wildcards.key)
 
 
-def pack_path(wildcards):
-    """The file that the pack of a run leaves."""
-    return asked(WORK.pack_path, wildcards.study, wildcards.key)
+def job_path(wildcards):
+    """The file that the job of a run leaves, where it trains several."""
+    return asked(WORK.job_path, wildcards.study, wildcards.key)
 
 
 def costs(wildcards):

@@ -63,7 +63,7 @@ rule measure_relu:
         "../../envs/shapelaw.yaml"
     threads: EXECUTION.threads
     resources:
-        mem_mb=lambda wildcards, attempt: WORK.packed_resources(attempt).memory_mb,
+        mem_mb=lambda wildcards, attempt: WORK.together_resources(attempt).memory_mb,
         runtime=WORK.job_minutes,
     params:
         study=ALONG_HEADS,

@@ -6,8 +6,8 @@
 # The log is a link: Snakemake deletes it before each attempt, and the first failure's reason must not go with it.
 #
 # Three rules that differ in which runs they take, by their estimated time: so a cluster profile can send each
-# where it belongs. Small runs can share a job (execution.runs_per_job): a pack trains them,
-# and their own rule only takes the record.
+# where it belongs. Small runs can share a job (execution.runs_per_job), which trains them one after the other:
+# then their own rule only takes the record.
 rule train_large:
     input:
         unpack(lambda wildcards: stores_of(run_of(wildcards))),
@@ -57,13 +57,13 @@ if WORK.runs_per_job == 1:
 
 else:
 
-    rule train_pack:
+    rule train_in_turn:
         input:
-            unpack(lambda wildcards: stores_of(asked(WORK.pack, wildcards.study, wildcards.pack)[0])),
+            unpack(lambda wildcards: stores_of(asked(WORK.runs_in_turn, wildcards.study, wildcards.pack)[0])),
         output:
             "results/packs/{study}/{pack}.json",
         log:
-            "results/logs/train_pack/{study}/{pack}.log",
+            "results/logs/train_in_turn/{study}/{pack}.log",
         wildcard_constraints:
             study=WORK.decoder_studies,
             pack="[0-9a-f]+",
@@ -72,24 +72,24 @@ else:
         threads: CONFIG.execution.threads
         resources:
             gpu=CONFIG.execution.gpus,
-            mem_mb=lambda wildcards, attempt: WORK.pack_resources(attempt).memory_mb,
-            runtime=lambda wildcards, attempt: WORK.pack_resources(attempt).minutes,
+            mem_mb=lambda wildcards, attempt: WORK.in_turn_resources(attempt).memory_mb,
+            runtime=lambda wildcards, attempt: WORK.in_turn_resources(attempt).minutes,
         params:
             specs=lambda wildcards: json.dumps(
-                [run_to_dict(run) for run in asked(WORK.pack, wildcards.study, wildcards.pack)]
+                [run_to_dict(run) for run in asked(WORK.runs_in_turn, wildcards.study, wildcards.pack)]
             ),
         message:
-            "training the small runs of pack {wildcards.pack} of {wildcards.study}"
+            "training small runs of {wildcards.study} in turn: job {wildcards.pack}"
         shell:
             "ln -sf {wildcards.pack}.attempts {log} && echo \"== $(date '+%F %T') on $(hostname)\" >> {log}"
-            " && exec python $SCRIPTS/train_pack.py --specs {params.specs:q} --train-store {input.train_store}"
+            " && exec python $SCRIPTS/train_in_turn.py --specs {params.specs:q} --train-store {input.train_store}"
             " --test-store {input.test_store} --checkpoints results/checkpoints --out {output}"
             " --checkpoint-minutes $CHECKPOINT_MINUTES --wait-minutes $WAIT_MINUTES --threads {threads}"
             " --tag config_hash=$CONFIG_HASH $SLURM_OPTIONS >> {log} 2>&1"
 
     rule train_small:
         input:
-            pack_path,
+            job_path,
         output:
             spec="results/runs/{study}/{key}/spec.json",
             history="results/runs/{study}/{key}/history.parquet",

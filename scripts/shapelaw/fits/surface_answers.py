@@ -43,7 +43,7 @@ class BestDepth:
 
 @dataclass(frozen=True)
 class Penalty:
-    """What a shape's depth costs: its loss above the best of its size, and the size that the best shape needs for it.
+    """The cost of a shape's depth: its loss above the best of its size, and the size that the best shape needs for it.
 
     Both with 68% intervals. Where `status` is a bound, the best depth lies at the edge of the shapes or beyond, so the
     shape costs at least so much.

@@ -22,7 +22,7 @@ APART = 0.1
 
 
 class SurfaceStatus(StrEnum):
-    """How far a surface, or its answer about one size, can be trusted."""
+    """The trust that a surface, or its answer about one size, deserves."""
 
     CONVERGED = "converged"
     DEEPER = "at a bound: deeper than the shapes"

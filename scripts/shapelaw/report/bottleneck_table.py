@@ -154,7 +154,7 @@ def _range(low: float, high: float) -> str:
 
 
 def sentences(finding: Finding) -> str:
-    """What binds, what it costs and what would help."""
+    """The bottleneck that binds, its cost and what would help, in sentences."""
     a, one = finding.architecture, finding.binding
     rank = input_rank(a)
     if one is None:

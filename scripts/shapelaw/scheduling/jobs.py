@@ -24,7 +24,7 @@ Level = Literal["small", "medium", "large"]
 LEVELS: tuple[Level, ...] = ("small", "medium", "large")
 
 _LEVEL_MINUTES = {"small": 10.0, "medium": 240.0, "large": math.inf}  # the longest training of a level
-_PACK_MINUTES = 1.0  # training in a job of small runs: ten times its start or more
+_IN_TURN_MINUTES = 1.0  # training in a job of small runs: ten times its start or more
 _START_MINUTES = 5.0  # Snakemake, imports, compilation, the test set
 _MARGIN = 1.5  # factor on the estimated time
 _STEP_SECONDS_AT_LEAST = 0.005  # however small the network is
@@ -92,14 +92,14 @@ def job_resources(
     )
 
 
-def packs_of(runs: Iterable[Run], runs_per_job: int | None, speed: Speed) -> dict[str, list[Run]]:
-    """The small runs of a study in packs, by the packs' names; one job trains a pack, of one corpus and vocabulary.
+def jobs_in_turn(runs: Iterable[Run], runs_per_job: int | None, speed: Speed) -> dict[str, list[Run]]:
+    """The small runs of a study by the name of the job that trains them in turn, all of one corpus and vocabulary.
 
-    A name is a hash of the keys of a pack's runs, so it stays when a recipe changes.
+    A name is a hash of the keys of a job's runs, so it stays when a recipe changes.
 
     Args:
-        runs_per_job: most runs of a pack; 1 makes no packs. None chooses it from the estimated times: enough that a
-            job trains for about a minute, against which its start is small, and that all packs take equally long.
+        runs_per_job: most runs of a job; with 1 each run has its own. None chooses it from the estimated times: enough
+            that a job trains for about a minute, against which its start is small, and that all take equally long.
     """
     if runs_per_job == 1:
         return {}
@@ -107,42 +107,42 @@ def packs_of(runs: Iterable[Run], runs_per_job: int | None, speed: Speed) -> dic
     for run in runs:
         if level_of(run, speed) == "small":
             by_store.setdefault((run.corpus, run.shape.vocab_size), []).append(run)
-    packs = []
+    jobs = []
     for chosen in by_store.values():
         if runs_per_job is None:
-            packs += _balanced(chosen, speed)
+            jobs += _balanced(chosen, speed)
         else:
-            packs += [chosen[i : i + runs_per_job] for i in range(0, len(chosen), runs_per_job)]
-    return {_pack_name(pack): pack for pack in packs}
+            jobs += [chosen[i : i + runs_per_job] for i in range(0, len(chosen), runs_per_job)]
+    return {_job_name(job): job for job in jobs}
 
 
 def _balanced(runs: Sequence[Run], speed: Speed) -> list[list[Run]]:
-    """Packs of about `_PACK_MINUTES` each: the longest run left goes to the shortest pack."""
+    """Jobs of about `_IN_TURN_MINUTES` each: the longest run left goes to the shortest job."""
     minutes = {run: train_minutes(run, speed) for run in runs}
-    together = [run for run in runs if minutes[run] < _PACK_MINUTES]
+    short = [run for run in runs if minutes[run] < _IN_TURN_MINUTES]
     number = max(
-        math.ceil(sum(minutes[run] for run in together) / _PACK_MINUTES), math.ceil(len(together) / MOST_RUNS)
+        math.ceil(sum(minutes[run] for run in short) / _IN_TURN_MINUTES), math.ceil(len(short) / MOST_RUNS)
     )
-    loads = [(0.0, 0, place) for place in range(number)]  # minutes, runs, which pack
-    packs: list[list[Run]] = [[] for _ in loads]
-    for run in sorted(together, key=lambda run: -minutes[run]):
+    loads = [(0.0, 0, place) for place in range(number)]  # minutes, runs, which job
+    jobs: list[list[Run]] = [[] for _ in loads]
+    for run in sorted(short, key=lambda run: -minutes[run]):
         load, count, place = heapq.heappop(loads)
-        packs[place].append(run)
+        jobs[place].append(run)
         if count + 1 < MOST_RUNS:
             heapq.heappush(loads, (load + minutes[run], count + 1, place))
-    return [pack for pack in packs if pack] + [[run] for run in runs if minutes[run] >= _PACK_MINUTES]
+    return [job for job in jobs if job] + [[run] for run in runs if minutes[run] >= _IN_TURN_MINUTES]
 
 
-def _pack_name(pack: Sequence[AnyRun]) -> str:
-    return hashlib.sha256("\n".join(run.key for run in pack).encode()).hexdigest()[:16]
+def _job_name(runs: Sequence[AnyRun]) -> str:
+    return hashlib.sha256("\n".join(run.key for run in runs).encode()).hexdigest()[:16]
 
 
-def model_packs(runs: Iterable[PackedRun], execution: Execution) -> dict[str, list[list[PackedRun]]]:
+def jobs_of_packs(runs: Iterable[PackedRun], execution: Execution) -> dict[str, list[list[PackedRun]]]:
     """The packs of a study by the name of the job that trains them, one after the other."""
     packs = in_packs(runs, execution.models_per_pack, execution.padding)
     n = execution.packs_per_job
     jobs = [packs[i : i + n] for i in range(0, len(packs), n)]
-    return {_pack_name([run for pack in job for run in pack]): job for job in jobs}
+    return {_job_name([run for pack in job for run in pack]): job for job in jobs}
 
 
 def packed_speed(flops_per_second: float, gpus: int) -> float:

@@ -14,11 +14,11 @@ from shapelaw.scheduling.jobs import (
     JobResources,
     Level,
     job_resources,
+    jobs_in_turn,
+    jobs_of_packs,
     keys_pattern,
     level_of,
-    model_packs,
     packed_resources,
-    packs_of,
 )
 from shapelaw.settings.sections import Execution
 from shapelaw.specs.kinds import AnyRun, PackedRun, is_packed
@@ -70,26 +70,28 @@ class Workload:
         return 1 if self.execution.gpus > 1 else self.execution.runs_per_job
 
     @cached_property
-    def packs(self) -> dict[str, dict[str, list[Run]]]:
+    def jobs_in_turn(self) -> dict[str, dict[str, list[Run]]]:
         """The small decoders of each study, by the name of the job that trains them."""
-        return {study: packs_of(runs, self.runs_per_job, self.speed) for study, runs in self.decoders.items()}
+        return {
+            study: jobs_in_turn(runs, self.runs_per_job, self.speed) for study, runs in self.decoders.items()
+        }
 
     @cached_property
-    def model_packs(self) -> dict[str, dict[str, list[list[PackedRun]]]]:
+    def jobs_of_packs(self) -> dict[str, dict[str, list[list[PackedRun]]]]:
         """The packs of each study that are one computation each, by the name of the job that trains them."""
-        return {study: model_packs(runs, self.execution) for study, runs in self.packed.items()}
+        return {study: jobs_of_packs(runs, self.execution) for study, runs in self.packed.items()}
 
     @cached_property
-    def _pack_names(self) -> dict[tuple[str, str], str]:
+    def _job_names(self) -> dict[tuple[str, str], str]:
         names = {
             (study, run.key): name
-            for study, packs in self.packs.items()
-            for name, pack in packs.items()
-            for run in pack
+            for study, jobs in self.jobs_in_turn.items()
+            for name, job in jobs.items()
+            for run in job
         }
         return names | {
             (study, run.key): name
-            for study, jobs in self.model_packs.items()
+            for study, jobs in self.jobs_of_packs.items()
             for name, job in jobs.items()
             for pack in job
             for run in pack
@@ -128,29 +130,29 @@ class Workload:
         """
         return _named(self.runs.get(study, {}), study, key, "run")
 
-    def pack(self, study: str, name: str) -> Sequence[Run]:
-        """The decoders that a job trains.
+    def runs_in_turn(self, study: str, name: str) -> Sequence[Run]:
+        """The decoders that a job trains, one after the other.
 
         Raises:
-            UserError: the config has no such pack.
+            UserError: the config has no such job.
         """
-        return _named(self.packs.get(study, {}), study, name, "pack")
+        return _named(self.jobs_in_turn.get(study, {}), study, name, "job")
 
-    def job(self, study: str, name: str) -> Sequence[Sequence[PackedRun]]:
+    def packs_together(self, study: str, name: str) -> Sequence[Sequence[PackedRun]]:
         """The packs, each one computation, that a job trains.
 
         Raises:
             UserError: the config has no such job.
         """
-        return _named(self.model_packs.get(study, {}), study, name, "pack")
+        return _named(self.jobs_of_packs.get(study, {}), study, name, "job")
 
-    def pack_path(self, study: str, key: str) -> str:
-        """The file that the job of a run's pack writes.
+    def job_path(self, study: str, key: str) -> str:
+        """The file that the job of a run writes, where a job trains several.
 
         Raises:
             UserError: the config has no such run.
         """
-        return f"results/packs/{study}/{self._pack_names[study, self.run(study, key).key]}.json"
+        return f"results/packs/{study}/{self._job_names[study, self.run(study, key).key]}.json"
 
     def records(self, study: str) -> list[str]:
         """The records of all runs of a study; empty where the config doesn't have that study."""
@@ -170,19 +172,19 @@ class Workload:
             raise TypeError(f"{run.key} is trained in a pack")
         return self.level_resources(level_of(run, self.speed), attempt)
 
-    def pack_resources(self, attempt: int) -> JobResources:
-        """Resources that are enough for the longest pack of decoders."""
-        return self.level_resources("small", attempt, self._longest_pack)
+    def in_turn_resources(self, attempt: int) -> JobResources:
+        """Resources that are enough for the longest job of small decoders."""
+        return self.level_resources("small", attempt, self._most_in_turn)
 
     @cached_property
-    def _longest_pack(self) -> int:
-        """Runs of the longest pack of decoders; asked for by every job."""
-        return max((len(pack) for packs in self.packs.values() for pack in packs.values()), default=1)
+    def _most_in_turn(self) -> int:
+        """Runs of the longest job of small decoders; asked for by every job."""
+        return max((len(job) for jobs in self.jobs_in_turn.values() for job in jobs.values()), default=1)
 
     @lru_cache(maxsize=16)  # noqa: B019 - there is one workload a process
-    def packed_resources(self, attempt: int) -> JobResources:
+    def together_resources(self, attempt: int) -> JobResources:
         """Resources that are enough for the longest job of packs that are one computation each."""
-        jobs = [job for jobs in self.model_packs.values() for job in jobs.values()]
+        jobs = [job for jobs in self.jobs_of_packs.values() for job in jobs.values()]
         return packed_resources(jobs, self.execution, self.job_minutes, attempt)
 
 

@@ -138,7 +138,7 @@ class DegreeRun:
         return self.group
 
     @property
-    def examples(self) -> tuple[int, int]:
+    def examples_key(self) -> tuple[int, int]:
         """A value that is equal for runs of a group that see the same examples at the same step."""
         return self.seed, self.target_rank
 

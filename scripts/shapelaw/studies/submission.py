@@ -1,4 +1,4 @@
-"""What a workflow was started with: its config, and the runs and the speed that follow from that.
+"""A submission: the config that a workflow was started with, and the runs and the speed that follow from that.
 
 Jobs wait in a queue for hours, and `config.yaml` is edited meanwhile. So the workflow writes what it was started with
 to `results/submitted/<digest>.json`, once, and every job reads that file in place of `config.yaml`.

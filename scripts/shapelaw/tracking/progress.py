@@ -1,4 +1,4 @@
-"""How far the runs of a study are, from records alone: done, running, stopped, failed, waiting, and the time left."""
+"""The progress of a study's runs, from records alone: done, running, stopped, failed, waiting, and the time left."""
 
 from __future__ import annotations
 

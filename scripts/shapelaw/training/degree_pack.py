@@ -29,7 +29,7 @@ class DegreePack(Pack[DegreeRun]):
     def __init__(self, runs: Sequence[DegreeRun], device: torch.device) -> None:
         self.network = runs[0].network
         super().__init__(runs, [initial_parameters(self.network, run.seed) for run in runs], device)
-        different = {run.examples: run for run in runs}
+        different = {run.examples_key: run for run in runs}
         self._tasks = {examples: make_task(run) for examples, run in different.items()}
         self._held_out = {
             examples: held_out(run, self._tasks[examples]) for examples, run in different.items()
@@ -39,16 +39,16 @@ class DegreePack(Pack[DegreeRun]):
         """Each model's loss [P] on its next batch, and the gradients of all parameters."""
         drawn: dict[tuple[tuple[int, int], int], Examples] = {}
         for run, step in zip(self.runs, self.steps, strict=True):
-            if (run.examples, step) not in drawn:
-                drawn[run.examples, step] = draw_batch(run, self._tasks[run.examples], step)
-        batches = [drawn[run.examples, step] for run, step in zip(self.runs, self.steps, strict=True)]
+            if (run.examples_key, step) not in drawn:
+                drawn[run.examples_key, step] = draw_batch(run, self._tasks[run.examples_key], step)
+        batches = [drawn[run.examples_key, step] for run, step in zip(self.runs, self.steps, strict=True)]
         x_PBi = torch.stack([batch.inputs for batch in batches]).to(self.device)
         y_PB = torch.stack([batch.labels for batch in batches]).to(self.device)
         return gradients_through(lambda leaves: forward(leaves, self.network, x_PBi), self.parameters, y_PB)
 
     def evaluate(self, model: int) -> Evaluation:
         """Loss and accuracy on held-out examples."""
-        examples = self._held_out[self.runs[model].examples]
+        examples = self._held_out[self.runs[model].examples_key]
         x_1Bi, y_1B = examples.inputs[None].to(self.device), examples.labels[None].to(self.device)
         with torch.no_grad():
             outputs_1Bo = forward(self.alone(model), self.network, x_1Bi)

@@ -1,4 +1,4 @@
-"""Train packs until their runs have records; packs can resume at any moment, like language runs."""
+"""Train packs, each as one computation, until their runs have records; they can resume at any moment."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def train_packs(
     with StopRequest() as stop:
         for runs in packs:
             start_afresh(device)
-            outcomes |= _train_pack(runs, out, checkpoints, device, runtime, stop)
+            outcomes |= _train_one(runs, out, checkpoints, device, runtime, stop)
             if stop.received:  # the signal came with the last step; the next pack is not started
                 raise Stopped(
                     f"Stopped by signal {int(stop.received)}; this pack is done.", 128 + int(stop.received)
@@ -68,7 +68,7 @@ def train_packs(
     return outcomes
 
 
-def _train_pack(
+def _train_one(
     runs: Sequence[PackedRun],
     out: Path,
     checkpoints: Path,

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_runs import a_run
 
-from shapelaw.studies.depth_width.analysis import published_fit
 from shapelaw.studies.depth_width.information import by_information
+from shapelaw.studies.transitions.analysis import published_fit
 
 
 def crossing_width(depth: int) -> float:

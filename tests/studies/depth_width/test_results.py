@@ -1,49 +1,22 @@
-"""All tables, figures and fit.json of depth against width, written."""
+"""The study's results are those of its table of runs, with the options of a command line."""
 
-import json
+import argparse
 
-import pandas as pd
-from depth_width_runs import words
-from loss_surfaces import grid_of, simulate
+from transition_runs import runs_of
 
-from shapelaw.fits.crossing import BOOTSTRAP
-from shapelaw.fits.inputs import check_runs
-from shapelaw.fits.line import FitStatus
-from shapelaw.fits.transitions import PAPER_RULE
-from shapelaw.report.write import write_results
-from shapelaw.studies.depth_width.analysis import analyse_runs
-from shapelaw.studies.depth_width.figures import best_depth_figure, loss_figure
-from shapelaw.studies.depth_width.results import present
+from shapelaw.report.write import check_declared
+from shapelaw.studies.depth_width.results import add_options, results
+from shapelaw.studies.depth_width.study import FIGURES, TABLES
+from shapelaw.studies.transitions.analysis import Options, analyse_runs
+from shapelaw.studies.transitions.results import present
 
 
-def test_one_depth_alone_is_no_comparison(tmp_path):
-    study = analyse_runs(check_runs(simulate(grid_of((6,), 3e6, 5e7, 5), {}), "made"))
-    assert study.transitions.empty
-    assert study.fit.status is FitStatus.TOO_FEW_POINTS
-    assert "No two depths to compare." in words(loss_figure(study.runs.adjacent, "test loss"))
-    assert any("No two depths share a size" in text for text in words(best_depth_figure(study.runs)))
-    assert len(write_results(present(study), tmp_path, "study")) > 20
-
-
-def test_everything_is_written(analysis, tmp_path):
-    files = {path.name for path in write_results(present(analysis), tmp_path, "study")}
-    assert files == {path.name for path in tmp_path.iterdir()}
-    for name in ("transitions", "fit", "projection", "comparison", "seed_noise", "best_depth"):
-        assert {f"{name}.csv", f"{name}.md", f"{name}.tex"} <= files
-    figures = (
-        "transition_width",
-        "transition_size",
-        "extrapolation",
-        "loss_adjacent",
-        "loss_doubled",
-        "best_depth",
-    )
-    for name in figures:
-        assert {f"{name}.svg", f"{name}.png"} <= files
-        if name != "best_depth":
-            assert (tmp_path / f"{name}.svg").stat().st_size > 5000
-    fit = json.loads((tmp_path / "fit.json").read_text())
-    assert fit["a"] == analysis.fit.a
-    assert fit["method"] == BOOTSTRAP
-    assert fit["other_methods"][PAPER_RULE]["status"] in {"converged", "too few points"}
-    assert pd.read_csv(tmp_path / "fit.csv")["method"].tolist() == [BOOTSTRAP, PAPER_RULE, "published"]
+def test_a_table_of_runs_makes_all_that_is_declared(tmp_path):
+    runs, table = runs_of(), tmp_path / "runs.csv"
+    runs.rename(columns={"loss": "test_loss"}).to_csv(table, index=False)
+    parser = argparse.ArgumentParser()
+    add_options(parser)
+    arguments = parser.parse_args(["--draws", "300", "--method", "paper", "--seed", "2"])
+    found = results(argparse.Namespace(input=table, **vars(arguments)))
+    check_declared(found, TABLES, FIGURES)
+    assert found.fit == present(analyse_runs(runs, Options(draws=300, method="paper rule", seed=2))).fit

@@ -14,7 +14,18 @@ from shapelaw.studies.config import load_config, runs_of
 def test_scale_paper_is_the_papers_grid() -> None:
     """Table 2 of the depth-width paper, each shape once; 3 seeds at table 3's shapes that are in the grid."""
     with (REPOSITORY / "workflow" / "reference" / "depth_width_grid.csv").open() as file:
-        grid = {(int(row["depth"]), int(row["width"])) for row in csv.DictReader(file)}
+        rows = list(csv.DictReader(file))
+    grid = {(int(row["depth"]), int(row["width"])) for row in rows}
+    assert (len(rows), len(grid)) == (196, 193)
+    assert all(row["source"].startswith("Levine et al. 2020, table") for row in rows)
+    (misprint,) = [row for row in rows if row["width"] != row["published_width"]]
+    assert [misprint[name] for name in ("row", "depth", "width", "published_width")] == [
+        "24",
+        "12",
+        "340",
+        "240",
+    ]
+    assert "misprint" in misprint["note"]
     runs = runs_of(load_config(shipped(scale="paper"), SCALES), "depth_width", REPOSITORY).values()
     assert {(run.shape.depth, run.shape.width) for run in runs} == grid
     assert len(runs) == len(grid) + 2 * 10

@@ -5,7 +5,7 @@ import pytest
 from undertraining_runs import CELLS, undertraining_runs
 
 from shapelaw.errors import UserError
-from shapelaw.studies.depth_width.analysis import Options
+from shapelaw.studies.transitions.analysis import Options
 from shapelaw.studies.undertraining.analysis import analyse_cells, best_rates
 
 

@@ -3,7 +3,7 @@
 import matplotlib.pyplot as plt
 from undertraining_runs import undertraining_runs
 
-from shapelaw.studies.depth_width.analysis import Options
+from shapelaw.studies.transitions.analysis import Options
 from shapelaw.studies.undertraining.analysis import analyse_cells
 from shapelaw.studies.undertraining.figures import losses_figure, transition_rate_figure
 

@@ -5,8 +5,8 @@ from pathlib import Path
 from undertraining_runs import undertraining_runs
 
 from shapelaw.report.write import check_declared, write_results
-from shapelaw.studies.depth_width.analysis import Options
 from shapelaw.studies.registry import STUDIES
+from shapelaw.studies.transitions.analysis import Options
 from shapelaw.studies.undertraining.results import analyse, present
 
 

@@ -3,7 +3,7 @@
 import pytest
 from undertraining_runs import CELLS, NOISE, undertraining_runs
 
-from shapelaw.studies.depth_width.analysis import Options
+from shapelaw.studies.transitions.analysis import Options
 from shapelaw.studies.undertraining.analysis import UndertrainingAnalysis, analyse_cells
 from shapelaw.studies.undertraining.tables import NO_RATIO, losses_table, ratios_table, seed_noise_table
 

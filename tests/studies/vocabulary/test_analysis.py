@@ -5,7 +5,7 @@ from vocabulary_runs import SERIES, vocabulary_runs
 
 from shapelaw.errors import UserError
 from shapelaw.fits.line import FitStatus
-from shapelaw.studies.depth_width.analysis import Options
+from shapelaw.studies.transitions.analysis import Options
 from shapelaw.studies.vocabulary.analysis import analyse_series
 
 

@@ -2,7 +2,7 @@
 
 from vocabulary_runs import SERIES, vocabulary_runs
 
-from shapelaw.studies.depth_width.analysis import Options
+from shapelaw.studies.transitions.analysis import Options
 from shapelaw.studies.vocabulary.analysis import analyse_series
 from shapelaw.studies.vocabulary.figures import bits_per_byte_figure, losses_figure, relation_figure
 

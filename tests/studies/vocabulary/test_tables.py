@@ -4,7 +4,7 @@ import pytest
 from vocabulary_runs import SERIES, vocabulary_runs
 
 from shapelaw.fits.line import FitStatus
-from shapelaw.studies.depth_width.analysis import Options
+from shapelaw.studies.transitions.analysis import Options
 from shapelaw.studies.vocabulary.analysis import analyse_series
 from shapelaw.studies.vocabulary.tables import comparison_table, losses_table, relation_table
 

@@ -94,7 +94,7 @@ class RatioAnalysis:
 
     @property
     def on_axis(self) -> tuple[Found, ...]:
-        """What was found on the main axis."""
+        """The findings on the main axis."""
         return tuple(one for one in self.found if one.axis is self.axis)
 
 

@@ -17,7 +17,7 @@ def by_information(runs: Iterable[Run]) -> list[Run]:
     A run's distance is |log P - log P_t| with P = 12 L d^2 and P_t the expected size at the transition from its depth
     to the next deeper of the grid, or to its depth from the one before: the nearer one.
     """
-    chosen, line = list(runs), published_json("depth_width_fit")
+    chosen, line = list(runs), published_json("levine2020_fit")
     depths = sorted({run.shape.depth for run in chosen})
     sizes = {depth: math.log(12 * depth) + 2 * (line["a"] + line["b"] * depth) for depth in depths}
 

@@ -11,7 +11,7 @@ import pandas as pd
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import check_runs, numbers_of, refuse, require_columns
 from shapelaw.fits.noise import Noise, group_means, group_noise
-from shapelaw.studies.depth_width.analysis import Options, TransitionAnalysis, analyse_runs
+from shapelaw.studies.transitions.analysis import Options, TransitionAnalysis, analyse_runs
 
 SHAPE = ["depth", "width"]
 BEST_RATES = "best rates"

@@ -15,7 +15,7 @@ from shapelaw.report.plots import (
     style,
     value_axis,
 )
-from shapelaw.studies.depth_width.drawing import draw_curves, draw_transition
+from shapelaw.studies.transitions.drawing import draw_curves, draw_transition
 from shapelaw.studies.undertraining.analysis import UndertrainingAnalysis
 
 

@@ -15,9 +15,10 @@ from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.inputs import read_table
 from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Results, Table
-from shapelaw.studies.depth_width.analysis import Options
-from shapelaw.studies.depth_width.results import WIDTH_FORMATS, transition_sentences
-from shapelaw.studies.depth_width.results import add_size_options as add_options
+from shapelaw.studies.transitions.analysis import Options
+from shapelaw.studies.transitions.options import add_size_options as add_options
+from shapelaw.studies.transitions.results import WIDTH_FORMATS
+from shapelaw.studies.transitions.sentences import transition_sentences
 from shapelaw.studies.undertraining import figures, tables
 from shapelaw.studies.undertraining.analysis import BEST_RATES, UndertrainingAnalysis, analyse_cells
 from shapelaw.studies.undertraining.study import NAME

@@ -14,7 +14,7 @@ from shapelaw.fits.curves import Side
 from shapelaw.fits.inputs import check_runs, numbers_of, refuse, require_columns
 from shapelaw.fits.limits import Limit, fit_line_with_limits
 from shapelaw.fits.line import LineFit
-from shapelaw.studies.depth_width.analysis import Options, TransitionAnalysis, analyse_runs
+from shapelaw.studies.transitions.analysis import Options, TransitionAnalysis, analyse_runs
 
 NAT = math.log(2)  # a bit in nats
 

@@ -26,7 +26,7 @@ def _named(one: Series, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def transitions_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
-    """The transitions of each vocabulary and rank, by the bootstrap and by the paper's rule (see depth_width)."""
+    """The transitions of each vocabulary and rank, by the bootstrap and by the paper's rule."""
     return pd.concat([_named(one, one.transitions.transitions) for one in analysis.series], ignore_index=True)
 
 

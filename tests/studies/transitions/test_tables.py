@@ -2,16 +2,16 @@
 
 import numpy as np
 import pytest
-from depth_width_runs import runs_of
 from loss_surfaces import grid_of, simulate
+from transition_runs import runs_of
 
 from shapelaw.fits.crossing import BOOTSTRAP
 from shapelaw.fits.curves import loss_curves
 from shapelaw.fits.inputs import check_runs
 from shapelaw.fits.noise import Noise
-from shapelaw.studies.depth_width import tables
-from shapelaw.studies.depth_width.analysis import Options, analyse_runs
-from shapelaw.studies.depth_width.results import summary
+from shapelaw.studies.transitions import tables
+from shapelaw.studies.transitions.analysis import Options, analyse_runs
+from shapelaw.studies.transitions.sentences import summary
 
 
 def test_the_papers_numbers_from_the_papers_transitions(refitted):

@@ -8,8 +8,8 @@ import pytest
 from scattered_shapes import Design, budget_of
 
 from shapelaw.report.write import write_results
-from shapelaw.studies.depth_width.surface import present_surface
-from shapelaw.studies.depth_width.surface_analysis import Options, analyse_surface
+from shapelaw.studies.surface.analysis import Options, analyse_surface
+from shapelaw.studies.surface.results import present_surface
 
 
 @pytest.fixture(scope="module")
@@ -22,17 +22,25 @@ def test_tables_have_their_columns_and_the_shapes(analysis, tmp_path):
     write_results(results, tmp_path, "surface")
     penalty = pd.read_csv(tmp_path / "penalty.csv")
     assert list(penalty.columns) == [
-        *("depth", "width", "params", "seeds", "loss", "penalty", "penalty_low", "penalty_high"),
+        *("depth", "width", "block_params", "seeds", "loss", "penalty", "penalty_low", "penalty_high"),
         *("needed", "needed_low", "needed_high", "share", "status"),
     ]
     assert len(penalty) == 24
-    assert penalty["params"].is_monotonic_increasing
+    assert penalty["block_params"].is_monotonic_increasing
     assert (penalty["penalty"] >= 0).all()
-    assert (penalty["needed"] <= penalty["params"] * 1.0001).all()
+    assert (penalty["needed"] <= penalty["block_params"] * 1.0001).all()
     assert (penalty["penalty_low"] <= penalty["penalty"] + 1e-12).all()
     best = pd.read_csv(tmp_path / "best_depth.csv")
-    assert list(best.columns) == ["params", "depth", "depth_low", "depth_high", "width", "status", "model"]
-    average = best[best["model"] == "average"].set_index("params")
+    assert list(best.columns) == [
+        "block_params",
+        "depth",
+        "depth_low",
+        "depth_high",
+        "width",
+        "status",
+        "model",
+    ]
+    average = best[best["model"] == "average"].set_index("block_params")
     assert average.loc[3e8, "status"] == "converged"
     assert 12 * average.loc[3e8, "depth"] * average.loc[3e8, "width"] ** 2 == pytest.approx(3e8)
     assert average.loc[1e10, "status"] == "extrapolated"

@@ -1,4 +1,4 @@
-"""Transitions and the line through them, from the runs of the depth-width study (Levine et al. 2020, section 5)."""
+"""Transitions between depths and the line through them, from a table of runs (Levine et al. 2020, section 5)."""
 
 from __future__ import annotations
 
@@ -111,13 +111,13 @@ class TransitionAnalysis:
 
 
 def published(name: str) -> pd.DataFrame:
-    """The paper's `grid`, `transitions`, `seed_std` or `projection`, each row with its table in `source`."""
-    return pd.read_csv(REFERENCE / f"depth_width_{name}.csv")
+    """The paper's `transitions`, `seed_std` or `projection`, each row with its table in `source`."""
+    return pd.read_csv(REFERENCE / f"levine2020_{name}.csv")
 
 
 def published_fit() -> dict[str, Any]:
     """The paper's fit: eq. 11, its chi2 and R2, and its `n_transition` (depth -> [size, error])."""
-    return published_json("depth_width_fit")
+    return published_json("levine2020_fit")
 
 
 def analyse_runs(

@@ -17,13 +17,13 @@ from shapelaw.fits.projection import standard_params, why_no_projection
 from shapelaw.report.bottleneck_table import findings_of, sentences
 from shapelaw.specs.architectures import Architecture, make_architecture
 from shapelaw.specs.shapes import Shape
-from shapelaw.studies.depth_width.analysis import (
+from shapelaw.studies.reference import published_json
+from shapelaw.studies.transitions.analysis import (
     TransitionAnalysis,
     analyse_transitions,
     crossings,
     published,
 )
-from shapelaw.studies.reference import published_json
 
 PUBLISHED = "published"
 LEAST_WEIGHT = 0.01  # of a form that is named
@@ -87,7 +87,7 @@ def read_law(fit: str) -> Law:
     """The published law, or that of a folder of results.
 
     Args:
-        fit: `published`, or a folder in which `fit_transitions.py` or the study depth_width wrote transitions.csv.
+        fit: `published`, or a folder in which `fit_transitions.py` or its study wrote transitions.csv.
 
     Raises:
         UserError: the folder has no transitions, or no rising line goes through them.

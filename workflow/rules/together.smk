@@ -1,9 +1,9 @@
 # Runs that are trained in packs, as one computation each, and leave a record each.
-rule train_packed:
+rule train_together:
     output:
         "results/packs/{study}/{pack}.json",
     log:
-        "results/logs/train_packed/{study}/{pack}.log",
+        "results/logs/train_together/{study}/{pack}.log",
     wildcard_constraints:
         study=WORK.packed_studies,
         pack="[0-9a-f]+",
@@ -12,24 +12,27 @@ rule train_packed:
     threads: EXECUTION.threads
     resources:
         gpu=min(EXECUTION.gpus, 1),
-        mem_mb=lambda wildcards, attempt: WORK.packed_resources(attempt).memory_mb,
-        runtime=lambda wildcards, attempt: WORK.packed_resources(attempt).minutes,
+        mem_mb=lambda wildcards, attempt: WORK.together_resources(attempt).memory_mb,
+        runtime=lambda wildcards, attempt: WORK.together_resources(attempt).minutes,
     params:
         packs=lambda wildcards: json.dumps(
-            [[run.to_dict() for run in pack] for pack in asked(WORK.job, wildcards.study, wildcards.pack)]
+            [
+                [run.to_dict() for run in pack]
+                for pack in asked(WORK.packs_together, wildcards.study, wildcards.pack)
+            ]
         ),
     message:
         "training pack {wildcards.pack} of {wildcards.study}"
     shell:
         "ln -sf {wildcards.pack}.attempts {log} && echo \"== $(date '+%F %T') on $(hostname)\" >> {log}"
-        " && exec python $SCRIPTS/train_packed.py --packs {params.packs:q}"
+        " && exec python $SCRIPTS/train_together.py --packs {params.packs:q}"
         " --checkpoints results/checkpoints/{wildcards.study} --out {output} --checkpoint-minutes $CHECKPOINT_MINUTES --wait-minutes $WAIT_MINUTES --threads {threads}"
         " --tag config_hash=$CONFIG_HASH $SLURM_OPTIONS >> {log} 2>&1"
 
 
-rule take_packed:
+rule take_record:
     input:
-        pack_path,
+        job_path,
     output:
         spec="results/runs/{study}/{key}/spec.json",
         history="results/runs/{study}/{key}/history.parquet",

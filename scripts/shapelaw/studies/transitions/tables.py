@@ -1,4 +1,4 @@
-"""The tables of the depth-width study: projection, fits, seed noise, best depth, and all numbers beside the paper's."""
+"""The tables of transitions: projection, fits, seed noise, best depth, and all numbers beside the paper's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from shapelaw.fits.line import Floats, LineFit
 from shapelaw.fits.noise import Noise
 from shapelaw.fits.projection import project, standard_params, transition_size, why_no_projection, widened
 from shapelaw.fits.smooth import smooth_loss
-from shapelaw.studies.depth_width.analysis import (
+from shapelaw.studies.transitions.analysis import (
     GPT3_VOCABULARY,
     Runs,
     TransitionAnalysis,

@@ -28,7 +28,7 @@ def train(
 ) -> subprocess.CompletedProcess[str]:
     specs = json.dumps([run_to_dict(run) for run in runs])
     command = [
-        *(PYTHON, str(SCRIPTS / "train_pack.py"), "--specs", specs, "--device", "cpu", "--threads", "1"),
+        *(PYTHON, str(SCRIPTS / "train_in_turn.py"), "--specs", specs, "--device", "cpu", "--threads", "1"),
         *("--train-store", str(store or stores[0].path), "--test-store", str(stores[1].path)),
         *("--checkpoints", str(folder / "checkpoints"), "--out", str(folder / "pack.json")),
     ]

@@ -1,4 +1,4 @@
-"""The figures of the depth-width study, after figures 1b to 4 of Levine et al. 2020."""
+"""The figures of transitions between depths, after figures 1b to 4 of Levine et al. 2020."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from shapelaw.report.plots import (
     size_axis,
     style,
 )
-from shapelaw.studies.depth_width.analysis import (
+from shapelaw.studies.transitions.analysis import (
     GPT3_VOCABULARY,
     Pair,
     Runs,
@@ -40,7 +40,7 @@ from shapelaw.studies.depth_width.analysis import (
     published,
     published_fit,
 )
-from shapelaw.studies.depth_width.tables import rank_depths
+from shapelaw.studies.transitions.tables import rank_depths
 
 GPT3 = "#7b4ea3"
 LIKELY = (0.025, 0.975)

@@ -9,11 +9,11 @@ import pandas as pd
 
 from shapelaw.fits.surface import Surface
 from shapelaw.fits.surface_answers import BestDepth, Penalty
-from shapelaw.studies.depth_width.surface_analysis import AVERAGE, SurfaceAnalysis
+from shapelaw.studies.surface.analysis import AVERAGE, SurfaceAnalysis
 
 
 def penalty_table(analysis: SurfaceAnalysis) -> pd.DataFrame:
-    """One row a shape by size: `depth, width, params, seeds, loss, penalty, ..., needed, ..., share, status`."""
+    """One row a shape by size: `depth, width, block_params, seeds, loss, penalty, ..., needed, ..., share, status`."""
     shapes, status = analysis.surface.shapes, analysis.surface.status
     nan = math.nan
     nothing = Penalty(nan, nan, nan, nan, nan, nan, status)
@@ -42,7 +42,7 @@ def penalty_table(analysis: SurfaceAnalysis) -> pd.DataFrame:
 
 
 def best_depth_table(analysis: SurfaceAnalysis) -> pd.DataFrame:
-    """One row a size and model: `params, depth, depth_low, depth_high, width, status, model`."""
+    """One row a size and model: `block_params, depth, depth_low, depth_high, width, status, model`."""
     nan, status = math.nan, analysis.surface.status
     best = analysis.best or [(AVERAGE, BestDepth(size, nan, nan, nan, status)) for size in analysis.sizes]
     return pd.DataFrame(

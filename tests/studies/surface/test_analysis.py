@@ -1,13 +1,14 @@
 """The options of a surface, and the answers for each form."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from scattered_shapes import Design, budget_of
 
 from shapelaw.errors import UserError
 from shapelaw.fits.curves import SizeAxis
-from shapelaw.studies.depth_width.surface_analysis import (
+from shapelaw.studies.surface.analysis import (
     AVERAGE,
     ENOUGH_DRAWS,
     Options,
@@ -24,7 +25,8 @@ def test_the_average_comes_first_and_forms_with_enough_draws_follow():
     enough = [one.form.name for one in analysis.surface.forms if len(one.drawn_theta) >= ENOUGH_DRAWS]
     assert names[2::2] == enough
     assert len(analysis.penalties) == 16
-    assert analysis.size_column == "params"
+    assert analysis.size_column == "block_params"
+    assert replace(analysis, axis=SizeAxis.TOTAL).size_column == "total_params"
     assert Options(size=SizeAxis.FLOPS).size is SizeAxis.FLOPS
 
 

@@ -1,19 +1,19 @@
 """The study's figures: what is drawn, and what is said where nothing can be."""
 
 import pandas as pd
-from depth_width_runs import DEPTHS, lines, words
+from transition_runs import DEPTHS, lines, words
 
 from shapelaw.fits.inputs import check_transitions
-from shapelaw.studies.depth_width import tables
-from shapelaw.studies.depth_width.analysis import analyse_transitions, published
-from shapelaw.studies.depth_width.figures import (
+from shapelaw.studies.transitions import tables
+from shapelaw.studies.transitions.analysis import analyse_transitions, published
+from shapelaw.studies.transitions.figures import (
     best_depth_figure,
     extrapolation_figure,
     loss_figure,
     transition_size_figure,
     transition_width_figure,
 )
-from shapelaw.studies.depth_width.results import summary
+from shapelaw.studies.transitions.sentences import summary
 
 
 def test_figures_draw_a_usable_fit(analysis, refitted):

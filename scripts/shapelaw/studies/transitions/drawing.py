@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from shapelaw.fits.curves import SIZE_LABELS, Side, TransitionStatus
 from shapelaw.report.plots import ACCENT, size_axis
-from shapelaw.studies.depth_width.analysis import Runs
+from shapelaw.studies.transitions.analysis import Runs
 
 
 def draw_transition(

@@ -25,8 +25,8 @@ from shapelaw.report.plots import (
     size_axis,
     style,
 )
-from shapelaw.studies.depth_width.surface_analysis import SurfaceAnalysis
 from shapelaw.studies.reference import REFERENCE
+from shapelaw.studies.surface.analysis import SurfaceAnalysis
 
 PANELS = 6  # sizes that get a panel
 SIZES = 31  # at which the best depth is drawn
@@ -149,7 +149,7 @@ def _published(axis: Axes, analysis: SurfaceAnalysis, sizes: Floats) -> None:
     if analysis.axis is SizeAxis.FLOPS:
         return
     if analysis.axis is SizeAxis.BLOCK:
-        table = pd.read_csv(REFERENCE / "depth_width_transitions.csv")
+        table = pd.read_csv(REFERENCE / "levine2020_transitions.csv")
         width, err = table["width"].to_numpy(), table["width_err"].to_numpy()
         line = fit_line(table["depth"], np.log(width), err / width)
         depths = [project(line, float(size)).depth for size in sizes]

@@ -10,7 +10,7 @@ import pytest
 from shapelaw.errors import UserError
 from shapelaw.fits.advice import Budget
 from shapelaw.specs.architectures import Architecture, make_architecture
-from shapelaw.studies.depth_width.advice import (
+from shapelaw.studies.advice import (
     PUBLISHED,
     Law,
     answer,

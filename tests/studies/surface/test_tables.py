@@ -8,8 +8,8 @@ from scattered_shapes import Design, budget_of
 
 from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.surface_answers import Overtaking
-from shapelaw.studies.depth_width.surface_analysis import Options, analyse_surface
-from shapelaw.studies.depth_width.surface_tables import forms_table, overtaking_table, penalty_table
+from shapelaw.studies.surface.analysis import Options, analyse_surface
+from shapelaw.studies.surface.tables import forms_table, overtaking_table, penalty_table
 
 
 @pytest.fixture(scope="module")

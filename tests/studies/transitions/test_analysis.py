@@ -2,8 +2,8 @@
 
 import pandas as pd
 import pytest
-from depth_width_runs import DEPTHS, TRUE_WIDTHS, A, B, legend_of, runs_of
 from loss_surfaces import grid_of, simulate
+from transition_runs import DEPTHS, TRUE_WIDTHS, A, B, legend_of, runs_of
 
 from shapelaw.fits.crossing import BOOTSTRAP
 from shapelaw.fits.curves import SizeAxis
@@ -12,7 +12,7 @@ from shapelaw.fits.line import FitStatus
 from shapelaw.fits.noise import noise_from_stds
 from shapelaw.fits.transitions import PAPER_RULE
 from shapelaw.report.write import write_results
-from shapelaw.studies.depth_width.analysis import (
+from shapelaw.studies.transitions.analysis import (
     WITHOUT_LIMITS,
     Options,
     analyse_runs,
@@ -20,19 +20,14 @@ from shapelaw.studies.depth_width.analysis import (
     published,
     published_fit,
 )
-from shapelaw.studies.depth_width.figures import best_depth_figure, loss_figure, transition_width_figure
-from shapelaw.studies.depth_width.results import present, summary
+from shapelaw.studies.transitions.figures import best_depth_figure, loss_figure, transition_width_figure
+from shapelaw.studies.transitions.results import present
+from shapelaw.studies.transitions.sentences import summary
 
 
 def test_reference_tables_say_where_they_are_from():
-    for name in ("grid", "transitions", "seed_std", "projection"):
+    for name in ("transitions", "seed_std", "projection"):
         assert published(name)["source"].str.startswith("Levine et al. 2020, table").all()
-    grid = published("grid")
-    assert len(grid) == 196
-    assert len(grid.drop_duplicates(["depth", "width"])) == 193
-    misprint = grid[grid["width"] != grid["published_width"]]
-    assert misprint[["row", "depth", "width", "published_width"]].to_numpy().tolist() == [[24, 12, 340, 240]]
-    assert "misprint" in misprint["note"].item()
     assert published_fit()["b"] == 0.0555
     assert noise_from_stds(published("seed_std")["loss_std"], 3).std == pytest.approx(0.001446, abs=1e-6)
 

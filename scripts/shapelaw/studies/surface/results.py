@@ -10,15 +10,15 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from shapelaw.fits.curves import SizeAxis
+from shapelaw.fits.curves import SIZE_COLUMNS, SizeAxis
 from shapelaw.fits.surface import FittedForm, Surface
 from shapelaw.fits.surface_answers import BestDepth
 from shapelaw.fits.surface_shapes import SurfaceStatus
 from shapelaw.report.plots import short_number
 from shapelaw.report.write import Results, Table
-from shapelaw.studies.depth_width.surface_analysis import AVERAGE, SurfaceAnalysis
-from shapelaw.studies.depth_width.surface_figures import best_depth_figure, penalty_figure
-from shapelaw.studies.depth_width.surface_tables import (
+from shapelaw.studies.surface.analysis import AVERAGE, SurfaceAnalysis
+from shapelaw.studies.surface.figures import best_depth_figure, penalty_figure
+from shapelaw.studies.surface.tables import (
     best_depth_table,
     forms_table,
     overtaking_table,
@@ -31,7 +31,11 @@ SAME = {
     SizeAxis.TOTAL: "the same number of all parameters",
     SizeAxis.FLOPS: "the same number of FLOPs a training step",
 }
-_NUMBERS = {"params": ".3g", "step_flops": ".3g", "depth_low": ".1f", "depth_high": ".1f", "width": ".0f"}
+_NUMBERS = dict.fromkeys(SIZE_COLUMNS.values(), ".3g") | {
+    "depth_low": ".1f",
+    "depth_high": ".1f",
+    "width": ".0f",
+}
 _NEEDED = {"needed": ".3g", "needed_low": ".3g", "needed_high": ".3g", "share": ".0%"}
 _LOSSES = {"loss": ".4f", "penalty": ".4f", "penalty_low": ".4f", "penalty_high": ".4f"}
 

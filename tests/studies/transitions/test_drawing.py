@@ -6,8 +6,8 @@ import pytest
 
 from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.inputs import check_runs
-from shapelaw.studies.depth_width.analysis import Options, analyse_runs
-from shapelaw.studies.depth_width.drawing import draw_curves
+from shapelaw.studies.transitions.analysis import Options, analyse_runs
+from shapelaw.studies.transitions.drawing import draw_curves
 
 
 def test_every_depth_is_a_curve_and_a_crossing_is_a_line_at_its_size() -> None:

@@ -9,8 +9,8 @@ from scattered_shapes import Design, budget_of, draw_shapes, symmetric
 from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.surface import Surface
 from shapelaw.fits.surface_shapes import SurfaceStatus
-from shapelaw.studies.depth_width.surface_analysis import Options, analyse_surface
-from shapelaw.studies.depth_width.surface_figures import best_depth_figure, penalty_figure
+from shapelaw.studies.surface.analysis import Options, analyse_surface
+from shapelaw.studies.surface.figures import best_depth_figure, penalty_figure
 
 
 @pytest.fixture(scope="module")

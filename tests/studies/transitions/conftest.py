@@ -1,10 +1,10 @@
 """Analyses that several tests read: of runs that follow a known law, and of the published transitions."""
 
 import pytest
-from depth_width_runs import runs_of
+from transition_runs import runs_of
 
 from shapelaw.fits.inputs import check_transitions
-from shapelaw.studies.depth_width.analysis import Options, analyse_runs, analyse_transitions, published
+from shapelaw.studies.transitions.analysis import Options, analyse_runs, analyse_transitions, published
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from shapelaw.errors import UserError
 from shapelaw.fits.budgets import Budget
-from shapelaw.fits.curves import SizeAxis
+from shapelaw.fits.curves import SIZE_COLUMNS, SizeAxis
 from shapelaw.fits.inputs import check_bootstrap
 from shapelaw.fits.noise import Noise, pooled_noise
 from shapelaw.fits.size_rule import SizeRule, size_rule
@@ -57,7 +57,7 @@ class SurfaceAnalysis:
 
     @property
     def size_column(self) -> str:
-        return "step_flops" if self.axis is SizeAxis.FLOPS else "params"
+        return SIZE_COLUMNS[self.axis]
 
 
 def check_options(options: Options) -> None:

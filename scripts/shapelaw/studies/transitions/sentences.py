@@ -1,0 +1,145 @@
+"""Transitions, their fits and what these can't say, in sentences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+
+from shapelaw.fits.crossing import BOOTSTRAP, MIN_SIZES
+from shapelaw.fits.curves import (
+    SIZE_LABELS,
+    Curve,
+    Side,
+    SizeAxis,
+    TransitionStatus,
+    adjacent_pairs,
+    shared_range,
+    sizes_in,
+)
+from shapelaw.fits.projection import SCATTERED, why_no_projection
+from shapelaw.studies.transitions import tables
+from shapelaw.studies.transitions.analysis import Runs, TransitionAnalysis, crossings
+
+# worth a sentence: runs that lie off their curves by this many times the seed noise
+NOTABLE_SCALE = 1.5
+NO_COMMON_SIZES = (
+    "No two depths have four sizes in common, so there are no curves of equal depth to compare; "
+    "scripts/fit_surface.py fits one surface through all shapes, wherever they lie, with the same options for its runs."
+)
+
+
+def transition_sentences(setting: str, analysis: TransitionAnalysis) -> Iterator[str]:
+    """Each of the bootstrap's transitions of one setting in words, without a full stop, from a study of several."""
+    assert analysis.runs is not None
+    for row in analysis.bootstrap_rows:
+        if row["status"] == TransitionStatus.CROSSING:
+            found = f"width {row['width']:.1f} ({row['width_low']:.1f} to {row['width_high']:.1f})"
+        else:
+            bound = f", {row['side']} {row['bound']:.0f}" if isinstance(row["side"], str) else ""
+            found = f"{row['status']}{bound}"
+        yield (
+            f"{setting}: depth {row['depth']} against {row['deeper_depth']}: {found} at equal "
+            f"{SIZE_LABELS[analysis.runs.size]}"
+        )
+
+
+def summary(analysis: TransitionAnalysis) -> str:
+    """The findings in sentences, one a line: each transition, the fit or why there is none, the noise."""
+    lines = []
+    if analysis.runs is not None:
+        noise = analysis.runs.noise
+        if noise is None:
+            lines.append(
+                "Seed noise: no shape has more than one seed, so nothing can be called significant (give --noise)."
+            )
+        else:
+            measured = "as given" if math.isinf(noise.dof) else f"{noise.dof:.0f} degrees of freedom"
+            lines.append(f"Seed noise: {noise.std:.3g} per run, {measured}.")
+    if analysis.runs is not None and no_common_sizes(analysis.runs.curves):
+        lines.append(NO_COMMON_SIZES)
+        return "\n".join(lines)
+    for row in analysis.transitions.to_dict("records"):
+        lines.append(_transition_sentence(row, analysis.runs))
+    lines += _what_could_be_found(analysis)
+    for method, fit in analysis.fits.items():
+        main = ", the main fit" if method == analysis.method and len(analysis.fits) > 1 else ""
+        reason = why_no_projection(fit)
+        if not fit.usable:
+            lines.append(f"Fit ({method}{main}): no fit is possible, {fit.status}: {fit.message}.")
+        else:
+            values = f"a = {fit.a:.4f} ± {fit.a_err:.4f}, b = {fit.b:.5f} ± {fit.b_err:.5f}"
+            lines.append(f"Fit ({method}{main}): log d = a + b L with {values}; {fit.message}.")
+            if reason:
+                lines.append(f"Projection ({method}): {reason}.")
+    if analysis.forms:
+        lines.append(_forms_sentence(analysis))
+    return "\n".join(lines)
+
+
+def no_common_sizes(curves: Mapping[int, Curve]) -> bool:
+    """True where no two adjacent depths have the sizes in common that a comparison needs."""
+    common = [
+        min(len(sizes_in(curve, *shared_range(*pair))) for curve in pair) for pair in adjacent_pairs(curves)
+    ]
+    return max(common, default=0) < MIN_SIZES
+
+
+def _transition_sentence(row: Mapping[Hashable, Any], runs: Runs | None) -> str:
+    """One transition with its size axis, its noise, its cautions, and the transition on the other axes."""
+    deeper = "" if pd.isna(row["deeper_depth"]) else f" against {row['deeper_depth']}"
+    text = f"Depth {row['depth']}{deeper} ({row['method']}): {_found(row)}"
+    if runs is not None:
+        text += f", at equal {SIZE_LABELS[runs.size]}"
+        if row["method"] == BOOTSTRAP:
+            others = runs.size_axes[
+                (runs.size_axes["depth"] == row["depth"]) & (runs.size_axes["size_axis"] != runs.size.value)
+            ]
+            beside = [
+                f"{_found(other)} at equal {SIZE_LABELS[SizeAxis(other['size_axis'])]}"
+                for other in others.to_dict("records")
+            ]
+            text += f" ({'; '.join(beside)})" if beside else ""
+    if row["noise_scale"] > NOTABLE_SCALE:
+        text += f"; runs lie {row['noise_scale']:.1f} times the seed noise off smooth curves"
+    if isinstance(row["caution"], str) and row["caution"]:
+        text += f"; doubtful: {row['caution']}"
+    return text + "."
+
+
+def _found(row: Mapping[Hashable, Any]) -> str:
+    if row["status"] == TransitionStatus.CROSSING:
+        return f"width {row['width']:.1f} ± {row['width_err']:.1f}"
+    side = {Side.ABOVE: "above", Side.BELOW: "below", Side.AT: "about"}.get(row["side"])
+    return str(row["status"]) + (f", {side} {row['bound']:.0f}" if side else "")
+
+
+def _forms_sentence(analysis: TransitionAnalysis) -> str:
+    """The uncertainty that the projection's error leaves out: projections of other forms, with their weights."""
+    table = tables.forms_table(analysis.forms)
+    parts = [
+        f"{row['form']} {row['N_80']:.3g} ± {row['N_80_err']:.0%} (weight {row['weight']:.2f}, "
+        f"chi2 {row['chi2']:.2f} with {row['dof']} dof)"
+        for row in table.to_dict("records")
+        if row["p_value"] >= SCATTERED or row["form"] == table["form"].iloc[0]
+    ]
+    return (
+        "Projection: errors are conditional on the line. N_transition(80) by form: " + "; ".join(parts) + "."
+    )
+
+
+def _what_could_be_found(analysis: TransitionAnalysis) -> list[str]:
+    """A sentence for each crossing: its distance from the published line, and the range that could be reported."""
+    lines = []
+    found = crossings(analysis.transitions, analysis.method)
+    for row in found[found["reportable_low"].notna()].to_dict("records"):
+        line = tables.published_line(row["depth"])
+        low, high = (row[name] / line - 1 for name in ("reportable_low", "reportable_high"))
+        lines.append(
+            f"At depth {row['depth']:.0f} the published line gives {line:.0f}, and ours differs by "
+            f"{row['width'] / line - 1:+.0%}; these sizes can only report crossings between "
+            f"{row['reportable_low']:.0f} and {row['reportable_high']:.0f} ({low:+.0%} to {high:+.0%})."
+        )
+    return lines
