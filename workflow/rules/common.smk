@@ -2,6 +2,7 @@
 import json
 import shlex
 
+from shapelaw.cluster.attempts import Attempts
 from shapelaw.scheduling.plan import cost_line
 from shapelaw.scheduling.queues import queues_of, refusals
 from shapelaw.scheduling.texts import source_options, texts_digest
@@ -13,6 +14,13 @@ from shapelaw.storage.failures import failures
 EXECUTION = CONFIG.execution
 SPEED = SUBMITTED.speed
 WORK = Workload(RUNS, EXECUTION, SPEED)
+# What the next attempt at a job asks for: on Slurm by why the last one ended, elsewhere by its number.
+ATTEMPTS = Attempts(WORK.checkpoint_folders)
+if workflow.is_main_process and "snakemake_executor_plugin_slurm" in sys.modules:
+    from shapelaw.cluster.executor import use_for_slurm
+
+    use_for_slurm(ATTEMPTS)
+TRAIN_CPUS = max(EXECUTION.threads, EXECUTION.gpus)  # at least one a GPU
 TRACKING = f"--uri {shlex.quote(CONFIG.tracking.uri)}" if CONFIG.tracking.uri else ""
 
 
