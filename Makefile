@@ -1,5 +1,5 @@
 # make demo   environment in .venv, then the whole workflow at scale `demo`, ending in results/report.html
-# make env    the environment alone
+# make env    the environment alone; make env TORCH=cuda puts the build of PyTorch for NVIDIA GPUs into it
 # make test   the same environment, then the tests that a change should pass: those not marked `slow`; none needs a
 #             cluster or a GPU; it installs no system packages: tests that need PostgreSQL or Chromium are skipped where
 #             there is none (.ci/run installs them)
@@ -10,6 +10,8 @@
 # make status how far the runs are: done, running, stopped, failed, waiting, and the time left; also while they run
 # make lint   the static checks
 PYTHON ?= python3
+# a package index that has PyTorch for GPUs, where pip's own has it for CPUs: make env TORCH=cuda TORCH_INDEX=https://...
+TORCH_INDEX ?=
 CORES ?= $(shell nproc)
 PORT ?= 5000
 SCALE ?= demo
@@ -41,6 +43,15 @@ $(READY):
 	touch $@
 
 env: $(READY)
+ifeq ($(TORCH),cuda)
+	@# without the build for CPUs that may be there: pip takes both for the same version
+	$(BIN)/python -m pip uninstall --quiet --yes torch
+	$(BIN)/python -m pip install --quiet --no-compile --requirement envs/requirements.lock \
+	  $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX) "$$(sed -n 's/^torch==\(.*\)/torch==\1/p' envs/requirements.lock)")
+	@PYTHONPATH=scripts $(BIN)/python -m shapelaw.scheduling.builds
+else ifneq ($(TORCH),)
+	@echo "TORCH is $(TORCH); it can be cuda, or left out for the build that pip finds." >&2; exit 2
+endif
 
 demo: $(READY)
 	@$(BIN)/python scripts/measure_cpu.py $(MAKE) --no-print-directory workflow report SCALE=demo

@@ -19,7 +19,9 @@ rule measure_separation_ranks:
         "../../envs/shapelaw.yaml"
     resources:
         mem_mb=RANK_MB,
-        runtime=lambda wildcards, attempt: min(measuring_minutes(CONFIG, ATTEMPTS.minutes(wildcards, attempt)), WORK.job_minutes),
+        runtime=lambda wildcards, attempt: min(
+            measuring_minutes(CONFIG, ATTEMPTS.minutes(wildcards, attempt)), WORK.job_minutes
+        ),
     params:
         grids=rank_grids(CONFIG).model_dump_json(),
     message:

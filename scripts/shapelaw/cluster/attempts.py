@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from shapelaw.cluster.states import OUT_OF_MEMORY, TIMEOUT
+
 Name = tuple[str, ...]  # the wildcards of a job
-OUT_OF_MEMORY, TIMEOUT = "OUT_OF_MEMORY", "TIMEOUT"
 
 
 @dataclass(frozen=True)
@@ -46,11 +47,13 @@ class Attempts:
         """Note that an attempt is submitted."""
         self._begun[name] = time.time()
 
-    def end(self, name: Name, state: str) -> Attempt:
+    def end(self, name: Name, reason: str) -> Attempt:
         """Note why an attempt ended, and return what it achieved."""
-        self._reasons.setdefault(name, Counter())[state] += 1
+        self._reasons.setdefault(name, Counter())[reason] += 1
         folders = self.folders(name)
-        return Attempt(_newest(folders) > self._begun.get(name, time.time()), _for_good(folders), _step(folders))
+        return Attempt(
+            _newest(folders) > self._begun.get(name, time.time()), _for_good(folders), _step(folders)
+        )
 
     def memory(self, name: Iterable[str], attempt: int) -> int:
         """The attempt whose memory the next one asks for: only running out of memory raises it."""
@@ -68,7 +71,12 @@ class Attempts:
 
 def _newest(folders: Iterable[Path]) -> float:
     """When the newest checkpoint or finished record was written."""
-    paths = [path for folder in folders for pattern in ("step-*.pt", "summary.json") for path in folder.glob(pattern)]
+    paths = [
+        path
+        for folder in folders
+        for pattern in ("step-*.pt", "summary.json")
+        for path in folder.glob(pattern)
+    ]
     return max((_written(path) for path in paths), default=0.0)
 
 

@@ -21,7 +21,7 @@ from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
 from shapelaw.cluster import states
-from shapelaw.cluster.attempts import OUT_OF_MEMORY, Attempts, Name
+from shapelaw.cluster.attempts import Attempts, Name
 from shapelaw.cluster.names import Orphan, find_orphan, job_name, mark_of
 
 _RESTARTS = "Trying to restart job"  # Snakemake's line, which ours says already
@@ -49,7 +49,9 @@ class SlurmExecutor(Executor):  # type: ignore[misc] # the plugin has no types
         # before the plugin starts its thread, which uses them
         self._numbers: set[str] = set()  # of all jobs that this workflow submitted or took over
         self._since: dict[str, tuple[str, float]] = {}  # the state of a job, and when it was first seen
-        self._orphans: dict[str, states.Job] | None = None  # jobs that were there when the first one was submitted
+        self._orphans: dict[str, states.Job] | None = (
+            None  # jobs that were there when the first one was submitted
+        )
         self._accounts: dict[str, str] = {}
         self._later: dict[Any, str] = {}  # the orphan that a job begins after
         self._tried: set[Any] = set()  # jobs that were submitted once
@@ -164,21 +166,22 @@ class SlurmExecutor(Executor):  # type: ignore[misc] # the plugin has no types
     def _report_failure(self, info: SubmittedJobInfo, state: str) -> None:
         """Say in a line what became of an attempt, and let Snakemake try again where that may help."""
         job: Any = info.job
+        state = states.reason(state, Path((info.aux or {}).get("slurm_logfile", "")))
         ended = self.attempts.end(_wildcards(job), state)
-        number, left = job.attempt, job.restart_times - job.attempt + 1
+        number, last = job.attempt, job.restart_times + 1
+        again = number < last and not ended.for_good
+        then = f"attempt {number} of {last}"
         if ended.for_good:
-            job.attempt = job.restart_times + 1
             then = "another attempt would end the same"
-        elif ended.advanced and job.restart_times:
-            job.attempt = number - 1  # Snakemake adds one
-            then = "it advanced, so it doesn't count; trying again"
-        else:
-            job.attempt = number
-            then = f"attempt {number} of {job.restart_times + 1}" + ("; trying again" if left > 0 else "")
-        if left > 0 and state == OUT_OF_MEMORY:
-            then += f" with {job.resources.get('mem_mb')} MB"
+        elif ended.advanced and last > 1:
+            then, again = "it advanced, so it doesn't count", True
+        # Snakemake tries again while attempts are left, and adds one. Not by `attempt`, which would make it free what
+        # the next attempt asks for, in place of what this one took.
+        job._attempt = last if not again else number - 1 if ended.advanced else number
+        more = " with more memory" if state == states.OUT_OF_MEMORY else ""
+        then += f"; trying again{more}" if again else ""
         at = f" at step {ended.step[0]} of {ended.step[1]}" if ended.step else ""
-        log = "" if not job.log or left > 0 else f" Its log: {job.log[0]}"
+        log = "" if again or not job.log else f" Its log: {job.log[0]}"
         self.logger.error(f"{_name(job)}: job {info.external_jobid} ended {state}{at}; {then}.{log}")
         self.workflow.scheduler.error_callback(job)
 

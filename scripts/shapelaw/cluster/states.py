@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import getpass
+import re
 import subprocess
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 Ending = Literal["done", "failed", "active"]
@@ -18,7 +20,9 @@ FAILED = frozenset(
 )
 REQUEUED = frozenset({"NODE_FAIL", "PREEMPTED"})  # Slurm puts such a job back into the queue by itself
 GONE = "GONE"  # Slurm has forgotten the job
+OUT_OF_MEMORY, TIMEOUT = "OUT_OF_MEMORY", "TIMEOUT"
 REQUEUE_SECONDS = 180.0  # a job that is not back in the queue by then has failed
+_KILLED_FOR_MEMORY = re.compile(r"slurmstepd.*(exceeded (job )?memory limit|oom.kill)", re.I)
 _MOST_PAUSE = 60.0
 _JOBS_A_SECOND = 5.0  # squeue's answer grows with the queue: a second's pause for so many jobs
 _ASK_SECONDS = 60
@@ -94,6 +98,17 @@ def ending(state: str, requeues: bool, seconds: float) -> Ending:
     if state not in FAILED or (requeues and state in REQUEUED and seconds < REQUEUE_SECONDS):
         return "active"
     return "failed"
+
+
+def reason(state: str, log: Path) -> str:
+    """Why a job failed: its state, or OUT_OF_MEMORY where Slurm says so only in the job's log."""
+    if state != "FAILED":
+        return state
+    try:
+        said = log.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return state
+    return OUT_OF_MEMORY if _KILLED_FOR_MEMORY.search(said) else state
 
 
 def pause(active: int, least: float) -> float:
