@@ -8,6 +8,7 @@
 # make test-slurm   the tests on a real Slurm, which they start as root (tests/slurm/slurm-node.sh install, once)
 # make ui     the MLflow UI over the store of config.yaml (results/mlflow.db by default), live while jobs run
 # make status how far the runs are: done, running, stopped, failed, waiting, and the time left; also while they run
+# make queue  your jobs in Slurm's queue, by rule and run
 # make lint   the static checks
 PYTHON ?= python3
 # a package index that has PyTorch for GPUs, where pip's own has it for CPUs: make env TORCH=cuda TORCH_INDEX=https://...
@@ -25,7 +26,7 @@ COMPILED := snakemake.cli shapelaw.tracking.importer shapelaw.training.pack_runs
   shapelaw.corpora.sources
 READY := $(VENV)/installed-$(shell cksum < envs/requirements.lock | cut -d' ' -f1)
 
-.PHONY: env demo workflow test test-slow test-all test-slurm ui status lint report lock
+.PHONY: env demo workflow test test-slow test-all test-slurm ui status queue lint report lock
 .DELETE_ON_ERROR:
 
 $(READY):
@@ -47,7 +48,7 @@ ifeq ($(TORCH),cuda)
 	@# without the build for CPUs that may be there: pip takes both for the same version
 	$(BIN)/python -m pip uninstall --quiet --yes torch
 	$(BIN)/python -m pip install --quiet --no-compile --requirement envs/requirements.lock \
-	  $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX) "$$(sed -n 's/^torch==\(.*\)/torch==\1/p' envs/requirements.lock)")
+	  $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 	@PYTHONPATH=scripts $(BIN)/python -m shapelaw.scheduling.builds
 else ifneq ($(TORCH),)
 	@echo "TORCH is $(TORCH); it can be cuda, or left out for the build that pip finds." >&2; exit 2
@@ -72,6 +73,9 @@ ui: $(READY)
 
 status: $(READY)
 	@$(BIN)/python scripts/status.py
+
+queue: # names in full; squeue's own columns show eight letters
+	@squeue --me -o '%.12i %.9T %.11M %.11l %j %R'
 
 # two files more at a time than cores, a thread each: they wait too; for an empty folder torch.compile would try out for 7
 # CPU seconds what the CPU says of itself

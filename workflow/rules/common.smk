@@ -68,9 +68,9 @@ def refused():
         return refused_build(asks, os.environ)
     given = workflow.resource_settings
     default = raw_values(given._parsed_default_resources)
-    by_rule = {rule: raw_values(parsed) for rule, parsed in given._parsed_overwrite_resources.items()}
-    queues = refusals(queues_of(default, by_rule.values()))
-    return queues or [*refused_build(asks, os.environ), *impossible(requests_of(asks, default, by_rule))]
+    own = {name: raw_values(parsed) for name, parsed in given._parsed_overwrite_resources.items()}
+    queues = refusals(queues_of(default, own.values()))
+    return queues or [*refused_build(asks, os.environ), *impossible(requests_of(asks, default, own))]
 
 
 def raw_values(parsed):
