@@ -9,7 +9,7 @@ from shapelaw.cluster.states import GONE, ending, parse_accounts, parse_queue, p
 
 SQUEUE = """#!/bin/sh
 echo '7|RUNNING|/work|train_large.s.k|shapelaw:1'
-echo '8_2|PENDING|/wo|rk|train_pack.s|'
+echo '8_2|PENDING|/wo|rk|train_in_turn.s|'
 echo '9|OUT_OF_MEMORY|/work|a|shapelaw:2|more'
 """
 SACCT = """#!/bin/sh

@@ -28,13 +28,13 @@ def test_each_rule_that_trains_has_its_jobs() -> None:
     some = workload_of([*DECODERS, LARGE, *MEMORIZERS], runs_per_job=3, models_per_pack=2)
     asks = {ask.rule: ask for ask in asks_of(some)}
     assert {rule: (ask.runs, ask.jobs) for rule, ask in asks.items()} == {
-        "train_pack": (5, 2),
+        "train_in_turn": (5, 2),
         "train_large": (1, 1),
-        "train_packed": (5, 3),
+        "train_together": (5, 3),
     }
     assert asks["train_large"].resources == some.level_resources("large", 1)
     assert asks["train_large"].files == 12
-    assert asks["train_pack"].files == 5 * 11 + 2 * 4
+    assert asks["train_in_turn"].files == 5 * 11 + 2 * 4
     alone = {ask.rule: ask.jobs for ask in asks_of(workload_of([*DECODERS], runs_per_job=1))}
     assert alone == {"train_small": 5}
 
@@ -73,7 +73,7 @@ def test_ten_thousand_runs_of_seconds_are_not_ten_thousand_jobs() -> None:
     """By default, jobs train for about a minute: ten thousand runs of half a second are some ninety jobs."""
     runs = [a_run(2, 8, steps=100, seed=seed) for seed in range(10_000)]
     (ask,) = asks_of(workload_of([*runs]))
-    assert ask.rule == "train_pack"
+    assert ask.rule == "train_in_turn"
     assert ask.runs == 10_000
     seconds = 100 * 0.005  # no step is taken for shorter
     assert ask.jobs == pytest.approx(10_000 * seconds / 60, rel=0.3)

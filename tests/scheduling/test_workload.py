@@ -130,12 +130,12 @@ def test_the_checkpoints_of_a_job_are_those_of_its_runs(
     monkeypatch.chdir(tmp_path)
     folder = Path("results/checkpoints/depth_width")
     assert SOME.checkpoint_folders(("depth_width", LARGE.key)) == [folder / LARGE.key]
-    name, pack = next(iter(SOME.packs["depth_width"].items()))
+    name, pack = next(iter(SOME.jobs_in_turn["depth_width"].items()))
     assert SOME.checkpoint_folders(("depth_width", name)) == [folder / run.key for run in pack]
     assert SOME.checkpoint_folders(("prose", "300", "train")) == []
     assert SOME.checkpoint_folders(()) == []
     # a pack that is one computation has its checkpoints in a folder of its own, which names its members
-    name, job = next(iter(SOME.model_packs["memorization_heads"].items()))
+    name, job = next(iter(SOME.jobs_of_packs["memorization_heads"].items()))
     mine, other = (Path("results/checkpoints/memorization_heads", one) for one in ("pack-1", "pack-2"))
     for place, key in ((mine, job[0][0].key), (other, "another")):
         place.mkdir(parents=True)

@@ -176,7 +176,9 @@ def test_the_grid_through_slurm_gives_the_same_tables_to_the_last_digit(
         assert it.wait() == 0, project.said()
     project.configure(execution=packs)
     names = {job.name for job in jobs_of(project.folder, since)}
-    assert {"group.text", "train_pack.depth_width"} <= {name.partition("_group")[0] for name in names}, names
+    assert {"group.text", "train_in_turn.depth_width"} <= {name.partition("_group")[0] for name in names}, (
+        names
+    )
     assert "Submitted array job" in project.said()
     assert "ccount" not in project.said().replace(
         "slurm_account", ""

@@ -66,7 +66,9 @@ rule measure_relu:
         "../../envs/shapelaw.yaml"
     threads: EXECUTION.threads
     resources:
-        mem_mb=lambda wildcards, attempt: WORK.together_resources(ATTEMPTS.memory(wildcards, attempt)).memory_mb,
+        mem_mb=lambda wildcards, attempt: WORK.together_resources(
+            ATTEMPTS.memory(wildcards, attempt)
+        ).memory_mb,
         runtime=WORK.job_minutes,
     params:
         study=ALONG_HEADS,

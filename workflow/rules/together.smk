@@ -13,8 +13,12 @@ rule train_together:
     resources:
         gpu=min(EXECUTION.gpus, 1),
         nodes=1,
-        mem_mb=lambda wildcards, attempt: WORK.together_resources(ATTEMPTS.memory(wildcards, attempt)).memory_mb,
-        runtime=lambda wildcards, attempt: WORK.together_resources(ATTEMPTS.minutes(wildcards, attempt)).minutes,
+        mem_mb=lambda wildcards, attempt: WORK.together_resources(
+            ATTEMPTS.memory(wildcards, attempt)
+        ).memory_mb,
+        runtime=lambda wildcards, attempt: WORK.together_resources(
+            ATTEMPTS.minutes(wildcards, attempt)
+        ).minutes,
     params:
         packs=lambda wildcards: json.dumps(
             [

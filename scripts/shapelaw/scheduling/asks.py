@@ -39,7 +39,7 @@ class Ask:
     @property
     def files(self) -> int:
         """Files that are there when all are done."""
-        shared = self.rule in ("train_pack", "train_packed")
+        shared = self.rule in ("train_in_turn", "train_together")
         return _RUN_FILES[shared] * self.runs + _SHARED_JOB_FILES * self.jobs * shared
 
 
@@ -55,14 +55,14 @@ def asks_of(work: Workload) -> list[Ask]:
     for level in LEVELS:
         runs = len(work.of_level[level])
         if runs and level == "small" and work.runs_per_job != 1:
-            jobs = sum(map(len, work.packs.values()))
-            found.append(Ask("train_pack", runs, jobs, cpus, gpus, work.pack_resources(1)))
+            jobs = sum(map(len, work.jobs_in_turn.values()))
+            found.append(Ask("train_in_turn", runs, jobs, cpus, gpus, work.in_turn_resources(1)))
         elif runs:
             found.append(Ask(f"train_{level}", runs, runs, cpus, gpus, work.level_resources(level, 1)))
     if runs := sum(map(len, work.packed.values())):
-        jobs = sum(map(len, work.model_packs.values()))
+        jobs = sum(map(len, work.jobs_of_packs.values()))
         found.append(
-            Ask("train_packed", runs, jobs, execution.threads, min(gpus, 1), work.packed_resources(1))
+            Ask("train_together", runs, jobs, execution.threads, min(gpus, 1), work.together_resources(1))
         )
     return found
 

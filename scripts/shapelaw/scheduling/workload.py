@@ -163,9 +163,9 @@ class Workload:
         folder = CHECKPOINTS / study
         if key in self.runs.get(study, {}):
             return [folder / key]
-        if key in self.packs.get(study, {}):
-            return [folder / run.key for run in self.packs[study][key]]
-        runs = [run.key for pack in self.model_packs.get(study, {}).get(key, []) for run in pack]
+        if key in self.jobs_in_turn.get(study, {}):
+            return [folder / run.key for run in self.jobs_in_turn[study][key]]
+        runs = [run.key for pack in self.jobs_of_packs.get(study, {}).get(key, []) for run in pack]
         return [folder / one for one in runs] + _pack_folders(folder, set(runs))
 
     def records(self, study: str) -> list[str]:
