@@ -45,6 +45,15 @@ def test_what_squeue_has_forgotten_accounting_knows() -> None:
     assert states_of(list(known)) == known
 
 
+def test_the_nodes_of_a_job_are_those_of_accounting(slurm: Path) -> None:
+    (slurm / "sacct").write_text("#!/bin/sh\necho 'n[1-2]'\n")
+    assert states.nodes_of("5") == ["n[1-2]"]
+    (slurm / "sacct").write_text("#!/bin/sh\necho 'None assigned'\n")
+    assert states.nodes_of("5") == []
+    (slurm / "sacct").unlink()
+    assert states.nodes_of("5") == []
+
+
 def test_without_an_answer_nothing_is_known(slurm: Path) -> None:
     (slurm / "squeue").write_text("#!/bin/sh\nexit 1\n")
     assert states_of(["7"]) is None

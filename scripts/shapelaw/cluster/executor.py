@@ -152,6 +152,8 @@ class SlurmExecutor(Executor):  # type: ignore[misc] # the plugin has no types
         before, since = self._since.get(number, ("", now))
         if before != state:
             since = now
+            if state == "NODE_FAIL":
+                self._failed_nodes.update(states.nodes_of(number))  # which later jobs avoid
         self._since[number] = state, since
         settings = self.workflow.executor_settings
         ending = states.ending(state, bool(settings.requeue), now - since)

@@ -111,6 +111,12 @@ def reason(state: str, log: Path) -> str:
     return OUT_OF_MEMORY if _KILLED_FOR_MEMORY.search(said) else state
 
 
+def nodes_of(number: str) -> list[str]:
+    """The nodes of a job, as Slurm lists them, from accounting; none where there is no accounting."""
+    text = _answer("sacct", "-n", "-X", "-P", "-o", "NodeList", "-j", number) or ""
+    return [line for line in text.splitlines() if line and " " not in line]  # not "None assigned"
+
+
 def pause(active: int, least: float) -> float:
     """Seconds until states are asked for again: `least` for a small queue, a minute for 300 jobs or more."""
     return max(least, min(_MOST_PAUSE, active / _JOBS_A_SECOND))
