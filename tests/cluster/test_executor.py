@@ -1,15 +1,20 @@
 """What becomes of a failed attempt, without a Slurm (tests/slurm has the whole)."""
 
 import logging
+import math
+import os
+import threading
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from shapelaw.cluster import executor
+from shapelaw.cluster import executor, states
 from shapelaw.cluster.attempts import Attempt, Attempts
 from shapelaw.cluster.executor import SlurmExecutor
+from shapelaw.cluster.names import Orphan
 
 NAME = "train_large.depth_width.k-s0"
 
@@ -31,6 +36,7 @@ class Job:
     def __init__(self, attempt: int, retries: int) -> None:
         self.name, self.wildcards, self.log = "train_large", ("depth_width", "k-s0"), ["results/k.log"]
         self.restart_times, self._attempt = retries, attempt
+        self.input: list[str] = []
         self.output, self.params, self.resources = ["summary.json"], {"spec": "{}"}, {"slurm_account": ""}
 
     @property
@@ -131,3 +137,32 @@ def test_what_jobs_used_is_a_table_where_there_is_accounting(
     header, row = (tmp_path / "logs/some.csv").read_text().splitlines()
     assert header.startswith("JobID,JobName,State,Elapsed")
     assert row == '7,train,COMPLETED,00:01:00,00:10:00,1,00:50,9K,1G,"cpu=1,mem=1G"'
+
+
+def test_a_job_whose_inputs_were_made_anew_is_another_one(tmp_path: Path) -> None:
+    """An earlier workflow's job on other data is not taken over, though its parameters are the same."""
+    job, store = Job(1, 5), tmp_path / "train.bin"
+    store.touch()
+    job.input = [str(store), str(tmp_path / "made by its group")]
+    before = executor._mark(job)
+    assert executor._mark(job) == before
+    os.utime(store, (1, 1))
+    assert executor._mark(job) != before
+
+
+def test_a_look_at_the_queue_holds_while_jobs_are_submitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, _ = make_executor(Told(), monkeypatch)
+    made._numbers, made._lock, made._queue = set(), threading.Lock(), (-math.inf, {})
+    job, looks = Job(1, 5), []
+
+    def my_jobs() -> dict[str, states.Job]:
+        looks.append(1)
+        return {"44": states.Job("44", "RUNNING", "/work", NAME, executor._mark(job))}
+
+    monkeypatch.setattr(states, "my_jobs", my_jobs)
+    assert made._orphan(job) == made._orphan(job) == Orphan("44", True)
+    assert len(looks) == 1
+    made._queue = time.monotonic() - 100, {}
+    made._numbers.add("44")  # taken over: its next attempt is a job of its own
+    assert made._orphan(job) is None
+    assert len(looks) == 2

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import csv
 import logging
+import math
 import subprocess
 import threading
 import time
@@ -27,6 +28,7 @@ from shapelaw.cluster.names import Orphan, find_orphan, job_name, mark_of
 _RESTARTS = "Trying to restart job"  # Snakemake's line, which ours says already
 _EFFICIENCY = "JobID,JobName,State,Elapsed,Timelimit,NCPUS,TotalCPU,MaxRSS,ReqMem,AllocTRES"
 _JOBS_A_CALL = 1000
+_QUEUE_SECONDS = 30.0  # for which a look at the queue holds, while jobs are submitted
 
 
 def use_for_slurm(attempts: Attempts) -> None:
@@ -49,9 +51,7 @@ class SlurmExecutor(Executor):  # type: ignore[misc] # the plugin has no types
         # before the plugin starts its thread, which uses them
         self._numbers: set[str] = set()  # of all jobs that this workflow submitted or took over
         self._since: dict[str, tuple[str, float]] = {}  # the state of a job, and when it was first seen
-        self._orphans: dict[str, states.Job] | None = (
-            None  # jobs that were there when the first one was submitted
-        )
+        self._queue: tuple[float, dict[str, states.Job]] = (-math.inf, {})  # as it was, and when
         self._accounts: dict[str, str] = {}
         self._later: dict[Any, str] = {}  # the orphan that a job begins after
         self._tried: set[Any] = set()  # jobs that were submitted once
@@ -106,10 +106,10 @@ class SlurmExecutor(Executor):  # type: ignore[misc] # the plugin has no types
 
     def _orphan(self, job: Any) -> Orphan | None:
         with self._lock:
-            if self._orphans is None:
-                self._orphans = states.my_jobs() or {}
+            if time.monotonic() > self._queue[0] + _QUEUE_SECONDS:
+                self._queue = time.monotonic(), states.my_jobs() or {}
         folder = str(self.workflow.workdir_init)
-        return find_orphan(self._orphans, _name(job), _mark(job), folder, self._numbers)
+        return find_orphan(self._queue[1], _name(job), _mark(job), folder, self._numbers)
 
     def _take_over(self, job: Any, orphan: Orphan) -> None:
         self.logger.info(f"{_name(job)} is job {orphan.number} of an earlier workflow; taking it over.")
@@ -218,8 +218,21 @@ def _name(job: Any) -> str:
 
 
 def _mark(job: Any) -> str:
+    """The mark of what a job does: its parameters, and its inputs as they are now."""
     jobs = job.jobs if job.is_group() else [job]
-    return mark_of(sorted(f"{one.name} {list(one.output)} {dict(one.params.items())}" for one in jobs))
+    return mark_of(
+        sorted(
+            f"{one.name} {list(one.output)} {dict(one.params.items())} {[_written(path) for path in one.input]}"
+            for one in jobs
+        )
+    )
+
+
+def _written(path: str) -> tuple[str, int]:
+    try:
+        return str(path), Path(path).stat().st_mtime_ns
+    except FileNotFoundError:  # made by another job of its group
+        return str(path), 0
 
 
 def _write_efficiency(numbers: Sequence[str], path: Path) -> None:

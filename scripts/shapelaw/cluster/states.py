@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import getpass
+import os
 import re
 import subprocess
 from collections.abc import Collection, Mapping
@@ -53,7 +53,7 @@ def parse_queue(text: str) -> dict[str, Job]:
 
 def my_jobs() -> dict[str, Job] | None:
     """All jobs of this user that Slurm remembers, also finished ones; None where squeue doesn't answer."""
-    text = _answer("squeue", "-h", "-r", "--states=all", f"--user={getpass.getuser()}", "-o", _FORMAT)
+    text = _answer("squeue", "-h", "-r", "--states=all", f"--user={os.getuid()}", "-o", _FORMAT)
     return None if text is None else parse_queue(text)
 
 
