@@ -1,5 +1,5 @@
 # make demo   environment in .venv, then the whole workflow at scale `demo`, ending in results/report.html
-# make env    the environment alone
+# make env    the environment alone; make env TORCH=cuda puts the build of PyTorch for NVIDIA GPUs into it
 # make test   the same environment, then the tests that a change should pass: those not marked `slow`; none needs a
 #             cluster or a GPU; it installs no system packages: tests that need PostgreSQL or Chromium are skipped where
 #             there is none (.ci/run installs them)
@@ -8,8 +8,11 @@
 # make test-slurm   the tests on a real Slurm, which they start as root (tests/slurm/slurm-node.sh install, once)
 # make ui     the MLflow UI over the store of config.yaml (results/mlflow.db by default), live while jobs run
 # make status how far the runs are: done, running, stopped, failed, waiting, and the time left; also while they run
+# make queue  your jobs in Slurm's queue, by rule and run
 # make lint   the static checks
 PYTHON ?= python3
+# a package index that has PyTorch for GPUs, where pip's own has it for CPUs: make env TORCH=cuda TORCH_INDEX=https://...
+TORCH_INDEX ?=
 CORES ?= $(shell nproc)
 PORT ?= 5000
 SCALE ?= demo
@@ -23,7 +26,7 @@ COMPILED := snakemake.cli shapelaw.tracking.importer shapelaw.training.pack_runs
   shapelaw.corpora.sources
 READY := $(VENV)/installed-$(shell cksum < envs/requirements.lock | cut -d' ' -f1)
 
-.PHONY: env demo workflow test test-slow test-all test-slurm ui status lint report lock
+.PHONY: env demo workflow test test-slow test-all test-slurm ui status queue lint report lock
 .DELETE_ON_ERROR:
 
 $(READY):
@@ -41,6 +44,15 @@ $(READY):
 	touch $@
 
 env: $(READY)
+ifeq ($(TORCH),cuda)
+	@# without the build for CPUs that may be there: pip takes both for the same version
+	$(BIN)/python -m pip uninstall --quiet --yes torch
+	$(BIN)/python -m pip install --quiet --no-compile --requirement envs/requirements.lock \
+	  $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
+	@PYTHONPATH=scripts $(BIN)/python -m shapelaw.scheduling.builds
+else ifneq ($(TORCH),)
+	@echo "TORCH is $(TORCH); it can be cuda, or left out for the build that pip finds." >&2; exit 2
+endif
 
 demo: $(READY)
 	@$(BIN)/python scripts/measure_cpu.py $(MAKE) --no-print-directory workflow report SCALE=demo
@@ -61,6 +73,9 @@ ui: $(READY)
 
 status: $(READY)
 	@$(BIN)/python scripts/status.py
+
+queue: # names in full; squeue's own columns show eight letters
+	@squeue --me -o '%.12i %.9T %.11M %.11l %j %R'
 
 # two files more at a time than cores, a thread each: they wait too; for an empty folder torch.compile would try out for 7
 # CPU seconds what the CPU says of itself

@@ -91,8 +91,8 @@ include: "workflow/rules/plan.smk"
 
 
 onstart:
-    if refused := refused_queues():
-        raise WorkflowError("\n".join(refused))
+    if sentences := refused():
+        raise WorkflowError("\n".join(sentences))
     try:
         write_submission(SUBMITTED, Path.cwd())
     except UserError as error:

@@ -11,7 +11,7 @@ from small import PYTHON, REPOSITORY, SCRIPTS
 
 PACKAGE = SCRIPTS / "shapelaw"
 FLOORS = [
-    {"errors", "specs", "settings", "scheduling", "storage"},
+    {"errors", "specs", "settings", "scheduling", "storage", "cluster"},
     {"theory"},
     {"models", "corpora", "fits"},
     {"training", "tracking"},

@@ -91,4 +91,7 @@ def test_jobs_find_this_python_the_commands_and_a_launcher_of_several_gpus() -> 
     assert one["PATH"].startswith(f"{Path(sys.executable).parent}:")
     assert (one["SCRIPTS"], one["LAUNCH"], one["WAIT_MINUTES"]) == ("/there/scripts", "", "120.0")
     assert four["LAUNCH"] == "/there/scripts/launch.py --processes 4"
+    assert one["SLURM_OPTIONS"].startswith(
+        "--device cuda"
+    )  # a GPU that was asked for is used, or training stops
     assert (one["SUBMITTED"], one["CONFIG_HASH"]) == (str(submitted), "0123")

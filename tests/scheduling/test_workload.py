@@ -1,7 +1,9 @@
 """A config's runs as jobs: each run has one, each job its name, its files and enough of the machine."""
 
+import json
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -120,6 +122,27 @@ def test_a_run_on_several_gpus_shares_no_job() -> None:
     assert SOME.runs_per_job == 3
     several = workload_of([*DECODERS], EXECUTION.model_copy(update={"gpus": 4}))
     assert (several.runs_per_job, several.jobs_in_turn) == (1, {"depth_width": {}})
+
+
+def test_the_checkpoints_of_a_job_are_those_of_its_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = Path("results/checkpoints/depth_width")
+    assert SOME.checkpoint_folders(("depth_width", LARGE.key)) == [folder / LARGE.key]
+    name, pack = next(iter(SOME.jobs_in_turn["depth_width"].items()))
+    assert SOME.checkpoint_folders(("depth_width", name)) == [folder / run.key for run in pack]
+    assert SOME.checkpoint_folders(("prose", "300", "train")) == []
+    assert SOME.checkpoint_folders(()) == []
+    # a pack that is one computation has its checkpoints in a folder of its own, which names its members
+    name, job = next(iter(SOME.jobs_of_packs["memorization_heads"].items()))
+    mine, other = (Path("results/checkpoints/memorization_heads", one) for one in ("pack-1", "pack-2"))
+    for place, key in ((mine, job[0][0].key), (other, "another")):
+        place.mkdir(parents=True)
+        (place / "members.json").write_text(json.dumps({key: "digest"}))
+    keys = [run.key for pack in job for run in pack]
+    found = SOME.checkpoint_folders(("memorization_heads", name))
+    assert found == [*(mine.parent / key for key in keys), mine]
 
 
 def test_a_run_reads_the_stores_of_its_corpus_and_vocabulary() -> None:

@@ -2,29 +2,35 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+import torch
 from mlflow.tracking import MlflowClient
-from project import CONFIG, KEYS, Project
+from project import CONFIG, KEYS, Project, records_of
 from small import PYTHON, REPOSITORY
 
+INTERVAL = ("--slurm-init-seconds-before-status-checks", "3")
 SLURM = [
-    *("--profile", "slurm", "--slurm-init-seconds-before-status-checks", "3"),
+    *("--profile", "slurm", *INTERVAL),
     *("--default-resources", "slurm_partition=preempt", "slurm_account=lab", "runtime=10", "mem_mb=1000"),
     "--set-resources",
 ]
 ARRAYS = ["--slurm-array-jobs", "train_in_turn"]
 MEMORY = [f"{rule}:mem_mb=1000" for rule in ("train_small", "train_in_turn")]
 TABLES = ("transitions", "fit", "projection", "forms", "comparison", "size_axes", "seed_noise", "best_depth")
+FITTED = "results/depth_width/fit.json"
 STORM = {  # two runs of 12 s or more; five faults, each a checkpoint after the one before, take 4 s of them
     "training": {**CONFIG["training"], "steps": 6000, "warmup_steps": 100, "log_every": 500},
     "depth_width": {**CONFIG["depth_width"], "widths": {2: [8, 12]}, "repeated": {}},
@@ -94,11 +100,29 @@ def run(*command: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def jobs_of(folder: Path, since: str) -> list[tuple[str, int]]:
-    """State and time limit in minutes of every job that was submitted from a folder; a requeued one has several."""
-    rows = run("sacct", "-n", "-X", "-D", "-P", "-S", since, "-o", "workdir,state,timelimitraw").splitlines()
-    jobs = [row.rsplit("|", 2) for row in rows]
-    return [(state.split()[0], int(limit)) for place, state, limit in jobs if place == str(folder)]
+@dataclass(frozen=True)
+class Ended:
+    """A job of accounting; a requeued one has several."""
+
+    number: str
+    name: str
+    state: str
+    minutes: int  # its limit
+    memory: str
+    granted: str
+    end: str
+
+
+def jobs_of(folder: Path, since: str) -> list[Ended]:
+    """Every job that was submitted from a folder."""
+    fields = "workdir,jobid,jobname,state,timelimitraw,reqmem,alloctres,end"
+    rows = run("sacct", "-n", "-X", "-D", "-P", "-S", since, "-o", fields).splitlines()
+    jobs = [row.split("|") for row in rows]
+    return [
+        Ended(number, name, state.split()[0], int(limit), memory, granted, end)
+        for place, number, name, state, limit, memory, granted, end in jobs
+        if place == str(folder)
+    ]
 
 
 def jobs_are_gone() -> bool:
@@ -118,7 +142,7 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> SlurmProject:
     """The whole workflow on this machine, without Slurm; its runs are trained in one process."""
     project = SlurmProject(tmp_path_factory.mktemp("local"))
     project.configure(execution={"runs_per_job": len(KEYS)})
-    project.snakemake("--quiet", "rules")
+    project.snakemake(FITTED, "--quiet", "rules")
     return project
 
 
@@ -141,9 +165,11 @@ def test_the_grid_through_slurm_gives_the_same_tables_to_the_last_digit(
     As soon as the workflow has started, somebody saves another config: no job takes its rate or its shapes.
     """
     project = SlurmProject(tmp_path)
-    packs = {"runs_per_job": 3}
+    packs, since = {"runs_per_job": 3}, time.strftime("%Y-%m-%dT%H:%M:%S")
     project.configure(execution=packs)
-    with project.started("--groups", "train_tokenizer=text", "encode=text", *ARRAYS, *SLURM, *MEMORY) as it:
+    with project.started(
+        FITTED, "--groups", "train_tokenizer=text", "encode=text", *ARRAYS, *SLURM, *MEMORY
+    ) as it:
         until(lambda: any(tmp_path.glob("results/submitted/*.json")), "Snakemake has started")
         project.configure(
             execution=packs,
@@ -152,7 +178,12 @@ def test_the_grid_through_slurm_gives_the_same_tables_to_the_last_digit(
         )
         assert it.wait() == 0, project.said()
     project.configure(execution=packs)
+    names = {job.name for job in jobs_of(project.folder, since)}
+    assert names == {"text_encode_train_tokenizer", "train_in_turn.depth_width"}
     assert "Submitted array job" in project.said()
+    assert "ccount" not in project.said().replace(
+        "slurm_account", ""
+    )  # nothing is guessed, nothing to explain
     assert project.histories() == local.histories()
     assert set(project.histories()) == KEYS
     for table in TABLES:
@@ -160,10 +191,12 @@ def test_the_grid_through_slurm_gives_the_same_tables_to_the_last_digit(
         assert (project.folder / path).read_bytes() == (local.folder / path).read_bytes()
     assert project.tracked() == [(key, "FINISHED") for key in sorted(KEYS)]
     assert list((project.folder / "results/logs").glob("efficiency_report_*.csv"))
-    assert "Nothing to be done" in project.snakemake(*SLURM, *MEMORY, "--quiet", "rules").stderr
+    assert "Nothing to be done" in project.snakemake(FITTED, *SLURM, *MEMORY, "--quiet", "rules").stderr
 
 
-def test_a_partition_that_there_is_not_is_told_before_anything_is_submitted(tmp_path: Path) -> None:
+def test_what_slurm_or_pytorch_would_refuse_is_told_before_anything_is_submitted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     project = SlurmProject(tmp_path)
     since = time.strftime("%Y-%m-%dT%H:%M:%S")
     said = project.snakemake(*SLURM, "train_small:slurm_partition=nowhere", ok=False).stderr
@@ -173,24 +206,64 @@ def test_a_partition_that_there_is_not_is_told_before_anything_is_submitted(tmp_
     assert said.count(refused) == 1
     assert "Correct slurm_partition and slurm_account in slurm/config.yaml or on the command line.\n" in said
     assert "Traceback" not in said
+    # nor has any node eight GPUs, or this PyTorch a use for one
+    project.configure(execution={"gpus": 8})
+    monkeypatch.setenv("SHAPELAW_DEVICE", "cpu")
+    said = project.snakemake(*SLURM, *MEMORY, ok=False).stderr
+    assert (
+        "No node of partition preempt has what a job of train_small asks for: 8 CPUs, 1,000 MB, 8 GPUs"
+        in said
+    )
+    if torch.version.cuda is None:
+        monkeypatch.delenv("SHAPELAW_DEVICE")
+        said = project.snakemake(*SLURM, *MEMORY, ok=False).stderr
+        assert said.count("execution.gpus asks for GPUs, but PyTorch") == 1
     assert jobs_of(project.folder, since) == []
     assert not (project.folder / "results").exists()
 
 
+def test_a_run_on_two_gpus_gets_them_on_one_node_with_a_cpu_each(
+    local: SlurmProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are of Slurm's imagination, so the processes compute on CPUs. By the profile's own intervals.
+
+    Slurm knows the job by its rule and run; Snakemake knows its end within 20 s.
+    """
+    project, since = (
+        SlurmProject(tmp_path, local.folder / "results/corpora"),
+        time.strftime("%Y-%m-%dT%H:%M:%S"),
+    )
+    project.configure(execution={"gpus": 2})
+    monkeypatch.setenv("SHAPELAW_DEVICE", "cpu")
+    key = "prose-V300-L1-d4-r4-H2-t30-s0"
+    options = [option for option in SLURM if option not in INTERVAL]
+    said = project.snakemake(*records_of([key]), *options, *MEMORY).stderr
+    record = project.live(key)
+    assert (record["processes"], record["device_type"], record["device"]) == (2, "cpu", "cpu")
+    (job,) = [job for job in jobs_of(project.folder, since) if job.name.startswith("train")]
+    assert job.name == f"train_small.depth_width.{key}"
+    assert {"cpu=2", "node=1", "gres/gpu=2"} <= set(job.granted.split(","))
+    finished = re.findall(r"\[(.+)\]\nFinished jobid: \d+ \(Rule: train_small\)", said)
+    noticed = datetime.strptime(finished[-1], "%a %b %d %H:%M:%S %Y") - datetime.fromisoformat(job.end)
+    assert -1 <= noticed.total_seconds() <= 20
+
+
 def test_runs_survive_everything_that_happens_to_jobs(local: SlurmProject, tmp_path: Path) -> None:
-    """kill -9, scancel, the time limit, preemption, a node that goes down, Snakemake itself killed: same histories."""
+    """kill -9, scancel, the time limit, preemption, a node that goes down, Snakemake itself killed: same histories.
+
+    With one retry: attempts that wrote a checkpoint don't count.
+    """
     corpora = local.folder / "results/corpora"
     (tmp_path / "calm").mkdir()
     calm = SlurmProject(tmp_path / "calm", corpora)
     calm.configure(**STORM | {"execution": {"runs_per_job": 2}})
-    calm.snakemake("--quiet", "rules")
-    keys = sorted(calm.histories())
-    assert len(keys) == 2
+    keys = sorted(f"prose-V300-L2-d{width}-r{width}-H2-t6000-s0" for width in (8, 12))
+    calm.snakemake(*records_of(keys), "--quiet", "rules")
 
     (tmp_path / "storm").mkdir()
     project = SlurmProject(tmp_path / "storm", corpora)
     project.configure(**STORM)
-    command = [*SLURM, *MEMORY]
+    command = [*records_of(keys), "--retries", "1", *SLURM[:-1]]
     since = time.strftime("%Y-%m-%dT%H:%M:%S")
     attempts: dict[str, int] = {}
     victims: dict[str, int] = {}
@@ -224,11 +297,11 @@ def test_runs_survive_everything_that_happens_to_jobs(local: SlurmProject, tmp_p
 
     def ended(state: str) -> list[int]:
         """The time limits of the jobs that ended so."""
-        return [limit for found, limit in jobs_of(project.folder, since) if found == state]
+        return [job.minutes for job in jobs_of(project.folder, since) if job.state == state]
 
     with project.started(*command):
         hit = strike("time limit")
-        (asked,) = {limit for state, limit in jobs_of(project.folder, since) if state == "RUNNING"}
+        (asked,) = set(ended("RUNNING"))
         for key in hit:
             os.kill(project.live(key)["pid"], signal.SIGSTOP)  # so slow that it meets its limit
             run("scontrol", "update", f"jobid={project.live(key)['tags']['slurm_job']}", "timelimit=1")
@@ -261,44 +334,69 @@ def test_runs_survive_everything_that_happens_to_jobs(local: SlurmProject, tmp_p
         subprocess.run(["scontrol", "update", f"nodename={node}", "state=resume"], check=False)
         until(lambda: "down" not in run("sinfo", "-h", "-o", "%T"), "the node is back")
         hurry()
-        strike("Snakemake killed")
+        hit = strike("Snakemake killed")
+        processes = [project.live(key)["pid"] for key in hit]
+        for process in processes:
+            os.kill(process, signal.SIGSTOP)  # so that they are there when the next Snakemake comes
+    submitted = {job.number for job in jobs_of(project.folder, since)}
     project.snakemake("--unlock")
-    project.snakemake(*command)
+    with project.started(*command) as it:
+        until(
+            lambda: project.said().count("of an earlier workflow; taking it over.") == len(hit),
+            "they are taken over",
+        )
+        for process in processes:
+            os.kill(process, signal.SIGCONT)
+        assert it.wait() == 0, project.said()
 
     assert project.histories() == calm.histories()
-    assert project.tracked() == [(key, "FINISHED") for key in keys]
-    states = {state for state, _ in jobs_of(project.folder, since)}
-    assert {"TIMEOUT", "FAILED", "CANCELLED", "PREEMPTED", "NODE_FAIL"} <= states
+    jobs, said = jobs_of(project.folder, since), project.said()
+    assert {job.number for job in jobs} == submitted  # none was submitted to wait for them
+    assert {"TIMEOUT", "FAILED", "CANCELLED", "PREEMPTED", "NODE_FAIL"} <= {job.state for job in jobs}
     assert min(ended("FAILED") + ended("CANCELLED")) > asked  # after a time limit, more time
-    said = project.said()
+    assert len({job.memory for job in jobs}) == 1  # and no more memory
     for state in ("TIMEOUT", "FAILED", "CANCELLED"):  # as docs/cluster.md has it
-        assert f"failed, SLURM status is: '{state}'" in said
-    for table in TABLES:
-        path = f"results/depth_width/{table}.csv"
-        assert (project.folder / path).read_bytes() == (calm.folder / path).read_bytes()
+        assert re.search(
+            rf": job \d+ ended {state} at step \d+ of 6000; it advanced, so it doesn't count; trying", said
+        )
 
 
 def test_a_run_that_fails_for_good_leaves_every_other_one_finished(
     local: SlurmProject, tmp_path: Path
 ) -> None:
-    """At this rate width 512 overflows at step 4; width 12 gets through its 8 steps."""
+    """At this rate width 512 overflows at step 4; width 12 gets through its 8 steps.
+
+    Both ask for too little memory first, and then for twice as much.
+    """
     project = SlurmProject(tmp_path, local.folder / "results/corpora")
+    jobs_py = project.folder / "scripts/shapelaw/scheduling/jobs.py"
+    jobs_py.write_text(jobs_py.read_text().replace("_START_MB = 2000.0", "_START_MB = 300.0", 1))
     since = time.strftime("%Y-%m-%dT%H:%M:%S")
     project.configure(
         training={**CONFIG["training"], "steps": 8, "learning_rate": 3e3, "warmup_steps": 0},
         depth_width={**CONFIG["depth_width"], "widths": {1: [512, 12]}, "repeated": {}},
     )
-    said = project.snakemake(*SLURM, *MEMORY, "--retries", "1", ok=False).stderr
-    named = {  # the second attempt adds that it was none, and how to try all the same
-        line.partition(" It is not tried again")[0]
-        for line in said.splitlines()
-        if line.startswith("The loss of")
-    }
-    assert len(named) == 1
-    sentence = named.pop()
+    said = project.snakemake(*SLURM[:-1], "--retries", "5", ok=False).stderr
+    (sentence,) = {line for line in said.splitlines() if line.startswith("The loss of")}
     assert "-L1-d512-" in sentence
     assert "lower training.learning_rate" in sentence
     assert [key.split("-")[3] for key in project.trained()] == ["d12"]
-    states = [state for state, _ in jobs_of(project.folder, since)]
-    assert sorted(states) == ["COMPLETED", "FAILED", "FAILED"]  # not those of the other run too
+    jobs = [job for job in jobs_of(project.folder, since) if job.name.startswith("train_small")]
+    for width, last in ((12, "COMPLETED"), (512, "FAILED")):  # diverged, so it is not tried again
+        first, second = sorted(
+            (job for job in jobs if f"-d{width}-" in job.name), key=lambda job: int(job.number)
+        )
+        assert (first.state, second.state) == ("FAILED", last)
+        assert int(second.memory.rstrip("M")) == pytest.approx(2 * int(first.memory.rstrip("M")), abs=1)
+    told = [line for line in said.splitlines() if ": job " in line and " ended " in line]
+    assert (
+        sum(
+            "ended OUT_OF_MEMORY" in line and line.endswith("trying again with more memory.") for line in told
+        )
+        == 2
+    )
+    (last_line,) = [line for line in told if "FAILED" in line]
+    assert "another attempt would end the same. Its log: results/logs/train/depth_width/" in last_line
+    assert "Error in rule train_small" not in said
+    assert "Trying to restart" not in said
     assert "Traceback" not in said

@@ -38,6 +38,20 @@ def test_texts_and_names_that_mlflow_refuses_are_made_to_fit(place: Place) -> No
     assert place.import_all().unchanged == 1
 
 
+def test_the_device_and_the_versions_are_tags(place: Place) -> None:
+    run = make_run(place.study)
+    machine = {
+        "device_type": "cuda",
+        "device": "NVIDIA A100",
+        "cuda_version": "12.8",
+        "python_version": "3.11.7",
+    }
+    write_finished(place.results, run, **machine)
+    place.import_all()
+    tags = active_runs(place.store(), place.study)[run.key].data.tags
+    assert {name: tags[name] for name in [*machine, "torch_version"]} == {**machine, "torch_version": "2.9.0"}
+
+
 def test_curves_are_spread_over_the_run_and_single_numbers_are_no_curves(place: Place) -> None:
     run = make_run(place.study)
     write_finished(place.results, run)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import gc
+import platform
 import weakref
 from collections.abc import Iterator
 
 import pytest
 import torch
 
+from shapelaw.errors import UserError
 from shapelaw.specs.shapes import make_shape
-from shapelaw.training.hardware import micro_batch_size, start_afresh
+from shapelaw.training.hardware import choose_device, machine, micro_batch_size, start_afresh
 
 
 class Held:
@@ -54,3 +56,33 @@ def test_large_activations_go_in_smaller_parts() -> None:
     shape = make_shape(48, 4096, 2, 50257, 256)
     size = micro_batch_size(shape, 64, torch.device("cpu"), "float32")
     assert shape.activation_bytes(size, 4) <= 4 * 2**30 < shape.activation_bytes(2 * size, 4)
+
+
+def test_a_gpu_that_is_asked_for_is_not_replaced_by_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.version, "cuda", None)
+    monkeypatch.setattr(torch.version, "hip", None)
+    with pytest.raises(
+        UserError, match=r"is a build for CPUs; install the one for GPUs \(make env TORCH=cuda\)"
+    ):
+        choose_device("cuda", "float32")
+    monkeypatch.setattr(torch.version, "cuda", "12.8")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(UserError, match=r"of a GPU PyTorch .* finds none on "):
+        choose_device("cuda", "float32")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    with pytest.raises(UserError, match=f"of 4 GPUs PyTorch .* finds 2 on {platform.node()}; ask for 4 GPUs"):
+        choose_device("cuda", "float32", processes=4)
+    assert choose_device("cuda", "float32", processes=2).type == "cuda"
+
+
+def test_a_record_has_the_device_and_the_versions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.version, "cuda", None)
+    monkeypatch.setattr(torch.version, "hip", None)
+    found = machine(torch.device("cpu"))
+    versions = {"torch_version": str(torch.__version__), "python_version": platform.python_version()}
+    assert found == {"device_type": "cpu", "device": "cpu", **versions}
+    monkeypatch.setattr(torch.version, "cuda", "12.8")
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "NVIDIA A100")
+    found = machine(torch.device("cuda"))
+    assert (found["device_type"], found["device"], found["cuda_version"]) == ("cuda", "NVIDIA A100", "12.8")

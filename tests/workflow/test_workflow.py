@@ -146,11 +146,14 @@ def test_leads_alone_get_articles_at_the_largest_vocabulary(
 
 
 @pytest.mark.slow
-def test_several_devices_a_run_are_started_together(tmp_path: Path, with_corpus: Path) -> None:
+def test_several_devices_a_run_are_started_together(
+    tmp_path: Path, with_corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Two processes, on CPUs here: the same command as on two GPUs."""
     project = Project(tmp_path, with_corpus)
     project.configure(execution={"gpus": 2})
     key = "prose-V300-L1-d4-r4-H2-t30-s0"
+    monkeypatch.setenv("SHAPELAW_DEVICE", "cpu")
     project.snakemake(f"results/runs/depth_width/{key}/summary.json", "--quiet", "rules")
     summary = json.loads((project.folder / f"results/runs/depth_width/{key}/summary.json").read_text())
     assert summary["processes"] == 2

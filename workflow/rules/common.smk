@@ -2,8 +2,11 @@
 import json
 import shlex
 
+from shapelaw.cluster.attempts import Attempts
+from shapelaw.scheduling.asks import ask_line, asks_of, total_line, train_cpus
+from shapelaw.scheduling.builds import refused_build
 from shapelaw.scheduling.plan import cost_line
-from shapelaw.scheduling.queues import queues_of, refusals
+from shapelaw.scheduling.queues import impossible, queues_of, refusals, requests_of
 from shapelaw.scheduling.texts import source_options, texts_digest
 from shapelaw.scheduling.workload import Workload, stores_of
 from shapelaw.specs.digests import digest_of
@@ -13,6 +16,13 @@ from shapelaw.storage.failures import failures
 EXECUTION = CONFIG.execution
 SPEED = SUBMITTED.speed
 WORK = Workload(RUNS, EXECUTION, SPEED)
+# What the next attempt at a job asks for: on Slurm by why the last one ended, elsewhere by its number.
+ATTEMPTS = Attempts(WORK.checkpoint_folders)
+if workflow.is_main_process and "snakemake_executor_plugin_slurm" in sys.modules:
+    from shapelaw.cluster.executor import use_for_slurm
+
+    use_for_slurm(ATTEMPTS)
+TRAIN_CPUS = train_cpus(EXECUTION)
 TRACKING = f"--uri {shlex.quote(CONFIG.tracking.uri)}" if CONFIG.tracking.uri else ""
 
 
@@ -35,9 +45,12 @@ def job_path(wildcards):
 
 
 def costs(wildcards):
-    """One line a study."""
+    """One line a study, one a training rule, and the sum."""
     lines = [line for study in CONFIG.studies for line in STUDIES[study].costs(CONFIG)]
-    lines += [cost_line(study, list(runs.values()), EXECUTION, SPEED) for study, runs in RUNS.items()]
+    lists = {study: list(runs.values()) for study, runs in RUNS.items()}
+    lines += [cost_line(study, runs, EXECUTION, SPEED) for study, runs in lists.items()]
+    asks = asks_of(WORK)
+    lines += [*map(ask_line, asks), total_line(lists.values(), asks, EXECUTION, SPEED)]
     return "\n".join(lines)
 
 
@@ -47,11 +60,19 @@ def said_failures():
     return failures(Path("results/checkpoints"), digests)
 
 
-def refused_queues():
-    """A sentence for every partition or account that Slurm, where jobs go there, refuses."""
+def refused():
+    """A sentence for everything that jobs would ask in vain: partitions, accounts, nodes, a GPU of this PyTorch."""
+    needed = {rule for job in workflow.dag.needrun_jobs() for rule in job.rules}
+    asks = [ask for ask in asks_of(WORK) if ask.rule in needed]
     if workflow.executor_plugin.name != "slurm":
-        return []
-    asked = workflow.resource_settings
-    parsed = [asked._parsed_default_resources, *asked._parsed_overwrite_resources.values()]
-    default, *overrides = [{name: one.raw for name, one in resources.items()} for resources in parsed]
-    return refusals(queues_of(default, overrides))
+        return refused_build(asks, os.environ)
+    given = workflow.resource_settings
+    default = raw_values(given._parsed_default_resources)
+    own = {name: raw_values(parsed) for name, parsed in given._parsed_overwrite_resources.items()}
+    queues = refusals(queues_of(default, own.values()))
+    return queues or [*refused_build(asks, os.environ), *impossible(requests_of(asks, default, own))]
+
+
+def raw_values(parsed):
+    """Resources as they were written."""
+    return {name: one.raw for name, one in parsed.items()}

@@ -1,5 +1,5 @@
 # From sources to token stores: documents, one tokenizer a vocabulary size, one store a split.
-# What a job asks for grows with each attempt: how much text there is, and of what kind, is not known beforehand.
+# What a job asks for grows where it was too little: how much text there is, and of what kind, is not known beforehand.
 ENCODE_THREADS = 64  # Snakemake takes as many as there are cores; the Slurm profile sets a number
 TOKENIZER_MB = 8000
 ENCODE_MB, WORKER_MB = 1000, 250  # of the writer, and of each process
@@ -37,8 +37,8 @@ rule train_tokenizer:
         "../../envs/shapelaw.yaml"
     threads: ENCODE_THREADS
     resources:
-        mem_mb=lambda wildcards, attempt: TOKENIZER_MB * attempt,
-        runtime=lambda wildcards, attempt: min(60 * attempt, WORK.job_minutes),
+        mem_mb=lambda wildcards, attempt: TOKENIZER_MB * ATTEMPTS.memory(wildcards, attempt),
+        runtime=lambda wildcards, attempt: min(60 * ATTEMPTS.minutes(wildcards, attempt), WORK.job_minutes),
     params:
         gpt2=f"--gpt2-files {shlex.quote(CONFIG.corpus.gpt2_files)}" if CONFIG.corpus.gpt2_files else "",
     message:
@@ -61,8 +61,9 @@ rule encode:
         "../../envs/shapelaw.yaml"
     threads: ENCODE_THREADS
     resources:
-        mem_mb=lambda wildcards, threads, attempt: (ENCODE_MB + WORKER_MB * threads) * attempt,
-        runtime=lambda wildcards, attempt: min(60 * attempt, WORK.job_minutes),
+        mem_mb=lambda wildcards, threads, attempt: (ENCODE_MB + WORKER_MB * threads)
+        * ATTEMPTS.memory(wildcards, attempt),
+        runtime=lambda wildcards, attempt: min(60 * ATTEMPTS.minutes(wildcards, attempt), WORK.job_minutes),
     message:
         "encoding the {wildcards.split} documents of {wildcards.corpus} at V = {wildcards.vocab_size}"
     shell:

@@ -19,7 +19,9 @@ rule measure_separation_ranks:
         "../../envs/shapelaw.yaml"
     resources:
         mem_mb=RANK_MB,
-        runtime=lambda wildcards, attempt: min(measuring_minutes(CONFIG, attempt), WORK.job_minutes),
+        runtime=lambda wildcards, attempt: min(
+            measuring_minutes(CONFIG, ATTEMPTS.minutes(wildcards, attempt)), WORK.job_minutes
+        ),
     params:
         grids=rank_grids(CONFIG).model_dump_json(),
     message:
@@ -38,9 +40,10 @@ rule measure_assumptions:
     conda:
         "../../envs/shapelaw.yaml"
     resources:
-        mem_mb=lambda wildcards, attempt: ASSUMPTION_MB * attempt,
+        mem_mb=lambda wildcards, attempt: ASSUMPTION_MB * ATTEMPTS.memory(wildcards, attempt),
         runtime=lambda wildcards, attempt: min(
-            ASSUMPTION_MINUTES * len(section(CONFIG).models) * attempt, WORK.job_minutes
+            ASSUMPTION_MINUTES * len(section(CONFIG).models) * ATTEMPTS.minutes(wildcards, attempt),
+            WORK.job_minutes,
         ),
     params:
         options=shlex.join(measuring_options(CONFIG)),
@@ -63,7 +66,9 @@ rule measure_relu:
         "../../envs/shapelaw.yaml"
     threads: EXECUTION.threads
     resources:
-        mem_mb=lambda wildcards, attempt: WORK.together_resources(attempt).memory_mb,
+        mem_mb=lambda wildcards, attempt: WORK.together_resources(
+            ATTEMPTS.memory(wildcards, attempt)
+        ).memory_mb,
         runtime=WORK.job_minutes,
     params:
         study=ALONG_HEADS,

@@ -12,8 +12,13 @@ rule train_together:
     threads: EXECUTION.threads
     resources:
         gpu=min(EXECUTION.gpus, 1),
-        mem_mb=lambda wildcards, attempt: WORK.together_resources(attempt).memory_mb,
-        runtime=lambda wildcards, attempt: WORK.together_resources(attempt).minutes,
+        nodes=1,
+        mem_mb=lambda wildcards, attempt: WORK.together_resources(
+            ATTEMPTS.memory(wildcards, attempt)
+        ).memory_mb,
+        runtime=lambda wildcards, attempt: WORK.together_resources(
+            ATTEMPTS.minutes(wildcards, attempt)
+        ).minutes,
     params:
         packs=lambda wildcards: json.dumps(
             [

@@ -26,8 +26,14 @@ rule train_large:
     resources:
         # on one machine: snakemake --resources gpu=<its GPUs> keeps one job a GPU
         gpu=CONFIG.execution.gpus,
-        mem_mb=lambda wildcards, attempt: WORK.resources(wildcards.study, wildcards.key, attempt).memory_mb,
-        runtime=lambda wildcards, attempt: WORK.resources(wildcards.study, wildcards.key, attempt).minutes,
+        nodes=1,
+        cpus_per_task=TRAIN_CPUS,
+        mem_mb=lambda wildcards, attempt: WORK.resources(
+            *wildcards, ATTEMPTS.memory(wildcards, attempt)
+        ).memory_mb,
+        runtime=lambda wildcards, attempt: WORK.resources(
+            *wildcards, ATTEMPTS.minutes(wildcards, attempt)
+        ).minutes,
     params:
         # the whole spec: change anything that decides the result and this run, only this one, is trained again
         spec=lambda wildcards: json.dumps(run_to_dict(run_of(wildcards))),
@@ -72,8 +78,14 @@ else:
         threads: CONFIG.execution.threads
         resources:
             gpu=CONFIG.execution.gpus,
-            mem_mb=lambda wildcards, attempt: WORK.in_turn_resources(attempt).memory_mb,
-            runtime=lambda wildcards, attempt: WORK.in_turn_resources(attempt).minutes,
+            nodes=1,
+            cpus_per_task=TRAIN_CPUS,
+            mem_mb=lambda wildcards, attempt: WORK.in_turn_resources(
+                ATTEMPTS.memory(wildcards, attempt)
+            ).memory_mb,
+            runtime=lambda wildcards, attempt: WORK.in_turn_resources(
+                ATTEMPTS.minutes(wildcards, attempt)
+            ).minutes,
         params:
             specs=lambda wildcards: json.dumps(
                 [run_to_dict(run) for run in asked(WORK.runs_in_turn, wildcards.study, wildcards.pack)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,9 +32,16 @@ def job_environment(root: Path, config: Settings, submitted: Path) -> dict[str, 
         "CONFIG_HASH": submitted.stem,
         "CHECKPOINT_MINUTES": str(config.execution.checkpoint_minutes),
         # a job outlives its killed workflow: the next workflow's job waits for it and takes its result
-        "SLURM_OPTIONS": _slurm_options(os.environ),
+        "SLURM_OPTIONS": " ".join(
+            filter(None, [_device_option(gpus, os.environ), _slurm_options(os.environ)])
+        ),
         "WAIT_MINUTES": str(60 * config.execution.job_hours),
     }
+
+
+def _device_option(gpus: int, environment: Mapping[str, str]) -> str:
+    """The option by which training takes a GPU or stops, where one is asked for; SHAPELAW_DEVICE names another."""
+    return f"--device {environment.get('SHAPELAW_DEVICE', 'cuda')}" if gpus else ""
 
 
 def _slurm_options(environment: Mapping[str, str]) -> str:
@@ -88,12 +95,28 @@ def cost_of(runs: Collection[AnyRun], speed: Speed) -> Cost:
     )
 
 
+def speed_of_runs(runs: Iterable[AnyRun], execution: Execution, speed: Speed) -> Speed:
+    """The speed at which a study's runs are trained; `speed` is that of language models."""
+    packed = any(map(is_packed, runs))
+    return packed_speed(execution.flops_per_second, execution.gpus) if packed else speed
+
+
+def device_hours(runs: Sequence[AnyRun], execution: Execution, speed: Speed) -> float:
+    """Hours of one device that train a study's runs, in packs where they are trained so."""
+    rate, packed = speed_of_runs(runs, execution, speed), [run for run in runs if is_packed(run)]
+    if not packed or isinstance(rate, CostModel):
+        return cost_of(runs, rate).hours
+    least = packed_step_seconds(execution.gpus)
+    packs = in_packs(packed, execution.models_per_pack, execution.padding)
+    return sum(pack_seconds(pack, rate, least) for pack in packs) / 3600
+
+
 def cost_line(study: str, runs: Sequence[AnyRun], execution: Execution, speed: Speed) -> str:
     """A study's cost in a line of `snakemake plan`; `speed` is that of language models."""
     packed = [run for run in runs if is_packed(run)]
-    rate = packed_speed(execution.flops_per_second, execution.gpus) if packed else speed
-    cost = cost_of(runs, rate)
-    flops, hours = f"{cost.flops:.2e} FLOPs", cost.hours
+    rate = speed_of_runs(runs, execution, speed)
+    cost, hours = cost_of(runs, rate), device_hours(runs, execution, speed)
+    flops = f"{cost.flops:.2e} FLOPs"
     if isinstance(rate, CostModel):
         by = f"by {execution.cost_model} (a run within a factor of {rate.factor:.2f}, typically)"
     else:
@@ -102,7 +125,6 @@ def cost_line(study: str, runs: Sequence[AnyRun], execution: Execution, speed: S
             packs = in_packs(packed, execution.models_per_pack, execution.padding)
             least = packed_step_seconds(execution.gpus)
             flops += f" ({sum(map(pack_flops, packs)):.2e} in {len(packs)} packs)"
-            hours = sum(pack_seconds(pack, rate, least) for pack in packs) / 3600
             by += f" or {1000 * least:g} ms a step of a pack" if least else ""
     return (
         f"{study}: {cost.runs} runs, networks up to {cost.largest_total_params:,} parameters, {flops}, about "

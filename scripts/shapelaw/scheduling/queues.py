@@ -1,4 +1,4 @@
-"""The partitions and accounts that jobs ask for: asked of Slurm before the first submission.
+"""The partitions and accounts that jobs ask for, and nodes for training: asked of Slurm before the first submission.
 
 Slurm refuses each job of an unknown partition by itself, and Snakemake tries each again: hundreds of lines.
 """
@@ -10,6 +10,8 @@ import shutil
 import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+
+from shapelaw.scheduling.asks import Ask
 
 _NAME = re.compile(r"[\w.-]+")  # anything else is an expression or a list, left to Slurm
 
@@ -33,6 +35,75 @@ def queues_of(default: Mapping[str, object], by_rule: Iterable[Mapping[str, obje
     return {Queue(_name(one.get("slurm_partition")), _name(one.get("slurm_account"))) for one in asked}
 
 
+@dataclass(frozen=True)
+class Request:
+    """The jobs of a training rule, as Slurm is asked for them.
+
+    Attributes:
+        nodes: nodes of a job; more than one is refused here.
+        options: of sbatch.
+        said: the same in words.
+    """
+
+    rule: str
+    nodes: int
+    queue: Queue
+    options: tuple[str, ...]
+    said: str
+
+
+def requests_of(
+    asks: Iterable[Ask], default: Mapping[str, object], by_rule: Mapping[str, Mapping[str, object]]
+) -> list[Request]:
+    """What training asks for: the rules' own values, and those of `--set-resources`, which win.
+
+    Args:
+        default, by_rule: resources as they were written; an expression in place of a number is left to the jobs.
+    """
+    found = []
+    for ask in asks:
+        own = by_rule.get(ask.rule, {})
+        gpus, model = _number(own, "gpu", ask.gpus), _name(own.get("gpu_model"))
+        cpus = _number(own, "cpus_per_task", ask.cpus)
+        memory = _number(own, "mem_mb", ask.resources.memory_mb)
+        options = ["--nodes=1", "--ntasks=1", f"--cpus-per-task={cpus}", f"--mem={memory}"]
+        options += [f"--gpus={model + ':' if model else ''}{gpus}"] if gpus else []
+        options += [f"--constraint={own['constraint']}"] if "constraint" in own else []
+        said = f"{cpus} CPU{'s' * (cpus > 1)}, {memory:,} MB"
+        said += f", {gpus} {model + ' ' if model else ''}GPU{'s' * (gpus > 1)}" if gpus else ""
+        (queue,) = queues_of({}, [{**default, **own}]) - {Queue()} or {Queue()}
+        found.append(Request(ask.rule, _number(own, "nodes", 1), queue, tuple(options), said))
+    return found
+
+
+def impossible(requests: Iterable[Request]) -> list[str]:
+    """A sentence for each request that no node of its partition can meet; other reasons are left to the jobs."""
+    return [sentence for request in requests if (sentence := _impossible(request))]
+
+
+def _impossible(request: Request) -> str:
+    if request.nodes != 1:
+        return (
+            f"{request.rule} asks for {request.nodes} nodes (--set-resources), but a run trains on one node; leave "
+            "nodes out, and set execution.gpus to train one run on several GPUs of a node."
+        )
+    done = _tried(request.queue, request.options)
+    if done.returncode == 0 or "node configuration is not available" not in done.stderr:
+        return ""
+    where = f"partition {request.queue.partition}" if request.queue.partition else "Slurm's default partition"
+    return (
+        f"No node of {where} has what a job of {request.rule} asks for: {request.said}; a run trains on one node. "
+        "Lower execution.gpus or execution.threads, take another partition (slurm_partition in slurm/config.yaml), or "
+        f"say what it may ask for: --set-resources {request.rule}:mem_mb=...; `sinfo -o '%P %c %m %G'` lists what "
+        "nodes have."
+    )
+
+
+def _number(resources: Mapping[str, object], name: str, otherwise: int) -> int:
+    text = str(resources.get(name, otherwise)).strip("'\"")
+    return int(text) if text.isdigit() else otherwise
+
+
 def _name(value: object) -> str:
     text = str(value or "").strip("'\"")
     return text if _NAME.fullmatch(text) else ""
@@ -48,10 +119,7 @@ def refusals(queues: Iterable[Queue]) -> list[str]:
 
 
 def _refusal(queue: Queue) -> str:
-    options = ["-p", queue.partition] if queue.partition else []
-    options += ["-A", queue.account] if queue.account else []
-    command = ["sbatch", "--test-only", "-n", "1", "-t", "1", *options, "--wrap", "true"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = _tried(queue, ["-n", "1"])
     lines = [
         line for line in done.stderr.splitlines() if re.search("invalid (partition|account)", line, re.I)
     ]
@@ -64,3 +132,11 @@ def _refusal(queue: Queue) -> str:
         f"({lines[0].removeprefix('sbatch: error: ')}); `sinfo -s` lists partitions, `sacctmgr show assoc user=$USER` "
         "accounts. Correct slurm_partition and slurm_account in slurm/config.yaml or on the command line."
     )
+
+
+def _tried(queue: Queue, options: Iterable[str]) -> subprocess.CompletedProcess[str]:
+    """Slurm's answer to a minute of this, without a submission."""
+    where = ["-p", queue.partition] if queue.partition else []
+    where += ["-A", queue.account] if queue.account else []
+    command = ["sbatch", "--test-only", "-t", "1", *where, *options, "--wrap", "true"]
+    return subprocess.run(command, capture_output=True, text=True, check=False)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import TypeVar
 
 from shapelaw.errors import UserError
@@ -26,6 +28,7 @@ from shapelaw.specs.runs import Run
 
 Named = TypeVar("Named")
 NO_KEY = "(?!)"  # matches nothing
+CHECKPOINTS = Path("results/checkpoints")
 
 
 @dataclass(frozen=True, eq=False)  # one workload is itself alone, so its results can be cached by it
@@ -154,6 +157,17 @@ class Workload:
         """
         return f"results/packs/{study}/{self._job_names[study, self.run(study, key).key]}.json"
 
+    def checkpoint_folders(self, name: tuple[str, ...]) -> list[Path]:
+        """The folders of the checkpoints of a job that trains, given its study and its run or pack; else none."""
+        study, key = name if len(name) == 2 else ("", "")
+        folder = CHECKPOINTS / study
+        if key in self.runs.get(study, {}):
+            return [folder / key]
+        if key in self.jobs_in_turn.get(study, {}):
+            return [folder / run.key for run in self.jobs_in_turn[study][key]]
+        runs = [run.key for pack in self.jobs_of_packs.get(study, {}).get(key, []) for run in pack]
+        return [folder / one for one in runs] + _pack_folders(folder, set(runs))
+
     def records(self, study: str) -> list[str]:
         """The records of all runs of a study; empty where the config doesn't have that study."""
         return [f"results/runs/{study}/{key}/summary.json" for key in self.runs.get(study, {})]
@@ -186,6 +200,19 @@ class Workload:
         """Resources that are enough for the longest job of packs that are one computation each."""
         jobs = [job for jobs in self.jobs_of_packs.values() for job in jobs.values()]
         return packed_resources(jobs, self.execution, self.job_minutes, attempt)
+
+
+def _pack_folders(folder: Path, keys: set[str]) -> list[Path]:
+    """The folders of packs that have one of these runs as a member."""
+    found = []
+    for members in folder.glob("pack-*/members.json") if keys else ():
+        try:
+            mine = not keys.isdisjoint(json.loads(members.read_text()))
+        except (OSError, ValueError):  # finished and deleted, or in the writing: the next look sees it
+            continue
+        if mine:
+            found.append(members.parent)
+    return found
 
 
 def _named(found: Mapping[str, Named], study: str, name: str, what: str) -> Named:

@@ -21,6 +21,11 @@ def is_first() -> bool:
     return os.environ.get("RANK", "0") == "0"
 
 
+def processes_here() -> int:
+    """Processes of this run on this machine."""
+    return int(os.environ.get("LOCAL_WORLD_SIZE", os.environ.get("WORLD_SIZE", "1")))
+
+
 @dataclass(frozen=True)
 class Ranks:
     """This process among its peers: rank of `world`, on `device`."""

@@ -6,6 +6,7 @@ import ctypes
 import gc
 import math
 import os
+import platform
 import resource
 import shutil
 import statistics
@@ -27,8 +28,11 @@ _CPU_TOKENS = 2048
 _CLEAR, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")  # Linux: a 5 resets the peak
 
 
-def choose_device(name: str, precision: str) -> torch.device:
+def choose_device(name: str, precision: str, processes: int = 1) -> torch.device:
     """The device of a `--device` option ("auto", "cpu", "cuda", "cuda:1").
+
+    Args:
+        processes: processes of the run on this machine, each with a GPU of its own.
 
     Raises:
         UserError: this machine lacks the device, or bfloat16 is asked for on a CPU.
@@ -39,14 +43,31 @@ def choose_device(name: str, precision: str) -> torch.device:
         device = torch.device(name)
     except RuntimeError as error:
         raise UserError(f"This machine has no device {name!r}; --device takes auto, cpu or cuda.") from error
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise UserError("The device is cuda, but PyTorch finds no GPU here; use --device cpu or a GPU node.")
+    if device.type == "cuda":
+        _check_cuda(processes)
     if device.type == "cpu" and precision == "bfloat16":
         raise UserError(
             "training.precision is bfloat16, which is several times slower than float32 on a CPU; "
             "set it to float32, or train on a GPU."
         )
     return device
+
+
+def _check_cuda(processes: int) -> None:
+    """Raise a UserError unless there is a GPU for each process."""
+    if torch.version.cuda is None and torch.version.hip is None:
+        raise UserError(
+            f"The device is cuda, but PyTorch {torch.__version__} in {sys.prefix} is a build for CPUs; install the one "
+            "for GPUs (make env TORCH=cuda), or set execution.gpus to 0 (--device cpu)."
+        )
+    found = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if found < processes:
+        asked = "a GPU" if processes == 1 else f"{processes} GPUs"
+        raise UserError(
+            f"The device is cuda, but of {asked} PyTorch {torch.__version__} finds {found or 'none'} on "
+            f"{platform.node()}; ask for {asked} (execution.gpus, or a GPU partition of Slurm), or set execution.gpus "
+            "to 0 (--device cpu)."
+        )
 
 
 def peak_flops(device: torch.device, precision: str) -> float:
@@ -144,6 +165,18 @@ def peak_memory_bytes(device: torch.device) -> int:
 def device_name(device: torch.device) -> str:
     """The card's name, or "cpu"."""
     return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
+
+
+def machine(device: torch.device) -> dict[str, str]:
+    """The device and the versions that a record has: `device_type`, `device` (its name), torch, Python, and CUDA's."""
+    found = {
+        "device_type": device.type,
+        "device": device_name(device),
+        "torch_version": str(torch.__version__),
+        "python_version": platform.python_version(),
+    }
+    cuda = torch.version.cuda or torch.version.hip
+    return found | ({"cuda_version": cuda} if cuda else {})
 
 
 def micro_batch_size(shape: Shape, batch_size: int, device: torch.device, precision: str) -> int:

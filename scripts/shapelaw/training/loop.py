@@ -16,7 +16,7 @@ from shapelaw.specs.runs import Run
 from shapelaw.storage import records
 from shapelaw.storage.files import WriteFailed
 from shapelaw.training import checkpoint
-from shapelaw.training.distributed import is_first, join_ranks
+from shapelaw.training.distributed import is_first, join_ranks, processes_here
 from shapelaw.training.hardware import choose_device, start_afresh
 from shapelaw.training.journal import Journal
 from shapelaw.training.signals import StopRequest
@@ -55,7 +55,7 @@ def train(
         Diverged: the loss is not finite, in this attempt or an earlier one.
         NotWritten: the disk is full; a readable checkpoint is left.
     """
-    device = choose_device(runtime.device, run.training.precision)
+    device = choose_device(runtime.device, run.training.precision, processes_here())
     if runtime.threads is not None:
         torch.set_num_threads(runtime.threads)
     _check_data(run, train_store, test_store)

@@ -16,7 +16,7 @@ from shapelaw.specs.kinds import PackedRun
 from shapelaw.storage import records
 from shapelaw.storage.files import WriteFailed
 from shapelaw.training import checkpoint
-from shapelaw.training.hardware import device_name, peak_memory_bytes
+from shapelaw.training.hardware import machine, peak_memory_bytes
 from shapelaw.training.journal import Journal
 from shapelaw.training.loop import Stopped
 from shapelaw.training.packed import Pack
@@ -151,9 +151,8 @@ class PackTraining:
             "steps_done": steps,
             "wall_seconds": model.seconds,
             "model_steps_per_second": steps / model.seconds,
-            "device": device_name(self.pack.device),
+            **machine(self.pack.device),
             "threads": self.threads,
-            "torch_version": str(torch.__version__),
             "peak_memory_bytes": peak_memory_bytes(self.pack.device),
         }
         model.journal.finish(model.rows, {name: value for name, value in numbers.items() if _is_known(value)})

@@ -29,7 +29,7 @@ from shapelaw.training.batches import Batches
 from shapelaw.training.compiled import CompiledDecoder, CompiledPart
 from shapelaw.training.distributed import Ranks
 from shapelaw.training.evaluation import EvaluationSet, bits_per_byte, evaluate, load_test_set
-from shapelaw.training.hardware import device_name, micro_batch_size, peak_flops, peak_memory_bytes
+from shapelaw.training.hardware import device_name, machine, micro_batch_size, peak_flops, peak_memory_bytes
 
 
 @dataclass(frozen=True)
@@ -345,7 +345,7 @@ class Trainer:
             "micro_batch": self.micro_batch,
             "processes": self.ranks.world,
             "threads": torch.get_num_threads(),
-            "torch_version": torch.__version__,
+            **machine(self.ranks.device),
             "test_sequences": training.test_sequences,
             "test_tokens": self.test_set.tokens,
             "test_bytes": self.test_set.bytes,

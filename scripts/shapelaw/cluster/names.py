@@ -1,0 +1,55 @@
+"""The names and marks of jobs: what they are for people, and what they are for the next workflow."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from shapelaw.cluster.states import Job
+
+_MARK = "shapelaw:"  # begins the comment of every job
+_UNUSUAL = re.compile(r"[^\w.+-]")
+
+
+@dataclass(frozen=True)
+class Orphan:
+    """A job of an earlier workflow that still waits or runs.
+
+    Attributes:
+        number: the job's.
+        same: it does what the new job would do, to the last parameter.
+    """
+
+    number: str
+    same: bool
+
+
+def job_name(rule: str, wildcards: Iterable[object]) -> str:
+    """A job's name in the queue: its rule, study and run, as in `train_large.depth_width.wiki-V2000-...-s0`."""
+    return ".".join(_UNUSUAL.sub("_", str(word)) for word in (rule, *wildcards))
+
+
+def mark_of(parameters: Iterable[object]) -> str:
+    """A job's comment, from the parameters of its rule: jobs with one name and one comment do the same."""
+    text = "\n".join(str(one) for one in parameters)
+    return _MARK + hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def find_orphan(
+    jobs: Mapping[str, Job], name: str, mark: str, folder: str, mine: Collection[str]
+) -> Orphan | None:
+    """The newest active job of this name that an earlier workflow submitted from this folder; None without one."""
+    found = [
+        job
+        for job in jobs.values()
+        if job.is_active
+        and (job.name, job.folder) == (name, folder)
+        and job.comment.startswith(_MARK)
+        and job.number not in mine
+    ]
+    if not found:
+        return None
+    newest = max(found, key=lambda job: int(job.number.partition("_")[0]))
+    return Orphan(newest.number, newest.comment == mark)
