@@ -38,6 +38,14 @@ memorization_runs = st.builds(
 )
 memorization_grids = st.lists(memorization_runs, max_size=20, unique_by=lambda run: run.key)
 
+LLAMA_OPTIONS = Run(  # those of a decoder that exclude others of EVERY_OPTION
+    "todays_decoder",
+    "wiki",
+    make_shape(2, 64, 4, 500, 32, block="llama", kv_heads=2, tied=True, base_width=32),
+    Training(800, 16),
+    3,
+)
+
 # one of each kind, in the order of KINDS, with other values than the defaults wherever there are some
 EVERY_OPTION: tuple[AnyRun, ...] = (
     Run(

@@ -22,6 +22,10 @@ VARIED = {
     "dropout": "do",
     "batch_size": "b",
 }  # as keys have them
+LATER_OPTIONS = (  # of a shape: those that came after the first records
+    *("attention_degree", "gelu", "ff_width", "block", "kv_heads", "tied"),
+    *("base_width", "base_attention_dim"),
+)
 
 
 @dataclass(frozen=True)
@@ -142,6 +146,15 @@ class Run:
             parts.append(f"k{shape.attention_degree}")
         if shape.gelu != Shape.gelu:
             parts.append(shape.gelu)
+        if shape.block != Shape.block:
+            parts.append(shape.block)
+        if shape.kv_heads is not None:
+            parts.append(f"kv{shape.kv_heads}")
+        if shape.tied:
+            parts.append("tied")
+        if shape.base_width is not None:
+            of_heads = "" if shape.base_attention_dim is None else f"a{shape.base_attention_dim}"
+            parts.append(f"mu{shape.base_width}{of_heads}")
         parts += [f"{VARIED[name]}{_decimal(getattr(self.training, name))}" for name in self.varied]
         return "-".join([*parts, f"t{self.training.steps}", f"s{self.seed}"])
 
@@ -158,7 +171,7 @@ def run_to_dict(run: Run) -> dict[str, Any]:
     runs stay.
     """
     values = {"training_version": TRAINING_VERSION, **asdict(run)}
-    for name in ("attention_degree", "gelu", "ff_width"):
+    for name in LATER_OPTIONS:
         if getattr(run.shape, name) == getattr(Shape, name):
             del values["shape"][name]
     if not run.varied:

@@ -7,10 +7,10 @@ from typing import Annotated
 from pydantic import Field
 
 from shapelaw.settings.fields import Count, SizeAxisName, Widths
-from shapelaw.settings.sections import Decoders
+from shapelaw.settings.sections import Blocks, Decoders
 
 
-class DepthWidth(Decoders):
+class DepthWidth(Decoders, Blocks):
     """The study of which depth is best at which size (Levine et al. 2020)."""
 
     widths: Annotated[Widths, Field(min_length=1)] | None = Field(
