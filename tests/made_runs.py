@@ -2,6 +2,7 @@
 
 from hypothesis import strategies as st
 
+from shapelaw.specs.budgets import Budget
 from shapelaw.specs.degrees import DegreeRun, ProductShape
 from shapelaw.specs.kinds import AnyRun
 from shapelaw.specs.memorizers import MemorizationRun, Memorizer
@@ -42,8 +43,9 @@ LLAMA_OPTIONS = Run(  # those of a decoder that exclude others of EVERY_OPTION
     "todays_decoder",
     "wiki",
     make_shape(2, 64, 4, 500, 32, block="llama", kv_heads=2, tied=True, base_width=32),
-    Training(800, 16),
+    Training(800, 16, schedule="constant"),
     3,
+    budget=Budget("flops", 1e15),
 )
 
 # one of each kind, in the order of KINDS, with other values than the defaults wherever there are some

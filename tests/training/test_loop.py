@@ -53,6 +53,18 @@ def test_a_run_learns_and_leaves_its_record(stores: Stores, tmp_path: Path) -> N
     assert not checkpoint_paths(tmp_path / "checkpoints")
 
 
+def test_a_run_without_a_cosine_keeps_its_test_losses_as_observations(stores: Stores, tmp_path: Path) -> None:
+    record = train(small_run(schedule="constant"), stores, tmp_path / "constant")
+    history = record.history.to_pydict()
+    losses = {
+        s: loss for s, loss in zip(history["step"], history["test_loss"], strict=True) if loss is not None
+    }
+    assert record.summary["observations"] == " ".join(f"{step}:{loss!r}" for step, loss in losses.items())
+    assert list(losses) == [30, 60]
+    assert history["learning_rate"][-1] == 5e-3
+    assert "observations" not in train(small_run(), stores, tmp_path / "cosine").summary
+
+
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(stores: Stores, tmp_path: Path) -> None:
     for name, seed in (("a", 0), ("b", 0), ("c", 1)):
         train(small_run(seed), stores, tmp_path / name)

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from shapelaw.settings.budgets import Rates
 from shapelaw.settings.fields import Count, SizeAxisName, Widths
 from shapelaw.settings.sections import Blocks, Decoders
 
@@ -25,4 +26,5 @@ class DepthWidth(Decoders, Blocks):
         description="Shapes of the grid, as `depth: [widths]`, that run with `repeated_seeds` seeds, for the noise.",
     )
     repeated_seeds: Count = Field(3, description="Runs of each shape of `repeated`.")
+    rates: Rates = Field(Rates(), description="The learning rate of each width.")
     size_axis: SizeAxisName = "block"

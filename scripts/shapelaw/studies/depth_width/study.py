@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from shapelaw.errors import UserError
+from shapelaw.settings.budgets import base_problems, rate_problems, scaled
 from shapelaw.settings.problems import recipe_problems
 from shapelaw.settings.sections import Settings
 from shapelaw.specs.kinds import LANGUAGE
@@ -54,8 +55,10 @@ def runs(config: Settings, root: Path) -> Iterator[Run]:
     for depth, width, seeds in shapes_of(widths, study.repeated, study.repeated_seeds, study.seeds):
         sizes = depth, width, study.heads, study.vocab_size, study.context_length
         shape = make_shape(*sizes, gelu=study.gelu, **study.block_options)
+        shape = scaled(shape, study.rates.base_width, study.heads)
+        recipe = study.rates.training(training, width)
         for seed in range(seeds):
-            yield Run(NAME, config.corpus.name, shape, training, seed)
+            yield Run(NAME, config.corpus.name, shape, recipe, seed, study.rates.varied)
 
 
 def read_grid(path: Path, study: DepthWidth) -> dict[int, list[int]]:
@@ -92,6 +95,9 @@ def problems(config: Settings, _root: Path) -> list[str]:
     found = recipe_problems(config, NAME, study.recipe)
     if (study.widths is None) == (study.grid_file is None):
         found.append(f"{NAME} needs exactly one of widths (depth: [widths]) and grid_file (a CSV)")
+    wanted = {width for row in (study.widths or {}).values() for width in row}
+    found += rate_problems(study.rates, wanted, f"{NAME}.rates")
+    found += base_problems(study.rates.base_width, study.heads, f"{NAME}.rates.base_width")
     for name, table in (("widths", study.widths or {}), ("repeated", study.repeated)):
         for depth, widths in table.items():
             for width in widths:
