@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 import torch
 from machine import alternate, machine, ratio
-from peers import Step, gpt2_model, gpt2_step, nanogpt_model, nanogpt_step
+from peers import Step, gpt2_model, nanogpt_model, nanogpt_step, transformers_step
 
 from shapelaw.corpora.token_store import EncodedBatch, TokenStore, open_token_store, write_token_store
 from shapelaw.errors import UserError, exit_code
@@ -165,7 +165,9 @@ def peer_step(setting: Setting, way: str, micro_batch: int, peer: Path | None) -
     parts = list(ids.split(micro_batch))
     compiled = way.endswith(", compiled")
     if way.startswith("GPT2"):
-        return gpt2_step(gpt2_model(setting.shape).to(setting.device), parts, compiled, setting.autocast)
+        return transformers_step(
+            gpt2_model(setting.shape).to(setting.device), parts, compiled, setting.autocast
+        )
     assert peer is not None
     return nanogpt_step(
         nanogpt_model(peer, setting.shape).to(setting.device), parts, compiled, setting.autocast

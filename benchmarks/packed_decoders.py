@@ -97,7 +97,7 @@ def packed_step(way: Way, parameters: dict[str, Tensor], ids_KBT: Tensor, parts:
     """One step of all models as one computation, on so many parts of the batches one after the other."""
     matrices = [p for p in parameters.values() if p.ndim > 2]
     others = [p for p in parameters.values() if p.ndim <= 2]
-    groups = [(matrices, TRAINING.weight_decay), (others, 0.0)]
+    groups = [(matrices, TRAINING.weight_decay, 1.0), (others, 0.0, 1.0)]
     optimizer = Adam(
         groups, TRAINING.optimizer == "adamw", TRAINING.learning_rate, (TRAINING.beta1, TRAINING.beta2)
     )
@@ -168,7 +168,9 @@ def by_hand(shape: Shape) -> Way:
         x = x.view(k, b * t, -1)
         for block in (f"blocks.{number}" for number in range(shape.depth)):
             qkv = linear(norm(x, p, f"{block}.norm1"), p, f"{block}.attention.qkv")
-            mixed = attend_by_products(qkv.view(k * b, t, -1), shape.heads, 0.0)
+            mixed = attend_by_products(
+                qkv.view(k * b, t, -1), shape.heads, shape.heads, shape.score_scale, 0.0
+            )
             x = x + linear(mixed.reshape(k, b * t, -1), p, f"{block}.attention.out")
             hidden = F.gelu(linear(norm(x, p, f"{block}.norm2"), p, f"{block}.up"), approximate="tanh")
             x = x + linear(hidden, p, f"{block}.down")

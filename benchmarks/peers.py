@@ -37,14 +37,32 @@ def gpt2_model(shape: Shape) -> torch.nn.Module:
     return GPT2LMHeadModel(config).train()
 
 
-def gpt2_step(
+def llama_model(shape: Shape) -> torch.nn.Module:
+    """transformers' Llama of that shape."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    config = LlamaConfig(
+        vocab_size=shape.vocab_size,
+        hidden_size=shape.width,
+        intermediate_size=shape.hidden_width,
+        num_hidden_layers=shape.depth,
+        num_attention_heads=shape.heads,
+        num_key_value_heads=shape.kv_heads,
+        max_position_embeddings=shape.context_length,
+        tie_word_embeddings=shape.tied,
+        use_cache=False,
+    )
+    return LlamaForCausalLM(config).train()
+
+
+def transformers_step(
     model: torch.nn.Module,
     parts: Sequence[torch.Tensor],
     compiled: bool,
     autocast: Autocast,
     fused: bool = True,
 ) -> Step:
-    """A step on micro-batches [B, T + 1]: GPT-2 shifts the labels itself, so T tokens give T - 1 predictions."""
+    """A step on micro-batches [B, T + 1]: the model shifts the labels itself, so T tokens give T - 1 predictions."""
     forward: Any = torch.compile(model) if compiled else model
     inputs = [part[:, :-1].contiguous() for part in parts]
     return _step(model, [lambda x=x: forward(x, labels=x).loss for x in inputs], autocast, fused)

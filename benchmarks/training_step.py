@@ -1,6 +1,8 @@
-"""One training step of ours against transformers' GPT2LMHeadModel and nanoGPT, eager, float32, on the CPU.
+"""One training step of ours against transformers' models and nanoGPT, eager, float32, on the CPU.
 
-    PYTHONPATH=scripts python benchmarks/training_step.py [--nanogpt FOLDER] [--rounds 9] [--threads 1]
+    PYTHONPATH=scripts python benchmarks/training_step.py [--block gpt2|llama] [--nanogpt FOLDER] [--rounds 9]
+
+The peer of GPT-2's block is GPT2LMHeadModel, that of Llama's LlamaForCausalLM, and nanoGPT one of the first alone.
 
 A step is: gradients to zero, forward, backward, AdamW. All models have the same shape and the same random batch of
 32 x 128 tokens. FOLDER is a clone of github.com/karpathy/nanoGPT, which then is a peer twice: with our function
@@ -34,21 +36,29 @@ from typing import get_args
 
 import torch
 from machine import alternate, machine, ratio
-from peers import Step, gpt2_model, gpt2_step, nanogpt_like_ours, nanogpt_model, nanogpt_step
+from peers import (
+    Step,
+    gpt2_model,
+    llama_model,
+    nanogpt_like_ours,
+    nanogpt_model,
+    nanogpt_step,
+    transformers_step,
+)
 
 from shapelaw.errors import UserError
 from shapelaw.models import decoder_kernel
 from shapelaw.models.cross_entropy import CHUNK_ELEMENTS, linear_cross_entropy
 from shapelaw.models.decoder import Decoder, initialise
 from shapelaw.specs.runs import Training
-from shapelaw.specs.shapes import Gelu, Shape, make_shape
+from shapelaw.specs.shapes import Block, Gelu, Shape, make_shape
 from shapelaw.training.hardware import keep_freed_memory, micro_batch_size
 from shapelaw.training.trainer import make_optimizer
 
 SHAPES = [(6, 128, 2000), (12, 88, 257), (12, 264, 2000)]
 BATCH, CONTEXT = 32, 128
 WARM_UP = 3
-OURS, GPT2, ALIKE, OWN = "ours", "GPT2", "nanoGPT with our function", "nanoGPT"
+OURS, GPT2, LLAMA, ALIKE, OWN = "ours", "GPT2", "Llama", "nanoGPT with our function", "nanoGPT"
 
 Times = list[list[float]]
 
@@ -81,7 +91,9 @@ def step_of(name: str, shape: Shape, ids: torch.Tensor, nanogpt: Path) -> Step:
     if name == OURS:
         return our_step(shape, ids)
     if name == GPT2:
-        return gpt2_step(gpt2_model(shape), [ids], False, nullcontext, fused=False)
+        return transformers_step(gpt2_model(shape), [ids], False, nullcontext, fused=False)
+    if name == LLAMA:
+        return transformers_step(llama_model(shape), [ids], False, nullcontext, fused=False)
     model = nanogpt_like_ours(nanogpt, shape) if name == ALIKE else nanogpt_model(nanogpt, shape, bias=False)
     return nanogpt_step(model, [ids], False, nullcontext)
 
@@ -126,11 +138,13 @@ def steps_by_turns(names: Sequence[str], arguments: argparse.Namespace, shape: S
 def steps_table(arguments: argparse.Namespace, keep: bool) -> None:
     """CPU milliseconds of a step of ours, and of how many of ours a peer's takes the time, at each shape."""
     names = [OURS, GPT2, *([ALIKE, OWN] if arguments.nanogpt else [])]
+    if arguments.block == "llama":
+        names = [OURS, LLAMA]
     print(f"\nPeers {'that keep freed memory as ours does' if keep else 'as they come'}:\n")
     print("| depth | width | V | ours, ms |", *(f"{name} / ours |" for name in names[1:]))
     print("|" + "---|" * (3 + len(names)))
     for depth, width, vocab_size in SHAPES:
-        shape = make_shape(depth, width, 2, vocab_size, CONTEXT, gelu=arguments.gelu)
+        shape = make_shape(depth, width, 2, vocab_size, CONTEXT, gelu=arguments.gelu, block=arguments.block)
         ours, *peers = steps_by_turns(names, arguments, shape, keep)
         ratios = " | ".join(f"{ratio(peer, ours):.2f}" for peer in peers)
         print(
@@ -220,6 +234,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=500, help="of the run whose waiting is measured")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--nanogpt", type=Path, metavar="FOLDER", help="a clone of nanoGPT")
+    parser.add_argument("--block", choices=get_args(Block), default=Shape.block)
     parser.add_argument("--gelu", choices=get_args(Gelu), default=Shape.gelu)
     parser.add_argument("--steps-only", action="store_true", help="leave out the loss and the whole run")
     arguments = parser.parse_args()

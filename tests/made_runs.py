@@ -2,6 +2,7 @@
 
 from hypothesis import strategies as st
 
+from shapelaw.specs.budgets import Budget
 from shapelaw.specs.degrees import DegreeRun, ProductShape
 from shapelaw.specs.kinds import AnyRun
 from shapelaw.specs.memorizers import MemorizationRun, Memorizer
@@ -37,6 +38,15 @@ memorization_runs = st.builds(
     a_memorization_run, st.sampled_from([1, 4, 60]), st.sampled_from([100, 550, 40_000]), st.integers(0, 9)
 )
 memorization_grids = st.lists(memorization_runs, max_size=20, unique_by=lambda run: run.key)
+
+LLAMA_OPTIONS = Run(  # those of a decoder that exclude others of EVERY_OPTION
+    "todays_decoder",
+    "wiki",
+    make_shape(2, 64, 4, 500, 32, block="llama", kv_heads=2, tied=True, base_width=32),
+    Training(800, 16, schedule="constant"),
+    3,
+    budget=Budget("flops", 1e15),
+)
 
 # one of each kind, in the order of KINDS, with other values than the defaults wherever there are some
 EVERY_OPTION: tuple[AnyRun, ...] = (

@@ -1,6 +1,7 @@
 """Where things are, and a run small enough for a test."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from shapelaw.specs.runs import Run, Training
@@ -24,3 +25,11 @@ def small_run(seed: int = 0, **training: object) -> Run:
         **training,
     }
     return Run("depth_width", "prose", make_shape(2, 16, 2, 257, 32), Training(**settings), seed)
+
+
+def small_llama(**training: object) -> Run:
+    """The same of Llama's blocks, with everything that GPT-2's lack."""
+    shape = make_shape(
+        2, 16, 2, 257, 32, block="llama", kv_heads=1, tied=True, base_width=8, base_attention_dim=4
+    )
+    return replace(small_run(**training), shape=shape)

@@ -1,6 +1,7 @@
 """The decoder against its own counts, and against transformers' GPT-2."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -21,9 +22,30 @@ from shapelaw.models.decoder import (
 )
 from shapelaw.specs.shapes import Gelu, Shape, make_shape
 
+BASE = {"base_width": 16, "base_attention_dim": 8}
+
 
 @st.composite
-def shapes(draw: st.DrawFn) -> Shape:
+def llama_shapes(draw: st.DrawFn) -> Shape:
+    kv_heads = draw(st.none() | st.integers(1, 2))
+    heads = draw(st.integers(1, 3)) * (kv_heads or 1)
+    dim, context = 2 * draw(st.integers(1, 3)), draw(st.integers(2, 9))
+    return make_shape(
+        draw(st.integers(1, 3)),
+        heads * dim,
+        heads,
+        draw(st.integers(2, 20)),
+        context,
+        draw(st.none() | st.just(dim + 2)),
+        block="llama",
+        kv_heads=kv_heads,
+        tied=draw(st.booleans()),
+        ff_width=draw(st.none() | st.integers(1, 50)),
+    )
+
+
+@st.composite
+def gpt2_shapes(draw: st.DrawFn) -> Shape:
     heads = draw(st.integers(1, 3))
     width = heads * draw(st.integers(1, 6))
     vocab, context = draw(st.integers(2, 20)), draw(st.integers(2, 9))
@@ -44,17 +66,21 @@ def shapes(draw: st.DrawFn) -> Shape:
         attention_degree=degree,
         ff_width=ff_width,
         redundant_rank=True,
+        tied=rank is None and draw(st.booleans()),
     )
 
 
-@settings(deadline=None, max_examples=60)
-@given(shapes())
+shapes = st.one_of(gpt2_shapes(), llama_shapes())
+
+
+@settings(deadline=None, max_examples=80)
+@given(shapes)
 def test_parameter_count_is_the_modules(shape: Shape) -> None:
     assert sum(p.numel() for p in Decoder(shape).parameters()) == shape.total_params
 
 
-@settings(deadline=None, max_examples=20)
-@given(shapes(), st.integers(1, 3))
+@settings(deadline=None, max_examples=30)
+@given(shapes, st.integers(1, 3))
 def test_flop_count_is_the_counted_one(shape: Shape, batch: int) -> None:
     model, ids = Decoder(shape), torch.zeros(batch, shape.context_length, dtype=torch.long)
     # PyTorch's counter knows the plain attention kernel, not the CPU's fused one
@@ -127,8 +153,9 @@ def test_logits_and_gradients_equal_gpt2s(gelu: Gelu, theirs_called: str) -> Non
     )
 
 
-def test_attention_sees_no_future() -> None:
-    model = Decoder(make_shape(2, 8, 2, 11, 6, attention_dim=3))
+@pytest.mark.parametrize("options", [{"attention_dim": 3}, {"block": "llama", "kv_heads": 1}])
+def test_attention_sees_no_future(options: dict[str, Any]) -> None:
+    model = Decoder(make_shape(2, 8, 2, 11, 6, **options))
     initialise(model, 0)
     ids = torch.arange(6)[None]
     changed = ids.clone()
@@ -158,8 +185,8 @@ def test_initialisation_is_a_function_of_the_seed() -> None:
 
 def test_only_matrices_decay() -> None:
     model = Decoder(make_shape(2, 8, 2, 11, 6))
-    (decayed, decay), (free, none) = parameter_groups(model, 0.1)
-    assert (decay, none) == (0.1, 0.0)
+    (decayed, *settings), (free, *others) = parameter_groups(model, 0.1)
+    assert (settings, others) == ([0.1, 1.0], [0.0, 1.0])
     assert len(decayed) == 3 + 2 * 4
     assert sum(p.numel() for p in decayed + free) == model.shape.total_params
 
@@ -203,8 +230,9 @@ def test_attention_is_by_products_where_there_is_no_flash_kernel() -> None:
     assert not takes_products("cuda", 1024, 500)
 
 
-def test_both_ways_of_attention_give_the_same_losses() -> None:
-    model = Decoder(make_shape(2, 16, 2, 53, 8)).double()
+@pytest.mark.parametrize("options", [{}, {"block": "llama"}, {"block": "llama", "kv_heads": 2}])
+def test_both_ways_of_attention_give_the_same_losses(options: dict[str, Any]) -> None:
+    model = Decoder(make_shape(2, 16, 4, 53, 8, **options)).double()
     initialise(model, 0)
     ids = torch.randint(0, 53, (4, 9), generator=torch.Generator().manual_seed(0))
     found = []
@@ -214,3 +242,38 @@ def test_both_ways_of_attention_give_the_same_losses() -> None:
         found.append(losses_and_gradients(model, model, ids))
     for products, fused in zip(*found, strict=True):
         torch.testing.assert_close(products, fused)
+
+
+def test_only_the_rate_of_the_blocks_matrices_follows_the_width() -> None:
+    model = Decoder(make_shape(2, 32, 2, 11, 6, base_width=8))
+    hidden, others, free = parameter_groups(model, 0.1)
+    assert [group[1:] for group in (hidden, others, free)] == [(0.1, 0.25), (0.1, 1.0), (0.0, 1.0)]
+    assert len(hidden[0]) == 2 * 4
+    assert {id(p) for p in others[0]} == {
+        id(part.weight) for part in (model.tokens, model.positions, model.classifier)
+    }
+    assert sum(p.numel() for group in (hidden, others, free) for p in group[0]) == model.shape.total_params
+
+
+def test_at_its_base_width_a_scaled_decoder_is_the_plain_one() -> None:
+    plain, scaled = (make_shape(2, 16, 2, 53, 8, **options) for options in ({}, BASE))
+    ids = torch.randint(0, 53, (4, 9), generator=torch.Generator().manual_seed(0))
+    found = []
+    for shape in (plain, scaled):
+        model = Decoder(shape)
+        initialise(model, 0)
+        found.append(losses_and_gradients(model, model, ids))
+    for one, other in zip(*found, strict=True):
+        assert torch.equal(one, other)
+    assert [group[1:] for group in parameter_groups(Decoder(scaled), 0.1)] == [(0.1, 1.0), (0.0, 1.0)]
+
+
+def test_a_scaled_decoder_starts_with_smaller_matrices_and_outputs() -> None:
+    model = Decoder(make_shape(2, 64, 2, 500, 8, **BASE))
+    initialise(model, 0)
+    assert model.blocks[0].attention.qkv.weight.std().item() == pytest.approx(INIT_STD / 2, rel=0.05)
+    assert model.tokens.weight.std().item() == pytest.approx(INIT_STD, rel=0.05)
+    assert model.features(torch.arange(8)[None]).square().mean().sqrt().item() == pytest.approx(
+        0.25, rel=0.01
+    )
+    assert model.blocks[0].attention.scale == pytest.approx(8**0.5 / 32)

@@ -1,10 +1,11 @@
 """The tables of each kind of run say what its spec says."""
 
 import pytest
-from made_runs import EVERY_OPTION
+from made_runs import EVERY_OPTION, LLAMA_OPTIONS
 
 from shapelaw.specs.columns import Column
 from shapelaw.specs.kinds import AnyRun, kind_of
+from shapelaw.specs.runs import Run
 
 EACH = pytest.mark.parametrize("run", EVERY_OPTION, ids=lambda run: kind_of(run).name or "language")
 
@@ -13,6 +14,8 @@ EACH = pytest.mark.parametrize("run", EVERY_OPTION, ids=lambda run: kind_of(run)
 def test_every_parameter_column_is_a_value_of_the_spec_and_of_its_type(run: AnyRun) -> None:
     kind = kind_of(run)
     values = kind.flat(run)
+    if isinstance(run, Run):
+        values = kind.flat(LLAMA_OPTIONS) | values
     for column in kind.params:
         text = str(values[column.logged_as])  # as MLflow keeps it
         assert column.kind(text) is not None

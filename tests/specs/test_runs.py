@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapelaw.specs.runs import Run, Training, run_from_dict, run_to_dict
+from shapelaw.specs.runs import LATER_OPTIONS, Run, Training, run_from_dict, run_to_dict
 from shapelaw.specs.shapes import Shape, make_shape
 
 TRAINING = Training(steps=100, batch_size=4)
@@ -25,8 +25,38 @@ def test_a_key_says_what_is_unusual_and_no_more() -> None:
     assert run_of(wide).key == "wiki-V500-L6-d128-r128-H2-a128-f1024-t100-s0"
 
 
+def test_a_key_says_which_block_it_is() -> None:
+    plain = make_shape(6, 128, 4, 500, 64, block="llama")
+    assert run_of(plain).key == "wiki-V500-L6-d128-r128-H4-llama-t100-s0"
+    assert (
+        run_of(replace(plain, kv_heads=2, tied=True)).key
+        == "wiki-V500-L6-d128-r128-H4-llama-kv2-tied-t100-s0"
+    )
+    assert run_of(replace(plain, base_width=64)).key == "wiki-V500-L6-d128-r128-H4-llama-mu64-t100-s0"
+    scaled = replace(plain, base_width=64, base_attention_dim=16)
+    assert run_of(scaled).key == "wiki-V500-L6-d128-r128-H4-llama-mu64a16-t100-s0"
+
+
 @st.composite
-def shapes(draw: st.DrawFn) -> Shape:
+def llama_shapes(draw: st.DrawFn) -> Shape:
+    some = st.none() | st.integers(1, 9)
+    return make_shape(
+        draw(st.integers(1, 2)),
+        8,
+        2,
+        300,
+        16,
+        draw(st.sampled_from([2, 4])),
+        block="llama",
+        kv_heads=draw(st.sampled_from([None, 1, 2])),
+        tied=draw(st.booleans()),
+        base_width=(base := draw(some)),
+        base_attention_dim=base and draw(some),
+    )
+
+
+@st.composite
+def gpt2_shapes(draw: st.DrawFn) -> Shape:
     some = st.none() | st.integers(1, 9)
     return make_shape(
         draw(st.integers(1, 2)),
@@ -42,13 +72,16 @@ def shapes(draw: st.DrawFn) -> Shape:
     )
 
 
-@given(shapes(), shapes())
+shapes = st.one_of(gpt2_shapes(), llama_shapes())
+
+
+@given(shapes, shapes)
 def test_other_shapes_have_other_keys(one: Shape, other: Shape) -> None:
     assert (run_of(one).key == run_of(other).key) == (one == other)
     assert (run_of(one).digest == run_of(other).digest) == (one == other)
 
 
-@given(shapes())
+@given(shapes)
 def test_a_spec_is_read_back(shape: Shape) -> None:
     assert run_from_dict(run_to_dict(run_of(shape))) == run_of(shape)
 
@@ -56,7 +89,7 @@ def test_a_spec_is_read_back(shape: Shape) -> None:
 def test_options_that_are_not_used_are_not_in_a_spec() -> None:
     """So that runs from before an option was there keep their digests."""
     values = run_to_dict(run_of(make_shape(6, 128, 2, 500, 64)))["shape"]
-    assert not {"attention_degree", "gelu", "ff_width"} & values.keys()
+    assert not set(LATER_OPTIONS) & values.keys()
 
 
 def test_the_exact_gelu_makes_another_run_and_the_usual_one_keeps_its_digest() -> None:

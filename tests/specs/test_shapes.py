@@ -1,12 +1,13 @@
 """Counts by hand, and what is not a shape."""
 
 import re
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapelaw.specs.shapes import make_shape, shape_problems, with_attention_degree
+from shapelaw.specs.shapes import make_shape, shape_problems, swiglu_width, with_attention_degree
 
 
 def test_gpt2_smalls_published_size() -> None:
@@ -47,6 +48,36 @@ def test_what_is_wrong_is_said(sizes: tuple[int, ...], options: dict[str, int], 
     assert sentence in problems[0]
     with pytest.raises(ValueError, match=re.escape(sentence)):
         make_shape(*sizes, **options)
+
+
+LLAMA = {"block": "llama"}
+
+
+def test_heads_of_one_dimension_share_the_width() -> None:
+    of_64 = SimpleNamespace(dim=64)
+    shape = make_shape(2, 256, of_64, 257, 128, **LLAMA)
+    assert (shape.heads, shape.attention_dim) == (4, 64)
+    assert shape == make_shape(2, 256, 4, 257, 128, **LLAMA)
+    assert shape_problems(2, 200, of_64, 257, 128) == [
+        "width 200 is not divisible by heads of dimension 64; use width 192 or 256, or a number of heads"
+    ]
+    assert "use width 64," in shape_problems(2, 40, of_64, 257, 128)[0]
+    assert "both set" in shape_problems(2, 64, of_64, 257, 128, 32)[0]
+
+
+def test_llama_2_7bs_published_size() -> None:
+    """Llama 2 7B (Touvron et al. 2023): 6,738,415,616 parameters, and 8/3 d rounded up to a multiple of 256."""
+    ff_width = swiglu_width(4096, 256)
+    assert ff_width == 11008
+    shape = make_shape(32, 4096, 32, 32000, 4096, ff_width=ff_width, **LLAMA)
+    assert shape.total_params == 6_738_415_616
+
+
+def test_a_gated_network_has_as_many_weights_as_gpt2s() -> None:
+    for width in range(24, 400, 4):
+        gated, plain = (make_shape(2, width, 2, 257, 128, block=block) for block in ("llama", "gpt2"))
+        assert 0 <= gated.block_params - plain.block_params < 2 * 3 * width * 8
+        assert gated.hidden_width % 8 == 0
 
 
 def test_ranks_above_full_are_shapes_where_they_are_meant() -> None:

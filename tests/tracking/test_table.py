@@ -46,6 +46,7 @@ def test_the_table_has_a_row_a_run_with_its_numbers(any_place: Place) -> None:
         "attention_degree": None,
         "gelu": None,
         "ff_width": None,
+        **dict.fromkeys(("block", "kv_heads", "tied", "base_width", "schedule", "budget", "observations")),
         "seed": 1,
         "block_params": 12 * 2 * 16**2,
         "total_params": low_rank.shape.total_params,
@@ -171,3 +172,12 @@ def test_a_broken_record_among_the_wanted_stops_the_table(
     done = script("import_runs.py", *arguments)
     assert done.code == 2
     assert "spec.json is not whole JSON" in done.errors
+
+
+def test_what_was_observed_on_the_way_is_read_back(any_place: Place) -> None:
+    run = make_run(any_place.study, block="llama", kv_heads=1, tied=True)
+    write_finished(any_place.results, run, observations="30:2.25 60:1.5")
+    any_place.import_all()
+    (row,) = read_runs(any_place.store(), any_place.study).to_pylist()
+    assert row["observations"] == "30:2.25 60:1.5"
+    assert (row["block"], row["kv_heads"], row["tied"]) == ("llama", 1, "True")

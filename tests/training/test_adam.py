@@ -10,6 +10,7 @@ from shapelaw.training.adam import Adam
 SHAPES = [(7, 5), (33,), (4, 3, 2), (64, 16)]
 BETAS = (0.8, 0.95)
 DECAY = 0.1
+FACTOR = 0.3  # of the second group's learning rate
 
 
 def drawn() -> list[torch.Tensor]:
@@ -18,7 +19,8 @@ def drawn() -> list[torch.Tensor]:
 
 
 def ours_of(parameters: list[torch.Tensor], decoupled: bool) -> Adam:
-    return Adam([(parameters[:2], DECAY), (parameters[2:], 0.0)], decoupled, 1e-2, BETAS)
+    groups = [(parameters[:2], DECAY, 1.0), (parameters[2:], 0.0, FACTOR)]
+    return Adam(groups, decoupled, 1e-2, BETAS)
 
 
 def theirs_of(parameters: list[torch.Tensor], decoupled: bool) -> torch.optim.Optimizer:
@@ -43,8 +45,8 @@ def test_it_is_torchs_to_the_last_bit_with_its_state(decoupled: bool) -> None:
     ours, theirs = ours_of(mine, decoupled), theirs_of(others, decoupled)
     for step in range(20):
         ours.learning_rate = 1e-2 / (step + 1)
-        for group in theirs.param_groups:
-            group["lr"] = 1e-2 / (step + 1)
+        for group, factor in zip(theirs.param_groups, (1.0, FACTOR), strict=True):
+            group["lr"] = factor * (1e-2 / (step + 1))
         for parameters in (mine, others):
             take_gradients(parameters, step)
         ours.step()
@@ -69,8 +71,8 @@ def test_the_state_of_other_parameters_is_refused() -> None:
     take_gradients(parameters, 5)
     ours = ours_of(parameters, True)
     ours.step()
-    fewer = Adam([(parameters[:2], DECAY)], True, 1e-2, BETAS)
-    reversed_ = Adam([(parameters[1::-1], DECAY), (parameters[2:], 0.0)], True, 1e-2, BETAS)
+    fewer = Adam([(parameters[:2], DECAY, 1.0)], True, 1e-2, BETAS)
+    reversed_ = Adam([(parameters[1::-1], DECAY, 1.0), (parameters[2:], 0.0, 1.0)], True, 1e-2, BETAS)
     for other in (fewer, reversed_):
         with pytest.raises(ValueError, match="belongs to other parameters"):
             other.load_state_dict(ours.state_dict())

@@ -11,7 +11,7 @@ from losses_and_gradients import losses_and_gradients
 
 from shapelaw.models.cross_entropy import linear_cross_entropy
 from shapelaw.models.decoder import Decoder, initialise
-from shapelaw.specs.shapes import make_shape
+from shapelaw.specs.shapes import Block, make_shape
 from shapelaw.training.compiled import CompiledDecoder, CompiledPart
 from shapelaw.training.hardware import compiling_in
 from shapelaw.training.packed import can_compile
@@ -33,10 +33,11 @@ def compiling(tmp_path: Path) -> Iterator[None]:
 @needs_compiler
 @pytest.mark.usefixtures("compiling")
 @pytest.mark.parametrize("part", ["model", "blocks"])
-def test_compiled_parts_give_the_plain_losses_and_gradients(part: CompiledPart) -> None:
+@pytest.mark.parametrize("block", ["gpt2", "llama"])
+def test_compiled_parts_give_the_plain_losses_and_gradients(block: Block, part: CompiledPart) -> None:
     from torch._dynamo.utils import counters
 
-    model = Decoder(make_shape(2, 16, 2, 53, 8))
+    model = Decoder(make_shape(2, 16, 2, 53, 8, block=block))
     initialise(model, 0)
     ids = torch.randint(0, 53, (4, 9), generator=torch.Generator().manual_seed(0))
     plain = losses_and_gradients(model, model, ids)

@@ -2,13 +2,15 @@
 
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
-from small import PYTHON, SCRIPTS, small_run
+from small import PYTHON, SCRIPTS, small_llama, small_run
 from training_processes import Stores, command
 
+from shapelaw.specs.runs import Run
 from shapelaw.storage import records
 from shapelaw.training import checkpoint
 from shapelaw.training.distributed import Ranks, is_first, join_ranks
@@ -65,10 +67,15 @@ def test_all_processes_of_a_run_wait_for_another_one(launcher: str, stores: Stor
     assert records.read_record(tmp_path / "record").status == "FINISHED"
 
 
-@pytest.mark.parametrize("launcher", LAUNCHERS)
+@pytest.mark.parametrize(
+    ("launcher", "small"),
+    [*((launcher, small_run) for launcher in LAUNCHERS), ("launch.py", small_llama)],
+)
 @pytest.mark.slow
-def test_two_processes_give_the_loss_curve_of_one(stores: Stores, tmp_path: Path, launcher: str) -> None:
-    run = small_run(steps=40)
+def test_two_processes_give_the_loss_curve_of_one(
+    stores: Stores, tmp_path: Path, launcher: str, small: Callable[..., Run]
+) -> None:
+    run = small(steps=40)
     subprocess.run([PYTHON, *command(run, stores, tmp_path / "one")], check=True)
     line = [*LAUNCHERS[launcher], *command(run, stores, tmp_path / "two")]
     subprocess.run(line, check=True, capture_output=True)

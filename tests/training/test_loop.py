@@ -6,7 +6,7 @@ import multiprocessing
 import shlex
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -14,10 +14,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 import torch
-from small import small_run
+from small import small_llama, small_run
 from trained_here import CPU, Stores, history_bytes, train
 
 from shapelaw.errors import UserError
+from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import make_shape
 from shapelaw.storage import records
 from shapelaw.training import hardware, loop
@@ -52,6 +53,18 @@ def test_a_run_learns_and_leaves_its_record(stores: Stores, tmp_path: Path) -> N
     assert not checkpoint_paths(tmp_path / "checkpoints")
 
 
+def test_a_run_without_a_cosine_keeps_its_test_losses_as_observations(stores: Stores, tmp_path: Path) -> None:
+    record = train(small_run(schedule="constant"), stores, tmp_path / "constant")
+    history = record.history.to_pydict()
+    losses = {
+        s: loss for s, loss in zip(history["step"], history["test_loss"], strict=True) if loss is not None
+    }
+    assert record.summary["observations"] == " ".join(f"{step}:{loss!r}" for step, loss in losses.items())
+    assert list(losses) == [30, 60]
+    assert history["learning_rate"][-1] == 5e-3
+    assert "observations" not in train(small_run(), stores, tmp_path / "cosine").summary
+
+
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(stores: Stores, tmp_path: Path) -> None:
     for name, seed in (("a", 0), ("b", 0), ("c", 1)):
         train(small_run(seed), stores, tmp_path / name)
@@ -59,11 +72,17 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(stores: St
     assert history_bytes(tmp_path / "a") != history_bytes(tmp_path / "c")
 
 
-@pytest.mark.parametrize("optimizer", ["adam", "adamw"])
+@pytest.mark.parametrize(
+    ("small", "optimizer"), [(small_run, "adam"), (small_run, "adamw"), (small_llama, "adamw")]
+)
 def test_stopped_after_any_step_and_resumed_it_is_the_undisturbed_run(
-    stores: Stores, tmp_path: Path, optimizer: str, monkeypatch: pytest.MonkeyPatch
+    stores: Stores,
+    tmp_path: Path,
+    small: Callable[..., Run],
+    optimizer: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    run = small_run(optimizer=optimizer, weight_decay=0.1, dropout=0.1, gradient_clip=0.5)
+    run = small(optimizer=optimizer, weight_decay=0.1, dropout=0.1, gradient_clip=0.5)
     train(run, stores, tmp_path / "undisturbed")
     one_step = Trainer.step
     for stop_at in (1, 7, 10, 11, 30, 59):

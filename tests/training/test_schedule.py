@@ -33,6 +33,24 @@ def test_the_rate_of_a_language_model_warms_up_and_falls_to_zero() -> None:
     assert 0.999 * 2e-3 < learning_rate(at_once, 1) < 2e-3
 
 
+def test_a_constant_rate_warms_up_and_stays() -> None:
+    training = Training(steps=110, batch_size=8, learning_rate=2e-3, warmup_steps=10, schedule="constant")
+    assert [learning_rate(training, step) for step in (5, 10, 60, 110)] == pytest.approx(
+        [1e-3, 2e-3, 2e-3, 2e-3]
+    )
+
+
+def test_a_redecayed_rate_is_zero_at_every_test_loss_and_back_after_it() -> None:
+    training = Training(
+        steps=250, batch_size=8, learning_rate=1.0, warmup_steps=10, schedule="redecayed", evaluate_every=100
+    )
+    rates = {step: learning_rate(training, step) for step in range(1, 251)}
+    assert [step for step, rate in rates.items() if rate == 0] == [100, 200, 250]
+    assert [rates[step] for step in (11, 80, 90, 101, 180, 190, 201, 240, 245)] == pytest.approx(
+        [1.0, 1.0, 0.5, 1.0, 1.0, 0.5, 1.0, 1.0, 0.5]
+    )
+
+
 def test_windows_are_a_function_of_seed_and_step_and_spread_evenly() -> None:
     starts = window_starts(3, 7, 1000, 5000)
     assert np.array_equal(starts, window_starts(3, 7, 1000, 5000))

@@ -1,21 +1,26 @@
 """A trainer: losses that are read later, micro-batches, and what it refuses."""
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
-from small import small_run
-from torch import Tensor
+from small import small_llama, small_run
+from torch import Tensor, nn
 from trained_here import CPU, Stores, history_bytes, train
 
 from shapelaw.models import decoder_kernel
+from shapelaw.models.decoder import Decoder, initialise
 from shapelaw.models.memorizer_kernel import compiler
+from shapelaw.specs.runs import Run, Training
+from shapelaw.specs.shapes import make_shape
 from shapelaw.storage import records
 from shapelaw.training import trainer
 from shapelaw.training.distributed import Ranks
-from shapelaw.training.trainer import Diverged, Trainer, TrainingFailed
+from shapelaw.training.trainer import Diverged, Trainer, TrainingFailed, make_optimizer
 
 
 def test_losses_that_are_read_later_are_the_same_and_name_their_step(stores: Stores, tmp_path: Path) -> None:
@@ -36,10 +41,11 @@ def test_losses_that_are_read_later_are_the_same_and_name_their_step(stores: Sto
 
 
 @pytest.mark.skipif(compiler() is None, reason="there is no C++ compiler")
+@pytest.mark.parametrize("small", [small_run, small_llama])
 def test_the_kernel_of_long_runs_changes_no_byte(
-    stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    small: Callable[..., Run], stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = small_run(steps=6, log_every=1, evaluate_every=3, dropout=0.1)
+    run = small(steps=6, log_every=1, evaluate_every=3, dropout=0.1)
     run = replace(run, shape=replace(run.shape, width=40, attention_dim=20))
     given: list[Tensor] = []
     linear = decoder_kernel.linear
@@ -67,3 +73,47 @@ def test_a_test_loss_that_is_not_finite_fails_the_run(
     with pytest.raises(TrainingFailed, match=r"The test loss of .* is nan at step 30"):
         train(small_run(), stores, tmp_path)
     assert records.read_record(tmp_path / "checkpoints").status == "FAILED"
+
+
+def sizes_of(model: Decoder, ids: Tensor) -> list[float]:
+    """The mean absolute value of the output of each block, and of the logits."""
+    sizes = []
+
+    def sized(part: nn.Module) -> Callable[[Tensor], Tensor]:
+        def apply(x: Tensor) -> Tensor:
+            y: Tensor = part(x)
+            sizes.append(y.abs().mean().item())
+            return y
+
+        return apply
+
+    with torch.no_grad():
+        sized(model.classifier)(model.features(ids, [sized(block) for block in model.blocks]))
+    return sizes
+
+
+def largest_growth(base: bool, block: str) -> float:
+    """The steepest power of the width by which an activation grows, after four steps of Adam.
+
+    Over outputs of blocks and logits, from their mean absolute values at 32 to 256 numbers of width (the coordinate
+    check of Yang et al. 2022, appendix D.1).
+    """
+    ids = torch.randint(0, 61, (4, 17), generator=torch.Generator().manual_seed(1))
+    widths, found = (32, 64, 128, 256), []
+    for width in widths:
+        options = {"base_width": 32, "base_attention_dim": 8} if base else {}
+        model = Decoder(make_shape(2, width, 4, 61, 16, block=block, **options))
+        initialise(model, 0)
+        optimizer = make_optimizer(model, Training(4, 4, learning_rate=1e-2))
+        for _ in range(4):
+            optimizer.zero_grad()
+            model(ids[:, :-1], ids[:, 1:]).backward()
+            optimizer.step()
+        found.append(sizes_of(model, ids[:, :-1]))
+    return float(np.polyfit(np.log(widths), np.log(found), 1)[0].max())
+
+
+@pytest.mark.parametrize("block", ["gpt2", "llama"])
+def test_with_the_rule_of_the_width_activations_do_not_grow_with_it(block: str) -> None:
+    assert largest_growth(base=True, block=block) < 0.1
+    assert largest_growth(base=False, block=block) > 0.3

@@ -1,8 +1,8 @@
-"""The decoder that every language study trains: GPT-2's pre-norm blocks, with a free shape.
+"""The decoder that every language study trains: GPT-2's pre-norm blocks or Llama's, with a free shape.
 
 Beyond GPT-2: the heads' dimension need not be width / heads, the token and positional embeddings can have a
-lower rank (factored, vocabulary paper section 5.1), and the classifier is a full-rank matrix of its own.
-Dimensions in names: B sequences, T tokens, D width, H heads, K attention_dim, V vocabulary.
+lower rank (factored, vocabulary paper section 5.1), and the classifier is a full-rank matrix of its own unless `tied`.
+Dimensions in names: B sequences, T tokens, D width, H heads, G heads of keys, K attention_dim, V vocabulary.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from shapelaw.models import decoder_kernel
 from shapelaw.models.cross_entropy import linear_cross_entropy
+from shapelaw.models.llama import RMSNorm, Rotary
 from shapelaw.specs.shapes import Gelu, Shape
 
 INIT_STD = 0.02  # GPT-2's
@@ -57,27 +58,32 @@ class Linear(nn.Linear):
 
 
 class Attention(nn.Module):
-    """Causal self-attention with H heads of dimension K."""
+    """Causal self-attention with H heads of dimension K, and with `rotary` positions where it is given."""
 
-    def __init__(self, shape: Shape, dropout: float) -> None:
+    def __init__(self, shape: Shape, dropout: float, rotary: Rotary | None = None) -> None:
         super().__init__()
         self.heads, self.degree, self.dropout = shape.heads, shape.attention_degree, dropout
-        self.attention_dim = shape.attention_dim
+        self.kv_heads = shape.heads if shape.kv_heads is None else shape.kv_heads
+        self.attention_dim, self.scale = shape.attention_dim, shape.score_scale
         self.way: AttentionWay = "auto"
-        self.qkv = Linear(shape.width, shape.attention_maps * shape.attention_width)
-        self.out = Linear(shape.attention_width, shape.width)
+        biased = shape.block == "gpt2"
+        self.qkv = Linear(shape.width, shape.maps_width, bias=biased)
+        self.out = Linear(shape.attention_width, shape.width, bias=biased)
+        self.rotary = rotary
 
     def forward(self, x_BTD: Tensor) -> Tensor:
         qkv_BTE = self.qkv(x_BTD)
         if self.degree is not None:
             linear: Tensor = self.out(attend_linearly(qkv_BTE, self.heads, self.degree))
             return linear
+        if self.rotary is not None:
+            qkv_BTE = self.rotary(qkv_BTE)
         dropout = self.dropout if self.training else 0.0
         products = takes_products(x_BTD.device.type, x_BTD.shape[1], self.attention_dim)
         if self.way != "auto":
             products = self.way == "products"
         attend = attend_by_products if products else attend_fused
-        out: Tensor = self.out(attend(qkv_BTE, self.heads, dropout))
+        out: Tensor = self.out(attend(qkv_BTE, self.heads, self.kv_heads, self.scale, dropout))
         return out
 
 
@@ -86,27 +92,38 @@ def takes_products(device_type: str, tokens: int, attention_dim: int) -> bool:
     return tokens <= PRODUCTS_UP_TO and (device_type == "cpu" or attention_dim > FLASH_UP_TO)
 
 
-def attend_fused(qkv_BTE: Tensor, heads: int, dropout: float) -> Tensor:
-    """Causal attention, [B, T, H K], by PyTorch's own kernel from queries, keys and values side by side (E = 3 H K)."""
+def attend_fused(qkv_BTE: Tensor, heads: int, kv_heads: int, scale: float, dropout: float) -> Tensor:
+    """Causal attention, [B, T, H K], by PyTorch's own kernel from queries, keys and values side by side.
+
+    E = (H + 2 G) K: each head of keys and values serves H / G heads of queries.
+    """
     B, T, _ = qkv_BTE.shape
-    q_BHTK, k_BHTK, v_BHTK = qkv_BTE.view(B, T, 3, heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
-    y_BHTK = F.scaled_dot_product_attention(q_BHTK, k_BHTK, v_BHTK, is_causal=True, dropout_p=dropout)
+    parts_BHTK = qkv_BTE.view(B, T, heads + 2 * kv_heads, -1).transpose(1, 2)
+    q_BHTK, k_BGTK, v_BGTK = torch.split(parts_BHTK, [heads, kv_heads, kv_heads], dim=1)
+    y_BHTK = F.scaled_dot_product_attention(
+        q_BHTK,
+        k_BGTK,
+        v_BGTK,
+        is_causal=True,
+        dropout_p=dropout,
+        scale=scale,
+        enable_gqa=kv_heads < heads,
+    )
     return y_BHTK.transpose(1, 2).reshape(B, T, -1)
 
 
-def attend_by_products(qkv_BTE: Tensor, heads: int, dropout: float) -> Tensor:
+def attend_by_products(qkv_BTE: Tensor, heads: int, kv_heads: int, scale: float, dropout: float) -> Tensor:
     """The same by two batched matrix products per head: without copies of q, k or v, with the T x T scores in memory.
 
     On a CPU and a short context this is 1.0 to 1.3 times as fast as the fused kernel, forward and backward.
     """
     B, T, _ = qkv_BTE.shape
-    parts_BTK = qkv_BTE.view(B, T, 3 * heads, -1).unbind(2)
-    scale = 1 / math.sqrt(parts_BTK[0].shape[-1])
+    parts_BTK = qkv_BTE.view(B, T, heads + 2 * kv_heads, -1).unbind(2)
     future_TT = qkv_BTE.new_full((T, T), -math.inf).triu(1)
     heads_BTK = []
-    for q_BTK, k_BTK, v_BTK in zip(
-        parts_BTK[:heads], parts_BTK[heads : 2 * heads], parts_BTK[2 * heads :], strict=True
-    ):
+    for head in range(heads):
+        of_keys = heads + head * kv_heads // heads
+        q_BTK, k_BTK, v_BTK = parts_BTK[head], parts_BTK[of_keys], parts_BTK[of_keys + kv_heads]
         scores_BTT = torch.baddbmm(future_TT, q_BTK, k_BTK.transpose(1, 2), alpha=scale)
         heads_BTK.append(torch.bmm(F.dropout(scores_BTT.softmax(-1), dropout), v_BTK))
     return torch.cat(heads_BTK, dim=-1)
@@ -151,6 +168,25 @@ class Block(nn.Module):
         return x_BTD + F.dropout(self.down(hidden), self.dropout, self.training)
 
 
+class LlamaBlock(nn.Module):
+    """The same with RMSNorm, rotary positions and SwiGLU, without biases (Touvron et al. 2023)."""
+
+    def __init__(self, shape: Shape, dropout: float, rotary: Rotary) -> None:
+        super().__init__()
+        d = shape.width
+        self.norm1, self.norm2 = RMSNorm(d), RMSNorm(d)
+        self.attention = Attention(shape, dropout, rotary)
+        self.gate, self.up = (Linear(d, shape.hidden_width, bias=False) for _ in range(2))
+        self.down = Linear(shape.hidden_width, d, bias=False)
+        self.dropout = dropout
+
+    def forward(self, x_BTD: Tensor) -> Tensor:
+        x_BTD = x_BTD + F.dropout(self.attention(self.norm1(x_BTD)), self.dropout, self.training)
+        normal_BTD = self.norm2(x_BTD)
+        hidden = F.silu(self.gate(normal_BTD)) * self.up(normal_BTD)
+        return x_BTD + F.dropout(self.down(hidden), self.dropout, self.training)
+
+
 class Decoder(nn.Module):
     """Tokens to logits, or to the summed loss of the next tokens."""
 
@@ -158,19 +194,29 @@ class Decoder(nn.Module):
         super().__init__()
         self.shape, self.dropout = shape, dropout
         self.tokens = _embedding(shape.vocab_size, shape.width, shape.embedding_rank)
-        self.positions = _embedding(shape.context_length, shape.width, shape.positional_rank)
-        self.blocks = nn.ModuleList(Block(shape, dropout) for _ in range(shape.depth))
-        self.norm = nn.LayerNorm(shape.width)
+        if shape.block == "gpt2":
+            self.positions = _embedding(shape.context_length, shape.width, shape.positional_rank)
+            self.blocks = nn.ModuleList(Block(shape, dropout) for _ in range(shape.depth))
+            self.norm: nn.Module = nn.LayerNorm(shape.width)
+        else:
+            rotary = rotary_of(shape)
+            self.blocks = nn.ModuleList(LlamaBlock(shape, dropout, rotary) for _ in range(shape.depth))
+            self.norm = RMSNorm(shape.width)
         self.classifier = Linear(shape.width, shape.vocab_size, bias=False)
+        if shape.tied:
+            assert isinstance(self.tokens, nn.Embedding)
+            self.classifier.weight = self.tokens.weight
 
     def features(self, ids_BT: Tensor, blocks: Iterable[Callable[[Tensor], Tensor]] | None = None) -> Tensor:
         """The final hidden states, [B, T, D]; `blocks` are the model's own, or their compiled versions."""
-        positions = torch.arange(ids_BT.shape[1], device=ids_BT.device)
-        x_BTD = F.dropout(self.tokens(ids_BT) + self.positions(positions), self.dropout, self.training)
+        x_BTD: Tensor = self.tokens(ids_BT)
+        if self.shape.block == "gpt2":
+            x_BTD = x_BTD + self.positions(torch.arange(ids_BT.shape[1], device=ids_BT.device))
+        x_BTD = F.dropout(x_BTD, self.dropout, self.training)
         for block in self.blocks if blocks is None else blocks:
             x_BTD = block(x_BTD)
         out: Tensor = self.norm(x_BTD)
-        return out
+        return out if self.shape.base_width is None else out * self.shape.width_ratio
 
     def logits(self, ids_BT: Tensor) -> Tensor:
         """Scores of every next token, [B, T, V]."""
@@ -192,13 +238,21 @@ class Decoder(nn.Module):
                 module.by_kernel = True
 
 
+def rotary_of(shape: Shape) -> Rotary:
+    """The rotary positions of a decoder's maps, the same for all of its blocks."""
+    kept = shape.heads if shape.kv_heads is None else shape.kv_heads
+    return Rotary(shape.context_length, shape.attention_dim, shape.heads + kept, kept)
+
+
 def initialise(model: Decoder, seed: int) -> None:
     """GPT-2's initialisation, a pure function of (shape, seed): N(0, 0.02), residual outputs by 1/sqrt(2L).
 
-    The two factors of a factored embedding are scaled so that the product's entries have the same 0.02.
+    The two factors of a factored embedding are scaled so that the product's entries have the same 0.02. With a base
+    width the blocks' matrices are scaled by sqrt(base / width) (muP, Yang et al. 2022, table 8).
     """
     generator = torch.Generator().manual_seed(seed)
     residual_std = INIT_STD / math.sqrt(2 * model.shape.depth)
+    of_width = math.sqrt(model.shape.width_ratio)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if "norm" in name:
@@ -210,13 +264,24 @@ def initialise(model: Decoder, seed: int) -> None:
                 parameter.normal_(0.0, math.sqrt(INIT_STD / math.sqrt(rank)), generator=generator)
             else:
                 std = residual_std if name.endswith(("attention.out.weight", "down.weight")) else INIT_STD
-                parameter.normal_(0.0, std, generator=generator)
+                in_blocks = name.startswith("blocks.")
+                parameter.normal_(0.0, std * of_width if in_blocks else std, generator=generator)
 
 
-def parameter_groups(model: Decoder, weight_decay: float) -> list[tuple[list[nn.Parameter], float]]:
-    """Parameters with their weight decay: matrices and embeddings decay, biases and norms do not."""
-    parameters = list(model.parameters())
-    return [
-        ([p for p in parameters if p.ndim >= 2], weight_decay),
-        ([p for p in parameters if p.ndim < 2], 0.0),
+def parameter_groups(model: Decoder, weight_decay: float) -> list[tuple[list[nn.Parameter], float, float]]:
+    """Parameters with their weight decay and the factor of their learning rate.
+
+    Matrices and embeddings decay, biases and norms do not. With a base width the rate of the blocks' matrices has the
+    factor base / width (muP's rule for Adam, Yang et al. 2022, table 8).
+    """
+    parameters, ratio = list(model.parameters()), model.shape.width_ratio
+    groups = [
+        ([p for p in parameters if p.ndim >= 2], weight_decay, 1.0),
+        ([p for p in parameters if p.ndim < 2], 0.0, 1.0),
     ]
+    if ratio == 1.0:
+        return groups
+    hidden = [p for p in model.blocks.parameters() if p.ndim >= 2]
+    inside = set(hidden)
+    others = [p for p in groups[0][0] if p not in inside]
+    return [(hidden, weight_decay, ratio), (others, weight_decay, 1.0), groups[1]]

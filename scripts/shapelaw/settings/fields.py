@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, create_model, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    create_model,
+    field_validator,
+)
 
 
 def _whole(unit: str, least: int = 1) -> Any:
@@ -68,6 +76,25 @@ class Section(BaseModel):
         if _takes_text(kind):
             return None if value == "null" and type(None) in get_args(kind) else value
         return _numbers(value)
+
+
+class HeadDim(Section):
+    """The number of heads as a rule."""
+
+    dim: Count = Field(description="Dimension of one head; it must divide every width.")
+
+
+def _as_heads(value: Any) -> Any:
+    """Heads as a number or a rule, so that anything else is one problem and not one of each."""
+    if isinstance(value, HeadDim):
+        return value
+    number = _numbers(value["dim"] if isinstance(value, Mapping) and set(value) == {"dim"} else value)
+    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+        raise ValueError("give a number of heads such as 2, or their dimension as {dim: 64}")
+    return HeadDim(dim=number) if isinstance(value, Mapping) else number
+
+
+Heads = Annotated[Count | HeadDim, BeforeValidator(_as_heads)]
 
 
 def section_of(spec: type, base: type[AnySection], name: str) -> type[AnySection]:

@@ -16,6 +16,7 @@ from shapelaw.settings.sentences import did_you_mean
 from shapelaw.specs.runs import Training
 
 SOURCE_KINDS = ("wiki", "gensim", "gcide", "bible", "sotu", "anarchism", "treasury", "folder", "huggingface")
+MOST_OBSERVATIONS = 150  # test losses of a run that are read back, as one text in MLflow
 _SECRET_NAMES = ("pass", "pwd", "token", "secret")  # parts of names in a URI's query
 
 
@@ -77,6 +78,13 @@ def _training_problems(config: Settings, where: str, training: Training) -> list
         problems.append(
             f"{where}.precision is bfloat16 and execution.gpus is 0: bfloat16 is several times slower than float32 "
             "on a CPU; use float32, or set execution.gpus to 1"
+        )
+    observed = -(-training.steps // training.evaluate_every)
+    if training.schedule != Training.schedule and observed > MOST_OBSERVATIONS:
+        problems.append(
+            f"{where}.evaluate_every is {training.evaluate_every} and {where}.schedule is {training.schedule}: that is "
+            f"{observed} observations of a run, and {MOST_OBSERVATIONS} are kept; test at most every "
+            f"{-(-training.steps // MOST_OBSERVATIONS)} steps"
         )
     return problems
 

@@ -13,6 +13,7 @@ from pydantic import Field
 from shapelaw.settings.fields import (
     Bytes,
     Count,
+    Heads,
     Hours,
     Minutes,
     Rate,
@@ -21,7 +22,7 @@ from shapelaw.settings.fields import (
     Vocabulary,
 )
 from shapelaw.specs.runs import Training
-from shapelaw.specs.shapes import Gelu
+from shapelaw.specs.shapes import Block, Gelu
 
 Kind = TypeVar("Kind")
 
@@ -76,11 +77,35 @@ class DecoderStudy(Section):
         {}, description="Keys of `training` that this study sets otherwise, such as `dropout: 0.1`."
     )
     context_length: Tokens = Field(128, description="Tokens in a window.")
-    heads: Count = Field(2, description="Attention heads of every shape; the number must divide every width.")
+    heads: Heads = Field(
+        2,
+        description="Attention heads of every shape, a number that divides every width, or `{dim: 64}`: as many of "
+        "that dimension as share the width.",
+    )
     gelu: Gelu = Field(
         "tanh",
         description="GELU of the feed-forward network: GPT-2's `tanh` approximation, or the exact `erf`.",
     )
+
+
+class Blocks(Section):
+    """The blocks of a study's decoders, for studies that take more than GPT-2's."""
+
+    block: Block = Field(
+        "gpt2",
+        description="Blocks of the decoder: `gpt2` (LayerNorm, GELU, biases, an embedding of positions) or `llama` "
+        "(RMSNorm, SwiGLU, no biases, rotary positions).",
+    )
+    kv_heads: Count | None = Field(
+        None,
+        description="Heads of keys and values of `block: llama`, a number that divides the heads; null is as many.",
+    )
+    tied: bool = Field(False, description="The classifier is the token embedding, not a matrix of its own.")
+
+    @property
+    def block_options(self) -> dict[str, Any]:
+        """The options of `make_shape` that they are."""
+        return {"block": self.block, "kv_heads": self.kv_heads, "tied": self.tied}
 
 
 class Decoders(DecoderStudy):

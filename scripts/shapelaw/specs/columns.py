@@ -62,7 +62,13 @@ LANGUAGE_PARAMS = (
     Column("positional_rank", int),  # null: full rank
     Column("attention_degree", int),  # null: softmax
     Column("gelu", str),  # null: tanh
-    Column("ff_width", int),  # null: four times the width
+    Column("ff_width", int),  # null: four times the width, in Llama's block 8/3
+    Column("block", str),  # null: gpt2
+    Column("kv_heads", int),  # null: as many as heads
+    Column("tied", str),  # null: the classifier is a matrix of its own
+    Column("base_width", int),  # null: no scaling with the width
+    Column("schedule", str),  # null: cosine
+    Column("budget", str),  # null: so many steps
     Column("seed", int),
     Column("block_params", int),  # 12 L d^2, the papers' network size
     Column("total_params", int),
@@ -70,6 +76,9 @@ LANGUAGE_PARAMS = (
     Column("batch_size", int),
     Column("learning_rate", float),
     Column("step_flops", int),
+)
+LANGUAGE_TEXTS = (
+    Column("observations", str),  # `steps:test loss` of a run without a cosine, null for others
 )
 LANGUAGE_METRICS = (
     Column("test_loss", float, "final_test_loss"),  # nats per token, at the end, as are all of these

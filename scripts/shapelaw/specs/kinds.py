@@ -28,7 +28,7 @@ class Kind:
         flat: turns a run into a dict without sections, with the sizes that follow from it.
         packed: many runs of one shape are trained as one computation.
         history: columns of a run's history.
-        params, metrics: columns of its table of runs, from MLflow's parameters and metrics.
+        params, metrics, texts: columns of its table of runs, from MLflow's parameters, metrics and tags.
         filled_up: turns the runs of a pack into those trained there, with models of one shape.
     """
 
@@ -42,6 +42,7 @@ class Kind:
     params: tuple[Column, ...]
     metrics: tuple[Column, ...]
     filled_up: Callable[[Sequence[Any]], list[Any]] = list
+    texts: tuple[Column, ...] = ()
 
 
 LANGUAGE = Kind(
@@ -54,6 +55,7 @@ LANGUAGE = Kind(
     history=columns.LANGUAGE_HISTORY,
     params=columns.LANGUAGE_PARAMS,
     metrics=columns.LANGUAGE_METRICS,
+    texts=columns.LANGUAGE_TEXTS,
 )
 MEMORIZATION = Kind(
     memorizers.KIND,

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal
 
+from shapelaw.specs.budgets import Budget
 from shapelaw.specs.checks import KeyDoc
 from shapelaw.specs.digests import digest_of
 from shapelaw.specs.shapes import Shape
@@ -22,6 +23,10 @@ VARIED = {
     "dropout": "do",
     "batch_size": "b",
 }  # as keys have them
+LATER_OPTIONS = (  # of a shape: those that came after the first records
+    *("attention_degree", "gelu", "ff_width", "block", "kv_heads", "tied"),
+    *("base_width", "base_attention_dim"),
+)
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,14 @@ class Training:
         Literal["float32", "bfloat16"],
         KeyDoc("Number format of matrix products; `bfloat16` needs a GPU, weights stay in float32."),
     ] = "float32"
+    schedule: Annotated[
+        Literal["cosine", "constant", "redecayed"],
+        KeyDoc(
+            "Learning rate after the warm-up: `cosine` to zero at the end; `constant`; or `redecayed`, constant but "
+            "for the last fifth before every test loss, in which it falls to zero. The test losses of the last two "
+            "are observations at several numbers of steps."
+        ),
+    ] = "cosine"
     log_every: Annotated[int, KeyDoc("Steps between two rows of a run's history.", "steps", ge=1)] = 100
     evaluate_every: Annotated[
         int, KeyDoc("Steps between two test losses; the end always has one.", "steps", ge=1)
@@ -84,6 +97,7 @@ class Run:
     Attributes:
         varied: values of the recipe, beside the steps, that its study varies and that its key therefore has; some of
             `VARIED`.
+        budget: what its steps follow from; None where they are given.
     """
 
     study: str
@@ -92,6 +106,7 @@ class Run:
     training: Training
     seed: int
     varied: tuple[str, ...] = ()
+    budget: Budget | None = None
 
     @property
     def steps(self) -> int:
@@ -142,7 +157,20 @@ class Run:
             parts.append(f"k{shape.attention_degree}")
         if shape.gelu != Shape.gelu:
             parts.append(shape.gelu)
+        if shape.block != Shape.block:
+            parts.append(shape.block)
+        if shape.kv_heads is not None:
+            parts.append(f"kv{shape.kv_heads}")
+        if shape.tied:
+            parts.append("tied")
+        if shape.base_width is not None:
+            of_heads = "" if shape.base_attention_dim is None else f"a{shape.base_attention_dim}"
+            parts.append(f"mu{shape.base_width}{of_heads}")
         parts += [f"{VARIED[name]}{_decimal(getattr(self.training, name))}" for name in self.varied]
+        if self.training.schedule != Training.schedule:
+            parts.append(self.training.schedule)
+        if self.budget is not None:
+            parts.append(self.budget.tag)
         return "-".join([*parts, f"t{self.training.steps}", f"s{self.seed}"])
 
     @property
@@ -158,11 +186,14 @@ def run_to_dict(run: Run) -> dict[str, Any]:
     runs stay.
     """
     values = {"training_version": TRAINING_VERSION, **asdict(run)}
-    for name in ("attention_degree", "gelu", "ff_width"):
+    for name in LATER_OPTIONS:
         if getattr(run.shape, name) == getattr(Shape, name):
             del values["shape"][name]
-    if not run.varied:
-        del values["varied"]
+    if run.training.schedule == Training.schedule:
+        del values["training"]["schedule"]
+    for name in ("varied", "budget"):
+        if not values[name]:
+            del values[name]
     return values
 
 
@@ -173,12 +204,14 @@ def _decimal(number: float) -> str:
 
 def flat_run(run: Run) -> dict[str, Any]:
     """The run without sections, with the sizes that follow from it; None stands for a full rank or an unused option."""
+    values = run_to_dict(run)
     return {
         "study": run.study,
         "corpus": run.corpus,
         "seed": run.seed,
-        **run_to_dict(run)["shape"],
-        **asdict(run.training),
+        **values["shape"],
+        **values["training"],
+        **({} if run.budget is None else {"budget": run.budget.name}),
         "block_params": run.shape.block_params,
         "total_params": run.total_params,
         "step_flops": run.step_flops,
@@ -198,4 +231,5 @@ def run_from_dict(values: Mapping[str, Any]) -> Run:
         training=Training(**values["training"]),
         seed=values["seed"],
         varied=tuple(values.get("varied", ())),
+        budget=Budget(**values["budget"]) if "budget" in values else None,
     )

@@ -4,16 +4,30 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
+
+from shapelaw.specs.shape_sentences import shape_sentences
 
 EQUAL_SHARE = 0.02  # share of the blocks' weights by which shapes of equal size may differ
 MLP_RATIO = 4  # feed-forward width over the residual width, unless given, as in GPT-2
+SWIGLU_MULTIPLE = (
+    8  # the hidden width of SwiGLU, 8/3 d, is rounded up to a multiple of this (Llama 7B: of 256)
+)
 Gelu = Literal["tanh", "erf"]
+Block = Literal["gpt2", "llama"]
+
+
+class HeadDimension(Protocol):
+    """A rule for the number of heads: as many of dimension `dim` as share the width."""
+
+    @property
+    def dim(self) -> int:
+        """The dimension of one head."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """A pre-norm, GPT-2-style decoder with an untied, full-rank classifier.
+    """A pre-norm decoder of GPT-2's or Llama's blocks with a full-rank classifier.
 
     Attributes:
         depth: number of blocks, L.
@@ -29,8 +43,17 @@ class Shape:
             tokens (block-degree note, eq. 2), which has k input maps where softmax attention has three.
         gelu: the feed-forward network's activation: GPT-2's approximation by tanh, or x times the normal
             distribution function itself (Hendrycks and Gimpel 2016), by erf.
-        ff_width: d_ff, hidden width of the feed-forward network; 4 d when None. T5 and the vocabulary paper's
-            section 5.3 have 4 H d_a.
+        ff_width: d_ff, hidden width of the feed-forward network; when None 4 d, or in Llama's block 8/3 d rounded up
+            to a multiple of 8. T5 and the vocabulary paper's section 5.3 have 4 H d_a.
+        block: "gpt2" has LayerNorm, GELU, biases and an embedding of positions; "llama" RMSNorm, SwiGLU, no biases and
+            rotary positions (Touvron et al. 2023).
+        kv_heads: heads of keys and values, each shared by heads / kv_heads heads of queries (Ainslie et al. 2023); as
+            many as heads when None. Llama's block only.
+        tied: the classifier is the token embedding.
+        base_width: the width from which initialisation, learning rate and output are scaled, so that one rate serves
+            every width (muP, Yang et al. 2022); None leaves them as they are.
+        base_attention_dim: dimension of a head at `base_width`, from which the scores are scaled; None: that of this
+            decoder.
     """
 
     depth: int
@@ -44,11 +67,35 @@ class Shape:
     attention_degree: int | None = None
     gelu: Gelu = "tanh"
     ff_width: int | None = None
+    block: Block = "gpt2"
+    kv_heads: int | None = None
+    tied: bool = False
+    base_width: int | None = None
+    base_attention_dim: int | None = None
 
     @property
     def hidden_width(self) -> int:
         """d_ff, the width of the feed-forward network."""
-        return MLP_RATIO * self.width if self.ff_width is None else self.ff_width
+        if self.ff_width is not None:
+            return self.ff_width
+        return MLP_RATIO * self.width if self.block == "gpt2" else swiglu_width(self.width)
+
+    @property
+    def hidden_maps(self) -> int:
+        """Maps between the width and d_ff: up and down, and in Llama's block a gate."""
+        return 2 if self.block == "gpt2" else 3
+
+    @property
+    def width_ratio(self) -> float:
+        """The base width over the width; 1 without a base."""
+        return 1.0 if self.base_width is None else self.base_width / self.width
+
+    @property
+    def score_scale(self) -> float:
+        """Factor of the scores of attention: 1 / sqrt(d_a), or sqrt(base d_a) / d_a where there is a base width."""
+        if self.base_width is None or self.base_attention_dim is None:
+            return 1 / math.sqrt(self.attention_dim)
+        return math.sqrt(self.base_attention_dim) / self.attention_dim
 
     @property
     def attention_ratio(self) -> float:
@@ -66,29 +113,36 @@ class Shape:
         return self.heads * self.attention_dim
 
     @property
+    def maps_width(self) -> int:
+        """The width of all maps into the heads side by side, 3 H d_a, or less with fewer heads of keys and values."""
+        if self.kv_heads is not None:
+            return (self.heads + 2 * self.kv_heads) * self.attention_dim
+        return self.attention_maps * self.attention_width
+
+    @property
     def block_params(self) -> int:
         """Weights of the blocks' matrices: 12 L d^2 where H d_a = d and d_ff = 4 d (the papers' network size)."""
-        attention = (self.attention_maps + 1) * self.width * self.attention_width
-        return self.depth * (attention + 2 * self.width * self.hidden_width)
+        attention = self.width * (self.maps_width + self.attention_width)
+        return self.depth * (attention + self.hidden_maps * self.width * self.hidden_width)
 
     @property
     def embedding_params(self) -> int:
-        """Token and positional embedding together."""
-        return _embedding_params(self.vocab_size, self.width, self.embedding_rank) + _embedding_params(
-            self.context_length, self.width, self.positional_rank
-        )
+        """Token embedding and GPT-2's positional one together."""
+        tokens = _embedding_params(self.vocab_size, self.width, self.embedding_rank)
+        if self.block == "llama":
+            return tokens
+        return tokens + _embedding_params(self.context_length, self.width, self.positional_rank)
 
     @property
     def total_params(self) -> int:
-        """All parameters: embeddings, blocks with biases and norms, final norm, classifier."""
-        d, a = self.width, self.attention_width
-        biases_and_norms = self.attention_maps * a + d + self.hidden_width + d + 2 * 2 * d
+        """All parameters: embeddings, blocks with biases and norms, final norm, classifier unless it is tied."""
+        d = self.width
+        norm, biases = d, 0
+        if self.block == "gpt2":
+            norm, biases = 2 * d, self.maps_width + d + self.hidden_width + d
+        classifier = 0 if self.tied else d * self.vocab_size
         return (
-            self.embedding_params
-            + self.block_params
-            + self.depth * biases_and_norms
-            + 2 * d
-            + d * self.vocab_size
+            self.embedding_params + self.block_params + self.depth * (biases + 2 * norm) + norm + classifier
         )
 
     def forward_flops(self, batch_size: int) -> int:
@@ -111,10 +165,12 @@ class Shape:
         return 3 * self.forward_flops(batch_size)
 
     def activation_bytes(self, batch_size: int, number_bytes: int = 4) -> int:
-        """Memory for the backward pass of that many sequences: about 8 d + 4 H d_a + 2 d_ff + 2 H N numbers per token
-        and block.
+        """Memory for the backward pass of that many sequences, about 8 d + 4 H d_a + 2 d_ff + 2 H N numbers per token
+        and block; Llama's keeps its turned queries and keys too, and 4 d_ff.
         """
         numbers = 8 * self.width + 4 * self.attention_width + 2 * self.hidden_width
+        if self.block == "llama":
+            numbers += 2 * self.attention_width + 2 * self.hidden_width
         per_token = self.depth * (numbers + 2 * self.heads * self.context_length)
         return batch_size * self.context_length * per_token * number_bytes
 
@@ -123,10 +179,15 @@ def _embedding_params(entries: int, width: int, rank: int | None) -> int:
     return entries * width if rank is None else (entries + width) * rank
 
 
+def swiglu_width(width: int, multiple: int = SWIGLU_MULTIPLE) -> int:
+    """The hidden width of SwiGLU, 8/3 of the width rounded up to a multiple: as many weights as 4 d without a gate."""
+    return -(-8 * width // (3 * multiple)) * multiple
+
+
 def make_shape(
     depth: int,
     width: int,
-    heads: int,
+    heads: int | HeadDimension,
     vocab_size: int,
     context_length: int,
     attention_dim: int | None = None,
@@ -137,6 +198,7 @@ def make_shape(
     """A checked shape.
 
     Args:
+        heads: their number, or their dimension as a rule.
         attention_dim: width / heads when None.
         redundant_rank: a factored embedding may have a rank above that of the matrix it stands for.
         options: the other fields of `Shape`.
@@ -144,15 +206,20 @@ def make_shape(
     Raises:
         ShapeError: these numbers don't make a shape; the error has a sentence for every problem.
     """
+    divided = attention_dim is None
+    if not isinstance(heads, int):
+        _check_dimension(width, heads.dim, attention_dim)
+        attention_dim = heads.dim
+        heads = width // attention_dim
     inner = width // max(heads, 1) if attention_dim is None else attention_dim
     shape = Shape(depth, width, heads, vocab_size, context_length, inner, **options)
-    problems = _problems(shape, attention_dim is None, redundant_rank)
+    problems = shape_sentences(shape, divided, redundant_rank)
     if problems:
         raise ShapeError(problems)
     return shape
 
 
-def shape_problems(*sizes: int | None, **options: Any) -> list[str]:
+def shape_problems(*sizes: int | HeadDimension | None, **options: Any) -> list[str]:
     """A sentence for each problem of `make_shape`'s arguments."""
     try:
         make_shape(*sizes, **options)  # type: ignore[arg-type]
@@ -169,46 +236,22 @@ class ShapeError(ValueError):
         self.problems = problems
 
 
-def _problems(shape: Shape, divided: bool, redundant_rank: bool) -> list[str]:
-    """A sentence for each problem of a shape's numbers.
+def _check_dimension(width: int, dim: int, attention_dim: int | None) -> None:
+    """Refuse a width that heads of one dimension don't divide.
 
-    Args:
-        divided: whether the heads share the width among them, so that their number must divide it.
-        redundant_rank: whether ranks above full are meant.
+    Raises:
+        ShapeError: always with one sentence.
     """
-    names = ["depth", "width", "heads", "vocab_size", "context_length", "embedding_rank", "positional_rank"]
-    names.append("ff_width")
-    if not divided:
-        names.insert(5, "attention_dim")
-    numbers = {name: getattr(shape, name) for name in names}
-    problems = [
-        f"{name} is {n}; it must be at least 1" for name, n in numbers.items() if n is not None and n < 1
-    ]
-    if shape.attention_degree is not None and shape.attention_degree < 2:
-        problems.append(
-            f"attention_degree is {shape.attention_degree}; linear attention has degree 2 or more, "
-            "and null is softmax attention"
-        )
-    if problems:
-        return problems
-    width, heads = shape.width, shape.heads
-    if divided and width % heads:
-        below, above = width // heads * heads, (width // heads + 1) * heads
+    if attention_dim is not None:
+        raise ShapeError(["heads.dim and attention_dim are both set; leave one of them out"])
+    if width % dim:
+        below, above = width // dim * dim, (width // dim + 1) * dim
         near = f"{below} or {above}" if below else f"{above}"
-        problems.append(
-            f"width {width} is not divisible by {heads} heads; use width {near}, or set attention_dim"
+        raise ShapeError(
+            [
+                f"width {width} is not divisible by heads of dimension {dim}; use width {near}, or a number of heads"
+            ]
         )
-    for name, length, what in (
-        ("embedding", "vocab_size", "embedding"),
-        ("positional", "context_length", "positional embedding"),
-    ):
-        rank, full_rank = getattr(shape, f"{name}_rank"), min(width, getattr(shape, length))
-        if rank is not None and rank > full_rank and not redundant_rank:
-            problems.append(
-                f"{name}_rank {rank} is above min(width, {length}) = {full_rank}, the rank of a full {what}; "
-                f"leave it out or use at most {full_rank}"
-            )
-    return problems
 
 
 def with_attention_degree(shape: Shape, degree: int | None) -> Shape:

@@ -7,6 +7,7 @@ from shapelaw.studies.study import Study
 ROOMS = (
     "depth_width",
     "undertraining",
+    "todays_decoder",
     "vocabulary",
     "embedding_rank",
     "attention_ratio",

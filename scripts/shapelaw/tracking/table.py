@@ -26,7 +26,7 @@ _COMMON = tuple(Column(name, str) for name in ("key", "run_id", "status", *_TAGS
 
 def table_schema(kind: Kind) -> pa.Schema:
     """The columns of a kind's table of runs, those that every kind has first."""
-    return schema_of([*_COMMON, *kind.params, *kind.metrics])
+    return schema_of([*_COMMON, *kind.params, *kind.metrics, *kind.texts])
 
 
 def read_runs(
@@ -115,7 +115,8 @@ def _row(run: Run, kind: Kind) -> dict[str, str | int | float | None]:
         "status": run.info.status,
     }
     row |= {name: tags.get(name) for name in _TAGS}
-    for columns, source in ((kind.params, run.data.params), (kind.metrics, run.data.metrics)):
+    logged = (kind.params, run.data.params), (kind.metrics, run.data.metrics), (kind.texts, tags)
+    for columns, source in logged:
         for column in columns:
             value = source.get(column.logged_as)
             row[column.name] = None if value is None else column.kind(value)

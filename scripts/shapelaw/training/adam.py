@@ -56,7 +56,7 @@ class Adam:
     """One fused step for all parameters (Kingma and Ba 2015; Loshchilov and Hutter 2019).
 
     Args:
-        groups: parameters, each group with its weight decay.
+        groups: parameters, each group with its weight decay and the factor of its learning rate.
         decoupled: take the decay from the weights (AdamW); else it is added to the gradient (Adam with L2).
         betas: decay rates of the two moments.
 
@@ -66,14 +66,14 @@ class Adam:
 
     def __init__(
         self,
-        groups: Sequence[tuple[Sequence[Tensor], float]],
+        groups: Sequence[tuple[Sequence[Tensor], float, float]],
         decoupled: bool,
         learning_rate: float,
         betas: tuple[float, float],
     ) -> None:
-        self.groups = [(list(parameters), decay) for parameters, decay in groups]
+        self.groups = [(list(parameters), decay, factor) for parameters, decay, factor in groups]
         self.decoupled, self.learning_rate, self.betas = decoupled, learning_rate, betas
-        self.parameters = [p for parameters, _ in self.groups for p in parameters]
+        self.parameters = [p for parameters, *_ in self.groups for p in parameters]
         self._state: dict[Tensor, dict[str, Tensor]] = {}  # of the parameters that were stepped
 
     def zero_grad(self) -> None:
@@ -83,7 +83,7 @@ class Adam:
 
     def step(self) -> None:
         """Step every parameter that has a gradient."""
-        for parameters, decay in self.groups:
+        for parameters, decay, factor in self.groups:
             stepped = [p for p in parameters if p.grad is not None]
             states = [self._state_of(p) for p in stepped]
             fused_step(
@@ -92,7 +92,7 @@ class Adam:
                 [state["exp_avg"] for state in states],
                 [state["exp_avg_sq"] for state in states],
                 [state["step"] for state in states],
-                self.learning_rate,
+                factor * self.learning_rate,
                 self.betas,
                 decay,
                 self.decoupled,
@@ -110,7 +110,7 @@ class Adam:
     def state_dict(self) -> dict[str, Any]:
         """The moments of each parameter by its place, in torch.optim's format."""
         places = {p: place for place, p in enumerate(self.parameters)}
-        groups = [{"params": [places[p] for p in parameters]} for parameters, _ in self.groups]
+        groups = [{"params": [places[p] for p in parameters]} for parameters, *_ in self.groups]
         return {"state": {places[p]: state for p, state in self._state.items()}, "param_groups": groups}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -121,7 +121,7 @@ class Adam:
         """
         found: dict[int, dict[str, Tensor]] = state["state"]
         sizes = [len(group["params"]) for group in state["param_groups"]]
-        if sizes != [len(parameters) for parameters, _ in self.groups] or any(
+        if sizes != [len(parameters) for parameters, *_ in self.groups] or any(
             moments["exp_avg"].shape != self.parameters[place].shape for place, moments in found.items()
         ):
             raise ValueError("the optimizer's state belongs to other parameters")

@@ -10,13 +10,28 @@ from numpy.typing import NDArray
 from shapelaw.specs.kinds import PackedRun
 from shapelaw.specs.runs import Training
 
+DECAYED = 5  # one step in so many of a redecayed rate lies before a test loss and falls to zero
+
 
 def learning_rate(training: Training, step: int) -> float:
-    """The rate of update `step` (from 1): linear warm-up to the peak, then a cosine to zero at the last step."""
+    """The rate of update `step` (from 1): linear warm-up to the peak, then as `training.schedule` says."""
     if step <= training.warmup_steps:
         return training.learning_rate * step / training.warmup_steps
+    if training.schedule == "constant":
+        return training.learning_rate
+    if training.schedule == "redecayed":
+        return training.learning_rate * _left(training, step)
     progress = (step - training.warmup_steps) / max(1, training.steps - training.warmup_steps)
     return training.learning_rate * 0.5 * (1 + math.cos(math.pi * progress))
+
+
+def _left(training: Training, step: int) -> float:
+    """The share of a redecayed rate that is left: it falls from 1 to 0 in the last fifth before a test loss."""
+    every = training.evaluate_every
+    begun = (step - 1) // every * every
+    end = min(begun + every, training.steps)
+    fall = max(1, (end - begun) // DECAYED)
+    return min(1.0, (end - step) / fall)
 
 
 def window_starts(seed: int, step: int, windows: int, batch_size: int) -> NDArray[np.int64]:

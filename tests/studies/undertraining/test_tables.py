@@ -4,8 +4,9 @@ import pytest
 from undertraining_runs import CELLS, NOISE, undertraining_runs
 
 from shapelaw.studies.transitions.analysis import Options
+from shapelaw.studies.transitions.ratios import NO_RATIO
 from shapelaw.studies.undertraining.analysis import UndertrainingAnalysis, analyse_cells
-from shapelaw.studies.undertraining.tables import NO_RATIO, losses_table, ratios_table, seed_noise_table
+from shapelaw.studies.undertraining.tables import losses_table, ratios_table, seed_noise_table
 
 
 @pytest.fixture(scope="module")

@@ -6,11 +6,12 @@ from typing import Annotated
 
 from pydantic import Field
 
+from shapelaw.settings.budgets import Rates
 from shapelaw.settings.fields import Count, SizeAxisName, Widths
-from shapelaw.settings.sections import Decoders
+from shapelaw.settings.sections import Blocks, Decoders
 
 
-class DepthWidth(Decoders):
+class DepthWidth(Decoders, Blocks):
     """The study of which depth is best at which size (Levine et al. 2020)."""
 
     widths: Annotated[Widths, Field(min_length=1)] | None = Field(
@@ -25,4 +26,5 @@ class DepthWidth(Decoders):
         description="Shapes of the grid, as `depth: [widths]`, that run with `repeated_seeds` seeds, for the noise.",
     )
     repeated_seeds: Count = Field(3, description="Runs of each shape of `repeated`.")
+    rates: Rates = Field(Rates(), description="The learning rate of each width.")
     size_axis: SizeAxisName = "block"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from shapelaw.errors import UserError
+from shapelaw.settings.budgets import base_problems, rate_problems, scaled
 from shapelaw.settings.problems import recipe_problems
 from shapelaw.settings.sections import Settings
 from shapelaw.specs.kinds import LANGUAGE
@@ -44,7 +45,7 @@ def runs(config: Settings, root: Path) -> Iterator[Run]:
     study = _section(config)
     training = config.training.spec(study.recipe)
     if study.grid_file is not None:
-        widths = read_grid(root / study.grid_file, study.heads, study.vocab_size, study.context_length)
+        widths = read_grid(root / study.grid_file, study)
     else:
         widths = {depth: list(ws) for depth, ws in (study.widths or {}).items()}
     if absent := absent_shapes(widths, study.repeated):
@@ -52,13 +53,16 @@ def runs(config: Settings, root: Path) -> Iterator[Run]:
             f"{NAME}.repeated names shapes that are not in the grid: {absent}; repeat shapes of the grid."
         )
     for depth, width, seeds in shapes_of(widths, study.repeated, study.repeated_seeds, study.seeds):
-        shape = make_shape(depth, width, study.heads, study.vocab_size, study.context_length, gelu=study.gelu)
+        sizes = depth, width, study.heads, study.vocab_size, study.context_length
+        shape = make_shape(*sizes, gelu=study.gelu, **study.block_options)
+        shape = scaled(shape, study.rates.base_width, study.heads)
+        recipe = study.rates.training(training, width)
         for seed in range(seeds):
-            yield Run(NAME, config.corpus.name, shape, training, seed)
+            yield Run(NAME, config.corpus.name, shape, recipe, seed, study.rates.varied)
 
 
-def read_grid(path: Path, heads: int, vocab_size: int, context_length: int) -> dict[int, list[int]]:
-    """The widths of every depth of a CSV with columns depth and width (others are ignored).
+def read_grid(path: Path, study: DepthWidth) -> dict[int, list[int]]:
+    """The widths of every depth of a CSV with columns depth and width (others are ignored), for a study's decoders.
 
     Raises:
         UserError: the file or a column is missing, or rows are not shapes; the message has all rows' problems.
@@ -78,10 +82,7 @@ def read_grid(path: Path, heads: int, vocab_size: int, context_length: int) -> d
         except (TypeError, ValueError):
             problems.append(f"line {number}: depth and width must be whole numbers")
             continue
-        problems += [
-            f"line {number}: {problem}"
-            for problem in shape_problems(depth, width, heads, vocab_size, context_length)
-        ]
+        problems += [f"line {number}: {problem}" for problem in _wrong(study, depth, width)]
         widths.setdefault(depth, []).append(width)
     if problems:
         raise UserError("\n".join([f"{NAME}.grid_file {path} has rows that are not shapes:", *problems]))
@@ -94,12 +95,19 @@ def problems(config: Settings, _root: Path) -> list[str]:
     found = recipe_problems(config, NAME, study.recipe)
     if (study.widths is None) == (study.grid_file is None):
         found.append(f"{NAME} needs exactly one of widths (depth: [widths]) and grid_file (a CSV)")
+    wanted = {width for row in (study.widths or {}).values() for width in row}
+    found += rate_problems(study.rates, wanted, f"{NAME}.rates")
+    found += base_problems(study.rates.base_width, study.heads, f"{NAME}.rates.base_width")
     for name, table in (("widths", study.widths or {}), ("repeated", study.repeated)):
         for depth, widths in table.items():
             for width in widths:
-                sizes = depth, width, study.heads, study.vocab_size, study.context_length
-                found += [f"{NAME}.{name}.{depth}: {problem}" for problem in shape_problems(*sizes)]
+                found += [f"{NAME}.{name}.{depth}: {problem}" for problem in _wrong(study, depth, width)]
     return found
+
+
+def _wrong(study: DepthWidth, depth: int, width: int) -> list[str]:
+    sizes = depth, width, study.heads, study.vocab_size, study.context_length
+    return shape_problems(*sizes, gelu=study.gelu, **study.block_options)
 
 
 def options(config: Settings) -> list[str]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from shapelaw.fits.curves import SIZE_LABELS, Side, TransitionStatus
-from shapelaw.report.plots import ACCENT, size_axis
-from shapelaw.studies.transitions.analysis import Runs
+from shapelaw.report.plots import ACCENT, PAGE, new_figure, ordered_colors, size_axis, style
+from shapelaw.studies.transitions.analysis import Runs, TransitionAnalysis
 
 
 def draw_transition(
@@ -33,6 +35,30 @@ def draw_transition(
     else:
         return False
     return True
+
+
+def draw_panels(analyses: Mapping[tuple[str, str], TransitionAnalysis], columns: Sequence[str]) -> Figure:
+    """Loss curves of several settings, a panel each.
+
+    Args:
+        analyses: by the names of their row and column, the rows in the order in which they stand.
+        columns: names of the columns in order.
+    """
+    rows = list(dict.fromkeys(row for row, _ in analyses))
+    depths = {depth for one in analyses.values() if one.runs is not None for depth in one.runs.curves}
+    with style():
+        figure, axes = new_figure(len(rows), len(columns), width=PAGE, height=2.1 * len(rows))
+        colors = ordered_colors(sorted(depths))
+        for (place, row), (at, column) in product(enumerate(rows), enumerate(columns)):
+            axis, analysis = axes[place, at], analyses.get((row, column))
+            if analysis is None or analysis.runs is None:
+                axis.set_axis_off()
+                continue
+            draw_curves(axis, analysis.runs, analysis.bootstrap_rows, colors)
+            axis.set_title(f"{row},\n{column}")
+        for axis in axes[:, 0]:
+            axis.set_ylabel("test loss")
+        return figure
 
 
 def draw_curves(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from matplotlib.axes import Axes
+import math
+
 from matplotlib.figure import Figure
 
 from shapelaw.report.plots import (
     COLUMN,
-    PAGE,
     explain,
     new_figure,
     ordered_colors,
@@ -15,33 +15,15 @@ from shapelaw.report.plots import (
     style,
     value_axis,
 )
-from shapelaw.studies.transitions.drawing import draw_curves, draw_transition
+from shapelaw.studies.transitions.drawing import draw_panels, draw_transition
 from shapelaw.studies.undertraining.analysis import UndertrainingAnalysis
 
 
 def losses_figure(analysis: UndertrainingAnalysis) -> Figure:
     """Test loss of each depth against size: a row for each number of steps, a column for each rate and the best."""
-    steps = sorted({cell.steps for cell in analysis.cells})
-    rates = sorted({cell.learning_rate for cell in analysis.cells if cell.learning_rate is not None})
-    with style():
-        figure, axes = new_figure(len(steps), len(rates) + 1, width=PAGE, height=2.1 * len(steps))
-        colors = ordered_colors(
-            sorted({int(d) for cell in analysis.cells for d in cell.runs["depth"].unique()})
-        )
-        unused = {(row, column) for row in range(len(steps)) for column in range(len(rates) + 1)}
-        for cell in analysis.cells:
-            column = len(rates) if cell.learning_rate is None else rates.index(cell.learning_rate)
-            place = steps.index(cell.steps), column
-            unused.discard(place)
-            axis: Axes = axes[place]
-            assert cell.transitions.runs is not None
-            draw_curves(axis, cell.transitions.runs, cell.transitions.bootstrap_rows, colors)
-            axis.set_title(f"{cell.steps:,} steps,\n{cell.rate_name}")
-        for place in unused:
-            axes[place].set_axis_off()
-        for axis in axes[:, 0]:
-            axis.set_ylabel("test loss")
-        return figure
+    panels = {(f"{cell.steps:,} steps", cell.rate_name): cell.transitions for cell in analysis.cells}
+    rates = sorted({(cell.learning_rate or math.inf, cell.rate_name) for cell in analysis.cells})
+    return draw_panels(panels, [name for _, name in rates])
 
 
 def transition_rate_figure(analysis: UndertrainingAnalysis) -> Figure:

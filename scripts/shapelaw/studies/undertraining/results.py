@@ -15,6 +15,7 @@ from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.inputs import read_table
 from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Results, Table
+from shapelaw.studies.transitions import ratios
 from shapelaw.studies.transitions.analysis import Options
 from shapelaw.studies.transitions.options import add_size_options as add_options
 from shapelaw.studies.transitions.results import WIDTH_FORMATS
@@ -60,9 +61,7 @@ def present(analysis: UndertrainingAnalysis) -> Results:
         "ratios": Table(
             tables.ratios_table(analysis),
             "The width at the most steps over that at the fewest.",
-            dict.fromkeys(("width_few", "width_many"), ".1f")
-            | dict.fromkeys(("ratio", "ratio_low", "ratio_high"), ".2f")
-            | {"p_equal": ".2g"},
+            dict.fromkeys(("width_few", "width_many"), ".1f") | ratios.FORMATS,
         ),
         "best_rates": Table(
             tables.best_rates_table(analysis), "The best learning rate of each shape.", {"test_loss": ".4f"}

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from shapelaw.settings.fields import Count, Section, SizeAxisName, Steps, Widths
-from shapelaw.settings.sections import Decoders
+from shapelaw.settings.sections import Blocks, Decoders
 
 
 class UndertrainingGrid(Section):
@@ -23,7 +23,7 @@ class UndertrainingGrid(Section):
     )
 
 
-class UndertrainingStudy(Decoders):
+class UndertrainingStudy(Decoders, Blocks):
     """The study of whether a transition depends on the learning rate and on the number of steps."""
 
     grids: list[UndertrainingGrid] = Field([], description="Grids, each of one number of steps.")

@@ -28,9 +28,8 @@ def runs(config: Settings, _root: Path) -> Iterator[Run]:
         for rate in grid.learning_rates:
             training = config.training.spec({**study.recipe, "steps": grid.steps, "learning_rate": rate})
             for depth, width, seeds in shapes_of(grid.widths, grid.repeated, study.repeated_seeds):
-                shape = make_shape(
-                    depth, width, study.heads, study.vocab_size, study.context_length, gelu=study.gelu
-                )
+                sizes = depth, width, study.heads, study.vocab_size, study.context_length
+                shape = make_shape(*sizes, gelu=study.gelu, **study.block_options)
                 for seed in range(seeds):
                     yield Run(NAME, config.corpus.name, shape, training, seed, ("learning_rate",))
 
@@ -61,7 +60,8 @@ def _shape_problems(study: UndertrainingStudy, grid: UndertrainingGrid, where: s
     for depth, row in grid.widths.items():
         for width in row:
             sizes = depth, width, study.heads, study.vocab_size, study.context_length
-            yield from (f"{where}.widths.{depth}: {problem}" for problem in shape_problems(*sizes))
+            wrong = shape_problems(*sizes, gelu=study.gelu, **study.block_options)
+            yield from (f"{where}.widths.{depth}: {problem}" for problem in wrong)
     yield from repeated_problems(grid.widths, grid.repeated, where)
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pandas as pd
-from scipy import stats  # type: ignore[import-untyped]
 
 from shapelaw.fits.noise import group_means
+from shapelaw.studies.transitions.ratios import ratio_of
 from shapelaw.studies.undertraining.analysis import SHAPE, Cell, UndertrainingAnalysis
-
-NO_RATIO = "not both are crossings"
 
 
 def _named(cell: Cell, table: pd.DataFrame) -> pd.DataFrame:
@@ -50,7 +49,7 @@ def ratios_table(analysis: UndertrainingAnalysis) -> pd.DataFrame:
         if few is many:
             continue
         for one, other in zip(few.transitions.bootstrap_rows, many.transitions.bootstrap_rows, strict=False):
-            row = {
+            row: dict[str, Any] = {
                 "learning_rate": few.rate_name.removeprefix("rate "),
                 "depth": one["depth"],
                 "deeper_depth": one["deeper_depth"],
@@ -58,22 +57,8 @@ def ratios_table(analysis: UndertrainingAnalysis) -> pd.DataFrame:
                 "many_steps": many.steps,
                 "width_few": one["width"],
                 "width_many": other["width"],
-                "ratio": math.nan,
-                "ratio_low": math.nan,
-                "ratio_high": math.nan,
-                "p_equal": math.nan,
-                "status": NO_RATIO,
+                **ratio_of(one, other),
             }
-            if one["status"] == other["status"] == "crossing":
-                middle = math.log(other["width"] / one["width"])
-                err = math.hypot(one["width_err"] / one["width"], other["width_err"] / other["width"])
-                row |= {
-                    "ratio": math.exp(middle),
-                    "ratio_low": math.exp(middle - err),
-                    "ratio_high": math.exp(middle + err),
-                    "p_equal": float(2 * stats.norm.sf(abs(middle) / err)),
-                    "status": "both are crossings",
-                }
             rows.append(row)
     return pd.DataFrame(rows)
 

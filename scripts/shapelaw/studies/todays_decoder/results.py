@@ -1,0 +1,143 @@
+"""Whether transitions survive today's decoder: Llama's block, the best rate of each shape, and other budgets.
+
+Input: rows of `steps, learning_rate, depth, width, seed, test_loss`, and of `block` (empty: gpt2), `base_width` (empty:
+rates are not scaled), `budget` (empty: so many steps), `schedule` and `observations` where the table has them, as well
+as the sizes `block_params`, `total_params` and `step_flops`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from shapelaw.fits.curves import SizeAxis
+from shapelaw.fits.inputs import read_table
+from shapelaw.fits.noise import noise_sentence
+from shapelaw.report.tables import plain_rows
+from shapelaw.report.write import Results, Table
+from shapelaw.studies.todays_decoder import figures, tables
+from shapelaw.studies.todays_decoder.analysis import OWN_LOSS, TodaysAnalysis, analyse_cells
+from shapelaw.studies.todays_decoder.study import NAME
+from shapelaw.studies.transitions import ratios
+from shapelaw.studies.transitions.analysis import Options
+from shapelaw.studies.transitions.options import add_size_options
+from shapelaw.studies.transitions.results import WIDTH_FORMATS
+from shapelaw.studies.transitions.sentences import transition_sentences
+
+UNDECAYED = (
+    "Losses on the way are those of a learning rate that has not fallen: all are too high, by an amount that need not "
+    "be the same for every shape."
+)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the size, the bootstrap's draws, and the steps at which runs are observed."""
+    add_size_options(parser)
+    parser.add_argument(
+        "--observed-steps",
+        type=int,
+        nargs="*",
+        default=[],
+        metavar="STEPS",
+        help="steps whose test losses count as budgets of their own, of runs whose rate is constant or re-decayed",
+    )
+
+
+def results(arguments: argparse.Namespace) -> Results:
+    """The results of a table of runs.
+
+    Raises:
+        UserError: the table can't be used.
+    """
+    options = Options(size=SizeAxis(arguments.size), draws=arguments.draws)
+    table = read_table(arguments.input)
+    return present(analyse_cells(table, str(arguments.input), options, arguments.observed_steps))
+
+
+def present(analysis: TodaysAnalysis) -> Results:
+    """The tables, figures and fit.json of an analysis."""
+    crossings = tables.crossings_table(analysis)
+    made = {
+        "crossings": Table(
+            crossings,
+            "Width at which the deeper network wins, by block, budget and rate.",
+            {name: how for name, how in WIDTH_FORMATS.items() if name in crossings},
+        ),
+        "transitions": Table(
+            tables.transitions_table(analysis), "The transitions by both methods.", WIDTH_FORMATS
+        ),
+        "size_axes": Table(
+            tables.size_axes_table(analysis),
+            "The transitions at equal parameters of the blocks, all parameters, and FLOPs.",
+            WIDTH_FORMATS,
+        ),
+        "ratios": Table(
+            tables.ratios_table(analysis),
+            "Widths of transitions over each other, of networks that differ in one thing.",
+            dict.fromkeys(("width_one", "width_other"), ".1f") | ratios.FORMATS,
+        ),
+        "best_rates": Table(
+            tables.best_rates_table(analysis), "The best learning rate of each shape.", {"test_loss": ".4f"}
+        ),
+        "losses": Table(tables.losses_table(analysis), "Test loss in nats per token.", {"test_loss": ".4f"}),
+        "seed_noise": Table(tables.seed_noise_table(analysis), "Spread of the loss over seeds."),
+    }
+    drawn = {"losses": figures.losses_figure(analysis), "crossings": figures.crossings_figure(analysis)}
+    return Results(made, drawn, _fit(analysis), summary(analysis))
+
+
+def summary(analysis: TodaysAnalysis) -> str:
+    """Each cell's transition, the ratios, and what limits them, a sentence a line."""
+    lines = [
+        f"{sentence}."
+        for cell in analysis.cells
+        for sentence in transition_sentences(cell.name, cell.transitions)
+    ]
+    return "\n".join([*lines, *_ratio_sentences(analysis), *_caveats(analysis)])
+
+
+def _ratio_sentences(analysis: TodaysAnalysis) -> Iterator[str]:
+    for row in tables.ratios_table(analysis).to_dict("records"):
+        if not math.isnan(row["p_equal"]):
+            yield (
+                f"From {row['one']} to {row['other']} ({row['at']}) the transition from depth {row['depth']} moves by "
+                f"a factor of {row['ratio']:.2f} ({row['ratio_low']:.2f} to {row['ratio_high']:.2f}); "
+                f"p = {row['p_equal']:.2g} that it does not move."
+            )
+
+
+def _caveats(analysis: TodaysAnalysis) -> Iterator[str]:
+    yield noise_sentence(analysis.noise)
+    best = analysis.best_rates
+    if edge := int(best["at_edge"].astype(bool).sum()):
+        yield (
+            f"{edge} of {len(best)} best rates are at the edge of the rates that were tried: the best may lie beyond."
+        )
+    if own := int((best["picked_on"] == OWN_LOSS).sum()):
+        yield (
+            f"{own} of {len(best)} best rates are of shapes with one seed and picked by the loss that is compared; the "
+            "others are picked on other seeds."
+        )
+    if analysis.undecayed:
+        yield UNDECAYED
+
+
+def _fit(analysis: TodaysAnalysis) -> dict[str, Any]:
+    """The content of fit.json."""
+    return {
+        "study": NAME,
+        "transitions": [
+            {
+                "block": cell.block,
+                "base_width": cell.base_width,
+                "budget": cell.budget,
+                "learning_rate": cell.learning_rate,
+                **row,
+            }
+            for cell in analysis.cells
+            for row in plain_rows(cell.transitions.transitions)
+        ],
+        "ratios": plain_rows(tables.ratios_table(analysis)),
+    }

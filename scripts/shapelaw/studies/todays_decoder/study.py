@@ -1,0 +1,167 @@
+"""Does a transition survive today's decoder? GPT-2's block and Llama's, one learning rate and the best, any budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from shapelaw.settings.budgets import base_problems, budget_problems, scaled
+from shapelaw.settings.problems import recipe_problems
+from shapelaw.settings.sections import Settings
+from shapelaw.specs.budgets import Budget
+from shapelaw.specs.kinds import LANGUAGE
+from shapelaw.specs.runs import Run, Training
+from shapelaw.specs.shapes import Block, Shape, make_shape, shape_problems
+from shapelaw.studies.shape_grids import depth_problems, repeated_problems, shapes_of
+from shapelaw.studies.study import OURS, Key, Study
+from shapelaw.studies.todays_decoder.settings import TodaysDecoderGrid, TodaysDecoderStudy
+
+NAME = "todays_decoder"
+
+
+def _section(config: Settings) -> TodaysDecoderStudy:
+    return config.section(NAME, TodaysDecoderStudy)
+
+
+def _shape(study: TodaysDecoderStudy, block: Block, depth: int, width: int) -> Shape:
+    """A shape of a block.
+
+    Raises:
+        ShapeError: these numbers don't make one.
+    """
+    sizes = depth, width, study.heads, study.vocab_size, study.context_length
+    if block == "llama":
+        return make_shape(*sizes, block=block, kv_heads=study.kv_heads, tied=study.tied)
+    return make_shape(*sizes, gelu=study.gelu, tied=study.tied)
+
+
+def runs(config: Settings, _root: Path) -> Iterator[Run]:
+    """All networks of all grids: of every block, scaled from every base width, at every learning rate."""
+    study = _section(config)
+    recipe = config.training.spec({name: value for name, value in study.recipe.items() if name != "steps"})
+    for grid in study.grids:
+        budget = grid.budget.budget
+        said = None if budget.kind == "steps" else budget
+        for block in dict.fromkeys(study.blocks):
+            for depth, width, seeds in shapes_of(
+                grid.widths, grid.repeated, study.repeated_seeds, study.seeds
+            ):
+                shape = _shape(study, block, depth, width)
+                steps = budget.steps(shape, recipe.batch_size)
+                for base_width in dict.fromkeys(study.base_widths):
+                    one = scaled(shape, base_width, study.heads)
+                    for rate in dict.fromkeys(study.learning_rates):
+                        changes = {**study.recipe, "steps": steps, "learning_rate": rate}
+                        training = config.training.spec(changes)
+                        for seed in range(seeds):
+                            yield Run(NAME, config.corpus.name, one, training, seed, ("learning_rate",), said)
+
+
+def problems(config: Settings, _root: Path) -> list[str]:
+    """A sentence for each problem: no grids, two of one budget, impossible shapes, observations that are not made."""
+    study = _section(config)
+    found = recipe_problems(config, NAME, study.recipe)
+    if not study.grids:
+        found.append(
+            f"{NAME}.grids is empty; give it a list of grids, such as "
+            "[{budget: {steps: 1000}, widths: {1: [32, 64], 2: [24, 48]}}]"
+        )
+    for base_width in study.base_widths:
+        found += base_problems(base_width, study.heads, f"{NAME}.base_widths")
+    known: list[dict[str, float]] = []
+    for place, grid in enumerate(study.grids):
+        where = f"{NAME}.grids.{place}"
+        wrong = budget_problems(grid.budget, study.recipe, f"{where}.budget")
+        if grid.budget.given in known:
+            wrong.append(f"{where} has the budget of a grid before it; put their shapes together")
+        known.append(grid.budget.given)
+        wrong += _shape_problems(study, grid, where)
+        found += wrong
+        if not wrong and not recipe_problems(config, NAME, study.recipe):
+            found += _training_problems(config, study, grid, where)
+    return list(dict.fromkeys(found))
+
+
+def _shape_problems(study: TodaysDecoderStudy, grid: TodaysDecoderGrid, where: str) -> Iterator[str]:
+    yield from depth_problems(grid.widths, where)
+    for block in study.blocks:
+        options: dict[str, Any] = {"block": block, "tied": study.tied}
+        options |= {"kv_heads": study.kv_heads} if block == "llama" else {"gelu": study.gelu}
+        for depth, row in grid.widths.items():
+            for width in row:
+                sizes = depth, width, study.heads, study.vocab_size, study.context_length
+                wrong = shape_problems(*sizes, **options)
+                yield from (f"{where}.widths.{depth}, block {block}: {problem}" for problem in wrong)
+    yield from repeated_problems(grid.widths, grid.repeated, where)
+
+
+def _training_problems(
+    config: Settings, study: TodaysDecoderStudy, grid: TodaysDecoderGrid, where: str
+) -> Iterator[str]:
+    """A sentence for each problem of the fewest steps of a grid, and of its observations."""
+    budget, recipe = grid.budget.budget, config.training.spec(study.recipe)
+    fewest = min(
+        budget.steps(_shape(study, block, depth, width), recipe.batch_size)
+        for block in study.blocks
+        for depth, row in grid.widths.items()
+        for width in row
+    )
+    if recipe.warmup_steps >= fewest:
+        yield (
+            f"{where}.budget gives the smallest network {fewest} steps, and training.warmup_steps is "
+            f"{recipe.warmup_steps}; give a larger budget or a shorter warm-up"
+        )
+    if not grid.observed_steps:
+        return
+    if budget.kind != "steps":
+        yield f"{where}.observed_steps needs budget.steps: networks of other budgets have steps of their own"
+    yield from _observation_problems(budget, recipe, grid, f"{where}.observed_steps")
+
+
+def _observation_problems(
+    budget: Budget, recipe: Training, grid: TodaysDecoderGrid, where: str
+) -> Iterator[str]:
+    if recipe.schedule == Training.schedule:
+        yield (
+            f"{where} is set and the schedule is cosine, whose losses on the way are not those of shorter runs; set "
+            "recipe.schedule to constant or redecayed"
+        )
+    for step in grid.observed_steps:
+        if step % recipe.evaluate_every or step > budget.amount:
+            yield (
+                f"{where} has {step}, at which there is no test loss; use multiples of training.evaluate_every "
+                f"({recipe.evaluate_every}) up to {budget.amount:.0f}"
+            )
+
+
+def options(config: Settings) -> list[str]:
+    """The options for the size at which networks are compared, and for the observations."""
+    study = _section(config)
+    observed = sorted({step for grid in study.grids for step in grid.observed_steps})
+    said = ["--observed-steps", *map(str, observed)] if observed else []
+    return ["--size", study.size_axis, *said]
+
+
+STUDIES = (
+    Study(
+        NAME,
+        "Today's decoder",
+        "whether transitions survive Llama's block, the best rates and other budgets",
+        Path(__file__).parent,
+        ("crossings", "transitions", "size_axes", "ratios", "best_rates", "losses", "seed_noise"),
+        {"losses": OURS, "crossings": OURS},
+        "shapelaw.studies.todays_decoder.results",
+        kind=LANGUAGE,
+        sections={
+            NAME: Key(
+                TodaysDecoderStudy,
+                TodaysDecoderStudy(),
+                "The study of whether transitions survive today's block, rates and budgets.",
+            )
+        },
+        runs=runs,
+        problems=problems,
+        options=options,
+    ),
+)

@@ -1,0 +1,135 @@
+"""The grid of the study of today's decoder."""
+
+from typing import Any
+
+import pytest
+from small import REPOSITORY
+
+from shapelaw.errors import UserError
+from shapelaw.settings.sections import Settings
+from shapelaw.specs.kinds import spec_from_dict, spec_to_dict
+from shapelaw.specs.runs import Run
+from shapelaw.studies.config import load_config, runs_of
+from shapelaw.studies.registry import STUDIES
+
+SCALES = REPOSITORY / "workflow" / "scales"
+SMALL: dict[str, Any] = {
+    "budget": {"steps": 100},
+    "widths": {1: [8, 16], 2: [8]},
+    "repeated": {1: [8]},
+}
+
+
+def config_of(*grids: object, **changes: object) -> Settings:
+    section = {
+        "vocab_size": 300,
+        "context_length": 16,
+        "heads": 2,
+        "learning_rates": [1e-3, 2e-3],
+        "base_widths": [None],
+        "recipe": {},
+        "grids": list(grids),
+        **changes,
+    }
+    return load_config({"scale": "demo", "studies": ["todays_decoder"], "todays_decoder": section}, SCALES)
+
+
+def runs_at(*grids: object, **changes: object) -> dict[str, Run]:
+    found = runs_of(config_of(*grids, **changes), "todays_decoder", REPOSITORY)
+    assert all(spec_from_dict(spec_to_dict(run)) == run for run in found.values())
+    return {key: run for key, run in found.items() if isinstance(run, Run)}
+
+
+def test_the_grid_is_every_shape_of_every_block_at_every_rate() -> None:
+    assert set(runs_at(SMALL)) == {
+        f"wiki-V300-{shape}-H2{block}-lr{rate}-t100-s{seed}"
+        for block in ("", "-llama")
+        for rate in ("0.001", "0.002")
+        for shape, seed in (("L1-d8-r8", 0), ("L1-d8-r8", 1), ("L1-d16-r16", 0), ("L2-d8-r8", 0))
+    }
+
+
+def test_budgets_decide_the_steps_and_stand_in_the_keys() -> None:
+    tokens = {**SMALL, "budget": {"tokens_per_param": 20}, "repeated": {}}
+    operations = {**SMALL, "budget": {"flops": 1e11}, "repeated": {}}
+    found = runs_at(tokens, operations, learning_rates=[1e-3])
+    assert len(found) == 2 * 2 * 3
+    for key, run in found.items():
+        seen = run.steps * run.training.batch_size * run.shape.context_length
+        if "-20tpp-" in key:
+            assert seen == pytest.approx(20 * run.total_params, rel=0.01)
+        else:
+            assert "-1e11flops-" in key
+            assert run.steps * run.step_flops == pytest.approx(1e11, rel=0.01)
+
+
+def test_rates_are_scaled_from_a_base_with_heads_by_the_same_rule() -> None:
+    grid = {**SMALL, "repeated": {}}
+    scaled = runs_at(grid, blocks=["llama"], base_widths=[None, 8], learning_rates=[1e-3])
+    assert {key.split("-H")[1] for key in scaled} == {
+        "2-llama-lr0.001-t100-s0",
+        "2-llama-mu8a4-lr0.001-t100-s0",
+    }
+    of_dimension = runs_at(grid, blocks=["llama"], base_widths=[16], heads={"dim": 4}, learning_rates=[1e-3])
+    assert {(run.shape.heads, run.shape.base_attention_dim) for run in of_dimension.values()} == {
+        (2, None),
+        (4, None),
+    }
+
+
+def test_the_analysis_is_told_the_steps_to_observe() -> None:
+    grid = {**SMALL, "observed_steps": [50, 100]}
+    config = config_of(grid, recipe={"schedule": "constant", "evaluate_every": 50})
+    assert STUDIES["todays_decoder"].options(config) == ["--size", "block", "--observed-steps", "50", "100"]
+    assert all("-constant-t100-" in key for key in runs_of(config, "todays_decoder", REPOSITORY))
+
+
+@pytest.mark.parametrize(
+    ("grids", "changes", "sentence"),
+    [
+        ([], {}, "todays_decoder.grids is empty; give it a list of grids"),
+        ([SMALL, SMALL], {}, "todays_decoder.grids.1 has the budget of a grid before it"),
+        ([{**SMALL, "budget": {}}], {}, "budget is empty; give it one of steps, tokens_per_param and flops"),
+        (
+            [{**SMALL, "budget": {"tokens_per_param": 20, "steps": 100}}],
+            {},
+            "todays_decoder.grids.0.budget.steps and todays_decoder.grids.0.budget.tokens_per_param are all set",
+        ),
+        (
+            [{**SMALL, "budget": {"tokens_per_param": 20}}],
+            {"recipe": {"steps": 100}},
+            "todays_decoder.grids.0.budget.tokens_per_param and recipe.steps are all set, and one alone decides",
+        ),
+        (
+            [{**SMALL, "widths": {1: [8]}, "repeated": {}}],
+            {},
+            "grids.0.widths has 1 depths; a transition needs",
+        ),
+        (
+            [{**SMALL, "widths": {1: [10], 2: [8]}, "repeated": {}}],
+            {},
+            "grids.0.widths.1, block llama: the dimension of a head is 5, and rotary positions turn",
+        ),
+        ([SMALL], {"kv_heads": 3}, "block llama: kv_heads 3 does not divide 2 heads; use one of 1, 2"),
+        ([{**SMALL, "repeated": {2: [16]}}], {}, "does not have: depth 2 width 16"),
+        ([{**SMALL, "budget": {"steps": 20}}], {}, "grids.0.budget gives the smallest network 20 steps"),
+        ([{**SMALL, "budget": {"tokens_per_param": 1e-3}}], {}, "gives the smallest network 1 steps"),
+        ([SMALL], {"base_widths": [7]}, "todays_decoder.base_widths 7 is not divisible by 2 heads"),
+        ([SMALL], {"learning_rates": [0.0]}, "todays_decoder.learning_rates"),
+        ([{**SMALL, "observed_steps": [50]}], {}, "observed_steps is set and the schedule is cosine"),
+        (
+            [{**SMALL, "observed_steps": [30]}],
+            {"recipe": {"schedule": "constant", "evaluate_every": 50}},
+            "observed_steps has 30, at which there is no test loss; use multiples of training.evaluate_every (50)",
+        ),
+        (
+            [{**SMALL, "budget": {"flops": 1e11}, "observed_steps": [50]}],
+            {"recipe": {"schedule": "constant", "evaluate_every": 50}},
+            "observed_steps needs budget.steps",
+        ),
+    ],
+)
+def test_each_mistake_is_a_sentence(grids: list[object], changes: dict[str, object], sentence: str) -> None:
+    with pytest.raises(UserError) as error:
+        config_of(*grids, **changes)
+    assert sentence in str(error.value)
