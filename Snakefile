@@ -19,11 +19,12 @@ min_version("9.0")
 BASE = Path(workflow.basedir)
 sys.path.insert(0, str(BASE / "scripts"))
 
-from shapelaw.errors import UserError
+from shapelaw.errors import UserError, say_last
 from shapelaw.scheduling.plan import job_environment
 from shapelaw.settings.loading import layered
 from shapelaw.studies.config import load_config
 from shapelaw.studies.registry import STUDIES
+from shapelaw.studies.start import Start, check_start, targets_of
 from shapelaw.studies.submission import read_submission, submission_of, write_submission
 
 # No `configfile:`. Snakemake would merge `--config` into it, whose keys are all texts, so that a width of depth '1' would
@@ -37,6 +38,9 @@ try:
         CONFIG = load_config(values, BASE / "workflow" / "scales", Path.cwd())
         SUBMITTED = submission_of(CONFIG, BASE, Path.cwd())
         SUBMITTED_FILE = SUBMITTED.path
+        asked = workflow.resource_settings
+        start = Start(targets_of(sys.argv[1:]), Path.cwd(), os.environ, asked.cores, asked.nodes)
+        check_start(start, CONFIG, SUBMITTED.runs)
         given.configfiles, given.config_args = [], [f"submitted={SUBMITTED_FILE}"]
     elif "submitted" not in config:
         raise UserError(
@@ -100,5 +104,5 @@ onstart:
 
 
 onerror:
-    for sentence in said_failures():
-        print(sentence, file=sys.stderr)
+    # Snakemake goes on to print its own lines; why it ended is read where they end
+    say_last(*said_failures())

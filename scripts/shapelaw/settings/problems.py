@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from shapelaw.settings.sentences import did_you_mean
 from shapelaw.specs.runs import Training
 
 SOURCE_KINDS = ("wiki", "gensim", "gcide", "bible", "sotu", "anarchism", "treasury", "folder", "huggingface")
+_SCHEME = re.compile("[a-z+0-9]+://")  # that a tracking URI begins with
 _SECRET_NAMES = ("pass", "pwd", "token", "secret")  # parts of names in a URI's query
 
 
@@ -40,7 +42,7 @@ def common_problems(config: Settings, root: Path) -> list[str]:
             read_cost_model(root / config.execution.cost_model)
         except UserError as error:
             problems.append(f"execution.cost_model: {error}")
-    problems += _uri_problems(config.tracking.uri)
+    problems += uri_problems("tracking.uri", config.tracking.uri)
     problems += _training_problems(config, "training", config.training.spec())
     if config.execution.gpus > 1 and (config.execution.runs_per_job or 1) > 1:
         problems.append(
@@ -95,12 +97,22 @@ def source_problems(key: str, source: str, root: Path) -> list[str]:
     return []
 
 
-def _uri_problems(uri: str | None) -> list[str]:
-    """A sentence where the tracking URI is malformed or holds a secret, which command lines and logs would show."""
+def uri_problems(key: str, uri: str | None) -> list[str]:
+    """A sentence where a tracking URI is malformed or holds a secret, which command lines and logs would show.
+
+    Args:
+        key: what it is the value of: a key of the config, whose secrets are shown, or a variable of the environment.
+        uri: the URI; None or empty where there is none.
+    """
+    wrong = f"{key} is not a URI, such as sqlite:///results/mlflow.db or http://host:5000"
     try:
         parts = urlsplit(uri or "")
     except ValueError:  # without the URI, which may hold a password
-        return ["tracking.uri is not a URI, such as sqlite:///results/mlflow.db or http://host:5000"]
+        return [wrong]
+    if uri and not _SCHEME.match(uri):
+        return [wrong]
+    if key != "tracking.uri":
+        return []
     names = [name.lower() for name, _ in parse_qsl(parts.query, keep_blank_values=True)]
     token = parts.scheme in ("http", "https") and parts.username  # some servers take one as the user's name
     if parts.password or token or any(part in name for name in names for part in _SECRET_NAMES):
