@@ -56,11 +56,15 @@ def test_an_error_of_the_code_is_its_last_line(tmp_path: Path) -> None:
 
 def test_jobs_that_say_the_same_are_told_once(tmp_path: Path) -> None:
     logs = [tmp_path / f"{name}.log" for name in "abcd"]
-    for log, reason in zip(logs, ("The disk is full.", "The disk is full.", "The loss of c is nan.", ""), strict=True):
+    for log, reason in zip(
+        logs, ("The disk is full.", "The disk is full.", "The loss of c is nan.", ""), strict=True
+    ):
         log.write_text(reason)
     jobs = [FailedJob(f"train {log.stem}", log) for log in logs]
     told = told_again([*jobs, FailedJob("plan", None)], ["The loss of c is nan."])
     assert told[0] == f"train a and 1 more job failed ({logs[0]}):\nThe disk is full."
-    assert told[1].startswith(f"train d failed ({logs[3]}):\nIt ended without a word (its log {logs[3]} is empty)")
+    assert told[1].startswith(
+        f"train d failed ({logs[3]}):\nIt ended without a word (its log {logs[3]} is empty)"
+    )
     assert told[2].startswith("plan failed:\nIt ended without a word (it left no log)")
     assert len(told) == 3

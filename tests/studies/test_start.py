@@ -44,13 +44,25 @@ def test_what_there_is_can_be_asked_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("target", "sentence"),
     [
-        ("results/runs/depth_width/wiki-V500-L9-d9-r9-H2-t400-s0/summary.json", "The config has no run wiki-V500-L9"),
+        (
+            "results/runs/depth_width/wiki-V500-L9-d9-r9-H2-t400-s0/summary.json",
+            "The config has no run wiki-V500-L9",
+        ),
         (f"results/runs/depth_width/{KEY}9/spec.json", f"it has 21 runs (did you mean {KEY}?)."),
-        ("results/block_degree/fit.json", "snakemake results/block_degree/fit.json --config studies='[block_degree]'"),
-        ("results/runs/block_degree/any/summary.json", "The config does not run the study block_degree; add it"),
+        (
+            "results/block_degree/fit.json",
+            "snakemake results/block_degree/fit.json --config studies='[block_degree]'",
+        ),
+        (
+            "results/runs/block_degree/any/summary.json",
+            "The config does not run the study block_degree; add it",
+        ),
         ("results/runs/separation_rank/any/summary.json", "The study separation_rank trains nothing"),
         ("results/depthwidth/fit.json", "There is no study depthwidth (did you mean depth_width?)"),
-        ("results/depth_width/transition.csv", "makes no file transition.csv (did you mean transitions.csv?)."),
+        (
+            "results/depth_width/transition.csv",
+            "makes no file transition.csv (did you mean transitions.csv?).",
+        ),
     ],
 )
 def test_a_target_that_the_config_cannot_make(tmp_path: Path, target: str, sentence: str) -> None:
@@ -60,18 +72,32 @@ def test_a_target_that_the_config_cannot_make(tmp_path: Path, target: str, sente
 
 
 def test_targets_are_read_off_the_command_line() -> None:
-    line = ["results/a/fit.json", "-n", "results/b/c.csv", "plan", "--report", "results/depth/x.zip", "--cores", "1"]
+    line = [
+        "results/a/fit.json",
+        "-n",
+        "results/b/c.csv",
+        "plan",
+        "--report",
+        "results/depth/x.zip",
+        "--cores",
+        "1",
+    ]
     assert targets_of(line) == {"results/a/fit.json", "results/b/c.csv"}
 
 
 def test_results_that_are_a_file(tmp_path: Path) -> None:
     (tmp_path / "results").touch()
-    assert said(tmp_path) == f"{tmp_path}/results is a file, and the results go into a folder of that name; move it away."
+    assert (
+        said(tmp_path)
+        == f"{tmp_path}/results is a file, and the results go into a folder of that name; move it away."
+    )
 
 
 def test_results_that_are_read_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "results").mkdir()
-    monkeypatch.setattr("os.access", lambda path, mode: path != tmp_path / "results")  # root may write all else
+    monkeypatch.setattr(
+        "os.access", lambda path, mode: path != tmp_path / "results"
+    )  # root may write all else
     assert said(tmp_path).startswith(f"{tmp_path}/results can't be written to; make it writable")
 
 

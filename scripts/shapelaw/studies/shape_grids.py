@@ -43,4 +43,5 @@ def depth_problems(widths: Widths, where: str) -> list[str]:
     """A sentence where a grid has too few depths for a transition."""
     if len(widths) > 1:
         return []
-    return [f"{where}.widths has {len(widths)} depths; a transition needs a shallower and a deeper one"]
+    count = "1 depth" if len(widths) == 1 else f"{len(widths)} depths"
+    return [f"{where}.widths has {count}; a transition needs a shallower and a deeper one"]

@@ -19,8 +19,23 @@ from shapelaw.studies.study import FIGURE_ENDINGS, TABLE_ENDINGS, Study
 URI_VARIABLE = "MLFLOW_TRACKING_URI"
 _RECORD = re.compile(r"results/runs/([^/]+)/([^/]+)/[^/]+")
 _RESULT = re.compile(r"results/([^/]+)/(.+)")
-_OPTIONS = ("--report", "--configfile", "--configfiles", "--directory", "-d")  # that a path of another kind follows
-_OTHER_FOLDERS = {"runs", "checkpoints", "corpora", "packs", "logs", "submitted", "separation_ranks", "mlartifacts"}
+_OPTIONS = (
+    "--report",
+    "--configfile",
+    "--configfiles",
+    "--directory",
+    "-d",
+)  # that a path of another kind follows
+_OTHER_FOLDERS = {
+    "runs",
+    "checkpoints",
+    "corpora",
+    "packs",
+    "logs",
+    "submitted",
+    "separation_ranks",
+    "mlartifacts",
+}
 
 
 @dataclass(frozen=True)
@@ -54,20 +69,22 @@ def check_start(start: Start, config: Settings, runs: Mapping[str, Mapping[str, 
     Raises:
         UserError: there are problems; the message has a line for each.
     """
-    problems = [problem for target in sorted(start.targets) for problem in target_problems(target, config, runs)]
+    problems = [
+        problem for target in sorted(start.targets) for problem in target_problems(target, config, runs)
+    ]
     for option, number in (("--cores", start.cores), ("--jobs", start.jobs)):
         if number is not None and number < 1:
             problems.append(f"{option} is {number}, with which nothing can run; give 1 or more, or `all`.")
     problems += _folder_problems(start.folder / "results")
     if config.tracking.uri is None:
-        problems += [f"{problem}." for problem in uri_problems(URI_VARIABLE, start.environment.get(URI_VARIABLE))]
+        problems += [
+            f"{problem}." for problem in uri_problems(URI_VARIABLE, start.environment.get(URI_VARIABLE))
+        ]
     if problems:
         raise UserError("\n".join(problems))
 
 
-def target_problems(
-    target: str, config: Settings, runs: Mapping[str, Mapping[str, AnyRun]]
-) -> Iterator[str]:
+def target_problems(target: str, config: Settings, runs: Mapping[str, Mapping[str, AnyRun]]) -> Iterator[str]:
     """A sentence for a target that this config can't make: a run or a study that it does not have, a wrong name."""
     if record := _RECORD.fullmatch(target):
         study, key = record.groups()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from shapelaw.errors import UserError
 from shapelaw.settings.sections import Settings
+from shapelaw.settings.sentences import ordinal
 from shapelaw.specs.degrees import DIGITS, DegreeRun, ProductShape, check_degree_run, layers_of_budget
 from shapelaw.specs.kinds import DEGREE
 from shapelaw.studies.block_degree.settings import DegreeGrid
@@ -62,14 +63,14 @@ def problems(config: Settings, _root: Path) -> list[str]:
         budgets = {sum(pattern) for pattern in grid.patterns} - {grid.matrices}
         if budgets:
             found.append(
-                f"{NAME}.{place}.patterns has networks of {', '.join(map(str, sorted(budgets)))} matrices, and "
-                f"{NAME}.{place}.matrices is {grid.matrices}: networks of one grid have one budget"
+                f"{NAME}.{ordinal(place)}.patterns has networks of {', '.join(map(str, sorted(budgets)))} matrices, and "
+                f"{NAME}.{ordinal(place)}.matrices is {grid.matrices}: networks of one grid have one budget"
             )
         try:
             for run in grid_runs(grid):
                 check_degree_run(run)
         except UserError as error:
-            found += [f"{NAME}.{place}: {sentence}" for sentence in str(error).splitlines()]
+            found += [f"{NAME}.{ordinal(place)}: {sentence}" for sentence in str(error).splitlines()]
     return found
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 from shapelaw.settings.sections import Settings
+from shapelaw.settings.sentences import ordinal
 from shapelaw.specs.digests import digest_of
 from shapelaw.studies.separation_rank.settings import BlockGrid, RankGrid, RankGrids
 
@@ -147,11 +148,13 @@ def rank_problems(grids: RankGrids) -> list[str]:
             problems.append(f"{name} is empty; give it a list of grids, such as [{{{example}}}]")
     for place, grid in enumerate(grids.separation_rank):
         for sizes in attention_sizes(grid):
-            problems += [f"separation_rank.{place}: {problem}" for problem in _attention_problems(sizes)]
+            problems += [
+                f"separation_rank.{ordinal(place)}: {problem}" for problem in _attention_problems(sizes)
+            ]
     for name in ("degree_budget", "fractional_degree"):
         degree_grids: Sequence[BlockGrid] = getattr(grids, name)
         for place, degree_grid in enumerate(degree_grids):
-            problems += [f"{name}.{place}: {problem}" for problem in _degree_problems(degree_grid)]
+            problems += [f"{name}.{ordinal(place)}: {problem}" for problem in _degree_problems(degree_grid)]
     return list(dict.fromkeys(problems))
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from shapelaw.settings.problems import recipe_problems
 from shapelaw.settings.sections import Settings
+from shapelaw.settings.sentences import ordinal
 from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import make_shape, shape_problems
@@ -46,7 +47,7 @@ def problems(config: Settings, _root: Path) -> list[str]:
         )
     known = [grid.steps for grid in study.grids]
     for place, grid in enumerate(study.grids):
-        where = f"{NAME}.grids.{place}"
+        where = f"{NAME}.grids.{ordinal(place)}"
         if grid.steps in known[:place]:
             found.append(f"{where} has the steps of a grid before it; put their shapes and rates together")
         if len(set(grid.learning_rates)) < len(grid.learning_rates):

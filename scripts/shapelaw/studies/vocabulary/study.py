@@ -7,6 +7,7 @@ from pathlib import Path
 
 from shapelaw.settings.problems import recipe_problems
 from shapelaw.settings.sections import Settings
+from shapelaw.settings.sentences import ordinal
 from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import make_shape, shape_problems
@@ -47,7 +48,7 @@ def problems(config: Settings, _root: Path) -> list[str]:
         )
     series = [(grid.vocab_size, grid.embedding_rank) for grid in study.grids]
     for place, grid in enumerate(study.grids):
-        where = f"{NAME}.grids.{place}"
+        where = f"{NAME}.grids.{ordinal(place)}"
         if (grid.vocab_size, grid.embedding_rank) in series[:place]:
             found.append(
                 f"{where} has the vocabulary and the rank of a grid before it; put their widths together"
