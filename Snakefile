@@ -24,7 +24,8 @@ from shapelaw.scheduling.plan import job_environment
 from shapelaw.settings.loading import layered
 from shapelaw.studies.config import load_config
 from shapelaw.studies.registry import STUDIES
-from shapelaw.studies.start import Start, check_start, targets_of
+from shapelaw.studies.outlook import warnings
+from shapelaw.studies.start import Start, check_start, targets_of, tracker_warnings
 from shapelaw.studies.submission import read_submission, submission_of, write_submission
 
 # No `configfile:`. Snakemake would merge `--config` into it, whose keys are all texts, so that a width of depth '1' would
@@ -97,6 +98,9 @@ include: "workflow/rules/plan.smk"
 onstart:
     if refused := refused_queues():
         raise WorkflowError("\n".join(refused))
+    here = None if workflow.resource_settings.nodes else workflow.cores
+    for sentence in [*warnings(CONFIG, RUNS, Path.cwd(), here), *tracker_warnings(CONFIG, os.environ)]:
+        print(f"Warning: {sentence}.", file=sys.stderr)
     try:
         write_submission(SUBMITTED, Path.cwd())
     except UserError as error:

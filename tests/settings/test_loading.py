@@ -28,9 +28,10 @@ def test_all_mistakes_are_told_at_once() -> None:
         depth_width={"widths": {1: [33]}},
         colour="red",
     )
-    assert said.startswith("The config has 5 problems:")
+    assert said.startswith("The config has 6 problems:")
     assert "width 33 is not divisible by 2 heads" in said  # what no single key shows, beside what one does
-    assert len(said.splitlines()) == 6
+    assert "(depth_width.repeated comes from scale demo)" in said
+    assert len(said.splitlines()) == 7
 
 
 def test_a_scale_that_there_is_not_is_told_with_those_there_are() -> None:

@@ -36,6 +36,17 @@ from shapelaw.settings.sentences import ordinal
             ["vocabulary.grids.1st.widths.1.2nd is 0"],
         ),
         ({"studies": ["depth"]}, ["studies.1st is 'depth'"]),
+        (
+            {"training": {"steps": 10**15}},
+            ["training.steps is 1000000000000000", "less than or equal to 1000000000"],
+        ),
+        (
+            {"training": {"batch_size": 10**9}},
+            ["training.batch_size is 1000000000", "less than or equal to 1048576"],
+        ),
+        ({"depth_width": {"context_length": 10**9}}, ["depth_width.context_length is 1000000000"]),
+        ({"depth_width": {"seeds": 10**6}}, ["depth_width.seeds is 1000000", "less than or equal to 1000"]),
+        ({"execution": {"threads": 9999}}, ["execution.threads is 9999", "less than or equal to 1024"]),
         ({"execution": {"gpus": -1}}, ["execution.gpus is -1"]),
         ({"execution": {"models_per_pack": 0}}, ["execution.models_per_pack is 0"]),
     ],

@@ -51,7 +51,7 @@ def main() -> int:
 
     if code := exit_code(work):
         return code
-    from snakemake.cli import main as snakemake
+    from snakemake.cli import main as snakemake  # type: ignore[import-untyped]
 
     snakemake()
     return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,9 +15,9 @@ from shapelaw.errors import UserError
 from shapelaw.scheduling.cost import read_cost_model
 from shapelaw.settings.sections import Settings
 from shapelaw.settings.sentences import did_you_mean
+from shapelaw.settings.source_lines import TEXT_SUFFIXES, Folder, parse_source
 from shapelaw.specs.runs import Training
 
-SOURCE_KINDS = ("wiki", "gensim", "gcide", "bible", "sotu", "anarchism", "treasury", "folder", "huggingface")
 _SCHEME = re.compile("[a-z+0-9]+://")  # that a tracking URI begins with
 _SECRET_NAMES = ("pass", "pwd", "token", "secret")  # parts of names in a URI's query
 
@@ -83,17 +84,20 @@ def _training_problems(config: Settings, where: str, training: Training) -> list
     return problems
 
 
-def source_problems(key: str, source: str, root: Path) -> list[str]:
-    """A sentence where a source's kind is unknown or its folder doesn't exist; the rest is checked when it is read."""
-    kind, _, rest = source.partition(":")
-    kind, name = kind.split(",")[0], rest.split(",")[0]
-    if kind not in SOURCE_KINDS:
-        return [
-            f"{key} has {source!r}; a source starts with one of {', '.join(SOURCE_KINDS)}"
-            f"{did_you_mean(kind, list(SOURCE_KINDS))}"
-        ]
-    if kind == "folder" and not (root / name).is_dir():
-        return [f"{key} has {source!r}, but there is no folder {root / name}"]
+def source_problems(key: str, line: str, root: Path) -> list[str]:
+    """A sentence where a source's line is wrong, its folder doesn't exist or has no text; names are not looked up."""
+    try:
+        source = parse_source(line)
+    except UserError as error:
+        return [f"{key}: {str(error)[0].lower()}{str(error)[1:].removesuffix('.')}"]
+    if not isinstance(source, Folder):
+        return []
+    folder = root / source.path
+    if not folder.is_dir():
+        return [f"{key} has {line!r}, but there is no folder {folder}"]
+    walk = ((Path(where) / name for name in names) for where, _, names in os.walk(folder))
+    if not any(path.suffix.lower() in TEXT_SUFFIXES for paths in walk for path in paths):
+        return [f"{key} has {line!r}, but {folder} has no {', '.join(TEXT_SUFFIXES)} file, at any depth"]
     return []
 
 

@@ -17,6 +17,7 @@ from shapelaw.settings.fields import (
     Minutes,
     Rate,
     Section,
+    Threads,
     Tokens,
     Vocabulary,
 )
@@ -106,7 +107,7 @@ class Tracking(Section):
 class Execution(Section):
     """The execution of jobs. Changing these keys does not change results beyond rounding, and trains nothing again."""
 
-    threads: Count = Field(1, description="CPU threads of a training job.")
+    threads: Threads = Field(1, description="CPU threads of a training job.")
     gpus: int = Field(
         0,
         ge=0,

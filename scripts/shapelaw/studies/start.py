@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from shapelaw.errors import UserError
 from shapelaw.settings.problems import uri_problems
@@ -17,6 +19,7 @@ from shapelaw.studies.registry import STUDIES
 from shapelaw.studies.study import FIGURE_ENDINGS, TABLE_ENDINGS, Study
 
 URI_VARIABLE = "MLFLOW_TRACKING_URI"
+_PATIENCE = 3.0  # seconds
 _RECORD = re.compile(r"results/runs/([^/]+)/([^/]+)/[^/]+")
 _RESULT = re.compile(r"results/([^/]+)/(.+)")
 _OPTIONS = (
@@ -82,6 +85,22 @@ def check_start(start: Start, config: Settings, runs: Mapping[str, Mapping[str, 
         ]
     if problems:
         raise UserError("\n".join(problems))
+
+
+def tracker_warnings(config: Settings, environment: Mapping[str, str]) -> list[str]:
+    """A sentence where the tracking server does not answer now; training needs it only for the import at the end."""
+    parts = urlsplit(config.tracking.uri or environment.get(URI_VARIABLE) or "")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        return []
+    try:
+        port = parts.port or {"http": 80, "https": 443}[parts.scheme]
+        socket.create_connection((parts.hostname, port), timeout=_PATIENCE).close()
+    except (OSError, ValueError) as error:
+        return [
+            f"the tracker {parts.scheme}://{parts.hostname} does not answer ({error}); training goes on without "
+            "it, and the import at its end waits 10 minutes for it"
+        ]
+    return []
 
 
 def target_problems(target: str, config: Settings, runs: Mapping[str, Mapping[str, AnyRun]]) -> Iterator[str]:

@@ -11,7 +11,13 @@ from shapelaw.settings.sentences import ordinal
 from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import make_shape, shape_problems
-from shapelaw.studies.shape_grids import depth_problems, repeated_problems, shapes_of
+from shapelaw.studies.shape_grids import (
+    depth_problems,
+    repeated_problems,
+    shapes_of,
+    size_of,
+    transition_warnings,
+)
 from shapelaw.studies.study import OURS, Key, Study
 from shapelaw.studies.vocabulary.settings import VocabularyGrid, VocabularyStudy
 
@@ -68,6 +74,24 @@ def _grid_problems(study: VocabularyStudy, grid: VocabularyGrid, where: str) -> 
     yield from repeated_problems(grid.widths, grid.repeated, where)
 
 
+def warnings(config: Settings, _root: Path) -> list[str]:
+    """A sentence for each transition that a grid can't give."""
+    study, found = _section(config), list[str]()
+    for place, grid in enumerate(study.grids):
+        size, sizes = size_of(study.size_axis), dict[int, list[float]]()
+        for depth, row in grid.widths.items():
+            common = (study.heads, grid.vocab_size, study.context_length)
+            sizes[depth] = [
+                size(
+                    make_shape(depth, width, *common, embedding_rank=grid.embedding_rank, redundant_rank=True)
+                )
+                for width in row
+            ]
+        repeats = study.seeds > 1 or (study.repeated_seeds > 1 and any(grid.repeated.values()))
+        found += transition_warnings(f"{NAME}.grids.{ordinal(place)}", sizes, repeats, line=False)
+    return found
+
+
 def options(config: Settings) -> list[str]:
     """The option for the size at which networks are compared."""
     return ["--size", _section(config).size_axis]
@@ -94,6 +118,7 @@ STUDIES = (
         },
         runs=runs,
         problems=problems,
+        warnings=warnings,
         options=options,
     ),
 )
