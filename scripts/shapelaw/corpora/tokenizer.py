@@ -127,7 +127,7 @@ def load_tokenizer(path: Path) -> Tokenizer:
         description = json.loads(content)
         tokenizer = Tokenizer.from_str(content)
     except FileNotFoundError as error:
-        raise UserError(f"There is no tokenizer {path}; train it with scripts/train_tokenizer.py.") from error
+        raise UserError(f"There is no tokenizer {path}; train it: snakemake {path}") from error
     except Exception as error:  # the library raises bare Exception for a malformed file
         raise UserError(f"{path} can't be read as a tokenizer.json ({error}); train it again.") from error
     expected = json.loads(_byte_level(BPE()).to_str())

@@ -32,6 +32,7 @@ from shapelaw.storage.files import replacing
 
 SCHEMA_VERSION = 1
 RUNS, CHECKPOINTS = "runs", "checkpoints"  # folders in results/
+CONTENT = "content_sha256"  # of summary.json; records of before 2026-11-23 have none
 RUNNING, FINISHED, FAILED, KILLED = "RUNNING", "FINISHED", "FAILED", "KILLED"  # MLflow's names
 
 
@@ -111,8 +112,13 @@ def write_history(
 
 
 def write_summary(directory: Path, summary: Mapping[str, Any]) -> None:
-    """Write `summary.json`, the last file of a record."""
-    write_json(directory / "summary.json", {"schema_version": SCHEMA_VERSION, **summary})
+    """Write `summary.json`, the last file of a record, with a hash of what it says."""
+    content = {"schema_version": SCHEMA_VERSION, **{k: v for k, v in summary.items() if k != CONTENT}}
+    write_json(directory / "summary.json", {**content, CONTENT: _hash_of(content)})
+
+
+def _hash_of(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def write_live(directory: Path, live: Mapping[str, Any]) -> None:
@@ -137,6 +143,9 @@ def read_record(directory: Path) -> Record:
     except (KeyError, TypeError) as error:
         raise _damaged(directory, f"spec.json is not a run's spec ({error!r})") from error
     summary = _read_json(directory / "summary.json") if (directory / "summary.json").exists() else {}
+    content = {name: value for name, value in summary.items() if name != CONTENT}
+    if summary.get(CONTENT, _hash_of(content)) != _hash_of(content):
+        raise _damaged(directory, "summary.json was changed since it was written")
     live = _read_json(directory / "live.json") if (directory / "live.json").exists() else {}
     if not summary and not live:
         raise _damaged(directory, "it has neither summary.json nor live.json")

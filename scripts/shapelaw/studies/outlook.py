@@ -70,7 +70,8 @@ def _recipe(config: Settings) -> Iterator[str]:
         every = getattr(training, name)
         if every > training.steps:
             yield (
-                f"training.{name} is {every}, above training.steps ({training.steps}): the only {what} is that of the end"
+                f"training.{name} is {every}, above training.steps ({training.steps}): the only {what} is that of "
+                "the end"
             )
 
 
