@@ -77,14 +77,18 @@ localrules:
     all,
 
 
+include: "workflow/rules/common.smk"
+
+
 rule all:
     default_target: True
     input:
         [STUDIES[name].target for name in [*CONFIG.studies, *CONFIG.extras]],
+        # of themselves, so that one that was deleted is made again: what was made of it is still there
+        [record for study in CONFIG.studies for record in WORK.records(study)],
         "results/advisor.html",
 
 
-include: "workflow/rules/common.smk"
 include: "workflow/rules/corpus.smk"
 include: "workflow/rules/train.smk"
 include: "workflow/rules/together.smk"
