@@ -25,7 +25,7 @@ from shapelaw.settings.loading import layered
 from shapelaw.studies.config import load_config
 from shapelaw.studies.registry import STUDIES
 from shapelaw.studies.outlook import warnings
-from shapelaw.studies.start import Start, check_start, targets_of, tracker_warnings
+from shapelaw.studies.start import Start, check_start, link_scratch, targets_of, tracker_warnings
 from shapelaw.studies.submission import read_submission, submission_of, write_submission
 
 # No `configfile:`. Snakemake would merge `--config` into it, whose keys are all texts, so that a width of depth '1' would
@@ -107,6 +107,7 @@ onstart:
         print(f"Warning: {sentence}.", file=sys.stderr)
     try:
         write_submission(SUBMITTED, Path.cwd())
+        link_scratch(CONFIG.execution.scratch, Path.cwd())
     except UserError as error:
         raise WorkflowError(str(error)) from error
 

@@ -1,5 +1,7 @@
 """The start of a workflow: what can be known to be wrong is told before the first job."""
 
+import shutil
+import socket
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,7 +12,7 @@ from small import REPOSITORY
 from shapelaw.errors import UserError
 from shapelaw.studies.config import load_config
 from shapelaw.studies.registry import STUDIES
-from shapelaw.studies.start import Start, check_start, targets_of
+from shapelaw.studies.start import Start, check_start, link_scratch, targets_of, tracker_warnings
 from shapelaw.studies.submission import submission_of
 
 CONFIG = load_config(shipped(), SCALES)
@@ -114,3 +116,48 @@ def test_a_secret_in_the_environment_is_where_it_belongs(tmp_path: Path) -> None
 def test_nothing_runs_on_no_core(tmp_path: Path) -> None:
     assert said(tmp_path, cores=0) == "--cores is 0, with which nothing can run; give 1 or more, or `all`."
     assert said(tmp_path, cores=None, jobs=0).startswith("--jobs is 0")
+
+
+def test_checkpoints_go_to_the_scratch_disk(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    (project / "results" / "checkpoints").mkdir(parents=True)  # empty, as a start without scratch leaves it
+    for _ in range(2):
+        link_scratch("../scratch", project)
+    link = project / "results" / "checkpoints"
+    assert link.resolve().parent == tmp_path / "scratch"
+    (link / "depth_width").mkdir()
+    assert [path.name for path in (tmp_path / "scratch").glob("project-*/*")] == ["depth_width"]
+    with pytest.raises(UserError, match=r"there are checkpoints in .*scratch.* already; move them: cp -a "):
+        link_scratch("../other", project)
+    shutil.rmtree(tmp_path / "scratch")  # as scratch disks are swept
+    link_scratch("../other", project)
+    assert link.resolve().parent == tmp_path / "other"
+
+
+def test_checkpoints_that_are_there_are_not_left_behind(tmp_path: Path) -> None:
+    link_scratch(None, tmp_path)
+    assert not (tmp_path / "results").exists()
+    (tmp_path / "results" / "checkpoints" / "depth_width").mkdir(parents=True)
+    with pytest.raises(UserError, match="there are checkpoints in"):
+        link_scratch("scratch", tmp_path)
+
+
+def test_a_scratch_disk_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(
+        UserError, match=r"execution\.scratch is file, where .* can't be made \(Not a directory\)"
+    ):
+        link_scratch("file", tmp_path)
+
+
+def test_a_server_that_does_not_answer_is_told_at_the_start() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        uri = f"http://ada:hunter2@127.0.0.1:{server.getsockname()[1]}"
+        assert tracker_warnings(CONFIG, {"MLFLOW_TRACKING_URI": uri}) == []
+    (said,) = tracker_warnings(CONFIG, {"MLFLOW_TRACKING_URI": uri})
+    assert said.startswith(
+        "the tracker http://127.0.0.1 does not answer ([Errno 111] Connection refused); training goes"
+    )
+    assert "hunter2" not in said
+    assert tracker_warnings(CONFIG, {"MLFLOW_TRACKING_URI": "sqlite:///x.db"}) == []
+    assert tracker_warnings(CONFIG, {}) == []

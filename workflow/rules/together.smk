@@ -41,7 +41,7 @@ rule take_record:
         "results/logs/train/{study}/{key}.log",
     wildcard_constraints:
         study=WORK.packed_studies,
-    localrule: True
+    localrule: not EXECUTION.submit_analysis
     conda:
         "../../envs/shapelaw.yaml"
     params:

@@ -1,8 +1,10 @@
-# MLflow has one writer: these rules, on the head node, after training (and `make ui` while it goes on).
-localrules:
-    list_runs,
-    import_runs,
-    log_study,
+# MLflow has one writer: these rules, after training (and `make ui` while it goes on).
+if not EXECUTION.submit_analysis:
+
+    localrules:
+        list_runs,
+        import_runs,
+        log_study,
 
 
 rule list_runs:

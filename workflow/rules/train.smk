@@ -99,7 +99,7 @@ else:
         wildcard_constraints:
             study=WORK.decoder_studies,
             key=WORK.keys("small"),
-        localrule: True
+        localrule: not EXECUTION.submit_analysis
         conda:
             "../../envs/shapelaw.yaml"
         params:

@@ -140,6 +140,16 @@ class Execution(Section):
         4e10,
         description="Rate that one job sustains, for `snakemake plan` and for what jobs ask of a cluster.",
     )
+    submit_analysis: bool = Field(
+        False,
+        description="Taking records, imports, fits and figures are submitted as jobs too, where a login node must not "
+        "compute; false does them where Snakemake runs.",
+    )
+    scratch: str | None = Field(
+        None,
+        description="Folder for checkpoints, on a large or fast disk that all nodes see; results/checkpoints becomes a "
+        "link into it. null keeps them in results.",
+    )
     cost_model: str | None = Field(
         None,
         description="File of scripts/fit_cost.py that gives the times of decoders, in place of `flops_per_second`.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import socket
@@ -85,6 +86,42 @@ def check_start(start: Start, config: Settings, runs: Mapping[str, Mapping[str, 
         ]
     if problems:
         raise UserError("\n".join(problems))
+
+
+def link_scratch(scratch: str | None, folder: Path) -> None:
+    """Make results/checkpoints a link into `execution.scratch`, to a folder of this project's own there.
+
+    Args:
+        folder: the folder in which the workflow runs; a relative `scratch` starts from it.
+
+    Raises:
+        UserError: there are checkpoints elsewhere already, or the folder can't be made.
+    """
+    if scratch is None:
+        return
+    link = folder / "results" / "checkpoints"
+    mark = hashlib.sha256(str(folder.absolute()).encode()).hexdigest()[:8]
+    place = (folder / scratch / f"{folder.absolute().name}-{mark}").absolute()
+    if link.is_symlink() and Path(os.readlink(link)) == place and place.is_dir():
+        return
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        if link.is_dir() and not link.is_symlink() and not any(link.iterdir()):
+            link.rmdir()
+        if link.is_symlink() and not link.exists():
+            link.unlink()  # the place is gone, as scratch disks are swept
+        if link.is_symlink() or link.exists():
+            raise UserError(
+                f"execution.scratch is {scratch}, and there are checkpoints in {link.resolve()} already; move them: "
+                f"cp -a {link}/. {place} && rm -rf {link} && ln -s {place} {link}"
+            )
+        link.parent.mkdir(exist_ok=True)
+        link.symlink_to(place)
+    except OSError as error:
+        raise UserError(
+            f"execution.scratch is {scratch}, where {place} can't be made ({error.strerror}); name a folder that you "
+            "may write to."
+        ) from error
 
 
 def tracker_warnings(config: Settings, environment: Mapping[str, str]) -> list[str]:

@@ -113,10 +113,10 @@ def exit_code_of(action: Callable[[], None], linger_seconds: float) -> int:
     """Run it, print any error as a sentence, and return the exit code.
 
     Returns:
-        0 done, 1 training can't go on, its results can't be written or memory is short, 2 wrong input, 128 + n stopped by signal n.
-            After a SIGTERM it returns only `linger_seconds` later, if nobody has killed the process by then: a
-            scheduler that preempts a job sends SIGTERM first, counts a job that ends by itself as failed, and puts one
-            that is still running back into the queue.
+        0 done, 1 training can't go on (its results can't be written, memory is short), 2 wrong input, 128 + n stopped
+            by signal n. After a SIGTERM it returns only `linger_seconds` later, if nobody has killed the process by
+            then: a scheduler that preempts a job sends SIGTERM first, counts a job that ends by itself as failed, and
+            puts one that is still running back into the queue.
     """
     try:
         action()
