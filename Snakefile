@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
+from snakemake.settings.types import DeploymentMethod
 from snakemake.utils import min_version
 
 min_version("9.0")
@@ -63,6 +64,12 @@ if None not in (workflow.resource_settings.nodes, workflow.resource_settings.max
 
 
 report: "workflow/report/workflow.rst"
+
+
+# Only where it is asked for: Snakemake would take an image for another environment and train everything again.
+if DeploymentMethod.APPTAINER in workflow.deployment_settings.deployment_method:
+
+    container: str(BASE / "envs" / "shapelaw.sif")
 
 
 wildcard_constraints:

@@ -12,8 +12,7 @@ rule train_large:
     input:
         unpack(lambda wildcards: stores_of(run_of(wildcards))),
     output:
-        spec="results/runs/{study}/{key}/spec.json",
-        history="results/runs/{study}/{key}/history.parquet",
+        # written last; spec.json and history.parquet lie beside it, unlisted: Snakemake keeps a file for each output
         summary="results/runs/{study}/{key}/summary.json",
     log:
         "results/logs/train/{study}/{key}.log",
@@ -91,8 +90,7 @@ else:
         input:
             job_path,
         output:
-            spec="results/runs/{study}/{key}/spec.json",
-            history="results/runs/{study}/{key}/history.parquet",
+            # written last; spec.json and history.parquet lie beside it, unlisted: Snakemake keeps a file for each output
             summary="results/runs/{study}/{key}/summary.json",
         log:
             "results/logs/train/{study}/{key}.log",
@@ -108,4 +106,4 @@ else:
             "taking the record of {wildcards.key}"
         shell:
             "python $SCRIPTS/take_record.py --checkpoints results/checkpoints/{wildcards.study}/{wildcards.key}"
-            " --digest {params.digest} --pack {input} --out results/runs/{wildcards.study}/{wildcards.key} 2>&1 | tee {log}"
+            " --digest {params.digest} --pack {input} --out results/runs/{wildcards.study}/{wildcards.key} --log {log}"

@@ -150,6 +150,8 @@ def target_problems(target: str, config: Settings, runs: Mapping[str, Mapping[st
         elif key not in known:
             near = did_you_mean(key, known) or f", such as {known[0]}"
             yield f"The config has no run {key} in study {study}; it has {len(known)} runs{near}."
+        elif not target.endswith("/summary.json"):
+            yield f"{target} comes with its summary.json; ask for that: snakemake {Path(target).parent}/summary.json"
     elif (result := _RESULT.fullmatch(target)) and result[1] not in _OTHER_FOLDERS:
         name, file = result.groups()
         found = list(_study_problems(target, name, config))
