@@ -165,7 +165,7 @@ def read_row_group(path: Path, index: int, split: Split) -> tuple[list[str], int
             table = file.read_row_group(index, columns=["text", "split"])
         except (OSError, pa.ArrowException) as error:
             raise UserError(
-                f"Row group {index} of {path} can't be read ({error}); prepare it again."
+                f"Row group {index} of {path} can't be read ({error}); prepare it again: rm {path} && snakemake"
             ) from error
     texts = table.column("text").filter(pc.equal(table.column("split"), split))
     return cast(list[str], texts.to_pylist()), pc.sum(pc.binary_length(texts)).as_py() or 0
@@ -230,7 +230,9 @@ def _open(path: Path) -> pq.ParquetFile:
     except FileNotFoundError as error:
         raise UserError(f"There is no {path}; make it: snakemake {path}") from error
     except (OSError, pa.ArrowException) as error:
-        raise UserError(f"{path} can't be read as parquet ({error}); prepare it again.") from error
+        raise UserError(
+            f"{path} can't be read as parquet ({error}); prepare it again: rm {path} && snakemake"
+        ) from error
     if not set(SCHEMA.names) <= set(file.schema_arrow.names):
         file.close()
         raise UserError(

@@ -141,6 +141,6 @@ def moment(values: Mapping[str, Any], name: str, directory: Path) -> datetime:
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(
             f"The record {directory} has no valid time {name} ({values.get(name)!r}); "
-            "write an ISO 8601 time there, or delete the folder and run again."
+            f"write an ISO 8601 time there, or train the run again: rm -r {directory} && snakemake"
         ) from error
     return time if time.tzinfo else time.replace(tzinfo=UTC)

@@ -150,14 +150,18 @@ def _parsed(text: str, path: Path) -> dict[str, Any]:
     try:
         return dict(json.loads(text))
     except (ValueError, TypeError) as error:
-        raise UserError(f"{path} is not a kept separation rank ({error}); delete it.") from error
+        raise UserError(
+            f"{path} is not a kept separation rank ({error}); measure it again: rm {path} && snakemake"
+        ) from error
 
 
 def _measured(row: Mapping[str, Any], path: Path) -> Measured:
     try:
         return Measured(**row)
     except TypeError as error:
-        raise UserError(f"{path} is not a kept separation rank ({error}); delete it.") from error
+        raise UserError(
+            f"{path} is not a kept separation rank ({error}); measure it again: rm {path} && snakemake"
+        ) from error
 
 
 def write_measurements(found: Sequence[tuple[Asked, Measured]], out: Path) -> None:
