@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
+from snakemake.settings.types import DeploymentMethod
 from snakemake.utils import min_version
 
 min_version("9.0")
@@ -19,11 +20,13 @@ min_version("9.0")
 BASE = Path(workflow.basedir)
 sys.path.insert(0, str(BASE / "scripts"))
 
-from shapelaw.errors import UserError
+from shapelaw.errors import UserError, say_last
 from shapelaw.scheduling.plan import job_environment
 from shapelaw.settings.loading import layered
 from shapelaw.studies.config import load_config
 from shapelaw.studies.registry import STUDIES
+from shapelaw.studies.outlook import warnings
+from shapelaw.studies.start import Start, check_start, link_scratch, targets_of, tracker_warnings
 from shapelaw.studies.submission import read_submission, submission_of, write_submission
 
 # No `configfile:`. Snakemake would merge `--config` into it, whose keys are all texts, so that a width of depth '1' would
@@ -37,6 +40,9 @@ try:
         CONFIG = load_config(values, BASE / "workflow" / "scales", Path.cwd())
         SUBMITTED = submission_of(CONFIG, BASE, Path.cwd())
         SUBMITTED_FILE = SUBMITTED.path
+        asked = workflow.resource_settings
+        start = Start(targets_of(sys.argv[1:]), Path.cwd(), os.environ, asked.cores, asked.nodes)
+        check_start(start, CONFIG, SUBMITTED.runs)
         given.configfiles, given.config_args = [], [f"submitted={SUBMITTED_FILE}"]
     elif "submitted" not in config:
         raise UserError(
@@ -60,6 +66,12 @@ if None not in (workflow.resource_settings.nodes, workflow.resource_settings.max
 report: "workflow/report/workflow.rst"
 
 
+# Only where it is asked for: Snakemake would take an image for another environment and train everything again.
+if DeploymentMethod.APPTAINER in workflow.deployment_settings.deployment_method:
+
+    container: str(BASE / "envs" / "shapelaw.sif")
+
+
 wildcard_constraints:
     corpus=CONFIG.corpus.name,
     vocab_size=r"\d+",
@@ -72,14 +84,18 @@ localrules:
     all,
 
 
+include: "workflow/rules/common.smk"
+
+
 rule all:
     default_target: True
     input:
         [STUDIES[name].target for name in [*CONFIG.studies, *CONFIG.extras]],
+        # of themselves, so that one that was deleted is made again: what was made of it is still there
+        [record for study in CONFIG.studies for record in WORK.records(study)],
         "results/advisor.html",
 
 
-include: "workflow/rules/common.smk"
 include: "workflow/rules/corpus.smk"
 include: "workflow/rules/train.smk"
 include: "workflow/rules/together.smk"
@@ -93,12 +109,16 @@ include: "workflow/rules/plan.smk"
 onstart:
     if sentences := refused():
         raise WorkflowError("\n".join(sentences))
+    here = None if workflow.resource_settings.nodes else workflow.cores
+    for sentence in [*warnings(CONFIG, RUNS, Path.cwd(), here), *tracker_warnings(CONFIG, os.environ)]:
+        print(f"Warning: {sentence}.", file=sys.stderr)
     try:
         write_submission(SUBMITTED, Path.cwd())
+        link_scratch(CONFIG.execution.scratch, Path.cwd())
     except UserError as error:
         raise WorkflowError(str(error)) from error
 
 
 onerror:
-    for sentence in said_failures():
-        print(sentence, file=sys.stderr)
+    # Snakemake goes on to print its own lines; why it ended is read where they end
+    say_last(*said_failures())

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from shapelaw.errors import say
+from shapelaw.errors import UserError, say
 from shapelaw.settings.loading import read_values
 from shapelaw.studies.config import load_config
 from shapelaw.tracking.command import check_results, exit_code, tracking_uri
@@ -49,8 +50,29 @@ def _started(command: Sequence[str], environment: Mapping[str, str]) -> Iterator
         process.wait()
 
 
+def _check_free(port: int) -> None:
+    """Check that nothing listens on a port of this machine.
+
+    Raises:
+        UserError: something does, or this user may not.
+    """
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError as error:
+            raise UserError(
+                f"Port {port} can't be used ({error.strerror}), by another UI perhaps; take another one: "
+                f"make ui PORT={port + 1 if 1024 <= port < 65535 else 5001}"
+            ) from error
+
+
 def _browse(uri: str, results: Path, port: int) -> int:
-    """Follow and, where the store is a database, serve; return the exit code of the process that ended."""
+    """Follow and, where the store is a database, serve; return the exit code of the process that ended.
+
+    Raises:
+        UserError: the port can't be used.
+    """
     # through the environment: other users see command lines, and the URI may hold a password
     environment = {**os.environ, URI_VARIABLE: uri, "MLFLOW_BACKEND_STORE_URI": uri}
     environment["MLFLOW_SERVER_ENABLE_JOB_EXECUTION"] = (
@@ -62,6 +84,7 @@ def _browse(uri: str, results: Path, port: int) -> int:
         say(f"Open {address}/{PAGE}: the runs are tracked by that server, so none is started here.")
         with _started(follow, environment) as follower:
             return follower.wait()
+    _check_free(port)
     # one process prepares the store first; then the importer follows while the server shows it
     if code := subprocess.run([*follow, "--once"], env=environment, check=False).returncode:
         return code
@@ -92,15 +115,24 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
     def choose() -> None:
+        if not 1 <= arguments.port <= 65535:
+            raise UserError(
+                f"--port is {arguments.port}; a port is a number from 1 to 65535: make ui PORT=5001"
+            )
         if arguments.uri is None and arguments.config is not None:
             arguments.uri = _configured_uri(arguments.config)
         arguments.uri = tracking_uri(arguments, check_results(arguments.results))
 
     if code := exit_code(choose, arguments.uri):
         return code
-    with suppress(KeyboardInterrupt):
-        return _browse(arguments.uri, arguments.results, arguments.port)
-    return 0
+    code = 0
+
+    def browse() -> None:
+        nonlocal code
+        with suppress(KeyboardInterrupt):
+            code = _browse(arguments.uri, arguments.results, arguments.port)
+
+    return exit_code(browse, arguments.uri) or code
 
 
 if __name__ == "__main__":

@@ -38,12 +38,18 @@ def main() -> int:
     def work() -> None:
         results = check_results(arguments.results)
         from shapelaw.storage.records import RUNS, read_keys
-        from shapelaw.tracking.disk import Liveness
+        from shapelaw.tracking.disk import Liveness, find_records
         from shapelaw.tracking.importer import import_study
         from shapelaw.tracking.table import read_runs, refuse_other_specs, write_runs
         from shapelaw.tracking.waiting import ImportProgress, patiently
 
         keys = read_keys(arguments.keys) if arguments.keys else None
+        if not find_records(results, arguments.study):
+            known = sorted({study for study, _ in find_records(results)})
+            raise UserError(
+                f"--study is {arguments.study}, of which {results} has no records; "
+                + (f"there are records of {', '.join(known)}." if known else "train first.")
+            )
         patience = PATIENCE if arguments.patience is None else arguments.patience
         progress = ImportProgress(say, arguments.notice)
         uri, liveness = tracking_uri(arguments, results), Liveness(silence=60 * arguments.silence)

@@ -17,6 +17,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from shapelaw.errors import UserError, exit_code
+from shapelaw.settings.sentences import sentence
 from shapelaw.studies.separation_rank.grids import asked_of, rank_problems
 from shapelaw.studies.separation_rank.measurements import measure_all, write_measurements
 from shapelaw.studies.separation_rank.settings import RankGrids
@@ -43,7 +44,7 @@ def _grids(text: str) -> RankGrids:
     try:
         grids = RankGrids.model_validate_json(text)
     except ValidationError as error:
-        problems = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()]
+        problems = [sentence(one, RankGrids) for one in error.errors()]
         raise UserError("\n".join(["The grids can't be used:", *problems])) from error
     problems = [problem for problem in rank_problems(grids) if " is empty; " not in problem]
     if problems:

@@ -30,8 +30,9 @@ from pathlib import Path
 
 from shapelaw.corpora.documents import write_documents
 from shapelaw.corpora.packaged import PACKAGED
-from shapelaw.corpora.sources import Folder, HuggingFace, Packaged, Source, parse_source, read_source
+from shapelaw.corpora.sources import read_source
 from shapelaw.errors import UserError, exit_code
+from shapelaw.settings.source_lines import Folder, HuggingFace, Packaged, Source, parse_source
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -145,9 +145,10 @@ def measure(given: argparse.Namespace) -> Measurement:
         raise UserError(f"The limits {minutes:g} minutes and {gib:g} GiB must be above zero.")
     seconds, memory = (math.inf, math.inf) if given.force else (60 * minutes, gib * 2**30)
     planned = plan(network, given.templates, seconds, memory)
-    if given.force or SILENT_SECONDS < planned.needed.seconds <= seconds:
+    long = given.force or SILENT_SECONDS < planned.needed.seconds <= seconds
+    if long:
         say(estimate_text(planned))
-    result = separation_rank(network, given.templates, seconds, memory, progress if given.force else None)
+    result = separation_rank(network, given.templates, seconds, memory, progress if long else None)
     bounds = published_bounds(network) if isinstance(network, LinearAttention) else ()
     return Measurement(network, result, bounds)
 

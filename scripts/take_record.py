@@ -13,10 +13,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from shapelaw.storage.files import WriteFailed, replacing
+from shapelaw.errors import UserError, say
+from shapelaw.storage.copies import FILES, content, fold
+from shapelaw.storage.files import replacing
 
 EXTRA = ("attention.npz",)  # only of a memorizer that keeps its attention
-FILES = ("spec.json", "history.parquet", "summary.json")  # the last one makes the record whole
 
 
 def problem_of(folder: Path, digest: str, pack: Path, out: Path) -> str | None:
@@ -28,12 +29,12 @@ def problem_of(folder: Path, digest: str, pack: Path, out: Path) -> str | None:
         pack: file with the outcome of each run of its pack.
         out: folder of the record.
     """
-    if _read(folder / "summary.json").get("spec_digest") == digest:
+    if _read(folder, "summary.json").get("spec_digest") == digest:
         return None
-    live = _read(folder / "live.json")
+    live = _read(folder, "live.json")
     if live.get("spec_digest") == digest and live.get("status") == "FAILED":
         return str(live["message"])
-    outcome = _read(pack).get(folder.name, "FINISHED")
+    outcome = _read(pack.parent, pack.name).get(folder.name, "FINISHED")
     why = outcome if outcome != "FINISHED" else f"{folder} has no finished record of this run."
     pack_again, record = shlex.quote(str(pack)), shlex.quote(str(out / FILES[-1]))
     return (
@@ -41,10 +42,10 @@ def problem_of(folder: Path, digest: str, pack: Path, out: Path) -> str | None:
     )
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(folder: Path, name: str) -> dict[str, Any]:
     """A JSON file's values; empty where the file is missing or not whole."""
     try:
-        return dict(json.loads(path.read_text()))
+        return dict(json.loads(content(folder, name)))
     except (FileNotFoundError, ValueError):
         return {}
 
@@ -60,21 +61,36 @@ def main() -> int:
         "--pack", required=True, type=Path, help="the --out of train_in_turn.py or train_together.py"
     )
     parser.add_argument("--out", required=True, type=Path, help="the record's folder")
+    parser.add_argument("--log", type=Path, help="file for what is wrong; none is left where nothing is")
     arguments = parser.parse_args()
     problem = problem_of(arguments.checkpoints, arguments.digest, arguments.pack, arguments.out)
-    if problem is not None:
-        print(problem, file=sys.stderr)
-        return 1
+    if problem is None:
+        problem = take(arguments.checkpoints, arguments.out)
+    if problem is None:
+        return 0
+    if arguments.log is not None:
+        arguments.log.parent.mkdir(parents=True, exist_ok=True)
+        arguments.log.write_text(problem + "\n", encoding="utf-8")
+    say(problem)
+    return 1
+
+
+def take(folder: Path, out: Path) -> str | None:
+    """Copy the record, and leave one file of it in `folder`; a sentence where that is not possible, else None."""
     try:
-        for name in (*FILES, *EXTRA):
-            if name in EXTRA and not (arguments.checkpoints / name).exists():
-                continue
-            with replacing(arguments.out / name) as temporary:
-                shutil.copyfile(arguments.checkpoints / name, temporary)
-    except WriteFailed as error:
-        print(error, file=sys.stderr)
-        return 1
-    return 0
+        for name in FILES:
+            with replacing(out / name) as temporary:
+                temporary.write_bytes(content(folder, name))
+        for name in EXTRA:
+            if (folder / name).exists():
+                with replacing(out / name) as temporary:
+                    shutil.copyfile(folder / name, temporary)
+        fold(folder)
+    except UserError as error:
+        return str(error)
+    except (OSError, ValueError) as error:
+        return f"The record in {folder} can't be read ({error}); to train it again: rm -r {shlex.quote(str(folder))}"
+    return None
 
 
 if __name__ == "__main__":

@@ -7,11 +7,13 @@ On several GPUs: `python scripts/launch.py --processes 4 scripts/train.py ...`.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
 from shapelaw.errors import UserError
 from shapelaw.specs.runs import Run, run_from_dict
+from shapelaw.storage.copies import fold
 from shapelaw.training.command import exit_code_of, runtime_of, stores_of, text_of, training_parser
 from shapelaw.training.loop import train
 
@@ -39,6 +41,8 @@ def main() -> int:
     def train_it() -> None:
         run = _run(arguments.spec)
         train(run, *stores_of(arguments), arguments.out, arguments.checkpoints, runtime_of(arguments))
+        if arguments.checkpoints != arguments.out and os.environ.get("RANK", "0") == "0":
+            fold(arguments.checkpoints)
 
     return exit_code_of(train_it, arguments.linger_seconds)
 

@@ -71,6 +71,7 @@ def main() -> int:
 
         def train(runs: list[MemorizationRun]) -> None:
             _refuse_other_records(runs, folders[0])
+            _tell_other_steps(runs, folders[0], arguments.out / "runs.csv")
             packs = in_packs(runs, arguments.pack, arguments.padding)
 
             def announced() -> Iterator[list[MemorizationRun]]:
@@ -158,6 +159,18 @@ def _refuse_other_records(runs: list[MemorizationRun], records: Path) -> None:
                     f"{records / run.key} is another run with that name: its {other[0]} is {before[other[0]]}, not "
                     f"{now[other[0]]}; give another --out, or delete that folder and the one in {CHECKPOINTS}/."
                 )
+
+
+def _tell_other_steps(runs: list[MemorizationRun], records: Path, table: Path) -> None:
+    """Say so where the folder has runs of other steps, which the table will have beside these."""
+    asked = {run.steps for run in runs}
+    folders = (summary.parent for summary in records.glob("*/summary.json"))
+    there = {steps for folder in folders if (steps := read_record(folder).run.steps) not in asked}
+    if there:
+        say(
+            f"{records} has runs of {', '.join(f'{steps:,}' for steps in sorted(there))} steps too: {table} will have "
+            "them beside these, told apart by its column steps; give another --out to keep them out."
+        )
 
 
 def write_runs(path: Path, records: Path) -> None:

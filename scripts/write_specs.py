@@ -42,6 +42,7 @@ def write_language(
     """Write `split` files for each corpus and vocabulary of a study, and print a line for each run.
 
     Raises:
+        UserError: no run is short enough.
         WriteFailed: a file can't be written.
     """
     stores: dict[str, list[Run]] = {}
@@ -53,6 +54,8 @@ def write_language(
         spent += seconds
         print(f"{spent / 3600:8.3f} h  {seconds:8.1f} s  {run.step_flops * run.steps:.2e} FLOPs  {run.key}")
         stores.setdefault(f"{run.study}-{run.corpus}-V{run.shape.vocab_size}", []).append(run)
+    if not stores:
+        raise UserError(f"No run of {study} takes at most {60 * hours:.3g} minutes; give more --hours.")
     for name, chosen in stores.items():
         for part in range(split):
             path = out / (f"{name}.json" if split == 1 else f"{name}-{part + 1}.json")
@@ -89,6 +92,8 @@ def main() -> None:
     studies = [study for study in config.studies if STUDIES[study].kind is not None]
     if arguments.split < 1:
         raise UserError(f"--split is {arguments.split}; it must be at least 1.")
+    if not arguments.hours > 0:
+        raise UserError(f"--hours is {arguments.hours:g}; it must be above zero.")
     unknown = sorted(set(arguments.study or ()) - set(studies))
     if unknown:
         raise UserError(

@@ -55,6 +55,14 @@ def test_studies_want_a_clone(
     assert "There is no Snakefile in" in capsys.readouterr().err
 
 
+def test_a_wrong_config_is_told_before_snakemake_starts(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(REPOSITORY)
+    assert main(["plan", "--config", "training.steps=2000"]) == 2
+    assert "--config training='{steps: 2000}'" in capsys.readouterr().err
+
+
 def test_help_imports_nothing_heavy() -> None:
     code = "import sys; from shapelaw.cli import main; main(['--help']); print(sorted(sys.modules), file=sys.stderr)"
     done = subprocess.run([PYTHON, "-c", code], cwd=SCRIPTS, capture_output=True, text=True, check=True)

@@ -53,3 +53,12 @@ def test_a_reader_who_has_read_enough_is_no_error() -> None:
     process.stdout.close()
     assert process.wait(60) == 141
     assert process.stderr.read() == ""
+
+
+def test_what_is_said_last_comes_after_all_else() -> None:
+    code = (
+        "import sys; from shapelaw.errors import say, say_last\n"
+        "say_last('The reason.', 'Another one.'); say('Chatter.'); sys.exit('More chatter.')"
+    )
+    done = subprocess.run([PYTHON, "-c", code], cwd=SCRIPTS, capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines() == ["Chatter.", "More chatter.", "The reason.", "Another one."]

@@ -157,7 +157,7 @@ def test_the_bomb_is_a_live_one(tmp_path: Path) -> None:
 def test_a_run_leaves_json_and_parquet(stores: Stores, tmp_path: Path) -> None:
     loop.train(small_run(), *stores, tmp_path / "record", tmp_path / "checkpoints", Runtime("cpu", threads=1))
     names = {path.name for path in tmp_path.rglob("*") if path.is_file()}
-    assert names == {"spec.json", "history.parquet", "summary.json", "lock"}
+    assert names == {"spec.json", "history.parquet", "summary.json"}
     for path in tmp_path.rglob("*.json"):
         assert json.loads(path.read_text())
     for path in tmp_path.rglob("*.parquet"):

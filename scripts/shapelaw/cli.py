@@ -100,7 +100,7 @@ def run(command: Command, given: Sequence[str]) -> int:
     """Run a command in this process, or Snakemake in its place.
 
     Raises:
-        UserError: Snakemake's command is asked for outside of a clone of the project.
+        UserError: Snakemake's command is asked for outside of a clone of the project, or with a wrong config.
     """
     arguments = arguments_of(command, given)
     if command.script == SNAKEMAKE:
@@ -108,6 +108,10 @@ def run(command: Command, given: Sequence[str]) -> int:
             raise UserError(
                 f"There is no Snakefile in {Path.cwd()}; studies run in a clone of the project: cd to it and try again."
             )
+        from shapelaw.settings.command_line import command_line_problems  # imports YAML
+
+        if problems := command_line_problems(arguments):
+            raise UserError("\n".join(problems))
         beside = Path(sys.executable).with_name(SNAKEMAKE)  # that of this environment, where it has one
         os.execvp(str(beside) if beside.exists() else SNAKEMAKE, [SNAKEMAKE, *arguments])
     script = SCRIPTS / f"{command.script}.py"

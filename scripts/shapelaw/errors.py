@@ -1,5 +1,6 @@
 """A user's mistakes, each reported in one sentence."""
 
+import atexit
 import os
 import signal
 import sys
@@ -24,6 +25,12 @@ def say(sentence: object) -> None:
     """Print a message to standard error; drop it where that is a file on a full disk."""
     with suppress(OSError):
         print(sentence, file=sys.stderr, flush=True)
+
+
+def say_last(*sentences: str) -> None:
+    """Print messages to standard error when this process ends, after all that others print."""
+    for sentence in reversed(sentences):  # the last one that is registered is called first
+        atexit.register(say, sentence)
 
 
 def exit_code(work: Callable[[], int | None]) -> int:

@@ -267,7 +267,7 @@ def test_an_empty_split(out: Path) -> None:
 
 def test_files_that_are_no_documents(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
-    with pytest.raises(UserError, match=r"There is no .*x\.parquet; make it with"):
+    with pytest.raises(UserError, match=r"There is no .*x\.parquet; make it: snakemake"):
         count_row_groups(path)
     path.write_bytes(b"PAR1 and so on")
     with pytest.raises(UserError, match="can't be read as parquet"):

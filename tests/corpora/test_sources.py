@@ -9,57 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shapelaw.corpora import sources
-from shapelaw.corpora.sources import KINDS, Folder, HuggingFace, Packaged, Source, parse_source, read_source
+from shapelaw.corpora.packaged import PACKAGED
+from shapelaw.corpora.sources import read_source
 from shapelaw.errors import UserError
-from shapelaw.settings.problems import SOURCE_KINDS
+from shapelaw.settings.source_lines import PACKAGED_MB, PACKAGED_NAMES, Folder, HuggingFace, Source
 
 
 def read(source: Source) -> list[tuple[str, str]]:
     return [(document.source, document.text) for document in read_source(source, Path("nowhere"))]
 
 
-@pytest.mark.parametrize(
-    ("line", "source"),
-    [
-        ("wiki", Packaged("wiki")),
-        ("treasury", Packaged("treasury")),
-        ("folder:my/books", Folder(Path("my/books"))),
-        ("folder:C:/books,text_column=body", Folder(Path("C:/books"), "body")),
-        (
-            "huggingface:wikimedia/wikipedia,config=20231101.en",
-            HuggingFace("wikimedia/wikipedia", "20231101.en"),
-        ),
-        (
-            "huggingface:bookcorpus/bookcorpus,revision=refs/convert/parquet,rows_per_document=1000",
-            HuggingFace("bookcorpus/bookcorpus", revision="refs/convert/parquet", rows_per_document=1000),
-        ),
-        ("huggingface:json,data_files=a=b.jsonl", HuggingFace("json", data_files="a=b.jsonl")),
-    ],
-)
-def test_a_source_on_one_line(line: str, source: Source) -> None:
-    assert parse_source(line) == source
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("wikki", "unknown kind 'wikki'; did you mean 'wiki'"),
-        ("", "unknown kind ''; known are: wiki, gensim, .*, folder, huggingface"),
-        ("folder", "must begin with folder:NAME"),
-        ("wiki:en", "must begin with wiki"),
-        ("folder:a,txt_column=b", r"unknown option 'txt_column=b'; did you mean 'text_column'"),
-        ("huggingface:a,split", "unknown option 'split'; .* as OPTION=VALUE"),
-        ("huggingface:a,rows_per_document=0", "rows_per_document=0; it must be at least 1"),
-        ("wiki,config=en", "unknown option 'config=en'; known are: none"),
-    ],
-)
-def test_a_wrong_line(line: str, message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        parse_source(line)
-
-
-def test_the_config_knows_every_kind() -> None:
-    assert KINDS == SOURCE_KINDS
+def test_the_config_knows_every_packaged_text() -> None:
+    assert tuple(PACKAGED) == PACKAGED_NAMES
+    for name, text in PACKAGED.items():
+        assert f"{PACKAGED_MB[name]:g} MB" in text.what
 
 
 def test_a_folder_of_all_three_kinds(tmp_path: Path) -> None:
@@ -76,6 +39,22 @@ def test_a_folder_of_all_three_kinds(tmp_path: Path) -> None:
         ("c.parquet:2", "six"),
         ("deep/b.TXT:3", "One\r\nnaïve"),
     ]
+
+
+def test_files_that_are_not_read_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("a.txt", "b.pdf", "c.PDF", "d.md", "LICENSE", "more/e.docx"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("A text.")
+    assert len(read(Folder(tmp_path))) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"The folder {tmp_path} has 5 files that are not read (2 .pdf, ")
+    assert "1 .docx" in said
+    assert "1 without an ending" in said
+    (tmp_path / "a.txt").rename(tmp_path / "more" / "a.txt")
+    for name in ("b.pdf", "c.PDF", "d.md", "LICENSE", "more/e.docx"):
+        (tmp_path / name).unlink()
+    assert len(read(Folder(tmp_path))) == 1
+    assert capsys.readouterr().err == ""
 
 
 def test_a_folder_is_read_in_the_order_of_its_paths(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shapelaw.corpora import token_store
 from shapelaw.corpora.token_store import (
     SCHEMA_VERSION,
     EncodedBatch,
@@ -124,8 +126,26 @@ def test_a_file_that_is_no_header(path: Path, content: str, message: str) -> Non
 
 
 def test_a_missing_store(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"no token store .*x\.json; encode the corpus with scripts/encode_"):
+    with pytest.raises(UserError, match=r"no token store .*x\.json; make it: snakemake .*x\.json"):
         open_token_store(tmp_path / "x.json")
+
+
+def test_wrong_bytes_of_the_same_length_are_noticed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, header = path.with_suffix(".bin"), path.stat().st_mtime_ns
+    content = data.read_bytes()
+    data.write_bytes(bytes(byte ^ 1 for byte in content[:100]) + content[100:])
+    os.utime(data, ns=(header - 10**9, header - 10**9))
+    with pytest.raises(
+        UserError, match=r"\.bin is damaged: .* encode the corpus again: rm .*\.json && snakemake"
+    ):
+        open_token_store(path)
+    monkeypatch.setattr(
+        token_store, "_QUICK_BYTES", 10
+    )  # of a large file only where it is newer than its header
+    assert len(open_token_store(path).tokens) == 100
+    os.utime(data, ns=(header + 1, header + 1))
+    with pytest.raises(UserError, match="is damaged"):
+        open_token_store(path)
 
 
 @pytest.mark.parametrize(("size", "state"), [(198, "truncated"), (202, "longer than its header says")])
@@ -149,7 +169,7 @@ def test_verify_finds_a_changed_token(path: Path) -> None:
     content = bytearray(data.read_bytes())
     content[10] ^= 1
     data.write_bytes(content)
-    assert len(open_token_store(path).tokens) == 100
+    assert len(open_token_store(path, verify=False).tokens) == 100
     with pytest.raises(UserError, match="is damaged: its sha256"):
         open_token_store(path, verify=True)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from shapelaw.errors import UserError
 from shapelaw.scheduling.texts import GPT2_VOCAB_SIZE, source_options, texts_digest
 from shapelaw.settings.sections import Corpus
 
@@ -48,3 +49,10 @@ def test_another_file_another_size_or_another_time_is_another_corpus(tmp_path: P
     seen.append(texts_digest(corpus))
     assert len(set(seen)) == 4
     assert texts_digest(Corpus(sources=["wiki"])) == texts_digest(Corpus(sources=["bible"]))  # no folder
+
+
+def test_a_folder_that_went_away_is_told(tmp_path: Path) -> None:
+    with pytest.raises(
+        UserError, match=r"gone, a text of the corpus, went away; put it back, or correct corpus\.s"
+    ):
+        texts_digest(Corpus(sources=[f"folder:{tmp_path}/gone"]))

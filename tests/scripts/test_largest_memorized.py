@@ -71,3 +71,15 @@ def test_wrong_searches_are_a_sentence(tmp_path, options, said):
     assert done.returncode == 2
     assert said in done.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_runs_of_other_steps_in_the_folder_are_told(tmp_path):
+    sizes = [*SIZES, "--examples", 12]
+    assert "steps too" not in run_here(SCRIPT, *sizes, cwd=tmp_path).stderr
+    done = run_here(SCRIPT, *sizes, "--steps", 100, cwd=tmp_path)
+    assert done.returncode == 0
+    assert (
+        "out/runs/memorization has runs of 200 steps too: out/runs.csv will have them beside these"
+        in done.stderr
+    )
+    assert set(pd.read_csv(tmp_path / "out" / "runs.csv")["steps"]) == {100, 200}

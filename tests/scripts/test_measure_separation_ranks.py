@@ -12,5 +12,5 @@ def test_unusable_grids_end_in_a_sentence():
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 2
-    assert "separation_rank.0.depth.0" in done.stderr
+    assert "separation_rank.1st.depth.1st" in done.stderr
     assert "Traceback" not in done.stderr

@@ -84,6 +84,11 @@ def test_memorizers_are_written_by_packs(tmp_path: Path) -> None:
     [
         (("--study", "ranks"), "--study is ranks; the config trains depth_width"),
         (("--split", "0"), "--split is 0; it must be at least 1"),
+        (("--hours", "-1"), "--hours is -1; it must be above zero."),
+        (
+            ("--hours", "1e-9", "--study", "depth_width"),
+            "No run of depth_width takes at most 6e-08 minutes; give more",
+        ),
         (("--scale", "gpus"), "did you mean gpu"),
         (("--cost-model", "none.json"), "none.json can't be read"),
     ],

@@ -42,8 +42,14 @@ def test_a_tracking_uri_without_a_secret_is_taken(uri: str | None) -> None:
 @pytest.mark.parametrize(
     ("changes", "sentences"),
     [
-        ({"corpus": {"sources": ["wikki"]}}, ["corpus.sources has 'wikki'", "did you mean wiki?"]),
+        ({"corpus": {"sources": ["wikki"]}}, ["corpus.sources: the source 'wikki'", "did you mean 'wiki'?"]),
         ({"corpus": {"sources": ["folder:/nowhere"]}}, ["there is no folder /nowhere"]),
+        (
+            {"corpus": {"sources": ["folder:"]}},
+            ["corpus.sources: the source 'folder:' must begin with folder:NAME"],
+        ),
+        ({"corpus": {"sources": ["wiki,config=en"]}}, ["has an unknown option 'config=en'; known are: none"]),
+        ({"corpus": {"sources": ["folder:.ci"]}}, [".ci has no .txt, .jsonl, .parquet file, at any depth"]),
         ({"corpus": {"gpt2_files": "/nowhere"}}, ["corpus.gpt2_files is /nowhere, which is not a folder"]),
         (
             {"training": {"steps": 1000, "warmup_steps": 5000}},

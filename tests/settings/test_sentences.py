@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 from shipped import problems_of
 
+from shapelaw.settings.sentences import ordinal
+
 
 @pytest.mark.parametrize(
     ("changes", "sentences"),
@@ -13,13 +15,38 @@ from shipped import problems_of
         ({"training": {"step": 3}}, ["training.step is not a key (did you mean steps?)"]),
         ({"training": {"steps": 0}}, ["training.steps is 0", "greater than or equal to 1"]),
         ({"tracking": {"uri": "foo"}}, ["tracking.uri is 'foo'"]),
-        ({"extras": ["rellu"]}, ["extras.0 is 'rellu'", "'laptop_runs', 'relu' or 'assumptions'"]),
+        ({"extras": ["rellu"]}, ["extras.1st is 'rellu'", "'laptop_runs', 'relu' or 'assumptions'"]),
         ({"training": {"steps": "many"}}, ["training.steps is 'many'", "valid integer"]),
         ({"training": {"optimizer": "sgd"}}, ["training.optimizer is 'sgd'", "'adam' or 'adamw'"]),
         ({"corpus": {"test_fraction": 1.5}}, ["corpus.test_fraction is 1.5", "less than 1"]),
         ({"corpus": {"name": "x" * 65}}, ["corpus.name is 'xxx", "at most 64 characters"]),
-        ({"studies": []}, ["studies"]),
-        ({"studies": ["depth"]}, ["studies.0 is 'depth'"]),
+        ({"studies": []}, ["studies is []: give it at least 1 value"]),
+        ({"training": 5}, ["training is 5: it must be keys with values, such as {steps: ...}"]),
+        (
+            {"depth_width": {"widths": [16]}},
+            ["depth_width.widths is [16]: it must be keys with values in braces"],
+        ),
+        ({"corpus": {"sources": "wiki"}}, ["corpus.sources is 'wiki': it must be a list, such as [a, b]"]),
+        (
+            {"training.steps": 2000},
+            ["training.steps is not a key; write it inside of the section: training: {steps"],
+        ),
+        (
+            {"vocabulary": {"grids": [{"vocab_size": 300, "widths": {1: [8, 0]}}]}},
+            ["vocabulary.grids.1st.widths.1.2nd is 0"],
+        ),
+        ({"studies": ["depth"]}, ["studies.1st is 'depth'"]),
+        (
+            {"training": {"steps": 10**15}},
+            ["training.steps is 1000000000000000", "less than or equal to 1000000000"],
+        ),
+        (
+            {"training": {"batch_size": 10**9}},
+            ["training.batch_size is 1000000000", "less than or equal to 1048576"],
+        ),
+        ({"depth_width": {"context_length": 10**9}}, ["depth_width.context_length is 1000000000"]),
+        ({"depth_width": {"seeds": 10**6}}, ["depth_width.seeds is 1000000", "less than or equal to 1000"]),
+        ({"execution": {"threads": 9999}}, ["execution.threads is 9999", "less than or equal to 1024"]),
         ({"execution": {"gpus": -1}}, ["execution.gpus is -1"]),
         ({"execution": {"models_per_pack": 0}}, ["execution.models_per_pack is 0"]),
     ],
@@ -27,6 +54,12 @@ from shipped import problems_of
 def test_each_mistake_is_a_sentence(changes: dict[str, Any], sentences: list[str]) -> None:
     said = problems_of(**changes)
     assert all(sentence in said for sentence in sentences), said
+
+
+def test_places_are_counted_as_people_do() -> None:
+    assert [ordinal(place) for place in (0, 1, 2, 3, 10, 11, 12, 20, 110)] == [
+        *("1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "111th")
+    ]
 
 
 SECRET = "hunter2"

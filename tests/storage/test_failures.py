@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from shapelaw.storage.failures import failures
+from shapelaw.storage.failures import FailedJob, failures, last_words, told_again
 
 
 def note(folder: Path, key: str, **live: str) -> Path:
@@ -36,3 +36,35 @@ def test_a_note_that_is_not_whole_is_told(tmp_path: Path) -> None:
     note(tmp_path, "a").write_text("{")
     (sentence,) = failures(tmp_path, {"a"})
     assert sentence.startswith(f"{tmp_path}/depth_width/a/live.json can't be read")
+
+
+def test_what_a_job_said_last_is_that_of_its_last_attempt(tmp_path: Path) -> None:
+    log = tmp_path / "key.log"
+    log.write_text(
+        "== 2026-11-23 04:00:00 on node1\nThe first reason.\n"
+        "== 2026-11-23 04:01:00 on node2\nresumed key at step 3 of 9\n\nThe second reason.\n"
+    )
+    assert last_words(log) == "resumed key at step 3 of 9\nThe second reason."
+    assert last_words(tmp_path / "none.log") == ""
+
+
+def test_an_error_of_the_code_is_its_last_line(tmp_path: Path) -> None:
+    log = tmp_path / "key.log"
+    log.write_text('Traceback (most recent call last):\n  File "a.py", line 1, in f\nValueError: no number\n')
+    assert last_words(log).startswith("ValueError: no number (an error of shapelaw")
+
+
+def test_jobs_that_say_the_same_are_told_once(tmp_path: Path) -> None:
+    logs = [tmp_path / f"{name}.log" for name in "abcd"]
+    for log, reason in zip(
+        logs, ("The disk is full.", "The disk is full.", "The loss of c is nan.", ""), strict=True
+    ):
+        log.write_text(reason)
+    jobs = [FailedJob(f"train {log.stem}", log) for log in logs]
+    told = told_again([*jobs, FailedJob("plan", None)], ["The loss of c is nan."])
+    assert told[0] == f"train a and 1 more job failed ({logs[0]}):\nThe disk is full."
+    assert told[1].startswith(
+        f"train d failed ({logs[3]}):\nIt ended without a word (its log {logs[3]} is empty)"
+    )
+    assert told[2].startswith("plan failed:\nIt ended without a word (it left no log)")
+    assert len(told) == 3

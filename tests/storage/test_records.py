@@ -98,6 +98,19 @@ def test_a_flipped_bit_of_a_history_is_noticed(shared: Path, part: float, bit: i
         path.write_bytes(whole)
 
 
+def test_an_edited_summary_is_noticed(finished: Path) -> None:
+    path = finished / "summary.json"
+    values = json.loads(path.read_text())
+    path.write_text(json.dumps({**values, "final_test_loss": 1.0}))
+    with pytest.raises(UserError, match=r"summary\.json was changed since it was written; write it again"):
+        records.read_record(finished)
+    path.write_text(json.dumps(values))  # other white space
+    assert records.read_record(finished).summary == values
+    del values["content_sha256"]  # as records of before it
+    path.write_text(json.dumps({**values, "final_test_loss": 1.0}))
+    assert records.read_record(finished).summary["final_test_loss"] == 1.0
+
+
 def test_a_record_from_before_histories_had_a_sum_is_read(finished: Path) -> None:
     records.write_summary(finished, {"test_loss": 4.0})
     assert records.read_record(finished).history.num_rows == 100

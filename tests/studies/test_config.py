@@ -55,7 +55,7 @@ def test_two_runs_of_one_name_that_are_trained_otherwise_are_refused() -> None:
     [
         ({"scale": "../../x"}, "scale is '../../x'; it must be one of"),
         ({"scale": "/etc/passwd"}, "scale is '/etc/passwd'; it must be one of"),
-        ({"studies": ["../x"]}, "studies.0 is '../x'"),
+        ({"studies": ["../x"]}, "studies.1st is '../x'"),
         ({"depth_width": {"widths": None, "repeated": {}, "grid_file": "/etc/shadow"}}, "must be a CSV with"),
         ({"depth_width": {"widths": None, "repeated": {}, "grid_file": "/nowhere/x.csv"}}, "can't be read"),
         ({"depth_width": {"widths": None, "repeated": {}, "grid_file": "."}}, "can't be read"),

@@ -31,9 +31,9 @@ def test_a_repeated_shape_is_named_where_the_grid_does_not_have_it(
 
 
 def test_the_sentences_say_where_and_what() -> None:
-    assert repeated_problems({1: [8]}, {1: [8, 16], 2: [4]}, "study.grids.0") == [
-        "study.grids.0.repeated names shapes that the grid does not have: depth 1 width 16, depth 2 width 4; repeat "
+    assert repeated_problems({1: [8]}, {1: [8, 16], 2: [4]}, "study.grids.1st") == [
+        "study.grids.1st.repeated names shapes that the grid does not have: depth 1 width 16, depth 2 width 4; repeat "
         "shapes of the grid"
     ]
-    assert depth_problems({1: [8]}, "study")[0].startswith("study.widths has 1 depths; a transition needs")
+    assert depth_problems({1: [8]}, "study")[0].startswith("study.widths has 1 depth; a transition needs")
     assert depth_problems({1: [8], 2: [8]}, "study") == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -127,3 +128,25 @@ def test_make_gives_it_the_config_of_the_checkout() -> None:
     line = ["make", "--dry-run", "ui", "PORT=5999"]
     said = subprocess.run(line, cwd=SCRIPTS.parent, capture_output=True, text=True, check=True).stdout
     assert "scripts/browse_runs.py --results results --config config.yaml --port 5999" in said
+
+
+@pytest.mark.parametrize("port", [99999, 0, -1])
+def test_a_port_that_is_none_is_a_sentence(tmp_path: Path, port: int) -> None:
+    with browsing("--results", tmp_path, "--port", port) as process:
+        assert process.wait(60) == 2
+        assert process.stderr is not None
+        assert process.stderr.read() == (
+            f"--port is {port}; a port is a number from 1 to 65535: make ui PORT=5001\n"
+        )
+
+
+def test_a_port_in_use_is_a_sentence(place: Place) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with browsing("--results", place.results, "--uri", place.uri, "--port", port) as process:
+            assert process.wait(60) == 2
+            assert process.stderr is not None
+            said = process.stderr.read()
+    assert said.startswith(
+        f"Port {port} can't be used (Address already in use), by another UI perhaps; take another"
+    )

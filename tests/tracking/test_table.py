@@ -97,6 +97,17 @@ def test_the_command_writes_the_wanted_keys_and_names_missing_ones(
     assert not (tmp_path / "other.parquet").exists()
 
 
+def test_a_study_without_records_is_a_sentence(place: Place, tmp_path: Path, script: Script) -> None:
+    write_finished(place.results, make_run(place.study, 0))
+    arguments = ["--results", place.results, "--study", "nothing", "--out", tmp_path / "runs.parquet"]
+    done = script("import_runs.py", *arguments)
+    assert (done.code, done.output) == (2, "")
+    assert done.errors == (
+        f"--study is nothing, of which {place.results} has no records; there are records of {place.study}.\n"
+    )
+    assert not (tmp_path / "runs.parquet").exists()
+
+
 def test_equal_records_give_equal_tables_apart_from_run_ids(
     place: Place, tmp_path: Path, empty_store: Path
 ) -> None:

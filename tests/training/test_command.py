@@ -98,3 +98,32 @@ def test_only_the_first_process_tells_what_all_of_them_meet(
     assert capsys.readouterr().err == ""
     say_failure(UserError("This one has no GPU."))
     assert capsys.readouterr().err == "This one has no GPU.\n"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        RuntimeError(
+            "[enforce fail at alloc_cpu.cpp:117] . DefaultCPUAllocator: can't allocate memory: 160 GB"
+        ),
+        RuntimeError("CUDA out of memory. Tried to allocate 20.00 GiB."),
+    ],
+)
+def test_memory_that_runs_out_is_a_sentence(error: Exception, capsys: pytest.CaptureFixture[str]) -> None:
+    def action() -> None:
+        raise error
+
+    assert exit_code_of(action, linger_seconds=0.0) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("There is not enough memory (")
+    assert "take a smaller width" in said
+    assert len(said.splitlines()) == 1
+
+
+def test_another_error_of_the_library_is_no_mistake_of_the_user() -> None:
+    def action() -> None:
+        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
+
+    with pytest.raises(RuntimeError):
+        exit_code_of(action, linger_seconds=0.0)

@@ -78,7 +78,7 @@ def test_mistakes_of_a_grid_are_told_at_once(project: Project) -> None:
     done = project.snakemake("-n", ok=False)
     project.configure()
     for sentence in (
-        "block_degree.0.patterns has networks of 5 matrices, and block_degree.0.matrices is 6",
-        "block_degree.0: 6 matrices can't be layers of degree 4 each",
+        "block_degree.1st.patterns has networks of 5 matrices, and block_degree.1st.matrices is 6",
+        "block_degree.1st: 6 matrices can't be layers of degree 4 each",
     ):
         assert sentence in done.stderr

@@ -8,6 +8,19 @@ from project import CONFIG, Project, records_of
 pytestmark = pytest.mark.slow
 
 
+def test_why_any_rule_failed_is_the_last_thing_on_the_terminal(tmp_path: Path, with_store: Path) -> None:
+    """With the flags of `make demo`, which hide what the job itself says."""
+    project = Project(tmp_path, with_store)
+    (project.folder / "texts" / "latin.txt").write_bytes("na\u00efve".encode("latin-1"))
+    quiet = ("--quiet", "rules", "reason", "host", "--show-failed-logs")
+    *_, heading, sentence = project.snakemake(*quiet, ok=False).stderr.splitlines()
+    assert heading == "prepare_corpus prose failed (results/logs/prepare_corpus/prose.log):"
+    assert sentence.startswith("texts/latin.txt, byte 2: this is not UTF-8")
+    # and what no job can make is told without one
+    (told,) = project.snakemake("results/depthwidth/fit.json", *quiet, ok=False).stderr.splitlines()[1:]
+    assert told.startswith("There is no study depthwidth (did you mean depth_width?)")
+
+
 def test_a_run_that_diverges_is_named_and_costs_no_other(tmp_path: Path, with_corpus: Path) -> None:
     project, two = (
         Project(tmp_path, with_corpus),

@@ -4,6 +4,7 @@ Where a change is meant to schedule old results again, `python tests/finished.py
 """
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,16 @@ def test_old_records_are_read(project: FinishedProject) -> None:
         assert record.status == "FINISHED"
         assert (record.directory.parent.name, record.directory.name) == (record.run.study, record.run.key)
         assert record.summary["spec_digest"] == record.run.digest
+
+
+def test_a_deleted_record_is_made_again(tmp_path: Path) -> None:
+    """What was made of it is still there: it is asked for itself."""
+    project = FinishedProject(tmp_path)
+    record = min(project.folder.glob("results/runs/depth_width/*"))
+    shutil.rmtree(record)
+    planned = project.planned()
+    assert len([rule for rule in planned if rule in TRAINING]) == 1, project.reasons()
+    assert {"import_runs", "depth_width", "log_study"} <= set(planned)
 
 
 def test_a_command_that_is_written_differently_schedules_nothing(project: FinishedProject) -> None:

@@ -78,7 +78,7 @@ def test_wrong_sizes_are_told_before_anything_starts(project: RankProject) -> No
     project.configure(separation_rank=[{**GRID, "heads": [3], "tokens": [3]}], degree_budget=[])
     said = project.snakemake("-n", ok=False).stderr
     project.configure()
-    assert "separation_rank.0: width 2 is not divisible by 3 heads" in said
-    assert "separation_rank.0: tokens is 3; a balanced partition needs an even number" in said
+    assert "separation_rank.1st: width 2 is not divisible by 3 heads" in said
+    assert "separation_rank.1st: tokens is 3; a balanced partition needs an even number" in said
     assert "degree_budget is empty" in said
     assert "Traceback" not in said

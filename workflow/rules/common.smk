@@ -11,7 +11,7 @@ from shapelaw.scheduling.texts import source_options, texts_digest
 from shapelaw.scheduling.workload import Workload, stores_of
 from shapelaw.specs.digests import digest_of
 from shapelaw.specs.runs import run_to_dict
-from shapelaw.storage.failures import failures
+from shapelaw.storage.failures import FailedJob, failures, told_again
 
 EXECUTION = CONFIG.execution
 SPEED = SUBMITTED.speed
@@ -31,6 +31,7 @@ def asked(find, *names):
     try:
         return find(*names)
     except UserError as error:
+        say_last(str(error))
         raise WorkflowError(str(error)) from error
 
 
@@ -55,9 +56,14 @@ def costs(wildcards):
 
 
 def said_failures():
-    """A sentence for every run of the config that could not go on."""
+    """Why jobs failed: a sentence for every run of the config that could not go on, and what other jobs said last."""
     digests = {run.digest for runs in RUNS.values() for run in runs.values()}
-    return failures(Path("results/checkpoints"), digests)
+    sentences = list(dict.fromkeys(failures(Path("results/checkpoints"), digests)))
+    failed = [
+        FailedJob(" ".join([job.rule.name, *job.wildcards]), Path(job.log[0]) if job.log else None)
+        for job in sorted(workflow.scheduler.failed, key=lambda job: job.jobid)
+    ]
+    return told_again(failed, sentences) + sentences
 
 
 def refused():

@@ -18,7 +18,7 @@ rule prepare_corpus:
         "../../envs/shapelaw.yaml"
     params:
         options=shlex.join(source_options(CONFIG.corpus, WORK.vocab_sizes)),
-        texts=lambda wildcards: texts_digest(CONFIG.corpus),
+        texts=lambda wildcards: asked(texts_digest, CONFIG.corpus),
     message:
         "collecting the documents of {wildcards.corpus}"
     shell:

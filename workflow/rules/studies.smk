@@ -34,7 +34,7 @@ for study in STUDIES.values():
             ],
         log:
             f"results/logs/{study.name}.log",
-        localrule: True
+        localrule: not EXECUTION.submit_analysis
         conda:
             "../../envs/shapelaw.yaml"
         params:

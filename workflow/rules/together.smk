@@ -39,14 +39,13 @@ rule take_record:
     input:
         job_path,
     output:
-        spec="results/runs/{study}/{key}/spec.json",
-        history="results/runs/{study}/{key}/history.parquet",
+        # written last; spec.json and history.parquet lie beside it, unlisted: Snakemake keeps a file for each output
         summary="results/runs/{study}/{key}/summary.json",
     log:
         "results/logs/train/{study}/{key}.log",
     wildcard_constraints:
         study=WORK.packed_studies,
-    localrule: True
+    localrule: not EXECUTION.submit_analysis
     conda:
         "../../envs/shapelaw.yaml"
     params:
@@ -55,4 +54,4 @@ rule take_record:
         "taking the record of {wildcards.key}"
     shell:
         "python $SCRIPTS/take_record.py --checkpoints results/checkpoints/{wildcards.study}/{wildcards.key}"
-        " --digest {params.digest} --pack {input} --out results/runs/{wildcards.study}/{wildcards.key} 2>&1 | tee {log}"
+        " --digest {params.digest} --pack {input} --out results/runs/{wildcards.study}/{wildcards.key} --log {log}"

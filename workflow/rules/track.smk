@@ -1,8 +1,10 @@
-# MLflow has one writer: these rules, on the head node, after training (and `make ui` while it goes on).
-localrules:
-    list_runs,
-    import_runs,
-    log_study,
+# MLflow has one writer: these rules, after training (and `make ui` while it goes on).
+if not EXECUTION.submit_analysis:
+
+    localrules:
+        list_runs,
+        import_runs,
+        log_study,
 
 
 rule list_runs:
@@ -37,7 +39,7 @@ rule import_runs:
         "importing the runs of {wildcards.study} into MLflow"
     shell:
         "python $SCRIPTS/import_runs.py --results results --study {wildcards.study} --keys {input.listed} {params.tracking}"
-        " --out {output} > {log} 2>&1"
+        " --out {output} 2>&1 | tee {log}"
 
 
 rule log_study:
@@ -56,4 +58,4 @@ rule log_study:
         "logging the figures and tables of {wildcards.study} as one summary run"
     shell:
         "python $SCRIPTS/log_study.py --results results --study {wildcards.study} --metrics {input.fit} {params.tracking}"
-        " --artifacts {input.files} > {log} 2>&1"
+        " --artifacts {input.files} 2>&1 | tee {log}"

@@ -12,8 +12,7 @@ rule train_large:
     input:
         unpack(lambda wildcards: stores_of(run_of(wildcards))),
     output:
-        spec="results/runs/{study}/{key}/spec.json",
-        history="results/runs/{study}/{key}/history.parquet",
+        # written last; spec.json and history.parquet lie beside it, unlisted: Snakemake keeps a file for each output
         summary="results/runs/{study}/{key}/summary.json",
     log:
         "results/logs/train/{study}/{key}.log",
@@ -103,15 +102,14 @@ else:
         input:
             job_path,
         output:
-            spec="results/runs/{study}/{key}/spec.json",
-            history="results/runs/{study}/{key}/history.parquet",
+            # written last; spec.json and history.parquet lie beside it, unlisted: Snakemake keeps a file for each output
             summary="results/runs/{study}/{key}/summary.json",
         log:
             "results/logs/train/{study}/{key}.log",
         wildcard_constraints:
             study=WORK.decoder_studies,
             key=WORK.keys("small"),
-        localrule: True
+        localrule: not EXECUTION.submit_analysis
         conda:
             "../../envs/shapelaw.yaml"
         params:
@@ -120,4 +118,4 @@ else:
             "taking the record of {wildcards.key}"
         shell:
             "python $SCRIPTS/take_record.py --checkpoints results/checkpoints/{wildcards.study}/{wildcards.key}"
-            " --digest {params.digest} --pack {input} --out results/runs/{wildcards.study}/{wildcards.key} 2>&1 | tee {log}"
+            " --digest {params.digest} --pack {input} --out results/runs/{wildcards.study}/{wildcards.key} --log {log}"

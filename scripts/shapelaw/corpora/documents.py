@@ -165,7 +165,7 @@ def read_row_group(path: Path, index: int, split: Split) -> tuple[list[str], int
             table = file.read_row_group(index, columns=["text", "split"])
         except (OSError, pa.ArrowException) as error:
             raise UserError(
-                f"Row group {index} of {path} can't be read ({error}); prepare it again."
+                f"Row group {index} of {path} can't be read ({error}); prepare it again: rm {path} && snakemake"
             ) from error
     texts = table.column("text").filter(pc.equal(table.column("split"), split))
     return cast(list[str], texts.to_pylist()), pc.sum(pc.binary_length(texts)).as_py() or 0
@@ -228,14 +228,16 @@ def _open(path: Path) -> pq.ParquetFile:
         state = path.stat()
         file = pq.ParquetFile(path, metadata=_metadata(path, state.st_ino, state.st_size, state.st_mtime_ns))
     except FileNotFoundError as error:
-        raise UserError(f"There is no {path}; make it with scripts/prepare_corpus.py.") from error
+        raise UserError(f"There is no {path}; make it: snakemake {path}") from error
     except (OSError, pa.ArrowException) as error:
-        raise UserError(f"{path} can't be read as parquet ({error}); prepare it again.") from error
+        raise UserError(
+            f"{path} can't be read as parquet ({error}); prepare it again: rm {path} && snakemake"
+        ) from error
     if not set(SCHEMA.names) <= set(file.schema_arrow.names):
         file.close()
         raise UserError(
             f"{path} is not a documents.parquet: its columns are {', '.join(file.schema_arrow.names)}, but it must "
-            f"have {', '.join(SCHEMA.names)}; make it with scripts/prepare_corpus.py."
+            f"have {', '.join(SCHEMA.names)}; make it again: rm {path} && snakemake"
         )
     return file
 

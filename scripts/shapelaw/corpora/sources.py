@@ -1,19 +1,11 @@
-"""The sources of documents: packages of public registries, folders of text, Hugging Face `datasets`.
-
-A source is written on one line, `KIND[:NAME][,OPTION=VALUE]...`:
-
-    wiki                                                      the default corpus, and other names of packaged.PACKAGED
-    folder:books,text_column=body                             .txt, .jsonl and .parquet files
-    huggingface:wikimedia/wikipedia,config=20231101.en        a data set by its name, streamed
-"""
+"""The documents of a source: packages of public registries, folders of text, Hugging Face `datasets`."""
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -23,86 +15,12 @@ import pyarrow.parquet as pq
 
 from shapelaw.corpora.documents import Document
 from shapelaw.corpora.packaged import PACKAGED
-from shapelaw.errors import UserError
+from shapelaw.errors import UserError, say
+from shapelaw.settings.source_lines import TEXT_SUFFIXES, Folder, HuggingFace, Packaged, Source
 
 TEXT_DOCUMENT_BYTES = 65_536
-_SUFFIXES = (".txt", ".jsonl", ".parquet")
 _READ_BYTES = 2**20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-
-
-@dataclass(frozen=True)
-class Packaged:
-    """A text of `packaged.PACKAGED`, by its name there."""
-
-    name: str
-
-
-@dataclass(frozen=True)
-class Folder:
-    """All .txt, .jsonl and .parquet files below a folder, in the order of their paths.
-
-    A .txt file is one document, or, above 64 KiB, several of at most that size, cut at blank lines where it has
-    them. A line of a .jsonl file and a row of a .parquet file is a document; its text is in `text_column`.
-    """
-
-    path: Path
-    text_column: str = "text"
-
-
-@dataclass(frozen=True)
-class HuggingFace:
-    """A data set of Hugging Face `datasets`, streamed: a hub's name, or a format's ("json") with `data_files`.
-
-    `rows_per_document` joins that many rows with line ends, for data sets whose rows are sentences (BookCorpus).
-    `revision=refs/convert/parquet` reads data sets that have a script of their own.
-    """
-
-    name: str
-    config: str | None = None
-    split: str = "train"
-    text_column: str = "text"
-    data_files: str | None = None
-    revision: str | None = None
-    rows_per_document: int = 1
-
-
-Source = Packaged | Folder | HuggingFace
-_NAMED: dict[str, type[Folder | HuggingFace]] = {"folder": Folder, "huggingface": HuggingFace}
-KINDS = (*PACKAGED, *_NAMED)
-
-
-def parse_source(line: str) -> Source:
-    """Read `KIND[:NAME][,OPTION=VALUE]...`.
-
-    Raises:
-        UserError: an unknown kind or option, a missing name, or a value of the wrong type.
-    """
-    head, *options = line.split(",")
-    kind, _, name = head.partition(":")
-    if kind not in KINDS:
-        raise UserError(f"The source {line!r} has an unknown kind {kind!r}; {_known(kind, list(KINDS))}.")
-    source = _NAMED.get(kind)
-    known = [field.name for field in fields(source)] if source else []
-    values: dict[str, Any] = {}
-    if bool(name) != bool(known):
-        right = f"{kind}:NAME" if known else kind
-        raise UserError(f"The source {line!r} must begin with {right}.")
-    if name:
-        values[known[0]] = Path(name) if source is Folder else name
-    for option in options:
-        key, equals, value = option.partition("=")
-        if key not in known[1:] or not equals:
-            raise UserError(
-                f"The source {line!r} has an unknown option {option!r}; {_known(key, known[1:])}, as OPTION=VALUE."
-            )
-        values[key] = value
-    if "rows_per_document" in values:
-        rows = values["rows_per_document"]
-        if not rows.isdecimal() or int(rows) < 1:
-            raise UserError(f"The source {line!r} has rows_per_document={rows}; it must be at least 1.")
-        values["rows_per_document"] = int(rows)
-    return source(**values) if source else Packaged(kind)
 
 
 def read_source(source: Source, cache: Path) -> Iterator[Document]:
@@ -120,18 +38,11 @@ def read_source(source: Source, cache: Path) -> Iterator[Document]:
             return _read_hugging_face(source)
 
 
-def _known(wrong: str, known: list[str]) -> str:
-    """The valid names as a clause, after the one nearest to a wrong name."""
-    nearest = difflib.get_close_matches(wrong, known, n=1)
-    question = f"did you mean {nearest[0]!r}? " if nearest else ""
-    return f"{question}known are: {', '.join(known) or 'none'}"
-
-
 def _read_folder(folder: Folder) -> Iterator[Document]:
     if not folder.path.is_dir():
         raise UserError(f"There is no folder {folder.path}; give one with .txt, .jsonl or .parquet files.")
-    found = False
-    for path in _text_files(folder.path):
+    found, passed_over = False, Counter[str]()
+    for path in _text_files(folder.path, passed_over):
         found = True
         name = path.relative_to(folder.path).as_posix()
         try:
@@ -150,20 +61,34 @@ def _read_folder(folder: Folder) -> Iterator[Document]:
             ) from error
     if not found:
         raise UserError(f"The folder {folder.path} has no .txt, .jsonl or .parquet file, at any depth.")
+    if passed_over:
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in passed_over.most_common(8))
+        say(
+            f"The folder {folder.path} has {passed_over.total():,} files that are not read ({kinds}): "
+            f"text is read from {', '.join(TEXT_SUFFIXES)}."
+        )
 
 
-def _text_files(folder: Path) -> Iterator[Path]:
-    """The files to read below a folder, in the order of their paths; links to folders are not followed."""
+def _text_files(folder: Path, passed_over: Counter[str]) -> Iterator[Path]:
+    """The files to read below a folder, in the order of their paths; links to folders are not followed.
+
+    Args:
+        passed_over: number of the other files, by their names' endings, to which this adds.
+    """
     try:
         names = sorted(os.listdir(folder))
     except OSError as error:
         raise UserError(f"{folder} can't be listed ({error}); make it readable or remove it.") from error
     for name in names:
         path = folder / name
-        if path.suffix.lower() in _SUFFIXES and path.is_file():
+        if path.suffix.lower() in TEXT_SUFFIXES and path.is_file():
             yield path
         elif path.is_dir() and not path.is_symlink():
-            yield from _text_files(path)
+            yield from _text_files(path, passed_over)
+        elif path.is_dir():
+            passed_over["link to a folder"] += 1
+        else:
+            passed_over[path.suffix.lower() or "without an ending"] += 1
 
 
 def _read_text(path: Path) -> Iterator[tuple[int, str]]:

@@ -34,7 +34,7 @@ _FIELDS: dict[str, type] = {
     "end_of_text": int,
     "token_bytes": list,
 }
-_AGAIN = "encode the corpus again with scripts/encode_corpus.py"
+_QUICK_BYTES = 2**28  # hashed in a fifth of a second
 
 
 @dataclass(frozen=True)
@@ -127,15 +127,16 @@ def write_token_store(
     return open_token_store(header_path)
 
 
-def open_token_store(header_path: Path, *, verify: bool = False) -> TokenStore:
+def open_token_store(header_path: Path, *, verify: bool | None = None) -> TokenStore:
     """Open a store by its header; the ids stay on the disk until they are used.
 
     Args:
-        verify: also read the whole `.bin` file and compare its sha256 with the header's.
+        verify: read the whole `.bin` file and compare its sha256 with the header's; None does so where that takes a
+            second at most, or where the file was written after its header, which is written last.
 
     Raises:
         UserError: a file is missing, isn't a token store, has another schema version, is longer or shorter than
-            its header says, or (`verify`) has other content.
+            its header says, or has other content.
     """
     _check_suffix(header_path)
     header = _read_header(header_path)
@@ -143,21 +144,23 @@ def open_token_store(header_path: Path, *, verify: bool = False) -> TokenStore:
     data_path = header_path.with_suffix(".bin")
     expected = header["tokens"] * dtype.itemsize
     if not data_path.is_file():
-        raise UserError(f"{data_path}, the tokens of {header_path}, is missing; {_AGAIN}.")
+        raise UserError(f"{data_path}, the tokens of {header_path}, is missing; {_again(header_path)}")
     size = data_path.stat().st_size
     if size != expected:
         state = "truncated" if size < expected else "longer than its header says"
         raise UserError(
             f"{data_path} is {state}: it has {size:,} bytes, and {header['tokens']:,} tokens of "
-            f"{dtype.itemsize} bytes are {expected:,}; {_AGAIN}."
+            f"{dtype.itemsize} bytes are {expected:,}; {_again(header_path)}"
         )
+    if verify is None:
+        verify = size <= _QUICK_BYTES or data_path.stat().st_mtime_ns > header_path.stat().st_mtime_ns
     if verify:
         with data_path.open("rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
         if found != header["sha256"]:
             raise UserError(
                 f"{data_path} is damaged: its sha256 is {found}, and {header_path} says {header['sha256']}; "
-                f"{_AGAIN}."
+                f"{_again(header_path)}"
             )
     return TokenStore(
         path=header_path,
@@ -242,17 +245,19 @@ def _read_header(path: Path) -> dict[str, Any]:
     try:
         header = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise UserError(f"There is no token store {path}; {_AGAIN.replace(' again', '')}.") from error
+        raise UserError(f"There is no token store {path}; make it: snakemake {path}") from error
     except (OSError, ValueError) as error:
         raise UserError(
-            f"{path} can't be read as the header of a token store ({error}); {_AGAIN}."
+            f"{path} can't be read as the header of a token store ({error}); {_again(path)}"
         ) from error
     if not isinstance(header, dict) or "schema_version" not in header:
-        raise UserError(f"{path} is not the header of a token store: it has no schema_version; {_AGAIN}.")
+        raise UserError(
+            f"{path} is not the header of a token store: it has no schema_version; {_again(path)}"
+        )
     if header["schema_version"] != SCHEMA_VERSION:
         raise UserError(
             f"{path} is a token store of schema version {header['schema_version']}, and this code reads version "
-            f"{SCHEMA_VERSION}; {_AGAIN}, or in the workflow: rm {shlex.quote(str(path))} && snakemake"
+            f"{SCHEMA_VERSION}; {_again(path)}"
         )
     wrong = [name for name, kind in _FIELDS.items() if type(header.get(name)) is not kind]
     if not wrong:
@@ -261,6 +266,11 @@ def _read_header(path: Path) -> dict[str, Any]:
         wrong += ["token_bytes"] if len(header["token_bytes"]) != header["vocab_size"] else []
     if wrong:
         raise UserError(
-            f"{path}: missing or wrong in the header of a token store: {', '.join(wrong)}; {_AGAIN}."
+            f"{path}: missing or wrong in the header of a token store: {', '.join(wrong)}; {_again(path)}"
         )
     return header
+
+
+def _again(header_path: Path) -> str:
+    """The command that encodes a split again, without a full stop, so that it can be copied."""
+    return f"encode the corpus again: rm {shlex.quote(str(header_path))} && snakemake"

@@ -127,9 +127,11 @@ def load_tokenizer(path: Path) -> Tokenizer:
         description = json.loads(content)
         tokenizer = Tokenizer.from_str(content)
     except FileNotFoundError as error:
-        raise UserError(f"There is no tokenizer {path}; train it with scripts/train_tokenizer.py.") from error
+        raise UserError(f"There is no tokenizer {path}; train it: snakemake {path}") from error
     except Exception as error:  # the library raises bare Exception for a malformed file
-        raise UserError(f"{path} can't be read as a tokenizer.json ({error}); train it again.") from error
+        raise UserError(
+            f"{path} can't be read as a tokenizer.json ({error}); train it again: rm {path} && snakemake"
+        ) from error
     expected = json.loads(_byte_level(BPE()).to_str())
     problems = [
         part for part in ("normalizer", "pre_tokenizer", "decoder") if description.get(part) != expected[part]
@@ -143,7 +145,7 @@ def load_tokenizer(path: Path) -> Tokenizer:
     if problems or missing or any(token["content"] != END_OF_TEXT for token in description["added_tokens"]):
         raise UserError(
             f"{path} is not a tokenizer of scripts/train_tokenizer.py (byte-level BPE over all 256 bytes, with "
-            f"{END_OF_TEXT} as its only special token); train it again."
+            f"{END_OF_TEXT} as its only special token); train it again: rm {path} && snakemake"
         )
     tokenizer.encode_special_tokens = True
     return tokenizer

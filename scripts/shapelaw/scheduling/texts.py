@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Collection
 from pathlib import Path
 
+from shapelaw.errors import UserError
 from shapelaw.settings.sections import Corpus
 
 GPT2_VOCAB_SIZE = 50257
@@ -24,8 +25,20 @@ def source_options(corpus: Corpus, vocab_sizes: Collection[int]) -> list[str]:
 
 
 def texts_digest(corpus: Corpus) -> str:
-    """A hash of the names, sizes and times of the files in the corpus's folders; changed files make another corpus."""
+    """A hash of the names, sizes and times of the files in the corpus's folders; changed files make another corpus.
+
+    Raises:
+        UserError: a folder, or a file while it is listed, is gone.
+    """
     folders = [Path(s.partition(":")[2].split(",")[0]) for s in corpus.sources if s.startswith("folder:")]
-    files = sorted(path for folder in folders for path in folder.rglob("*") if path.is_file())
-    listing = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
+    try:
+        listing = []
+        for folder in folders:
+            folder.stat()
+            files = sorted(path for path in folder.rglob("*") if path.is_file())
+            listing += [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
+    except FileNotFoundError as error:
+        raise UserError(
+            f"{error.filename}, a text of the corpus, went away; put it back, or correct corpus.sources."
+        ) from error
     return hashlib.sha256(repr(listing).encode()).hexdigest()

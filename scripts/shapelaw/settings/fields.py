@@ -17,9 +17,9 @@ from pydantic import (
 )
 
 
-def _whole(unit: str, least: int = 1) -> Any:
+def _whole(unit: str, least: int = 1, most: int | None = None) -> Any:
     """A whole number of `unit`, for `Annotated`."""
-    return Field(ge=least, json_schema_extra={"unit": unit})
+    return Field(ge=least, le=most, json_schema_extra={"unit": unit})
 
 
 def _positive(unit: str) -> Any:
@@ -27,13 +27,17 @@ def _positive(unit: str) -> Any:
     return Field(gt=0, json_schema_extra={"unit": unit})
 
 
+MOST_STEPS, MOST_TOKENS = 10**9, 2**20  # above those of any published run: a slip of the keyboard
+
 Count = Annotated[int, Field(ge=1)]
-Steps = Annotated[int, _whole("steps")]
+Steps = Annotated[int, _whole("steps", most=MOST_STEPS)]
 WarmUp = Annotated[int, _whole("steps", least=0)]
 Sequences = Annotated[int, _whole("sequences")]
 Examples = Annotated[int, _whole("examples")]
-Tokens = Annotated[int, _whole("tokens")]
-Vocabulary = Annotated[int, _whole("tokens", least=257)]
+Tokens = Annotated[int, _whole("tokens", most=MOST_TOKENS)]
+Vocabulary = Annotated[int, _whole("tokens", least=257, most=2**24)]
+Threads = Annotated[int, Field(ge=1, le=1024)]
+Seeds = Annotated[int, Field(ge=1, le=1000)]
 Bytes = Annotated[int, _whole("bytes")]
 Seconds = Annotated[float, _positive("seconds")]
 Minutes = Annotated[float, _positive("minutes")]
@@ -109,7 +113,9 @@ def section_of(spec: type, base: type[AnySection], name: str) -> type[AnySection
     hints = get_type_hints(spec, include_extras=True)
     for one in fields(spec):
         kind, key_doc = get_args(hints[one.name])
-        bounds = {key: value for key in ("ge", "gt", "lt") if (value := getattr(key_doc, key)) is not None}
+        bounds = {
+            key: value for key in ("ge", "gt", "lt", "le") if (value := getattr(key_doc, key)) is not None
+        }
         extra = {"unit": key_doc.unit} if key_doc.unit else None
         default = ... if one.default is MISSING else one.default
         if type(None) in get_args(kind):  # bounds apply to the number, not to null

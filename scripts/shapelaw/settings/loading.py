@@ -6,6 +6,7 @@ itself goes on top. All problems are collected and reported at once, each with i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,9 +16,10 @@ from pydantic import ValidationError
 
 from shapelaw.errors import UserError
 from shapelaw.settings.sections import Settings
-from shapelaw.settings.sentences import did_you_mean, listed, sentence
+from shapelaw.settings.sentences import did_you_mean, listed, nearest, sentence
 
 AnySettings = TypeVar("AnySettings", bound=Settings)
+_KEY = re.compile(r"\b[a-z][a-z_]*\.[a-z][a-z_]*\b")  # of a section
 
 
 def layered(files: Iterable[Path], overrides: Mapping[str, Any]) -> dict[str, Any]:
@@ -103,26 +105,47 @@ def load_settings(
     """
     own = dict(values)
     names = sorted(path.stem for path in scales.glob("*.yaml"))
-    scale = own.pop("scale", None)
+    scale, problems = own.pop("scale", None), []
     if scale not in names:
-        raise UserError(
-            listed([f"scale is {scale!r}; it must be one of {', '.join(names)}{did_you_mean(scale, names)}"])
+        problems.append(
+            f"scale is {scale!r}; it must be one of {', '.join(names)}{did_you_mean(scale, names)}"
         )
+        scale = nearest(scale, names) or names[0]  # so that the other problems are told too
     base = _values_of(scales, scale)
     merged = merge(base, own)
+    found: list[str] = []
     try:
-        config, problems = model.model_validate(merged), []
+        config = model.model_validate(merged)
     except ValidationError as error:
-        problems = [sentence(e, model) for e in error.errors()]
+        found = [sentence(e, model) for e in error.errors()]
         wrong = {e["loc"][0] for e in error.errors()}
         # to report the other sections' problems too, the scale's own values stand in for the wrong sections
         config = model.model_validate(
             {k: v for k, v in merged.items() if k not in wrong} | {k: base[k] for k in wrong if k in base}
         )
-    problems += problems_of(config)
+    found += problems_of(config)
+    problems += [one + _from_scale(one, own, base, scale) for one in found]
     if problems:
         raise UserError(listed(problems))
     return config
+
+
+def _from_scale(problem: str, own: Mapping[str, Any], base: Mapping[str, Any], scale: str) -> str:
+    """A clause that names the keys of a problem that the user did not set: the scale did. Else empty."""
+    keys = list(dict.fromkeys(_KEY.findall(problem)))
+    theirs = [key for key in keys if _has(base, key) and not _has(own, key)]
+    if not theirs:
+        return ""
+    return f" ({' and '.join(theirs)} {'comes' if len(theirs) == 1 else 'come'} from scale {scale})"
+
+
+def _has(values: Any, key: str) -> bool:
+    """True where nested values have a dotted key."""
+    for part in key.split("."):
+        if not isinstance(values, Mapping) or part not in values:
+            return False
+        values = values[part]
+    return True
 
 
 def _values_of(scales: Path, scale: str) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,10 +15,11 @@ from shapelaw.errors import UserError
 from shapelaw.scheduling.cost import read_cost_model
 from shapelaw.settings.sections import Settings
 from shapelaw.settings.sentences import did_you_mean
+from shapelaw.settings.source_lines import TEXT_SUFFIXES, Folder, parse_source
 from shapelaw.specs.runs import Training
 
-SOURCE_KINDS = ("wiki", "gensim", "gcide", "bible", "sotu", "anarchism", "treasury", "folder", "huggingface")
 MOST_OBSERVATIONS = 150  # test losses of a run that are read back, as one text in MLflow
+_SCHEME = re.compile("[a-z+0-9]+://")  # that a tracking URI begins with
 _SECRET_NAMES = ("pass", "pwd", "token", "secret")  # parts of names in a URI's query
 
 
@@ -41,7 +44,7 @@ def common_problems(config: Settings, root: Path) -> list[str]:
             read_cost_model(root / config.execution.cost_model)
         except UserError as error:
             problems.append(f"execution.cost_model: {error}")
-    problems += _uri_problems(config.tracking.uri)
+    problems += uri_problems("tracking.uri", config.tracking.uri)
     problems += _training_problems(config, "training", config.training.spec())
     if config.execution.gpus > 1 and (config.execution.runs_per_job or 1) > 1:
         problems.append(
@@ -89,26 +92,39 @@ def _training_problems(config: Settings, where: str, training: Training) -> list
     return problems
 
 
-def source_problems(key: str, source: str, root: Path) -> list[str]:
-    """A sentence where a source's kind is unknown or its folder doesn't exist; the rest is checked when it is read."""
-    kind, _, rest = source.partition(":")
-    kind, name = kind.split(",")[0], rest.split(",")[0]
-    if kind not in SOURCE_KINDS:
-        return [
-            f"{key} has {source!r}; a source starts with one of {', '.join(SOURCE_KINDS)}"
-            f"{did_you_mean(kind, list(SOURCE_KINDS))}"
-        ]
-    if kind == "folder" and not (root / name).is_dir():
-        return [f"{key} has {source!r}, but there is no folder {root / name}"]
+def source_problems(key: str, line: str, root: Path) -> list[str]:
+    """A sentence where a source's line is wrong, its folder doesn't exist or has no text; names are not looked up."""
+    try:
+        source = parse_source(line)
+    except UserError as error:
+        return [f"{key}: {str(error)[0].lower()}{str(error)[1:].removesuffix('.')}"]
+    if not isinstance(source, Folder):
+        return []
+    folder = root / source.path
+    if not folder.is_dir():
+        return [f"{key} has {line!r}, but there is no folder {folder}"]
+    walk = ((Path(where) / name for name in names) for where, _, names in os.walk(folder))
+    if not any(path.suffix.lower() in TEXT_SUFFIXES for paths in walk for path in paths):
+        return [f"{key} has {line!r}, but {folder} has no {', '.join(TEXT_SUFFIXES)} file, at any depth"]
     return []
 
 
-def _uri_problems(uri: str | None) -> list[str]:
-    """A sentence where the tracking URI is malformed or holds a secret, which command lines and logs would show."""
+def uri_problems(key: str, uri: str | None) -> list[str]:
+    """A sentence where a tracking URI is malformed or holds a secret, which command lines and logs would show.
+
+    Args:
+        key: what it is the value of: a key of the config, whose secrets are shown, or a variable of the environment.
+        uri: the URI; None or empty where there is none.
+    """
+    wrong = f"{key} is not a URI, such as sqlite:///results/mlflow.db or http://host:5000"
     try:
         parts = urlsplit(uri or "")
     except ValueError:  # without the URI, which may hold a password
-        return ["tracking.uri is not a URI, such as sqlite:///results/mlflow.db or http://host:5000"]
+        return [wrong]
+    if uri and not _SCHEME.match(uri):
+        return [wrong]
+    if key != "tracking.uri":
+        return []
     names = [name.lower() for name, _ in parse_qsl(parts.query, keep_blank_values=True)]
     token = parts.scheme in ("http", "https") and parts.username  # some servers take one as the user's name
     if parts.password or token or any(part in name for name in names for part in _SECRET_NAMES):

@@ -18,6 +18,7 @@ from shapelaw.settings.fields import (
     Minutes,
     Rate,
     Section,
+    Threads,
     Tokens,
     Vocabulary,
 )
@@ -131,7 +132,7 @@ class Tracking(Section):
 class Execution(Section):
     """The execution of jobs. Changing these keys does not change results beyond rounding, and trains nothing again."""
 
-    threads: Count = Field(1, description="CPU threads of a training job.")
+    threads: Threads = Field(1, description="CPU threads of a training job.")
     gpus: int = Field(
         0,
         ge=0,
@@ -163,6 +164,16 @@ class Execution(Section):
     flops_per_second: Rate = Field(
         4e10,
         description="Rate that one job sustains, for `snakemake plan` and for what jobs ask of a cluster.",
+    )
+    submit_analysis: bool = Field(
+        False,
+        description="Taking records, imports, fits and figures are submitted as jobs too, where a login node must not "
+        "compute; false does them where Snakemake runs.",
+    )
+    scratch: str | None = Field(
+        None,
+        description="Folder for checkpoints, on a large or fast disk that all nodes see; results/checkpoints becomes a "
+        "link into it. null keeps them in results.",
     )
     cost_model: str | None = Field(
         None,

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from typing import Any, get_args, get_origin
+from types import UnionType
+from typing import Annotated, Any, Union, cast, get_args, get_origin
 
 from pydantic import BaseModel
+
+_Model = type(BaseModel)
 
 _PATTERNS = {  # what would be right for a key with a pattern
     "corpus.name": "use lower-case letters, digits and underscores; it names a folder in results/",
@@ -13,23 +16,45 @@ _PATTERNS = {  # what would be right for a key with a pattern
 }
 
 
+_TYPES = {  # what would be right for a value of another type
+    "model_type": "it must be keys with values, such as {{{example}}}",
+    "dict_type": "it must be keys with values in braces, such as {{1: [16, 32]}}",
+    "list_type": "it must be a list, such as [a, b]",
+    "too_short": "give it at least {min_length} value{s}",
+    "finite_number": "it must be a number",
+}
+
+
 def sentence(error: Any, whole: type[BaseModel]) -> str:
     """One of pydantic's errors as a sentence: the key's path, what is wrong, what would be right.
+
+    Places in lists are counted from one: `studies.1st`.
 
     Args:
         error: one of `ValidationError.errors()`.
         whole: model of the whole config.
     """
-    path = ".".join(str(part) for part in error["loc"] if part != "[key]")
+    where = _path(error["loc"], whole)
     if error["type"] == "extra_forbidden":
-        known = _known_keys(error["loc"][:-1], whole)
-        return f"{path} is not a key{did_you_mean(error['loc'][-1], known)}; known here: {', '.join(known)}"
+        return f"{where} is not a key{_nearest_key(error['loc'], whole)}"
     if error["type"] == "missing":
-        return f"{path} is missing"
-    message = _PATTERNS.get(path) if error["type"] == "string_pattern_mismatch" else None
+        return f"{where} is missing"
+    message = _PATTERNS.get(where) if error["type"] == "string_pattern_mismatch" else None
+    if error["type"] in _TYPES:
+        section = _model_at(error["loc"], whole)
+        example = f"{next(iter(section.model_fields))}: ..." if isinstance(section, _Model) else ""
+        least = error.get("ctx", {}).get("min_length", 1)
+        message = _TYPES[error["type"]].format(example=example, min_length=least, s="" if least == 1 else "s")
     return (
-        f"{path} is {_shown(path, error['input'])}: {message or error['msg'][0].lower() + error['msg'][1:]}"
+        f"{where} is {_shown(where, error['input'])}: {message or error['msg'][0].lower() + error['msg'][1:]}"
     )
+
+
+def ordinal(place: int) -> str:
+    """A place in a list as people count: 0 is 1st."""
+    number = place + 1
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
 
 
 def _shown(path: str, value: object) -> str:
@@ -38,19 +63,57 @@ def _shown(path: str, value: object) -> str:
     return "***" if path.startswith("tracking") and ("@" in text or "?" in text) else text
 
 
-def _known_keys(path: tuple[Any, ...], whole: type[BaseModel]) -> list[str]:
-    model: Any = whole
-    for part in path:  # a field's name or an index
-        kind = model.model_fields[part].annotation if isinstance(part, str) else model
-        model = get_args(kind)[0] if get_origin(kind) is list else kind
-    keys = list(model.model_fields)
-    return ["scale", *keys] if model is whole else keys
+def _path(location: tuple[Any, ...], whole: type[BaseModel]) -> str:
+    """Where a value is, as `vocabulary.grids.2nd.widths.1`: the second grid's widths of depth 1."""
+    parts, kind = [], cast(Any, whole)
+    for part in location:
+        if part == "[key]":
+            continue
+        in_list = isinstance(part, int) and get_origin(kind) is list
+        parts.append(ordinal(part) if in_list else str(part))
+        kind = _inside(kind, part)
+    return ".".join(parts)
+
+
+def _model_at(location: tuple[Any, ...], whole: type[BaseModel]) -> Any:
+    """The type of the value at a place; None where it is not known."""
+    kind: Any = whole
+    for part in location:
+        kind = _inside(kind, part)
+    return kind
+
+
+def _inside(kind: Any, part: object) -> Any:
+    """The type of what is at a key or a place of a value of some type, without null; None where it is not known."""
+    if isinstance(kind, _Model):
+        field = kind.model_fields.get(str(part))
+        found = field.annotation if field else None
+    else:
+        found = get_args(kind)[-1] if get_origin(kind) in (list, dict) else None
+    while get_origin(found) in (Annotated, Union, UnionType):
+        found = next((one for one in get_args(found) if one is not type(None)), None)
+    return found
+
+
+def _nearest_key(location: tuple[Any, ...], whole: type[BaseModel]) -> str:
+    """What is known where a key is not, after the nearest one; for a key of a section, how it is written."""
+    key, section = str(location[-1]), _model_at(location[:-1], whole)
+    head, dot, rest = key.partition(".")
+    if section is whole and dot and head in whole.model_fields:
+        return f"; write it inside of the section: {head}: {{{rest.replace('.', ': {')}: ...{'}' * rest.count('.')}}}"
+    known = ["scale", *whole.model_fields] if section is whole else list(section.model_fields)
+    return f"{did_you_mean(key, known)}; known here: {', '.join(known)}"
 
 
 def did_you_mean(word: object, known: list[str]) -> str:
     """A hint at the known word nearest to a wrong one, as ` (did you mean X?)`; empty where none is near."""
-    found = difflib.get_close_matches(str(word), known, n=1)
-    return f" (did you mean {found[0]}?)" if found else ""
+    near = nearest(word, known)
+    return f" (did you mean {near}?)" if near else ""
+
+
+def nearest(word: object, known: list[str]) -> str:
+    """The known word nearest to a wrong one; empty where none is near."""
+    return next(iter(difflib.get_close_matches(str(word), known, n=1)), "")
 
 
 def listed(problems: list[str]) -> str:

@@ -25,7 +25,7 @@ class KeyDoc:
     Attributes:
         description: a sentence or two.
         unit: the unit of a number.
-        ge, gt, lt: bounds: at least, above, below.
+        ge, gt, lt, le: bounds: at least, above, below, at most.
     """
 
     description: str
@@ -33,3 +33,4 @@ class KeyDoc:
     ge: float | None = None
     gt: float | None = None
     lt: float | None = None
+    le: float | None = None

@@ -33,9 +33,12 @@ LATER_OPTIONS = (  # of a shape: those that came after the first records
 class Training:
     """The training recipe of every decoder."""
 
-    steps: Annotated[int, KeyDoc("Optimizer steps of a run.", "steps", ge=1)]
+    steps: Annotated[int, KeyDoc("Optimizer steps of a run.", "steps", ge=1, le=10**9)]
     batch_size: Annotated[
-        int, KeyDoc("Windows of `context_length` tokens in a step, over all devices.", "sequences", ge=1)
+        int,
+        KeyDoc(
+            "Windows of `context_length` tokens in a step, over all devices.", "sequences", ge=1, le=2**20
+        ),
     ]
     optimizer: Annotated[
         Literal["adam", "adamw"],

@@ -1,10 +1,29 @@
-"""The reasons why runs could not go on, for the end of a workflow."""
+"""The reasons why runs and jobs could not go on, for the end of a workflow."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
+import re
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+
+_ATTEMPT = re.compile(r"^== \d{4}-.* on .*$", re.MULTILINE)  # the line above each attempt of a training job
+_TRACEBACK = "Traceback (most recent call last):"
+_MOST_LINES = 12  # of one job; its log has the others
+
+
+@dataclass(frozen=True)
+class FailedJob:
+    """A job that failed.
+
+    Attributes:
+        name: name of its rule, with what it was about.
+        log: its log; None where it has none.
+    """
+
+    name: str
+    log: Path | None
 
 
 def failures(checkpoints: Path, digests: Collection[str]) -> Iterator[str]:
@@ -24,3 +43,41 @@ def failures(checkpoints: Path, digests: Collection[str]) -> Iterator[str]:
             continue
         if live.get("status") == "FAILED" and live.get("spec_digest") in digests:
             yield live["message"]
+
+
+def told_again(jobs: Iterable[FailedJob], told: Collection[str] = ()) -> list[str]:
+    """What failed jobs said last, a text for each reason; jobs that say the same share one.
+
+    Args:
+        told: sentences that are told anyway; a job that says nothing else is left out.
+    """
+    by_reason: dict[str, list[FailedJob]] = {}
+    for job in jobs:
+        words = last_words(job.log)
+        if not words:
+            where = f"its log {job.log} is empty" if job.log and job.log.exists() else "it left no log"
+            words = f"It ended without a word ({where}): it was killed, or ran out of memory or time."
+        if not any(sentence and sentence in words for sentence in told):
+            by_reason.setdefault(words, []).append(job)
+    return [f"{_heading(alike)}\n{words}" for words, alike in by_reason.items()]
+
+
+def _heading(alike: list[FailedJob]) -> str:
+    job, others = alike[0], len(alike) - 1
+    more = "" if not others else f" and {others} more {'jobs' if others > 1 else 'job'}"
+    return f"{job.name}{more} failed" + (f" ({job.log}):" if job.log else ":")
+
+
+def last_words(log: Path | None) -> str:
+    """The sentence at the end of a log, from its last attempt; of a traceback, its last line.
+
+    Empty where there is no log or nothing in it.
+    """
+    try:
+        text = log.read_text(encoding="utf-8", errors="replace") if log else ""
+    except OSError:
+        return ""
+    lines = [line.rstrip() for line in _ATTEMPT.split(text)[-1].splitlines() if line.strip()]
+    if _TRACEBACK in lines:
+        return f"{lines[-1]} (an error of shapelaw or of what it uses; the log has all of it)"
+    return "\n".join(lines[-_MOST_LINES:])

@@ -7,7 +7,7 @@ A finished run is a directory `<results>/runs/<study>/<key>/` with
 - `summary.json`: the final numbers, the times, the machine. Written last: where it exists, the record is whole.
 
 A run that is under way or died has `<results>/checkpoints/<study>/<key>/` with `live.json` (its state),
-the same `spec.json` and `history.parquet`, and its checkpoints.
+the same `spec.json` and `history.parquet`, and its checkpoints; once it is finished, `record.zip`, its record's copy.
 Every file is written to a temporary name, flushed to the disk and renamed.
 """
 
@@ -28,10 +28,13 @@ import pyarrow.parquet as pq
 from shapelaw.errors import UserError
 from shapelaw.specs.columns import LANGUAGE_HISTORY, Column
 from shapelaw.specs.kinds import AnyRun, kind_of, spec_from_dict, spec_to_dict
+from shapelaw.storage.copies import content as content_of
+from shapelaw.storage.copies import has
 from shapelaw.storage.files import replacing
 
 SCHEMA_VERSION = 1
 RUNS, CHECKPOINTS = "runs", "checkpoints"  # folders in results/
+CONTENT = "content_sha256"  # of summary.json; records of before 2026-11-23 have none
 RUNNING, FINISHED, FAILED, KILLED = "RUNNING", "FINISHED", "FAILED", "KILLED"  # MLflow's names
 
 
@@ -111,8 +114,13 @@ def write_history(
 
 
 def write_summary(directory: Path, summary: Mapping[str, Any]) -> None:
-    """Write `summary.json`, the last file of a record."""
-    write_json(directory / "summary.json", {"schema_version": SCHEMA_VERSION, **summary})
+    """Write `summary.json`, the last file of a record, with a hash of what it says."""
+    content = {"schema_version": SCHEMA_VERSION, **{k: v for k, v in summary.items() if k != CONTENT}}
+    write_json(directory / "summary.json", {**content, CONTENT: _hash_of(content)})
+
+
+def _hash_of(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def write_live(directory: Path, live: Mapping[str, Any]) -> None:
@@ -136,13 +144,16 @@ def read_record(directory: Path) -> Record:
         run = spec_from_dict(values)
     except (KeyError, TypeError) as error:
         raise _damaged(directory, f"spec.json is not a run's spec ({error!r})") from error
-    summary = _read_json(directory / "summary.json") if (directory / "summary.json").exists() else {}
+    summary = _read_json(directory / "summary.json") if has(directory, "summary.json") else {}
+    content = {name: value for name, value in summary.items() if name != CONTENT}
+    if summary.get(CONTENT, _hash_of(content)) != _hash_of(content):
+        raise _damaged(directory, "summary.json was changed since it was written")
     live = _read_json(directory / "live.json") if (directory / "live.json").exists() else {}
     if not summary and not live:
         raise _damaged(directory, "it has neither summary.json nor live.json")
     schema = history_schema(run)
     history = schema.empty_table()
-    if summary or (directory / "history.parquet").exists():
+    if summary or has(directory, "history.parquet"):
         history = _read_history(directory, summary.get("history_sha256"), schema)
     return Record(directory, run, history, summary, live)
 
@@ -168,7 +179,7 @@ def read_keys(path: Path) -> dict[str, str | None]:
 def _read_history(directory: Path, sha256: str | None, schema: pa.Schema) -> pa.Table:
     """The history, checked against its sha256 where the summary has one."""
     try:
-        content = (directory / "history.parquet").read_bytes()
+        content = content_of(directory, "history.parquet")
         if sha256 is not None and hashlib.sha256(content).hexdigest() != sha256:
             raise ValueError("it is not the file that summary.json was written for")
         # without threads: the history is small, and a process that ends while Arrow's threads start is aborted
@@ -180,7 +191,7 @@ def _read_history(directory: Path, sha256: str | None, schema: pa.Schema) -> pa.
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        values = json.loads(path.read_text())
+        values = json.loads(content_of(path.parent, path.name))
     except FileNotFoundError as error:
         raise _damaged(path.parent, f"{path.name} is missing") from error
     except (OSError, ValueError) as error:

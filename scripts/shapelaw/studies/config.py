@@ -17,6 +17,7 @@ from shapelaw.specs.kinds import AnyRun
 from shapelaw.specs.runs import Training
 from shapelaw.studies.registry import STUDIES
 
+MOST_RUNS = 100_000  # of a study: with more, Snakemake takes hours before the first job
 _ASKED = tuple(name for name, study in STUDIES.items() if not study.extra)
 _EXTRAS = tuple(name for name, study in STUDIES.items() if study.extra)
 _SECTIONS: dict[str, Any] = {
@@ -77,10 +78,12 @@ def runs_of(config: Settings, study: str, root: Path) -> dict[str, AnyRun]:
         root: folder that a relative `grid_file` starts from.
 
     Raises:
-        UserError: a grid file can't be used, or two different runs have one name.
+        UserError: a grid file can't be used, two different runs have one name, or there are more than `MOST_RUNS`.
     """
     found: dict[str, AnyRun] = {}
     for run in STUDIES[study].runs(config, root):
+        if len(found) == MOST_RUNS:
+            raise UserError(f"{study} has more than {MOST_RUNS:,} runs; take smaller grids or fewer seeds.")
         if found.setdefault(run.key, run) != run:
             raise UserError(
                 f"{study} has two different runs with the name {run.key} (its grids differ in something that "

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 
+from shapelaw.specs.shapes import Shape
+
+LEAST_COMMON = 4  # sizes of each depth within those that both cover, as fits.crossing needs them
+LEAST_TRANSITIONS = 3  # for a line and its error
 Widths = Mapping[int, Sequence[int]]
 
 
@@ -43,4 +48,58 @@ def depth_problems(widths: Widths, where: str) -> list[str]:
     """A sentence where a grid has too few depths for a transition."""
     if len(widths) > 1:
         return []
-    return [f"{where}.widths has {len(widths)} depths; a transition needs a shallower and a deeper one"]
+    count = "1 depth" if len(widths) == 1 else f"{len(widths)} depths"
+    return [f"{where}.widths has {count}; a transition needs a shallower and a deeper one"]
+
+
+def size_of(axis: str) -> Callable[[Shape], float]:
+    """The size of a shape on one of the axes of `size_axis`."""
+    sizes: dict[str, Callable[[Shape], float]] = {
+        "block": lambda shape: shape.block_params,
+        "total": lambda shape: shape.total_params,
+        "flops": lambda shape: shape.step_flops(1),
+    }
+    return sizes[axis]
+
+
+def transition_warnings(
+    where: str, sizes: Mapping[int, Sequence[float]], repeats: bool, line: bool
+) -> list[str]:
+    """A sentence for each result about transitions that a grid can't give.
+
+    Args:
+        where: place of the grid in the config.
+        sizes: the sizes of each depth's networks.
+        repeats: True where some network has two seeds.
+        line: True where the study draws a line through its transitions.
+    """
+    depths = sorted(sizes)
+    if len(depths) < 2:
+        return [f"{where}.widths has one depth, so no transition: one needs a shallower and a deeper network"]
+    found = []
+    if not repeats:
+        found.append(
+            f"{where}.repeated is empty and every network has one seed: without seed noise no transition is told; "
+            "repeat each depth's smallest and largest width"
+        )
+    good = 0
+    for shallow, deep in pairwise(depths):
+        low = max(min(sizes[depth]) for depth in (shallow, deep))
+        high = min(max(sizes[depth]) for depth in (shallow, deep))
+        common = [sum(low <= size <= high for size in set(sizes[depth])) for depth in (shallow, deep)]
+        good += min(common) >= LEAST_COMMON
+        if min(common) < LEAST_COMMON:
+            found.append(
+                f"{where}.widths: at the sizes that depths {shallow} and {deep} both cover, they have {common[0]} and "
+                f"{common[1]} networks; a transition needs {LEAST_COMMON} of each"
+            )
+    if line and good < LEAST_TRANSITIONS:
+        found.append(
+            f"{where}.widths can give {_counted(good)}; a line through them and a projection need "
+            f"{LEAST_TRANSITIONS}, so {LEAST_TRANSITIONS + 1} depths"
+        )
+    return found
+
+
+def _counted(transitions: int) -> str:
+    return "1 transition" if transitions == 1 else f"{transitions or 'no'} transitions"

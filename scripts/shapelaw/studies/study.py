@@ -49,6 +49,7 @@ class Study:
         sections: its keys in the config.
         runs: returns all runs of a config; relative paths start from the folder given.
         problems: returns a sentence for each problem that no single key of the config shows, given that folder too.
+        warnings: returns a sentence for each result that a config's runs can't give, given that folder too.
         options: returns the options of the analysis, as scripts/analyse.py takes them.
         input: file to analyse, relative to the working directory; empty for the table of the study's runs.
         costs: returns lines of `snakemake plan` for what is measured without training.
@@ -69,6 +70,7 @@ class Study:
     sections: Mapping[str, Key] = field(default_factory=dict)
     runs: Callable[[Settings, Path], Iterable[AnyRun]] = _nothing
     problems: Callable[[Settings, Path], list[str]] = _nothing
+    warnings: Callable[[Settings, Path], list[str]] = _nothing
     options: Callable[[Settings], Sequence[str]] = _nothing
     input: str = ""
     costs: Callable[[Settings], list[str]] = _nothing

@@ -18,10 +18,12 @@ from shapelaw.errors import UserError
 from shapelaw.scheduling.cost import CostModel, Speed
 from shapelaw.scheduling.plan import speed_of
 from shapelaw.settings.sections import Settings
+from shapelaw.settings.sentences import listed
 from shapelaw.specs.digests import digest_of
 from shapelaw.specs.kinds import AnyRun, spec_from_dict, spec_to_dict
 from shapelaw.storage.files import replacing
 from shapelaw.studies.config import Config, runs_of
+from shapelaw.studies.outlook import hopeless
 from shapelaw.studies.registry import STUDIES
 
 FOLDER = Path("results/submitted")
@@ -71,9 +73,12 @@ def submission_of(config: Settings, root: Path, folder: Path) -> Submission:
         folder: folder that a relative `execution.cost_model` starts from.
 
     Raises:
-        UserError: a grid file or the cost model can't be used, or two different runs have one name.
+        UserError: a grid file or the cost model can't be used, two different runs have one name, or there are runs that
+            no machine can train.
     """
     runs = {study: runs_of(config, study, root) for study in config.studies if STUDIES[study].kind}
+    if problems := hopeless(config, runs, folder):
+        raise UserError(listed(problems))
     return Submission(config, runs, speed_of(config, folder))
 
 

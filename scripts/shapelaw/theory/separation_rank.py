@@ -139,6 +139,8 @@ def separation_rank(
     for prime, seed in itertools.product(PRIMES, SEEDS):
         if (prime, seed) != (PRIMES[0], SEEDS[0]):
             ranks.add(_measured(network, count, prime, seed)[0])
+            if progress is not None:
+                progress(count, max(ranks))
     found = max(ranks)  # no rank is too large
     return SeparationRank(
         rank=found,

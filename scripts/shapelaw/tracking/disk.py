@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from shapelaw.errors import UserError
+from shapelaw.storage.copies import FILES, content, has
 from shapelaw.storage.records import KILLED, RUNNING, Record
 
 IMPORT_FORMAT = 2  # part of every fingerprint: raise it when the importer writes something new
@@ -49,7 +50,7 @@ def find_records(results: Path, study: str | None = None) -> dict[tuple[str, str
     found: dict[tuple[str, str], RecordFolder] = {}
     for place in ("checkpoints", "runs"):
         for directory in _subdirectories(results / place, study):
-            finished = (directory / "summary.json").exists()
+            finished = has(directory, "summary.json")
             if finished or (place == "checkpoints" and (directory / "live.json").exists()):
                 item = RecordFolder(directory.parent.name, directory.name, directory, finished)
                 found[item.study, item.key] = item
@@ -76,13 +77,13 @@ def finished_fingerprint(directory: Path) -> str:
         UserError: a file is missing or can't be read.
     """
     digest = hashlib.sha256(f"{IMPORT_FORMAT}".encode())
-    for name in ("spec.json", "history.parquet", "summary.json"):
+    for name in FILES:
         try:
-            digest.update(hashlib.sha256((directory / name).read_bytes()).digest())
-        except OSError as error:
+            digest.update(hashlib.sha256(content(directory, name)).digest())
+        except (OSError, ValueError) as error:
             raise UserError(
-                f"The record {directory} is half written: {name} can't be read ({error.strerror}); "
-                "delete the folder and run again."
+                f"The record {directory} is half written: {name} can't be read ({getattr(error, 'strerror', error)}); "
+                f"write it again: rm -r {directory} && snakemake"
             ) from error
     return digest.hexdigest()[:32]
 
@@ -140,6 +141,6 @@ def moment(values: Mapping[str, Any], name: str, directory: Path) -> datetime:
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(
             f"The record {directory} has no valid time {name} ({values.get(name)!r}); "
-            "write an ISO 8601 time there, or delete the folder and run again."
+            f"write an ISO 8601 time there, or train the run again: rm -r {directory} && snakemake"
         ) from error
     return time if time.tzinfo else time.replace(tzinfo=UTC)

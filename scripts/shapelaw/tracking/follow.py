@@ -9,6 +9,7 @@ from pathlib import Path
 from threading import Event
 
 from shapelaw.errors import UserError
+from shapelaw.storage.copies import COPY
 from shapelaw.storage.records import read_record
 from shapelaw.tracking.disk import Liveness, RecordFolder, find_records, live_fingerprint, true_status
 from shapelaw.tracking.importer import bury_vanished, import_records, tell_rivals
@@ -112,12 +113,14 @@ def _state(item: RecordFolder, liveness: Liveness) -> str:
     """
     try:
         if item.finished:
-            status = (item.directory / "summary.json").stat()
+            one = next(path for name in ("summary.json", COPY) if (path := item.directory / name).exists())
+            status = one.stat()
             return f"{item.directory} {status.st_ino} {status.st_mtime_ns} {status.st_size}"
         record = read_record(item.directory)
         return live_fingerprint(record, true_status(record, liveness, datetime.now(UTC))[0])
     except (
         UserError,
         OSError,
+        StopIteration,
     ) as problem:  # reported when it is imported; looked at again when its text changes
         return f"unreadable: {problem}"

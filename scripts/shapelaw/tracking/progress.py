@@ -11,6 +11,7 @@ from typing import Any
 
 from shapelaw.errors import UserError
 from shapelaw.specs.kinds import AnyRun
+from shapelaw.storage.copies import content
 from shapelaw.storage.records import FAILED, RUNNING, read_record
 from shapelaw.tracking.disk import Liveness, RecordFolder, moment, true_status
 
@@ -118,7 +119,7 @@ def progress_of(
 
 def _summary(directory: Path) -> dict[str, Any]:
     try:
-        return dict(json.loads((directory / "summary.json").read_text(encoding="utf-8")))
+        return dict(json.loads(content(directory, "summary.json")))
     except (OSError, ValueError) as error:
         raise UserError(
             f"The record {directory} is damaged: summary.json can't be read ({error}); write it again: rm -r "

@@ -49,7 +49,7 @@ def read(item: RecordFolder, liveness: Liveness) -> Reading:
     if record.run.key != item.key or record.run.study != item.study:
         raise UserError(
             f"The record {item.directory} is of the run {record.run.study}/{record.run.key}; "
-            "rename the folder, or delete it and run again."
+            f"rename the folder, or train it again: rm -r {item.directory} && snakemake"
         )
     status, message = true_status(record, liveness, datetime.now(UTC))
     values, end = (record.summary, "finished_at") if record.summary else (record.live, "updated_at")

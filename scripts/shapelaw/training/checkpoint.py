@@ -207,18 +207,34 @@ def only_process(
         WriteFailed: the directory can't be written.
     """
     path = directory / "lock"
-    with disk_errors(path):
-        directory.mkdir(parents=True, exist_ok=True)
-        file = path.open("a+")
-    with file:
-        if not _lock(file, wait_seconds, warn, give_up):
-            yield False
-            return
+    while True:
         with disk_errors(path):
-            file.truncate(0)
-            os.write(file.fileno(), f"process {os.getpid()} on {socket.gethostname()}\n".encode())
-        delete_leftovers(directory)
-        yield True
+            directory.mkdir(parents=True, exist_ok=True)
+            file = path.open("a+")
+        with file:
+            if not _lock(file, wait_seconds, warn, give_up):
+                yield False
+                return
+            if not _is_at(path, file):  # the process before deleted it, and another one may hold a new one
+                continue
+            with disk_errors(path):
+                file.truncate(0)
+                os.write(file.fileno(), f"process {os.getpid()} on {socket.gethostname()}\n".encode())
+            delete_leftovers(directory)
+            try:
+                yield True
+            finally:
+                with suppress(OSError):
+                    path.unlink()  # while it is held
+            return
+
+
+def _is_at(path: Path, file: IO[str]) -> bool:
+    """True where an open file is still the one at a path."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
+    except OSError:  # deleted, here or by another node
+        return False
 
 
 def _lock(

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from shapelaw.corpora.token_store import TokenStore, open_token_store
-from shapelaw.errors import UserError, say
+from shapelaw.errors import UserError, reason_of, say
 from shapelaw.storage.files import WriteFailed
 from shapelaw.training.compiled import COMPILED_PARTS
 from shapelaw.training.loop import Stopped
 from shapelaw.training.trainer import Runtime, TrainingFailed
+
+_OUT_OF_MEMORY = re.compile("can't allocate memory|out of memory|not enough memory", re.IGNORECASE)
+_LESS = (
+    "take a smaller width, depth, vocab_size or training.batch_size, or ask for more: "
+    "--set-resources RULE:mem_mb=... on a cluster."
+)
 
 
 def training_parser(description: str | None) -> argparse.ArgumentParser:
@@ -106,10 +113,10 @@ def exit_code_of(action: Callable[[], None], linger_seconds: float) -> int:
     """Run it, print any error as a sentence, and return the exit code.
 
     Returns:
-        0 done, 1 training can't go on or its results can't be written, 2 wrong input, 128 + n stopped by signal n.
-            After a SIGTERM it returns only `linger_seconds` later, if nobody has killed the process by then: a
-            scheduler that preempts a job sends SIGTERM first, counts a job that ends by itself as failed, and puts one
-            that is still running back into the queue.
+        0 done, 1 training can't go on (its results can't be written, memory is short), 2 wrong input, 128 + n stopped
+            by signal n. After a SIGTERM it returns only `linger_seconds` later, if nobody has killed the process by
+            then: a scheduler that preempts a job sends SIGTERM first, counts a job that ends by itself as failed, and
+            puts one that is still running back into the queue.
     """
     try:
         action()
@@ -123,6 +130,11 @@ def exit_code_of(action: Callable[[], None], linger_seconds: float) -> int:
             )  # schedulers and their wrappers send SIGTERM more than once
             time.sleep(linger_seconds)
         return error.exit_code
+    except (MemoryError, RuntimeError) as error:  # PyTorch's allocators raise the second kind
+        if not isinstance(error, MemoryError) and not _OUT_OF_MEMORY.search(str(error)):
+            raise
+        say(f"There is not enough memory ({reason_of(error)}); {_LESS}")
+        return 1
     return 0
 
 

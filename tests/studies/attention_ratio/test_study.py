@@ -88,17 +88,17 @@ def test_at_equal_size_the_ratio_takes_width() -> None:
         ([ONE], "attention_ratio.grids has no ratio but 1"),
         (
             [ONE, {**FOUR, "heads": 16}],
-            "attention_ratio.grids.1.widths.2: ratio 4 at width 6 gives 16 heads of 1.5 numbers, which is not "
+            "attention_ratio.grids.2nd.widths.2: ratio 4 at width 6 gives 16 heads of 1.5 numbers, which is not "
             "whole; use width 4 or 8, or other heads",
         ),
         (
             [ONE, {**FOUR, "widths": {2: [1]}, "heads": 8}],
             "8 heads of 0.5 numbers, which is not whole; use width 2",
         ),
-        ([ONE, {**FOUR, "widths": {2: [0]}}], "attention_ratio.grids.1.widths.2.0 is 0"),
-        ([ONE, {**FOUR, "ratio": 0}], "attention_ratio.grids.1.ratio is 0"),
-        ([ONE, {**FOUR, "heads": 0}], "attention_ratio.grids.1.heads is 0"),
-        ([ONE, {**FOUR, "feed_forward": "t5"}], "attention_ratio.grids.1.feed_forward is 't5'"),
+        ([ONE, {**FOUR, "widths": {2: [0]}}], "attention_ratio.grids.2nd.widths.2.1st is 0"),
+        ([ONE, {**FOUR, "ratio": 0}], "attention_ratio.grids.2nd.ratio is 0"),
+        ([ONE, {**FOUR, "heads": 0}], "attention_ratio.grids.2nd.heads is 0"),
+        ([ONE, {**FOUR, "feed_forward": "t5"}], "attention_ratio.grids.2nd.feed_forward is 't5'"),
         ([ONE, {**FOUR, "repeated": {2: [8]}}], "does not have: depth 2 width 8; repeat shapes of the grid"),
         ([ONE, FOUR, {**FOUR, "heads": 4}], "has width 6 with 4 heads, and a grid before it with 2"),
     ],

@@ -77,16 +77,16 @@ def test_one_more_size_of_a_memorization_grid_adds_its_runs_alone() -> None:
         ({"memorization_heads": []}, ["memorization_heads is empty; give it a list of grids"]),
         (
             {"memorization_heads": [{"heads": [0, 4], "examples": [-3]}]},
-            ["memorization_heads.0.heads.0 is 0", "memorization_heads.0.examples.0 is -3"],
+            ["memorization_heads.1st.heads.1st is 0", "memorization_heads.1st.examples.1st is -3"],
         ),
         (
             {"memorization_context": [{"heads": [4], "examples": [100], "head_dim": [65]}]},
-            ["memorization_context.0: ", "65"],
+            ["memorization_context.1st: ", "65"],
         ),
-        ({"memorization_head_dim": [{"heads": [4]}]}, ["memorization_head_dim.0.examples"]),
+        ({"memorization_head_dim": [{"heads": [4]}]}, ["memorization_head_dim.1st.examples"]),
         (
             {"memorization_heads": [{"heads": [4], "example": [9]}]},
-            ["memorization_heads.0.example is not a key"],
+            ["memorization_heads.1st.example is not a key"],
         ),
     ],
 )

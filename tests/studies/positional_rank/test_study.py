@@ -48,7 +48,7 @@ def test_the_grid_is_the_plain_network_and_every_rank() -> None:
     [
         ({"positional_ranks": []}, "positional_rank.positional_ranks is empty; give it ranks"),
         ({"vocabulary_ranks": []}, "positional_rank.vocabulary_ranks is empty; give it ranks"),
-        ({"positional_ranks": [0, 1]}, "positional_rank.positional_ranks.0 is 0"),
+        ({"positional_ranks": [0, 1]}, "positional_rank.positional_ranks.1st is 0"),
         (
             {"positional_ranks": [1, 17]},
             "positional_rank.positional_ranks: positional_rank 17 is above min(width, context_length) = 16, the rank "

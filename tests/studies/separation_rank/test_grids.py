@@ -9,7 +9,10 @@ from shapelaw.studies.separation_rank.grids import (
     AttentionSizes,
     DegreeSizes,
     asked_of,
+    count_sequences,
     digest,
+    matrices,
+    mixed_degrees,
     rank_grids,
     rank_problems,
 )
@@ -75,3 +78,28 @@ def test_a_default_that_is_written_out_is_the_same_network():
 def test_sizes_that_cannot_be_are_told(changes, words):
     (problem,) = rank_problems(RankGrids(**{**GRIDS, **changes}))
     assert words in problem
+
+
+def test_a_grid_that_cannot_be_listed_is_told_at_once() -> None:
+    """Counted, not listed: the second has more networks than atoms fit on the earth."""
+    many = list(range(1, 101))
+    grid = {"depth": many, "width": many, "tokens": [2 * n for n in many]}
+    assert rank_problems(RankGrids(separation_rank=[grid])) == [
+        "separation_rank.1st has 1,000,000 networks; at most 10,000 can be measured: take shorter "
+        "lists or smaller budgets"
+    ]
+    block = {"blocks": "product", "width": [2], "budget": [5, 10**6]}
+    (said,) = rank_problems(RankGrids(fractional_degree=[block]))
+    assert said.startswith("fractional_degree.1st has over 10^")
+
+
+@pytest.mark.parametrize("blocks", ["product", "attention"])
+def test_sequences_are_counted_as_they_are_listed(blocks: str) -> None:
+    for budget in range(14):
+        grid = RankGrids(
+            fractional_degree=[{"blocks": blocks, "width": [2], "budget": [budget + 1], "degrees": [2, 3, 5]}]
+        )
+        listed = list(mixed_degrees(grid.fractional_degree[0]))
+        costs = [matrices(blocks, degree) for degree in (2, 3, 5)]
+        empty = budget + 1 < min(costs)  # the empty sequence is counted and not listed
+        assert count_sequences(budget + 1, costs) == len(listed) + empty

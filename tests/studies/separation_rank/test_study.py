@@ -11,14 +11,17 @@ from shipped import problems_of
     [
         (
             {"separation_rank": [{"depth": [1], "width": [2], "tokens": [2], "residual": ["maybe"]}]},
-            ["separation_rank.0.residual.0 is 'maybe'"],
+            ["separation_rank.1st.residual.1st is 'maybe'"],
         ),
         (
             {
                 "separation_rank": [{"depth": [0], "width": [2], "tokens": [2]}],
                 "degree_budget": [{"block": "product", "width": [2], "budget": [3]}],
             },
-            ["separation_rank.0.depth.0 is 0", "degree_budget.0.block is not a key (did you mean blocks?)"],
+            [
+                "separation_rank.1st.depth.1st is 0",
+                "degree_budget.1st.block is not a key (did you mean blocks?)",
+            ],
         ),
         (
             {
@@ -27,7 +30,7 @@ from shipped import problems_of
                 ]
             },
             [
-                "separation_rank.0: width 3 is not divisible by 2 heads",
+                "separation_rank.1st: width 3 is not divisible by 2 heads",
                 "embedding_rank is 4, above the width 3",
             ],
         ),

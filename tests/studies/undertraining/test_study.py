@@ -39,17 +39,17 @@ def test_the_grid_is_every_shape_at_every_rate_and_number_of_steps() -> None:
     ("grids", "sentence"),
     [
         ([], "undertraining.grids is empty; give it a list of grids"),
-        ([SMALL, SMALL], "undertraining.grids.1 has the steps of a grid before it"),
-        ([{**SMALL, "widths": {1: [8]}}], "undertraining.grids.0.widths has 1 depths; a transition needs"),
+        ([SMALL, SMALL], "undertraining.grids.2nd has the steps of a grid before it"),
+        ([{**SMALL, "widths": {1: [8]}}], "undertraining.grids.1st.widths has 1 depth; a transition needs"),
         ([{**SMALL, "widths": {1: [7], 2: [8]}, "repeated": {}}], "width 7 is not divisible by 2 heads"),
         ([{**SMALL, "repeated": {2: [16]}}], "does not have: depth 2 width 16"),
-        ([{**SMALL, "steps": 20}], "undertraining.grids.0.recipe.warmup_steps is 50, not below"),
+        ([{**SMALL, "steps": 20}], "undertraining.grids.1st.recipe.warmup_steps is 50, not below"),
         (
             [{**SMALL, "learning_rates": [1e-3, 1e-3]}],
-            "undertraining.grids.0.learning_rates names a rate twice",
+            "undertraining.grids.1st.learning_rates names a rate twice",
         ),
-        ([{**SMALL, "learning_rates": [0.0]}], "undertraining.grids.0.learning_rates"),
-        ([{**SMALL, "learning_rates": []}], "undertraining.grids.0.learning_rates"),
+        ([{**SMALL, "learning_rates": [0.0]}], "undertraining.grids.1st.learning_rates"),
+        ([{**SMALL, "learning_rates": []}], "undertraining.grids.1st.learning_rates"),
     ],
 )
 def test_each_mistake_is_a_sentence(grids: list[object], sentence: str) -> None:

@@ -34,12 +34,12 @@ def test_the_grid_is_every_shape_at_every_vocabulary() -> None:
     ("grids", "sentence"),
     [
         ([], "vocabulary.grids is empty; give it a list of grids"),
-        ([SMALL, SMALL], "vocabulary.grids.1 has the vocabulary and the rank of a grid before it"),
-        ([{**SMALL, "widths": {1: [8]}}], "vocabulary.grids.0.widths has 1 depths; a transition needs"),
+        ([SMALL, SMALL], "vocabulary.grids.2nd has the vocabulary and the rank of a grid before it"),
+        ([{**SMALL, "widths": {1: [8]}}], "vocabulary.grids.1st.widths has 1 depth; a transition needs"),
         ([{**SMALL, "widths": {1: [7], 2: [8]}, "repeated": {}}], "width 7 is not divisible by 2 heads"),
         ([{**SMALL, "repeated": {2: [16]}}], "does not have: depth 2 width 16"),
-        ([{**SMALL, "steps": 20}], "vocabulary.grids.0.recipe.warmup_steps is 50, not below"),
-        ([{**SMALL, "vocab_size": 256}], "vocabulary.grids.0.vocab_size is 256"),
+        ([{**SMALL, "steps": 20}], "vocabulary.grids.1st.recipe.warmup_steps is 50, not below"),
+        ([{**SMALL, "vocab_size": 256}], "vocabulary.grids.1st.vocab_size is 256"),
     ],
 )
 def test_each_mistake_is_a_sentence(grids: list[object], sentence: str) -> None:

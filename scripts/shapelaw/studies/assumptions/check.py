@@ -10,10 +10,11 @@ from typing import get_args
 import numpy as np
 import torch
 
-from shapelaw.corpora.sources import parse_source, read_source
+from shapelaw.corpora.sources import read_source
 from shapelaw.corpora.token_store import open_token_store
 from shapelaw.corpora.tokenizer import END_OF_TEXT, train_tokenizer
 from shapelaw.errors import UserError
+from shapelaw.settings.source_lines import parse_source
 from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import make_shape
 from shapelaw.storage.records import read_record

@@ -36,7 +36,7 @@ def results(arguments: argparse.Namespace) -> Results:
     """
     rows = read_rows(arguments.input)
     if not rows:
-        raise UserError(f"{arguments.input} has no layers; measure some with scripts/check_assumptions.py.")
+        raise UserError(f"{arguments.input} has no layers; measure some: snakemake assumptions")
     return present(rows)
 
 

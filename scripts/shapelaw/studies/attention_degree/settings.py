@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from shapelaw.settings.fields import Count, Widths
+from shapelaw.settings.fields import Seeds, Widths
 from shapelaw.settings.sections import Decoders
 
 
@@ -18,4 +18,4 @@ class AttentionDegree(Decoders):
         [None, 2, 3, 4],
         description="Polynomial degrees of attention; null is softmax, and the others have as many weights as softmax.",
     )
-    seeds: Count = Field(5, description="Runs of every shape and degree, with seeds 0, 1, ...")
+    seeds: Seeds = Field(5, description="Runs of every shape and degree, with seeds 0, 1, ...")

@@ -54,6 +54,15 @@ def problems(config: Settings, _root: Path) -> list[str]:
     return found
 
 
+def warnings(config: Settings, _root: Path) -> list[str]:
+    """A sentence where no two networks differ in their seed alone."""
+    if _section(config).seeds < 2:
+        return [
+            f"{NAME} has one seed of each network, so no difference between degrees has an error; give seeds: 2 or more"
+        ]
+    return []
+
+
 STUDIES = (
     Study(
         NAME,
@@ -70,5 +79,6 @@ STUDIES = (
         },
         runs=runs,
         problems=problems,
+        warnings=warnings,
     ),
 )

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from shapelaw.settings.fields import Count, Section, Widths
+from shapelaw.settings.fields import Count, Section, Seeds, Widths
 from shapelaw.settings.sections import Decoders
 
 FeedForward = Literal["attention", "width"]
@@ -40,8 +40,8 @@ class AttentionRatio(Decoders):
         description="Attention heads, where a grid has no others; they must divide `ratio` times each width.",
     )
     grids: list[AttentionRatioGrid] = Field([], description="Grids, each of one ratio.")
-    seeds: Count = Field(1, description="Runs of every network, with seeds 0, 1, ...")
-    repeated_seeds: Count = Field(3, description="Runs of each network of `repeated`.")
+    seeds: Seeds = Field(1, description="Runs of every network, with seeds 0, 1, ...")
+    repeated_seeds: Seeds = Field(3, description="Runs of each network of `repeated`.")
     size_axis: Literal["block", "total", "flops"] = Field(
         "block",
         description="The size at which networks are compared: parameters of the blocks (`block`), all parameters "

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from shapelaw.settings.problems import recipe_problems
 from shapelaw.settings.sections import Settings
+from shapelaw.settings.sentences import ordinal
 from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import MLP_RATIO, Shape, ShapeError, make_shape
@@ -88,7 +89,7 @@ def problems(config: Settings, _root: Path) -> list[str]:
         found.append(f"{NAME}.grids has no ratio but 1, so there is nothing to compare")
     heads: dict[tuple[float, str, int, int], int] = {}
     for place, grid in enumerate(study.grids):
-        found += _grid_problems(study, grid, f"{NAME}.grids.{place}", heads)
+        found += _grid_problems(study, grid, f"{NAME}.grids.{ordinal(place)}", heads)
     return list(dict.fromkeys(found))
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from shapelaw.settings.fields import Count, Examples, Section, Sizes, Steps
+from shapelaw.settings.fields import Count, Examples, Section, Seeds, Sizes, Steps
 from shapelaw.specs.degrees import HALF, Target
 
 
@@ -35,7 +35,7 @@ class DegreeGrid(Section):
         [3e-3, 1e-2, 3e-2, 1e-1],
         description="Adam's peak learning rates, the same for every network; each gets its best one.",
     )
-    seeds: Count = Field(4, description="Runs of every combination, with seeds 0, 1, ...")
+    seeds: Seeds = Field(4, description="Runs of every combination, with seeds 0, 1, ...")
     steps: Steps = Field(3000, description="Optimizer steps of a run.")
     batch_size: Examples = Field(256, description="Examples of a step.")
     evaluate_every: Steps = Field(100, description="Steps between two held-out losses.")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from shapelaw.errors import UserError
 from shapelaw.settings.sections import Settings
+from shapelaw.settings.sentences import ordinal
 from shapelaw.specs.degrees import DIGITS, DegreeRun, ProductShape, check_degree_run, layers_of_budget
 from shapelaw.specs.kinds import DEGREE
 from shapelaw.studies.block_degree.settings import DegreeGrid
@@ -59,18 +60,28 @@ def problems(config: Settings, _root: Path) -> list[str]:
         return [f"{NAME} is empty; give it a list of grids, such as [{{degrees: [2, 3], target_ranks: [8]}}]"]
     found = []
     for place, grid in enumerate(grids):
+        where = f"{NAME}.{ordinal(place)}"
         budgets = {sum(pattern) for pattern in grid.patterns} - {grid.matrices}
         if budgets:
             found.append(
-                f"{NAME}.{place}.patterns has networks of {', '.join(map(str, sorted(budgets)))} matrices, and "
-                f"{NAME}.{place}.matrices is {grid.matrices}: networks of one grid have one budget"
+                f"{where}.patterns has networks of {', '.join(map(str, sorted(budgets)))} matrices, and "
+                f"{where}.matrices is {grid.matrices}: networks of one grid have one budget"
             )
         try:
             for run in grid_runs(grid):
                 check_degree_run(run)
         except UserError as error:
-            found += [f"{NAME}.{place}: {sentence}" for sentence in str(error).splitlines()]
+            found += [f"{where}: {sentence}" for sentence in str(error).splitlines()]
     return found
+
+
+def warnings(config: Settings, _root: Path) -> list[str]:
+    """A sentence where no two networks differ in their seed alone."""
+    if any(grid.seeds < 2 for grid in config.grids(NAME, DegreeGrid)):
+        return [
+            f"{NAME} has one seed of each network, so no difference between degrees has an error; give seeds: 2 or more"
+        ]
+    return []
 
 
 STUDIES = (
@@ -92,5 +103,6 @@ STUDIES = (
         },
         runs=runs,
         problems=problems,
+        warnings=warnings,
     ),
 )

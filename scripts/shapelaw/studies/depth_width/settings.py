@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from shapelaw.settings.budgets import Rates
-from shapelaw.settings.fields import Count, SizeAxisName, Widths
+from shapelaw.settings.fields import Seeds, SizeAxisName, Widths
 from shapelaw.settings.sections import Blocks, Decoders
 
 
@@ -20,11 +20,11 @@ class DepthWidth(Decoders, Blocks):
     grid_file: str | None = Field(
         None, description="The grid as a CSV file with columns depth and width; give either this or `widths`."
     )
-    seeds: Count = Field(1, description="Runs of every shape, with seeds 0, 1, ...")
+    seeds: Seeds = Field(1, description="Runs of every shape, with seeds 0, 1, ...")
     repeated: Widths = Field(
         {},
         description="Shapes of the grid, as `depth: [widths]`, that run with `repeated_seeds` seeds, for the noise.",
     )
-    repeated_seeds: Count = Field(3, description="Runs of each shape of `repeated`.")
+    repeated_seeds: Seeds = Field(3, description="Runs of each shape of `repeated`.")
     rates: Rates = Field(Rates(), description="The learning rate of each width.")
     size_axis: SizeAxisName = "block"

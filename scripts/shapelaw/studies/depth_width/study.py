@@ -15,7 +15,13 @@ from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import make_shape, shape_problems
 from shapelaw.studies.depth_width.information import by_information
 from shapelaw.studies.depth_width.settings import DepthWidth
-from shapelaw.studies.shape_grids import absent_shapes, shapes_of
+from shapelaw.studies.shape_grids import (
+    absent_shapes,
+    repeated_problems,
+    shapes_of,
+    size_of,
+    transition_warnings,
+)
 from shapelaw.studies.study import Key, Study
 
 NAME = "depth_width"
@@ -98,6 +104,8 @@ def problems(config: Settings, _root: Path) -> list[str]:
     wanted = {width for row in (study.widths or {}).values() for width in row}
     found += rate_problems(study.rates, wanted, f"{NAME}.rates")
     found += base_problems(study.rates.base_width, study.heads, f"{NAME}.rates.base_width")
+    if study.widths is not None:
+        found += repeated_problems(study.widths, study.repeated, NAME)
     for name, table in (("widths", study.widths or {}), ("repeated", study.repeated)):
         for depth, widths in table.items():
             for width in widths:
@@ -108,6 +116,15 @@ def problems(config: Settings, _root: Path) -> list[str]:
 def _wrong(study: DepthWidth, depth: int, width: int) -> list[str]:
     sizes = depth, width, study.heads, study.vocab_size, study.context_length
     return shape_problems(*sizes, gelu=study.gelu, **study.block_options)
+
+
+def warnings(config: Settings, root: Path) -> list[str]:
+    """A sentence for each result that the grid can't give: a transition, a line through them."""
+    study, sizes = _section(config), dict[int, list[float]]()
+    every = list(runs(config, root))
+    for run in every:
+        sizes.setdefault(run.shape.depth, []).append(size_of(study.size_axis)(run.shape))
+    return transition_warnings(NAME, sizes, any(run.seed for run in every), line=True)
 
 
 def options(config: Settings) -> list[str]:
@@ -128,6 +145,7 @@ STUDIES = (
         sections={NAME: Key(DepthWidth, DepthWidth(), "The study of depth against width.")},
         runs=runs,
         problems=problems,
+        warnings=warnings,
         options=options,
         informative_first=by_information,
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from shapelaw.settings.fields import Count
+from shapelaw.settings.fields import Count, Seeds
 from shapelaw.settings.sections import Decoders
 
 
@@ -22,9 +22,9 @@ class EmbeddingRank(Decoders):
     baseline_widths: list[Count] = Field(
         [], description="Widths of the networks with embeddings of full rank."
     )
-    seeds: Count = Field(1, description="Runs of every network, with seeds 0, 1, ...")
+    seeds: Seeds = Field(1, description="Runs of every network, with seeds 0, 1, ...")
     repeated_ranks: list[Count] = Field([], description="Ranks that run with `repeated_seeds` seeds.")
     repeated_widths: list[Count] = Field(
         [], description="Widths of the baseline that run with `repeated_seeds` seeds."
     )
-    repeated_seeds: Count = Field(3, description="Runs of each network that is repeated, for the noise.")
+    repeated_seeds: Seeds = Field(3, description="Runs of each network that is repeated, for the noise.")

@@ -33,7 +33,7 @@ def results(arguments: argparse.Namespace) -> Results:
     table = read_table(arguments.input)
     if missing := [name for name in COLUMNS if name not in table]:
         raise UserError(
-            f"{arguments.input} has no {', '.join(missing)}; give a table of scripts/compare_relu.py."
+            f"{arguments.input} has no {', '.join(missing)}; make it again: rm {arguments.input} && snakemake relu"
         )
     table = table.sort_values(["task", "context", "heads", "examples", "seed"], ignore_index=True)
     lines = []

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from shapelaw.settings.fields import Count, ExampleCounts, Examples, Section, Sizes, Steps, TokenCounts
+from shapelaw.settings.fields import Count, ExampleCounts, Examples, Section, Seeds, Sizes, Steps, TokenCounts
 from shapelaw.specs.memorizers import ContextType, LastBatch, LogitScale, Task
 
 
@@ -50,7 +50,7 @@ class MemorizationGrid(Section):
         "shared",
         description="One context for all examples (section 5.2), or one for each (appendix I.1).",
     )
-    seeds: Count = Field(1, description="Runs of every combination, with seeds 0, 1, ...")
+    seeds: Seeds = Field(1, description="Runs of every combination, with seeds 0, 1, ...")
     steps: Steps = Field(50_000, description="Optimizer steps, at least.")
     epochs: int = Field(
         0, ge=0, description="Passes through all examples, at least; the larger of this and `steps` counts."

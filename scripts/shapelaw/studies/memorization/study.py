@@ -11,6 +11,7 @@ from pathlib import Path
 
 from shapelaw.errors import UserError
 from shapelaw.settings.sections import Settings
+from shapelaw.settings.sentences import ordinal
 from shapelaw.specs.kinds import MEMORIZATION
 from shapelaw.specs.memorizers import MemorizationRun, Memorizer, check_memorization_run
 from shapelaw.studies.memorization.settings import Memorization, MemorizationGrid
@@ -76,7 +77,7 @@ def problems(study: str, config: Settings, _root: Path) -> list[str]:
             try:
                 check_memorization_run(run)
             except UserError as error:
-                found += [f"{study}.{place}: {sentence}" for sentence in str(error).splitlines()]
+                found += [f"{study}.{ordinal(place)}: {sentence}" for sentence in str(error).splitlines()]
     return list(dict.fromkeys(found))
 
 

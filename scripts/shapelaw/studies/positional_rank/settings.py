@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from shapelaw.settings.fields import Count
+from shapelaw.settings.fields import Count, Seeds
 from shapelaw.settings.sections import Decoders
 
 
@@ -23,14 +23,14 @@ class PositionalRank(Decoders):
         description="Ranks of factored token embeddings, beside plain positional embeddings; at most `width` and "
         "`vocab_size`.",
     )
-    seeds: Count = Field(1, description="Runs of every network, with seeds 0, 1, ...")
+    seeds: Seeds = Field(1, description="Runs of every network, with seeds 0, 1, ...")
     repeated_positional_ranks: list[Count] = Field(
         [], description="Ranks of `positional_ranks` that run with `repeated_seeds` seeds."
     )
     repeated_vocabulary_ranks: list[Count] = Field(
         [], description="Ranks of `vocabulary_ranks` that run with `repeated_seeds` seeds."
     )
-    repeated_seeds: Count = Field(
+    repeated_seeds: Seeds = Field(
         3,
         description="Runs of each network that is repeated, for the noise, and of the one with plain embeddings.",
     )

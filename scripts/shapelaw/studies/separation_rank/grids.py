@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 from shapelaw.settings.sections import Settings
+from shapelaw.settings.sentences import ordinal
 from shapelaw.specs.digests import digest_of
 from shapelaw.studies.separation_rank.settings import BlockGrid, RankGrid, RankGrids
 
+MOST_NETWORKS = 10_000  # of a grid
+_LONGEST_BUDGET = 1000  # for the count of sequences, which is far beyond any bound there
 # raise it when a change of the code changes what is measured
 MEASUREMENT_VERSION = 1
 
@@ -141,18 +145,64 @@ def _full(budget: int, costs: dict[int, int]) -> Iterator[tuple[int, ...]]:
 
 def rank_problems(grids: RankGrids) -> list[str]:
     """A sentence for each impossible size of the grids, and for each empty section."""
+    too_many = list(_too_many(grids))
+    if too_many:
+        return too_many
     problems = []
     for name, example in _EXAMPLES.items():
         if not getattr(grids, name):
             problems.append(f"{name} is empty; give it a list of grids, such as [{{{example}}}]")
     for place, grid in enumerate(grids.separation_rank):
         for sizes in attention_sizes(grid):
-            problems += [f"separation_rank.{place}: {problem}" for problem in _attention_problems(sizes)]
+            problems += [
+                f"separation_rank.{ordinal(place)}: {problem}" for problem in _attention_problems(sizes)
+            ]
     for name in ("degree_budget", "fractional_degree"):
         degree_grids: Sequence[BlockGrid] = getattr(grids, name)
         for place, degree_grid in enumerate(degree_grids):
-            problems += [f"{name}.{place}: {problem}" for problem in _degree_problems(degree_grid)]
+            problems += [f"{name}.{ordinal(place)}: {problem}" for problem in _degree_problems(degree_grid)]
     return list(dict.fromkeys(problems))
+
+
+def _too_many(grids: RankGrids) -> Iterator[str]:
+    """A sentence for each grid with more networks than can be listed, counted without listing them."""
+    for place, grid in enumerate(grids.separation_rank):
+        lists = [value for value in grid.model_dump().values() if isinstance(value, list)]
+        yield from _count_problems("separation_rank", place, math.prod(map(len, lists)))
+    for name in ("degree_budget", "fractional_degree"):
+        blocks: Sequence[BlockGrid] = getattr(grids, name)
+        for place, block in enumerate(blocks):
+            costs = [matrices(block.blocks, degree) for degree in block.degrees]
+            each = [
+                count_sequences(budget, costs) if name == "fractional_degree" else len(costs)
+                for budget in block.budget
+            ]
+            yield from _count_problems(
+                name, place, math.prod(map(len, (block.width, block.tokens, block.heads))) * sum(each)
+            )
+
+
+def _count_problems(name: str, place: int, count: int) -> Iterator[str]:
+    if count > MOST_NETWORKS:
+        yield (
+            f"{name}.{ordinal(place)} has {size_text(count)} networks; at most {MOST_NETWORKS:,} can be measured: take "
+            "shorter lists or smaller budgets"
+        )
+
+
+def size_text(count: int) -> str:
+    """A count, as a power of ten where it is long."""
+    return f"{count:,}" if count < 10**12 else f"over 10^{len(str(count)) - 1}"
+
+
+def count_sequences(budget: int, costs: Sequence[int]) -> int:
+    """The number of sequences of blocks that leave no room for a further one; as `_full` lists them."""
+    ways = [1] * min(
+        min(costs), budget + 1
+    )  # by the budget: below the least cost there is one, the empty one
+    for room in range(len(ways), min(budget, _LONGEST_BUDGET) + 1):
+        ways.append(sum(ways[room - cost] for cost in costs if cost <= room))
+    return ways[-1]
 
 
 _EXAMPLES = {

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from shapelaw.errors import UserError, say
-from shapelaw.storage.files import replacing
+from shapelaw.storage.files import disk_errors, replacing
 from shapelaw.studies.separation_rank.grids import Asked, AttentionSizes, DegreeSizes, Sizes, digest
 from shapelaw.theory.degree_attention import DegreeAttention
 from shapelaw.theory.linear_attention import LinearAttention
 from shapelaw.theory.product_network import ProductNetwork
 from shapelaw.theory.separation_rank import SPARE, separation_rank, templates_within
 
+KEPT = "ranks.jsonl"  # one file: those of clusters are counted
 EXACT, AT_LEAST = "exact", "at least"
 Network = LinearAttention | ProductNetwork | DegreeAttention
 
@@ -66,6 +68,50 @@ def network_of(sizes: Sizes) -> Network:
     return DegreeAttention(sizes.degrees, sizes.width, sizes.tokens, sizes.heads)
 
 
+class Kept:
+    """The ranks that are kept in a folder: a line of one file for each, the last one of a network counts.
+
+    Folders of before 2026-11-23 have a file for each network, which is read too.
+
+    Raises:
+        UserError: the file can't be read.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._path = folder, folder / KEPT
+        self._known: dict[str, Measured] = {}
+        if not self._path.exists():
+            return
+        content = self._path.read_bytes()
+        whole = content[: content.rfind(b"\n") + 1]
+        if whole != content:  # a process was killed while it wrote
+            os.truncate(self._path, len(whole))
+        for line in whole.decode().splitlines():
+            row = _parsed(line, self._path)
+            self._known[str(row.pop("network", ""))] = _measured(row, self._path)
+
+    def get(self, name: str) -> Measured | None:
+        """The rank of a network, by its digest."""
+        if name not in self._known and (path := self._folder / f"{name}.json").exists():
+            self._known[name] = _measured(_parsed(path.read_text(encoding="utf-8"), path), path)
+        return self._known.get(name)
+
+    def add(self, name: str, measured: Measured) -> None:
+        """Keep a rank, also where the process is killed next.
+
+        Raises:
+            WriteFailed: the disk is full, read-only or broken.
+        """
+        self._known[name] = measured
+        row = json.dumps({"network": name, **asdict(measured)})
+        with disk_errors(self._path):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            with self._path.open("ab") as file:
+                file.write(row.encode() + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+
+
 def measure_all(asked: Sequence[Asked], kept: Path) -> Iterator[tuple[Asked, Measured]]:
     """Measure the networks that are not kept yet, in the order given, and keep each rank at once.
 
@@ -73,18 +119,21 @@ def measure_all(asked: Sequence[Asked], kept: Path) -> Iterator[tuple[Asked, Mea
 
     Args:
         asked: networks, with their tables and limits.
-        kept: folder with a file for each network.
+        kept: folder of the ranks.
+
+    Raises:
+        UserError: a kept rank can't be read.
     """
+    ranks = Kept(kept)
     for place, one in enumerate(asked, start=1):
-        network, path = network_of(one.sizes), kept / f"{digest(one.sizes)}.json"
-        known = _read(path)
+        network, name = network_of(one.sizes), digest(one.sizes)
+        known = ranks.get(name)
         if known is None or not known.exact:
             templates = templates_within(network, one.seconds)
             if known is None or templates > known.templates:
                 say(f"{place} of {len(asked)}: {one.sizes}")
                 known = _measure(network, templates)
-                with replacing(path) as temporary:
-                    temporary.write_text(json.dumps(asdict(known)) + "\n", encoding="utf-8")
+                ranks.add(name, known)
         yield one, known
 
 
@@ -97,13 +146,22 @@ def _measure(network: Network, templates: int) -> Measured:
     )
 
 
-def _read(path: Path) -> Measured | None:
+def _parsed(text: str, path: Path) -> dict[str, Any]:
     try:
-        return Measured(**json.loads(path.read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        return None
+        return dict(json.loads(text))
     except (ValueError, TypeError) as error:
-        raise UserError(f"{path} is not a kept separation rank ({error}); delete it.") from error
+        raise UserError(
+            f"{path} is not a kept separation rank ({error}); measure it again: rm {path} && snakemake"
+        ) from error
+
+
+def _measured(row: Mapping[str, Any], path: Path) -> Measured:
+    try:
+        return Measured(**row)
+    except TypeError as error:
+        raise UserError(
+            f"{path} is not a kept separation rank ({error}); measure it again: rm {path} && snakemake"
+        ) from error
 
 
 def write_measurements(found: Sequence[tuple[Asked, Measured]], out: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from shapelaw.settings.fields import Count, Section, SizeAxisName, Steps, Widths
+from shapelaw.settings.fields import Section, Seeds, SizeAxisName, Steps, Widths
 from shapelaw.settings.sections import Blocks, Decoders
 
 
@@ -27,5 +27,5 @@ class UndertrainingStudy(Decoders, Blocks):
     """The study of whether a transition depends on the learning rate and on the number of steps."""
 
     grids: list[UndertrainingGrid] = Field([], description="Grids, each of one number of steps.")
-    repeated_seeds: Count = Field(2, description="Runs of each shape of `repeated`.")
+    repeated_seeds: Seeds = Field(2, description="Runs of each shape of `repeated`.")
     size_axis: SizeAxisName = "block"

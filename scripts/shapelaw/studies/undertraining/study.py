@@ -7,10 +7,17 @@ from pathlib import Path
 
 from shapelaw.settings.problems import recipe_problems
 from shapelaw.settings.sections import Settings
+from shapelaw.settings.sentences import ordinal
 from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import make_shape, shape_problems
-from shapelaw.studies.shape_grids import depth_problems, repeated_problems, shapes_of
+from shapelaw.studies.shape_grids import (
+    depth_problems,
+    repeated_problems,
+    shapes_of,
+    size_of,
+    transition_warnings,
+)
 from shapelaw.studies.study import OURS, Key, Study
 from shapelaw.studies.undertraining.settings import UndertrainingGrid, UndertrainingStudy
 
@@ -45,7 +52,7 @@ def problems(config: Settings, _root: Path) -> list[str]:
         )
     known = [grid.steps for grid in study.grids]
     for place, grid in enumerate(study.grids):
-        where = f"{NAME}.grids.{place}"
+        where = f"{NAME}.grids.{ordinal(place)}"
         if grid.steps in known[:place]:
             found.append(f"{where} has the steps of a grid before it; put their shapes and rates together")
         if len(set(grid.learning_rates)) < len(grid.learning_rates):
@@ -63,6 +70,19 @@ def _shape_problems(study: UndertrainingStudy, grid: UndertrainingGrid, where: s
             wrong = shape_problems(*sizes, gelu=study.gelu, **study.block_options)
             yield from (f"{where}.widths.{depth}: {problem}" for problem in wrong)
     yield from repeated_problems(grid.widths, grid.repeated, where)
+
+
+def warnings(config: Settings, _root: Path) -> list[str]:
+    """A sentence for each transition that a grid can't give."""
+    study, found = _section(config), list[str]()
+    for place, grid in enumerate(study.grids):
+        size, sizes = size_of(study.size_axis), dict[int, list[float]]()
+        for depth, row in grid.widths.items():
+            common = (study.heads, study.vocab_size, study.context_length)
+            sizes[depth] = [size(make_shape(depth, width, *common)) for width in row]
+        repeats = study.repeated_seeds > 1 and any(grid.repeated.values())
+        found += transition_warnings(f"{NAME}.grids.{ordinal(place)}", sizes, repeats, line=False)
+    return found
 
 
 def options(config: Settings) -> list[str]:
@@ -89,6 +109,7 @@ STUDIES = (
         },
         runs=runs,
         problems=problems,
+        warnings=warnings,
         options=options,
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from shapelaw.settings.fields import Count, Section, SizeAxisName, Steps, Vocabulary, Widths
+from shapelaw.settings.fields import Count, Section, Seeds, SizeAxisName, Steps, Vocabulary, Widths
 from shapelaw.settings.sections import DecoderStudy
 
 
@@ -34,6 +34,6 @@ class VocabularyStudy(DecoderStudy):
     """The study of what the vocabulary does to the depth that is best (Wies et al. 2021, section 5.2)."""
 
     grids: list[VocabularyGrid] = Field([], description="Grids, each of one vocabulary size and rank.")
-    seeds: Count = Field(1, description="Runs of every shape, with seeds 0, 1, ...")
-    repeated_seeds: Count = Field(3, description="Runs of each shape of `repeated`.")
+    seeds: Seeds = Field(1, description="Runs of every shape, with seeds 0, 1, ...")
+    repeated_seeds: Seeds = Field(3, description="Runs of each shape of `repeated`.")
     size_axis: SizeAxisName = "block"

@@ -7,10 +7,17 @@ from pathlib import Path
 
 from shapelaw.settings.problems import recipe_problems
 from shapelaw.settings.sections import Settings
+from shapelaw.settings.sentences import ordinal
 from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import make_shape, shape_problems
-from shapelaw.studies.shape_grids import depth_problems, repeated_problems, shapes_of
+from shapelaw.studies.shape_grids import (
+    depth_problems,
+    repeated_problems,
+    shapes_of,
+    size_of,
+    transition_warnings,
+)
 from shapelaw.studies.study import OURS, Key, Study
 from shapelaw.studies.vocabulary.settings import VocabularyGrid, VocabularyStudy
 
@@ -47,7 +54,7 @@ def problems(config: Settings, _root: Path) -> list[str]:
         )
     series = [(grid.vocab_size, grid.embedding_rank) for grid in study.grids]
     for place, grid in enumerate(study.grids):
-        where = f"{NAME}.grids.{place}"
+        where = f"{NAME}.grids.{ordinal(place)}"
         if (grid.vocab_size, grid.embedding_rank) in series[:place]:
             found.append(
                 f"{where} has the vocabulary and the rank of a grid before it; put their widths together"
@@ -65,6 +72,24 @@ def _grid_problems(study: VocabularyStudy, grid: VocabularyGrid, where: str) -> 
             sizes = depth, width, study.heads, grid.vocab_size, study.context_length
             yield from (f"{where}.widths.{depth}: {problem}" for problem in shape_problems(*sizes))
     yield from repeated_problems(grid.widths, grid.repeated, where)
+
+
+def warnings(config: Settings, _root: Path) -> list[str]:
+    """A sentence for each transition that a grid can't give."""
+    study, found = _section(config), list[str]()
+    for place, grid in enumerate(study.grids):
+        size, sizes = size_of(study.size_axis), dict[int, list[float]]()
+        for depth, row in grid.widths.items():
+            common = (study.heads, grid.vocab_size, study.context_length)
+            sizes[depth] = [
+                size(
+                    make_shape(depth, width, *common, embedding_rank=grid.embedding_rank, redundant_rank=True)
+                )
+                for width in row
+            ]
+        repeats = study.seeds > 1 or (study.repeated_seeds > 1 and any(grid.repeated.values()))
+        found += transition_warnings(f"{NAME}.grids.{ordinal(place)}", sizes, repeats, line=False)
+    return found
 
 
 def options(config: Settings) -> list[str]:
@@ -93,6 +118,7 @@ STUDIES = (
         },
         runs=runs,
         problems=problems,
+        warnings=warnings,
         options=options,
     ),
 )

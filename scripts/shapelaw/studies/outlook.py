@@ -1,0 +1,105 @@
+"""What the runs of a config will not give: what can't end well is refused, what gives less than asked for is told.
+
+Both before anything is trained. What a study needs for its own results, its `Study.warnings` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+
+from shapelaw.settings.sections import Corpus, Settings
+from shapelaw.settings.source_lines import PACKAGED_MB, TEXT_SUFFIXES, Folder, Packaged, parse_source
+from shapelaw.specs.kinds import AnyRun
+from shapelaw.specs.runs import Run
+from shapelaw.studies.registry import STUDIES
+
+_MOST_GB = 4000  # of one process: no machine has more
+_STATE_BYTES = 16  # of a parameter: weight, gradient and two moments
+_USUAL_RATE = 1.0  # peak rates of Adam are far below
+_TOKEN_BYTES = 100  # of text for each token of a vocabulary, about: 4.9 MB of wiki fill 46,810
+_LEAST_TOKEN_BYTES = 20  # with less there are too few pairs of bytes that occur twice
+Runs = Mapping[str, Mapping[str, AnyRun]]
+
+
+def hopeless(config: Settings, runs: Runs, root: Path) -> list[str]:
+    """A sentence for what no machine can train: networks that are too large, a vocabulary that the text can't fill."""
+    found = [sentence for study, of in runs.items() for sentence in _too_large(study, list(of.values()))]
+    return found + _vocabulary(config.corpus, runs, root, _LEAST_TOKEN_BYTES)
+
+
+def warnings(config: Settings, runs: Runs, root: Path, cores: int | None) -> list[str]:
+    """A sentence for what gives less than it seems to, or is probably a slip.
+
+    Args:
+        cores: cores of this machine that jobs may use; None where they run elsewhere.
+    """
+    found = [sentence for name in config.studies for sentence in STUDIES[name].warnings(config, root)]
+    if any(isinstance(run, Run) for of in runs.values() for run in of.values()):
+        found += _recipe(config)
+        found += _vocabulary(config.corpus, runs, root, _TOKEN_BYTES)
+    if cores is not None and config.execution.threads > cores:
+        found.append(
+            f"execution.threads is {config.execution.threads}, and there are {cores} cores: jobs get {cores} threads"
+        )
+    return found
+
+
+def _too_large(study: str, runs: Collection[AnyRun]) -> Iterator[str]:
+    def gigabytes(run: AnyRun) -> float:
+        window = run.shape.activation_bytes(1) if isinstance(run, Run) else 0
+        return (_STATE_BYTES * run.total_params + window) / 1e9
+
+    largest = max(runs, key=gigabytes, default=None)
+    if largest is not None and gigabytes(largest) > _MOST_GB:
+        yield (
+            f"{study}: {largest.key} has {largest.total_params:,} parameters, and training it takes "
+            f"{gigabytes(largest):,.0f} GB in one process, more than any machine has; take a smaller width, depth or "
+            "context_length"
+        )
+
+
+def _recipe(config: Settings) -> Iterator[str]:
+    training = config.training.spec()
+    if training.learning_rate > _USUAL_RATE:
+        yield (
+            f"training.learning_rate is {training.learning_rate:g}, and Adam moves every weight by about as much in "
+            "each step; 1e-4 to 1e-2 is usual"
+        )
+    for name, what in (("evaluate_every", "test loss"), ("log_every", "row of the history")):
+        every = getattr(training, name)
+        if every > training.steps:
+            yield (
+                f"training.{name} is {every}, above training.steps ({training.steps}): the only {what} is that of "
+                "the end"
+            )
+
+
+def _vocabulary(corpus: Corpus, runs: Runs, root: Path, token_bytes: int) -> list[str]:
+    """A sentence where the text has fewer bytes for each token of the largest vocabulary."""
+    sizes = [run.shape.vocab_size for of in runs.values() for run in of.values() if isinstance(run, Run)]
+    text = _text_bytes(corpus, root)
+    if not sizes or corpus.gpt2_files is not None or text is None or max(sizes) == 50257:
+        return []
+    largest = max(sizes)
+    if text >= token_bytes * largest:
+        return []
+    return [
+        f"vocab_size {largest:,} wants more text than corpus.sources have ({text / 1e6:,.1f} MB): a vocabulary takes "
+        f"about {_TOKEN_BYTES} bytes for each token; take one of {int(text / _TOKEN_BYTES):,} or less, or more text"
+    ]
+
+
+def _text_bytes(corpus: Corpus, root: Path) -> float | None:
+    """Bytes of text, before documents are dropped; None where a data set's size is not known."""
+    total = 0.0
+    for line in corpus.sources:
+        source = parse_source(line)
+        if isinstance(source, Packaged):
+            total += 1e6 * PACKAGED_MB[source.name]
+        elif isinstance(source, Folder) and source.path.suffix not in (".parquet",):
+            files = (path for path in (root / source.path).rglob("*") if path.suffix.lower() in TEXT_SUFFIXES)
+            total += sum(path.stat().st_size for path in files if path.is_file())
+        else:
+            return None
+    return total if corpus.limit_bytes is None else min(total, corpus.limit_bytes)

@@ -1,0 +1,189 @@
+"""What is wrong with the start of a workflow, beside its config: targets, folders, cores, the environment."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import socket
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from shapelaw.errors import UserError
+from shapelaw.settings.problems import uri_problems
+from shapelaw.settings.sections import Settings
+from shapelaw.settings.sentences import did_you_mean
+from shapelaw.specs.kinds import AnyRun
+from shapelaw.studies.registry import STUDIES
+from shapelaw.studies.study import FIGURE_ENDINGS, TABLE_ENDINGS, Study
+
+URI_VARIABLE = "MLFLOW_TRACKING_URI"
+_PATIENCE = 3.0  # seconds
+_RECORD = re.compile(r"results/runs/([^/]+)/([^/]+)/[^/]+")
+_RESULT = re.compile(r"results/([^/]+)/(.+)")
+_OPTIONS = (
+    "--report",
+    "--configfile",
+    "--configfiles",
+    "--directory",
+    "-d",
+)  # that a path of another kind follows
+_OTHER_FOLDERS = {
+    "runs",
+    "checkpoints",
+    "corpora",
+    "packs",
+    "logs",
+    "submitted",
+    "separation_ranks",
+    "mlartifacts",
+}
+
+
+@dataclass(frozen=True)
+class Start:
+    """The start of a workflow.
+
+    Attributes:
+        targets: the files of results/ that were asked for.
+        folder: the folder in which it runs.
+        environment: the environment's variables.
+        cores: cores on this machine, or None.
+        jobs: jobs in a queue at once, or None.
+    """
+
+    targets: Collection[str]
+    folder: Path
+    environment: Mapping[str, str]
+    cores: int | None
+    jobs: int | None
+
+
+def targets_of(arguments: Sequence[str]) -> set[str]:
+    """The files of results/ that Snakemake's command line asks for: it knows its targets only after the Snakefile."""
+    pairs = zip(["", *arguments], arguments, strict=False)
+    return {one for before, one in pairs if one.startswith("results/") and before not in _OPTIONS}
+
+
+def check_start(start: Start, config: Settings, runs: Mapping[str, Mapping[str, AnyRun]]) -> None:
+    """Check what can be known before the first job.
+
+    Raises:
+        UserError: there are problems; the message has a line for each.
+    """
+    problems = [
+        problem for target in sorted(start.targets) for problem in target_problems(target, config, runs)
+    ]
+    for option, number in (("--cores", start.cores), ("--jobs", start.jobs)):
+        if number is not None and number < 1:
+            problems.append(f"{option} is {number}, with which nothing can run; give 1 or more, or `all`.")
+    problems += _folder_problems(start.folder / "results")
+    if config.tracking.uri is None:
+        problems += [
+            f"{problem}." for problem in uri_problems(URI_VARIABLE, start.environment.get(URI_VARIABLE))
+        ]
+    if problems:
+        raise UserError("\n".join(problems))
+
+
+def link_scratch(scratch: str | None, folder: Path) -> None:
+    """Make results/checkpoints a link into `execution.scratch`, to a folder of this project's own there.
+
+    Args:
+        folder: the folder in which the workflow runs; a relative `scratch` starts from it.
+
+    Raises:
+        UserError: there are checkpoints elsewhere already, or the folder can't be made.
+    """
+    if scratch is None:
+        return
+    link = folder / "results" / "checkpoints"
+    mark = hashlib.sha256(str(folder.absolute()).encode()).hexdigest()[:8]
+    place = (folder / scratch / f"{folder.absolute().name}-{mark}").absolute()
+    if link.is_symlink() and Path(os.readlink(link)) == place and place.is_dir():
+        return
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        if link.is_dir() and not link.is_symlink() and not any(link.iterdir()):
+            link.rmdir()
+        if link.is_symlink() and not link.exists():
+            link.unlink()  # the place is gone, as scratch disks are swept
+        if link.is_symlink() or link.exists():
+            raise UserError(
+                f"execution.scratch is {scratch}, and there are checkpoints in {link.resolve()} already; move them: "
+                f"cp -a {link}/. {place} && rm -rf {link} && ln -s {place} {link}"
+            )
+        link.parent.mkdir(exist_ok=True)
+        link.symlink_to(place)
+    except OSError as error:
+        raise UserError(
+            f"execution.scratch is {scratch}, where {place} can't be made ({error.strerror}); name a folder that you "
+            "may write to."
+        ) from error
+
+
+def tracker_warnings(config: Settings, environment: Mapping[str, str]) -> list[str]:
+    """A sentence where the tracking server does not answer now; training needs it only for the import at the end."""
+    parts = urlsplit(config.tracking.uri or environment.get(URI_VARIABLE) or "")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        return []
+    try:
+        port = parts.port or {"http": 80, "https": 443}[parts.scheme]
+        socket.create_connection((parts.hostname, port), timeout=_PATIENCE).close()
+    except (OSError, ValueError) as error:
+        return [
+            f"the tracker {parts.scheme}://{parts.hostname} does not answer ({error}); training goes on without "
+            "it, and the import at its end waits 10 minutes for it"
+        ]
+    return []
+
+
+def target_problems(target: str, config: Settings, runs: Mapping[str, Mapping[str, AnyRun]]) -> Iterator[str]:
+    """A sentence for a target that this config can't make: a run or a study that it does not have, a wrong name."""
+    if record := _RECORD.fullmatch(target):
+        study, key = record.groups()
+        known = list(runs.get(study, {}))
+        if not known:
+            yield from _study_problems(target, study, config)
+        elif key not in known:
+            near = did_you_mean(key, known) or f", such as {known[0]}"
+            yield f"The config has no run {key} in study {study}; it has {len(known)} runs{near}."
+        elif not target.endswith("/summary.json"):
+            yield f"{target} comes with its summary.json; ask for that: snakemake {Path(target).parent}/summary.json"
+    elif (result := _RESULT.fullmatch(target)) and result[1] not in _OTHER_FOLDERS:
+        name, file = result.groups()
+        found = list(_study_problems(target, name, config))
+        yield from found or (_file_problems(STUDIES[name], file) if name in STUDIES else ())
+
+
+def _study_problems(target: str, name: str, config: Settings) -> Iterator[str]:
+    study = STUDIES.get(name)
+    if study is None:
+        if near := did_you_mean(name, list(STUDIES)):
+            yield f"There is no study {name}{near}; there are {', '.join(STUDIES)}."
+    elif not study.extra and name not in config.studies:
+        yield (
+            f"The config does not run the study {name}; add it to studies in config.yaml, or run it alone: "
+            f"snakemake {target} --config studies='[{name}]'"
+        )
+    elif study.kind is None and target.startswith("results/runs/"):
+        yield f"The study {name} trains nothing, so it has no runs."
+
+
+def _file_problems(study: Study, file: str) -> Iterator[str]:
+    endings = ((study.tables, TABLE_ENDINGS), (study.figures, FIGURE_ENDINGS))
+    known = ["fit.json", "logged", "keys.txt", "runs.parquet", Path(study.input).name]
+    known += [f"{name}.{ending}" for names, kinds in endings for name in names for ending in kinds]
+    if file not in known and (near := did_you_mean(file, known)):
+        yield f"The study {study.name} makes no file {file}{near}."
+
+
+def _folder_problems(results: Path) -> Iterator[str]:
+    if results.exists() and not results.is_dir():
+        yield f"{results} is a file, and the results go into a folder of that name; move it away."
+        return
+    nearest = results if results.exists() else results.parent
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        yield f"{nearest} can't be written to; make it writable, or clone shapelaw to where you may write."

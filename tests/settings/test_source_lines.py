@@ -1,0 +1,48 @@
+"""A source of text on one line."""
+
+from pathlib import Path
+
+import pytest
+
+from shapelaw.errors import UserError
+from shapelaw.settings.source_lines import Folder, HuggingFace, Packaged, Source, parse_source
+
+
+@pytest.mark.parametrize(
+    ("line", "source"),
+    [
+        ("wiki", Packaged("wiki")),
+        ("treasury", Packaged("treasury")),
+        ("folder:my/books", Folder(Path("my/books"))),
+        ("folder:C:/books,text_column=body", Folder(Path("C:/books"), "body")),
+        (
+            "huggingface:wikimedia/wikipedia,config=20231101.en",
+            HuggingFace("wikimedia/wikipedia", "20231101.en"),
+        ),
+        (
+            "huggingface:bookcorpus/bookcorpus,revision=refs/convert/parquet,rows_per_document=1000",
+            HuggingFace("bookcorpus/bookcorpus", revision="refs/convert/parquet", rows_per_document=1000),
+        ),
+        ("huggingface:json,data_files=a=b.jsonl", HuggingFace("json", data_files="a=b.jsonl")),
+    ],
+)
+def test_a_source_on_one_line(line: str, source: Source) -> None:
+    assert parse_source(line) == source
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("wikki", "unknown kind 'wikki'; did you mean 'wiki'"),
+        ("", "unknown kind ''; known are: wiki, gensim, .*, folder, huggingface"),
+        ("folder", "must begin with folder:NAME"),
+        ("wiki:en", "must begin with wiki"),
+        ("folder:a,txt_column=b", r"unknown option 'txt_column=b'; did you mean 'text_column'"),
+        ("huggingface:a,split", "unknown option 'split'; .* as OPTION=VALUE"),
+        ("huggingface:a,rows_per_document=0", "rows_per_document=0; it must be at least 1"),
+        ("wiki,config=en", "unknown option 'config=en'; known are: none"),
+    ],
+)
+def test_a_wrong_line(line: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        parse_source(line)

@@ -1,0 +1,143 @@
+"""What can't be trained is refused, and what a config's runs won't give is told, before anything is trained."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from shipped import SCALE_NAMES, SCALES, shipped
+from small import REPOSITORY
+
+from shapelaw.errors import UserError
+from shapelaw.studies.config import load_config, runs_of
+from shapelaw.studies.outlook import warnings
+from shapelaw.studies.registry import STUDIES
+from shapelaw.studies.submission import submission_of
+
+
+def refused(**changes: Any) -> str:
+    """The sentences about runs that no machine can train; empty where it can."""
+    config = load_config(shipped(extras=[], **changes), SCALES)
+    try:
+        submission_of(config, REPOSITORY, REPOSITORY)
+    except UserError as error:
+        return str(error)
+    return ""
+
+
+def warned(cores: int | None = 8, **changes: Any) -> list[str]:
+    """The sentences about a config that can be run."""
+    config = load_config(shipped(extras=[], **changes), SCALES)
+    runs = submission_of(config, REPOSITORY, REPOSITORY).runs
+    return warnings(config, runs, REPOSITORY, cores)
+
+
+def grid(widths: dict[int, list[int]], **keys: Any) -> dict[str, Any]:
+    """A config of these widths alone."""
+    section = {"widths": widths, "repeated": {depth: row[:1] for depth, row in widths.items()}, **keys}
+    return {"studies": ["depth_width"], "depth_width": section}
+
+
+FOUR = {1: [16, 24, 32, 48, 64], 2: [12, 16, 24, 32, 48], 4: [8, 12, 16, 24, 32], 8: [6, 8, 12, 16, 24]}
+
+
+@pytest.mark.parametrize("scale", SCALE_NAMES)
+def test_the_scales_can_be_trained(scale: str) -> None:
+    assert refused(scale=scale) == ""
+    assert not [
+        sentence for sentence in warned(scale=scale) if not sentence.startswith("depth_width.widths can give")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        (grid({1: [200_000]}), "wiki-V500-L1-d200000-r500-H2-t400-s0 has 480,"),
+        (
+            grid({1: [16]}, context_length=2**20, heads=16),
+            "more than any machine has; take a smaller width, depth",
+        ),
+        (
+            grid({1: [16]}, vocab_size=300_000),
+            "vocab_size 300,000 wants more text than corpus.sources have (4.9 MB)",
+        ),
+    ],
+)
+def test_what_no_machine_can_train_is_refused(changes: dict[str, Any], sentence: str) -> None:
+    said = refused(**changes)
+    assert sentence in said
+    assert len(said.splitlines()) == 2
+
+
+def test_a_grid_that_gives_all_results_is_told_nothing() -> None:
+    assert warned(**grid(FOUR)) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentences"),
+    [
+        (grid({1: [16, 24]}), ["depth_width.widths has one depth, so no transition"]),
+        (
+            grid({1: [16, 32], 2: [12, 24]}),
+            [
+                "depths 1 and 2 both cover, they have 1 and 1 networks; a transition needs 4 of each",
+                "can give no transitions; a line through them and a projection need 3, so 4 depths",
+            ],
+        ),
+        (grid(FOUR, repeated={}), ["repeated is empty and every network has one seed: without seed noise"]),
+        (grid(FOUR, repeated={}, seeds=2), []),
+        (grid({**FOUR, 8: [256]}), ["depths 4 and 8 both cover, they have", "can give 2 transitions"]),
+        (
+            {**grid(FOUR), "training": {"learning_rate": 1000.0}},
+            ["learning_rate is 1000, and Adam moves every weight"],
+        ),
+        (
+            {**grid(FOUR), "training": {"evaluate_every": 1000, "log_every": 500}},
+            [
+                "training.evaluate_every is 1000, above training.steps (400): the only test loss",
+                "log_every is 500",
+            ],
+        ),
+        ({**grid(FOUR), "execution": {"threads": 99}}, ["execution.threads is 99, and there are 8 cores"]),
+        (grid(FOUR, vocab_size=60_000), ["vocab_size 60,000 wants more text than corpus.sources have"]),
+        (
+            {"studies": ["attention_degree"], "attention_degree": {"seeds": 1}},
+            ["has one seed of each network"],
+        ),
+    ],
+)
+def test_what_a_config_will_not_give_is_told(changes: dict[str, Any], sentences: list[str]) -> None:
+    said = warned(**changes)
+    assert len(said) == len(sentences)
+    assert all(sentence in one for sentence, one in zip(sentences, said, strict=True)), said
+
+
+def test_grids_of_other_studies_are_named_by_their_place() -> None:
+    two = {"vocab_size": 300, "widths": {1: [8, 16], 2: [8]}}
+    said = warned(studies=["vocabulary"], vocabulary={"grids": [two]})
+    assert said[0].startswith("vocabulary.grids.1st.repeated is empty")
+    assert said[1].startswith("vocabulary.grids.1st.widths: ")
+
+
+def test_threads_of_a_cluster_are_not_those_of_this_machine() -> None:
+    assert warned(cores=None, **{**grid(FOUR), "execution": {"threads": 99}}) == []
+
+
+def test_a_folder_says_itself_how_much_text_it_has(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("word " * 1000)
+    corpus = {"name": "own", "sources": [f"folder:{tmp_path}"]}
+    assert "(0.0 MB)" in refused(**grid({1: [16]}), corpus=corpus)
+    assert refused(**grid({1: [16]}), corpus={**corpus, "sources": ["huggingface:some/name"]}) == ""
+
+
+def test_a_study_of_too_many_runs_is_refused() -> None:
+    config = load_config(shipped(**grid({1: list(range(2, 400, 2))}, seeds=1000)), SCALES)
+    with pytest.raises(
+        UserError, match="depth_width has more than 100,000 runs; take smaller grids or fewer seeds"
+    ):
+        runs_of(config, "depth_width", REPOSITORY)
+
+
+def test_every_study_has_warnings_that_can_be_asked_for() -> None:
+    config = load_config(shipped(scale="laptop"), SCALES)
+    for study in STUDIES.values():
+        assert isinstance(study.warnings(config, REPOSITORY), list)
