@@ -42,6 +42,8 @@ VALUED = (
     "--sdm",
 )  # of Snakemake
 
+PAIRED = ("--groups", "--group-components")  # of Snakemake; followed by names and values, name=value
+
 
 class Parsed(Exception):
     """The arguments were accepted."""
@@ -115,6 +117,9 @@ def test_snakemake_finds_the_target_and_the_config_is_right(shown: Shown, tmp_pa
         word = words.pop(0)
         if word in VALUED:
             words.pop(0)
+        elif word in PAIRED:
+            while words and "=" in words[0]:
+                words.pop(0)
         elif word == "--config":
             while words and re.match(r"\w+=", words[0]):
                 key, _, value = words.pop(0).partition("=")
