@@ -11,7 +11,7 @@ NOT_RUN = "not run"
 
 
 def mean_losses() -> pd.Series:
-    """Mean test loss over seeds by depth, width and learning rate: those of the grid at 2e-3, of the study otherwise."""
+    """Mean test loss over seeds by depth, width and learning rate; at 2e-3 that of the grid."""
     grid = pd.read_parquet(RESULTS / "laptop_depth_width.parquet").assign(learning_rate=0.002)
     begun = pd.read_csv(RESULTS / "undertraining_begun.csv")
     both = pd.concat([grid, begun[begun["learning_rate"] > 0.002]])
