@@ -6,13 +6,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shapelaw.report.plots import (
+    ACCENT,
+    FIFTH,
+    FOURTH,
+    LEAST_TICKS,
+    MOST_TICKS,
+    SECOND,
+    THIRD,
     explain,
+    legend_below,
+    log_axis,
     new_figure,
+    notice,
     ordered_colors,
+    ordered_looks,
+    readable_ticks,
     save_figure,
     short_number,
     size_axis,
     style,
+    tick_label,
+    value_axis,
 )
 
 
@@ -58,3 +72,92 @@ def test_colours_follow_the_order_of_the_values(values):
 )
 def test_short_numbers(value, text):
     assert short_number(value) == text
+
+
+def labels_of(low, high, *, whole=False):
+    """The labels that a reader sees on a logarithmic axis between two ends."""
+    with style():
+        figure, axes = new_figure()
+        axes[0, 0].plot([low, high], [1, 2])
+        axes[0, 0].set_xlim(low, high)
+        log_axis(axes[0, 0], whole=whole)
+        figure.draw_without_rendering()
+        axis = axes[0, 0].xaxis
+        minor = [tick.label1.get_text() for tick in axis.get_minor_ticks()]
+    assert not any(minor)
+    return [tick.label1.get_text() for tick in axis.get_major_ticks()]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "labels"),
+    [
+        (96, 192, ["100", "120", "140", "160", "180"]),
+        (5e4, 8e5, ["50K", "100K", "200K", "500K"]),
+        (20, 900, ["30", "100", "300"]),
+        (40, 70, ["40", "50", "70"]),
+        (1e6, 1e12, ["1M", "10M", "100M", "1B", "10B", "100B", "1T"]),
+        (2e-5, 0.5, ["$10^{-4}$", "0.001", "0.01", "0.1"]),
+    ],
+)
+def test_the_ticks_of_a_logarithmic_axis_can_be_read_off(low, high, labels):
+    assert labels_of(low, high) == labels
+
+
+def test_what_is_counted_has_whole_ticks():
+    assert labels_of(1.9, 4.2, whole=True) == ["2", "3", "4"]
+
+
+@given(st.floats(1e-6, 1e12), st.floats(1.01, 1e9))
+@settings(max_examples=200, deadline=None)
+def test_every_logarithmic_axis_has_a_few_ticks_inside_it(low, factor):
+    ticks = readable_ticks(low, low * factor)
+    assert LEAST_TICKS - 1 <= len(ticks) <= MOST_TICKS + 2
+    assert all(low * 0.999 <= tick <= low * factor * 1.001 for tick in ticks)
+    assert ticks == sorted(ticks)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(40, "40"), (0.002, "0.002"), (2e-4, r"$2\cdot 10^{-4}$"), (1e-5, "$10^{-5}$"), (0, "0"), (15e3, "15K")],
+)
+def test_a_tick_says_a_plain_number(value, text):
+    assert tick_label(value) == text
+
+
+def test_a_single_value_stands_in_the_middle_of_its_axis():
+    with style():
+        _, axes = new_figure()
+        value_axis(axes[0, 0], [2])
+    low, high = axes[0, 0].get_xlim()
+    assert low * high == pytest.approx(4)
+
+
+def test_no_colour_of_a_kind_is_a_green_and_looks_differ_in_more_than_colour():
+    kinds = [ACCENT, SECOND, THIRD, FOURTH, FIFTH]
+    for color in [*kinds, *ordered_colors(range(6)).values()]:
+        red, green, blue = mpl.colors.to_rgb(color)
+        assert green <= max(red, blue)
+    looks = ordered_looks(range(4)).values()
+    assert len({(look.marker, look.dashes) for look in looks}) == 4
+    assert not {look.marker for look in looks} & {"^", "v"}
+
+
+def test_a_legend_has_each_drawn_name_once_and_none_that_a_panel_explains():
+    with style():
+        figure, axes = new_figure(1, 2)
+        legend_below(figure, 3)
+        assert not figure.legends
+        for panel in axes[0]:
+            panel.plot([1, 2], [1, 2], label="ours")
+            panel.plot([1, 2], [2, 1])
+        axes[0, 1].plot([1, 2], [3, 3], label="own")
+        axes[0, 1].legend(handles=axes[0, 1].get_lines()[-1:])
+        legend_below(figure, 3)
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["ours"]
+
+
+def test_a_notice_is_one_sentence_and_no_axes():
+    figure = notice("there are no two depths to compare")
+    assert not figure.axes
+    assert [text.get_text() for text in figure.texts] == ["No figure: there are no two depths to compare"]

@@ -5,19 +5,36 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 # inches; the text width of a two-column and of a one-column page
 COLUMN, PAGE = 3.4, 7.0
-INK, MUTED, ACCENT, SECOND, THIRD = "#222222", "#8a8f98", "#c8442d", "#2f6f9f", "#e08a1e"
+# after Okabe and Ito 2008, who chose colours that the colour-blind tell apart; none of them is a green
+INK, MUTED, ACCENT, SECOND, THIRD = "#222222", "#8a8f98", "#d55e00", "#0072b2", "#e69f00"
+FOURTH, FIFTH = "#cc79a7", "#56b4e9"
+MARKERS = "osDPXph*"  # of kinds; triangles are left to bounds
+DASHES = ("-", "--", "-.", ":")
+LEAST_TICKS, MOST_TICKS = 3, 7  # with a label, on a logarithmic axis
+# leading digits of ticks, the coarsest first
+_DIGITS = (
+    (1.0,),
+    (1.0, 3.0),
+    (1.0, 2.0, 5.0),
+    (1.0, 2.0, 3.0, 5.0, 7.0),
+    (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0),
+)
+_TINY = 1e-3  # below it a label is a power of ten
 
 _STYLE: dict[Any, Any] = {
     "figure.dpi": 110,
@@ -79,39 +96,124 @@ def save_figure(figure: Figure, path: Path) -> list[Path]:
     return [svg, png]
 
 
+@dataclass(frozen=True)
+class Look:
+    """The colour, the marker and the dashes of one series, so that none is told by its colour alone."""
+
+    color: str
+    marker: str
+    dashes: str
+
+
 def ordered_colors(values: Sequence[int]) -> dict[int, str]:
-    """A colour for each value, dark to light in ascending order, for quantities such as depth."""
+    """A colour for each value, dark blue to light orange in ascending order, for quantities such as depth."""
+    return {value: look.color for value, look in ordered_looks(values).items()}
+
+
+def ordered_looks(values: Sequence[int]) -> dict[int, Look]:
+    """A look for each value: colours from dark to light in ascending order, markers and dashes in turn."""
     ordered = sorted(set(values))
-    positions = np.linspace(0.05, 0.82, len(ordered)) if len(ordered) > 1 else np.array([0.3])
+    positions = np.linspace(0.0, 0.82, len(ordered)) if len(ordered) > 1 else np.array([0.2])
     return {
-        value: mpl.colors.to_hex(mpl.colormaps["viridis"](float(at)))
-        for value, at in zip(ordered, positions, strict=True)
+        value: Look(
+            mpl.colors.to_hex(mpl.colormaps["plasma"](float(at))),
+            MARKERS[place % len(MARKERS)],
+            DASHES[place % len(DASHES)],
+        )
+        for place, (value, at) in enumerate(zip(ordered, positions, strict=True))
     }
 
 
-def size_axis(axes: Axes, which: str = "x") -> None:
-    """Make an axis logarithmic in parameters, with ticks such as 300K, 10M, 1.5B, 1T."""
+def readable_ticks(low: float, high: float, whole: bool = False) -> list[float]:
+    """Round values between two positive ends of a logarithmic axis, at least 3 of them and at most 7 where possible.
+
+    Their leading digits are the coarsest of 1; 1, 3; 1, 2, 5; ... that give enough; within a factor of about two they
+    are equally spaced numbers.
+
+    Args:
+        whole: the axis counts something, so that there are no ticks between whole numbers.
+    """
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    stride = max(1, -(-(last - first) // MOST_TICKS))
+    near = 1e-9  # of a tick at the very end
+    for digits in _DIGITS:
+        powers = range(first, last + 1, stride if digits == (1.0,) else 1)
+        ticks = [digit * 10.0**power for power in powers for digit in digits]
+        ticks = [
+            tick
+            for tick in ticks
+            if low * (1 - near) <= tick <= high * (1 + near) and not (whole and tick % 1)
+        ]
+        if LEAST_TICKS <= len(ticks) <= MOST_TICKS:
+            return ticks
+    # steps=10 may not be missing, by matplotlib's rule
+    even = MaxNLocator(nbins=MOST_TICKS - 2, steps=[1, 2, 2.5, 5, 10], integer=whole).tick_values(low, high)
+    return [float(tick) for tick in even if low * (1 - near) <= tick <= high * (1 + near)]
+
+
+class _ReadableLog(LogLocator):
+    """Ticks of a logarithmic axis at `readable_ticks`."""
+
+    def __init__(self, whole: bool) -> None:
+        super().__init__()
+        self._whole = whole
+
+    def tick_values(self, vmin: float, vmax: float) -> Any:
+        low, high = sorted((vmin, vmax))
+        return np.array(readable_ticks(low, high, self._whole) if low > 0 else [])
+
+
+def tick_label(value: float) -> str:
+    """A tick's label: a plain short number, a power of ten below a thousandth."""
+    if 0 < value < _TINY:
+        power = math.floor(math.log10(value) + 1e-9)
+        lead = f"{value / 10.0**power:.3g}"
+        return f"$10^{{{power}}}$" if lead == "1" else f"${lead}\\cdot 10^{{{power}}}$"
+    return short_number(value)
+
+
+def log_axis(axes: Axes, which: str = "x", *, whole: bool = False) -> None:
+    """Make an axis logarithmic, with ticks that can be read off whatever it spans: `readable_ticks`, plain numbers."""
     getattr(axes, f"set_{which}scale")("log")
-    axis = axes.xaxis if which == "x" else axes.yaxis
-    axis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
+    axis = _axis(axes, which)
+    axis.set_major_locator(_ReadableLog(whole))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: tick_label(value)))
+    axis.set_minor_locator(LogLocator(subs=range(2, 10), numticks=30))
     axis.set_minor_formatter(NullFormatter())
+
+
+def size_axis(axes: Axes, which: str = "x") -> None:
+    """Make an axis logarithmic in parameters or FLOPs, with ticks such as 300K, 10M, 1.5B, 1T."""
+    log_axis(axes, which)
+
+
+def whole_axis(axes: Axes, which: str = "x") -> None:
+    """Put the ticks of a linear axis on whole numbers, for what is counted."""
+    axis = _axis(axes, which)
+    axis.set_major_locator(MaxNLocator(nbins=7, integer=True))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
 
 
 def value_axis(axes: Axes, values: Collection[float]) -> None:
     """Make the x axis logarithmic, with a tick at each of a few values and nowhere else."""
+    ticks = sorted(set(values))
     axes.set_xscale("log")
-    axes.set_xticks(sorted(set(values)))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
+    axes.set_xticks(ticks)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: tick_label(value)))
     axes.xaxis.set_minor_locator(NullLocator())
+    if ticks:
+        margin = 1.3 * (ticks[-1] / ticks[0]) ** 0.04
+        axes.set_xlim(ticks[0] / margin, ticks[-1] * margin)
 
 
-def ratio_axis(axes: Axes) -> None:
-    """Make the y axis logarithmic in a ratio, with plain numbers and a line at 1."""
-    axes.set_yscale("log")
-    axes.yaxis.set_minor_locator(LogLocator(subs=(2, 3, 5, 7)))
-    for which in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
-        which(FuncFormatter(lambda value, _: short_number(value)))
-    axes.axhline(1, color=MUTED, linewidth=0.8, zorder=0)
+def ratio_axis(axes: Axes, to: str) -> None:
+    """Make the y axis logarithmic in a ratio, with a line at 1 that the legend names: what it is the ratio `to`."""
+    log_axis(axes, "y")
+    axes.axhline(1, color=MUTED, linewidth=0.8, zorder=0, label=to)
+
+
+def _axis(axes: Axes, which: str) -> Axis:
+    return axes.xaxis if which == "x" else axes.yaxis
 
 
 def side_by_side(place: int, places: int, apart: float = 1.06) -> float:
@@ -125,6 +227,37 @@ def short_number(value: float) -> str:
         if abs(value) >= limit * 0.9995:
             return f"{value / limit:.3g}{letter}"
     return f"{value:.3g}"
+
+
+def legend_below(figure: Figure, columns: int) -> None:
+    """Add one legend of all that the panels name, each name once, in rows of `columns`.
+
+    What a panel's own legend explains already is left out.
+    """
+    named = {
+        label: handle
+        for axes in figure.axes
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+        if label not in _own_legend(axes)
+    }
+    if named:
+        figure.legend(
+            list(named.values()), list(named), loc="outside lower center", ncols=min(columns, len(named))
+        )
+
+
+def _own_legend(axes: Axes) -> set[str]:
+    legend = axes.get_legend()
+    return set() if legend is None else {text.get_text() for text in legend.get_texts()}
+
+
+def notice(why: str) -> Figure:
+    """What stands where a figure has nothing to draw: its reason, and no axes."""
+    text = fill(f"No figure: {why}", 62)
+    with style():
+        figure = Figure(figsize=(COLUMN * 1.2, 0.3 + 0.16 * len(text.splitlines())))
+        figure.text(0.5, 0.5, text, ha="center", va="center", color=INK)
+    return figure
 
 
 def explain(axes: Axes, text: str, at: tuple[float, float] = (0.5, 0.5)) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from shapelaw.report.plots import save_figure
+from shapelaw.report.plots import notice, save_figure
 from shapelaw.report.tables import write_table, writing_to
 
 
@@ -29,14 +29,16 @@ class Results:
     """A study's results before they are files.
 
     Attributes:
-        tables, figures: tables and figures by name.
+        tables: tables by name.
+        figures: figures by name; a text where there is nothing to draw: the reason, which is written in the place of
+            the figure, since Snakemake wants its files.
         fit: content of fit.json: plain JSON values without NaN, among them `status`.
         summary: the findings in sentences, one a line.
         left_out: for each declared table or figure that can't be made from this input, the reason.
     """
 
     tables: Mapping[str, Table]
-    figures: Mapping[str, Figure]
+    figures: Mapping[str, Figure | str]
     fit: Mapping[str, Any]
     summary: str
     left_out: Mapping[str, str] = field(default_factory=dict)
@@ -74,8 +76,9 @@ def show_results(results: Results, out: Path, study: str) -> None:
     """
     write_results(results, out, study)
     print(results.summary)
-    for name, why in results.left_out.items():
-        print(f"No {name}: {why}.")
+    nothing = {f"figure {name}": why for name, why in results.figures.items() if isinstance(why, str)}
+    for name, why in {**results.left_out, **nothing}.items():
+        print(f"No {name}: {why.removesuffix('.')}.")
     print(f"Tables and figures are in {out}.")
 
 
@@ -96,7 +99,7 @@ def write_results(results: Results, out: Path, study: str) -> list[Path]:
                 table.frame, out / name, formats=table.formats, caption=table.caption, label=label
             )
         for name, figure in results.figures.items():
-            files += save_figure(figure, out / name)
+            files += save_figure(notice(figure) if isinstance(figure, str) else figure, out / name)
         fit = out / "fit.json"
         fit.write_text(json.dumps(results.fit, indent=1, allow_nan=False) + "\n", encoding="utf-8")
         return [*files, fit]

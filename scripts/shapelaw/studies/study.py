@@ -55,6 +55,7 @@ class Study:
         costs: returns lines of `snakemake plan` for what is measured without training.
         extra: the study runs only where the config's `extras` names it, and has no summary run in MLflow.
         tables_caption: name of the text in captions/ for all tables.
+        verdict: page of docs/, and its section, where the verdict stands.
         informative_first: sorts the runs, the most informative first, for the case that time runs out.
     """
 
@@ -76,6 +77,7 @@ class Study:
     costs: Callable[[Settings], list[str]] = _nothing
     extra: bool = False
     tables_caption: str = "tables"
+    verdict: str = "results.md"
     informative_first: Callable[[Iterable[Run]], list[Run]] = _first_seeds
 
     @property

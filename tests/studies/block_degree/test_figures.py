@@ -51,6 +51,6 @@ def test_no_ratio_is_drawn_to_a_network_that_diverged_or_in_a_panel_without_one(
 
 def test_mixtures_stand_where_they_begin_side_by_side_for_each_target() -> None:
     figure = figures.mixtures_figure(tuned_of(with_mixtures()))
-    assert legend(figure) == {"R = 2", "R = 8"}
+    assert legend(figure) == {"R = 2", "R = 8", "unchanged", "e, the note's best degree"}
     drawn = [tuple(bars.lines[0].get_xdata()) for bars in figure.axes[0].containers]
     assert drawn == [pytest.approx((2.4925, 2.8925)), pytest.approx((2.5075, 2.9075))]

@@ -1,7 +1,7 @@
 """The figures of the memorization studies."""
 
 import pytest
-from memorization_analyses import HEAD_COUNTS, labelled, our_runs, study_of, words
+from memorization_analyses import HEAD_COUNTS, labelled, our_runs, study_of
 from memorizing_networks import simulate
 
 from shapelaw.studies.memorization import figures, tables
@@ -11,7 +11,7 @@ from shapelaw.studies.memorization.analysis import ALONG_HEADS
 def test_a_regression_alone_has_no_capacity_and_says_so():
     analysis = study_of(simulate(HEAD_COUNTS, task="regression"), ALONG_HEADS)
     assert analysis.capacities == ()
-    assert words(figures.capacity_figure(analysis)) == ["No runs of a classification task."]
+    assert figures.capacity_figure(analysis) == "there are no runs of a classification task"
     assert tables.capacity_table(analysis).empty
 
 
@@ -34,4 +34,11 @@ def test_saturated_heads_are_drawn_or_said_to_be_unknown():
     assert len(drawn) == 4
     assert len(right.get_lines()) == 4
     silent = study_of(simulate(HEAD_COUNTS), ALONG_HEADS)
-    assert any("No run says" in text for text in words(figures.saturated_figure(silent)))
+    assert figures.saturated_figure(silent) == "no run says how many of its heads are saturated"
+
+
+def test_the_legend_names_the_bounds_that_are_drawn_and_no_others():
+    (legend,) = figures.capacity_figure(study_of(our_runs(), ALONG_HEADS)).legends
+    named = [text.get_text() for text in legend.get_texts()]
+    assert "no T tried is memorized" in named
+    assert "every T tried is memorized" not in named

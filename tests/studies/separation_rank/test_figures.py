@@ -14,7 +14,7 @@ from shapelaw.studies.separation_rank.tables import ranks_table
 
 def test_figures_of_nothing_say_so():
     assert fractional_table([]).empty
-    assert "no budget" in degree_figure(degree_table([])).axes[0].texts[0].get_text()
+    assert degree_figure(degree_table([])) == "no budget was measured"
     ranks = ranks_table(
         [
             (
@@ -23,17 +23,25 @@ def test_figures_of_nothing_say_so():
             )
         ]
     )
-    assert "no width has two depths" in depth_figure(ranks).axes[0].texts[0].get_text()
-    assert "no network was measured" in residual_figure(pd.DataFrame()).axes[0].texts[0].get_text()
+    assert depth_figure(ranks) == "no width was measured at two depths"
+    assert "no network was measured" in str(residual_figure(pd.DataFrame()))
 
 
 def test_an_exact_rank_is_a_circle_and_a_lower_bound_a_triangle():
     exact = ranks_of((1, 2, 8), (2, 2, 8))
     lower = ranks_of((3, 2, 8)).assign(status="at least")
-    left, right = depth_figure(pd.concat([exact, lower], ignore_index=True)).axes
+    figure = depth_figure(pd.concat([exact, lower], ignore_index=True))
+    left, right = figure.axes
     assert "no width has two depths" in left.texts[0].get_text()
     drawn = {line.get_marker(): line for line in right.get_lines() if line.get_marker() in ("o", "^")}
     assert drawn["o"].get_xdata().tolist() == [1, 2]
     assert drawn["o"].get_ydata().tolist() == [math.log(rank, 3) for rank in (3, 18)]
     assert drawn["^"].get_xdata().tolist() == [3]
     assert drawn["o"].get_label() == "d = 2"
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()][:3] == ["exact", "at least", "closed form"]
+
+
+def test_a_legend_does_not_name_what_is_not_drawn():
+    (legend,) = depth_figure(ranks_of((1, 2, 8), (2, 2, 8))).legends
+    assert "at least" not in [text.get_text() for text in legend.get_texts()]

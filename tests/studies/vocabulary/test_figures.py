@@ -15,9 +15,10 @@ def test_every_series_is_drawn() -> None:
     (axis,) = relation_figure(analysis).axes
     labels = axis.get_legend_handles_labels()[1]
     assert labels[0] == "width = min(V, r)"
-    assert labels[1].startswith("width ~ min(V, r)^(")
+    assert labels[1].startswith("width ~ min(V, r)^(")  # the points come after the lines
     (axis,) = bits_per_byte_figure(analysis).axes
-    assert len(axis.get_legend_handles_labels()[1]) == len(SERIES)
+    labels = axis.get_legend_handles_labels()[1]
+    assert len(labels) == len(SERIES) + 1
+    assert labels[-1] == "best of this size or less"
     without = analyse_series(runs.drop(columns="bits_per_byte"), "runs.csv", Options(draws=100))
-    (axis,) = bits_per_byte_figure(without).axes
-    assert "no bits per byte" in axis.texts[0].get_text()
+    assert bits_per_byte_figure(without) == "the runs have no bits per byte or no total_params"

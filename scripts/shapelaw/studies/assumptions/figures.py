@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from shapelaw.report.plots import ACCENT, INK, MUTED, PAGE, new_figure, ordered_colors, style
+from shapelaw.report.plots import ACCENT, INK, MUTED, PAGE, new_figure, ordered_looks, style, whole_axis
 from shapelaw.studies.assumptions.findings import DRAWN, float32_tolerance
 from shapelaw.studies.assumptions.stored_findings import Row
 from shapelaw.studies.assumptions.tables import in_order
@@ -48,7 +48,7 @@ def pass_rate_figure(rows: Sequence[Row]) -> Figure:
                 continue
             _draw_panel(axis, shown[place])
             if place % columns == 0:
-                axis.set_ylabel("independent subsets")
+                axis.set_ylabel("share of subsets\nthat are independent")
             if place + columns >= len(shown):
                 axis.set_xlabel("vectors in a subset")
         figure.legend(handles=_keys(), loc="outside lower center", ncols=6)
@@ -56,15 +56,16 @@ def pass_rate_figure(rows: Sequence[Row]) -> Figure:
 
 
 def _draw_panel(axis: Axes, row: Row) -> None:
-    found, colors = row.findings, ordered_colors(EXPONENTS)
+    found, looks = row.findings, ordered_looks(EXPONENTS)
     for exponent in EXPONENTS:
         rates = (found.curve > 10.0**exponent).mean(axis=1)
-        axis.plot(found.sizes, rates, "o-", color=colors[exponent], markersize=2.5, linewidth=1.1)
+        look = looks[exponent]
+        axis.plot(found.sizes, rates, f"{look.marker}-", color=look.color, markersize=2.5, linewidth=1.1)
     limits = np.array([float32_tolerance(int(size), found.width) for size in found.sizes])
     axis.plot(
         found.sizes,
         (found.curve > limits[:, None]).mean(axis=1),
-        "s-",
+        "v-",
         color=ACCENT,
         markersize=2.5,
         zorder=3,
@@ -77,17 +78,27 @@ def _draw_panel(axis: Axes, row: Row) -> None:
     axis.set_title(f"{name}\nn = {found.context}, d = {found.width}", fontsize=7.5)
     axis.set_ylim(-0.04, 1.04)
     axis.set_xlim(left=0)
+    whole_axis(axis)
 
 
 def _keys() -> list[Line2D]:
-    colors = ordered_colors(EXPONENTS)
-    keys = [Line2D([], [], color=ACCENT, marker="s", markersize=2.5, label="float32's, as published")]
+    looks = ordered_looks(EXPONENTS)
+    keys = [
+        Line2D([], [], color=ACCENT, marker="v", markersize=2.5, label="tolerance of float32, as published")
+    ]
     keys += [
-        Line2D([], [], color=colors[exponent], marker="o", markersize=2.5, label=f"$10^{{{exponent}}}$")
+        Line2D(
+            [],
+            [],
+            color=looks[exponent].color,
+            marker=looks[exponent].marker,
+            markersize=2.5,
+            label=f"$10^{{{exponent}}}$",
+        )
         for exponent in EXPONENTS
     ]
     return [
         *keys,
-        Line2D([], [], color=INK, linestyle="--", linewidth=0.9, label="n"),
-        Line2D([], [], color=MUTED, linestyle=":", linewidth=1.2, label="d"),
+        Line2D([], [], color=INK, linestyle="--", linewidth=0.9, label="n, assumption 1"),
+        Line2D([], [], color=MUTED, linestyle=":", linewidth=1.2, label="d, general position"),
     ]

@@ -27,14 +27,26 @@ from matplotlib.figure import Figure
 
 from shapelaw.fits.inputs import numbers_of, read_table, refuse, require_columns
 from shapelaw.fits.paired import Mean, mean_of, paired_mean
-from shapelaw.report.plots import INK, MUTED, PAGE, explain, new_figure, short_number, style
+from shapelaw.report.plots import (
+    ACCENT,
+    INK,
+    MUTED,
+    PAGE,
+    SECOND,
+    THIRD,
+    explain,
+    legend_below,
+    new_figure,
+    short_number,
+    style,
+)
 from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Results, Table
 
 STUDY = "attention_degree"
 SOFTMAX = "softmax"
 REFERENCES = ("degree 3", SOFTMAX)
-COLORS = {SOFTMAX: INK, "degree 2": "#2f6f9f", "degree 3": "#c8442d", "degree 4": "#e08a1e"}
+LOOKS = {SOFTMAX: (INK, "o"), "degree 2": (SECOND, "s"), "degree 3": (ACCENT, "D"), "degree 4": (THIRD, "P")}
 _COLUMNS = ("depth", "width", "seed", "test_loss")
 
 
@@ -258,13 +270,13 @@ def losses_figure(analysis: AttentionDegreeAnalysis) -> Figure:
         _draw(axes[0, 0], [(one, one.loss) for one in analysis.decoders])
         axes[0, 0].set_ylabel("test loss (nats per token)")
         if compared:
-            axes[0, 1].axhline(0, color=MUTED, linewidth=0.8)
+            axes[0, 1].axhline(0, color=MUTED, linewidth=0.8, label="equal to degree 3")
             _draw(axes[0, 1], compared)
-            axes[0, 1].set_ylabel("minus that of degree 3")
+            axes[0, 1].set_ylabel("minus that of degree 3 (nats per token)")
         else:
             explain(axes[0, 1], "No runs of degree 3 to compare with.")
-        handles, labels = axes[0, 0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=6)
+        axes[0, 0].set_title("means over seeds, 95% intervals", fontsize=7)
+        legend_below(figure, 6)
         return figure
 
 
@@ -278,12 +290,13 @@ def _draw(axis: Axes, points: Sequence[tuple[Decoders, Mean]]) -> None:
     for place, degree in enumerate(kinds):
         beside = 0.1 * (place - (len(kinds) - 1) / 2)
         chosen = [(one, mean) for one, mean in points if (one.degree or 0) == degree]
+        color, shape = LOOKS.get(chosen[0][0].attention, (MUTED, "X"))
         axis.errorbar(
             [shapes.index((one.depth, one.width)) + beside for one, _ in chosen],
             [mean.value for _, mean in chosen],
             [0.0 if mean.seeds < 2 else mean.high - mean.value for _, mean in chosen],
-            fmt="o",
-            color=COLORS.get(chosen[0][0].attention, MUTED),
+            fmt=shape,
+            color=color,
             label=chosen[0][0].attention,
         )
     names = [f"depth {depth}\nwidth {width}\n{short_number(sizes[depth, width])}" for depth, width in shapes]

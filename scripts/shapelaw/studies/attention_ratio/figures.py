@@ -11,12 +11,15 @@ from shapelaw.fits.redundancy import RedundancyStatus
 from shapelaw.report.plots import (
     ACCENT,
     INK,
+    MARKERS,
     MUTED,
     PAGE,
     SECOND,
+    Look,
     explain,
+    legend_below,
     new_figure,
-    ordered_colors,
+    ordered_looks,
     side_by_side,
     size_axis,
     style,
@@ -29,15 +32,17 @@ from shapelaw.studies.reference import published_json
 _TITLES = {ATTENTION: "feed-forward width $4 H d_a$, as in T5", WIDTH: "feed-forward width $4 d$"}
 _COLORS = {ATTENTION: ACCENT, WIDTH: SECOND}
 _LABELS = {ATTENTION: "feed-forward width $4 H d_a$", WIDTH: _TITLES[WIDTH]}
+_SHAPES = {ATTENTION: "o", WIDTH: "s"}
 _BOUNDS = {RedundancyStatus.AT_LEAST: "^", RedundancyStatus.AT_MOST: "v"}
-_SHAPES = "os^Dv<>ph"  # of markers, by depth
 _RATIO = "$H d_a / d$"
 
 
 def losses_figure(analysis: RatioAnalysis) -> Figure:
     """Test loss of every ratio at the best depth of each size, against size (figure 4 of the vocabulary paper)."""
     with style():
-        return _legend_below(_panels(analysis))
+        figure = _panels(analysis)
+        legend_below(figure, 5)
+        return figure
 
 
 def depths_figure(analysis: RatioAnalysis) -> Figure:
@@ -45,59 +50,64 @@ def depths_figure(analysis: RatioAnalysis) -> Figure:
     column, networks = SIZE_COLUMNS[analysis.axis], analysis.networks
     depths = sorted(int(depth) for depth in networks["depth"].unique())
     with style():
-        figure = _panels(analysis)
+        figure, drawn = _panels(analysis, marked=False), set[int]()
         for axis, kind in zip(figure.axes, _kinds(analysis), strict=True):
-            for ratio, color in _ratio_colors(analysis).items():
+            for ratio, look in _ratio_looks(analysis).items():
                 mine = networks[networks["ratio"] == ratio]
                 mine = mine if ratio == 1 else mine[mine["feed_forward"] == kind]
                 for depth in depths:
                     rows = mine[mine["depth"] == depth]
-                    shape = _SHAPES[depths.index(depth) % len(_SHAPES)]
-                    axis.plot(rows[column], rows["loss"], shape, color=color, markersize=6, fillstyle="none")
-        for depth, shape in zip(depths, _SHAPES, strict=False):
+                    if rows.empty:
+                        continue
+                    drawn.add(depth)
+                    shape = MARKERS[depths.index(depth) % len(MARKERS)]
+                    axis.plot(
+                        rows[column], rows["loss"], shape, color=look.color, markersize=6, fillstyle="none"
+                    )
+        for depth in sorted(drawn):
+            shape = MARKERS[depths.index(depth) % len(MARKERS)]
             figure.axes[0].plot(
                 [], [], shape, color=INK, markersize=6, fillstyle="none", label=f"L = {depth}"
             )
-        return _legend_below(figure)
+        legend_below(figure, 5)
+        return figure
 
 
 def _kinds(analysis: RatioAnalysis) -> list[str]:
     return [kind for kind in _TITLES if any(one.feed_forward == kind for one in analysis.on_axis)]
 
 
-def _ratio_colors(analysis: RatioAnalysis) -> dict[float, str]:
+def _ratio_looks(analysis: RatioAnalysis) -> dict[float, Look]:
     ratios = sorted({float(ratio) for ratio in analysis.networks["ratio"]})
-    return dict(zip(ratios, ordered_colors(range(len(ratios))).values(), strict=True))
+    return dict(zip(ratios, ordered_looks(range(len(ratios))).values(), strict=True))
 
 
-def _panels(analysis: RatioAnalysis) -> Figure:
-    """The best depths of every ratio, a panel for each feed-forward width."""
+def _panels(analysis: RatioAnalysis, *, marked: bool = True) -> Figure:
+    """The best depths of every ratio, a panel for each feed-forward width, with markers or lines alone."""
     kinds, std = _kinds(analysis), np.nan if analysis.noise is None else analysis.noise.std
-    figure, axes = new_figure(1, len(kinds), width=PAGE, height=3.1, sharey=True)
+    figure, axes = new_figure(1, len(kinds), width=PAGE, height=3.2, sharey=True)
     for axis, kind in zip(axes[0], kinds, strict=True):
-        for ratio, color in _ratio_colors(analysis).items():
+        for ratio, look in _ratio_looks(analysis).items():
             best = [one.at for one in analysis.on_axis if (one.feed_forward, one.ratio) == (kind, ratio)]
             points = analysis.baseline if ratio == 1 else best
             if points:
                 size, loss = [at.size for at in points], [at.loss for at in points]
                 err = np.nan_to_num([std / np.sqrt(at.seeds) for at in points])
                 label = f"{_RATIO} = {ratio:g}"
-                axis.errorbar(size, loss, err, fmt="o-", color=color, markersize=3, label=label)
+                shape = look.marker if marked else ""
+                axis.errorbar(
+                    size,
+                    loss,
+                    err,
+                    fmt=f"{shape}{look.dashes}",
+                    color=look.color,
+                    markersize=3.5,
+                    label=label,
+                )
         size_axis(axis)
         axis.set_title(_TITLES[kind])
         axis.set_xlabel(SIZE_LABELS[analysis.axis])
     axes[0, 0].set_ylabel("test loss (nats per token)")
-    return figure
-
-
-def _legend_below(figure: Figure) -> Figure:
-    """The figure with one legend of all that its panels name."""
-    named = {
-        label: handle
-        for axis in figure.axes
-        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
-    }
-    figure.legend(list(named.values()), list(named), loc="outside lower center", ncols=5)
     return figure
 
 
@@ -108,7 +118,7 @@ def redundancy_figure(analysis: RatioAnalysis) -> Figure:
         figure, axes = new_figure(1, 2, width=PAGE, height=3.0, sharey=True)
         for axis, size in zip(axes[0], (SizeAxis.BLOCK, SizeAxis.TOTAL), strict=True):
             mine = [one for one in analysis.found if one.axis is size and one.redundancy is not None]
-            axis.axhline(0, color=MUTED, linewidth=0.8)
+            axis.axhline(0, color=MUTED, linewidth=0.8, label="no redundancy")
             for kind, color in _COLORS.items():
                 _draw_redundancies(axis, [one for one in mine if one.feed_forward == kind], kind, color)
             shares = [1 - float(theirs[finding]) for finding in PUBLISHED.values()]
@@ -121,19 +131,25 @@ def redundancy_figure(analysis: RatioAnalysis) -> Figure:
         axes[0, 0].set_ylabel("redundancy")
         if analysis.noise is None:
             explain(axes[0, 0], "No network has two seeds: no intervals.", (0.5, 0.1))
-        return _legend_below(figure)
+        legend_below(figure, 3)
+        return figure
 
 
 def _draw_redundancies(axis: Axes, found: list[Found], kind: str, color: str) -> None:
     """Points of one feed-forward width; the sizes of a ratio stand side by side, the smallest on the left."""
     sizes = sorted({one.at.size for one in found})
-    if found:
-        axis.plot([], [], "o", color=color, label=_LABELS[kind])
+    shape, named = _SHAPES[kind], False
     for one in found:
         assert one.redundancy is not None
         measured = one.redundancy
         x = one.ratio * side_by_side(sizes.index(one.at.size), len(sizes))
         ends = np.array([[max(measured.low, -1.0)], [measured.high]])
         err = np.nan_to_num(np.clip([measured.value - ends[0], ends[1] - measured.value], 0, None))
-        marker = _BOUNDS.get(measured.status, "o")
-        axis.errorbar([x], [measured.value], err, fmt=marker, color=color)
+        bound = _BOUNDS.get(measured.status)
+        label = None if named or bound else f"{_LABELS[kind]}, 68% interval"
+        named |= label is not None
+        axis.errorbar([x], [measured.value], err, fmt=bound or shape, color=color, label=label)
+    for status in dict.fromkeys(one.redundancy.status for one in found if one.redundancy is not None):
+        if status in _BOUNDS:
+            words = f"{_LABELS[kind]}, {status}"
+            axis.plot([], [], _BOUNDS[status], color=color, label=words)

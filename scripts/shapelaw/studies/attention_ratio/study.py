@@ -135,6 +135,7 @@ STUDIES = (
             "redundancy": OURS,
         },
         "shapelaw.studies.attention_ratio.results",
+        verdict="results/vocabulary.md#attention-wider-than-the-network",
         kind=LANGUAGE,
         sections={
             NAME: Key(AttentionRatio, AttentionRatio(), "The study of attention wider than the network.")

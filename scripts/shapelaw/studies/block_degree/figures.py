@@ -16,13 +16,20 @@ from matplotlib.figure import Figure
 
 from shapelaw.fits.paired import Mean, mean_of
 from shapelaw.report.plots import (
+    ACCENT,
     COLUMN,
+    FIFTH,
+    FOURTH,
     INK,
     MUTED,
     PAGE,
+    SECOND,
+    THIRD,
     explain,
+    legend_below,
+    log_axis,
     new_figure,
-    ordered_colors,
+    ordered_looks,
     ratio_axis,
     side_by_side,
     style,
@@ -31,8 +38,8 @@ from shapelaw.report.plots import (
 from shapelaw.specs.degrees import HALF
 from shapelaw.studies.block_degree.analysis import Difference, Tuned
 
-COLORS = {1: "#8a8f98", 2: "#2f6f9f", 3: "#c8442d", 4: "#e08a1e", 6: "#7a4fa3"}
-MIXED = "#3c8d5a"
+LOOKS = {1: (MUTED, "o"), 2: (SECOND, "s"), 3: (ACCENT, "D"), 4: (THIRD, "P"), 6: (FOURTH, "X")}
+MIXED, UNEVEN = (FIFTH, "*"), (INK, "p")  # degrees that are learned, and different ones in turn
 Item = TypeVar("Item")
 Points = Sequence[tuple[Tuned, Mean]]  # means of logarithms
 
@@ -43,9 +50,11 @@ def losses_figure(tuned: Sequence[Tuned]) -> Figure:
     with style():
         figure, separable, digits = _two_panels(points)
         if separable:
-            separable.set(yscale="log", ylabel="held-out loss (share of the variance)")
+            log_axis(separable, "y")
+            separable.set_ylabel("held-out loss (share of the variance)")
         if digits:
             digits.set_ylabel("held-out loss (nats)")
+        legend_below(figure, 4)
         return figure
 
 
@@ -56,14 +65,15 @@ def differences_figure(differences: Sequence[Difference]) -> Figure:
         figure, separable, digits = _two_panels([point for point in points if _is_half_way(point[0])])
         for axis in (separable, digits):
             if axis:
-                ratio_axis(axis)
+                ratio_axis(axis, "equal to degree 3")
         if separable:
             separable.set_ylabel("held-out loss / that of degree 3")
+        legend_below(figure, 4)
         return figure
 
 
-def speed_figure(tuned: Sequence[Tuned]) -> Figure:
-    """Steps to a held-out loss against R, one panel per threshold of the separable targets."""
+def speed_figure(tuned: Sequence[Tuned]) -> Figure | str:
+    """Steps to a held-out loss against R, one panel per threshold of the separable targets; or why there is none."""
     panels: dict[float, list[tuple[Tuned, Mean]]] = {}
     for one, thresholds in _of_target(
         "separable", [(one, one.steps_to) for one in tuned if _is_half_way(one)]
@@ -71,32 +81,29 @@ def speed_figure(tuned: Sequence[Tuned]) -> Figure:
         for threshold in thresholds:
             if steps := one.log_steps_to(threshold):
                 panels.setdefault(threshold, []).append((one, mean_of(list(steps.values()))))
+    if not panels:
+        return "no threshold is reached by every seed of a network after its first evaluation"
     with style():
-        figure, axes = new_figure(1, max(len(panels), 1), width=PAGE, height=2.8, sharey=True)
-        if not panels:
-            explain(
-                axes[0, 0], "No threshold is reached by every seed of a network after its first evaluation."
-            )
-            return figure
+        figure, axes = new_figure(1, len(panels), width=PAGE, height=3.0, sharey=True)
         for axis, threshold in zip(axes[0], sorted(panels, reverse=True), strict=True):
             _draw_separable(axis, panels[threshold])
-            axis.set(yscale="log", title=f"to a loss of {threshold:g}")
+            log_axis(axis, "y", whole=True)
+            axis.set_title(f"to a loss of {threshold:g}")
         axes[0, 0].set_ylabel("training steps")
-        _legend(figure, 6)
+        legend_below(figure, 4)
         return figure
 
 
-def mixtures_figure(tuned: Sequence[Tuned]) -> Figure:
-    """Mean degree of mixtures at the end against that at the beginning, one colour per R, and a line at e."""
+def mixtures_figure(tuned: Sequence[Tuned]) -> Figure | str:
+    """Mean degree of mixtures at the end against that at the beginning, a colour per R; or why not."""
     settled = [(one, mean_of(list(one.settled.values()))) for one in tuned if one.settled]
     shown = [*_of_target("digits", settled), *_of_target("separable", settled)]
+    if not shown:
+        return "no network learns a mixture of degrees"
     with style():
-        figure, axes = new_figure(width=COLUMN, height=2.8)
+        figure, axes = new_figure(width=COLUMN * 1.1, height=3.4)
         axis = axes[0, 0]
-        if not shown:
-            explain(axis, "No network learns a mixture of degrees.")
-            return figure
-        colors = ordered_colors([one.task.target_rank for one, _ in shown])
+        looks = ordered_looks([one.task.target_rank for one, _ in shown])
         lines: dict[tuple[int, float], list[tuple[Tuned, Mean]]] = {}
         for one, mean in sorted(shown, key=lambda point: point[0].begins_at):
             lines.setdefault((one.task.target_rank, one.mean_layer), []).append((one, mean))
@@ -106,14 +113,14 @@ def mixtures_figure(tuned: Sequence[Tuned]) -> Figure:
                 [one.begins_at + 0.015 * (place - (len(lines) - 1) / 2) for one, _ in line],
                 [mean.value for _, mean in line],
                 [0 if mean.seeds < 2 else mean.high - mean.value for _, mean in line],
-                marker="o", color=colors[rank], label=f"R = {rank}" if rank else "digits",
+                marker=looks[rank].marker, color=looks[rank].color, label=f"R = {rank}" if rank else "digits",
             )  # fmt: skip
         begins = [one.begins_at for one, _ in shown]
         ends = [min(begins) - 0.05, max(begins) + 0.05]
-        axis.plot(ends, ends, color=MUTED, linestyle="--", linewidth=0.8)
-        axis.axhline(math.e, color=MUTED, linestyle=":", linewidth=0.8)
+        axis.plot(ends, ends, color=MUTED, linestyle="--", linewidth=0.8, label="unchanged")
+        axis.axhline(math.e, color=INK, linestyle=":", linewidth=0.8, label="e, the note's best degree")
         axis.set(xlabel="mean degree before training", ylabel="mean degree after it")
-        _legend(figure, 3)
+        legend_below(figure, 3)
         return figure
 
 
@@ -138,7 +145,7 @@ def _of_target(target: str, items: Sequence[tuple[Tuned, Item]]) -> list[tuple[T
 
 def _two_panels(points: Points) -> tuple[Figure, Axes | None, Axes | None]:
     """Axes for networks on separable targets and, right, on digits; None for a panel without networks."""
-    figure, axes = new_figure(1, 2, width=PAGE, height=3.0, width_ratios=[2, 1])
+    figure, axes = new_figure(1, 2, width=PAGE, height=3.5, width_ratios=[2, 1])
     drawn: list[Axes | None] = []
     draw: Callable[[Axes, Points], None]
     for axis, target, draw in zip(
@@ -152,8 +159,6 @@ def _two_panels(points: Points) -> tuple[Figure, Axes | None, Axes | None]:
         drawn.append(axis if chosen else None)
     if drawn[0] is None:
         explain(axes[0, 0], "No runs on separable targets.")
-    else:
-        _legend(figure, 6)
     return figure, drawn[0], drawn[1]
 
 
@@ -171,9 +176,10 @@ def _draw_separable(axis: Axes, points: Points) -> None:
     lines = _lines(points)
     for place, ((name, budget), line) in enumerate(lines.items()):
         beside = side_by_side(place, len(lines))
+        color, shape = _look(line[0][0])
         axis.errorbar(
-            [one.task.target_rank * beside for one, _ in line], *exp_bars([mean for _, mean in line]), marker="o",
-            color=_color(line[0][0]), linestyle=("-", "--", ":", "-.")[budgets.index(budget) % 4],
+            [one.task.target_rank * beside for one, _ in line], *exp_bars([mean for _, mean in line]), marker=shape,
+            color=color, linestyle=("-", "--", ":", "-.")[budgets.index(budget) % 4],
             label=name if len(budgets) == 1 else f"{name}, {budget} matrices",
         )  # fmt: skip
     value_axis(axis, {one.task.target_rank for one, _ in points})
@@ -185,20 +191,14 @@ def _draw_digits(axis: Axes, points: Points) -> None:
     lines = _lines(points)
     for place, line in enumerate(lines.values()):
         for one, mean in line:
-            axis.errorbar([place], *exp_bars([mean]), marker="o", color=_color(one))
+            color, shape = _look(one)
+            axis.errorbar([place], *exp_bars([mean]), marker=shape, color=color)
     axis.set_xticks(range(len(lines)), [name for name, _ in lines], rotation=40, ha="right")
     axis.set_title("digits")
 
 
-def _color(one: Tuned) -> str:
-    return MIXED if one.mixture else COLORS.get(one.layers[0], INK) if len(set(one.layers)) == 1 else INK
-
-
-def _legend(figure: Figure, columns: int) -> None:
-    """A legend of all panels, with each name once."""
-    by_label = {
-        label: handle
-        for axis in figure.axes
-        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
-    }
-    figure.legend(by_label.values(), by_label.keys(), loc="outside lower center", ncols=columns)
+def _look(one: Tuned) -> tuple[str, str]:
+    """The colour and the marker of a network's degree."""
+    if one.mixture:
+        return MIXED
+    return LOOKS.get(one.layers[0], UNEVEN) if len(set(one.layers)) == 1 else UNEVEN

@@ -26,7 +26,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from shapelaw.fits.rank_correlation import RankCorrelation, rank_correlation
-from shapelaw.report.plots import PAGE, explain, new_figure, ordered_colors, side_by_side, style, value_axis
+from shapelaw.report.plots import (
+    MUTED,
+    PAGE,
+    legend_below,
+    log_axis,
+    new_figure,
+    ordered_looks,
+    side_by_side,
+    style,
+    value_axis,
+)
 from shapelaw.studies.block_degree.analysis import Tuned
 from shapelaw.studies.block_degree.figures import exp_bars
 from shapelaw.studies.block_degree.tables import TASK_COLUMNS, of_task
@@ -223,8 +233,8 @@ def rank_correlation_table(found: Sequence[Correlation]) -> pd.DataFrame:
     return table.astype({"target_rank": "Int64"})
 
 
-def rank_figure(ranked: Sequence[Ranked]) -> Figure:
-    """Held-out loss against exact rank, one colour per R, a line at R, and the floor below; one panel per setting."""
+def rank_figure(ranked: Sequence[Ranked]) -> Figure | str:
+    """Held-out loss against exact rank, a line at R, and the floor below; or why there is none."""
     settings: dict[tuple[int, int, int, int], list[Ranked]] = {}
     for one in ranked:
         task = one.tuned.task
@@ -232,40 +242,44 @@ def rank_figure(ranked: Sequence[Ranked]) -> Figure:
             setting = task.inputs, task.width, task.matrices, task.steps
             settings.setdefault(setting, []).append(one)
     shown = {setting: group for setting, group in settings.items() if len({one.rank for one in group}) > 1}
+    if not shown:
+        return "no two networks of a budget whose exact ranks are known differ in them"
     with style():
-        figure, axes = new_figure(1, max(len(shown), 1), width=PAGE, height=3.2)
-        if not shown:
-            explain(axes[0, 0], "No two networks of a budget whose exact ranks are known differ in them.")
-            return figure
+        figure, axes = new_figure(1, len(shown), width=PAGE, height=3.5)
         for place, (setting, group) in enumerate(shown.items()):
             _draw(axes[0, place], group)
             axes[0, place].set_title(
                 "{} inputs, {} matrices of {} x {}".format(*setting[::2], *[setting[1]] * 2)
             )
         axes[0, 0].set_ylabel("held-out loss (share of the variance)")
-        handles, labels = axes[0, 0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=6)
+        legend_below(figure, 6)
         return figure
 
 
 def _draw(axis: Axes, group: Sequence[Ranked]) -> None:
     targets = sorted({one.tuned.task.target_rank for one in group})
-    colors = ordered_colors(targets)
+    looks = ordered_looks(targets)
     for place, target_rank in enumerate(targets):
-        color, beside = colors[target_rank], side_by_side(place, len(targets), 1.03)
+        color, beside = looks[target_rank].color, side_by_side(place, len(targets), 1.03)
         here = sorted(
             (one for one in group if one.tuned.task.target_rank == target_rank), key=lambda one: one.rank or 0
         )
         values, bars = exp_bars([one.tuned.log_loss for one in here])
         ranks = [(one.rank or 0) * beside for one in here]
-        axis.errorbar(ranks, values, bars, fmt="o", color=color, label=f"R = {target_rank}")
+        axis.errorbar(
+            ranks, values, bars, fmt=looks[target_rank].marker, color=color, label=f"R = {target_rank}"
+        )
         axis.axvline(target_rank, color=color, linestyle=":", linewidth=1)
         errors = [_geometric_mean(column) for column in zip(*here[0].least_errors.values(), strict=True)]
         inside = range(1, target_rank)
         axis.plot(inside, [errors[rank] for rank in inside], color=color, linestyle="--", linewidth=1)
     lowest = min(math.exp(one.tuned.log_loss.value) for one in group)
-    value_axis(axis, {one.rank or 0 for one in group})
-    axis.set(yscale="log", xlabel="exact separation rank of the polynomial")
+    axis.plot([], [], ":", color=MUTED, label="rank R")
+    if max(targets) > 1:
+        axis.plot([], [], "--", color=MUTED, label="least loss of each rank, by R")
+    value_axis(axis, {1, *(one.rank or 0 for one in group)})
+    log_axis(axis, "y")
+    axis.set(xlabel="exact separation rank of the polynomial")
     axis.set_ylim(bottom=lowest / 10)
 
 

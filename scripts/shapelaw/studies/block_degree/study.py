@@ -93,6 +93,7 @@ STUDIES = (
         ("pooled", "losses", "differences", "speed", "mixtures", "rank_losses", "rank_correlation"),
         dict.fromkeys(("losses", "differences", "speed", "mixtures", "rank"), OURS),
         "shapelaw.studies.block_degree.results",
+        verdict="results/degrees.md",
         kind=DEGREE,
         sections={
             NAME: Key(

@@ -16,6 +16,7 @@ from shapelaw.report.plots import (
     PAGE,
     SECOND,
     explain,
+    legend_below,
     new_figure,
     size_axis,
     style,
@@ -24,6 +25,7 @@ from shapelaw.report.plots import (
 from shapelaw.studies.embedding_rank.analysis import FULL, POSITIONS, EmbeddingAnalysis, Found
 
 _COLORS = {POSITIONS[True]: ACCENT, POSITIONS[False]: SECOND}
+_SHAPES = {POSITIONS[True]: "s", POSITIONS[False]: "D"}
 
 
 def losses_figure(analysis: EmbeddingAnalysis) -> Figure:
@@ -33,8 +35,8 @@ def losses_figure(analysis: EmbeddingAnalysis) -> Figure:
         for axis, size in zip(axes[0], (SizeAxis.BLOCK, SizeAxis.TOTAL), strict=True):
             _draw_losses(axis, analysis, size)
         axes[0, 0].set_ylabel("test loss (nats per token)")
-        handles, labels = axes[0, 1].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=3)
+        axes[0, 0].set_title("numbers: the rank r", fontsize=7)
+        legend_below(figure, 3)
         return figure
 
 
@@ -55,7 +57,7 @@ def _draw_losses(axis: Axes, analysis: EmbeddingAnalysis, size: SizeAxis) -> Non
         if not rows.empty:
             ordered = rows.sort_values([column, "loss"])
             err = np.nan_to_num(std / np.sqrt(ordered["seeds"].to_numpy(np.float64)))
-            style_ = "o-" if label.startswith("full") else "o"
+            style_ = "o-" if label.startswith("full") else _SHAPES[label.removeprefix("low rank, positions ")]
             axis.errorbar(ordered[column], ordered["loss"], err, fmt=style_, color=color, label=label)
     for _, row in analysis.networks[~full].iterrows():
         axis.annotate(
@@ -82,17 +84,18 @@ def redundancy_figure(analysis: EmbeddingAnalysis) -> Figure:
         axes[0, 0].set_ylabel("redundancy")
         if analysis.noise is None:
             explain(axes[0, 0], "No network has two seeds: no intervals.", (0.5, 0.1))
+        legend_below(figure, 3)
         return figure
 
 
 def _draw_redundancy(axis: Axes, found: list[Found]) -> None:
-    axis.axhline(0, color=MUTED, linewidth=0.8)
+    axis.axhline(0, color=MUTED, linewidth=0.8, label="no redundancy")
     for factored, words in POSITIONS.items():
         mine = [one for one in found if bool(pd.notna(one.row["positional_rank"])) == factored]
         for status, marker in (
             (RedundancyStatus.AT_LEAST, "^"),
             (RedundancyStatus.AT_MOST, "v"),
-            (None, "o"),
+            (None, _SHAPES[words]),
         ):
             some = [one for one in mine if _marked(one) == status]
             if some:
@@ -101,7 +104,10 @@ def _draw_redundancy(axis: Axes, found: list[Found]) -> None:
                 high = np.array([one.redundancy.high for one in some])
                 err = np.nan_to_num(np.clip([value - low, high - value], 0, None))
                 ranks = [int(one.row["embedding_rank"]) for one in some]
-                axis.errorbar(ranks, value, err, fmt=marker, color=_COLORS[words])
+                axis.errorbar(
+                    ranks, value, err, fmt=marker, color=_COLORS[words],
+                    label=f"positions {words}, " + (status or "68% interval"),
+                )  # fmt: skip
     value_axis(axis, [int(one.row["embedding_rank"]) for one in found])
 
 

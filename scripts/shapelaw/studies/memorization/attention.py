@@ -78,9 +78,10 @@ def saturation_figure(attention: Sequence[Attention]) -> Figure:
             handles=[
                 Patch(color=SECOND, label=f"head saturated: a weight above {SATURATED_WEIGHT}"),
                 Patch(facecolor="white", edgecolor=MUTED, label="not saturated"),
+                axes[0, 2].get_legend_handles_labels()[0][0],
             ],
             loc="outside lower center",
-            ncols=2,
+            ncols=3,
         )
         return figure
 
@@ -136,6 +137,8 @@ def _draw_histograms(counts: Axes, weights: Axes, mine: list[Attention]) -> None
         np.minimum(largest, 1.0), bins=[k / BINS for k in range(BINS + 1)], color=SECOND,
         weights=np.full(len(largest), 1.0 / len(largest)),
     )  # fmt: skip
-    weights.axvline(SATURATED_WEIGHT, color=INK, linewidth=0.7, linestyle="--")
+    weights.axvline(
+        SATURATED_WEIGHT, color=INK, linewidth=0.7, linestyle="--", label=f"weight of {SATURATED_WEIGHT}"
+    )
     weights.set_ylabel("share of H × T")
     weights.set_title(f"{(largest > SATURATED_WEIGHT).mean():.0%} above {SATURATED_WEIGHT}", fontsize=7)

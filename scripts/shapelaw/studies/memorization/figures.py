@@ -27,11 +27,13 @@ from shapelaw.report.plots import (
     INK,
     MUTED,
     PAGE,
-    explain,
+    Look,
+    legend_below,
+    log_axis,
     new_figure,
-    ordered_colors,
-    short_number,
+    ordered_looks,
     style,
+    whole_axis,
 )
 from shapelaw.studies.memorization.analysis import (
     SYMBOLS,
@@ -43,7 +45,11 @@ from shapelaw.studies.memorization.tables import theory_per_head
 
 LABELS = {"heads": "heads H", "context": "context length n", "head_dim": "head dimension $d_h$"}
 LEAST_MSE = 1e-5
-_MARKERS = {CapacityStatus.FOUND: "o", CapacityStatus.AT_LEAST: "^", CapacityStatus.BELOW: "v"}
+_MARKERS = {CapacityStatus.AT_LEAST: "^", CapacityStatus.BELOW: "v"}
+_BOUND_LABELS = {
+    CapacityStatus.AT_LEAST: "every T tried is memorized",
+    CapacityStatus.BELOW: "no T tried is memorized",
+}
 
 
 def share_figure(analysis: MemorizationAnalysis) -> Figure:
@@ -58,7 +64,7 @@ def share_figure(analysis: MemorizationAnalysis) -> Figure:
         columns = min(len(panels), 3)
         rows = -(-len(panels) // columns)
         figure, axes = new_figure(
-            rows, columns, width=COLUMN if columns == 1 else PAGE, height=0.6 + 3.1 * rows
+            rows, columns, width=COLUMN if columns == 1 else PAGE, height=0.8 + 3.1 * rows
         )
         for place in range(rows * columns):
             axis = axes[divmod(place, columns)]
@@ -67,25 +73,26 @@ def share_figure(analysis: MemorizationAnalysis) -> Figure:
                 continue
             mine = [one for one in analysis.curves if _panel(one.curve) == panels[place]]
             _draw_panel(axis, mine, analysis.along, letters=46 if columns == 1 else 72 // columns)
-        figure.legend(handles=_keys(analysis), loc="outside lower center", ncols=2 if columns == 1 else 4)
+        figure.legend(handles=_keys(analysis), loc="outside lower center", ncols=1 if columns == 1 else 3)
         return figure
 
 
-def per_head_figure(analysis: MemorizationAnalysis) -> Figure:
+def per_head_figure(analysis: MemorizationAnalysis) -> Figure | str:
     """T divided by the heads that memorize 99% of it, against T; bars reach at least to the trained H on either side.
 
-    The dotted line is theorem 1's min(n, d_h) - 1, which holds for labels of real numbers.
+    The dotted line is theorem 1's min(n, d_h) - 1, which holds for labels of real numbers. Or the reason
+    why nothing can be drawn.
     """
+    found = [
+        one for one in analysis.curves if one.needed is not None and one.needed.status is CapacityStatus.FOUND
+    ]
+    if not found:
+        return f"no T is memorized to {MEMORIZED:.0%} by some H and not by others"
     with style():
-        figure, axes = new_figure(height=3.2)
+        figure, axes = new_figure(height=3.4)
         axis = axes[0, 0]
-        found = [
-            one
-            for one in analysis.curves
-            if one.needed is not None and one.needed.status is CapacityStatus.FOUND
-        ]
         panels = _panels([one.curve for one in found])
-        colors = ordered_colors(range(max(len(panels), 1)))
+        looks = ordered_looks(range(len(panels)))
         for place, panel in enumerate(panels):
             mine = [one for one in found if _panel(one.curve) == panel]
             examples = np.array([one.curve.examples for one in mine], dtype=np.float64)
@@ -95,37 +102,30 @@ def per_head_figure(analysis: MemorizationAnalysis) -> Figure:
             middle, low, high = examples / heads.T
             err = np.nan_to_num([middle - low, high - middle])
             axis.errorbar(
-                examples, middle, err, fmt="o", color=colors[place], label=_title(mine[0].curve, 60)
-            )
-        for theory in sorted({theory_per_head(one.curve) for one in found}):
-            axis.axhline(theory, color=INK, linestyle=":", linewidth=1)
-            axis.annotate(
-                f"theory, real labels: at least {theory}", (0, theory), (2, 2),
-                xycoords=axis.get_yaxis_transform(), textcoords="offset points", va="bottom", fontsize=6.5,
+                examples, middle, err, fmt=looks[place].marker, color=looks[place].color,
+                label=_title(mine[0].curve, 60),
             )  # fmt: skip
+        for theory in sorted({theory_per_head(one.curve) for one in found}):
+            axis.axhline(
+                theory, color=INK, linestyle=":", linewidth=1, label=f"theory, real labels: at least {theory}"
+            )
         axis.set_xlabel("examples T")
         axis.set_ylabel(f"examples a head at {MEMORIZED:.0%}")
-        if found:
-            axis.set_ylim(bottom=0)
-            axis.xaxis.set_major_formatter(lambda value, _: short_number(value))
-            figure.legend(loc="outside lower center")
-        else:
-            axis.set(xticks=[], yticks=[])
-            explain(axis, f"No T is memorized to {MEMORIZED:.0%}\nby some H and not by others.")
+        axis.set_ylim(bottom=0)
+        axis.set_xlim(0, 1.1 * max(one.curve.examples or 0 for one in found))
+        whole_axis(axis)
+        legend_below(figure, 1)
         return figure
 
 
-def saturated_figure(analysis: MemorizationAnalysis) -> Figure:
-    """The share of saturated heads, and of examples with an unsaturated head, against H; one colour per T."""
+def saturated_figure(analysis: MemorizationAnalysis) -> Figure | str:
+    """The share of saturated heads, and of examples with an unsaturated head, against H; or why it is not known."""
     table = analysis.saturated.dropna(subset=list(HEADS_SAY))
+    if table.empty:
+        return "no run says how many of its heads are saturated"
     with style():
         figure, axes = new_figure(1, 2, width=PAGE, height=2.9)
-        if table.empty:
-            axes[0, 1].set_axis_off()
-            axes[0, 0].set(xticks=[], yticks=[])
-            explain(axes[0, 0], "No run says how many of\nits heads are saturated.")
-            return figure
-        colors = ordered_colors([int(examples) for examples in table["examples"].unique()])
+        looks = ordered_looks([int(examples) for examples in table["examples"].unique()])
         drawn = (
             ("saturated_share", "share of saturated heads"),
             (HEADS_SAY[1], "examples with a head that is not"),
@@ -136,78 +136,79 @@ def saturated_figure(analysis: MemorizationAnalysis) -> Figure:
             for _, rows in table.groupby(others, sort=True):
                 examples = int(rows["examples"].iloc[0])
                 axis.plot(
-                    rows["heads"], rows[column], "o-", markersize=3.5, linewidth=1.0, color=colors[examples],
+                    rows["heads"], rows[column], f"{looks[examples].marker}-", markersize=3.5, linewidth=1.0,
+                    color=looks[examples].color,
                     label=f"T = {examples:,}",
                 )  # fmt: skip
             axis.set(xlabel=LABELS["heads"], ylabel=label, ylim=(-0.02, 1.04))
-        named = dict(zip(*reversed(axes[0, 0].get_legend_handles_labels()), strict=True))
-        figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=min(len(named), 6))
+            whole_axis(axis)
+        legend_below(figure, 6)
         return figure
 
 
-def capacity_figure(analysis: MemorizationAnalysis) -> Figure:
+def capacity_figure(analysis: MemorizationAnalysis) -> Figure | str:
     """T at 99% against the size that the study varies; dotted, theory's number for real labels.
 
     The bar is its interval, at least from one trained T to the next. Triangles are bounds: all T (up) or no T (down)
-    were memorized.
+    were memorized. Without a classification task, the reason.
     """
+    if not analysis.capacities:
+        return "there are no runs of a classification task"
     with style():
         figure, axes = new_figure(height=3.6)
         axis = axes[0, 0]
         groups = sorted({_network(curve, analysis.along) for curve, _ in analysis.capacities})
-        colors = ordered_colors(range(max(len(groups), 1)))
+        looks, drawn = ordered_looks(range(len(groups))), set[CapacityStatus]()
         for place, group in enumerate(groups):
+            color = looks[place].color
             found = [pair for pair in analysis.capacities if _network(pair[0], analysis.along) == group]
             found.sort(key=lambda pair: getattr(pair[0], analysis.along))
             x = np.array([getattr(curve, analysis.along) for curve, _ in found], dtype=np.float64)
             theory = np.array([guaranteed_examples(curve)[0] for curve, _ in found])
-            axis.plot(x, theory, ":", color=colors[place], linewidth=1.1)
+            axis.plot(x, theory, ":", color=color, linewidth=1.1, label="theory, real labels: at least")
             for at, (_, one) in zip(x, found, strict=True):
                 bound = one.status is not CapacityStatus.FOUND
                 if not bound:
                     err = np.nan_to_num([[one.size - one.low], [one.high - one.size]])
-                    axis.errorbar(at, one.size, err, fmt="none", color=colors[place])
-                axis.plot(
-                    at, one.size, _MARKERS[one.status], color=colors[place],
-                    markerfacecolor="none" if bound else colors[place],
-                )  # fmt: skip
-            axis.plot([], [], "o", color=colors[place], label=group)
+                    axis.errorbar(at, one.size, err, fmt="none", color=color)
+                shape = _MARKERS.get(one.status, looks[place].marker)
+                drawn.add(one.status)
+                axis.plot(at, one.size, shape, color=color, markerfacecolor="none" if bound else color)
+            axis.plot([], [], looks[place].marker, color=color, label=group)
         axis.set_xlabel(LABELS[analysis.along])
         axis.set_ylabel(f"T at {MEMORIZED:.0%} accuracy")
-        if not groups:
-            axis.set(xticks=[], yticks=[])
-            explain(axis, "No runs of a classification task.")
-            return figure
-        axis.set_yscale("log")
-        axis.plot([], [], ":", color=MUTED, label="theory, real labels: at least")
-        for marker, label in (("^", "every T is memorized"), ("v", "no T is memorized")):
-            axis.plot([], [], marker, color=MUTED, markerfacecolor="none", label=label)
-        figure.legend(loc="outside lower center", fontsize=6.5)
+        log_axis(axis, "y", whole=True)
+        whole_axis(axis)
+        for status, label in _BOUND_LABELS.items():
+            if status in drawn:
+                axis.plot([], [], _MARKERS[status], color=MUTED, markerfacecolor="none", label=label)
+        legend_below(figure, 1)
         return figure
 
 
 def _draw_panel(axis: Axes, mine: Sequence[CurveAnalysis], along: str, letters: int) -> None:
-    colors = ordered_colors([one.curve.examples or 0 for one in mine])
+    looks = ordered_looks([one.curve.examples or 0 for one in mine])
     regression = mine[0].curve.task == REGRESSION
     for one in mine:
-        color = colors[one.curve.examples or 0]
-        _draw_curve(axis, one, color, regression)
-        _draw_fit(axis, one, color, regression)
+        look = looks[one.curve.examples or 0]
+        _draw_curve(axis, one, look, regression)
+        _draw_fit(axis, one, look.color, regression)
     if along == "head_dim":
         axis.axvline(float(mine[0].curve.context or 0), color=INK, linewidth=0.8, linestyle="--", zorder=1.5)
     if regression:
-        axis.set_yscale("log")
+        log_axis(axis, "y")
         axis.set_ylabel("mean squared error")
     else:
         axis.set_ylim(-0.02, 1.04)
         axis.set_ylabel("accuracy")
     axis.set_xlabel(LABELS[along])
+    whole_axis(axis)
     axis.set_title(_title(mine[0].curve, letters), fontsize=7.5)
     axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2, fontsize=6.5, handlelength=1.2)
 
 
-def _draw_curve(axis: Axes, one: CurveAnalysis, color: str, regression: bool) -> None:
-    curve, linear = one.curve, one.linear
+def _draw_curve(axis: Axes, one: CurveAnalysis, look: Look, regression: bool) -> None:
+    curve, linear, color = one.curve, one.linear, look.color
     y, spread = curve.share, np.nan_to_num(curve.spread)
     err = np.stack([spread, np.minimum(spread, np.maximum(1.0 - y, 0.0))])
     if regression:
@@ -217,8 +218,10 @@ def _draw_curve(axis: Axes, one: CurveAnalysis, color: str, regression: bool) ->
     axis.errorbar(curve.x, y, err, fmt="none", color=color, elinewidth=0.8)
     joined = "none" if linear is not None or one.knee is not None else "-"
     axis.plot(curve.x, y, linestyle=joined, color=color, linewidth=1.0)
-    axis.plot(curve.x[used], y[used], "o", color=color, markersize=3.5, label=f"T = {curve.examples:,}")
-    axis.plot(curve.x[~used], y[~used], "o", color=color, markersize=3.5, markerfacecolor="white")
+    axis.plot(
+        curve.x[used], y[used], look.marker, color=color, markersize=3.5, label=f"T = {curve.examples:,}"
+    )
+    axis.plot(curve.x[~used], y[~used], look.marker, color=color, markersize=3.5, markerfacecolor="white")
     axis.plot(curve.x, _shown(one.guaranteed, regression), ":", color=color, linewidth=1.1)
 
 
@@ -247,17 +250,27 @@ def _shown(share: Floats, regression: bool) -> Floats:
 
 
 def _keys(analysis: MemorizationAnalysis) -> list[Line2D]:
+    """The meaning of what was drawn beside the points of each T, and of nothing else."""
     keys = [Line2D([], [], color=MUTED, linestyle=":", label="guaranteed by theory (share of T)")]
-    if analysis.along == "heads":
-        keys += [
-            Line2D([], [], color=MUTED, marker="o", label="line through these points, where one stands"),
-            Line2D([], [], color=MUTED, marker="o", markerfacecolor="white", linestyle="none", label="saturated"),
-        ]  # fmt: skip
+    linear = [one.linear for one in analysis.curves if one.linear is not None]
+    if any(np.nan_to_num(one.curve.spread).any() for one in analysis.curves):
+        keys.append(
+            Line2D(
+                [], [], color=MUTED, marker="|", markersize=9, linestyle="none", label="± one σ over seeds"
+            )
+        )
+    if any(one.line.usable for one in linear):
+        keys.append(Line2D([], [], color=MUTED, label="line through filled points"))
+    if any(not one.used.all() for one in linear):
+        keys.append(
+            Line2D(
+                [], [], color=MUTED, marker="o", markerfacecolor="white", linestyle="none", label="saturated"
+            )
+        )
+    if any(one.knee is not None and one.knee.usable for one in analysis.curves):
+        keys.append(Line2D([], [], color=ACCENT, linewidth=2.5, label="knee, 68% interval"))
     if analysis.along == "head_dim":
-        keys += [
-            Line2D([], [], color=ACCENT, linewidth=2.5, label="knee, 68% interval"),
-            Line2D([], [], color=INK, linestyle="--", linewidth=0.8, label="$d_h = n$"),
-        ]
+        keys.append(Line2D([], [], color=INK, linestyle="--", linewidth=0.8, label="$d_h = n$"))
     return keys
 
 

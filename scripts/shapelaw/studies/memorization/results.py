@@ -200,7 +200,7 @@ def _fits(analysis: MemorizationAnalysis) -> dict[str, Any]:
     }
 
 
-def _figures(analysis: MemorizationAnalysis) -> dict[str, Figure]:
+def _figures(analysis: MemorizationAnalysis) -> dict[str, Figure | str]:
     drawn = {"share": figures.share_figure(analysis), "capacity": figures.capacity_figure(analysis)}
     if analysis.study == ALONG_HEADS:
         drawn["per_head"] = figures.per_head_figure(analysis)

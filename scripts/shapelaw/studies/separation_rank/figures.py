@@ -6,16 +6,28 @@ Circles are exact, triangles are lower bounds.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
 
-from shapelaw.report.plots import ACCENT, COLUMN, INK, MUTED, PAGE, explain, new_figure, ordered_colors, style
+from shapelaw.report.plots import (
+    ACCENT,
+    COLUMN,
+    INK,
+    MUTED,
+    PAGE,
+    explain,
+    log_axis,
+    new_figure,
+    ordered_colors,
+    ordered_looks,
+    style,
+    whole_axis,
+)
 from shapelaw.studies.separation_rank.degrees import GROUP
 from shapelaw.theory.graded_dimensions import multiset
 from shapelaw.theory.rank_bounds import early_upper, late_upper, log3
@@ -27,10 +39,11 @@ _MOST_PANELS, _MOST_BUDGETS = 9, 4
 _MOST_INSIDE = 4  # the most lines whose legend fits into the axes
 
 
-def depth_figure(ranks: pd.DataFrame) -> Figure:
+def depth_figure(ranks: pd.DataFrame) -> Figure | str:
     """log3 of the rank against depth, a colour for each width: closed form as a line, threshold log3(d) as a tick.
 
     Left: two tokens. Right: 2 d or more, with the upper bounds of both regimes for the largest width.
+    A side without two depths of a width says so; without both sides, the reason.
     """
     whole = _whole(ranks[ranks["heads"] == 1])
     two, many = whole[whole["tokens"] == 2], whole[whole["tokens"] >= 2 * whole["width"]]
@@ -41,7 +54,8 @@ def depth_figure(ranks: pd.DataFrame) -> Figure:
             count = mine.groupby("width")["depth"].transform("size")
             widths = [int(width) for width in sorted(mine.loc[count > 1, "width"].unique())]
             if not widths:
-                explain(axis, f"no width has two depths\nat {title}")
+                axis.set_axis_off()
+                explain(axis, f"no width has two depths at {title}")
                 continue
             colors = ordered_colors(widths)
             last = int(mine["depth"].max()) + _LINE_DEPTHS
@@ -50,23 +64,30 @@ def depth_figure(ranks: pd.DataFrame) -> Figure:
                 _points(axis, mine[mine["width"] == width], "depth", colors[width], f"d = {width}")
                 line = [_log_rank(int(depth), width, title == "N = 2") for depth in depths]
                 axis.plot(depths, line, color=colors[width], linewidth=0.8, linestyle=":")
+                axis.annotate(
+                    f"{width}", (last, line[-1]), (2, 0), textcoords="offset points", va="center", fontsize=5
+                )
                 axis.axvline(
                     math.log(width, 3), ymax=0.06, color=colors[width], linewidth=2, solid_capstyle="butt"
                 )
             if title != "N = 2":
                 _regimes(axis, widths[-1], last)
             axis.set_ylim(bottom=0.5)
-            axis.set_yscale("log")
+            log_axis(axis, "y")
             axis.set_xlabel("depth L")
             axis.set_ylabel(LOG3_RANK)
             axis.set_title(title)
-            axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+            whole_axis(axis)
             axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
-        _keys(figure, "closed form", "thick ticks: the threshold $\\log_3 d$ of each width")
+        if not any(axis.axison for axis in axes[0]):
+            return "no width was measured at two depths"
+        threshold = Line2D([], [], color=INK, marker="|", markersize=7, markeredgewidth=2, linestyle="",
+                           label="threshold $\\log_3 d$ of each width")  # fmt: skip
+        _keys(figure, "closed form", last=[threshold])
         return figure
 
 
-def width_figure(ranks: pd.DataFrame) -> Figure:
+def width_figure(ranks: pd.DataFrame) -> Figure | str:
     """The rank against width at 2 d tokens or more, a line for each depth and for one head or d heads."""
     mine = _whole(ranks)
     mine = mine[mine["tokens"] >= 2 * mine["width"]]
@@ -77,10 +98,12 @@ def width_figure(ranks: pd.DataFrame) -> Figure:
             yield f"L = {depth}, one head", at[at["heads"] == 1]
             yield f"L = {depth}, d heads", at[(at["heads"] == at["width"]) & (at["width"] > 1)]
 
-    return _single(series(), "width", "width d", log_x=True, nothing="no depth has two widths\nat N ≥ 2d")
+    return _single(
+        series(), "width", "width d", log_x=True, nothing="no depth was measured at two widths with N ≥ 2d"
+    )
 
 
-def embedding_figure(ranks: pd.DataFrame) -> Figure:
+def embedding_figure(ranks: pd.DataFrame) -> Figure | str:
     """Left: the rank against width, flat beyond the embedding rank r. Right: against r, a line for each r_e."""
     base = ranks[~ranks["residual"] & (ranks["heads"] == 1) & (ranks["attention_dim"] == ranks["width"])]
     with style():
@@ -94,9 +117,10 @@ def embedding_figure(ranks: pd.DataFrame) -> Figure:
             for rank, group in mine.groupby("embedding_rank")
             if group["width"].nunique() > 1
         ]
-        _lines(left, found, "width", "no embedding rank has two widths\nat N ≥ 2d")
+        _lines(left, found, "width", "no embedding rank has\ntwo widths at N ≥ 2d")
         left.set_xlabel("width d")
-        left.set_title(f"L = {depth}, no positions")
+        if found:
+            left.set_title(f"L = {depth}, no positions")
         mine = base[base["width"] == _most_common(base[base["positional_rank"] > 0], "width")]
         mine = mine[mine["tokens"] == _most_common(mine[mine["positional_rank"] > 0], "tokens")]
         mine = mine[mine["depth"] == _most_common(mine[mine["positional_rank"] > 0], "depth")]
@@ -106,13 +130,15 @@ def embedding_figure(ranks: pd.DataFrame) -> Figure:
         if len(mine):
             one = mine.iloc[0]
             right.set_title(f"d = {one['width']}, N = {one['tokens']}, L = {one['depth']}")
+        if not any(axis.axison for axis in axes[0]):
+            return "no embedding rank was measured at two widths, and no network with positions"
         for axis in (left, right):
             axis.set_ylabel("separation rank")
         _keys(figure)
         return figure
 
 
-def heads_figure(ranks: pd.DataFrame) -> Figure:
+def heads_figure(ranks: pd.DataFrame) -> Figure | str:
     """The rank as a share of its upper bound against heads of dimension d / H, a line for each depth and width."""
     mine = _whole(ranks)
     mine = mine[mine["tokens"] >= 2 * mine["width"]].assign(share=lambda t: t["rank"] / t["upper_bound"])
@@ -122,11 +148,16 @@ def heads_figure(ranks: pd.DataFrame) -> Figure:
             yield f"L = {depth}, d = {width}", group.drop_duplicates("heads")
 
     return _single(
-        series(), "heads", "heads H", y="share", label="rank / upper bound", nothing="no width has two H"
+        series(),
+        "heads",
+        "heads H",
+        y="share",
+        label="rank / upper bound",
+        nothing="no width was measured with two numbers of heads",
     )
 
 
-def tokens_figure(ranks: pd.DataFrame) -> Figure:
+def tokens_figure(ranks: pd.DataFrame) -> Figure | str:
     """The rank against the number of tokens N, one head, two layers and more, a line for each depth and width."""
     mine = _whole(ranks[(ranks["heads"] == 1) & (ranks["depth"] > 1)])
 
@@ -134,49 +165,51 @@ def tokens_figure(ranks: pd.DataFrame) -> Figure:
         for (depth, width), group in mine.groupby(["depth", "width"]):
             yield f"L = {depth}, d = {width}", group
 
-    return _single(series(), "tokens", "tokens N", nothing="no network has two N")
+    return _single(
+        series(), "tokens", "tokens N", nothing="no network was measured with two numbers of tokens"
+    )
 
 
-def residual_figure(residual: pd.DataFrame) -> Figure:
+def residual_figure(residual: pd.DataFrame) -> Figure | str:
     """The rank with residual connections against that without."""
+    if residual.empty:
+        return "no network was measured with and without residual connections"
     with style():
         figure, axes = new_figure(height=3.2)
         axis = axes[0, 0]
-        if residual.empty:
-            explain(axis, "no network was measured\nwith and without residual connections")
-        else:
-            ends = [1, float(residual["rank"].max()) * 1.5]
-            axis.plot(ends, ends, color=MUTED, linewidth=0.8, label="equal")
-            for one_head_only, marker, name in ((True, "o", "one head"), (False, "s", "more heads")):
-                mine = residual[(residual["heads"] == 1) == one_head_only]
+        ends = [1, float(residual["rank"].max()) * 1.5]
+        axis.plot(ends, ends, color=MUTED, linewidth=0.8, label="equal")
+        for one_head_only, marker, name in ((True, "o", "one head"), (False, "s", "more heads")):
+            mine = residual[(residual["heads"] == 1) == one_head_only]
+            if len(mine):
                 axis.plot(mine["rank"], mine["rank_residual"], marker, color=ACCENT if one_head_only else INK,
                           markerfacecolor="none", label=name)  # fmt: skip
-            axis.set_xscale("log")
-            axis.set_yscale("log")
-            axis.legend()
+        log_axis(axis, "x", whole=True)
+        log_axis(axis, "y", whole=True)
+        axis.legend()
         axis.set_xlabel("rank without")
         axis.set_ylabel("rank with residual connections")
         return figure
 
 
-def degree_figure(degrees: pd.DataFrame) -> Figure:
+def degree_figure(degrees: pd.DataFrame) -> Figure | str:
     """log3 of the rank against degree k, a panel for each kind of block and width, a colour for each budget B.
 
-    Dashed: the note's d^(1/d), which is ln(k) / k in the logarithm, scaled to the value at k = 3 of the largest budget.
+    Dotted black: the note's d^(1/d), ln(k) / k in the logarithm, scaled to the largest budget's value at k = 3.
     """
     parts = degrees[GROUP[:-1]].drop_duplicates().sort_values(GROUP[:-1], ascending=[False, True, True, True])
     panels = [
         (str(one["blocks"]), int(one["width"]), int(one["tokens"]), int(one["heads"]))
         for one in parts.to_dict("records")
     ][:_MOST_PANELS]
+    if not panels:
+        return "no budget was measured"
     with style():
-        columns = max(1, min(len(panels), 3))
-        rows = max(1, -(-len(panels) // columns))
+        columns = min(len(panels), 3)
+        rows = -(-len(panels) // columns)
         figure, axes = new_figure(
             rows, columns, width=COLUMN if columns == 1 else PAGE, height=0.6 + 2.7 * rows
         )
-        if not panels:
-            explain(axes[0, 0], "no budget was measured")
         for place in range(rows * columns):
             if place >= len(panels):
                 axes[divmod(place, columns)].set_axis_off()
@@ -190,22 +223,27 @@ def degree_figure(degrees: pd.DataFrame) -> Figure:
         part = Line2D(
             [], [], color=INK, marker="o", linestyle="", markerfacecolor="white", label="budget not filled"
         )
-        note = Line2D([], [], color=INK, linestyle="--", label="ln(k) / k, scaled at k = 3")
-        _keys(figure, last=[part, note])
+        note = Line2D([], [], color=INK, linestyle=(0, (1, 1)), label="ln(k) / k, scaled at k = 3")
+        shown = [note] if (degrees["unused"] == 0).all() else [part, note]
+        _keys(figure, last=shown, columns=2 if columns == 1 else 4)
         return figure
 
 
 def _degree_panel(axis: Axes, mine: pd.DataFrame, title: str) -> None:
     budgets = _telling_budgets(mine)
-    colors = ordered_colors(budgets)
+    looks = ordered_looks(budgets)
+    colors = {budget: look.color for budget, look in looks.items()}
     for budget in budgets:
         group = mine[mine["budget"] == budget].sort_values("degree")
         axis.plot(
-            group["degree"], group["log3_rank"], color=colors[budget], linewidth=0.8, label=f"B = {budget}"
-        )
+            group["degree"], group["log3_rank"], color=colors[budget], linestyle=looks[budget].dashes,
+            linewidth=0.8, label=f"B = {budget}",
+        )  # fmt: skip
         for full, face in ((True, colors[budget]), (False, "white")):
             for exact, marker in ((True, "o"), (False, "^")):
                 part = group[((group["unused"] == 0) == full) & ((group["status"] == "exact") == exact)]
+                if part.empty:
+                    continue
                 axis.plot(
                     part["degree"],
                     part["log3_rank"],
@@ -217,9 +255,12 @@ def _degree_panel(axis: Axes, mine: pd.DataFrame, title: str) -> None:
     largest = mine[mine["budget"] == budgets[-1]].set_index("degree")["log3_rank"]
     if 3 in largest:
         k = np.linspace(1, mine["degree"].max(), 60)
-        axis.plot(k, np.log(k) / k / (math.log(3) / 3) * largest[3], color=INK, linestyle="--", linewidth=0.9)
+        axis.plot(
+            k, np.log(k) / k / (math.log(3) / 3) * largest[3], color=INK, linestyle=(0, (1, 1)), linewidth=0.9
+        )
     axis.set_ylim(0, 1.4 * mine.loc[mine["budget"].isin(budgets), "log3_rank"].max())
     axis.set_xlabel("degree k of a block")
+    whole_axis(axis)
     axis.set_ylabel(LOG3_RANK)
     axis.set_title(title)
     axis.legend(ncols=2, loc="upper right")
@@ -264,8 +305,11 @@ def _points(
     axis: Axes, mine: pd.DataFrame, x: str, color: str, label: str | None, y: str = "log3_rank"
 ) -> None:
     exact = mine["status"] == "exact"
-    axis.plot(mine.loc[exact, x], mine.loc[exact, y], "o", color=color, label=label)
-    axis.plot(mine.loc[~exact, x], mine.loc[~exact, y], "^", color=color, markerfacecolor="none")
+    if exact.any():
+        axis.plot(mine.loc[exact, x], mine.loc[exact, y], "o", color=color, label=label)
+    if not exact.all():
+        axis.plot(mine.loc[~exact, x], mine.loc[~exact, y], "^", color=color, markerfacecolor="none",
+                  label=None if exact.any() else label)  # fmt: skip
 
 
 def _lines(
@@ -273,15 +317,17 @@ def _lines(
 ) -> None:
     drawn = [(name, mine.sort_values(x)) for name, mine in series if mine[x].nunique() > 1]
     if not drawn:
+        axis.set_axis_off()
         explain(axis, nothing)
         return
-    colors = ordered_colors(range(len(drawn)))
+    looks = ordered_looks(range(len(drawn)))
     for place, (name, mine) in enumerate(drawn):
-        axis.plot(mine[x], mine[y], color=colors[place], linewidth=0.9)
-        _points(axis, mine, x, colors[place], name, y)
+        color = looks[place].color
+        axis.plot(mine[x], mine[y], color=color, linestyle=looks[place].dashes, linewidth=0.9, label=name)
+        _points(axis, mine, x, color, None, y)
     if y == "rank":
-        axis.set_yscale("log")
-    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+        log_axis(axis, "y", whole=True)
+    whole_axis(axis)
     if len(drawn) > _MOST_INSIDE:
         axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     else:
@@ -297,36 +343,35 @@ def _single(
     y: str = "rank",
     label: str = "separation rank",
     log_x: bool = False,
-) -> Figure:
+) -> Figure | str:
     with style():
         figure, axes = new_figure(height=3.4)
         axis = axes[0, 0]
         _lines(axis, series, x, nothing, y)
+        if not axis.axison:
+            return nothing
         if log_x:
-            axis.set_xscale("log", base=2)
-            axis.xaxis.set_major_formatter(_plain)
+            log_axis(axis, "x", whole=True)
         axis.set_xlabel(x_label)
         axis.set_ylabel(label)
         _keys(figure)
         return figure
 
 
-_plain: Callable[[float, int], str] = lambda value, _: f"{value:g}"  # noqa: E731
-
-
-def _keys(
-    figure: Figure, line: str | None = None, note: str | None = None, last: Sequence[Line2D] = ()
-) -> None:
-    handles = [
-        Line2D([], [], color=INK, marker="o", linestyle="", label="exact"),
-        Line2D([], [], color=INK, marker="^", linestyle="", markerfacecolor="none", label="at least"),
-    ]
+def _keys(figure: Figure, line: str | None = None, last: Sequence[Line2D] = (), columns: int = 4) -> None:
+    """A legend of what the markers mean, of those that were drawn."""
+    drawn = {artist.get_marker() for axis in figure.axes for artist in axis.get_lines()}
+    handles = []
+    if "o" in drawn:
+        handles.append(Line2D([], [], color=INK, marker="o", linestyle="", label="exact"))
+    if "^" in drawn:
+        handles.append(
+            Line2D([], [], color=INK, marker="^", linestyle="", markerfacecolor="none", label="at least")
+        )
     if line:
         handles.append(Line2D([], [], color=INK, linestyle=":", label=line))
-    if note:
-        handles.append(Line2D([], [], linestyle="", label=note))
     handles += last
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
+    figure.legend(handles=handles, loc="outside lower center", ncols=min(columns, len(handles)))
 
 
 def _most_common(table: pd.DataFrame, column: str) -> int:

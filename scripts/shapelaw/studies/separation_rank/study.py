@@ -53,6 +53,7 @@ STUDIES = (
             "degree": "section 1.2 of the note on building blocks",
         },
         "shapelaw.studies.separation_rank.results",
+        verdict="results/theory.md",
         sections={
             name: Key(field.annotation, [], field.description or "")
             for name, field in RankGrids.model_fields.items()

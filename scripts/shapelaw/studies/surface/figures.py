@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from shapelaw.fits.curves import SIZE_LABELS, SizeAxis
 from shapelaw.fits.line import Floats, fit_line
@@ -20,6 +19,7 @@ from shapelaw.report.plots import (
     PAGE,
     SECOND,
     THIRD,
+    log_axis,
     new_figure,
     short_number,
     size_axis,
@@ -74,13 +74,13 @@ def penalty_figure(analysis: SurfaceAnalysis) -> Figure | str:
                 (shapes.width / shapes.depth)[near], own[near], "o", color=INK, markersize=3,
                 label="trained shapes of 0.6 to 1.6 times the size, above the best of their own",
             )  # fmt: skip
-            axis.axhline(0, color=MUTED, linewidth=0.7)
+            axis.axhline(0, color=MUTED, linewidth=0.7, label="the best of this size")
             axis.set_title(f"size {short_number(size)}")
-            _log_ticks(axis, "x")
+            log_axis(axis, "x")
         for axis in panels[len(sizes) :]:
             axis.set_axis_off()
         for axis in axes[:, 0]:
-            axis.set_ylabel("loss above the best [nats]")
+            axis.set_ylabel("loss above the best (nats)")
         for axis in panels[: len(sizes)][-columns:]:
             axis.set_xlabel("aspect ratio, width / depth")
             axis.tick_params(labelbottom=True)
@@ -120,8 +120,7 @@ def best_depth_figure(analysis: SurfaceAnalysis) -> Figure | str:
                 axis.plot(sizes[at], bound[at], marker, color=SECOND, markersize=3, label=words)
         _published(axis, analysis, sizes)
         size_axis(axis)
-        axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=12))
-        _log_ticks(axis, "y")
+        log_axis(axis, "y")
         axis.set_ylim(shapes.depth.min() / 1.3, shapes.depth.max() * 1.3)
         axis.set_xlabel(SIZE_LABELS[analysis.axis])
         axis.set_ylabel("depth")
@@ -167,12 +166,3 @@ def _published(axis: Axes, analysis: SurfaceAnalysis, sizes: Floats) -> None:
     axis.plot(known[shown], depths, "D", color=INK, markersize=3, label="known models, as trained")
     for name, size, depth in zip(models["name"][shown], known[shown], depths, strict=True):
         axis.annotate(name, (size, depth), (3, -3), textcoords="offset points", va="top", fontsize=5)
-
-
-def _log_ticks(axis: Axes, which: str) -> None:
-    """A logarithmic axis of plain numbers that can be read off: 1, 2, 5 of each decade."""
-    getattr(axis, f"set_{which}scale")("log")
-    side = axis.xaxis if which == "x" else axis.yaxis
-    side.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    side.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
-    side.set_minor_formatter(NullFormatter())

@@ -34,7 +34,7 @@ GIVEN = "as given"
 WITHOUT_LIMITS = ", without limits"
 NUMBERS_OF_NO_CROSSING = ("bound", "bound_err", "reportable_low", "reportable_high", "noise_scale")
 GPT3_VOCABULARY = 50257
-LOSS_LABELS = {"test_loss": "test loss [nats per token]", "bits_per_byte": "bits per byte"}
+LOSS_LABELS = {"test_loss": "test loss (nats per token)", "bits_per_byte": "bits per byte"}
 
 
 @dataclass(frozen=True)

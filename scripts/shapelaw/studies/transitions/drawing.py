@@ -11,8 +11,20 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from shapelaw.fits.curves import SIZE_LABELS, Side, TransitionStatus
-from shapelaw.report.plots import ACCENT, PAGE, new_figure, ordered_colors, size_axis, style
+from shapelaw.report.plots import (
+    INK,
+    MUTED,
+    PAGE,
+    Look,
+    legend_below,
+    new_figure,
+    ordered_looks,
+    size_axis,
+    style,
+)
 from shapelaw.studies.transitions.analysis import Runs, TransitionAnalysis
+
+NO_TRANSITION = "there is no transition within the widths that were trained"
 
 
 def draw_transition(
@@ -47,36 +59,38 @@ def draw_panels(analyses: Mapping[tuple[str, str], TransitionAnalysis], columns:
     rows = list(dict.fromkeys(row for row, _ in analyses))
     depths = {depth for one in analyses.values() if one.runs is not None for depth in one.runs.curves}
     with style():
-        figure, axes = new_figure(len(rows), len(columns), width=PAGE, height=2.1 * len(rows))
-        colors = ordered_colors(sorted(depths))
+        figure, axes = new_figure(len(rows), len(columns), width=PAGE, height=2.1 * len(rows) + 0.4)
+        looks = ordered_looks(sorted(depths))
         for (place, row), (at, column) in product(enumerate(rows), enumerate(columns)):
             axis, analysis = axes[place, at], analyses.get((row, column))
             if analysis is None or analysis.runs is None:
                 axis.set_axis_off()
                 continue
-            draw_curves(axis, analysis.runs, analysis.bootstrap_rows, colors)
+            draw_curves(axis, analysis.runs, analysis.bootstrap_rows, looks)
             axis.set_title(f"{row},\n{column}")
         for axis in axes[:, 0]:
-            axis.set_ylabel("test loss")
+            axis.set_ylabel("test loss (nats per token)")
+        legend_below(figure, 6)
         return figure
 
 
 def draw_curves(
-    axis: Axes, runs: Runs, rows: Sequence[Mapping[Hashable, Any]], colors: Mapping[int, str]
+    axis: Axes, runs: Runs, rows: Sequence[Mapping[Hashable, Any]], looks: Mapping[int, Look]
 ) -> None:
     """Draw the loss of every depth against size, with the crossings of adjacent depths and their 68% intervals.
 
     Args:
         rows: the bootstrap's transition of each adjacent pair, as a row of transitions.csv.
-        colors: a color for each depth.
+        looks: the look of each depth.
     """
     for depth, curve in runs.curves.items():
         axis.errorbar(
             curve.size,
             curve.loss,
             np.nan_to_num(curve.loss_err),
-            fmt="o-",
-            color=colors[depth],
+            fmt=looks[depth].marker,
+            linestyle="-",
+            color=looks[depth].color,
             markersize=3,
             linewidth=0.9,
             label=f"L = {depth}",
@@ -87,8 +101,7 @@ def draw_curves(
                 np.interp(row[name], pair.shallow.width, pair.shallow.size)
                 for name in ("width_low", "width", "width_high")
             )
-            axis.axvline(middle, color=ACCENT, linewidth=0.9)
-            axis.axvspan(low, high, color=ACCENT, alpha=0.15, linewidth=0)
+            axis.axvline(middle, color=INK, linewidth=0.9, linestyle="--", label="transition, 68% interval")
+            axis.axvspan(low, high, color=MUTED, alpha=0.25, linewidth=0)
     size_axis(axis)
     axis.set_xlabel(SIZE_LABELS[runs.size])
-    axis.legend()

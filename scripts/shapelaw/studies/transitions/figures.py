@@ -20,16 +20,20 @@ from shapelaw.fits.projection import (
 )
 from shapelaw.report.plots import (
     ACCENT,
+    COLUMN,
+    FOURTH,
     INK,
     MUTED,
     PAGE,
     SECOND,
     THIRD,
-    explain,
+    legend_below,
+    log_axis,
     new_figure,
-    ordered_colors,
+    ordered_looks,
     size_axis,
     style,
+    whole_axis,
 )
 from shapelaw.studies.transitions.analysis import (
     GPT3_VOCABULARY,
@@ -42,33 +46,29 @@ from shapelaw.studies.transitions.analysis import (
 )
 from shapelaw.studies.transitions.tables import rank_depths
 
-GPT3 = "#7b4ea3"
 LIKELY = (0.025, 0.975)
 FARTHEST_DEPTH = 100
 PANELS_A_ROW = 3
 
 
-def loss_figure(pairs: Sequence[Pair], loss_label: str, size: SizeAxis = SizeAxis.BLOCK) -> Figure:
+def loss_figure(pairs: Sequence[Pair], loss_label: str, size: SizeAxis = SizeAxis.BLOCK) -> Figure | str:
     """Figures 1b and 2: for each pair the loss against size with error bars, and below it the difference.
 
-    A grey background marks the sizes below the transition, where deepening does not pay; a red line and band are
+    A grey background marks the sizes below the transition, where deepening does not pay; a line and band are
     the bootstrap's transition and its 68% interval, a black bracket the two sizes of the paper's rule. Below are
     deeper minus shallower at the shallower one's sizes, and the smooth difference with its 68% band. A pair
-    without a transition says so.
+    without a transition says so. Without two depths, the reason why nothing is drawn.
     """
+    if not pairs:
+        return "there are no two depths to compare"
     with style():
-        if not pairs:
-            figure, axes = new_figure(width=PAGE, height=1.5)
-            axes[0, 0].set_axis_off()
-            explain(axes[0, 0], "No two depths to compare.")
-            return figure
         columns = 2 if len(pairs) == 4 else min(PANELS_A_ROW, len(pairs))
         blocks = -(-len(pairs) // columns)
         figure, axes = new_figure(
             2 * blocks,
             columns,
             width=min(PAGE, 1.4 + 2.0 * columns),
-            height=3.3 * blocks,
+            height=3.3 * blocks + (0.9 if columns == 1 else 0.6),
             height_ratios=[1.9, 1.0] * blocks,
         )
         for place in range(blocks * columns):
@@ -89,14 +89,16 @@ def loss_figure(pairs: Sequence[Pair], loss_label: str, size: SizeAxis = SizeAxi
             if column == 0:
                 upper.set_ylabel(loss_label)
                 lower.set_ylabel("deeper −\nshallower")
+        legend_below(figure, columns)
         return figure
 
 
-def transition_width_figure(analysis: TransitionAnalysis) -> Figure:
-    """Figure 3a: log transition width against depth with the weighted line and its one-sigma band."""
+def transition_width_figure(analysis: TransitionAnalysis) -> Figure | str:
+    """Figure 3a: log transition width against depth, the weighted line and its one-sigma band; or why there is none."""
     with style():
-        figure, axes = new_figure()
+        figure, axes = new_figure(width=COLUMN * 1.2, height=3.3)
         axis = axes[0, 0]
+        whose = "" if analysis.runs is None else "ours, "
         methods = [analysis.method, *(name for name in analysis.fits if name != analysis.method)]
         for place, method in enumerate(methods):
             used = crossings(analysis.transitions, method)
@@ -111,7 +113,7 @@ def transition_width_figure(analysis: TransitionAnalysis) -> Figure:
                 color=INK if place == 0 else MUTED,
                 ecolor=ACCENT if place == 0 else MUTED,
                 markerfacecolor="none",
-                label=method,
+                label=f"{whose}{method}, 68% interval",
             )
         _draw_bounds(axis, analysis)
         _overlay_published(axis, analysis)
@@ -120,39 +122,52 @@ def transition_width_figure(analysis: TransitionAnalysis) -> Figure:
             used = crossings(analysis.transitions, analysis.method)
             depth = np.linspace(used["depth"].min() - 1, used["depth"].max() + 1, 100)
             width, err = transition_width(fit, depth)
-            axis.plot(depth, width, color=SECOND, zorder=1)
-            axis.fill_between(depth, *_log_band(width, err), color=SECOND, alpha=0.18, linewidth=0)
+            axis.plot(depth, width, color=SECOND, zorder=1, label="fitted line")
+            axis.fill_between(
+                depth,
+                *_log_band(width, err),
+                color=SECOND,
+                alpha=0.18,
+                linewidth=0,
+                label="± one σ of the line",
+            )
             axis.set_title(
                 f"log d = ({fit.a:.3f} ± {fit.a_err:.3f}) + ({fit.b:.4f} ± {fit.b_err:.4f}) L\n"
                 f"R² = {fit.r_squared:.3f}, χ²/dof = {fit.chi2_reduced:.2f} ({fit.dof} dof, p = {fit.p_value:.2g})"
                 + ("\nthe points scatter more than their errors" if fit.p_value < 0.01 else "")
             )
         else:
-            axis.set_title(fill(f"no line of ours is fitted: {fit.status} ({fit.message})", 52))
+            axis.set_title(fill(f"no line of ours is fitted: {fit.status} ({fit.message})", 50))
         axis.set_xlabel("depth L")
         at_equal = "" if analysis.runs is None else f"\nat equal {SIZE_LABELS[analysis.runs.size]}"
         axis.set_ylabel("transition width d" + at_equal)
-        axis.set_yscale("log")
-        axis.yaxis.set_major_formatter("{x:.0f}")
-        axis.yaxis.set_minor_formatter("{x:.0f}")
-        _finish(axis)
+        log_axis(axis, "y", whole=True)
+        whole_axis(axis)
+        if not axis.has_data():
+            return f"no fit: {fit.status} ({fit.message})"
+        legend_below(figure, 2)
         return figure
 
 
-def transition_size_figure(analysis: TransitionAnalysis) -> Figure:
-    """Figure 3b: `N_transition(L)` with its error band (eq. 10), and the measured transitions on it."""
+def transition_size_figure(analysis: TransitionAnalysis) -> Figure | str:
+    """Figure 3b: `N_transition(L)` with its error band (eq. 10), and the measured transitions; or why there is none."""
+    if not analysis.fit.usable:
+        return why_no_projection(analysis.fit) or ""
     with style():
         figure, axes = new_figure()
         axis = axes[0, 0]
         _draw_sizes(axis, analysis, None)
-        _finish(axis)
+        legend_below(figure, 1)
         return figure
 
 
-def extrapolation_figure(analysis: TransitionAnalysis) -> Figure:
-    """Figure 4: `N_transition(L)` up to 100 layers, with the trained GPT-3 models of table 1."""
+def extrapolation_figure(analysis: TransitionAnalysis) -> Figure | str:
+    """Figure 4: `N_transition(L)` to 100 layers, with the trained GPT-3 models of table 1; or why there is no curve."""
+    reason = why_no_projection(analysis.fit)
+    if reason is not None:
+        return reason
     with style():
-        figure, axes = new_figure(width=PAGE * 0.72, height=3.2)
+        figure, axes = new_figure(width=PAGE * 0.72, height=3.6)
         axis = axes[0, 0]
         _draw_sizes(axis, analysis, FARTHEST_DEPTH)
         models = published("projection").dropna(subset="trained_depth")
@@ -160,37 +175,37 @@ def extrapolation_figure(analysis: TransitionAnalysis) -> Figure:
         axis.plot(
             models["trained_depth"],
             sizes,
-            "o",
-            color=GPT3,
+            "D",
+            color=FOURTH,
             label="GPT-3 models as trained, without embeddings",
         )
         for name, depth, size in zip(models["model"], models["trained_depth"], sizes, strict=True):
             axis.annotate(
                 name.removeprefix("GPT-3 "), (depth, size), (-5, 0), textcoords="offset points", ha="right",
-                va="center", fontsize=6, color=GPT3,
+                va="center", fontsize=6, color=FOURTH,
             )  # fmt: skip
         axis.set_xlim(0, FARTHEST_DEPTH + 4)
-        _finish(axis)
+        legend_below(figure, 2)
         return figure
 
 
-def best_depth_figure(runs: Runs) -> Figure:
+def best_depth_figure(runs: Runs) -> Figure | str:
     """Figure 3c: loss of each depth over the best one against size; the strip shows the best depth.
 
-    The strip is pale where another depth is not significantly worse.
+    The strip is pale where another depth is not significantly worse. Without a shared size, the reason.
     """
+    ranking = rank_depths(runs.curves, runs.noise)
+    if not ranking.size.size:
+        return "no two depths share a size, so none is the best"
     with style():
-        ranking = rank_depths(runs.curves, runs.noise)
-        if not ranking.size.size:
-            figure, axes = new_figure(width=PAGE * 0.72, height=1.5)
-            axes[0, 0].set_axis_off()
-            explain(axes[0, 0], "No two depths share a size, so none is the best.")
-            return figure
         figure, axes = new_figure(2, 1, width=PAGE * 0.72, height=3.0, height_ratios=[5, 1], sharex=True)
         upper, strip = axes[:, 0]
-        colors = ordered_colors(ranking.depths)
+        looks = ordered_looks(ranking.depths)
+        colors = {depth: look.color for depth, look in looks.items()}
         for depth, excess in zip(ranking.depths, ranking.excess, strict=True):
-            upper.plot(ranking.size, excess, color=colors[depth], label=f"L = {depth}")
+            upper.plot(
+                ranking.size, excess, color=colors[depth], linestyle=looks[depth].dashes, label=f"L = {depth}"
+            )
         half = np.sqrt(ranking.size[1] / ranking.size[0]) if len(ranking.size) > 1 else 1.1
         state = np.stack([ranking.best, ranking.certain])
         for part in _runs_of(state):
@@ -227,15 +242,15 @@ def _draw_losses(axis: Axes, pair: Pair) -> None:
     for curve, marker, color in ((pair.shallow, "o", SECOND), (pair.deep, "D", THIRD)):
         err = np.nan_to_num(curve.loss_err)
         axis.errorbar(
-            curve.size, curve.loss, err, fmt=f"{marker}-", color=color, linewidth=0.9, markersize=3,
+            curve.size, curve.loss, err, fmt=f"{marker}-", color=color, linewidth=0.9, markersize=3.5,
             label=f"L = {curve.depth}",
         )  # fmt: skip
+    axis.legend()
     _mark_transition(axis, pair)
     found = pair.bootstrap
     crossing = found.status is TransitionStatus.CROSSING
     what = f"d = {found.width:.0f} ± {found.width_err:.0f}" if crossing else found.status
     axis.set_title(fill(f"L = {pair.shallow.depth} against {pair.deep.depth}: {what}", 36), fontsize=7.5)
-    axis.legend()
 
 
 def _draw_difference(axis: Axes, pair: Pair) -> None:
@@ -243,12 +258,13 @@ def _draw_difference(axis: Axes, pair: Pair) -> None:
     deep, deep_err = pair.deep.loss_at(pair.shallow.size)
     err = np.nan_to_num(np.hypot(pair.shallow.loss_err, deep_err))
     axis.errorbar(
-        pair.shallow.size, deep - pair.shallow.loss, err, fmt="o", color=INK, markersize=2.5, elinewidth=0.8
-    )
+        pair.shallow.size, deep - pair.shallow.loss, err, fmt="s", color=INK, markersize=2.5, elinewidth=0.8,
+        label="deeper minus shallower, measured",
+    )  # fmt: skip
     if pair.draws is not None:
         size = np.exp(pair.draws.log_size)
-        axis.plot(size, pair.draws.difference, color=ACCENT, linewidth=1.0)
-        axis.fill_between(size, pair.draws.low, pair.draws.high, color=ACCENT, alpha=0.2, linewidth=0)
+        axis.plot(size, pair.draws.difference, color=INK, linewidth=0.9, label="smoothed, 68% band")
+        axis.fill_between(size, pair.draws.low, pair.draws.high, color=MUTED, alpha=0.3, linewidth=0)
     _mark_transition(axis, pair)
 
 
@@ -256,14 +272,17 @@ def _mark_transition(axis: Axes, pair: Pair) -> None:
     """Draw the bootstrap's transition, and the bracket of the paper's rule along the lower edge, where they exist."""
     if pair.bootstrap.status is TransitionStatus.CROSSING:
         middle, low, high = _as_sizes(pair, pair.bootstrap)
-        axis.axvline(middle, color=ACCENT, linewidth=0.9)
+        axis.axvline(middle, color=ACCENT, linewidth=0.9, linestyle="--", label="transition, 68% interval")
         axis.axvspan(low, high, color=ACCENT, alpha=0.15, linewidth=0)
-        axis.axvspan(1.0, low, color="#eceef0", linewidth=0, zorder=0)
+        axis.axvspan(
+            1.0, low, color="#eceef0", linewidth=0, zorder=0, label="sizes where deepening does not pay"
+        )
     if pair.rule.status is TransitionStatus.CROSSING:
         _, low, high = _as_sizes(pair, pair.rule)
         axis.plot(
-            [low, high], [0.04, 0.04], "|-", color=INK, transform=axis.get_xaxis_transform(), linewidth=1.2
-        )
+            [low, high], [0.04, 0.04], "|-", color=INK, transform=axis.get_xaxis_transform(), linewidth=1.2,
+            label="the paper's rule: between these sizes",
+        )  # fmt: skip
 
 
 def _as_sizes(pair: Pair, transition: Transition) -> tuple[float, float, float]:
@@ -285,51 +304,24 @@ def _draw_sizes(axis: Axes, analysis: TransitionAnalysis, up_to: float | None) -
         low, high = (standard_params(used["depth"], used[name]) for name in ("width_low", "width_high"))
         axis.errorbar(
             used["depth"], size, [size - low, high - size], fmt="x", color=INK, ecolor=ACCENT,
-            label=f"transitions ({analysis.method})", zorder=4,
+            label=f"transitions ({analysis.method}), 68% interval", zorder=4,
         )  # fmt: skip
-    fit = analysis.fit
-    reason = None if fit.usable and not up_to else why_no_projection(fit)
-    if reason is None:
-        start = 1.0 if up_to else used["depth"].min() - 1
-        depth = np.linspace(max(start, 0.5), up_to or used["depth"].max() + 1, 200)
-        curve, err = transition_size(widened(fit), depth)
-        axis.plot(depth, curve, color=SECOND, label="$N_{\\mathrm{transition}}(L)$")
+    start = 1.0 if up_to else used["depth"].min() - 1
+    depth = np.linspace(max(start, 0.5), up_to or used["depth"].max() + 1, 200)
+    curve, err = transition_size(widened(analysis.fit), depth)
+    axis.plot(depth, curve, color=SECOND, label=r"$N_{\mathrm{transition}}(L)$")
+    axis.fill_between(
+        depth, *_log_band(curve, err), color=SECOND, alpha=0.25, linewidth=0, label="± one σ, if it is a line"
+    )
+    if up_to and analysis.forms:
+        low, high = np.exp(np.quantile(draw_sizes(analysis.forms, depth), LIKELY, axis=0))
         axis.fill_between(
-            depth,
-            *_log_band(curve, err),
-            color=SECOND,
-            alpha=0.25,
-            linewidth=0,
-            label="± one σ, if it is a line",
+            depth, low, high, color=SECOND, alpha=0.12, linewidth=0, label="95% over several forms", zorder=0
         )
-        if up_to and analysis.forms:
-            low, high = np.exp(np.quantile(draw_sizes(analysis.forms, depth), LIKELY, axis=0))
-            axis.fill_between(
-                depth,
-                low,
-                high,
-                color=SECOND,
-                alpha=0.12,
-                linewidth=0,
-                label="95% over several forms",
-                zorder=0,
-            )
-        axis.set_title("too shallow above the curve, too deep below it")
-    else:
-        axis.set_title("No curve")
-        explain(axis, fill(reason, 40), at=(0.66, 0.35) if up_to else (0.5, 0.86))
+    axis.set_title("too shallow above the curve, too deep below it")
     size_axis(axis, "y")
     axis.set_xlabel("depth L")
     axis.set_ylabel(SIZE_LABELS[SizeAxis.BLOCK])
-
-
-def _finish(axis: Axes) -> None:
-    """Add a legend, or remove the scales where nothing was drawn."""
-    if axis.has_data():
-        axis.legend(loc="lower right")
-        return
-    axis.set_yscale("linear")
-    axis.set(xticks=[], yticks=[])
 
 
 def _log_band(values: np.ndarray, err: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -351,12 +343,12 @@ def _draw_bounds(axis: Axes, analysis: TransitionAnalysis) -> None:
         if side is Side.AT:
             axis.errorbar(
                 depth, bound, err, fmt="o", color=ACCENT, markerfacecolor="none", markersize=4,
-                label="at the edge, not confirmed",
+                label="ours, at the edge, not confirmed",
             )  # fmt: skip
             continue
         axis.errorbar(
             depth, bound, 0.25 * bound, lolims=side is Side.ABOVE, uplims=side is Side.BELOW, fmt="_", color=ACCENT,
-            markersize=6, label=f"ours: {side}",
+            markersize=6, label=f"ours: {side} this width",
         )  # fmt: skip
 
 
@@ -366,11 +358,12 @@ def _overlay_published(axis: Axes, analysis: TransitionAnalysis) -> None:
         return
     reference, fit = published("transitions"), published_fit()
     axis.errorbar(
-        reference["depth"] - 0.3, reference["width"], reference["width_err"], fmt="^", color=SECOND, markersize=3,
-        markerfacecolor="none", elinewidth=0.7, label="Levine et al. 2020",
+        reference["depth"], reference["width"], reference["width_err"], fmt="^", color=SECOND, markersize=3,
+        markerfacecolor="none", elinewidth=0.7, label="Levine et al. 2020, ± one σ",
     )  # fmt: skip
     depths = [*analysis.runs.curves, *reference["depth"]]
     depth = np.linspace(min(depths), max(depths), 50)
     axis.plot(
-        depth, np.exp(fit["a"] + fit["b"] * depth), color=SECOND, linewidth=0.7, linestyle=":", zorder=1
-    )
+        depth, np.exp(fit["a"] + fit["b"] * depth), color=SECOND, linewidth=0.9, linestyle=":", zorder=1,
+        label="their line",
+    )  # fmt: skip

@@ -107,8 +107,8 @@ def _tables(analysis: TransitionAnalysis) -> dict[str, Table]:
     }
 
 
-def _figures(analysis: TransitionAnalysis) -> dict[str, Figure]:
-    drawn = {
+def _figures(analysis: TransitionAnalysis) -> dict[str, Figure | str]:
+    drawn: dict[str, Figure | str] = {
         "transition_width": figures.transition_width_figure(analysis),
         "transition_size": figures.transition_size_figure(analysis),
         "extrapolation": figures.extrapolation_figure(analysis),

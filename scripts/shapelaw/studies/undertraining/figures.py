@@ -8,14 +8,15 @@ from matplotlib.figure import Figure
 
 from shapelaw.report.plots import (
     COLUMN,
-    explain,
+    legend_below,
+    log_axis,
     new_figure,
-    ordered_colors,
+    ordered_looks,
     side_by_side,
     style,
     value_axis,
 )
-from shapelaw.studies.transitions.drawing import draw_panels, draw_transition
+from shapelaw.studies.transitions.drawing import NO_TRANSITION, draw_panels, draw_transition
 from shapelaw.studies.undertraining.analysis import UndertrainingAnalysis
 
 
@@ -26,30 +27,31 @@ def losses_figure(analysis: UndertrainingAnalysis) -> Figure:
     return draw_panels(panels, [name for _, name in rates])
 
 
-def transition_rate_figure(analysis: UndertrainingAnalysis) -> Figure:
+def transition_rate_figure(analysis: UndertrainingAnalysis) -> Figure | str:
     """Transition width of the shallowest pair against the learning rate, for each number of steps.
 
-    The best rates stand at the right end, under their name; triangles are bounds.
+    The best rates stand at the right end, under their name; triangles are bounds. Without any, the reason.
     """
     steps = sorted({cell.steps for cell in analysis.cells})
     rates = sorted({cell.learning_rate for cell in analysis.cells if cell.learning_rate is not None})
     best = rates[-1] * 2
     with style():
         figure, axes = new_figure(width=COLUMN, height=3.0)
-        axis, colors, drawn = axes[0, 0], ordered_colors(steps), set[int]()
+        axis, looks, drawn = axes[0, 0], ordered_looks(steps), set[int]()
         for cell in analysis.cells:
             for row in cell.transitions.bootstrap_rows[:1]:
                 rate = best if cell.learning_rate is None else cell.learning_rate
                 at = rate * side_by_side(steps.index(cell.steps), len(steps))
                 label = None if cell.steps in drawn else f"{cell.steps:,} steps"
-                color = colors[cell.steps]
+                color = looks[cell.steps].color
                 if draw_transition(axis, at, row, color, color, label):
                     drawn.add(cell.steps)
         value_axis(axis, [*rates, best])
         axis.set_xticks([*rates, best], [*(f"{rate:g}" for rate in rates), "best"])
         axis.set(xlabel="peak learning rate", ylabel="width at which the deeper network wins")
-        if drawn:
-            axis.legend()
-        else:
-            explain(axis, "No transition within the widths that were trained.")
+        log_axis(axis, "y", whole=True)
+        if not drawn:
+            return NO_TRANSITION
+        axis.set_title("bars: 68% intervals; triangles: bounds")
+        legend_below(figure, 3)
         return figure

@@ -110,6 +110,7 @@ STUDIES = (
             "bits_per_byte": OURS,
         },
         "shapelaw.studies.vocabulary.results",
+        verdict="results/vocabulary.md",
         kind=LANGUAGE,
         sections={
             NAME: Key(
