@@ -119,6 +119,10 @@ onstart:
         raise WorkflowError(str(error)) from error
 
 
+onsuccess:
+    drop_empty(Path("results/logs"))
+
+
 onerror:
     # Snakemake goes on to print its own lines; why it ended is read where they end
     say_last(*said_failures())

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from shapelaw.storage.failures import FailedJob, failures, last_words, told_again
+from shapelaw.storage.failures import FailedJob, drop_empty, failures, last_words, told_again
 
 
 def note(folder: Path, key: str, **live: str) -> Path:
@@ -68,3 +68,18 @@ def test_jobs_that_say_the_same_are_told_once(tmp_path: Path) -> None:
     )
     assert told[2].startswith("plan failed:\nIt ended without a word (it left no log)")
     assert len(told) == 3
+
+
+def test_logs_that_say_nothing_are_dropped(tmp_path: Path) -> None:
+    (tmp_path / "train").mkdir()
+    for name, text in (("a.log", ""), ("b.log", "Trained."), ("c.attempts", ""), ("d.txt", "")):
+        (tmp_path / "train" / name).write_text(text)
+    (tmp_path / "train" / "c.log").symlink_to("c.attempts")
+    assert drop_empty(tmp_path) == 1
+    assert sorted(path.name for path in (tmp_path / "train").iterdir()) == [
+        "b.log",
+        "c.attempts",
+        "c.log",
+        "d.txt",
+    ]
+    assert drop_empty(tmp_path / "nowhere") == 0

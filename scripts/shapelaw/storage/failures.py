@@ -81,3 +81,15 @@ def last_words(log: Path | None) -> str:
     if _TRACEBACK in lines:
         return f"{lines[-1]} (an error of shapelaw or of what it uses; the log has all of it)"
     return "\n".join(lines[-_MOST_LINES:])
+
+
+def drop_empty(logs: Path) -> int:
+    """Delete the logs that say nothing, which Snakemake makes for every job; return their number.
+
+    Args:
+        logs: folder of logs that no job writes to any more.
+    """
+    empty = [path for path in logs.rglob("*.log") if not path.is_symlink() and path.stat().st_size == 0]
+    for path in empty:
+        path.unlink()
+    return len(empty)

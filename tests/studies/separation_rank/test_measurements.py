@@ -1,6 +1,8 @@
 """Separation ranks of a grid: each network measured once, kept, and read again."""
 
+import json
 import math
+from dataclasses import asdict
 
 import pytest
 from measured_grids import GRIDS
@@ -29,6 +31,26 @@ def test_a_network_is_measured_once(results, monkeypatch):
     more = [*asked, Asked("ranks", AttentionSizes(2, 2, 4, 1, None, None, 0, False), None, 9.0)]
     with pytest.raises(TypeError, match="not callable"):
         list(measure_all(more, results / "kept"))
+
+
+def test_ranks_are_one_file_and_a_line_that_was_cut_short_is_measured_again(tmp_path):
+    asked = [
+        Asked("ranks", AttentionSizes(1, width, 4, 1, None, None, 0, False), None, 9.0) for width in (2, 3)
+    ]
+    before = list(measure_all(asked, tmp_path))
+    (path,) = tmp_path.iterdir()
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(lines[0] + lines[1][:20])  # the process was killed
+    again = list(measure_all(asked, tmp_path))
+    assert [result.rank for _, result in again] == [result.rank for _, result in before]
+    assert len(path.read_bytes().splitlines()) == 2
+    # a folder of before has a file for each network
+    old = tmp_path / "old"
+    old.mkdir()
+    for one, result in before:
+        (old / f"{digest(one.sizes)}.json").write_text(json.dumps(asdict(result)))
+    assert list(measure_all(asked, old)) == before
+    assert not (old / "ranks.jsonl").exists()
 
 
 def test_a_short_limit_gives_a_lower_bound_and_a_longer_one_the_rank(tmp_path):

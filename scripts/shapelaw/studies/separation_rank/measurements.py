@@ -88,7 +88,8 @@ class Kept:
             os.truncate(self._path, len(whole))
         for line in whole.decode().splitlines():
             row = _parsed(line, self._path)
-            self._known[str(row.pop("network", ""))] = _measured(row, self._path)
+            name = str(row.pop("network", ""))
+            self._known[name] = _measured(row, self._path)
 
     def get(self, name: str) -> Measured | None:
         """The rank of a network, by its digest."""
