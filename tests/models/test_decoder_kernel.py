@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,11 +19,11 @@ from torch import Tensor
 from shapelaw.models import decoder_kernel
 from shapelaw.models.decoder import Decoder, initialise
 from shapelaw.models.memorizer_kernel import compiler
-from shapelaw.specs.shapes import Gelu, make_shape
+from shapelaw.specs.shapes import make_shape
 
 pytestmark = pytest.mark.skipif(compiler() is None, reason="there is no C++ compiler")
 CACHES = [decoder_kernel.is_possible, decoder_kernel._is_right, decoder_kernel._is_gelu_right]
-CACHES += [decoder_kernel._tanh, decoder_kernel._leave]
+CACHES += [decoder_kernel._is_swiglu_right, decoder_kernel._sleef, decoder_kernel._leave]
 NUMBERS = 32 * 5  # of a GELU that PyTorch takes by whole vectors
 
 
@@ -45,6 +46,7 @@ def _any_size() -> Iterator[None]:
     forget()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(decoder_kernel, "_LEAST", 0)
+        patch.setattr(decoder_kernel, "_LEAST_ACTIVATIONS", 0)
         yield
     forget()
 
@@ -127,6 +129,47 @@ def test_numbers_that_overflow_or_vanish_do_so_as_in_pytorch(scale: float) -> No
         torch.testing.assert_close(found, expected, rtol=0, atol=0, equal_nan=True)
 
 
+def swiglu_both_ways(gate: Tensor, up: Tensor, grad: Tensor) -> list[list[Tensor]]:
+    """Values and gradients of SwiGLU, by the kernel and by PyTorch."""
+    found = []
+    for way in (decoder_kernel.swiglu, lambda a, b: F.silu(a) * b):
+        given = [value.clone().requires_grad_() for value in (gate, up)]
+        y = way(*given)
+        y.backward(grad)
+        found.append([y.detach(), *(value.grad for value in given if value.grad is not None)])
+    return found
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    shape=st.lists(st.integers(1, 40), min_size=1, max_size=3),
+    scale=st.sampled_from([1e-20, 1.0, 10.0, 1e20]),
+    turned=st.booleans(),
+    seed=st.integers(0, 2**31),
+)
+def test_swiglu_and_its_gradients_are_pytorchs_to_the_last_bit(
+    shape: list[int], scale: float, turned: bool, seed: int
+) -> None:
+    draw = torch.Generator().manual_seed(seed)
+    gate, up, grad = (torch.randn(shape, generator=draw) for _ in range(3))
+    if turned:  # a gradient that is not contiguous
+        grad = grad.T.contiguous().T if grad.ndim == 2 else grad
+    found, expected = swiglu_both_ways(scale * gate, up, grad)
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=0, equal_nan=True)
+
+
+def test_a_swiglu_by_the_kernel_is_used() -> None:
+    """On a CPU whose exp is PyTorch's, as that of AMD's Zen is."""
+    if decoder_kernel._sleef("exp") is None:
+        pytest.skip("PyTorch has no exp of Sleef's here")
+    assert decoder_kernel._is_swiglu_right(NUMBERS)
+    gate = torch.randn(NUMBERS, requires_grad=True)
+    assert "_SwiGLU" in type(decoder_kernel.swiglu(gate, gate.detach()).grad_fn).__name__
+    odd = torch.randn(NUMBERS + 1, requires_grad=True)
+    assert "Mul" in type(decoder_kernel.swiglu(odd, odd.detach()).grad_fn).__name__
+
+
 def test_sizes_of_a_decoder_are_the_kernels_own() -> None:
     """On AMD's Zen none falls back: one part, two and many, tiles that are filled and that are not."""
     if not decoder_kernel._is_right(20, 300, 20):
@@ -150,12 +193,19 @@ def test_instructions_of_older_cpus_give_right_products(target: str, kernel: pyt
         assert decoder_kernel._is_gelu_right(NUMBERS)
 
 
-@pytest.mark.parametrize("gelu", ["tanh", "erf"])
-@pytest.mark.parametrize(("rank", "degree", "dropout"), [(None, None, 0.0), (7, None, 0.3), (None, 3, 0.1)])
-def test_a_decoder_learns_the_same_to_the_last_bit(
-    gelu: Gelu, rank: int | None, degree: int | None, dropout: float
-) -> None:
-    shape = make_shape(2, 40, 2, 99, 24, embedding_rank=rank, attention_degree=degree, gelu=gelu)
+@pytest.mark.parametrize(
+    ("options", "dropout"),
+    [
+        *(
+            ({"gelu": gelu, **options}, dropout)
+            for gelu in ("tanh", "erf")
+            for options, dropout in (({}, 0.0), ({"embedding_rank": 7}, 0.3), ({"attention_degree": 3}, 0.1))
+        ),
+        ({"block": "llama", "kv_heads": 1, "tied": True}, 0.1),
+    ],
+)
+def test_a_decoder_learns_the_same_to_the_last_bit(options: dict[str, Any], dropout: float) -> None:
+    shape = make_shape(2, 40, 2, 99, 24, **options)
     ids = torch.randint(0, 99, (8, 25), generator=torch.Generator().manual_seed(0))
     learnt = []
     for by_kernel in (True, False):

@@ -183,7 +183,8 @@ class LlamaBlock(nn.Module):
     def forward(self, x_BTD: Tensor) -> Tensor:
         x_BTD = x_BTD + F.dropout(self.attention(self.norm1(x_BTD)), self.dropout, self.training)
         normal_BTD = self.norm2(x_BTD)
-        hidden = F.silu(self.gate(normal_BTD)) * self.up(normal_BTD)
+        gate, up = self.gate(normal_BTD), self.up(normal_BTD)
+        hidden = decoder_kernel.swiglu(gate, up) if self.gate.by_kernel else F.silu(gate) * up
         return x_BTD + F.dropout(self.down(hidden), self.dropout, self.training)
 
 

@@ -1,4 +1,4 @@
-// Products of matrices, and GELU with its slope, in float32 on one thread (decoder_kernel.py).
+// Products of matrices, GELU with its slope, and SwiGLU, in float32 on one thread (decoder_kernel.py).
 //
 // An entry of a product is a sum of K terms. MKL, which PyTorch calls, adds them up on AMD's Zen in parts of part_of(K)
 // terms, each part from zero and by fused multiply-adds in order, and then adds the parts. So does this, to the last bit.
@@ -161,6 +161,25 @@ void gelu(int64_t size, float* x, float* y, Vector (*tanh)(Vector)) {
     store(y + i, 0.5f * v * (1 + t));
     const Vector of_tanh = 1 - t * t, of_inner = beta * (1 + 3 * kappa * square);
     store(x + i, 0.5f * (1 + t) + 0.5f * v * of_tanh * of_inner);
+  }
+}
+
+// y = silu(gate) up and divisor = 1 + exp(-gate), for whole vectors; in the order of PyTorch's operations, with its exp
+void swiglu(int64_t size, const float* gate, const float* up, float* divisor, float* y, Vector (*exp)(Vector)) {
+  for (int64_t i = 0; i < size; i += LANES) {
+    const Vector v = load(gate + i), by = 1 + exp(-v);
+    store(divisor + i, by);
+    store(y + i, v / by * load(up + i));
+  }
+}
+
+// The gradients of gate and up from that of y
+void swiglu_back(int64_t size, const float* grad, const float* gate, const float* up, const float* divisor,
+                 float* of_gate, float* of_up) {
+  for (int64_t i = 0; i < size; i += LANES) {
+    const Vector g = load(grad + i), v = load(gate + i), by = load(divisor + i), share = 1 / by;
+    store(of_up + i, g * (v / by));
+    store(of_gate + i, g * load(up + i) * share * (1 + v * (1 - share)));
   }
 }
 }

@@ -1,8 +1,8 @@
-"""A decoder's linear maps and its GELU on one thread of a CPU, in C++, with PyTorch's numbers to the last bit.
+"""A decoder's linear maps, GELU and SwiGLU on one thread of a CPU, in C++, with PyTorch's numbers to the last bit.
 
 On AMD's Zen, MKL multiplies at 90 of the 117 GFLOP/s that a core has at 3.66 GHz; decoder_kernel.cpp adds up the same
 terms in the same order at about 100. PyTorch's GELU computes its tanh in the forward pass and again in the backward
-pass; the kernel computes it once and keeps the slope.
+pass; the kernel computes it once and keeps the slope. SwiGLU takes it five passes over the activations, the kernel two.
 
 A product of each size is compared with PyTorch's before it is used. Where one bit differs, for instance because MKL has
 another kernel for another CPU, PyTorch does the work. Dimensions: M rows, K inputs, N outputs.
@@ -26,6 +26,7 @@ from shapelaw.models.cpp import compiled, compiler, reason
 
 _SOURCE = Path(__file__).with_suffix(".cpp")
 _LEAST = 2**22  # multiplications: below this, calling the kernel costs more than it saves
+_LEAST_ACTIVATIONS = 2**14  # the same for the numbers of an activation
 
 
 @cache
@@ -44,14 +45,7 @@ def is_possible() -> bool:
 def linear(x: Tensor, weight_NK: Tensor, bias_N: Tensor | None = None, gelu: bool = False) -> Tensor:
     """`F.linear`, [..., K] to [..., N], followed by GELU by tanh if asked; needs a kernel that `is_possible`."""
     rows, k, n = x.numel() // x.shape[-1], x.shape[-1], len(weight_NK)
-    plain = (
-        x.device.type != "cpu"
-        or not x.dtype == weight_NK.dtype == torch.float32
-        or torch.get_num_threads() > 1
-        or torch.is_autocast_enabled("cpu")
-        or rows * k * n < _LEAST
-    )
-    if plain or not _is_right(rows, k, n):
+    if _is_plain(x, weight_NK) or rows * k * n < _LEAST or not _is_right(rows, k, n):
         y = F.linear(x, weight_NK, bias_N)
     elif gelu and _is_gelu_right(rows * n):
         activated: Tensor = _Linear.apply(x, weight_NK, bias_N, True)  # type: ignore[no-untyped-call]
@@ -59,6 +53,45 @@ def linear(x: Tensor, weight_NK: Tensor, bias_N: Tensor | None = None, gelu: boo
     else:
         y = _Linear.apply(x, weight_NK, bias_N, False)  # type: ignore[no-untyped-call]
     return F.gelu(y, approximate="tanh") if gelu else y
+
+
+def swiglu(gate: Tensor, up: Tensor) -> Tensor:
+    """`F.silu(gate) * up` of two tensors of one shape; needs a kernel that `is_possible`."""
+    plain = _is_plain(gate, up) or not (gate.is_contiguous() and up.is_contiguous())
+    if plain or gate.numel() < _LEAST_ACTIVATIONS or not _is_swiglu_right(gate.numel()):
+        return F.silu(gate) * up
+    y: Tensor = _SwiGLU.apply(gate, up)  # type: ignore[no-untyped-call]
+    return y
+
+
+def _is_plain(x: Tensor, y: Tensor) -> bool:
+    """True where PyTorch does the work: not in float32 on one thread of a CPU."""
+    return (
+        x.device.type != "cpu"
+        or not x.dtype == y.dtype == torch.float32
+        or torch.get_num_threads() > 1
+        or torch.is_autocast_enabled("cpu")
+    )
+
+
+class _SwiGLU(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, gate: Tensor, up: Tensor) -> Tensor:
+        divisor, y = torch.empty_like(gate), torch.empty_like(gate)
+        tensors = (part.data_ptr() for part in (gate, up, divisor, y))
+        _library().swiglu(gate.numel(), *tensors, _sleef("exp"))
+        ctx.save_for_backward(gate, up, divisor)
+        return y
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
+        gate, up, divisor = ctx.saved_tensors
+        grad = grad.contiguous()
+        of_gate, of_up = torch.empty_like(gate), torch.empty_like(up)
+        tensors = (part.data_ptr() for part in (grad, gate, up, divisor, of_gate, of_up))
+        _library().swiglu_back(gate.numel(), *tensors)
+        return of_gate, of_up
 
 
 class _Linear(torch.autograd.Function):
@@ -101,7 +134,7 @@ def _product(a_MK: Tensor, b_KN: Tensor, bias_N: Tensor | None = None) -> Tensor
 def _gelu(x: Tensor) -> Tensor:
     """GELU of a contiguous x, which is overwritten with the slope."""
     y = torch.empty_like(x)
-    _library().gelu(x.numel(), x.data_ptr(), y.data_ptr(), _tanh())
+    _library().gelu(x.numel(), x.data_ptr(), y.data_ptr(), _sleef("tanh"))
     return y
 
 
@@ -126,7 +159,7 @@ def _is_right(rows: int, k: int, n: int) -> bool:
 @cache
 def _is_gelu_right(numbers: int) -> bool:
     """True if GELU and its gradient equal PyTorch's bit by bit for this many numbers, the last few included."""
-    if _tanh() is None or numbers % int(_library().lanes()):
+    if _sleef("tanh") is None or numbers % int(_library().lanes()):
         return False
     draw = torch.Generator().manual_seed(0)
     x, grad = 3 * torch.randn(numbers, generator=draw), torch.randn(numbers, generator=draw)
@@ -137,17 +170,36 @@ def _is_gelu_right(numbers: int) -> bool:
 
 
 @cache
+def _is_swiglu_right(numbers: int) -> bool:
+    """True if SwiGLU and its gradients equal PyTorch's bit by bit for this many numbers.
+
+    PyTorch takes two vectors at once, and what is left one by one with another exp, which seldom differs.
+    """
+    if _sleef("exp") is None or numbers % (2 * int(_library().lanes())):
+        return False
+    draw = torch.Generator().manual_seed(0)
+    gate, up, grad = (3 * torch.randn(numbers, generator=draw) for _ in range(3))
+    found = []
+    for by_kernel in (True, False):
+        with torch.enable_grad():
+            one, other = inputs = [part.clone().requires_grad_() for part in (gate, up)]
+            y = _SwiGLU.apply(one, other) if by_kernel else F.silu(one) * other  # type: ignore[no-untyped-call]
+        found.append([y, *torch.autograd.grad(y, inputs, grad)])
+    return all(torch.equal(a, b) for a, b in zip(*found, strict=True))
+
+
+@cache
 def _leave(why: str) -> None:
     say(f"decoders take longer here: {_SOURCE.name} is not used ({why})")
 
 
 @cache
-def _tanh() -> int | None:
-    """The address of the vector tanh that PyTorch's GELU calls: Sleef's, inside PyTorch's library."""
+def _sleef(function_name: str) -> int | None:
+    """The address of the vector tanh or exp that PyTorch's activations call: Sleef's, inside PyTorch's library."""
     path = Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"
     if not path.is_file():
         return None
-    function = getattr(ctypes.CDLL(str(path)), f"Sleef_tanhf{_library().lanes()}_u10", None)
+    function = getattr(ctypes.CDLL(str(path)), f"Sleef_{function_name}f{_library().lanes()}_u10", None)
     return None if function is None else ctypes.cast(function, ctypes.c_void_p).value
 
 
@@ -164,6 +216,9 @@ def _library(target: str = "native") -> ctypes.CDLL:
     steps = [number] * 2
     library.multiply.argtypes = [*[number] * 3, pointer, *steps, pointer, *steps, *[pointer] * 3]
     library.gelu.argtypes = [number, *[pointer] * 3]
+    library.swiglu.argtypes = [number, *[pointer] * 5]
+    library.swiglu_back.argtypes = [number, *[pointer] * 6]
+    library.swiglu.restype = library.swiglu_back.restype = None
     library.room.argtypes = [number] * 2
     library.multiply.restype = library.gelu.restype = None
     library.room.restype = library.lanes.restype = number

@@ -103,7 +103,7 @@ def test_the_analysis_is_told_the_steps_to_observe() -> None:
         (
             [{**SMALL, "widths": {1: [8]}, "repeated": {}}],
             {},
-            "grids.0.widths has 1 depths; a transition needs",
+            "grids.0.widths has 1 depth; a transition needs",
         ),
         (
             [{**SMALL, "widths": {1: [10], 2: [8]}, "repeated": {}}],
