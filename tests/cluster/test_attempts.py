@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from shapelaw.cluster.attempts import Attempts
+from shapelaw.storage.copies import COPY
 
 NAME = ("depth_width", "k-s0")
 
@@ -38,8 +39,8 @@ def test_an_attempt_advances_by_a_checkpoint_of_its_own(attempts: Attempts, tmp_
 
 def test_a_pack_advances_by_a_run_that_it_finished(attempts: Attempts, tmp_path: Path) -> None:
     attempts.begin(NAME)
-    (tmp_path / "summary.json").touch()
-    os.utime(tmp_path / "summary.json", (time.time() + 1,) * 2)
+    (tmp_path / COPY).touch()
+    os.utime(tmp_path / COPY, (time.time() + 1,) * 2)
     assert attempts.end(NAME, "TIMEOUT").advanced
 
 
