@@ -238,7 +238,7 @@ def test_a_run_on_two_gpus_gets_them_on_one_node_with_a_cpu_each(
     key = "prose-V300-L1-d4-r4-H2-t30-s0"
     options = [option for option in SLURM if option not in INTERVAL]
     said = project.snakemake(*records_of([key]), *options, *MEMORY).stderr
-    record = project.live(key)
+    record = json.loads((project.folder / records_of([key])[0]).read_text())
     assert (record["processes"], record["device_type"], record["device"]) == (2, "cpu", "cpu")
     (job,) = [job for job in jobs_of(project.folder, since) if job.name.startswith("train")]
     assert job.name == f"train_small.depth_width.{key}"

@@ -30,6 +30,15 @@ class Attempt:
     step: tuple[int, int] | None
 
 
+def together(ended: Sequence[Attempt]) -> Attempt:
+    """The attempt at a group of jobs: it advanced where one of them did."""
+    return Attempt(
+        any(one.advanced for one in ended),
+        all(one.for_good for one in ended),
+        ended[0].step if len(ended) == 1 else None,
+    )
+
+
 @dataclass
 class Attempts:
     """The attempts at the jobs of this workflow.
