@@ -21,6 +21,8 @@ from mlflow.tracking import MlflowClient
 from project import CONFIG, KEYS, Project, records_of
 from small import PYTHON, REPOSITORY
 
+from shapelaw.storage import copies
+
 INTERVAL = ("--slurm-init-seconds-before-status-checks", "3")
 SLURM = [
     *("--profile", "slurm", *INTERVAL),
@@ -67,8 +69,8 @@ class SlurmProject(Project):
         """Where a run stands; a finished one has its record's numbers."""
         folder = self.folder / "results/checkpoints/depth_width" / key
         for name in ("summary.json", "live.json"):
-            if (folder / name).exists():
-                return dict(json.loads((folder / name).read_text()))
+            if copies.has(folder, name):
+                return dict(json.loads(copies.content(folder, name)))
         return {"attempts": 0, "status": "WAITING"}
 
     def newest_step(self, key: str) -> int:
@@ -238,7 +240,7 @@ def test_a_run_on_two_gpus_gets_them_on_one_node_with_a_cpu_each(
     key = "prose-V300-L1-d4-r4-H2-t30-s0"
     options = [option for option in SLURM if option not in INTERVAL]
     said = project.snakemake(*records_of([key]), *options, *MEMORY).stderr
-    record = json.loads((project.folder / records_of([key])[0]).read_text())
+    record = project.live(key)
     assert (record["processes"], record["device_type"], record["device"]) == (2, "cpu", "cpu")
     (job,) = [job for job in jobs_of(project.folder, since) if job.name.startswith("train")]
     assert job.name == f"train_small.depth_width.{key}"
