@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from shapelaw.cluster.attempts import Attempts
+from shapelaw.cluster.attempts import Attempt, Attempts, together
+from shapelaw.storage.copies import COPY
 
 NAME = ("depth_width", "k-s0")
 
@@ -38,8 +39,8 @@ def test_an_attempt_advances_by_a_checkpoint_of_its_own(attempts: Attempts, tmp_
 
 def test_a_pack_advances_by_a_run_that_it_finished(attempts: Attempts, tmp_path: Path) -> None:
     attempts.begin(NAME)
-    (tmp_path / "summary.json").touch()
-    os.utime(tmp_path / "summary.json", (time.time() + 1,) * 2)
+    (tmp_path / COPY).touch()
+    os.utime(tmp_path / COPY, (time.time() + 1,) * 2)
     assert attempts.end(NAME, "TIMEOUT").advanced
 
 
@@ -69,3 +70,11 @@ def test_where_reasons_are_not_known_each_attempt_asks_for_more() -> None:
     """Other schedulers, and a job's own Snakemake, which is told the number of its attempt alone."""
     attempts = Attempts(lambda name: [])
     assert (attempts.memory(NAME, 1), attempts.memory(NAME, 3), attempts.minutes(NAME, 3)) == (1, 3, 3)
+
+
+def test_a_group_advances_where_one_of_its_jobs_does() -> None:
+    still, on, over = Attempt(False, False, (1, 2)), Attempt(True, False, (2, 2)), Attempt(False, True, None)
+    assert together([on]) == on
+    assert together([still, on]) == Attempt(True, False, None)
+    assert not together([still, over]).for_good
+    assert together([over, over]).for_good

@@ -50,5 +50,7 @@ def test_only_a_living_job_of_that_name_and_folder_is_an_orphan() -> None:
     assert found(state="COMPLETED") is found(state="CANCELLED") is found(folder="/other") is None
     assert found(name="train_large.depth_width.k-s1") is None
     assert found(mine={"5"}) is None
-    both = jobs() | jobs(number="12", comment="shapelaw:another")
+    both = jobs(comment="shapelaw:one") | jobs(number="12", comment="shapelaw:another")
     assert find_orphan(both, NAME, MARK, "/work", set()) == Orphan("12", False)
+    # groups of one rule have one name
+    assert find_orphan(both | jobs(number="7"), NAME, MARK, "/work", set()) == Orphan("7", True)

@@ -33,8 +33,8 @@ def test_each_rule_that_trains_has_its_jobs() -> None:
         "train_together": (5, 3),
     }
     assert asks["train_large"].resources == some.level_resources("large", 1)
-    assert asks["train_large"].files == 12
-    assert asks["train_in_turn"].files == 5 * 11 + 2 * 4
+    assert asks["train_large"].files == 7
+    assert asks["train_in_turn"].files == 5 * 6 + 2 * 4
     alone = {ask.rule: ask.jobs for ask in asks_of(workload_of([*DECODERS], runs_per_job=1))}
     assert alone == {"train_small": 5}
 
@@ -51,7 +51,7 @@ def test_a_job_has_a_cpu_for_each_gpu(threads: int, gpus: int, cpus: int) -> Non
 def test_a_line_tells_what_a_job_asks_for() -> None:
     ask = Ask("train_large", 1, 1, 4, 2, JobResources(64_000, 90))
     assert ask_line(ask) == (
-        "train_large: 1 run in 1 job, each at most 90 minutes, 64,000 MB, 4 CPUs, 2 GPUs; about 12 files"
+        "train_large: 1 run in 1 job, each at most 90 minutes, 64,000 MB, 4 CPUs, 2 GPUs; about 7 files"
     )
 
 

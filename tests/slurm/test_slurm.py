@@ -21,6 +21,8 @@ from mlflow.tracking import MlflowClient
 from project import CONFIG, KEYS, Project, records_of
 from small import PYTHON, REPOSITORY
 
+from shapelaw.storage import copies
+
 INTERVAL = ("--slurm-init-seconds-before-status-checks", "3")
 SLURM = [
     *("--profile", "slurm", *INTERVAL),
@@ -67,8 +69,8 @@ class SlurmProject(Project):
         """Where a run stands; a finished one has its record's numbers."""
         folder = self.folder / "results/checkpoints/depth_width" / key
         for name in ("summary.json", "live.json"):
-            if (folder / name).exists():
-                return dict(json.loads((folder / name).read_text()))
+            if copies.has(folder, name):
+                return dict(json.loads(copies.content(folder, name)))
         return {"attempts": 0, "status": "WAITING"}
 
     def newest_step(self, key: str) -> int:

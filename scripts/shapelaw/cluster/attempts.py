@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from shapelaw.cluster.states import OUT_OF_MEMORY, TIMEOUT
+from shapelaw.storage.copies import COPY
 
 Name = tuple[str, ...]  # the wildcards of a job
 
@@ -27,6 +28,15 @@ class Attempt:
     advanced: bool
     for_good: bool
     step: tuple[int, int] | None
+
+
+def together(ended: Sequence[Attempt]) -> Attempt:
+    """The attempt at a group of jobs: it advanced where one of them did."""
+    return Attempt(
+        any(one.advanced for one in ended),
+        all(one.for_good for one in ended),
+        ended[0].step if len(ended) == 1 else None,
+    )
 
 
 @dataclass
@@ -71,12 +81,7 @@ class Attempts:
 
 def _newest(folders: Iterable[Path]) -> float:
     """When the newest checkpoint or finished record was written."""
-    paths = [
-        path
-        for folder in folders
-        for pattern in ("step-*.pt", "summary.json")
-        for path in folder.glob(pattern)
-    ]
+    paths = [path for folder in folders for pattern in ("step-*.pt", COPY) for path in folder.glob(pattern)]
     return max((_written(path) for path in paths), default=0.0)
 
 

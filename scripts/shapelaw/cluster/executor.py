@@ -22,7 +22,7 @@ from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
 from shapelaw.cluster import states
-from shapelaw.cluster.attempts import Attempts, Name
+from shapelaw.cluster.attempts import Attempts, Name, together
 from shapelaw.cluster.names import Orphan, find_orphan, job_name, mark_of
 
 _RESTARTS = "Trying to restart job"  # Snakemake's line, which ours says already
@@ -84,12 +84,12 @@ class SlurmExecutor(Executor):  # type: ignore[misc] # the plugin has no types
 
     def run_job(self, job: Any) -> None:
         """Submit a job, or take over an earlier workflow's job that does the same."""
-        self.attempts.begin(_wildcards(job))
+        self._begin(job)
         orphan = self._orphan(job)
         if orphan is not None and orphan.same:
             self._take_over(job, orphan)
             return
-        if orphan is not None:
+        if orphan is not None and not job.is_group():  # groups of a rule have one name
             self._later[job] = orphan.number
             self.logger.info(f"{_name(job)} begins after job {orphan.number} of an earlier workflow.")
         super().run_job(job)
@@ -97,12 +97,16 @@ class SlurmExecutor(Executor):  # type: ignore[misc] # the plugin has no types
     def run_array_jobs(self, jobs: Sequence[Any]) -> None:
         """Submit jobs as one array; tasks have the array's name, and are not taken over."""
         for job in jobs:
-            self.attempts.begin(_wildcards(job))
+            self._begin(job)
         self._local.array = True
         try:
             super().run_array_jobs(jobs)
         finally:
             self._local.array = False
+
+    def _begin(self, job: Any) -> None:
+        for one in _members(job):
+            self.attempts.begin(_wildcards(one))
 
     def _orphan(self, job: Any) -> Orphan | None:
         with self._lock:
@@ -169,7 +173,7 @@ class SlurmExecutor(Executor):  # type: ignore[misc] # the plugin has no types
         """Say in a line what became of an attempt, and let Snakemake try again where that may help."""
         job: Any = info.job
         state = states.reason(state, Path((info.aux or {}).get("slurm_logfile", "")))
-        ended = self.attempts.end(_wildcards(job), state)
+        ended = together([self.attempts.end(_wildcards(one), state) for one in _members(job)])
         number, last = job.attempt, job.restart_times + 1
         again = number < last and not ended.for_good
         then = f"attempt {number} of {last}"
@@ -213,17 +217,21 @@ def _wildcards(job: Any) -> Name:
     return () if job.is_group() else tuple(map(str, job.wildcards or ()))
 
 
+def _members(job: Any) -> list[Any]:
+    """The jobs of a group, or the job itself."""
+    return list(job.jobs) if job.is_group() else [job]
+
+
 def _name(job: Any) -> str:
     return job_name(job.name, _wildcards(job))
 
 
 def _mark(job: Any) -> str:
     """The mark of what a job does: its parameters, and its inputs as they are now."""
-    jobs = job.jobs if job.is_group() else [job]
     return mark_of(
         sorted(
             f"{one.name} {list(one.output)} {dict(one.params.items())} {[_written(path) for path in one.input]}"
-            for one in jobs
+            for one in _members(job)
         )
     )
 

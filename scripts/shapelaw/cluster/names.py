@@ -40,7 +40,10 @@ def mark_of(parameters: Iterable[object]) -> str:
 def find_orphan(
     jobs: Mapping[str, Job], name: str, mark: str, folder: str, mine: Collection[str]
 ) -> Orphan | None:
-    """The newest active job of this name that an earlier workflow submitted from this folder; None without one."""
+    """The active job of this name that an earlier workflow submitted from this folder; None without one.
+
+    Of several, that with this mark, else the newest.
+    """
     found = [
         job
         for job in jobs.values()
@@ -51,5 +54,5 @@ def find_orphan(
     ]
     if not found:
         return None
-    newest = max(found, key=lambda job: int(job.number.partition("_")[0]))
-    return Orphan(newest.number, newest.comment == mark)
+    chosen = max(found, key=lambda job: (job.comment == mark, int(job.number.partition("_")[0])))
+    return Orphan(chosen.number, chosen.comment == mark)

@@ -12,8 +12,8 @@ from shapelaw.scheduling.workload import Workload
 from shapelaw.settings.sections import Execution
 from shapelaw.specs.kinds import AnyRun
 
-# counted after a workflow: a record and its copy with the checkpoints (3 and 4), logs, and Snakemake's own notes
-_RUN_FILES = {False: 12, True: 11}  # by whether the run shares a job
+# counted after a workflow: a record, its copy with the checkpoints, logs, and Snakemake's own note of each output
+_RUN_FILES = {False: 7, True: 6}  # by whether the run shares a job
 _SHARED_JOB_FILES = 4
 
 
