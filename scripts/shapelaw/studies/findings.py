@@ -38,6 +38,22 @@ def read_finding(study: Study, results: Path) -> Finding:
     )
 
 
+def described(study: Study, fit: Path) -> str:
+    """A study's question, answer and findings as Markdown, for its experiment in MLflow.
+
+    Args:
+        fit: its fit.json.
+    """
+    said = _read(fit) or {}
+    lines = [f"**{study.question}**"]
+    if ANSWER in said:
+        answer = Answer(**said[ANSWER])
+        lines.append(("" if answer.decided else "Undecided: ") + answer.sentence)
+        lines += [f"Published: {answer.published}"] if answer.published else []
+    findings = "\n".join(f"- {line}" for line in said.get(FINDINGS, ()))
+    return "\n\n".join([*lines, *([findings] if findings else [])])
+
+
 def _read(path: Path) -> dict[str, Any] | None:
     """A JSON object; None where the file has none, as `logged` of an older version."""
     try:
