@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from shapelaw.report.findings import BEGIN, END, Finding, findings_page
+from shapelaw.report.findings import Finding, findings_page
 from shapelaw.report.write import Answer
 
 DECIDED = Finding("bread", "Bread", "Does it rise?", Answer("It rises by 2 (1 to 3) cm.", True, "3 cm."))
@@ -49,11 +49,11 @@ def test_the_figure_is_inside_and_links_are_named(tmp_path: Path) -> None:
     assert "all 2 findings" in text
 
 
-def test_the_report_can_take_the_part_between_the_marks() -> None:
-    """workflow/report/workflow.rst does, into JSON inside a script: so the part may not end one."""
+def test_the_report_can_take_the_whole_page() -> None:
+    """It becomes text of a script, so it may not end one, and its style may touch nothing else of the report."""
     text = findings_page([DECIDED])
-    assert text.count(BEGIN) == text.count(END) == 1
-    inside = text.split(BEGIN)[1].split(END)[0]
-    assert "It rises" in inside
-    assert "<script" not in inside
-    assert "</script" not in inside
+    assert "script" not in text
+    style = text.split("<style>")[1].split("</style>")[0]
+    rules = [line.split("{")[0] for line in style.splitlines() if "{" in line and not line.startswith("@")]
+    assert rules
+    assert all(".findings" in rule or ".prose.max-w-lg" in rule for rule in rules)

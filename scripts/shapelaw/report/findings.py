@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
-from shapelaw.report.pages import STYLE, data_uri, page
+from shapelaw.report.pages import data_uri, page
 from shapelaw.report.write import Answer
 
-BEGIN, END = "<!-- findings -->", "<!-- end of findings -->"  # the report's template takes what is between
 KINDS = {".svg": "image/svg+xml", ".png": "image/png"}
+# of the page alone and as the first of Snakemake's report, which takes it whole: nothing but .findings is styled
 FINDINGS_STYLE = """
-.findings { max-width: 74rem; }
+.findings { max-width: 74rem; margin: 0 auto; padding: .5rem 1rem; color: #1c2733; }
+.findings { font: 15px/1.5 system-ui, sans-serif; }
 .findings section { display: grid; grid-template-columns: minmax(0, 1fr) 21rem; gap: .2rem 1.6rem;
   border-top: 1px solid #cfd8e1; padding: 1rem 0; }
 .findings h2 { font-size: 1.05rem; margin: 0 0 .4rem; line-height: 1.35; }
@@ -35,7 +36,7 @@ FINDINGS_STYLE = """
 .findings details summary { cursor: pointer; color: #51606f; }
 @media (max-width: 60rem) { .findings section { grid-template-columns: minmax(0, 1fr); } }
 """
-# beside the page: in Snakemake's report it comes first, at full width, and the graph of rules below
+# in the report: at full width, and the graph of rules below
 REPORT_STYLE = """
 .prose.max-w-lg { max-width: none; }
 div:has(> div > .prose.max-w-lg) { flex-direction: column; }
@@ -76,7 +77,7 @@ class Finding:
 
 
 def findings_page(findings: Sequence[Finding]) -> str:
-    """The whole page; what the report takes from it is between `BEGIN` and `END`."""
+    """The whole page, which needs nothing beside itself; workflow/report/workflow.rst puts it into the report."""
     decided = sum(one.answer is not None and one.answer.decided for one in findings)
     intro = (
         f"<p>{len(findings)} {'question' if len(findings) == 1 else 'questions'}, {decided} answered by these runs, "
@@ -85,8 +86,7 @@ def findings_page(findings: Sequence[Finding]) -> str:
     )
     sections = "\n".join(_section(one) for one in findings)
     body = f'<div class="findings">\n<h1>What was found</h1>\n{intro}\n{sections}\n</div>'
-    fragment = f"{BEGIN}\n<style>{FINDINGS_STYLE}{REPORT_STYLE}</style>\n{body}\n{END}"
-    return page("What was found", fragment, style=STYLE)
+    return page("What was found", body, style=FINDINGS_STYLE + REPORT_STYLE)
 
 
 def _section(one: Finding) -> str:
