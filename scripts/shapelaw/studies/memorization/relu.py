@@ -54,7 +54,9 @@ def results(arguments: argparse.Namespace) -> Results:
 def _answer(differences: Sequence[tuple[str, Mean]]) -> Answer:
     """The difference for each task, with its interval over networks."""
     said = "; ".join(
-        f"{what} {mean.value:+.3f} ({mean.low:+.3f} to {mean.high:+.3f})" for what, mean in differences
+        f"{what} {mean.value:+.3f} "
+        + ("(one network)" if mean.seeds == 1 else f"({mean.low:+.3f} to {mean.high:+.3f})")
+        for what, mean in differences
     )
     return Answer(
         f"ReLU networks minus attention heads, means over networks with 95% intervals: {said}.",
