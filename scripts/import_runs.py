@@ -70,7 +70,7 @@ def main() -> int:
                 if not (outcome.rivals and left):  # else another importer is replacing runs right now
                     raise
         if outcome.written and arguments.study in STUDIES:  # the answer follows, with the summary run
-            write_note(store, arguments.study, f"**{STUDIES[arguments.study].question}**")
+            write_note(store, arguments.study, STUDIES[arguments.study].question)
         refuse_other_specs(table, keys or {}, results / RUNS / arguments.study)
         write_runs(arguments.out, table)
         say(

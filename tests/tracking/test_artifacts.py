@@ -42,7 +42,10 @@ def test_files_are_found_where_users_look_also_after_the_folder_was_moved(
         assert listed(client, run_id, "figures") == {"figures/curve.png", "figures/curve.svg"}
         assert listed(client, run_id, "tables") == {"tables/sizes.csv", "tables/sizes.html"}
         images = sorted(listed(client, run_id, "images"))
-        assert [name.split("+step+0+")[0] for name in images] == ["images/curve", "images/curve"]
+        assert [name.split("+step+0+")[0] for name in images] == [
+            "images/figures~curve",
+            "images/figures~curve",
+        ]
         assert {Path(name).suffix for name in images} == {".png", ".webp"}
         assert client.get_run(run_id).data.tags["mlflow.loggedImages"] == "True"
         copy = client.download_artifacts(run_id, "figures/curve.svg", str(tmp_path))

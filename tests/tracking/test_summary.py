@@ -42,8 +42,8 @@ def test_figures_and_fits_arrive_in_one_run(any_place: Place, files: list[Path],
     summary = active_runs(store, any_place.study)[name]
     assert (summary.info.run_id, summary.info.status) == (run_id, "FINISHED")
     assert len(summary.data.metrics) == 1203
-    assert summary.data.metrics["line.slope"] == 5.039e-2
-    assert summary.data.metrics["r_squared.1"] == 1
+    assert summary.data.metrics["fit/line.slope"] == 5.039e-2
+    assert summary.data.metrics["fit/r_squared.1"] == 1
     assert summary.data.params == {"line.status": "converged", "usable": "True"}
     assert log_summary(store, any_place.study, files, fit) == run_id
 

@@ -51,7 +51,10 @@ def test_an_imported_study_opens_as_model_training_with_its_views(any_place: Pla
     assert links[SEEDS] == f"{start}?workflowType=machine_learning&viewStateShareKey=seeds"
     assert SUMMARY not in links
     run_id = log_summary(store, any_place.study, [], None)
-    assert pages(store, any_place.study, LOCAL)[SUMMARY] == f"{start}/{run_id}/artifacts"
+    assert (
+        pages(store, any_place.study, LOCAL)[SUMMARY]
+        == f"{start}/{run_id}/artifacts?workflowType=machine_learning"
+    )
     write_note(store, "nothing", "no such study")
     assert pages(store, "nothing", LOCAL) == {}
 

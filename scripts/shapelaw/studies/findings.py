@@ -45,7 +45,7 @@ def described(study: Study, fit: Path) -> str:
         fit: its fit.json.
     """
     said = _read(fit) or {}
-    lines = [f"**{study.question}**"]
+    lines = [study.question]
     if ANSWER in said:
         answer = Answer(**said[ANSWER])
         lines.append(("" if answer.decided else "Undecided: ") + answer.sentence)

@@ -47,9 +47,9 @@ def keep_files(store: Store, run: Run, files: Sequence[Path]) -> None:
 
 
 def _write_image(file: Path, folder: Path) -> None:
-    """A figure under the names by which MLflow's charts find an image and its preview."""
+    """A figure under the names by which MLflow's charts find an image, in the group "figures", and its preview."""
     folder.mkdir(exist_ok=True)
-    name = f"{file.stem}+step+0+timestamp+{milliseconds(datetime.now(UTC))}+{uuid.uuid4()}"
+    name = f"figures~{file.stem}+step+0+timestamp+{milliseconds(datetime.now(UTC))}+{uuid.uuid4()}"
     shutil.copyfile(file, folder / f"{name}.png")
     with Image.open(file) as image:
         image.thumbnail((PREVIEW, PREVIEW))

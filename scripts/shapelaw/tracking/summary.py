@@ -29,6 +29,7 @@ from shapelaw.tracking.store import (
     search_runs,
 )
 
+FIT = "fit/"  # group of the metrics; the images, in "figures", come before it
 SAID = ("answer", "findings")  # of fit.json: sentences, which are the summary run's description
 
 
@@ -40,7 +41,7 @@ def log_summary(
     Args:
         artifacts: figures and tables, stored by their names.
         metrics: file of a JSON object, nested at will: its numbers become metrics, its texts params, under
-            names such as `line.slope`; the file itself is an artifact too.
+            names such as `fit/line.slope` and `line.status`; the file itself is an artifact too.
         note: description of the run.
 
     Raises:
@@ -132,8 +133,8 @@ def _flatten_file(path: Path) -> tuple[dict[str, float], dict[str, str]]:
         raise UserError(f"The metrics {path} are not a JSON object; write names and numbers in braces.")
     said = {name: value for name, value in values.items() if name not in SAID}
     leaves = {valid_name(name): value for name, value in _leaves(said, "")}
-    numbers = {name: float(value) for name, value in leaves.items() if is_number(value)}
-    texts = {name: str(value)[:TEXT_LIMIT] for name, value in leaves.items() if name not in numbers}
+    numbers = {f"{FIT}{name}": float(value) for name, value in leaves.items() if is_number(value)}
+    texts = {name: str(value)[:TEXT_LIMIT] for name, value in leaves.items() if not is_number(value)}
     return numbers, texts
 
 

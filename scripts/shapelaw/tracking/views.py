@@ -42,13 +42,15 @@ def view(kind: Kind, averaged: bool) -> dict[str, Any]:
     """
     columns = [f"params.`{column.logged_as}`" for column in kind.params if column.name in kind.shown]
     results = [result_name(column.logged_as) for column in kind.metrics if column.name in kind.shown]
+    numbers = [f"metrics.`{name}`" for name in results]
     return {
-        "selectedColumns": [*columns, *(f"metrics.`{name}`" for name in results)],
-        "columnOrder": [],
+        "selectedColumns": [*columns, *numbers],
+        "columnOrder": [*columns, *numbers],
+        "columnWidths": dict.fromkeys(columns, 80) | dict.fromkeys(numbers, 165),
         "runsHiddenMode": "FIRST_20_RUNS",
         "groupBy": _BY_SHAPE if averaged else None,
         "useGroupedValuesInCharts": averaged,
-        "orderByKey": f"metrics.`{results[0]}`",
+        "orderByKey": numbers[0],
         "orderByAsc": results[0].endswith("loss"),
     }
 
@@ -111,5 +113,5 @@ def pages(store: Store, study: str, at: str) -> dict[str, str]:
             if _VIEW + key in experiment.tags
         } or {RUNS: f"{place}?workflowType=machine_learning"}
         for run in search_runs(store, experiment.experiment_id, f"tags.`{SUMMARY_OF}` = '{study}'"):
-            found[SUMMARY] = f"{place}/{run.info.run_id}/artifacts"
+            found[SUMMARY] = f"{place}/{run.info.run_id}/artifacts?workflowType=machine_learning"
         return found

@@ -5,7 +5,7 @@ import pytest
 
 from shapelaw.report.write import Table
 from shapelaw.studies.memorization.answer import FITS, QUANTITIES, answer
-from shapelaw.studies.memorization.study import ALONG_CONTEXT, ALONG_HEAD_DIM, ALONG_HEADS, SATURATION
+from shapelaw.studies.memorization.study import ALONG_HEAD_DIM, ALONG_HEADS
 
 
 def told(study, *agrees, fit=None):
@@ -34,8 +34,3 @@ def test_the_clearest_fit_follows_with_its_interval():
     assert told(ALONG_HEAD_DIM, "yes", fit=knee).sentence.endswith(
         "Knee at d_h = 31.0 (29.0 to 33.0), n = 32."
     )
-
-
-def test_every_study_has_the_quantity_that_its_table_has():
-    """Its names are written by comparison.py and saturation.py."""
-    assert set(QUANTITIES) == {ALONG_HEADS, ALONG_CONTEXT, ALONG_HEAD_DIM, SATURATION}
