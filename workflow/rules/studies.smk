@@ -65,4 +65,4 @@ rule findings:
     message:
         "the questions and what was found"
     shell:
-        "python $SCRIPTS/write_findings.py --results results --studies {params.studies} --out {output} > {log} 2>&1"
+        "python $SCRIPTS/write_findings.py --results results --studies {params.studies} --out {output} 2>&1 | tee {log}"

@@ -66,7 +66,7 @@ def tags(record: Record, message: str, importer: str) -> list[RunTag]:
 
 def source(record: Record) -> str:
     """The script that trains such runs, for MLflow's column Source."""
-    return "scripts/train_packed.py" if kind_of(record.run).packed else "scripts/train.py"
+    return "scripts/train_together.py" if kind_of(record.run).packed else "scripts/train.py"
 
 
 def note(record: Record, message: str) -> str:
