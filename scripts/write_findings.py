@@ -1,6 +1,6 @@
 """Write the report's first page: each study's question, its answer beside the published one, figure and command.
 
-  python scripts/write_findings.py --results results --studies depth_width vocabulary --out results/findings.html
+  python scripts/write_findings.py --results results --studies STUDY [STUDY ...] --out results/findings.html
 
 The answers come from results/STUDY/fit.json, the links into MLflow from results/STUDY/logged, where there is one. Exit
 codes: 0 done, 2 a study has no results, or the page can't be written.
