@@ -23,7 +23,8 @@ def test_question_and_figures_come_from_the_room_answer_and_links_from_files(tmp
     fit = {"answer": {"sentence": "Yes.", "decided": True, "published": "No."}, "findings": ["It rose."]}
     (folder / "fit.json").write_text(json.dumps(fit))
     (folder / "logged").write_text(json.dumps({"pages": {"runs": "http://h/#/experiments/1"}}))
-    (folder / "crumb.svg").write_text("<svg/>")  # the first figure could not be made
+    (folder / "crust.svg").write_text("<svg><!-- No figure: no oven --></svg>")
+    (folder / "crumb.svg").write_text("<svg/>")
     found = read_finding(STUDY, tmp_path)
     assert (found.question, found.heading) == ("Does it rise?", "Bread: rye")
     assert (found.answer, found.findings) == (Answer("Yes.", True, "No."), ("It rose.",))

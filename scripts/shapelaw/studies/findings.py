@@ -11,6 +11,8 @@ from shapelaw.report.findings import Finding
 from shapelaw.report.write import ANSWER, FINDINGS, Answer
 from shapelaw.studies.study import Study
 
+NOTHING_DRAWN = "<!-- No figure: "  # written by report/write.py
+
 
 def read_finding(study: Study, results: Path) -> Finding:
     """A study's finding, from `results/<study>/`.
@@ -24,7 +26,7 @@ def read_finding(study: Study, results: Path) -> Finding:
         raise UserError(
             f"{folder / 'fit.json'} is missing or broken; make it with: snakemake {folder / 'fit.json'}"
         )
-    figure = next((name for name in study.figures if (folder / f"{name}.svg").is_file()), None)
+    figure = next((name for name in study.figures if _is_drawn(folder / f"{name}.svg")), None)
     return Finding(
         study.name,
         study.heading,
@@ -52,6 +54,11 @@ def described(study: Study, fit: Path) -> str:
         lines += [f"Published: {answer.published}"] if answer.published else []
     findings = "\n".join(f"- {line}" for line in said.get(FINDINGS, ()))
     return "\n\n".join([*lines, *([findings] if findings else [])])
+
+
+def _is_drawn(figure: Path) -> bool:
+    """True for a file with a figure, not with the sentence that there was nothing to draw."""
+    return figure.is_file() and NOTHING_DRAWN not in figure.read_text(encoding="utf-8")
 
 
 def _read(path: Path) -> dict[str, Any] | None:
