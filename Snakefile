@@ -94,6 +94,7 @@ rule all:
         # of themselves, so that one that was deleted is made again: what was made of it is still there
         [record for study in CONFIG.studies for record in WORK.records(study)],
         "results/advisor.html",
+        "results/findings.html",
 
 
 include: "workflow/rules/corpus.smk"

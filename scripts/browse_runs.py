@@ -25,7 +25,7 @@ from shapelaw.tracking.redaction import URI_VARIABLE, redact
 
 SCRIPTS = Path(__file__).resolve().parent
 HOST = "127.0.0.1"
-PAGE = "#/experiments?workflowType=machine_learning"
+PAGE = "#/experiments?workflowType=machine_learning"  # of all studies
 
 
 def _configured_uri(config: Path) -> str | None:
@@ -82,15 +82,18 @@ def _browse(uri: str, results: Path, port: int) -> int:
     if urlsplit(uri).scheme in ("http", "https"):
         address = redact(uri, uri).replace("***@", "").partition("?")[0].rstrip("/")
         say(f"Open {address}/{PAGE}: the runs are tracked by that server, so none is started here.")
-        with _started(follow, environment) as follower:
+        with _started([*follow, "--address", address], environment) as follower:
             return follower.wait()
     _check_free(port)
     # one process prepares the store first; then the importer follows while the server shows it
-    if code := subprocess.run([*follow, "--once"], env=environment, check=False).returncode:
+    address = f"http://{HOST}:{port}"
+    if code := subprocess.run(
+        [*follow, "--once", "--address", address], env=environment, check=False
+    ).returncode:
         return code
     serve = [sys.executable, "-m", "mlflow", "server", "--host", HOST, "--port", str(port), "--workers", "1"]
     serve += ["--artifacts-destination", str(results / "mlartifacts")]
-    say(f"Open http://{HOST}:{port}/{PAGE} (Ctrl-C ends it).")
+    say(f"Open {address}/{PAGE} (Ctrl-C ends it).")
     with _started(follow, environment), _started(serve, environment) as server:
         return server.wait()
 

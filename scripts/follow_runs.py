@@ -25,6 +25,9 @@ def main() -> int:
     """Parse the command line and follow."""
     parser = tracking_parser(__doc__)
     parser.add_argument("--every", type=float, default=5.0, help="seconds between two looks (default 5)")
+    parser.add_argument(
+        "--address", metavar="URL", help="of the UI: with --once, print a link to each study's runs"
+    )
     parser.add_argument("--once", action="store_true", help="look once, then end")
     add_silence_option(parser)
     arguments = parser.parse_args()
@@ -34,9 +37,11 @@ def main() -> int:
 
     def work() -> None:
         results = check_results(arguments.results)
-        from shapelaw.tracking.disk import Liveness
+        from shapelaw.tracking.disk import Liveness, find_records
         from shapelaw.tracking.follow import follow
         from shapelaw.tracking.redaction import redact
+        from shapelaw.tracking.store import open_store
+        from shapelaw.tracking.views import pages
         from shapelaw.tracking.waiting import ImportProgress
 
         uri = tracking_uri(arguments, results)
@@ -47,7 +52,16 @@ def main() -> int:
             say(f"Following {results} into {redact(uri, uri)}; Ctrl-C ends it.")
         liveness = Liveness(silence=60 * arguments.silence)
         every = None if arguments.once else arguments.every
-        follow(results, uri, every, patience, say, stop, liveness, ImportProgress(say, arguments.notice))
+
+        def links() -> None:
+            store = open_store(uri, results)
+            for study in dict.fromkeys(study for study, _ in find_records(results)):
+                for name, link in pages(store, study, arguments.address).items():
+                    say(f"{study}, {name}: {link}")
+
+        progress = ImportProgress(say, arguments.notice)
+        looked = [links] if arguments.address else []
+        follow(results, uri, every, patience, say, stop, liveness, progress, *looked)
 
     return exit_code(work, arguments.uri)
 

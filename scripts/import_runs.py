@@ -38,9 +38,11 @@ def main() -> int:
     def work() -> None:
         results = check_results(arguments.results)
         from shapelaw.storage.records import RUNS, read_keys
+        from shapelaw.studies.registry import STUDIES
         from shapelaw.tracking.disk import Liveness, find_records
         from shapelaw.tracking.importer import import_study
         from shapelaw.tracking.table import read_runs, refuse_other_specs, write_runs
+        from shapelaw.tracking.views import write_note
         from shapelaw.tracking.waiting import ImportProgress, patiently
 
         keys = read_keys(arguments.keys) if arguments.keys else None
@@ -67,6 +69,8 @@ def main() -> int:
             except UserError:
                 if not (outcome.rivals and left):  # else another importer is replacing runs right now
                     raise
+        if outcome.written and arguments.study in STUDIES:  # the answer follows, with the summary run
+            write_note(store, arguments.study, STUDIES[arguments.study].question)
         refuse_other_specs(table, keys or {}, results / RUNS / arguments.study)
         write_runs(arguments.out, table)
         say(

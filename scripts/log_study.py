@@ -1,10 +1,12 @@
 """Log a study's figures and tables as artifacts of its one summary run in MLflow, its fits as metrics.
 
-Logging equal files again changes nothing; other files replace the summary run.
+Logging equal files again changes nothing; other files replace the summary run. The study's question and answer become
+the description of its experiment, and --out gets the addresses of its pages in MLflow.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -30,27 +32,39 @@ def main() -> int:
         type=Path,
         help="JSON object: numbers become metrics, texts params, nested names become a.b",
     )
+    parser.add_argument("--out", type=Path, help="JSON file for the addresses of the study's pages in MLflow")
     arguments = parser.parse_args()
 
     def work() -> None:
         results = check_results(arguments.results)
+        from shapelaw.studies.findings import described
+        from shapelaw.studies.registry import STUDIES
         from shapelaw.tracking.redaction import redact
         from shapelaw.tracking.store import open_store
         from shapelaw.tracking.summary import log_summary
+        from shapelaw.tracking.views import address, pages, write_note
         from shapelaw.tracking.waiting import ImportProgress, one_writer, patiently
 
         uri = tracking_uri(arguments, results)
         patience = PATIENCE if arguments.patience is None else arguments.patience
         progress = ImportProgress(say, arguments.notice)
 
-        def once() -> str:
+        study = STUDIES.get(arguments.study)
+        note = "" if study is None or arguments.metrics is None else described(study, arguments.metrics)
+
+        def once() -> tuple[str, dict[str, str]]:
             with one_writer(results, say):
                 progress.at(f"logging the results of {arguments.study} in {redact(uri, uri)}")
                 store = open_store(uri, results)
-                return log_summary(store, arguments.study, arguments.artifacts, arguments.metrics)
+                run_id = log_summary(store, arguments.study, arguments.artifacts, arguments.metrics, note)
+                if note:
+                    write_note(store, arguments.study, note)
+                return run_id, pages(store, arguments.study, address(uri))
 
-        run_id = patiently(once, patience, say, progress=progress)
+        run_id, links = patiently(once, patience, say, progress=progress)
         say(f"{arguments.study}: the summary run in MLflow is {run_id}.")
+        if arguments.out is not None:
+            arguments.out.write_text(json.dumps({"pages": links}, indent=1) + "\n", encoding="utf-8")
 
     return exit_code(work, arguments.uri)
 

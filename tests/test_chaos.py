@@ -86,7 +86,7 @@ def leave_a_status(results: Path) -> None:
 
 def double_a_point(results: Path) -> None:
     client, run_id = store(results), tracked(results)
-    point = client.get_metric_history(run_id, "train_loss")[0]
+    point = client.get_metric_history(run_id, "loss/train")[0]
     client.log_metric(run_id, point.key, point.value, point.timestamp + 1, point.step)
 
 

@@ -1,4 +1,4 @@
-"""Tables in three formats."""
+"""Tables in four formats."""
 
 import csv
 import re
@@ -28,7 +28,7 @@ def test_the_csv_keeps_every_digit(tmp_path):
 
 def test_markdown_and_latex_are_rounded_and_escaped(tmp_path):
     files = write_table(TABLE, tmp_path / "t", formats={"width": ",.1f"}, caption="Shapes.", label="tab:t")
-    assert [f.name for f in files] == ["t.csv", "t.md", "t.tex"]
+    assert [f.name for f in files] == ["t.csv", "t.md", "t.tex", "t.html"]
     markdown, latex = files[1].read_text(), files[2].read_text()
     rows = [line for line in markdown.splitlines() if line.startswith("|")]
     assert markdown.startswith("Shapes.\n\n")

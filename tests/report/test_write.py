@@ -1,24 +1,49 @@
 """Results become files, those that were declared."""
 
+import json
+from pathlib import Path
+
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from shapelaw.report.write import Results, Table, UndeclaredResults, check_declared, show_results
+from shapelaw.report.write import (
+    Answer,
+    Results,
+    Table,
+    UndeclaredResults,
+    check_declared,
+    show_results,
+    write_results,
+)
+
+ANSWER = Answer("Both.", True)
 
 
 def test_other_results_than_declared_are_refused() -> None:
     table, figure = Table(pd.DataFrame(), ""), Figure()
-    check_declared(Results({"a": table}, {"f": figure}, {}, ""), ["a"], ["f"])
-    check_declared(Results({}, {"f": figure}, {}, "", {"a": "no runs"}), ["a"], ["f"])
+    check_declared(Results({"a": table}, {"f": figure}, {}, "", answer=ANSWER), ["a"], ["f"])
+    check_declared(Results({}, {"f": figure}, {}, "", {"a": "no runs"}, ANSWER), ["a"], ["f"])
     with pytest.raises(UndeclaredResults, match="table b is not declared; table a is declared and was not"):
-        check_declared(Results({"b": table}, {"f": figure}, {}, ""), ["a"], ["f"])
+        check_declared(Results({"b": table}, {"f": figure}, {}, "", answer=ANSWER), ["a"], ["f"])
     with pytest.raises(UndeclaredResults, match="figure f is declared and was not made"):
-        check_declared(Results({"a": table}, {}, {}, ""), ["a"], ["f"])
+        check_declared(Results({"a": table}, {}, {}, "", answer=ANSWER), ["a"], ["f"])
+    with pytest.raises(UndeclaredResults, match="no answer"):
+        check_declared(Results({"a": table}, {"f": figure}, {}, ""), ["a"], ["f"])
+
+
+def test_the_answer_and_the_findings_stand_in_fit_json(tmp_path: Path) -> None:
+    results = Results({}, {}, {"status": "converged"}, "One.\nTwo.", answer=Answer("Both.", True, "Neither."))
+    write_results(results, tmp_path, "study")
+    assert json.loads((tmp_path / "fit.json").read_text()) == {
+        "status": "converged",
+        "answer": {"sentence": "Both.", "decided": True, "published": "Neither."},
+        "findings": ["One.", "Two."],
+    }
 
 
 def test_a_figure_with_nothing_to_draw_is_a_sentence_in_its_files_and_in_the_output(tmp_path, capsys) -> None:
-    results = Results({}, {"speed": "no threshold is reached"}, {}, "Found.")
+    results = Results({}, {"speed": "no threshold is reached"}, {}, "Found.", answer=ANSWER)
     check_declared(results, [], ["speed"])
     show_results(results, tmp_path, "study")
     assert "No figure speed: no threshold is reached.\n" in capsys.readouterr().out

@@ -35,7 +35,8 @@ def test_a_study_has_its_room(study: Study) -> None:
     assert study.room.name in ROOMS
     assert study.results.startswith(f"shapelaw.studies.{study.room.name}.")
     assert study.tables
-    assert len(set(study.artifacts)) == 3 * len(study.tables) + 2 * len(study.figures)
+    assert re.fullmatch(r"[A-Z].*\?", study.question)
+    assert len(set(study.artifacts)) == 4 * len(study.tables) + 2 * len(study.figures)
     for caption in (study.table_caption, *map(study.figure_caption, study.figures)):
         assert len(caption.read_text(encoding="utf-8")) > 20, caption
 

@@ -8,12 +8,15 @@ from made_runs import a_run
 from shapelaw.studies.study import Study
 
 ROOM = Path("/rooms/bread")
-STUDY = Study("bread", "Bread", "Bakes.", ROOM, ("loaves",), {"crust": "a book"}, "bread.results")
+STUDY = Study(
+    "bread", "Bread", "Bakes.", ROOM, ("loaves",), {"crust": "a book"}, "bread.results", "Does it rise?"
+)
 
 
-def test_each_table_has_three_files_and_each_figure_two() -> None:
+def test_each_table_has_four_files_and_each_figure_two() -> None:
     assert STUDY.artifacts == [
-        *("results/bread/loaves.csv", "results/bread/loaves.md", "results/bread/loaves.tex"),
+        *("results/bread/loaves.html", "results/bread/loaves.csv"),
+        *("results/bread/loaves.md", "results/bread/loaves.tex"),
         *("results/bread/crust.svg", "results/bread/crust.png"),
     ]
     assert STUDY.table_caption == ROOM / "captions" / "tables.rst"

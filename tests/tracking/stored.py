@@ -9,25 +9,26 @@ from typing import Any
 from mlflow.entities import Run, ViewType
 
 from shapelaw.storage.records import read_record
+from shapelaw.tracking.names import CURVES
 from shapelaw.tracking.store import Store
 
-CURVES = ("train_loss", "test_loss", "learning_rate", "gradient_norm")
+COLUMNS = ("train_loss", "test_loss", "learning_rate", "gradient_norm")
 
 
 def active_runs(store: Store, study: str) -> dict[str, Run]:
-    """The active runs by run name; fails if a name is there twice."""
+    """The active runs by key, the summary run by its name; fails if one is there twice."""
     experiment = store.client.get_experiment_by_name(study)
     assert experiment is not None
     runs = store.client.search_runs([experiment.experiment_id], run_view_type=ViewType.ACTIVE_ONLY)
-    by_name = {run.info.run_name: run for run in runs}
+    by_name = {run.data.tags.get("key", run.info.run_name): run for run in runs}
     assert len(by_name) == len(runs)
     return by_name
 
 
 def curves(store: Store, run: Run) -> dict[str, list[tuple[int, float]]]:
     """Each curve as (step, value) points, in order of step."""
-    points = {name: store.client.get_metric_history(run.info.run_id, name) for name in CURVES}
-    return {name: sorted((m.step, m.value) for m in points[name]) for name in CURVES}
+    points = {name: store.client.get_metric_history(run.info.run_id, CURVES[name]) for name in COLUMNS}
+    return {name: sorted((m.step, m.value) for m in points[name]) for name in COLUMNS}
 
 
 def recorded_curves(directory: Path) -> dict[str, list[tuple[int, float]]]:
@@ -35,7 +36,7 @@ def recorded_curves(directory: Path) -> dict[str, list[tuple[int, float]]]:
     rows = read_record(directory).history.to_pydict()
     return {
         name: [(s, v) for s, v in zip(rows["step"], rows[name], strict=True) if v is not None]
-        for name in CURVES
+        for name in COLUMNS
     }
 
 

@@ -56,10 +56,10 @@ def shown(uri: str, run: Run) -> bool:
         return False
 
 
-def told(process: subprocess.Popen[str]) -> str:
+def told(process: subprocess.Popen[str], start: str = "Open ") -> str:
     """Where to look, among what it and the importer say."""
     assert process.stderr
-    return next(line for line in process.stderr if line.startswith("Open "))
+    return next(line for line in process.stderr if line.startswith(start))
 
 
 @pytest.mark.slow
@@ -72,6 +72,8 @@ def test_the_store_of_the_config_is_served(tmp_path: Path, how: str) -> None:
     config = write_config(tmp_path, uri if how == "config" else None)
     environment = {"MLFLOW_TRACKING_URI": uri} if how == "environment" else {}
     with browsing("--results", results, "--config", config, "--port", port, **environment) as process:
+        link = f"http://127.0.0.1:{port}/#/experiments/1/runs?workflowType=machine_learning&viewStateShareKey=runs"
+        assert told(process, "depth_width, runs: ") == f"depth_width, runs: {link}\n"
         assert told(process).startswith(f"Open http://127.0.0.1:{port}/#/experiments")
         wait_for(lambda: shown(f"http://127.0.0.1:{port}", run))
         family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
@@ -98,6 +100,7 @@ def test_of_a_tracking_server_the_address_is_said(tmp_path: Path, server: str) -
             f"Open {server}/#/experiments?workflowType=machine_learning: the runs are tracked by that server, "
             "so none is started here.\n"
         )
+        assert told(process, f"{run.study}, runs: ").startswith(f"{run.study}, runs: {server}/#/experiments/")
         wait_for(lambda: shown(server, run))
         family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
         assert not [c for each in family for c in each.net_connections() if c.status == psutil.CONN_LISTEN]

@@ -58,7 +58,7 @@ def test_curves_are_spread_over_the_run_and_single_numbers_are_no_curves(place: 
     place.import_all()
     store = place.store()
     found = active_runs(store, place.study)[run.key]
-    (point,) = store.client.get_metric_history(found.info.run_id, "final_test_loss")
+    (point,) = store.client.get_metric_history(found.info.run_id, "result/test_loss")
     assert (point.step, point.timestamp) == (0, milliseconds(90))
-    times = [m.timestamp for m in store.client.get_metric_history(found.info.run_id, "train_loss")]
+    times = [m.timestamp for m in store.client.get_metric_history(found.info.run_id, "loss/train")]
     assert sorted(times) == [milliseconds(15 * k) for k in range(1, 7)]

@@ -1,11 +1,13 @@
 """An MLflow experiment of anyone as a table."""
 
 import pytest
+from made_records import make_rows, make_run, write_finished
 from mlflow.tracking import MlflowClient
 from places import Place
 
 from shapelaw.errors import UserError
 from shapelaw.tracking.experiments import read_experiment
+from shapelaw.tracking.summary import log_summary
 
 
 def test_parameters_and_last_metrics_of_finished_runs(place: Place) -> None:
@@ -26,5 +28,19 @@ def test_parameters_and_last_metrics_of_finished_runs(place: Place) -> None:
 
 
 def test_an_experiment_without_runs(place: Place) -> None:
+    MlflowClient(place.uri).create_experiment("empty")
     with pytest.raises(UserError, match="has no finished run"):
-        read_experiment(place.uri, "Default")
+        read_experiment(place.uri, "empty")
+
+
+def test_our_own_runs_have_plain_names_and_the_summary_run_is_none_of_them(place: Place) -> None:
+    run = make_run(place.study)
+    write_finished(place.results, run)
+    place.import_all()
+    fit = place.results / "fit.json"
+    fit.write_text('{"line": {"slope": 1.0, "status": "converged"}}')
+    log_summary(place.store(), place.study, [], fit)
+    (row,) = read_experiment(place.uri, place.study).to_dict("records")
+    assert (row["depth"], row["width"], row["bits_per_byte"]) == (2, 16, 1.75)
+    assert row["test_loss"] == make_rows(run)[-1][4]
+    assert not [name for name in row if "/" in str(name)]

@@ -12,6 +12,7 @@ from places import Place
 from stored import active_runs, curves, dump, logged_inputs, recorded_curves
 
 from shapelaw.specs.runs import run_to_dict
+from shapelaw.tracking.names import run_name, shape_name
 from shapelaw.tracking.store import search_runs
 
 
@@ -36,19 +37,27 @@ def test_a_finished_record_arrives_whole(any_place: Place) -> None:
     }
     expected |= {"block_params": 12 * 2 * 16**2, "total_params": run.shape.total_params}
     expected |= {"step_flops": run.shape.step_flops(8)}
+    expected |= {
+        "tokens_trained": 15360,
+        "test_sequences": 1000,
+    }  # no numbers to compare: equal for every seed
     assert found.data.params == {k: str(v) for k, v in expected.items() if v is not None}
     last_row = make_rows(run)[-1]
-    numbers = {"final_test_loss": last_row[4], "final_train_loss": last_row[1], "bits_per_byte": 1.75}
-    numbers |= {"tokens_per_second": 170.5, "peak_memory_bytes": 123456789.0, "wall_seconds": 90.0}
-    numbers |= {"unheard_of": 2.5, "tokens_trained": 15360.0, "test_sequences": 1000.0}
-    curve_ends = dict(
-        zip(("train_loss", "learning_rate", "gradient_norm", "test_loss"), last_row[1:], strict=True)
-    )
+    numbers = {"test_loss": last_row[4], "train_loss": last_row[1], "bits_per_byte": 1.75, "unheard_of": 2.5}
+    numbers = {f"result/{name}": value for name, value in numbers.items()}
+    numbers |= {"system/tokens_per_second": 170.5, "system/peak_memory_bytes": 123456789.0}
+    numbers |= {"system/wall_seconds": 90.0}
+    curves_of = ("loss/train", "schedule/learning_rate", "schedule/gradient_norm", "loss/test")
+    curve_ends = dict(zip(curves_of, last_row[1:], strict=True))
     assert found.data.metrics == numbers | curve_ends
     texts = {"key": run.key, "git_commit": "0123abc", "config_hash": "c0ffee", "slurm_job": "4711"}
     texts |= {"attempt": "1", "attempts": "1", "remark": "late night", "device": "cpu"}
     assert found.data.tags.items() >= texts.items()
     assert found.data.tags["host"]
+    assert (found.info.run_name, found.data.tags["shape"]) == (run_name(run), shape_name(run))
+    assert found.data.tags["mlflow.source.name"] == "scripts/train.py"
+    assert f"`results/runs/{run.study}/{run.key}`" in found.data.tags["mlflow.note.content"]
+    assert "bits per byte 1.75" in found.data.tags["mlflow.note.content"]
     assert logged_inputs(store, found) == {("a" * 36, "training"), ("b" * 36, "testing")}
 
 
@@ -99,7 +108,7 @@ def test_a_live_run_grows_and_finishes_as_one_run(any_place: Place) -> None:
     assert (found.info.run_id, found.info.status) == (first.info.run_id, "FINISHED")
     assert found.info.end_time == milliseconds(90)
     assert curves(store, found) == recorded_curves(folder)
-    assert found.data.metrics["bits_per_byte"] == 1.75
+    assert found.data.metrics["result/bits_per_byte"] == 1.75
 
 
 def test_a_running_run_without_a_record_is_killed_and_a_finished_one_kept(place: Place) -> None:
@@ -151,7 +160,7 @@ def test_more_runs_than_a_page_holds(place: Place) -> None:
     experiment = store.client.get_experiment_by_name(place.study)
     assert experiment is not None
     runs = search_runs(store, experiment.experiment_id, page_size=2)
-    assert sorted(run.info.run_name for run in runs) == keys
+    assert sorted(run.data.tags["key"] for run in runs) == keys
 
 
 def test_somebody_elses_run_of_that_name_is_left_alone(any_place: Place, tmp_path: Path) -> None:

@@ -160,7 +160,7 @@ def test_a_growing_run_followed_twice_has_each_point_once(
     def steps() -> list[int]:
         experiment = store.client.get_experiment_by_name(place.study)
         found = store.client.search_runs([experiment.experiment_id]) if experiment else []
-        histories = [store.client.get_metric_history(each.info.run_id, "train_loss") for each in found]
+        histories = [store.client.get_metric_history(each.info.run_id, "loss/train") for each in found]
         return [point.step for points in histories for point in points]
 
     with following(machines[0]), following(machines[1]):

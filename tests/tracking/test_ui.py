@@ -1,10 +1,9 @@
-"""The MLflow UI in a real browser: a user finds the study, its runs, and a loss curve."""
+"""The MLflow UI in a real browser: a user finds the study, its runs, a loss curve, and the columns that answer."""
 
 from __future__ import annotations
 
 import math
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,35 +12,21 @@ import pytest
 from made_records import make_rows, make_run, write_finished, write_live
 from places import Place, serve
 
-webdriver = pytest.importorskip("selenium.webdriver", reason="the Python package selenium is not installed")
-from selenium.common.exceptions import ElementClickInterceptedException, StaleElementReferenceException  # noqa: E402
-from selenium.webdriver.chrome.service import Service  # noqa: E402
-from selenium.webdriver.common.by import By  # noqa: E402
-from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
+pytest.importorskip("selenium.webdriver", reason="the Python package selenium is not installed")
+from browsers import needs_browser, started
+from selenium.common.exceptions import ElementClickInterceptedException, StaleElementReferenceException
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-DRIVER = shutil.which("chromedriver")
-OPTIONS = ["headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-sync"]
-OPTIONS += ["disable-background-networking", "disable-component-update", "window-size=1600,1400"]
+from shapelaw.tracking.views import RUNS, pages
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(not CHROMIUM, reason="Chromium is not installed"),
-    pytest.mark.skipif(not DRIVER, reason="chromedriver (Debian: chromium-driver) is not installed"),
-]
+pytestmark = needs_browser
 
 
 @pytest.fixture
 def browser(tmp_path: Path) -> Iterator[Any]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for option in [*OPTIONS, f"user-data-dir={tmp_path / 'profile'}"]:
-        options.add_argument(f"--{option}")
-    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
-    try:
+    with started(tmp_path / "profile") as driver:
         yield driver
-    finally:
-        driver.quit()
 
 
 @pytest.mark.slow
@@ -78,18 +63,27 @@ def test_a_user_finds_the_study_its_runs_and_a_loss_curve(place: Place, browser:
     with serve(place.uri, tmp_path) as uri:
         browser.get(f"{uri}/#/experiments")
         click("//*[text()='Model training']")  # remembered by the browser; MLflow opens on "GenAI"
+        wait(lambda: not browser.find_elements(By.XPATH, "//a[normalize-space()='Default']"), "no Default")
         click(f"//a[normalize-space()='{place.study}']")
         for run in runs:
-            find(f"//a[contains(., '{run.key}')]")
+            find(f"//a[contains(., 'L2 d16 s{run.seed}')]")
+        find("//*[text()='train.py']")  # the column Source
         screenshot(browser, tmp_path / "runs.png")
 
-        click(f"//a[contains(., '{runs[0].key}')]")
+        click("//a[contains(., 'L2 d16 s0')]")
         find("//*[text()='Finished']")
         click("//*[@role='tab'][contains(., 'Model metrics')]")
-        find("//input[@placeholder='Search metric charts']", lambda box: box.send_keys("train_loss"))
-        find("//*[text()='train_loss']")
+        find("//input[@placeholder='Search metric charts']", lambda box: box.send_keys("loss/train"))
+        find("//*[text()='train']")  # in the group "loss"
         wait(drawn, "the loss curve")
         screenshot(browser, tmp_path / "curve.png")
+
+        browser.get(pages(place.store(), place.study, uri)[RUNS])
+        find("//*[contains(., 'viewing a shared view')]")
+        heads = "//*[@role='columnheader']//span[text()='{}']"
+        for column in ("depth", "width", "seed", "result/test_loss", "result/bits_per_byte"):
+            find(heads.format(column))
+        screenshot(browser, tmp_path / "view.png")
 
 
 def screenshot(browser: Any, path: Path) -> None:

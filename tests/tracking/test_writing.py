@@ -53,4 +53,4 @@ def test_a_long_history_takes_several_batches(any_place: Place) -> None:
     store = any_place.store()
     found = active_runs(store, any_place.study)[run.key]
     assert curves(store, found) == recorded_curves(folder)
-    assert found.data.metrics["final_train_loss"] == 1 / 700
+    assert found.data.metrics["result/train_loss"] == 1 / 700

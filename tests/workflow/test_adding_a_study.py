@@ -46,14 +46,14 @@ def test_the_page_keeps_its_word_about_its_length() -> None:
 
 
 def test_only_the_new_study_is_made(project: FinishedProject) -> None:
-    assert set(project.planned()) == {"seed_spread", "log_study"}
+    assert set(project.planned()) == {"seed_spread", "log_study", "findings"}
 
 
 def test_it_is_made_planned_and_reported(project: FinishedProject) -> None:
     project.snakemake("results/seed_spread/fit.json", "--quiet", "rules")
     folder = project.folder / "results" / "seed_spread"
     assert {path.name for path in folder.iterdir()} == {
-        *("spread.csv", "spread.md", "spread.tex", "spread.svg", "spread.png", "fit.json")
+        *("spread.html", "spread.csv", "spread.md", "spread.tex", "spread.svg", "spread.png", "fit.json")
     }
     assert (pd.read_csv(folder / "spread.csv")["size"] >= 2).all()
     assert "seed_spread: nothing trained, from the runs of depth_width" in project.snakemake("plan").stdout

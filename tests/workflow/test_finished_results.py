@@ -3,6 +3,7 @@
 Where a change is meant to schedule old results again, `python tests/finished.py` trains and keeps new ones.
 """
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -47,6 +48,13 @@ def test_old_records_are_read(project: FinishedProject) -> None:
         assert record.status == "FINISHED"
         assert (record.directory.parent.name, record.directory.name) == (record.run.study, record.run.key)
         assert record.summary["spec_digest"] == record.run.digest
+
+
+def test_every_job_took_some_time(project: FinishedProject) -> None:
+    """The report's panel of runtimes has a logarithmic axis: one that is zero or below would empty it."""
+    noted = [json.loads(path.read_text()) for path in (project.folder / ".snakemake" / "metadata").iterdir()]
+    assert len(noted) > 500
+    assert {one["rule"] for one in noted if one["endtime"] <= one["starttime"]} == set()
 
 
 def test_a_deleted_record_is_made_again(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def test_a_whole_run_ends_in_tables_figures_and_mlflow(project: RankProject) -> 
     client = MlflowClient(default_uri(results))
     experiment = client.get_experiment_by_name("separation_rank")
     (logged,) = client.search_runs([experiment.experiment_id])
-    assert logged.data.metrics["networks"] == 8 + 6 + 3
+    assert logged.data.metrics["fit/networks"] == 8 + 6 + 3
     names = {file.path for file in client.list_artifacts(logged.info.run_id)}
     assert {"degree.svg", "rank_depth.png", "theorems.md", "degree_budget.csv", "fit.json"} <= names
     assert not (results / "corpora").exists()

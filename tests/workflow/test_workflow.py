@@ -35,6 +35,27 @@ def test_a_whole_run_ends_in_tables_figures_and_mlflow(project: Project) -> None
     assert (project.folder / "results" / "mlflow.db").exists()
 
 
+@pytest.mark.slow
+def test_the_report_opens_with_what_was_found_and_its_panels_have_something_to_show(project: Project) -> None:
+    project.snakemake("--report", "results/report.html")
+    text = (project.folder / "results" / "report.html").read_text(encoding="utf-8")
+    (first,) = re.findall(r"^\s*var workflow_desc = (.*);$", text, re.MULTILINE)
+    page = json.loads(first)
+    for said in ("from which width on does a deeper network win?", "undecided", "log d = 5.039 + 0.0555 L"):
+        assert said in page
+    assert (
+        'href="http://127.0.0.1:5000/#/experiments/1/runs?workflowType=machine_learning&amp;viewState' in page
+    )
+    (spec,) = re.findall(r"^\s*var runtimes_spec = (.*);$", text, re.MULTILINE)
+    runtimes = json.loads(spec)["data"]["values"]
+    assert len(runtimes) > 10
+    assert min(one["runtime"] for one in runtimes) > 0  # the axis is logarithmic
+    (results,) = re.findall(r"^\s*var results = (\{.*\});$", text, re.MULTILINE)
+    shown = {Path(name).name for name in json.loads(results)}
+    assert {"findings.html", "transitions.html", "loss_adjacent.svg"} <= shown
+    assert not {name for name in shown if name.endswith(".csv")}  # which would be downloaded
+
+
 def test_a_second_run_does_nothing(project: Project) -> None:
     assert "Nothing to be done" in project.snakemake("--quiet", "rules").stderr
 

@@ -23,6 +23,7 @@ if workflow.is_main_process and "snakemake_executor_plugin_slurm" in sys.modules
 
     use_for_slurm(ATTEMPTS)
 TRAIN_CPUS = train_cpus(EXECUTION)
+FOUND = [*CONFIG.studies, *CONFIG.extras]
 TRACKING = f"--uri {shlex.quote(CONFIG.tracking.uri)}" if CONFIG.tracking.uri else ""
 
 

@@ -10,11 +10,11 @@ for study in STUDIES.values():
             study.analysed,
         output:
             f"{study.folder}/fit.json",
-            study.files(study.tables, ["md", "tex"]),
+            study.files(study.tables, ["csv", "md", "tex"]),
             study.files(study.figures, ["png"]),
             [
                 report(
-                    f"{study.folder}/{table}.csv",
+                    f"{study.folder}/{table}.html",
                     caption=study.table_caption,
                     category=study.title,
                     subcategory=study.subcategory("Tables"),
@@ -45,3 +45,24 @@ for study in STUDIES.values():
         shell:
             "python $SCRIPTS/analyse.py {params.study} --input {input} {params.options}"
             " --out results/{params.study} 2>&1 | tee {log}"
+
+
+rule findings:
+    input:
+        [STUDIES[name].target for name in FOUND],
+        [f"results/{name}/fit.json" for name in FOUND],
+        # all of them: of results of an older version, the report misses no table that they don't have
+        [STUDIES[name].artifacts for name in FOUND],
+    output:
+        report("results/findings.html", category="Findings", labels={"page": "what was found"}),
+    log:
+        "results/logs/findings.log",
+    localrule: True
+    conda:
+        "../../envs/shapelaw.yaml"
+    params:
+        studies=FOUND,
+    message:
+        "the questions and what was found"
+    shell:
+        "python $SCRIPTS/write_findings.py --results results --studies {params.studies} --out {output} 2>&1 | tee {log}"

@@ -47,7 +47,7 @@ rule log_study:
         fit="results/{study}/fit.json",
         files=lambda wildcards: STUDIES[wildcards.study].artifacts,
     output:
-        touch("results/{study}/logged"),
+        "results/{study}/logged",
     log:
         "results/logs/log_study/{study}.log",
     conda:
@@ -58,4 +58,4 @@ rule log_study:
         "logging the figures and tables of {wildcards.study} as one summary run"
     shell:
         "python $SCRIPTS/log_study.py --results results --study {wildcards.study} --metrics {input.fit} {params.tracking}"
-        " --artifacts {input.files} 2>&1 | tee {log}"
+        " --artifacts {input.files} --out {output} 2>&1 | tee {log}"

@@ -1,4 +1,4 @@
-"""One table as CSV (every digit), Markdown and LaTeX (rounded, to read)."""
+"""One table as CSV (every digit), and as Markdown, LaTeX and HTML (rounded, to read)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from shapelaw.errors import UserError
+from shapelaw.report.pages import table_page
 
 MISSING = "–"
 
@@ -23,13 +24,13 @@ def write_table(
     caption: str | None = None,
     label: str | None = None,
 ) -> list[Path]:
-    """Write PATH.csv, PATH.md and PATH.tex and return the three paths; the index is left out.
+    """Write PATH.csv, PATH.md, PATH.tex and PATH.html and return the paths; the index is left out.
 
     Args:
         path: path without suffix; a dot in the name is kept. Missing folders are made.
-        formats: column -> format specification (e.g. ".3g", ",.0f") for Markdown and LaTeX; other floats get
+        formats: column -> format specification (e.g. ".3g", ",.0f") where the table is to be read; other floats get
             ".4g". A missing value is a dash there and an empty field in the CSV.
-        caption: a sentence below the LaTeX table and above the Markdown one.
+        caption: a sentence below the LaTeX table and above the others.
         label: LaTeX label of the table.
 
     Raises:
@@ -39,7 +40,7 @@ def write_table(
     if unknown:
         raise ValueError(f"formats for columns that are not in the table: {sorted(unknown)}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    files = [path.with_name(path.name + suffix) for suffix in (".csv", ".md", ".tex")]
+    files = [path.with_name(path.name + suffix) for suffix in (".csv", ".md", ".tex", ".html")]
     table.to_csv(files[0], index=False)
 
     shown = as_text(table, formats or {})
@@ -57,6 +58,8 @@ def write_table(
         column_format="".join("r" if n else "l" for n in numeric),
     )
     files[2].write_text(latex, encoding="utf-8")
+    html = table_page(path.name, caption or "", shown, table, numeric)
+    files[3].write_text(html, encoding="utf-8")
     return files
 
 

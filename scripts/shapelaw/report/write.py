@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,8 @@ from matplotlib.figure import Figure
 from shapelaw.report.plots import notice, save_figure
 from shapelaw.report.tables import write_table, writing_to
 
+ANSWER, FINDINGS = "answer", "findings"  # keys of fit.json that the report reads
+
 
 @dataclass(frozen=True)
 class Table:
@@ -22,6 +24,21 @@ class Table:
     frame: pd.DataFrame
     caption: str
     formats: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A study's answer to its question, one line of the report's first page.
+
+    Attributes:
+        sentence: the answer with its interval; where the runs don't decide, why they don't.
+        decided: the runs answer the question, with yes or with no.
+        published: the answer that was published, in the same words; empty where there is none.
+    """
+
+    sentence: str
+    decided: bool
+    published: str = ""
 
 
 @dataclass(frozen=True)
@@ -35,6 +52,7 @@ class Results:
         fit: content of fit.json: plain JSON values without NaN, among them `status`.
         summary: the findings in sentences, one a line.
         left_out: for each declared table or figure that can't be made from this input, the reason.
+        answer: the answer to the study's question; None for an analysis that no study of the registry declares.
     """
 
     tables: Mapping[str, Table]
@@ -42,17 +60,24 @@ class Results:
     fit: Mapping[str, Any]
     summary: str
     left_out: Mapping[str, str] = field(default_factory=dict)
+    answer: Answer | None = None
+
+    @property
+    def fit_file(self) -> dict[str, Any]:
+        """The content of fit.json as it is written: the fit, with the answer and the findings for the report."""
+        answered = {} if self.answer is None else {ANSWER: asdict(self.answer)}
+        return {**self.fit, **answered, FINDINGS: self.summary.splitlines()}
 
 
 class UndeclaredResults(Exception):
-    """A study made other tables or figures than it declares."""
+    """A study made other tables or figures than it declares, or does not answer its question."""
 
 
 def check_declared(results: Results, tables: Collection[str], figures: Collection[str]) -> None:
     """Compare the names of results with those that a study declares.
 
     Raises:
-        UndeclaredResults: a name is missing, or was not declared.
+        UndeclaredResults: a name is missing or was not declared, or there is no answer.
     """
     pairs = (("table", results.tables, tables), ("figure", results.figures, figures))
     wrong = [
@@ -64,6 +89,8 @@ def check_declared(results: Results, tables: Collection[str], figures: Collectio
         )
         for name in sorted(names)
     ]
+    if results.answer is None:
+        wrong.append("the study's question has no answer (Results.answer)")
     if wrong:
         raise UndeclaredResults("; ".join(wrong))
 
@@ -83,7 +110,7 @@ def show_results(results: Results, out: Path, study: str) -> None:
 
 
 def write_results(results: Results, out: Path, study: str) -> list[Path]:
-    """Write all tables (.csv, .md, .tex), figures (.svg, .png) and fit.json into a folder; returns their paths.
+    """Write all tables (.csv, .md, .tex, .html), figures (.svg, .png) and fit.json into a folder; returns their paths.
 
     Args:
         study: name of the study, with which LaTeX labels begin.
@@ -101,5 +128,5 @@ def write_results(results: Results, out: Path, study: str) -> list[Path]:
         for name, figure in results.figures.items():
             files += save_figure(notice(figure) if isinstance(figure, str) else figure, out / name)
         fit = out / "fit.json"
-        fit.write_text(json.dumps(results.fit, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        fit.write_text(json.dumps(results.fit_file, indent=1, allow_nan=False) + "\n", encoding="utf-8")
         return [*files, fit]

@@ -29,6 +29,8 @@ class Kind:
         packed: many runs of one shape are trained as one computation.
         history: columns of a run's history.
         params, metrics, texts: columns of its table of runs, from MLflow's parameters, metrics and tags.
+        name_begins: the letters of the key's parts with which a run's name in MLflow begins.
+        shown: its columns, of params and metrics, in MLflow's list of runs; the first metric orders it.
         filled_up: turns the runs of a pack into those trained there, with models of one shape.
     """
 
@@ -41,6 +43,8 @@ class Kind:
     history: tuple[Column, ...]
     params: tuple[Column, ...]
     metrics: tuple[Column, ...]
+    name_begins: str
+    shown: tuple[str, ...]
     filled_up: Callable[[Sequence[Any]], list[Any]] = list
     texts: tuple[Column, ...] = ()
 
@@ -56,6 +60,8 @@ LANGUAGE = Kind(
     params=columns.LANGUAGE_PARAMS,
     metrics=columns.LANGUAGE_METRICS,
     texts=columns.LANGUAGE_TEXTS,
+    name_begins="Lds",
+    shown=("depth", "width", "seed", "test_loss", "bits_per_byte", "tokens_per_second"),
 )
 MEMORIZATION = Kind(
     memorizers.KIND,
@@ -67,6 +73,8 @@ MEMORIZATION = Kind(
     history=columns.PACKED_HISTORY,
     params=columns.MEMORIZATION_PARAMS,
     metrics=columns.MEMORIZATION_METRICS,
+    name_begins="HTnhs",
+    shown=("heads", "context", "head_dim", "examples", "seed", "accuracy", "loss", "model_steps_per_second"),
     filled_up=memorizers.of_one_shape,
 )
 DEGREE = Kind(
@@ -79,6 +87,17 @@ DEGREE = Kind(
     history=columns.PACKED_HISTORY,
     params=columns.DEGREE_PARAMS,
     metrics=columns.DEGREE_METRICS,
+    name_begins="kRds",
+    shown=(
+        "degrees",
+        "target",
+        "target_rank",
+        "learning_rate",
+        "width",
+        "seed",
+        "loss",
+        "model_steps_per_second",
+    ),
 )
 KINDS = {kind.name: kind for kind in (LANGUAGE, MEMORIZATION, DEGREE)}
 _BY_CLASS = {kind.run: kind for kind in KINDS.values()}

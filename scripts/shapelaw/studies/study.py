@@ -12,7 +12,7 @@ from shapelaw.specs.kinds import AnyRun, Kind
 from shapelaw.specs.runs import Run
 
 OURS = "our own"  # published nowhere else
-TABLE_ENDINGS, FIGURE_ENDINGS = ("csv", "md", "tex"), ("svg", "png")
+TABLE_ENDINGS, FIGURE_ENDINGS = ("html", "csv", "md", "tex"), ("svg", "png")
 
 
 def _first_seeds(runs: Iterable[Run]) -> list[Run]:
@@ -45,6 +45,7 @@ class Study:
         tables: names of its tables.
         figures: names of its figures, with where each is published.
         results: module with `add_options(parser)` and `results(arguments)`, which scripts/analyse.py calls.
+        question: what it asks, in one sentence: the report's first page sets the answer beside it.
         kind: kind of its runs; None where nothing is trained.
         sections: its keys in the config.
         runs: returns all runs of a config; relative paths start from the folder given.
@@ -53,6 +54,7 @@ class Study:
         options: returns the options of the analysis, as scripts/analyse.py takes them.
         input: file to analyse, relative to the working directory; empty for the table of the study's runs.
         costs: returns lines of `snakemake plan` for what is measured without training.
+        made_elsewhere: whose runs these are, where they are not the workflow's own; the report says so.
         extra: the study runs only where the config's `extras` names it, and has no summary run in MLflow.
         tables_caption: name of the text in captions/ for all tables.
         verdict: page of docs/, and its section, where the verdict stands.
@@ -66,6 +68,7 @@ class Study:
     tables: Sequence[str]
     figures: Mapping[str, str]
     results: str
+    question: str
     subtitle: str = ""
     kind: Kind | None = None
     sections: Mapping[str, Key] = field(default_factory=dict)
@@ -75,6 +78,7 @@ class Study:
     options: Callable[[Settings], Sequence[str]] = _nothing
     input: str = ""
     costs: Callable[[Settings], list[str]] = _nothing
+    made_elsewhere: str = ""
     extra: bool = False
     tables_caption: str = "tables"
     verdict: str = "results.md"
@@ -104,6 +108,11 @@ class Study:
     def artifacts(self) -> list[str]:
         """The files of all tables and figures."""
         return self.files(self.tables, TABLE_ENDINGS) + self.files(self.figures, FIGURE_ENDINGS)
+
+    @property
+    def heading(self) -> str:
+        """The title with its part."""
+        return f"{self.title}: {self.subtitle}" if self.subtitle else self.title
 
     @property
     def table_caption(self) -> Path:

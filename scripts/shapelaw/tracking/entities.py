@@ -9,21 +9,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunTag
+from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunTag, SourceType
+from mlflow.utils.mlflow_tags import MLFLOW_RUN_NOTE, MLFLOW_SOURCE_NAME, MLFLOW_SOURCE_TYPE
 
 from shapelaw.specs.kinds import kind_of
 from shapelaw.storage.records import Record
+from shapelaw.tracking.names import CONSTANTS, CURVES, result_name, shape_name
 from shapelaw.tracking.store import FINGERPRINT, KEY, STUDY
 
 SPEC_DIGEST, MESSAGE, IMPORTER = "spec_digest", "message", "importer"  # tags
-# columns of histories
-CURVES = ("train_loss", "test_loss", "learning_rate", "gradient_norm", "loss", "accuracy")
-FINAL = {"train_loss": "final_train_loss", "test_loss": "final_test_loss"}  # of a summary, by metric name
-_TAGS_THOUGH_NUMBERS = ("attempts", "threads")
+SHAPE = "shape"  # tag: the run's name without its seed, by which MLflow groups runs
+_TAGS_THOUGH_NUMBERS = ("attempts", "threads", "processes", "micro_batch")
 _ELSEWHERE = {"schema_version", "key", "study", "spec_digest", "status", "message", "tags", "pid"}
 _ELSEWHERE |= {"started_at", "finished_at", "updated_at", "train_store", "test_store"}
 _ELSEWHERE |= {"step", "steps", "block_params", "total_params", "step_flops"}  # params, from the spec
 _ELSEWHERE |= {"params"}  # older summaries call the total so
+_NOTED = ("test_loss", "bits_per_byte", "final_loss", "final_accuracy", "tokens_per_second")  # of a summary
 _LARGEST = 1.7976931348623157e308  # MLflow stores this for an infinite value
 TEXT_LIMIT = 5000  # characters of a tag or param
 
@@ -32,6 +33,13 @@ def params(record: Record) -> list[Param]:
     """Shape, budget, seed, and the sizes that follow from them; full ranks and unused options are left out."""
     values = kind_of(record.run).flat(record.run)
     return [Param(name, str(value)) for name, value in values.items() if value is not None]
+
+
+def constants(record: Record) -> list[Param]:
+    """Numbers of a summary that the run's budget and data fix: the same for every seed, so parameters."""
+    return [
+        Param(name, str(record.summary[name])) for name in CONSTANTS if is_number(record.summary.get(name))
+    ]
 
 
 def tags(record: Record, message: str, importer: str) -> list[RunTag]:
@@ -44,6 +52,8 @@ def tags(record: Record, message: str, importer: str) -> list[RunTag]:
         if isinstance(value, str | bool) or name in _TAGS_THOUGH_NUMBERS:
             texts[name] = str(value)
     texts |= {KEY: record.run.key, STUDY: record.run.study, SPEC_DIGEST: record.run.digest}
+    texts |= {SHAPE: shape_name(record.run), MLFLOW_RUN_NOTE: note(record, message)}
+    texts |= {MLFLOW_SOURCE_NAME: source(record), MLFLOW_SOURCE_TYPE: SourceType.to_string(SourceType.LOCAL)}
     if values.get("git_commit"):
         texts["mlflow.source.git.commit"] = str(values["git_commit"])  # shown as the source version
     for name in (FINGERPRINT, MESSAGE, IMPORTER):  # the importer's own
@@ -54,15 +64,36 @@ def tags(record: Record, message: str, importer: str) -> list[RunTag]:
     return [RunTag(valid_name(name), text[:TEXT_LIMIT]) for name, text in texts.items()]
 
 
+def source(record: Record) -> str:
+    """The script that trains such runs, for MLflow's column Source."""
+    return "scripts/train_together.py" if kind_of(record.run).packed else "scripts/train.py"
+
+
+def note(record: Record, message: str) -> str:
+    """The run's description: its key and record, what it came to, and why it ended where it did not finish."""
+    place = f"results/runs/{record.run.study}/{record.run.key}"
+    said = [f"Run `{record.run.key}` of the study `{record.run.study}`; its record: `{place}`."]
+    results = [
+        f"{name.replace('_', ' ')} {record.summary[name]:.4g}"
+        for name in _NOTED
+        if is_number(record.summary.get(name))
+    ]
+    said += [f"At the end: {', '.join(results)}."] if results else []
+    return "\n\n".join([*said, *([message] if message else [])])
+
+
 def summary_metrics(record: Record, ended: datetime) -> list[Metric]:
     """The numbers of a summary: final losses, bits per byte, speed, memory, and any other.
 
     They are at step 0, which MLflow's UI takes for "not a curve": it compares such numbers of runs as bars.
     """
     numbers = {
-        FINAL.get(name, name): float(value)
+        result_name(name): float(value)
         for name, value in record.summary.items()
-        if name not in _ELSEWHERE and name not in _TAGS_THOUGH_NUMBERS and is_number(value)
+        if name not in _ELSEWHERE
+        and name not in _TAGS_THOUGH_NUMBERS
+        and name not in CONSTANTS
+        and is_number(value)
     }
     time = milliseconds(ended)
     return [Metric(valid_name(name), value, time, 0) for name, value in numbers.items()]
@@ -81,7 +112,7 @@ def history_metrics(
     for row, step in enumerate(columns["step"]):
         if step > after:
             time = first + (last - first) * step // final
-            values = [(name, columns[name][row]) for name in CURVES if name in columns]
+            values = [(shown, columns[name][row]) for name, shown in CURVES.items() if name in columns]
             yield [Metric(name, value, time, step) for name, value in values if value is not None]
 
 

@@ -11,8 +11,9 @@ from mlflow.tracking import MlflowClient
 
 from shapelaw.errors import UserError
 from shapelaw.tracking.errors import tracker_errors
+from shapelaw.tracking.names import plain_metrics
 from shapelaw.tracking.redaction import redact
-from shapelaw.tracking.store import PAGE
+from shapelaw.tracking.store import KEY, PAGE, SUMMARY_OF
 from shapelaw.tracking.waiting import TrackerDown
 
 FINISHED = "FINISHED"
@@ -37,7 +38,7 @@ def read_experiment(uri: str, name: str) -> pd.DataFrame:
             runs = _finished(MlflowClient(uri), name, shown)
     except TrackerDown as error:
         raise UserError(f"The MLflow store can't be read: {error}.") from error
-    rows = [{**run.data.params, **run.data.metrics, "Name": run.info.run_name} for run in runs]
+    rows = [{**run.data.params, **_metrics(run), "Name": run.info.run_name} for run in runs]
     if not rows:
         raise UserError(
             f"The experiment {name!r} of {shown} has no finished run with parameters and metrics."
@@ -48,6 +49,11 @@ def read_experiment(uri: str, name: str) -> pd.DataFrame:
         if (numbers.notna() == table[column].notna()).all():
             table[column] = numbers
     return table
+
+
+def _metrics(run: Run) -> dict[str, float]:
+    """The metrics; those of a run that this project imported without their groups."""
+    return plain_metrics(run.data.metrics) if KEY in run.data.tags else dict(run.data.metrics)
 
 
 def _finished(client: MlflowClient, name: str, shown: str) -> list[Run]:
@@ -61,7 +67,14 @@ def _finished(client: MlflowClient, name: str, shown: str) -> list[Run]:
         page = client.search_runs(
             [experiment.experiment_id], "", ViewType.ACTIVE_ONLY, max_results=PAGE, page_token=token
         )
-        runs += [run for run in page if run.info.status == FINISHED and run.data.params and run.data.metrics]
+        runs += [
+            run
+            for run in page
+            if run.info.status == FINISHED
+            and run.data.params
+            and run.data.metrics
+            and SUMMARY_OF not in run.data.tags
+        ]
         token = page.token
         if not token:
             return runs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,6 +29,10 @@ class Seen:
     first: bool = True
 
 
+def _nothing() -> None:
+    pass
+
+
 def follow(
     results: Path,
     uri: str,
@@ -38,10 +42,14 @@ def follow(
     stop: Event,
     liveness: Liveness | None = None,
     progress: ImportProgress | None = None,
+    looked: Callable[[], None] = _nothing,
 ) -> None:
     """Import all studies, finished and live, every `every` seconds (None: once) until `stop` is set.
 
     The lock of the one writer is held only while something is written, so that other importers get their turn.
+
+    Args:
+        looked: called once, after the first look.
 
     Raises:
         UserError: the URI or the store is wrong.
@@ -53,6 +61,8 @@ def follow(
             patiently(
                 lambda: look(results, uri, seen, liveness, say, stop, progress), patience, say, stop, progress
             )
+            looked()
+            looked = _nothing
             if every is None:
                 return
             stop.wait(every)

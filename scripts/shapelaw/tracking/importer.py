@@ -23,7 +23,7 @@ from mlflow.entities import Run
 from mlflow.exceptions import MlflowException
 
 from shapelaw.errors import UserError
-from shapelaw.specs.kinds import AnyRun
+from shapelaw.specs.kinds import AnyRun, Kind, kind_of
 from shapelaw.storage.records import KILLED, RUNNING
 from shapelaw.tracking.disk import Liveness, RecordFolder, find_records
 from shapelaw.tracking.entities import IMPORTER, MESSAGE, SPEC_DIGEST
@@ -39,6 +39,7 @@ from shapelaw.tracking.store import (
     open_store,
     runs_by_key,
 )
+from shapelaw.tracking.views import show_as_training
 from shapelaw.tracking.waiting import ImportProgress, Say, one_writer, patiently
 from shapelaw.tracking.writing import continued, describe, is_own, read, write
 
@@ -65,6 +66,7 @@ class _Import:
     progress: ImportProgress
     outcome: Outcome
     fingerprints: dict[str, str] = field(default_factory=dict)  # by key, of the records when read
+    kinds: list[Kind] = field(default_factory=list)  # of the runs written
     conflicts: list[MlflowException] = field(default_factory=list)  # another importer got in between
 
     def step(self, what: str) -> str:
@@ -150,6 +152,8 @@ def import_records(
             progress.at(job.step(f"listing the runs of {study}"))
             known = runs_by_key(store, experiment, None if whole or len(found) > FEW else list(found))
             changed = _look(job, known, stop)
+            if job.kinds:
+                show_as_training(store, experiment, job.kinds[0])
             if whole:
                 for key in known.keys() - found.keys():
                     _bury(store, known[key])
@@ -242,6 +246,7 @@ def _settle(job: _Import, item: RecordFolder, listed: Sequence[Run]) -> bool:
         job.fingerprints[item.key] = fingerprint
     reading = reading or read(item, job.liveness)
     current, last_step = continued(store, reading, known)
+    job.kinds.append(kind_of(reading.record.run))
     run_id = write(store, job.experiment, reading, fingerprint, current, last_step)
     for run in known:  # replaced by it; runs of others wait for the next look and may be complete by then
         if run.info.run_id != run_id and is_own(store, run):

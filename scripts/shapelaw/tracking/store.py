@@ -26,6 +26,8 @@ from shapelaw.tracking.waiting import LOCK_NAME
 
 KEY, STUDY, SUMMARY_OF = "key", "study", "summary_of"  # tags: of a training run; of a study's summary run
 FINGERPRINT = "fingerprint"  # tag of a run that is whole, written last
+# a place below the folder that a server serves (`make ui`: results/mlartifacts): so results can be moved
+SERVED = "mlflow-artifacts:/"
 PAGE = 1000  # runs a page of a search
 FEW = 30  # up to this many keys are looked up one by one, instead of listing the experiment
 LOOKS = 20  # after this many looks at a store, two writers can't agree
@@ -39,13 +41,13 @@ class Store:
     Attributes:
         uri: tracking URI; it may hold a password, so show `redact(uri)`.
         client: MLflow's client of it.
-        artifacts: URI of the folder for artifacts; None where a tracking server decides.
+        artifacts: folder of the artifacts; None where a tracking server keeps them.
         importer: the writer: a machine and its results folder.
     """
 
     uri: str
     client: MlflowClient
-    artifacts: str | None
+    artifacts: Path | None
     importer: str
 
 
@@ -76,10 +78,10 @@ def open_store(uri: str, results: Path) -> Store:
         )
     if scheme in ("http", "https") and not host:
         raise UserError(f"The tracking URI {redact(uri, uri)!r} names no host; write http(s)://HOST:PORT.")
-    artifacts = (results.absolute() / "mlartifacts").as_uri()
+    artifacts = results.absolute() / "mlartifacts"
     with tracker_errors(uri, opening=True):
         if scheme.startswith("sqlite"):
-            _create_sqlite(uri, artifacts)
+            _create_sqlite(uri)
         if scheme.partition("+")[0] in DATABASE_ENGINES:
             _probe(uri)
         with _one_creator(uri):
@@ -106,8 +108,11 @@ def _importer_of(results: Path) -> str:
     return importer
 
 
-def _create_sqlite(uri: str, artifacts: str) -> None:
-    """Create a SQLite store under another name and rename it, so that the store is never half migrated."""
+def _create_sqlite(uri: str) -> None:
+    """Create a SQLite store under another name and rename it, so that the store is never half migrated.
+
+    MLflow's experiment "Default", in which nothing is ever logged, goes into the trash.
+    """
     path = Path(unquote(urlsplit(uri).path.removeprefix("/")))
     if path.name in ("", ":memory:"):
         raise UserError(f"The tracking URI {redact(uri, uri)!r} names no file; write sqlite:///PATH.db.")
@@ -118,7 +123,8 @@ def _create_sqlite(uri: str, artifacts: str) -> None:
         left.unlink(missing_ok=True)
     # a new name: MLflow keeps connections by name, and would go on with a deleted file
     unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
-    store = SqlAlchemyStore(f"sqlite:///{unfinished}", artifacts)  # type: ignore[no-untyped-call]
+    store = SqlAlchemyStore(f"sqlite:///{unfinished}", SERVED)  # type: ignore[no-untyped-call]
+    store.delete_experiment(str(store.DEFAULT_EXPERIMENT_ID))  # type: ignore[no-untyped-call]
     store.engine.dispose()
     unfinished.rename(path)
 
@@ -156,7 +162,7 @@ def make_experiment(store: Store, study: str) -> str:
     """
     experiment = store.client.get_experiment_by_name(study)
     if experiment is None:
-        location = f"{store.artifacts}/{study}" if store.artifacts else None
+        location = f"{SERVED}{study}" if store.artifacts else None
         try:
             return str(store.client.create_experiment(study, artifact_location=location))
         except MlflowException as error:

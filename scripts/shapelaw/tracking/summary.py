@@ -9,11 +9,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from mlflow.entities import Metric, Param, RunTag
+from mlflow.entities import Metric, Param, RunTag, SourceType
 from mlflow.exceptions import MlflowException
+from mlflow.utils.mlflow_tags import MLFLOW_RUN_NOTE, MLFLOW_SOURCE_NAME, MLFLOW_SOURCE_TYPE
 
 from shapelaw.errors import UserError
 from shapelaw.storage.records import FINISHED
+from shapelaw.tracking.artifacts import keep_files
 from shapelaw.tracking.entities import TEXT_LIMIT, is_number, milliseconds, valid_name
 from shapelaw.tracking.errors import is_conflict, tracker_errors
 from shapelaw.tracking.redaction import redact
@@ -27,14 +29,20 @@ from shapelaw.tracking.store import (
     search_runs,
 )
 
+FIT = "fit/"  # group of the metrics; the images, in "figures", come before it
+SAID = ("answer", "findings")  # of fit.json: sentences, which are the summary run's description
 
-def log_summary(store: Store, study: str, artifacts: Sequence[Path], metrics: Path | None) -> str:
+
+def log_summary(
+    store: Store, study: str, artifacts: Sequence[Path], metrics: Path | None, note: str = ""
+) -> str:
     """Make the study's one summary run hold these files, and return its id. Logging equal files again changes nothing.
 
     Args:
         artifacts: figures and tables, stored by their names.
         metrics: file of a JSON object, nested at will: its numbers become metrics, its texts params, under
-            names such as `line.slope`; the file itself is an artifact too.
+            names such as `fit/line.slope` and `line.status`; the file itself is an artifact too.
+        note: description of the run.
 
     Raises:
         UserError: a file is missing, two have one name, or `metrics` is not a JSON object,
@@ -56,7 +64,7 @@ def log_summary(store: Store, study: str, artifacts: Sequence[Path], metrics: Pa
                 kept = (
                     whole[0]
                     if whole
-                    else _write(store, experiment, study, files, numbers, texts, fingerprint)
+                    else _write(store, experiment, study, files, numbers, texts, fingerprint, note)
                 )
                 for run in known:
                     if run.info.run_id != kept:
@@ -78,10 +86,18 @@ def _write(
     numbers: Mapping[str, float],
     texts: Mapping[str, str],
     fingerprint: str,
+    note: str,
 ) -> str:
     """Write a new summary run, its fingerprint last, and return its id."""
     client, tags = store.client, {SUMMARY_OF: study, STUDY: study}
-    run_id = str(client.create_run(experiment, tags=tags, run_name=f"{study} summary").info.run_id)
+    tags |= {
+        MLFLOW_SOURCE_NAME: "scripts/analyse.py",
+        MLFLOW_SOURCE_TYPE: SourceType.to_string(SourceType.LOCAL),
+    }
+    if note:
+        tags[MLFLOW_RUN_NOTE] = note
+    run = client.create_run(experiment, tags=tags, run_name=f"{study} summary")
+    run_id = str(run.info.run_id)
     now = milliseconds(datetime.now(UTC))
     points = [Metric(name, value, now, 0) for name, value in numbers.items()]
     words = [Param(name, text) for name, text in texts.items()]
@@ -89,8 +105,7 @@ def _write(
         client.log_batch(run_id, metrics=points[start : start + 1000])
     for start in range(0, len(words), 100):
         client.log_batch(run_id, params=words[start : start + 100])
-    for file in files:
-        client.log_artifact(run_id, str(file))
+    keep_files(store, run, files)
     client.set_terminated(run_id, FINISHED)
     client.log_batch(run_id, tags=[RunTag(FINGERPRINT, fingerprint)])
     return run_id
@@ -116,9 +131,10 @@ def _flatten_file(path: Path) -> tuple[dict[str, float], dict[str, str]]:
         raise UserError(f"The metrics {path} are not JSON ({error}).") from error
     if not isinstance(values, dict):
         raise UserError(f"The metrics {path} are not a JSON object; write names and numbers in braces.")
-    leaves = {valid_name(name): value for name, value in _leaves(values, "")}
-    numbers = {name: float(value) for name, value in leaves.items() if is_number(value)}
-    texts = {name: str(value)[:TEXT_LIMIT] for name, value in leaves.items() if name not in numbers}
+    said = {name: value for name, value in values.items() if name not in SAID}
+    leaves = {valid_name(name): value for name, value in _leaves(said, "")}
+    numbers = {f"{FIT}{name}": float(value) for name, value in leaves.items() if is_number(value)}
+    texts = {name: str(value)[:TEXT_LIMIT] for name, value in leaves.items() if not is_number(value)}
     return numbers, texts
 
 

@@ -16,6 +16,7 @@ from shapelaw.specs.columns import Column
 from shapelaw.specs.kinds import KINDS, Kind
 from shapelaw.storage.records import schema_of, write_bytes
 from shapelaw.tracking.errors import tracker_errors
+from shapelaw.tracking.names import stored_result
 from shapelaw.tracking.redaction import redact
 from shapelaw.tracking.store import FEW, FINGERPRINT, KEY, STUDY, Store, find_experiment, runs_by_key
 from shapelaw.tracking.waiting import ImportProgress
@@ -115,11 +116,12 @@ def _row(run: Run, kind: Kind) -> dict[str, str | int | float | None]:
         "status": run.info.status,
     }
     row |= {name: tags.get(name) for name in _TAGS}
-    logged = (kind.params, run.data.params), (kind.metrics, run.data.metrics), (kind.texts, tags)
-    for columns, source in logged:
-        for column in columns:
-            value = source.get(column.logged_as)
-            row[column.name] = None if value is None else column.kind(value)
+    params, metrics = run.data.params, run.data.metrics
+    values: dict[Column, str | float | None] = {one: params.get(one.logged_as) for one in kind.params}
+    values |= {one: stored_result(one.logged_as, params, metrics) for one in kind.metrics}
+    values |= {one: tags.get(one.logged_as) for one in kind.texts}
+    for column, value in values.items():
+        row[column.name] = None if value is None else column.kind(value)
     return row
 
 

@@ -20,6 +20,7 @@ from shapelaw.tracking.disk import (
     true_status,
 )
 from shapelaw.tracking.entities import IMPORTER, MESSAGE, SPEC_DIGEST
+from shapelaw.tracking.names import CURVES, run_name
 from shapelaw.tracking.store import FINGERPRINT, Store
 
 BATCH = 800  # metrics of a request; MLflow takes 1000 metrics, params and tags together
@@ -69,10 +70,10 @@ def continued(store: Store, reading: Reading, known: Sequence[Run]) -> tuple[Run
         if not is_own(store, run):  # its importer may be adding points as well
             continue
         tags = run.data.tags
-        half_written = FINGERPRINT not in tags or run.data.metrics.keys() - set(entities.CURVES)
+        half_written = FINGERPRINT not in tags or run.data.metrics.keys() - set(CURVES.values())
         if half_written or tags.get(SPEC_DIGEST) != record.run.digest or run.info.status == FINISHED:
             continue
-        points = store.client.get_metric_history(run.info.run_id, "train_loss")
+        points = store.client.get_metric_history(run.info.run_id, CURVES["train_loss"])
         agree = all(entities.same_value(p.value, losses[p.step]) for p in points if p.step in losses)
         agree &= reading.status != FINISHED or all(p.step in losses for p in points)
         if agree and len({p.step for p in points}) == len(points):
@@ -91,7 +92,7 @@ def write(
             experiment,
             start_time=entities.milliseconds(reading.started),
             tags={tag.key: tag.value for tag in texts},
-            run_name=record.run.key,
+            run_name=run_name(record.run),
         )
         client.log_batch(run.info.run_id, params=entities.params(record))
     else:
@@ -109,6 +110,7 @@ def write(
     if record.summary:
         batch += entities.summary_metrics(record, reading.ended)
         client.log_inputs(run_id, entities.datasets(record))
+        client.log_batch(run_id, params=entities.constants(record))
     client.log_batch(run_id, metrics=batch)
     if reading.status != RUNNING:
         client.set_terminated(run_id, reading.status, entities.milliseconds(reading.ended))

@@ -44,6 +44,8 @@ def test_the_test_along_the_context_has_the_status_of_a_fit(tmp_path):
     fit = json.loads((tmp_path / "rising" / "fit.json").read_text())
     assert fit["status"] == fit["curves"][0]["status"] == "converged"
     assert fit["curves"][0]["verdict"] == "rising, no significant fall"
+    assert fit["answer"]["decided"]
+    assert "no significant fall" in " ".join(fit["findings"])
     assert 0.9 < fit["curves"][0]["r_squared"] <= 1
     assert fit["curves"][0]["chi2"] >= 0
     write_results(
@@ -64,6 +66,7 @@ def test_everything_is_written(heads, head_dims, tmp_path):
         assert tabled | {"fit.json", "comparison.csv", "points.tex", f"{figure}.svg", "capacity.png"} <= files
         fit = json.loads((out / "fit.json").read_text())
         assert fit["status"] == "converged"
+        assert fit["answer"]["decided"], fit["answer"]["sentence"]
         assert len(fit["curves"]) == len(analysis.curves)
     assert fit["curves"][0]["status"] == KneeStatus.SATURATED
     written = pd.read_csv(tmp_path / ALONG_HEADS / "linear_part.csv")

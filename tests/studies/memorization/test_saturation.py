@@ -72,11 +72,14 @@ def test_all_is_written_and_said(tmp_path):
     write_results(present(found), tmp_path / "out", "memorization_saturation")
     files = {path.name for path in (tmp_path / "out").iterdir()}
     tables = {
-        f"{name}{end}" for name in ("saturation", "perfect", "comparison") for end in (".csv", ".md", ".tex")
+        f"{name}{end}"
+        for name in ("saturation", "perfect", "comparison")
+        for end in (".csv", ".md", ".tex", ".html")
     }
     assert files == tables | {"fit.json", "saturation.svg", "saturation.png"}
     fit = json.loads((tmp_path / "out" / "fit.json").read_text())
     assert fit["perfect"][0]["largest_any"] == 550
+    assert "in 0 of 1 settings that can tell" in fit["answer"]["sentence"]
     assert fit["status"] == fit["perfect"][0]["status"] == "converged"
     assert fit["saturation"][0]["heads"] == 8
     assert "H = 4, n = 32, d_h = 64: T = 550 memorized perfectly." in summary(found)

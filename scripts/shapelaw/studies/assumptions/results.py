@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from shapelaw.errors import UserError
 from shapelaw.report.write import Results, Table
+from shapelaw.studies.assumptions.answer import answer
 from shapelaw.studies.assumptions.figures import pass_rate_figure
 from shapelaw.studies.assumptions.stored_findings import Row, read_rows
 from shapelaw.studies.assumptions.study import NAME
@@ -70,7 +71,7 @@ def present(rows: Sequence[Row]) -> Results:
             {"tolerance": ".1e"},
         ),
     }
-    return Results(tables, {"pass_rate": pass_rate_figure(rows)}, fit, summary(rows))
+    return Results(tables, {"pass_rate": pass_rate_figure(rows)}, fit, summary(rows), answer=answer(tables))
 
 
 def summary(rows: Sequence[Row]) -> str:

@@ -46,6 +46,7 @@ STUDIES = (
         ("verdicts", "layers", "sensitivity", "pass_rate"),
         {"pass_rate": "figure 1 of the memorization paper"},
         "shapelaw.studies.assumptions.results",
+        question="Do the memorization theorem's assumptions hold on real networks?",
         verdict="results/assumptions.md",
         sections={
             NAME: Key(Assumptions, Assumptions(), "The check of the memorization theorem's assumptions.")

@@ -42,6 +42,7 @@ from shapelaw.report.plots import (
 )
 from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Results, Table
+from shapelaw.studies.attention_degree.answer import answer
 
 STUDY = "attention_degree"
 SOFTMAX = "softmax"
@@ -131,7 +132,8 @@ def analyse(runs: Path) -> AttentionDegreeAnalysis:
 
 def present(analysis: AttentionDegreeAnalysis) -> Results:
     """The tables, the figure and fit.json of an analysis."""
-    return Results(_tables(analysis), {"losses": losses_figure(analysis)}, _fit(analysis), summary(analysis))
+    tables, drawn = _tables(analysis), {"losses": losses_figure(analysis)}
+    return Results(tables, drawn, _fit(analysis), summary(analysis), answer=answer(tables))
 
 
 def read_decoders(table: pd.DataFrame, source: str) -> list[Decoders]:

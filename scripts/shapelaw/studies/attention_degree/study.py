@@ -72,6 +72,7 @@ STUDIES = (
         ("losses", "differences"),
         {"losses": OURS},
         "shapelaw.studies.attention_degree.results",
+        question="Which degree of attention, or softmax, learns text best at equal parameters?",
         verdict="results/degrees.md#linear-attention-in-a-decoder",
         subtitle="Linear attention",
         kind=LANGUAGE,

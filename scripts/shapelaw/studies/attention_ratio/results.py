@@ -20,6 +20,7 @@ from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Results, Table
 from shapelaw.studies.attention_ratio import figures, tables
 from shapelaw.studies.attention_ratio.analysis import Found, RatioAnalysis, analyse_runs, check_ratio_runs
+from shapelaw.studies.attention_ratio.answer import answer
 from shapelaw.studies.attention_ratio.study import NAME
 
 _SIZE = {"size": ".4g", "ratio": "g"}
@@ -97,7 +98,7 @@ def present(analysis: RatioAnalysis) -> Results:
         "depths": figures.depths_figure(analysis),
         "redundancy": figures.redundancy_figure(analysis),
     }
-    return Results(made, drawn, _fit(analysis), summary(analysis))
+    return Results(made, drawn, _fit(analysis), summary(analysis), answer=answer(made))
 
 
 def summary(analysis: RatioAnalysis) -> str:

@@ -135,6 +135,7 @@ STUDIES = (
             "redundancy": OURS,
         },
         "shapelaw.studies.attention_ratio.results",
+        question="What does attention wider than the network cost?",
         verdict="results/vocabulary.md#attention-wider-than-the-network",
         kind=LANGUAGE,
         sections={

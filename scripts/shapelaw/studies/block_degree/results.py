@@ -29,6 +29,7 @@ from shapelaw.studies.block_degree import figures, ranks
 from shapelaw.studies.block_degree import pooled as pooling
 from shapelaw.studies.block_degree import tables as tabled
 from shapelaw.studies.block_degree.analysis import Difference, Tuned, check_runs, differences, tune
+from shapelaw.studies.block_degree.answer import answer
 
 STUDY = "block_degree"
 
@@ -92,7 +93,8 @@ def present(analysis: DegreeAnalysis) -> Results:
         "mixtures": figures.mixtures_figure(tuned),
         "rank": ranks.rank_figure(analysis.ranked),
     }
-    return Results(_tables(analysis), drawn, _fit(analysis), summary(analysis))
+    tables = _tables(analysis)
+    return Results(tables, drawn, _fit(analysis), summary(analysis), answer=answer(tables))
 
 
 def summary(analysis: DegreeAnalysis) -> str:

@@ -93,6 +93,7 @@ STUDIES = (
         ("pooled", "losses", "differences", "speed", "mixtures", "rank_losses", "rank_correlation"),
         dict.fromkeys(("losses", "differences", "speed", "mixtures", "rank"), OURS),
         "shapelaw.studies.block_degree.results",
+        question="Which polynomial degree of a layer learns best at equal parameters?",
         verdict="results/degrees.md",
         kind=DEGREE,
         sections={

@@ -26,6 +26,9 @@ from shapelaw.studies.study import Key, Study
 
 NAME = "depth_width"
 ROOM = Path(__file__).parent
+QUESTION = (
+    "Should the next parameter go into depth or into width: from which width on does a deeper network win?"
+)
 COMMITTED = ROOM.parents[3] / "docs" / "results" / "laptop_depth_width.parquet"
 TABLES = ("transitions", "fit", "projection", "forms", "comparison", "size_axes", "seed_noise", "best_depth")
 FIGURES = {
@@ -141,6 +144,7 @@ STUDIES = (
         TABLES,
         FIGURES,
         "shapelaw.studies.depth_width.results",
+        question=QUESTION,
         verdict="results/depth_width.md",
         kind=LANGUAGE,
         sections={NAME: Key(DepthWidth, DepthWidth(), "The study of depth against width.")},
@@ -158,9 +162,11 @@ STUDIES = (
         TABLES,
         FIGURES,
         "shapelaw.studies.depth_width.results",
+        question=QUESTION,
         verdict="results/depth_width.md",
         options=options,
         input=str(COMMITTED),
+        made_elsewhere="34 runs of scale laptop, trained before in two hours of two CPU cores and committed.",
         extra=True,
         tables_caption="laptop_runs",
     ),

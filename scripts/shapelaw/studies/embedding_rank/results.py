@@ -23,6 +23,7 @@ from shapelaw.studies.embedding_rank.analysis import (
     analyse_runs,
     check_rank_runs,
 )
+from shapelaw.studies.embedding_rank.answer import answer
 from shapelaw.studies.embedding_rank.study import NAME
 
 _SHARES = dict.fromkeys(("redundancy", "low", "high", "rank_over_width"), ".3f")
@@ -71,7 +72,7 @@ def present(analysis: EmbeddingAnalysis) -> Results:
         ),
     }
     drawn = {"losses": figures.losses_figure(analysis), "redundancy": figures.redundancy_figure(analysis)}
-    return Results(made, drawn, _fit(analysis), summary(analysis))
+    return Results(made, drawn, _fit(analysis), summary(analysis), answer=answer(made))
 
 
 def summary(analysis: EmbeddingAnalysis) -> str:

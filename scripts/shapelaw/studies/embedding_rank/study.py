@@ -82,6 +82,7 @@ STUDIES = (
         ("losses", "redundancy", "needed", "comparison"),
         {"losses": "figure 2 of the vocabulary paper", "redundancy": OURS},
         "shapelaw.studies.embedding_rank.results",
+        question="How much of a network is wasted where the embedding's rank is low?",
         verdict="results/vocabulary.md",
         kind=LANGUAGE,
         sections={NAME: Key(EmbeddingRank, EmbeddingRank(), "The study of the rank of the embedding.")},

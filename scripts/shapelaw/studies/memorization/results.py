@@ -32,6 +32,7 @@ from shapelaw.specs.memorizers import beyond_theorem
 from shapelaw.studies.memorization import figures, saturation
 from shapelaw.studies.memorization import tables as tabled
 from shapelaw.studies.memorization.analysis import ALONG, MemorizationAnalysis, analyse_runs
+from shapelaw.studies.memorization.answer import answer
 from shapelaw.studies.memorization.comparison import comparison_table
 from shapelaw.studies.memorization.saturation import Saturation, analyse_saturation
 from shapelaw.studies.memorization.study import ALONG_CONTEXT, ALONG_HEAD_DIM, ALONG_HEADS, SATURATION
@@ -101,7 +102,8 @@ def present(found: MemorizationAnalysis | Saturation) -> Results:
     """
     if isinstance(found, Saturation):
         return saturation.present(found)
-    return Results(_tables(found), _figures(found), _fits(found), summary(found))
+    tables = _tables(found)
+    return Results(tables, _figures(found), _fits(found), summary(found), answer=answer(found.study, tables))
 
 
 def summary(found: MemorizationAnalysis | Saturation) -> str:

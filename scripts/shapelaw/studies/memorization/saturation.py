@@ -23,6 +23,7 @@ from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Results, Table
 from shapelaw.specs.memorizers import SATURATED_WEIGHT
 from shapelaw.studies.memorization.analysis import published
+from shapelaw.studies.memorization.answer import answer
 from shapelaw.studies.memorization.attention import Attention, counted, read_attention, saturation_figure
 from shapelaw.studies.memorization.study import SATURATION
 from shapelaw.theory.memorization import memorizable_examples
@@ -194,7 +195,7 @@ def present(found: Saturation) -> Results:
     for name, table in {"saturation": shares_table(found), "perfect": found.perfect}.items():
         if table is not None:
             said[name] = plain_rows(table)
-    return Results(tables, figures, said, summary(found), left_out)
+    return Results(tables, figures, said, summary(found), left_out, answer(SATURATION, tables))
 
 
 def summary(found: Saturation) -> str:

@@ -95,7 +95,7 @@ def attention_options(_config: Settings) -> list[str]:
     return ["--attention", f"results/runs/{SATURATION}"]
 
 
-def _study(name: str, what: str, tables: Sequence[str], figures: Mapping[str, str]) -> Study:
+def _study(name: str, what: str, question: str, tables: Sequence[str], figures: Mapping[str, str]) -> Study:
     return Study(
         name,
         "Memorization",
@@ -104,6 +104,7 @@ def _study(name: str, what: str, tables: Sequence[str], figures: Mapping[str, st
         tables,
         figures,
         "shapelaw.studies.memorization.results",
+        question=question,
         verdict="results/memorization.md",
         subtitle=name.removeprefix("memorization_").replace("_", " "),
         kind=MEMORIZATION,
@@ -118,6 +119,7 @@ STUDIES = (
     _study(
         ALONG_HEADS,
         "how much attention heads memorize, against the number of heads",
+        "Does the share that attention heads memorize grow in a line with their number?",
         (
             *("points", "monotony", "capacity", "linear_part", "linear_rules"),
             *("growth", "saturated", "comparison"),
@@ -132,18 +134,21 @@ STUDIES = (
     _study(
         ALONG_CONTEXT,
         "how much attention heads memorize, against the length of the context",
+        "Does the share that attention heads memorize grow with the length of the context?",
         ("points", "monotony", "capacity", "comparison"),
         {"share": "figures 2b, 4 and 5 of the memorization paper", "capacity": OURS},
     ),
     _study(
         ALONG_HEAD_DIM,
         "how much attention heads memorize, against the dimension of a head",
+        "Does a head's dimension stop helping at the length of the context?",
         ("points", "monotony", "capacity", "knee", "comparison"),
         {"share": "figure 2c of the memorization paper", "capacity": OURS},
     ),
     _study(
         SATURATION,
         "how many heads are saturated",
+        "Are most heads of trained networks saturated, as in the theorem's proof?",
         ("saturation", "perfect", "comparison"),
         {"saturation": "figure 3 of the memorization paper"},
     ),
@@ -155,6 +160,7 @@ STUDIES = (
         (RELU,),
         {},
         "shapelaw.studies.memorization.relu",
+        question="Does a ReLU network memorize more than attention heads of equal parameters?",
         verdict="results/memorization.md",
         subtitle="ReLU networks",
         problems=relu_problems,

@@ -23,6 +23,7 @@ from shapelaw.studies.positional_rank.analysis import (
     analyse_runs,
     check_positional_runs,
 )
+from shapelaw.studies.positional_rank.answer import answer
 from shapelaw.studies.positional_rank.study import NAME
 
 _RANKS = dict.fromkeys(("low", "high"), ".3g")
@@ -71,7 +72,7 @@ def present(analysis: PositionalAnalysis) -> Results:
         ),
     }
     drawn = {"losses": figures.losses_figure(analysis), "equivalents": figures.equivalents_figure(analysis)}
-    return Results(made, drawn, _fit(analysis), summary(analysis))
+    return Results(made, drawn, _fit(analysis), summary(analysis), answer=answer(made))
 
 
 def summary(analysis: PositionalAnalysis) -> str:

@@ -89,6 +89,7 @@ STUDIES = (
         ("losses", "needed", "equivalents", "comparison"),
         {"losses": "figure 7 of the vocabulary paper", "equivalents": OURS},
         "shapelaw.studies.positional_rank.results",
+        question="Which rank does the positional embedding need?",
         verdict="results/vocabulary.md#the-rank-of-the-positional-embedding",
         kind=LANGUAGE,
         sections={

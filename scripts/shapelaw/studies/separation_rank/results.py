@@ -24,6 +24,7 @@ from shapelaw.report.write import Results, Table
 from shapelaw.studies.separation_rank import degrees as degree_tables
 from shapelaw.studies.separation_rank import figures as rank_figures
 from shapelaw.studies.separation_rank import tables as rank_tables
+from shapelaw.studies.separation_rank.answer import answer
 from shapelaw.studies.separation_rank.corollaries import corollaries_table
 from shapelaw.studies.separation_rank.measurements import read_measurements
 
@@ -110,7 +111,7 @@ def present(analysis: SeparationAnalysis) -> Results:
         name: Table(frame, _CAPTIONS[name], {c: spec for c, spec in _FORMATS.items() if c in frame})
         for name, frame in analysis.tables.items()
     }
-    return Results(tables, drawn, fits(analysis), summary(analysis))
+    return Results(tables, drawn, fits(analysis), summary(analysis), answer=answer(tables))
 
 
 def fits(analysis: SeparationAnalysis) -> dict[str, object]:

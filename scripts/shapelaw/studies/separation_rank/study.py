@@ -53,6 +53,7 @@ STUDIES = (
             "degree": "section 1.2 of the note on building blocks",
         },
         "shapelaw.studies.separation_rank.results",
+        question="Do exact separation ranks keep the papers' bounds?",
         verdict="results/theory.md",
         sections={
             name: Key(field.annotation, [], field.description or "")

@@ -19,6 +19,7 @@ from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Results, Table
 from shapelaw.studies.todays_decoder import figures, tables
 from shapelaw.studies.todays_decoder.analysis import OWN_LOSS, TodaysAnalysis, analyse_cells
+from shapelaw.studies.todays_decoder.answer import answer
 from shapelaw.studies.todays_decoder.study import NAME
 from shapelaw.studies.transitions import ratios
 from shapelaw.studies.transitions.analysis import Options
@@ -85,7 +86,7 @@ def present(analysis: TodaysAnalysis) -> Results:
         "seed_noise": Table(tables.seed_noise_table(analysis), "Spread of the loss over seeds."),
     }
     drawn = {"losses": figures.losses_figure(analysis), "crossings": figures.crossings_figure(analysis)}
-    return Results(made, drawn, _fit(analysis), summary(analysis))
+    return Results(made, drawn, _fit(analysis), summary(analysis), answer=answer(made))
 
 
 def summary(analysis: TodaysAnalysis) -> str:

@@ -152,6 +152,7 @@ STUDIES = (
         ("crossings", "transitions", "size_axes", "ratios", "best_rates", "losses", "seed_noise"),
         {"losses": OURS, "crossings": OURS},
         "shapelaw.studies.todays_decoder.results",
+        question="Do transitions survive today's block, the best learning rates and other token budgets?",
         kind=LANGUAGE,
         sections={
             NAME: Key(

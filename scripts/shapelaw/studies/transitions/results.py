@@ -18,6 +18,7 @@ from shapelaw.studies.transitions.analysis import (
     analyse_runs,
     analyse_transitions,
 )
+from shapelaw.studies.transitions.answer import answer
 from shapelaw.studies.transitions.sentences import summary
 
 _SHAPE_FORMATS = {"depth": ".1f", "depth_err": ".1f", "width": ".0f", "width_err": ".0f"}
@@ -57,7 +58,8 @@ def analyse(
 
 def present(analysis: TransitionAnalysis) -> Results:
     """The tables, figures and fit.json of an analysis; from transitions alone without those that need runs."""
-    return Results(_tables(analysis), _figures(analysis), _fit(analysis), summary(analysis))
+    made = _tables(analysis)
+    return Results(made, _figures(analysis), _fit(analysis), summary(analysis), answer=answer(made))
 
 
 def _fit(analysis: TransitionAnalysis) -> dict[str, Any]:

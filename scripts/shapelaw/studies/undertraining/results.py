@@ -22,6 +22,7 @@ from shapelaw.studies.transitions.results import WIDTH_FORMATS
 from shapelaw.studies.transitions.sentences import transition_sentences
 from shapelaw.studies.undertraining import figures, tables
 from shapelaw.studies.undertraining.analysis import BEST_RATES, UndertrainingAnalysis, analyse_cells
+from shapelaw.studies.undertraining.answer import answer
 from shapelaw.studies.undertraining.study import NAME
 
 __all__ = ["add_options", "results"]
@@ -73,7 +74,7 @@ def present(analysis: UndertrainingAnalysis) -> Results:
         "losses": figures.losses_figure(analysis),
         "transition_rate": figures.transition_rate_figure(analysis),
     }
-    return Results(made, drawn, _fit(analysis), summary(analysis))
+    return Results(made, drawn, _fit(analysis), summary(analysis), answer=answer(made))
 
 
 def summary(analysis: UndertrainingAnalysis) -> str:

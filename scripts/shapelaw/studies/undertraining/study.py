@@ -99,6 +99,7 @@ STUDIES = (
         ("transitions", "size_axes", "ratios", "best_rates", "losses", "seed_noise"),
         {"losses": OURS, "transition_rate": OURS},
         "shapelaw.studies.undertraining.results",
+        question="Does the width at which depth pays depend on the number of steps?",
         kind=LANGUAGE,
         sections={
             NAME: Key(

@@ -20,6 +20,7 @@ from shapelaw.studies.transitions.results import WIDTH_FORMATS
 from shapelaw.studies.transitions.sentences import transition_sentences
 from shapelaw.studies.vocabulary import figures, tables
 from shapelaw.studies.vocabulary.analysis import VocabularyAnalysis, analyse_series
+from shapelaw.studies.vocabulary.answer import answer
 from shapelaw.studies.vocabulary.study import NAME
 
 __all__ = ["add_options", "results"]
@@ -74,7 +75,7 @@ def present(analysis: VocabularyAnalysis) -> Results:
         "relation": figures.relation_figure(analysis),
         "bits_per_byte": figures.bits_per_byte_figure(analysis),
     }
-    return Results(made, drawn, _fit(analysis), summary(analysis))
+    return Results(made, drawn, _fit(analysis), summary(analysis), answer=answer(made))
 
 
 def summary(analysis: VocabularyAnalysis) -> str:

@@ -110,6 +110,7 @@ STUDIES = (
             "bits_per_byte": OURS,
         },
         "shapelaw.studies.vocabulary.results",
+        question="Does a small vocabulary, or a low rank, move the width at which depth pays?",
         verdict="results/vocabulary.md",
         kind=LANGUAGE,
         sections={

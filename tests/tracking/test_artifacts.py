@@ -1,0 +1,52 @@
+"""Files of a run in MLflow: sorted into folders, figures as images, in a folder that can be moved."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+from mlflow.tracking import MlflowClient
+from places import Place, serve
+
+from shapelaw.tracking.store import default_uri
+from shapelaw.tracking.summary import log_summary
+
+
+def listed(client: MlflowClient, run_id: str, folder: str = "") -> set[str]:
+    return {item.path for item in client.list_artifacts(run_id, folder)}
+
+
+def written_files(folder: Path) -> list[Path]:
+    figure = plt.figure()
+    figure.savefig(folder / "curve.png")
+    plt.close(figure)
+    for name in ("curve.svg", "sizes.html", "sizes.csv", "notes.json"):
+        (folder / name).write_text("x")
+    return sorted(folder.glob("*.*"))
+
+
+def test_files_are_found_where_users_look_also_after_the_folder_was_moved(
+    place: Place, tmp_path: Path
+) -> None:
+    files = tmp_path / "files"
+    files.mkdir()
+    run_id = log_summary(place.store(), place.study, written_files(files), None)
+    moved = tmp_path / "elsewhere" / "results"
+    moved.parent.mkdir()
+    shutil.move(place.results, moved)
+    (tmp_path / "served").symlink_to(moved / "mlartifacts")  # what tests/tracking/places.py serves
+    with serve(default_uri(moved), tmp_path) as uri:
+        client = MlflowClient(uri)
+        assert listed(client, run_id) == {"figures", "tables", "images", "notes.json"}
+        assert listed(client, run_id, "figures") == {"figures/curve.png", "figures/curve.svg"}
+        assert listed(client, run_id, "tables") == {"tables/sizes.csv", "tables/sizes.html"}
+        images = sorted(listed(client, run_id, "images"))
+        assert [name.split("+step+0+")[0] for name in images] == [
+            "images/figures~curve",
+            "images/figures~curve",
+        ]
+        assert {Path(name).suffix for name in images} == {".png", ".webp"}
+        assert client.get_run(run_id).data.tags["mlflow.loggedImages"] == "True"
+        copy = client.download_artifacts(run_id, "figures/curve.svg", str(tmp_path))
+        assert Path(copy).read_text() == "x"
