@@ -83,7 +83,7 @@ def _pair_problems(pair: str) -> Iterator[str]:
         else:
             yield (
                 f"--config has {pair}, which is not KEY=VALUE; a value with spaces goes into quotes: "
-                "--config depth_width='{widths: {1: [16, 32]}}'"
+                "--config training='{steps: 2000}'"
             )
     elif "." in key:
         *sections, last = key.split(".")
