@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+import zipfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 from mlflow.entities import Run
 from mlflow.tracking import MlflowClient
 
+from shapelaw.storage.copies import COPY
 from shapelaw.tracking.store import default_uri
 from shapelaw.tracking.waiting import LOCK_NAME
 
@@ -28,6 +30,8 @@ CLOCKS = {"started_at", "finished_at", "wall_seconds", "train_seconds", "tokens_
 CLOCKS |= {"model_flops_utilisation", "peak_flops", "peak_memory_bytes"}  # measured too
 OTHER_RUN = {"host", "attempts"}
 STORE_ONLY = {"importer", "fingerprint"}  # the folder's name; a hash of the clocks with the rest
+SAYS_CLOCKS = {"content_sha256", "mlflow.note.content"}  # a hash, and words, of all that a summary says
+LINKED = {"findings.html", "logged"}  # have the ids of runs in MLflow
 TRACKING = "MLflow"
 
 
@@ -69,20 +73,36 @@ def _file_differences(one: Path, other: Path) -> Iterator[Difference]:
 def _files(results: Path) -> set[str]:
     """What must be equal as files: not the logs, nor what MLflow keeps."""
     names = {path.relative_to(results).as_posix() for path in results.rglob("*") if path.is_file()}
-    return {name for name in names if name.split("/")[0] not in ("logs", "mlartifacts", "mlflow.db")}
+    outside = ("logs", "mlartifacts", "mlflow.db")
+    return {name for name in names if name.split("/")[0] not in outside and name.split("/")[-1] not in LINKED}
 
 
 def _content(path: Path) -> object:
     """A file's bytes, or what it says where clocks are among that."""
     if path.name in ("lock", LOCK_NAME):
         return None  # who held it last; whose folder it is
+    if path.name == COPY:
+        with zipfile.ZipFile(path) as archive:
+            return {name: _said_by(name, archive.read(name)) for name in archive.namelist()}
     if path.name == "summary.json":
-        values: dict[str, Any] = json.loads(path.read_bytes())
-        return {name: value for name, value in values.items() if name not in CLOCKS | OTHER_RUN}
+        return _said_by(path.name, path.read_bytes())
     if path.name == "runs.parquet":
         table = pq.read_table(path)
         return table.drop_columns(sorted({"run_id", *CLOCKS} & set(table.column_names))).to_pylist()
     return path.read_bytes()
+
+
+def _said_by(name: str, content: bytes) -> object:
+    """What a file of a record says, without clocks."""
+    if name != "summary.json":
+        return content
+    values: dict[str, Any] = json.loads(content)
+    return {key: value for key, value in values.items() if key not in CLOCKS | OTHER_RUN | SAYS_CLOCKS}
+
+
+def _is_clock(metric: str) -> bool:
+    """True for a clock, in a group of metrics or not: `system/wall_seconds`."""
+    return metric.rpartition("/")[2] in CLOCKS
 
 
 def _store_differences(one: Path, other: Path) -> Iterator[Difference]:
@@ -118,16 +138,16 @@ def _said(client: MlflowClient, run: Run) -> dict[str, Any]:
         name: Counter((point.step, point.value) for point in client.get_metric_history(run.info.run_id, name))
         for name in run.data.metrics
     }
-    tags = {k: v for k, v in run.data.tags.items() if k not in CLOCKS | OTHER_RUN | STORE_ONLY}
+    tags = {k: v for k, v in run.data.tags.items() if k not in CLOCKS | OTHER_RUN | STORE_ONLY | SAYS_CLOCKS}
     inputs = run.inputs.dataset_inputs if run.inputs else []
     artifacts = Path(urlsplit(run.info.artifact_uri).path)
     return {
         "status": run.info.status,
         "params": run.data.params,
         "tags": {**tags, "fingerprint": "fingerprint" in run.data.tags},  # written last: the run is whole
-        "metrics": {name: curve for name, curve in curves.items() if name not in CLOCKS},
+        "metrics": {name: curve for name, curve in curves.items() if not _is_clock(name)},
         "names of metrics": set(curves),
-        "counts of clocks": {name: curve.total() for name, curve in curves.items() if name in CLOCKS},
+        "counts of clocks": {name: curve.total() for name, curve in curves.items() if _is_clock(name)},
         "data sets": sorted((each.dataset.name, each.dataset.digest) for each in inputs),
         "artifacts": {path.name: path.read_bytes() for path in sorted(artifacts.glob("*"))},
         "end": run.info.end_time is not None,

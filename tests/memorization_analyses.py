@@ -27,8 +27,12 @@ def our_runs() -> pd.DataFrame:
 
 
 def words(figure: Figure) -> list[str]:
-    """The texts inside a figure's axes."""
-    return [text.get_text() for axes in figure.axes for text in axes.texts]
+    """The texts inside a figure's axes and in its legends."""
+    legends = [
+        one for one in [*figure.legends, *(axes.get_legend() for axes in figure.axes)] if one is not None
+    ]
+    texts = [text for axes in figure.axes for text in axes.texts]
+    return [text.get_text() for text in [*texts, *(text for one in legends for text in one.get_texts())]]
 
 
 def labelled(axes: Axes, label: str) -> Line2D:

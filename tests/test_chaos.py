@@ -19,7 +19,7 @@ from same_results import differences
 
 pytestmark = pytest.mark.slow
 KEY = "prose-V300-L1-d8-r8-H2-t500-s0"
-RECORD = f"runs/depth_width/{KEY}"
+RECORD, IN_MLFLOW = f"runs/depth_width/{KEY}", "MLflow: depth_width/L1 d8 s0 prose V300 r8 H2 t500"
 
 
 @pytest.fixture(scope="module")
@@ -108,10 +108,10 @@ def double_a_run(results: Path) -> None:
         (change_a_loss, f"runs: {RECORD}/summary.json: is not the same"),
         (leave_a_file, f"runs: {RECORD}/.summary.json.host.1.tmp: is left over"),
         (remove_a_figure, "depth_width: depth_width/loss_adjacent.svg: is missing"),
-        (leave_a_status, f"MLflow: depth_width/{KEY}: has other status: RUNNING instead of FINISHED"),
-        (double_a_point, f"MLflow: depth_width/{KEY}: has other metrics: train_loss"),
-        (delete_a_run, f"MLflow: depth_width/{KEY}: is there 0 times instead of 1"),
-        (double_a_run, f"MLflow: depth_width/{KEY}: is there 2 times instead of 1"),
+        (leave_a_status, f"{IN_MLFLOW}: has other status: RUNNING instead of FINISHED"),
+        (double_a_point, f"{IN_MLFLOW}: has other metrics: loss/train"),
+        (delete_a_run, f"{IN_MLFLOW}: is there 0 times instead of 1"),
+        (double_a_run, f"{IN_MLFLOW}: is there 2 times instead of 1"),
     ],
 )
 def test_a_difference_is_named(

@@ -21,7 +21,8 @@ def words(figure):
 
 
 def legend_of(figure):
-    return [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    legends = [one for one in (figure.axes[0].get_legend(), *figure.legends) if one is not None]
+    return [text.get_text() for one in legends for text in one.get_texts()]
 
 
 def lines(figure):

@@ -53,7 +53,10 @@ def test_runs_from_parquet_in_bits_per_byte_and_back_in_as_transitions(tmp_path)
     assert ((found["width"] - found["depth"].map(true)).abs() < 3 * found["width_err"]).all()
     again = command("--transitions", "out/transitions.csv", "--out", "again", cwd=tmp_path)
     assert again.returncode == 0
-    assert (tmp_path / "again" / "fit.json").read_text() == (tmp_path / "out" / "fit.json").read_text()
+    fits = [json.loads((tmp_path / folder / "fit.json").read_text()) for folder in ("out", "again")]
+    for fit in fits:
+        del fit["findings"]  # of runs they say more than of transitions
+    assert fits[0] == fits[1]
 
 
 @pytest.mark.slow

@@ -84,6 +84,7 @@ def test_every_text_of_a_config_is_known_to_be_no_path_that_is_written() -> None
         "corpus.gpt2_files",  # read
         "depth_width.grid_file",  # read
         "execution.cost_model",  # read
+        "execution.scratch",  # where the user wants checkpoints: any folder
         "assumptions.images",  # read
         "assumptions.source",  # read, and quoted on command lines
         # keys of training: an optimizer and a number format, from lists

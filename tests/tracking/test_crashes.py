@@ -112,7 +112,7 @@ def test_final_numbers_of_a_half_finished_run_do_not_survive_a_new_training(plac
         write_finished(place.results, RUN, bits_per_byte=1.25)
         place.import_all()
         run = active_runs(place.store(), place.study)[RUN.key]
-        points = place.store().client.get_metric_history(run.info.run_id, "bits_per_byte")
+        points = place.store().client.get_metric_history(run.info.run_id, "result/bits_per_byte")
         assert [point.value for point in points] == [1.25], f"died before write {deaths}"
         write_finished(place.results, RUN)
         deaths += 1

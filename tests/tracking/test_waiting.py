@@ -116,8 +116,15 @@ def test_a_file_system_without_locks_is_told_and_the_import_goes_on(
 def test_the_importer_waits_where_its_log_can_not_be_written(tmp_path: Path) -> None:
     """The log is on the full disk that it waits for."""
     uri = f"http://127.0.0.1:{free_port()}"
-    command = [sys.executable, str(SCRIPTS / "import_runs.py"), "--results", str(tmp_path), "--study", "s"]
-    (tmp_path / "runs" / "s").mkdir(parents=True)
+    command = [
+        sys.executable,
+        str(SCRIPTS / "import_runs.py"),
+        "--results",
+        str(tmp_path),
+        "--study",
+        "recipe",
+    ]
+    write_finished(tmp_path, make_run("recipe", 0))
     with open("/dev/full", "w") as log:
         done = subprocess.run(
             [*command, "--uri", uri, "--out", str(tmp_path / "runs.parquet"), "--patience", "1"],

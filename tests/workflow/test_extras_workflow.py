@@ -71,7 +71,7 @@ def test_the_committed_laptop_runs_are_analysed(project: Project) -> None:
 def test_they_are_made_once_and_again_where_the_config_asks_for_others(project: Project) -> None:
     assert project.planned() == []
     project.configure(assumptions={**SECTIONS["assumptions"], "trials": 60})
-    assert set(project.planned()) == {"assumptions", "measure_assumptions"}
+    assert set(project.planned()) == {"assumptions", "findings", "measure_assumptions"}
     grid = {**SECTIONS["memorization_heads"][0], "seeds": 1}
     project.configure(memorization_heads=[grid], extras=["relu"])
     assert "relu" in project.planned()

@@ -124,6 +124,6 @@ def test_wrong_sizes_are_told_before_anything_starts(project: MemorizingProject)
     )
     said = project.snakemake("-n", ok=False).stderr
     project.configure()
-    assert "memorization_heads.0: " in said
+    assert "memorization_heads.1st: " in said
     assert "memorization_saturation is empty" in said
     assert "Traceback" not in said

@@ -75,7 +75,7 @@ def test_a_run_is_trained_again_by_the_command_that_it_says(project: PackedProje
     for place in ("runs", "checkpoints"):
         shutil.rmtree(project.folder / "results" / place / "depth_width" / CHANGED)
     target = f"results/runs/depth_width/{CHANGED}/summary.json"
-    said = project.snakemake(target, "--quiet", "rules", ok=False).stdout
+    said = project.snakemake(target, "--quiet", "rules", ok=False).stderr
     assert f"results/checkpoints/depth_width/{CHANGED} has no finished record of this run" in said
     command = next(line.partition(": ")[2] for line in said.splitlines() if " && snakemake" in line)
     assert command.startswith("rm -f results/packs/depth_width/")

@@ -16,7 +16,10 @@ from shipped import problems_of
             {"assumptions": {"images": "/nowhere"}},
             ["assumptions.images is /nowhere, which is not a folder; leave it out"],
         ),
-        ({"assumptions": {"source": "wikki"}}, ["assumptions.source has 'wikki'", "did you mean wiki?"]),
+        (
+            {"assumptions": {"source": "wikki"}},
+            ["assumptions.source: the source 'wikki' has an unknown kind", "did you mean 'wiki'?"],
+        ),
     ],
 )
 def test_each_mistake_in_its_keys_is_a_sentence(changes: dict[str, Any], sentences: list[str]) -> None:

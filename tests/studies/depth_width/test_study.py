@@ -76,7 +76,7 @@ def test_a_wrong_grid_file_is_a_sentence(tmp_path: Path, content: str | None, se
         ({"depth_width": {"grid_file": "x.csv"}}, ["exactly one of widths"]),
         (
             {"depth_width": {"repeated": {1: [18]}}},
-            ["repeated names shapes that are not in the grid: depth 1 width 18"],
+            ["repeated names shapes that the grid does not have: depth 1 width 18"],
         ),
         ({"depth_width": {"vocab_size": 100}}, ["depth_width.vocab_size is 100", "257"]),
     ],

@@ -41,5 +41,5 @@ def test_networks_stand_by_size_and_their_means_by_task(tmp_path: Path) -> None:
 
 def test_another_table_is_refused(tmp_path: Path) -> None:
     table = pd.DataFrame([row()]).drop(columns=["relu_units", "relu"])
-    with pytest.raises(UserError, match=r"has no relu_units, relu; give a table of scripts/compare_relu\.py"):
+    with pytest.raises(UserError, match=r"has no relu_units, relu; make it again: rm "):
         results_of(table, tmp_path / "relu.csv")
