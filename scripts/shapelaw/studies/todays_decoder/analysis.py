@@ -12,12 +12,12 @@ from shapelaw.errors import UserError
 from shapelaw.fits.inputs import check_runs, numbers_of, refuse, require_columns
 from shapelaw.fits.noise import Noise, group_means, group_noise
 from shapelaw.studies.transitions.analysis import Options, TransitionAnalysis, analyse_runs
+from shapelaw.studies.transitions.rates import at_best_rates, rate_name
 
 SHAPE = ["depth", "width"]
 SERIES = ["block", "base_width", "budget"]
 Series = tuple[str, int | None, str]
 GPT2 = "gpt2"
-BEST_RATES = "best rates"
 OTHER_SEEDS, OWN_LOSS = "the other seeds", "its own loss"
 SCHEDULES = {"constant": "undecayed", "redecayed": "re-decayed"}  # what is said of an observation on the way
 
@@ -45,7 +45,7 @@ class Cell:
     @property
     def rate_name(self) -> str:
         """`rate 0.002`, `best rates`."""
-        return BEST_RATES if self.learning_rate is None else f"rate {self.learning_rate:g}"
+        return rate_name(self.learning_rate)
 
     @property
     def scaling(self) -> str:
@@ -126,13 +126,7 @@ def analyse_cells(
         if len(at_rates) > 1:
             best = pick_rates(at_rates)
             picked.append(best.assign(block=series[0], base_width=series[1], budget=series[2]))
-            runs = pd.concat(
-                [
-                    runs.merge(best.loc[best["learning_rate"] == rate, [*SHAPE, "seed"]], on=[*SHAPE, "seed"])
-                    for rate, runs in at_rates.items()
-                ],
-                ignore_index=True,
-            ).sort_values([*SHAPE, "seed"], ignore_index=True)
+            runs = at_best_rates(at_rates, best)
             cells.append(Cell(*series, None, runs, analyse_runs(runs, options, noise)))
     columns = [*SERIES, *SHAPE, "seed", "learning_rate", "loss", "picked_on", "at_edge"]
     best_rates = pd.concat(picked, ignore_index=True) if picked else pd.DataFrame(columns=columns)

@@ -9,9 +9,9 @@ from typing import Any
 
 import pandas as pd
 
-from shapelaw.fits.noise import group_means
-from shapelaw.studies.todays_decoder.analysis import SHAPE, Cell, TodaysAnalysis
+from shapelaw.studies.todays_decoder.analysis import Cell, TodaysAnalysis
 from shapelaw.studies.transitions.ratios import ratio_of
+from shapelaw.studies.transitions.tables import mean_losses
 
 FOUND = ("depth", "deeper_depth", "status", "width", "width_low", "width_high", "bound", "side")
 
@@ -109,9 +109,7 @@ def losses_table(analysis: TodaysAnalysis) -> pd.DataFrame:
     tables = []
     for cell in analysis.cells:
         if cell.learning_rate is not None:
-            also = [name for name in ("block_params", "total_params", "step_flops") if name in cell.runs]
-            table = group_means(cell.runs, SHAPE, also).rename(columns={"loss": "test_loss"})
-            tables.append(_named(cell, table))
+            tables.append(_named(cell, mean_losses(cell.runs)))
     return pd.concat(tables, ignore_index=True)
 
 

@@ -14,7 +14,7 @@ from shapelaw.fits.curves import Curve
 from shapelaw.fits.forms import FORMS, Form, Spread, draw_sizes, log_width_of, spread
 from shapelaw.fits.forms import INTERVAL as FORMS_INTERVAL
 from shapelaw.fits.line import Floats, LineFit
-from shapelaw.fits.noise import Noise
+from shapelaw.fits.noise import Noise, group_means
 from shapelaw.fits.projection import project, standard_params, transition_size, why_no_projection, widened
 from shapelaw.fits.smooth import smooth_loss
 from shapelaw.studies.transitions.analysis import (
@@ -27,8 +27,15 @@ from shapelaw.studies.transitions.analysis import (
 )
 
 SIZES_PER_DECADE = 100
+SIZES = ("block_params", "total_params", "step_flops")
 FORM_DEPTHS = (48, 80, 96)
 SPREAD_COLUMNS = tuple(Spread.__dataclass_fields__)
+
+
+def mean_losses(runs: pd.DataFrame) -> pd.DataFrame:
+    """One row for each shape of checked runs: mean test loss, number of seeds, and the sizes that the runs have."""
+    sizes = [name for name in SIZES if name in runs]
+    return group_means(runs, ["depth", "width"], sizes).rename(columns={"loss": "test_loss"})
 
 
 def projection_table(fit: LineFit, forms: Sequence[Form] = ()) -> pd.DataFrame:

@@ -12,9 +12,9 @@ from shapelaw.errors import UserError
 from shapelaw.fits.inputs import check_runs, numbers_of, refuse, require_columns
 from shapelaw.fits.noise import Noise, group_means, group_noise
 from shapelaw.studies.transitions.analysis import Options, TransitionAnalysis, analyse_runs
+from shapelaw.studies.transitions.rates import at_best_rates, rate_name
 
 SHAPE = ["depth", "width"]
-BEST_RATES = "best rates"
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Cell:
     @property
     def rate_name(self) -> str:
         """`rate 0.002`, `best rates`."""
-        return BEST_RATES if self.learning_rate is None else f"rate {self.learning_rate:g}"
+        return rate_name(self.learning_rate)
 
     @property
     def name(self) -> str:
@@ -101,13 +101,7 @@ def analyse_cells(table: pd.DataFrame, source: str, options: Options) -> Undertr
         at_rates = {rate: runs for (one, rate), runs in checked.items() if one == steps}
         best = best_rates(at_rates)
         found.append(best.assign(steps=steps))
-        runs = pd.concat(
-            [
-                runs.merge(best.loc[best["learning_rate"] == rate, SHAPE], on=SHAPE)
-                for rate, runs in at_rates.items()
-            ],
-            ignore_index=True,
-        ).sort_values([*SHAPE, "seed"], ignore_index=True)
+        runs = at_best_rates(at_rates, best)
         cells.append(Cell(steps, None, runs, analyse_runs(runs, options, noise)))
     cells.sort(key=lambda cell: (cell.steps, cell.learning_rate or math.inf))
     return UndertrainingAnalysis(tuple(cells), pd.concat(found, ignore_index=True), noise)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from shapelaw.report.write import Answer, Table
-from shapelaw.studies.undertraining.analysis import BEST_RATES
+from shapelaw.studies.transitions.rates import BEST_RATES
 
 SIGNIFICANT = 0.05
 

@@ -18,10 +18,11 @@ from shapelaw.report.write import Results, Table
 from shapelaw.studies.transitions import ratios
 from shapelaw.studies.transitions.analysis import Options
 from shapelaw.studies.transitions.options import add_size_options as add_options
+from shapelaw.studies.transitions.rates import BEST_RATES
 from shapelaw.studies.transitions.results import WIDTH_FORMATS
 from shapelaw.studies.transitions.sentences import transition_sentences
 from shapelaw.studies.undertraining import figures, tables
-from shapelaw.studies.undertraining.analysis import BEST_RATES, UndertrainingAnalysis, analyse_cells
+from shapelaw.studies.undertraining.analysis import UndertrainingAnalysis, analyse_cells
 from shapelaw.studies.undertraining.answer import answer
 from shapelaw.studies.undertraining.study import NAME
 

@@ -8,8 +8,8 @@ import pandas as pd
 from scipy import stats  # type: ignore[import-untyped]
 
 from shapelaw.fits.curves import SIZE_LABELS
-from shapelaw.fits.noise import group_means
 from shapelaw.studies.reference import published_json
+from shapelaw.studies.transitions.tables import mean_losses
 from shapelaw.studies.vocabulary.analysis import Series, VocabularyAnalysis
 
 # where depth 48 overtakes depth 24, by V and r: read off figures 3 and 5, without an error
@@ -59,8 +59,7 @@ def losses_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
     """One row for each network: mean test loss, bits per byte, and bytes of text seen (by the test set's tokens)."""
     tables = []
     for one in analysis.series:
-        also = [name for name in ("block_params", "total_params", "step_flops") if name in one.runs]
-        table = group_means(one.runs, ["depth", "width"], also).rename(columns={"loss": "test_loss"})
+        table = mean_losses(one.runs)
         for name in ("bits_per_byte", "text_bytes"):
             if name in one.runs:
                 means = one.runs.groupby(["depth", "width"], as_index=False)[name].mean()
