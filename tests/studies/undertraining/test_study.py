@@ -7,6 +7,7 @@ from shapelaw.errors import UserError
 from shapelaw.settings.sections import Settings
 from shapelaw.specs.runs import run_from_dict, run_to_dict
 from shapelaw.studies.config import load_config, runs_of
+from shapelaw.studies.undertraining.study import warnings
 
 SCALES = REPOSITORY / "workflow" / "scales"
 SMALL = {"steps": 100, "learning_rates": [1e-3, 2e-3], "widths": {1: [8, 16], 2: [8]}, "repeated": {1: [8]}}
@@ -56,3 +57,12 @@ def test_each_mistake_is_a_sentence(grids: list[object], sentence: str) -> None:
     with pytest.raises(UserError) as error:
         config_of(*grids)
     assert sentence in str(error.value)
+
+
+def test_what_a_grid_can_give_is_told_of_the_networks_that_it_trains() -> None:
+    """With a tied classifier the depths' sizes, of all parameters, overlap in other networks than without."""
+    grid = {**SMALL, "widths": {1: [24, 72, 92, 132, 152], 2: [20, 72, 84, 104, 112]}, "repeated": {1: [24]}}
+    sizes = {"context_length": 64, "size_axis": "total", "repeated_seeds": 2}
+    (told,) = warnings(config_of(grid, **sizes), REPOSITORY)
+    assert "they have 3 and 5 networks" in told
+    assert warnings(config_of(grid, **sizes, tied=True), REPOSITORY) == []

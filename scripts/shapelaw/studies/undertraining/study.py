@@ -10,7 +10,7 @@ from shapelaw.settings.sections import Settings
 from shapelaw.settings.sentences import ordinal
 from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run
-from shapelaw.specs.shapes import make_shape, shape_problems
+from shapelaw.specs.shapes import Shape, ShapeError, make_shape
 from shapelaw.studies.shape_grids import (
     depth_problems,
     repeated_problems,
@@ -28,6 +28,16 @@ def _section(config: Settings) -> UndertrainingStudy:
     return config.section(NAME, UndertrainingStudy)
 
 
+def _shape(study: UndertrainingStudy, depth: int, width: int) -> Shape:
+    """A network of the study.
+
+    Raises:
+        ShapeError: these numbers don't make one.
+    """
+    sizes = depth, width, study.heads, study.vocab_size, study.context_length
+    return make_shape(*sizes, gelu=study.gelu, **study.block_options)
+
+
 def runs(config: Settings, _root: Path) -> Iterator[Run]:
     """All networks of all grids, each at every learning rate of its grid."""
     study = _section(config)
@@ -35,8 +45,7 @@ def runs(config: Settings, _root: Path) -> Iterator[Run]:
         for rate in grid.learning_rates:
             training = config.training.spec({**study.recipe, "steps": grid.steps, "learning_rate": rate})
             for depth, width, seeds in shapes_of(grid.widths, grid.repeated, study.repeated_seeds):
-                sizes = depth, width, study.heads, study.vocab_size, study.context_length
-                shape = make_shape(*sizes, gelu=study.gelu, **study.block_options)
+                shape = _shape(study, depth, width)
                 for seed in range(seeds):
                     yield Run(NAME, config.corpus.name, shape, training, seed, ("learning_rate",))
 
@@ -66,9 +75,10 @@ def _shape_problems(study: UndertrainingStudy, grid: UndertrainingGrid, where: s
     yield from depth_problems(grid.widths, where)
     for depth, row in grid.widths.items():
         for width in row:
-            sizes = depth, width, study.heads, study.vocab_size, study.context_length
-            wrong = shape_problems(*sizes, gelu=study.gelu, **study.block_options)
-            yield from (f"{where}.widths.{depth}: {problem}" for problem in wrong)
+            try:
+                _shape(study, depth, width)
+            except ShapeError as error:
+                yield from (f"{where}.widths.{depth}: {problem}" for problem in error.problems)
     yield from repeated_problems(grid.widths, grid.repeated, where)
 
 
@@ -78,8 +88,7 @@ def warnings(config: Settings, _root: Path) -> list[str]:
     for place, grid in enumerate(study.grids):
         size, sizes = size_of(study.size_axis), dict[int, list[float]]()
         for depth, row in grid.widths.items():
-            common = (study.heads, study.vocab_size, study.context_length)
-            sizes[depth] = [size(make_shape(depth, width, *common)) for width in row]
+            sizes[depth] = [size(_shape(study, depth, width)) for width in row]
         repeats = study.repeated_seeds > 1 and any(grid.repeated.values())
         found += transition_warnings(f"{NAME}.grids.{ordinal(place)}", sizes, repeats, line=False)
     return found
