@@ -37,8 +37,8 @@ def gpt2_model(shape: Shape) -> torch.nn.Module:
     return GPT2LMHeadModel(config).train()
 
 
-def llama_model(shape: Shape) -> torch.nn.Module:
-    """transformers' Llama of that shape."""
+def llama_model(shape: Shape, **options: Any) -> torch.nn.Module:
+    """transformers' Llama of that shape; `options` are further ones of its config."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
     config = LlamaConfig(
@@ -51,6 +51,7 @@ def llama_model(shape: Shape) -> torch.nn.Module:
         max_position_embeddings=shape.context_length,
         tie_word_embeddings=shape.tied,
         use_cache=False,
+        **options,
     )
     return LlamaForCausalLM(config).train()
 

@@ -5,31 +5,23 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor
-from transformers import LlamaConfig, LlamaForCausalLM
+from peers import llama_model
+from torch import Tensor, nn
 
 from shapelaw.models.decoder import Decoder, initialise
 from shapelaw.models.llama import EPS, ROPE_BASE, RMSNorm, Rotary
 from shapelaw.specs.shapes import Shape, make_shape
 
 
-def theirs_like(shape: Shape) -> LlamaForCausalLM:
+def theirs_like(shape: Shape) -> nn.Module:
     """transformers' model of a shape, with large weights, so that agreement is not by smallness."""
-    config = LlamaConfig(
-        vocab_size=shape.vocab_size,
-        hidden_size=shape.width,
-        intermediate_size=shape.hidden_width,
-        num_hidden_layers=shape.depth,
-        num_attention_heads=shape.heads,
-        num_key_value_heads=shape.kv_heads,
+    model = llama_model(
+        shape,
         head_dim=shape.attention_dim,
-        max_position_embeddings=shape.context_length,
         rms_norm_eps=EPS,
         rope_parameters={"rope_type": "default", "rope_theta": ROPE_BASE},
         initializer_range=0.1,
-        tie_word_embeddings=shape.tied,
     )
-    model = LlamaForCausalLM(config)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if "norm" in name:
@@ -43,7 +35,7 @@ def paired(weight_ED: Tensor, dim: int) -> Tensor:
     return rows_H2kD.transpose(1, 2).flatten(0, 2)
 
 
-def copy_from_llama(model: Decoder, llama: LlamaForCausalLM) -> None:
+def copy_from_llama(model: Decoder, llama: nn.Module) -> None:
     dim, target = model.shape.attention_dim, model.state_dict()
     pairs = {
         "tokens.weight": llama.model.embed_tokens.weight,
