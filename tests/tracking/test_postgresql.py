@@ -22,7 +22,8 @@ from racing import race
 from stored import active_runs, content
 
 from shapelaw.tracking.follow import follow
-from shapelaw.tracking.store import open_store
+from shapelaw.tracking.store import Store, make_experiment, open_store
+from shapelaw.tracking.views import write_note
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +94,24 @@ def test_the_same_runs_at_the_same_moment(
             Place(machines[0].results, machines[0].uri, study), tmp_path / f"alone{number}", empty_store
         )
     assert not [sentence for sentence in sentences if "Waiting" in sentence]
+
+
+@pytest.mark.slow
+def test_two_importers_describe_the_same_study_at_the_same_moment(
+    machines: list[Place], study_names: Iterator[str]
+) -> None:
+    stores, studies = [place.store() for place in machines], [next(study_names) for _ in range(8)]
+    for study in studies:
+        make_experiment(stores[0], study)
+    together = threading.Barrier(len(stores))
+
+    def describe(store: Store) -> None:
+        for study in studies:
+            together.wait(60)
+            write_note(store, study, "the same note")
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(describe, stores))
 
 
 @pytest.mark.slow

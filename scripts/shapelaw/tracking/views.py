@@ -13,11 +13,12 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from mlflow.exceptions import MlflowException
 from mlflow.utils.mlflow_tags import MLFLOW_RUN_NOTE
 
 from shapelaw.specs.kinds import Kind
 from shapelaw.tracking.entities import SHAPE
-from shapelaw.tracking.errors import tracker_errors
+from shapelaw.tracking.errors import is_conflict, tracker_errors
 from shapelaw.tracking.names import result_name
 from shapelaw.tracking.redaction import redact
 from shapelaw.tracking.store import SUMMARY_OF, Store, find_experiment, search_runs
@@ -78,7 +79,17 @@ def _set_tags(store: Store, experiment_id: str, wanted: Mapping[str, str]) -> No
     tags = store.client.get_experiment(experiment_id).tags
     for name, text in wanted.items():
         if tags.get(name) != text:
-            store.client.set_experiment_tag(experiment_id, name, text)
+            _set_tag(store, experiment_id, name, text)
+
+
+def _set_tag(store: Store, experiment_id: str, name: str, text: str) -> None:
+    """Set one tag. A database refuses it where another importer inserts the same one now: then it exists."""
+    try:
+        store.client.set_experiment_tag(experiment_id, name, text)
+    except MlflowException as error:
+        if not is_conflict(error):
+            raise
+        store.client.set_experiment_tag(experiment_id, name, text)
 
 
 def _packed(state: Mapping[str, Any]) -> str:
