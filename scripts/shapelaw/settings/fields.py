@@ -11,9 +11,8 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    ValidationInfo,
     create_model,
-    field_validator,
+    model_validator,
 )
 
 
@@ -67,19 +66,20 @@ class Section(BaseModel):
         defer_build=True,  # the grids' models are built once, within Config, at every start of the Snakefile
     )
 
-    @field_validator("*", mode="before")
+    @model_validator(mode="before")
     @classmethod
-    def _as_spelled(cls, value: Any, info: ValidationInfo) -> Any:
-        """Turn a text that spells a number, true, false or null into that value, unless the field takes texts.
+    def _as_spelled(cls, values: Any) -> Any:
+        """Turn texts that spell a number, true, false or null into those values, unless their field takes texts.
 
         YAML reads 1e-3 as a text, and Snakemake passes the inside of `--config training='{steps: 60}'` on as texts.
         """
-        kind = cls.model_fields[str(info.field_name)].annotation
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
-            return value  # its own fields are converted by its own model
-        if _takes_text(kind):
-            return None if value == "null" and type(None) in get_args(kind) else value
-        return _numbers(value)
+        if not isinstance(values, Mapping):
+            return values
+        known = cls.model_fields
+        return {
+            key: _as_meant(known[key].annotation, value) if key in known else value
+            for key, value in values.items()
+        }
 
 
 class HeadDim(Section):
@@ -126,6 +126,15 @@ def section_of(spec: type, base: type[AnySection], name: str) -> type[AnySection
             Field(default, description=key_doc.description, json_schema_extra=extra, **bounds),
         )
     return create_model(name, __base__=base, __doc__=spec.__doc__, **keys)
+
+
+def _as_meant(kind: Any, value: Any) -> Any:
+    """The value of a field of this type, from what a text may spell."""
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return value  # its own fields are converted by its own model
+    if _takes_text(kind):
+        return None if value == "null" and type(None) in get_args(kind) else value
+    return _numbers(value)
 
 
 def _takes_text(kind: Any) -> bool:

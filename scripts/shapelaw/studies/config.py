@@ -21,7 +21,7 @@ MOST_RUNS = 100_000  # of a study: with more, Snakemake takes hours before the f
 _ASKED = tuple(name for name, study in STUDIES.items() if not study.extra)
 _EXTRAS = tuple(name for name, study in STUDIES.items() if study.extra)
 _SECTIONS: dict[str, Any] = {
-    name: (key.kind, Field(key.default, description=key.description))
+    name: (key.kind, Field(key.default, validate_default=True, description=key.description))
     for study in STUDIES.values()
     for name, key in study.sections.items()
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_origin
 
 from shapelaw.settings.sections import Settings
 from shapelaw.specs.kinds import AnyRun, Kind
@@ -25,11 +25,16 @@ def _nothing(*_: object) -> list[Any]:
 
 @dataclass(frozen=True)
 class Key:
-    """A key of the config: its type, its default and its meaning."""
+    """A key of the config: its type and its meaning. Where a config does not set it, a list is empty, and a section has
+    its own keys' defaults."""
 
     kind: Any
-    default: Any
     description: str
+
+    @property
+    def default(self) -> list[Any] | dict[str, Any]:
+        """The value that is checked where a config has none."""
+        return [] if get_origin(self.kind) is list else {}
 
 
 @dataclass(frozen=True)

@@ -48,9 +48,7 @@ STUDIES = (
         "shapelaw.studies.assumptions.results",
         question="Do the memorization theorem's assumptions hold on real networks?",
         verdict="results/assumptions.md",
-        sections={
-            NAME: Key(Assumptions, Assumptions(), "The check of the memorization theorem's assumptions.")
-        },
+        sections={NAME: Key(Assumptions, "The check of the memorization theorem's assumptions.")},
         problems=problems,
         input=f"results/{NAME}/layers",
         extra=True,

@@ -76,9 +76,7 @@ STUDIES = (
         verdict="results/degrees.md#linear-attention-in-a-decoder",
         subtitle="Linear attention",
         kind=LANGUAGE,
-        sections={
-            NAME: Key(AttentionDegree, AttentionDegree(), "The study of the degree of attention in decoders.")
-        },
+        sections={NAME: Key(AttentionDegree, "The study of the degree of attention in decoders.")},
         runs=runs,
         problems=problems,
         warnings=warnings,

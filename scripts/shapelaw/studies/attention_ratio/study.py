@@ -138,9 +138,7 @@ STUDIES = (
         question="What does attention wider than the network cost?",
         verdict="results/vocabulary.md#attention-wider-than-the-network",
         kind=LANGUAGE,
-        sections={
-            NAME: Key(AttentionRatio, AttentionRatio(), "The study of attention wider than the network.")
-        },
+        sections={NAME: Key(AttentionRatio, "The study of attention wider than the network.")},
         runs=runs,
         problems=problems,
         options=options,

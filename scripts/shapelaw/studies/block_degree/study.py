@@ -99,7 +99,6 @@ STUDIES = (
         sections={
             NAME: Key(
                 list[DegreeGrid],
-                [],
                 "Grids of the study of which polynomial degree of a layer learns best at equal parameters.",
             )
         },

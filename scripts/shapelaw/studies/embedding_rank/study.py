@@ -85,7 +85,7 @@ STUDIES = (
         question="How much of a network is wasted where the embedding's rank is low?",
         verdict="results/vocabulary.md",
         kind=LANGUAGE,
-        sections={NAME: Key(EmbeddingRank, EmbeddingRank(), "The study of the rank of the embedding.")},
+        sections={NAME: Key(EmbeddingRank, "The study of the rank of the embedding.")},
         runs=runs,
         problems=problems,
     ),

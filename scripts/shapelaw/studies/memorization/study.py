@@ -24,11 +24,7 @@ ALONG_HEADS, ALONG_CONTEXT, ALONG_HEAD_DIM = (
 )
 SATURATION, RELU = "memorization_saturation", "relu"
 ROOM = Path(__file__).parent
-_COMMON = {
-    "memorization": Key(
-        Memorization, Memorization(), "The settings that the four memorization studies share."
-    )
-}
+_COMMON = {"memorization": Key(Memorization, "The settings that the four memorization studies share.")}
 
 
 def grid_runs(common: Memorization, study: str, grid: MemorizationGrid) -> Iterator[MemorizationRun]:
@@ -108,7 +104,7 @@ def _study(name: str, what: str, question: str, tables: Sequence[str], figures: 
         verdict="results/memorization.md",
         subtitle=name.removeprefix("memorization_").replace("_", " "),
         kind=MEMORIZATION,
-        sections=_COMMON | {name: Key(list[MemorizationGrid], [], f"Grids of the study of {what}.")},
+        sections=_COMMON | {name: Key(list[MemorizationGrid], f"Grids of the study of {what}.")},
         runs=partial(runs, name),
         problems=partial(problems, name),
         options=attention_options if name == SATURATION else lambda _config: [],

@@ -92,9 +92,7 @@ STUDIES = (
         question="Which rank does the positional embedding need?",
         verdict="results/vocabulary.md#the-rank-of-the-positional-embedding",
         kind=LANGUAGE,
-        sections={
-            NAME: Key(PositionalRank, PositionalRank(), "The study of the rank of the positional embedding.")
-        },
+        sections={NAME: Key(PositionalRank, "The study of the rank of the positional embedding.")},
         runs=runs,
         problems=problems,
     ),

@@ -56,7 +56,7 @@ STUDIES = (
         question="Do exact separation ranks keep the papers' bounds?",
         verdict="results/theory.md",
         sections={
-            name: Key(field.annotation, [], field.description or "")
+            name: Key(field.annotation, field.description or "")
             for name, field in RankGrids.model_fields.items()
         },
         problems=problems,

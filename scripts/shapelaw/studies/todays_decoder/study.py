@@ -157,7 +157,6 @@ STUDIES = (
         sections={
             NAME: Key(
                 TodaysDecoderStudy,
-                TodaysDecoderStudy(),
                 "The study of whether transitions survive today's block, rates and budgets.",
             )
         },

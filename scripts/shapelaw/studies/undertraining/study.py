@@ -113,7 +113,6 @@ STUDIES = (
         sections={
             NAME: Key(
                 UndertrainingStudy,
-                UndertrainingStudy(),
                 "The study of whether a transition depends on the learning rate and on the number of steps.",
             )
         },

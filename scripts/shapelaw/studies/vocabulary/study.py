@@ -113,11 +113,7 @@ STUDIES = (
         question="Does a small vocabulary, or a low rank, move the width at which depth pays?",
         verdict="results/vocabulary.md",
         kind=LANGUAGE,
-        sections={
-            NAME: Key(
-                VocabularyStudy, VocabularyStudy(), "The study of what the vocabulary does to the best depth."
-            )
-        },
+        sections={NAME: Key(VocabularyStudy, "The study of what the vocabulary does to the best depth.")},
         runs=runs,
         problems=problems,
         warnings=warnings,
