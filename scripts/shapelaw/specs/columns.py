@@ -65,6 +65,7 @@ LANGUAGE_PARAMS = (
     Column("ff_width", int),  # null: four times the width, in Llama's block 8/3
     Column("block", str),  # null: gpt2
     Column("kv_heads", int),  # null: as many as heads
+    Column("patch_embedding", str),  # null: of one-hot tokens
     Column("tied", str),  # null: the classifier is a matrix of its own
     Column("base_width", int),  # null: no scaling with the width
     Column("schedule", str),  # null: cosine

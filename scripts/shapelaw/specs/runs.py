@@ -25,7 +25,7 @@ VARIED = {
 }  # as keys have them
 LATER_OPTIONS = (  # of a shape: those that came after the first records
     *("attention_degree", "gelu", "ff_width", "block", "kv_heads", "tied"),
-    *("base_width", "base_attention_dim"),
+    *("base_width", "base_attention_dim", "patch_embedding"),
 )
 
 
@@ -139,7 +139,7 @@ class Run:
         as long as its runs share a context length and the rest of the recipe.
         """
         shape = self.shape
-        full = min(shape.width, shape.vocab_size)
+        full = min(shape.width, shape.embedding_inputs)
         rank = full if shape.embedding_rank is None else shape.embedding_rank
         factored = "f" if shape.embedding_rank is not None and rank >= full else ""  # of no lower rank
         parts = [
@@ -166,6 +166,8 @@ class Run:
             parts.append(f"kv{shape.kv_heads}")
         if shape.tied:
             parts.append("tied")
+        if shape.patch_embedding:
+            parts.append("patch")
         if shape.base_width is not None:
             of_heads = "" if shape.base_attention_dim is None else f"a{shape.base_attention_dim}"
             parts.append(f"mu{shape.base_width}{of_heads}")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from shapelaw.specs.patches import PATCHES
+
 if TYPE_CHECKING:
     from shapelaw.specs.shapes import Shape
 
@@ -52,7 +54,7 @@ def _division(shape: Shape, divided: bool) -> list[str]:
 def _ranks(shape: Shape, redundant_rank: bool) -> list[str]:
     problems = []
     for name, length, what in (
-        ("embedding", "vocab_size", "embedding"),
+        ("embedding", "embedding_inputs" if shape.patch_embedding else "vocab_size", "embedding"),
         ("positional", "context_length", "positional embedding"),
     ):
         rank, full_rank = getattr(shape, f"{name}_rank"), min(shape.width, getattr(shape, length))
@@ -61,6 +63,15 @@ def _ranks(shape: Shape, redundant_rank: bool) -> list[str]:
                 f"{name}_rank {rank} is above min(width, {length}) = {full_rank}, the rank of a full {what}; "
                 f"leave it out or use at most {full_rank}"
             )
+    if shape.tied and shape.patch_embedding:
+        problems.append(
+            "tied and patch_embedding are both true: a linear map of a patch's numbers is no classifier; leave out one"
+        )
+    if shape.patch_embedding and shape.vocab_size <= PATCHES:
+        problems.append(
+            f"vocab_size is {shape.vocab_size} and patch_embedding is true; images have {PATCHES} patches and an end, "
+            "and a vocabulary of bytes, 257"
+        )
     if shape.tied and shape.embedding_rank is not None:
         problems.append(
             f"tied is true and embedding_rank is {shape.embedding_rank}: a classifier that is the token embedding "

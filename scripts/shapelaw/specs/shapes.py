@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
+from shapelaw.specs.patches import INPUTS
 from shapelaw.specs.shape_sentences import shape_sentences
 
 EQUAL_SHARE = 0.02  # share of the blocks' weights by which shapes of equal size may differ
@@ -54,6 +55,8 @@ class Shape:
             every width (muP, Yang et al. 2022); None leaves them as they are.
         base_attention_dim: dimension of a head at `base_width`, from which the scores are scaled; None: that of this
             decoder.
+        patch_embedding: tokens are patches of images (`specs.patches`), and their embedding is a linear map of a
+            patch's numbers, whose rank is at most as many; `embedding_rank` is then the rank of that map.
     """
 
     depth: int
@@ -72,6 +75,12 @@ class Shape:
     tied: bool = False
     base_width: int | None = None
     base_attention_dim: int | None = None
+    patch_embedding: bool = False
+
+    @property
+    def embedding_inputs(self) -> int:
+        """The numbers that the token embedding maps to the width: V of a one-hot token, or those of a patch."""
+        return INPUTS if self.patch_embedding else self.vocab_size
 
     @property
     def hidden_width(self) -> int:
@@ -128,7 +137,7 @@ class Shape:
     @property
     def embedding_params(self) -> int:
         """Token embedding and GPT-2's positional one together."""
-        tokens = _embedding_params(self.vocab_size, self.width, self.embedding_rank)
+        tokens = _embedding_params(self.embedding_inputs, self.width, self.embedding_rank)
         if self.block == "llama":
             return tokens
         return tokens + _embedding_params(self.context_length, self.width, self.positional_rank)
@@ -155,6 +164,8 @@ class Shape:
         per_token = 2 * self.block_params + 2 * d * self.vocab_size
         if self.attention_degree != 2:  # linear attention has running sums in place of scores
             per_token += self.depth * 2 * 2 * n * self.attention_width
+        if self.patch_embedding:  # else the first factor is looked up
+            per_token += 2 * INPUTS * (d if self.embedding_rank is None else self.embedding_rank)
         if self.embedding_rank is not None:
             per_token += 2 * self.embedding_rank * d
         positions = 2 * n * self.positional_rank * d if self.positional_rank is not None else 0

@@ -5,6 +5,7 @@ import pytest
 from small import REPOSITORY
 
 from shapelaw.errors import UserError
+from shapelaw.settings.loading import layered
 from shapelaw.settings.sections import Settings
 from shapelaw.studies.config import load_config, runs_of
 
@@ -30,15 +31,23 @@ def test_the_grid_is_every_shape_at_every_vocabulary() -> None:
     }
 
 
+def test_the_example_of_images_compares_tokens_with_patches_of_two_ranks() -> None:
+    config = load_config(layered([REPOSITORY / "workflow" / "examples" / "images.yaml"], {}), SCALES)
+    keys = list(runs_of(config, "vocabulary", REPOSITORY))
+    for part in ("L1-d64-r64-H2-t", "L1-d64-r5-H2-patch-t", "L1-d64-r2-H2-patch-t"):
+        assert any(f"fashion-V257-{part}" in key for key in keys)
+
+
 @pytest.mark.parametrize(
     ("grids", "sentence"),
     [
         ([], "vocabulary.grids is empty; give it a list of grids"),
-        ([SMALL, SMALL], "vocabulary.grids.2nd has the vocabulary and the rank of a grid before it"),
+        ([SMALL, SMALL], "vocabulary.grids.2nd has the vocabulary, rank and embedding of a grid before it"),
         ([{**SMALL, "widths": {1: [8]}}], "vocabulary.grids.1st.widths has 1 depth; a transition needs"),
         ([{**SMALL, "widths": {1: [7], 2: [8]}, "repeated": {}}], "width 7 is not divisible by 2 heads"),
         ([{**SMALL, "repeated": {2: [16]}}], "does not have: depth 2 width 16"),
         ([{**SMALL, "steps": 20}], "vocabulary.grids.1st.recipe.warmup_steps is 50, not below"),
+        ([{**SMALL, "patch_embedding": True}], "set corpus.sources to [fashion]"),
         ([{**SMALL, "vocab_size": 256}], "vocabulary.grids.1st.vocab_size is 256"),
     ],
 )

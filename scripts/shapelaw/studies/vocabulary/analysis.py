@@ -14,6 +14,7 @@ from shapelaw.fits.curves import Side
 from shapelaw.fits.inputs import check_runs, numbers_of, refuse, require_columns
 from shapelaw.fits.limits import Limit, fit_line_with_limits
 from shapelaw.fits.line import LineFit
+from shapelaw.specs.patches import NUMBERS
 from shapelaw.studies.transitions.analysis import Options, TransitionAnalysis, analyse_runs
 
 NAT = math.log(2)  # a bit in nats
@@ -26,24 +27,28 @@ class Series:
     Attributes:
         vocab_size: V.
         rank: r of the factored token embedding; None is full rank.
+        patches: the embedding maps the numbers of a patch of an image, not one-hot tokens.
         runs: checked runs, with `bits_per_byte` and `text_bytes` (text seen in training) where they are known.
         transitions: transition of each pair of adjacent depths, with the curves.
     """
 
     vocab_size: int
     rank: int | None
+    patches: bool
     runs: pd.DataFrame
     transitions: TransitionAnalysis
 
     @property
     def name(self) -> str:
-        """`V = 500`, `V = 2,000, r = 500`."""
-        return f"V = {self.vocab_size:,}" + ("" if self.rank is None else f", r = {self.rank:,}")
+        """`V = 500`, `V = 2,000, r = 500`, `patches of 4 numbers, r = 2`."""
+        what = f"patches of {NUMBERS} numbers" if self.patches else f"V = {self.vocab_size:,}"
+        return what + ("" if self.rank is None else f", r = {self.rank:,}")
 
     @property
     def bottleneck(self) -> int:
-        """min(V, r), which bounds the rank of the embedding beside the width."""
-        return self.vocab_size if self.rank is None else min(self.rank, self.vocab_size)
+        """min(V, r), which bounds the rank of the embedding beside the width; a patch's numbers stand for V."""
+        entries = NUMBERS if self.patches else self.vocab_size
+        return entries if self.rank is None else min(self.rank, entries)
 
 
 @dataclass(frozen=True)
@@ -54,8 +59,8 @@ class VocabularyAnalysis:
     relation: LineFit
 
 
-def split_series(table: pd.DataFrame, source: str) -> Iterator[tuple[int, int | None, pd.DataFrame]]:
-    """The rows of each vocabulary and rank.
+def split_series(table: pd.DataFrame, source: str) -> Iterator[tuple[int, int | None, bool, pd.DataFrame]]:
+    """The rows of each vocabulary, rank and embedding (patches or tokens).
 
     Raises:
         UserError: a column is missing, or a value is wrong.
@@ -64,10 +69,12 @@ def split_series(table: pd.DataFrame, source: str) -> Iterator[tuple[int, int | 
     sizes = numbers_of(table, ["vocab_size"], source)["vocab_size"]
     ranks = pd.to_numeric(table["embedding_rank"], errors="coerce").astype("Float64")
     refuse(table, table["embedding_rank"].notna() & ranks.isna(), source, "embedding_rank must be a number")
-    keyed = table.assign(vocab_size=sizes, embedding_rank=ranks.fillna(0.0))
-    for _, rows in keyed.groupby(["vocab_size", "embedding_rank"], sort=True):
+    patches = table["patch_embedding"].astype(str) == "True" if "patch_embedding" in table else False
+    keyed = table.assign(vocab_size=sizes, embedding_rank=ranks.fillna(0.0), patch_embedding=patches)
+    for _, rows in keyed.groupby(["vocab_size", "embedding_rank", "patch_embedding"], sort=True):
         first = rows.iloc[0]
-        yield int(first["vocab_size"]), int(first["embedding_rank"]) or None, rows
+        rank = int(first["embedding_rank"]) or None
+        yield int(first["vocab_size"]), rank, bool(first["patch_embedding"]), rows
 
 
 def analyse_series(table: pd.DataFrame, source: str, options: Options) -> VocabularyAnalysis:
@@ -77,10 +84,10 @@ def analyse_series(table: pd.DataFrame, source: str, options: Options) -> Vocabu
         UserError: the table can't be used.
     """
     found = []
-    for size, rank, rows in split_series(table, source):
+    for size, rank, patches, rows in split_series(table, source):
         where = f"{source} (V = {size})" if rank is None else f"{source} (V = {size}, r = {rank})"
         checked = check_runs(rows, where, loss=options.loss, size=options.size)
-        found.append(Series(size, rank, _with_text(checked, rows), analyse_runs(checked, options)))
+        found.append(Series(size, rank, patches, _with_text(checked, rows), analyse_runs(checked, options)))
     if not any(one.transitions.runs and one.transitions.runs.adjacent for one in found):
         raise UserError(f"{source} has no vocabulary with two depths, so there are no transitions.")
     series = tuple(sorted(found, key=lambda one: (one.bottleneck, one.vocab_size)))

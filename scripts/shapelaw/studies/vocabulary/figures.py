@@ -98,6 +98,7 @@ def bits_per_byte_figure(analysis: VocabularyAnalysis) -> Figure | str:
         for place, one in enumerate(analysis.series):
             look = looks[place]
             same = table["embedding_rank"].isna() if one.rank is None else table["embedding_rank"] == one.rank
+            same &= table["embedding"] == ("patches" if one.patches else "tokens")
             mine = table[(table["vocab_size"] == one.vocab_size) & same].sort_values(column)
             label = one.name
             if "text_bytes" in mine and mine["text_bytes"].notna().any():

@@ -17,6 +17,11 @@ class VocabularyGrid(Section):
     embedding_rank: Count | None = Field(
         None, description="Rank r of factored token embeddings; null is full rank."
     )
+    patch_embedding: bool = Field(
+        False,
+        description="The tokens are patches of images (source `fashion`), and their embedding is a linear map of a "
+        "patch's 4 numbers; `embedding_rank` is then the rank of that map.",
+    )
     widths: Widths = Field(
         description="Shapes as `depth: [widths]`; a shallower and a deeper depth at least."
     )
@@ -33,7 +38,9 @@ class VocabularyGrid(Section):
 class VocabularyStudy(DecoderStudy):
     """The study of what the vocabulary does to the depth that is best (Wies et al. 2021, section 5.2)."""
 
-    grids: list[VocabularyGrid] = Field([], description="Grids, each of one vocabulary size and rank.")
+    grids: list[VocabularyGrid] = Field(
+        [], description="Grids, each of one vocabulary size, rank and embedding."
+    )
     seeds: Seeds = Field(1, description="Runs of every shape, with seeds 0, 1, ...")
     repeated_seeds: Seeds = Field(3, description="Runs of each shape of `repeated`.")
     size_axis: SizeAxisName = "block"

@@ -10,7 +10,7 @@ from shapelaw.settings.sections import Settings
 from shapelaw.settings.sentences import ordinal
 from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run
-from shapelaw.specs.shapes import make_shape, shape_problems
+from shapelaw.specs.shapes import Shape, make_shape, shape_problems
 from shapelaw.studies.shape_grids import (
     depth_problems,
     repeated_problems,
@@ -22,6 +22,7 @@ from shapelaw.studies.study import OURS, Key, Study
 from shapelaw.studies.vocabulary.settings import VocabularyGrid, VocabularyStudy
 
 NAME = "vocabulary"
+IMAGES = "fashion"  # the source whose letters are patches
 
 
 def _section(config: Settings) -> VocabularyStudy:
@@ -35,12 +36,16 @@ def runs(config: Settings, _root: Path) -> Iterator[Run]:
         changes = study.recipe if grid.steps is None else {**study.recipe, "steps": grid.steps}
         training = config.training.spec(changes)
         for depth, width, seeds in shapes_of(grid.widths, grid.repeated, study.repeated_seeds, study.seeds):
-            shape = make_shape(
-                depth, width, study.heads, grid.vocab_size, study.context_length,
-                gelu=study.gelu, embedding_rank=grid.embedding_rank, redundant_rank=True,
-            )  # fmt: skip
+            shape = _shape(study, grid, depth, width)
             for seed in range(seeds):
                 yield Run(NAME, config.corpus.name, shape, training, seed)
+
+
+def _shape(study: VocabularyStudy, grid: VocabularyGrid, depth: int, width: int) -> Shape:
+    return make_shape(
+        depth, width, study.heads, grid.vocab_size, study.context_length, gelu=study.gelu,
+        embedding_rank=grid.embedding_rank, redundant_rank=True, patch_embedding=grid.patch_embedding,
+    )  # fmt: skip
 
 
 def problems(config: Settings, _root: Path) -> list[str]:
@@ -52,12 +57,17 @@ def problems(config: Settings, _root: Path) -> list[str]:
             f"{NAME}.grids is empty; give it a list of grids, such as "
             "[{vocab_size: 257, widths: {1: [32, 64], 2: [24, 48]}}]"
         )
-    series = [(grid.vocab_size, grid.embedding_rank) for grid in study.grids]
+    series = [(grid.vocab_size, grid.embedding_rank, grid.patch_embedding) for grid in study.grids]
     for place, grid in enumerate(study.grids):
         where = f"{NAME}.grids.{ordinal(place)}"
-        if (grid.vocab_size, grid.embedding_rank) in series[:place]:
+        if series[place] in series[:place]:
             found.append(
-                f"{where} has the vocabulary and the rank of a grid before it; put their widths together"
+                f"{where} has the vocabulary, rank and embedding of a grid before it; put their widths together"
+            )
+        if grid.patch_embedding and config.corpus.sources != [IMAGES]:
+            found.append(
+                f"{where}.patch_embedding is true, and the corpus is not images; set corpus.sources to [{IMAGES}], "
+                f"and a name of its own (workflow/examples/images.yaml has both)"
             )
         if grid.steps is not None:
             found += recipe_problems(config, where, {**study.recipe, "steps": grid.steps})
@@ -70,7 +80,8 @@ def _grid_problems(study: VocabularyStudy, grid: VocabularyGrid, where: str) -> 
     for depth, row in grid.widths.items():
         for width in row:
             sizes = depth, width, study.heads, grid.vocab_size, study.context_length
-            yield from (f"{where}.widths.{depth}: {problem}" for problem in shape_problems(*sizes))
+            found = shape_problems(*sizes, patch_embedding=grid.patch_embedding)
+            yield from (f"{where}.widths.{depth}: {problem}" for problem in found)
     yield from repeated_problems(grid.widths, grid.repeated, where)
 
 
@@ -80,13 +91,7 @@ def warnings(config: Settings, _root: Path) -> list[str]:
     for place, grid in enumerate(study.grids):
         size, sizes = size_of(study.size_axis), dict[int, list[float]]()
         for depth, row in grid.widths.items():
-            common = (study.heads, grid.vocab_size, study.context_length)
-            sizes[depth] = [
-                size(
-                    make_shape(depth, width, *common, embedding_rank=grid.embedding_rank, redundant_rank=True)
-                )
-                for width in row
-            ]
+            sizes[depth] = [size(_shape(study, grid, depth, width)) for width in row]
         repeats = study.seeds > 1 or (study.repeated_seeds > 1 and any(grid.repeated.values()))
         found += transition_warnings(f"{NAME}.grids.{ordinal(place)}", sizes, repeats, line=False)
     return found

@@ -22,6 +22,7 @@ def _named(one: Series, table: pd.DataFrame) -> pd.DataFrame:
     table = table.copy()
     table.insert(0, "vocab_size", one.vocab_size)
     table.insert(1, "embedding_rank", pd.Series(one.rank, index=table.index, dtype="Int64"))
+    table.insert(2, "embedding", "patches" if one.patches else "tokens")
     return table
 
 
@@ -102,7 +103,9 @@ def comparison_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
             if crossing:
                 agrees = YES if row["width_low"] <= one.bottleneck <= row["width_high"] else NO
             depths = row["depth"], row["deeper_depth"]
-            known = PUBLISHED.get((one.vocab_size, one.rank)) if depths == DEPTHS else None
+            known = (
+                PUBLISHED.get((one.vocab_size, one.rank)) if depths == DEPTHS and not one.patches else None
+            )
             size = one.transitions.runs.size if one.transitions.runs else None
             rows.append(
                 {
