@@ -11,6 +11,7 @@ from project import Project
 
 from shapelaw.corpora.token_store import EncodedBatch, TokenStore, write_token_store
 
+pytest_plugins = ["forked_workers"]
 END_OF_TEXT = 256
 
 # the same cases every time, however busy the machine
