@@ -6,6 +6,7 @@ from pydoc_data.topics import topics
 import numpy as np
 import pytest
 from hypothesis import settings
+from job_server import warm_python
 from made_once import made_once
 from project import Project
 
@@ -75,6 +76,14 @@ def with_corpus(tmp_path_factory: pytest.TempPathFactory, with_store: Path) -> P
         project.snakemake(*stores, "--quiet", "rules")
 
     return made_once(tmp_path_factory, "with_corpus", make)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """What the jobs of all workers' workflows are forks of, before there are workers."""
+    if session.config.option.workers > 1 and any(
+        item.path.parent.name == "workflow" for item in session.items
+    ):
+        warm_python()
 
 
 LONG = ("workflow", "test_chaos", "training", "tracking")  # folders and a file that take minutes
