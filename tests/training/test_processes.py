@@ -14,7 +14,7 @@ from training_processes import Stores, command, newest_step, start, start_warm, 
 from shapelaw.storage import records
 
 
-@pytest.mark.parametrize(("kills", "steps"), [(1, 500), pytest.param(4, 1200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("kills", "steps"), [(1, 500), pytest.param(3, 900, marks=pytest.mark.slow)])
 def test_killed_at_random_moments_it_ends_with_the_undisturbed_history(
     stores: Stores, tmp_path: Path, kills: int, steps: int
 ) -> None:
