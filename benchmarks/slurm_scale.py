@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from machine import machine
-from project import CONFIG, ColdProject
+from project import CONFIG, ColdProject, Project
 from small import PYTHON, REPOSITORY
 
 SHAPES = 100
