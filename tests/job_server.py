@@ -165,7 +165,7 @@ def run(call: tuple[list[str], str, dict[str, str]], files: list[int]) -> None:
     for descriptor, file in enumerate(files):
         os.dup2(file, descriptor)
         os.close(file)
-    sys.argv = arguments
+    sys.argv, tempfile.tempdir = arguments, None  # which an import may have asked for
     sys.path.insert(0, str(Path(arguments[0]).resolve().parent))
     code = 1
     try:
