@@ -50,7 +50,7 @@ def alone(run: MemorizationRun, steps: int) -> list[float]:
 @pytest.mark.parametrize(
     ("models", "precision", "steps", "tolerance"),
     [
-        # of three to five batches an epoch, and 64 steps a block of batches
+        # of three or four batches an epoch, and 64 steps a block of batches
         (varied, "float32", 70, 5e-6),
         pytest.param(varied, "float64", 140, 1e-9, marks=pytest.mark.slow),
         (of_other_shapes, "float32", 70, 5e-6),
