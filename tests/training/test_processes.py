@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from job_server import warm_python
 from small import small_run
-from training_processes import Stores, command, newest_step, start, start_warm, wait_for_step
+from training_processes import Stores, command, newest_step, start_warm, wait_for_step
 
 from shapelaw.storage import records
 
@@ -44,7 +44,7 @@ def test_told_to_stop_it_writes_a_checkpoint_and_leaves_with_a_code(
     stores: Stores, tmp_path: Path, number: signal.Signals
 ) -> None:
     run = small_run(steps=100_000)
-    process = start(command(run, stores, tmp_path, "--checkpoint-minutes", "0.001"))
+    process = start_warm(command(run, stores, tmp_path, "--checkpoint-minutes", "0.001"))
     wait_for_step(process, tmp_path)
     process.send_signal(number)
     _, error = process.communicate(timeout=600)
