@@ -80,10 +80,9 @@ status: $(READY)
 queue: # names in full; squeue's own columns show eight letters
 	@squeue --me -o '%.12i %.9T %.11M %.11l %j %R'
 
-# two files more at a time than cores, a thread each: they wait too; in forks of one process, which imports once what
-# pytest-xdist's workers import each; for an empty folder torch.compile would try out for 7 CPU seconds what the CPU says of
-# itself
-PYTEST := OMP_NUM_THREADS=1 TORCHINDUCTOR_COMPILE_THREADS=1 TORCHINDUCTOR_VEC_ISA_OK=1 $(BIN)/python -m pytest --workers $(WORKERS)
+# two files more at a time than cores, a thread each: they wait too; for an empty folder torch.compile would try out for 7
+# CPU seconds what the CPU says of itself
+PYTEST := OMP_NUM_THREADS=1 TORCHINDUCTOR_COMPILE_THREADS=1 TORCHINDUCTOR_VEC_ISA_OK=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 test: $(READY)
 	$(PYTEST) -m "not slurm and not slow"

@@ -1,18 +1,18 @@
 """Shared by all tests: a small corpus of real English prose, an empty MLflow store, a project that has both."""
 
+import os
 from pathlib import Path
 from pydoc_data.topics import topics
 
 import numpy as np
 import pytest
 from hypothesis import settings
-from job_server import warm_python
+from job_server import SHARED, warm_python
 from made_once import made_once
 from project import Project
 
 from shapelaw.corpora.token_store import EncodedBatch, TokenStore, write_token_store
 
-pytest_plugins = ["forked_workers"]
 END_OF_TEXT = 256
 
 # the same cases every time, however busy the machine
@@ -78,12 +78,10 @@ def with_corpus(tmp_path_factory: pytest.TempPathFactory, with_store: Path) -> P
     return made_once(tmp_path_factory, "with_corpus", make)
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """What the jobs of all workers' workflows are forks of, before there are workers."""
-    if session.config.option.workers > 1 and any(
-        item.path.parent.name == "workflow" for item in session.items
-    ):
-        warm_python()
+def pytest_configure(config: pytest.Config) -> None:
+    """Where several workers will run the tests, start the process that their jobs are forks of, one for all."""
+    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        os.environ[SHARED] = str(warm_python())
 
 
 LONG = ("workflow", "test_chaos", "training", "tracking")  # folders and a file that take minutes

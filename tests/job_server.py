@@ -65,9 +65,14 @@ sys.exit(code)
 """
 
 
+SHARED = "WARM_PYTHON"  # in the environment of a session's workers: the executable of that session
+
+
 @cache
 def warm_python() -> Path:
-    """An executable `python`; the process that it asks ends with this process and its forks."""
+    """An executable `python`; the process that it asks ends with this process, or with the session's first."""
+    if shared := os.environ.get(SHARED):
+        return Path(shared)
     folder = Path(tempfile.mkdtemp(prefix="shapelaw-jobs-"))
     address = str(folder / "socket")
     listener = socket.socket(socket.AF_UNIX)  # before anyone asks

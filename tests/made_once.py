@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-NUMBER = "TEST_WORKER_NUMBER"  # in the environment of one of several processes of a session
-
 
 def made_once(temporary: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
     """A folder for reading and copying, which `make` fills once a session: the other workers wait for it.
@@ -16,7 +14,7 @@ def made_once(temporary: pytest.TempPathFactory, name: str, make: Callable[[Path
     A `make` that failed is tried again by the next worker, in a new folder.
     """
     base = temporary.getbasetemp()
-    root = base.parent if NUMBER in os.environ else base  # of all workers of a session
+    root = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base  # of all workers of a session
     done = root / f"{name}.done"
     with (root / f"{name}.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
