@@ -30,7 +30,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 
 from chaos_report import Outcome, report
 from chaos_workflow import Disturbed, Plan
-from project import CONFIG, Project
+from project import CONFIG, ColdProject, Project
 from same_results import Difference, differences
 
 
@@ -68,7 +68,7 @@ def chaos(folder: Path, work: Work, plan: Plan) -> Outcome:
     projects = []
     for name in ("storm", "calm"):
         (folder / name).mkdir()
-        projects.append(Project(folder / name))
+        projects.append(ColdProject(folder / name))
     storm = Disturbed(projects[0], work.configure, plan)
     try:
         spent = storm.run()

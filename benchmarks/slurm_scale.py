@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from machine import machine
-from project import CONFIG, Project
+from project import CONFIG, ColdProject, Project
 from small import PYTHON, REPOSITORY
 
 SHAPES = 100
@@ -25,7 +25,7 @@ SHAPES = 100
 
 def configured(folder: Path, runs: int, runs_per_job: int) -> Project:
     """A project whose grid has that many runs: 100 shapes, many seeds."""
-    project = Project(folder)
+    project = ColdProject(folder)
     shutil.copytree(REPOSITORY / "slurm", folder / "slurm")
     widths = list(range(4, 4 + SHAPES, 2))
     project.configure(

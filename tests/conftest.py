@@ -1,11 +1,13 @@
 """Shared by all tests: a small corpus of real English prose, an empty MLflow store, a project that has both."""
 
+import os
 from pathlib import Path
 from pydoc_data.topics import topics
 
 import numpy as np
 import pytest
 from hypothesis import settings
+from job_server import SHARED, warm_python
 from made_once import made_once
 from project import Project
 
@@ -74,6 +76,12 @@ def with_corpus(tmp_path_factory: pytest.TempPathFactory, with_store: Path) -> P
         project.snakemake(*stores, "--quiet", "rules")
 
     return made_once(tmp_path_factory, "with_corpus", make)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Where several workers will run the tests, start the process that their jobs are forks of, one for all."""
+    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        os.environ[SHARED] = str(warm_python())
 
 
 LONG = ("workflow", "test_chaos", "training", "tracking")  # folders and a file that take minutes

@@ -9,6 +9,7 @@ from pydoc_data.topics import topics
 from typing import Any
 
 import yaml
+from job_server import warm_python
 from small import REPOSITORY
 from snakemake_server import run_snakemake
 
@@ -64,7 +65,12 @@ class Project:
 
     Args:
         begun: another project's folder: its results, with what Snakemake notes of them, need not be made again.
+
+    Attributes:
+        cold: jobs start Python as a user's do, and are no forks of a process that has imported it all.
     """
+
+    cold = False
 
     def __init__(self, folder: Path, begun: Path | None = None, **sections: Any) -> None:
         self.folder, self.sections = folder, {**CONFIG, **sections}
@@ -84,7 +90,8 @@ class Project:
 
     def snakemake(self, *arguments: str, ok: bool = True) -> subprocess.CompletedProcess[str]:
         """Run it; its output is in `stderr` and `stdout`."""
-        done = run_snakemake(arguments, self.folder, {**os.environ, "COLUMNS": "200"})
+        python = None if self.cold else warm_python()
+        done = run_snakemake(arguments, self.folder, {**os.environ, "COLUMNS": "200"}, python)
         assert (done.returncode == 0) == ok, done.stderr + done.stdout
         return done
 
@@ -101,3 +108,9 @@ class Project:
             p.parent.name: p.stat().st_mtime_ns
             for p in self.folder.glob("results/runs/depth_width/*/summary.json")
         }
+
+
+class ColdProject(Project):
+    """One whose jobs start as a user's do."""
+
+    cold = True

@@ -15,16 +15,21 @@ from pathlib import Path
 
 
 def run_snakemake(
-    arguments: tuple[str, ...], folder: Path, environment: Mapping[str, str]
+    arguments: tuple[str, ...], folder: Path, environment: Mapping[str, str], python: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """What `python -m snakemake` with these arguments does in a folder, and what it says."""
+    """What `python -m snakemake` with these arguments does in a folder, and what it says.
+
+    Args:
+        python: starts the jobs (this Python).
+    """
     server = _server()
     assert server.stdin
     assert server.stdout
     with tempfile.TemporaryDirectory() as said:
         paths = [Path(said) / name for name in ("stdout", "stderr")]
         call = {"arguments": arguments, "folder": str(folder), "environment": dict(environment)}
-        server.stdin.write(json.dumps({**call, "said": [str(path) for path in paths]}) + "\n")
+        call |= {"said": [str(path) for path in paths], "python": str(python or sys.executable)}
+        server.stdin.write(json.dumps(call) + "\n")
         server.stdin.flush()
         code = int(server.stdout.readline())
         output, errors = (path.read_text(encoding="utf-8") for path in paths)
@@ -54,7 +59,7 @@ def serve() -> None:
                 os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), descriptor)
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             sys.path.insert(0, call["folder"])
-            sys.argv = ["snakemake", *call["arguments"]]
+            sys.executable, sys.argv = call["python"], ["snakemake", *call["arguments"]]
             main()
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 

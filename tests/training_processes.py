@@ -5,6 +5,7 @@ import subprocess
 import time
 from pathlib import Path
 
+from job_server import WarmProcess, warm_python
 from small import PYTHON, SCRIPTS
 
 from shapelaw.corpora.token_store import TokenStore
@@ -31,6 +32,11 @@ def command(run: Run, stores: Stores, folder: Path, *options: str) -> list[str]:
 
 def start(arguments: list[str]) -> subprocess.Popen[str]:
     return subprocess.Popen([PYTHON, *arguments], stderr=subprocess.PIPE, text=True)
+
+
+def start_warm(arguments: list[str]) -> WarmProcess:
+    """The same without Python's and PyTorch's start; its process id is not the training's."""
+    return WarmProcess([warm_python(), *arguments], stderr=subprocess.PIPE, text=True)
 
 
 def newest_step(folder: Path) -> int:

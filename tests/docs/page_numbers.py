@@ -87,12 +87,12 @@ def sentences() -> list[Sentence]:
     return found
 
 
-def make_tables(folder: Path, names: set[str]) -> None:
+def make_tables(folder: Path, names: set[str], python: str = sys.executable) -> None:
     """Make the folders of tables that are named."""
     for name in names & MADE.keys():
         script, *arguments = map(str, MADE[name])
         subprocess.run(
-            [sys.executable, str(ROOT / "scripts" / script), *arguments, "--out", str(folder / name)],
+            [python, str(ROOT / "scripts" / script), *arguments, "--out", str(folder / name)],
             check=True,
             capture_output=True,
         )

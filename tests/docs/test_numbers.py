@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from job_server import warm_python
 from page_numbers import (
     MADE,
     Sentence,
@@ -27,7 +28,7 @@ IDS = [f"{one.page}-{place}" for place, one in enumerate(LISTED)]
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Tables made from the committed runs, by the commands that the pages name: 20 s of CPU."""
     folder = tmp_path_factory.mktemp("tables")
-    make_tables(folder, {one.table.split("/")[0] for one in LISTED} & MADE.keys())
+    make_tables(folder, {one.table.split("/")[0] for one in LISTED} & MADE.keys(), str(warm_python()))
     return folder
 
 

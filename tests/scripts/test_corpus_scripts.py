@@ -1,12 +1,12 @@
 """The three commands of a corpus, as the workflow calls them."""
 
 import subprocess
-import sys
 from pathlib import Path
 from pydoc_data.topics import topics
 
 import pyarrow.parquet as pq
 import pytest
+from job_server import warm_python
 
 from shapelaw.corpora.token_store import open_token_store
 from shapelaw.corpora.tokenizer import load_tokenizer
@@ -15,7 +15,7 @@ SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 
 
 def run(script: str, *arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(SCRIPTS / script), *map(str, arguments)]
+    command = [str(warm_python()), str(SCRIPTS / script), *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
 
 

@@ -6,7 +6,8 @@ import subprocess
 from pathlib import Path
 
 from disks import fill, small_disk
-from small import PYTHON, SCRIPTS, small_run
+from job_server import warm_python
+from small import SCRIPTS, small_run
 
 from shapelaw.corpora.token_store import TokenStore
 from shapelaw.specs.runs import Run, run_to_dict
@@ -28,7 +29,16 @@ def train(
 ) -> subprocess.CompletedProcess[str]:
     specs = json.dumps([run_to_dict(run) for run in runs])
     command = [
-        *(PYTHON, str(SCRIPTS / "train_in_turn.py"), "--specs", specs, "--device", "cpu", "--threads", "1"),
+        *(
+            str(warm_python()),
+            str(SCRIPTS / "train_in_turn.py"),
+            "--specs",
+            specs,
+            "--device",
+            "cpu",
+            "--threads",
+            "1",
+        ),
         *("--train-store", str(store or stores[0].path), "--test-store", str(stores[1].path)),
         *("--checkpoints", str(folder / "checkpoints"), "--out", str(folder / "pack.json")),
     ]
@@ -37,7 +47,12 @@ def train(
 
 def take(folder: Path, run: Run, out: Path | None = None) -> subprocess.CompletedProcess[str]:
     command = [
-        *(PYTHON, str(SCRIPTS / "take_record.py"), "--checkpoints", str(checkpoints_of(folder, run))),
+        *(
+            str(warm_python()),
+            str(SCRIPTS / "take_record.py"),
+            "--checkpoints",
+            str(checkpoints_of(folder, run)),
+        ),
         *("--digest", run.digest, "--pack", str(folder / "pack.json")),
         *("--out", str(out or folder / "runs" / run.key)),
     ]

@@ -18,7 +18,7 @@ import psutil
 import pytest
 import torch
 from mlflow.tracking import MlflowClient
-from project import CONFIG, KEYS, Project, records_of
+from project import CONFIG, KEYS, ColdProject, records_of
 from small import PYTHON, REPOSITORY
 
 from shapelaw.storage import copies
@@ -40,7 +40,7 @@ STORM = {  # two runs of 12 s or more; five faults, each a checkpoint after the 
 }
 
 
-class SlurmProject(Project):
+class SlurmProject(ColdProject):
     """A project with the Slurm profile, and what its runs and jobs are doing."""
 
     def __init__(self, folder: Path, corpora: Path | None = None) -> None:

@@ -63,15 +63,13 @@ def told(process: subprocess.Popen[str], start: str = "Open ") -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", ["config", "environment"])
-def test_the_store_of_the_config_is_served(tmp_path: Path, how: str) -> None:
-    """On the loopback alone; and the environment's where the config names none; no results/mlflow.db beside it."""
+def test_the_store_of_the_config_is_served(tmp_path: Path) -> None:
+    """On the loopback alone; no results/mlflow.db beside it."""
     results, run, port = tmp_path / "results", make_run("depth_width"), free_port()
     write_finished(results, run)
     uri = f"sqlite:///{tmp_path}/elsewhere.db"
-    config = write_config(tmp_path, uri if how == "config" else None)
-    environment = {"MLFLOW_TRACKING_URI": uri} if how == "environment" else {}
-    with browsing("--results", results, "--config", config, "--port", port, **environment) as process:
+    config = write_config(tmp_path, uri)
+    with browsing("--results", results, "--config", config, "--port", port) as process:
         link = f"http://127.0.0.1:{port}/#/experiments/1/runs?workflowType=machine_learning&viewStateShareKey=runs"
         assert told(process, "depth_width, runs: ") == f"depth_width, runs: {link}\n"
         assert told(process).startswith(f"Open http://127.0.0.1:{port}/#/experiments")
@@ -89,7 +87,9 @@ def test_the_store_of_the_config_is_served(tmp_path: Path, how: str) -> None:
 
 @pytest.mark.slow
 def test_of_a_tracking_server_the_address_is_said(tmp_path: Path, server: str) -> None:
-    """Without its password, and no second server is started; the records are followed into it."""
+    """Of the environment, as the config names none. Without its password; no second server or store is begun; the
+    records are followed into it.
+    """
     results, run = tmp_path / "results", make_run("browsed")
     write_finished(results, run)
     config = write_config(tmp_path, None)
@@ -108,6 +108,7 @@ def test_of_a_tracking_server_the_address_is_said(tmp_path: Path, server: str) -
         process.send_signal(signal.SIGTERM)
         assert "hush" not in process.communicate(timeout=300)[1]
     assert MlflowClient(server).get_experiment_by_name(run.study) is not None
+    assert not (results / "mlflow.db").exists()
 
 
 @pytest.mark.parametrize(

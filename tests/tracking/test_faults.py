@@ -34,6 +34,7 @@ from disturbed import (
     with_runs,
 )
 from faults import Weather, held_by_another_process, proxy
+from job_server import warm_python
 from made_records import make_run, write_finished
 from places import SCRIPTS, Place, Script, Server, serving, wait_for
 from small import small_run
@@ -316,7 +317,7 @@ def test_training_never_notices_and_its_run_arrives_later(
     results = tmp_path / "results"
 
     def train(folder: Path, uri: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, str(SCRIPTS / "train.py"), "--spec", json.dumps(run_to_dict(run))]
+        command = [str(warm_python()), str(SCRIPTS / "train.py"), "--spec", json.dumps(run_to_dict(run))]
         command += ["--device", "cpu", "--threads", "1"]
         command += ["--train-store", str(stores[0].path), "--test-store", str(stores[1].path)]
         command += ["--out", str(folder / "runs" / run.study / run.key)]

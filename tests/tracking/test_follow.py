@@ -5,13 +5,13 @@ from __future__ import annotations
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from job_server import warm_python
 from made_records import finish, make_run, write_finished, write_live
 from places import SCRIPTS, Place, silent, wait_for
 from stored import active_runs, curves, dump, recorded_curves
@@ -117,7 +117,7 @@ def test_another_importer_gets_its_turn_and_neither_doubles_the_other(place: Pla
 def test_a_signal_ends_it_cleanly(place: Place, number: signal.Signals) -> None:
     run = make_run(place.study)
     write_finished(place.results, run)
-    command = [sys.executable, str(SCRIPTS / "follow_runs.py"), "--results", str(place.results)]
+    command = [str(warm_python()), str(SCRIPTS / "follow_runs.py"), "--results", str(place.results)]
     process = subprocess.Popen([*command, "--every", "0.1"], stderr=subprocess.PIPE, text=True)
     wait_for(lambda: status(place, run.key) == "FINISHED")
     process.send_signal(number)

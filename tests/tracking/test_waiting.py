@@ -12,6 +12,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from job_server import warm_python
 from made_records import make_run, write_finished
 from places import SCRIPTS, Place, free_port, serve, wait_for
 from stored import active_runs
@@ -117,7 +118,7 @@ def test_the_importer_waits_where_its_log_can_not_be_written(tmp_path: Path) -> 
     """The log is on the full disk that it waits for."""
     uri = f"http://127.0.0.1:{free_port()}"
     command = [
-        sys.executable,
+        str(warm_python()),
         str(SCRIPTS / "import_runs.py"),
         "--results",
         str(tmp_path),

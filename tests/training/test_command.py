@@ -6,8 +6,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from job_server import warm_python
 from small import PYTHON, small_run
-from training_processes import Stores, command, start
+from training_processes import Stores, command, start_warm
 
 from shapelaw.errors import UserError
 from shapelaw.storage.files import WriteFailed
@@ -30,7 +31,7 @@ def test_a_run_that_compiles_nothing_does_not_import_the_compiler(stores: Stores
 
 def test_a_process_that_waits_for_another_one_can_be_stopped(stores: Stores, tmp_path: Path) -> None:
     with checkpoint.only_process(tmp_path / "checkpoints", 0, print, lambda: False):
-        process = start(command(small_run(), stores, tmp_path, "--wait-minutes", "10"))
+        process = start_warm(command(small_run(), stores, tmp_path, "--wait-minutes", "10"))
         assert process.stderr is not None
         assert "waiting for another process" in process.stderr.readline()
         process.send_signal(signal.SIGTERM)
@@ -45,7 +46,7 @@ def test_a_process_that_waits_for_another_one_can_be_stopped(stores: Stores, tmp
 def test_a_wrong_spec_is_one_sentence(stores: Stores, tmp_path: Path, spec: str, sentence: str) -> None:
     arguments = command(small_run(), stores, tmp_path)
     arguments[2] = spec
-    done = subprocess.run([PYTHON, *arguments], capture_output=True, text=True, check=False)
+    done = subprocess.run([warm_python(), *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert sentence in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1

@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from job_server import WarmProcess, warm_python
 from memorizer_options import RUN
-from small import PYTHON, SCRIPTS
+from small import SCRIPTS
 
 from shapelaw.errors import UserError
 from shapelaw.specs.degrees import DegreeRun, ProductShape
@@ -109,13 +110,13 @@ def test_killed_again_and_again_it_ends_with_the_same_histories(tmp_path: Path) 
     options += ["--pack", "8", "--padding", "1.3"]
 
     def command(out: Path) -> list[str]:
-        return [PYTHON, str(SCRIPTS / "train_memorization.py"), *options, "--out", str(out)]
+        return [str(warm_python()), str(SCRIPTS / "train_memorization.py"), *options, "--out", str(out)]
 
     subprocess.run(command(tmp_path / "undisturbed"), check=True, capture_output=True)
     codes = []
     for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL, signal.SIGUSR1):
         before = newest(tmp_path / "killed")
-        process = subprocess.Popen(command(tmp_path / "killed"), stderr=subprocess.PIPE)
+        process = WarmProcess(command(tmp_path / "killed"), stderr=subprocess.PIPE, text=True)
         while newest(tmp_path / "killed") <= before:
             assert process.poll() is None, "it ended before it could be disturbed"
             time.sleep(0.01)

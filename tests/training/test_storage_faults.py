@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from damages import flipped_bit, zero_filled
 from disks import CutDisk, fill, make_room, small_disk
+from job_server import warm_python
 from small import PYTHON, SCRIPTS, small_run
 from training_processes import command, newest_step, start, wait_for_step
 
@@ -413,7 +414,7 @@ def test_the_corpus_commands_say_that_the_disk_is_full(name: str, disk: Path, tm
 
     def run(which: str, out: Path) -> subprocess.CompletedProcess[str]:
         script, *options = commands[which]
-        line = [PYTHON, str(SCRIPTS / script), *options, "--out", str(out)]
+        line = [str(warm_python()), str(SCRIPTS / script), *options, "--out", str(out)]
         return subprocess.run(line, capture_output=True, text=True, check=False)
 
     for before in list(commands)[: list(commands).index(name)]:

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from job_server import WarmProcess, warm_python
 from small import PYTHON, SCRIPTS
 
 from shapelaw.specs.memorizers import MemorizationRun, Memorizer
@@ -204,11 +205,11 @@ def test_a_grid_that_grows_after_a_real_kill(tmp_path: Path) -> None:
 
     def command(out: Path, seeds: int) -> list[str]:
         options = [*common, "--seeds", str(seeds), "--out", str(out)]
-        return [PYTHON, str(SCRIPTS / "train_memorization.py"), *options]
+        return [str(warm_python()), str(SCRIPTS / "train_memorization.py"), *options]
 
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     subprocess.run(command(whole, 1), check=True, capture_output=True)
-    process = subprocess.Popen(command(killed, 1), stderr=subprocess.DEVNULL)
+    process = WarmProcess(command(killed, 1), stderr=subprocess.DEVNULL)
     while not list(killed.glob("checkpoints/*/pack-*/step-*.pt")):
         assert process.poll() is None, "it ended before it could be killed"
         time.sleep(0.01)

@@ -6,8 +6,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from job_server import warm_python
 from project import KEYS, Project, records_of
-from small import PYTHON
 
 pytestmark = pytest.mark.slow
 
@@ -19,7 +19,7 @@ def test_records_that_are_brought_back_are_not_trained_again(tmp_path: Path, wit
     project = Project(tmp_path, with_corpus, execution={"runs_per_job": 4})
 
     def run(*command: str) -> None:
-        subprocess.run([PYTHON, *command], cwd=tmp_path, check=True, capture_output=True)
+        subprocess.run([warm_python(), *command], cwd=tmp_path, check=True, capture_output=True)
 
     run("scripts/write_specs.py", "--out", "specs")
     run(

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from project import CONFIG, KEYS, Project, records_of
+from project import CONFIG, KEYS, ColdProject, Project, records_of
 from small import PYTHON, REPOSITORY
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """After a whole run."""
-    project = Project(tmp_path_factory.mktemp("project"))
+    """After a whole run, whose jobs start as a user's do."""
+    project = ColdProject(tmp_path_factory.mktemp("project"))
     project.snakemake("--quiet", "rules")
     return project
 

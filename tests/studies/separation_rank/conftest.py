@@ -5,9 +5,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from job_server import warm_python
 from made_once import made_once
 from measured_grids import GRIDS
-from small import PYTHON, SCRIPTS
+from small import SCRIPTS
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +28,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
             ),
             ("analyse.py", "separation_rank", "--input", "measured.json", "--out", "out"),
         ):
-            command = [PYTHON, SCRIPTS / script, *arguments]
+            command = [warm_python(), SCRIPTS / script, *arguments]
             done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
             assert done.returncode == 0, done.stderr
 
