@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pandas as pd
+import pytest
 from pass_rates import TABLE, panels
 from small import REPOSITORY
 
@@ -24,6 +25,7 @@ def test_each_panel_has_all_tolerances_at_the_same_sizes() -> None:
             assert strict >= loose
 
 
+@pytest.mark.slow
 def test_the_committed_figure_is_of_these_numbers(tmp_path: Path) -> None:
     drawn, _ = save_figure(draw_panels(panels(TABLE_OF_RATES)), tmp_path / "drawn")
     assert drawn.read_bytes() == (REPOSITORY / "docs/figures/assumptions_pass_rate.svg").read_bytes()

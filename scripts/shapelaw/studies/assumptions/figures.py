@@ -35,7 +35,10 @@ _COLUMNS = 3
 
 @dataclass(frozen=True)
 class Panel:
-    """The shares of independent subsets of one layer: `rates` (sizes,) by the tolerance's exponent, `float32` as published."""
+    """The shares of independent subsets of one layer at each of `sizes`.
+
+    `rates` has them by the exponent of the tolerance, `float32` at the published tolerance, which grows with the size.
+    """
 
     title: str
     context: int
