@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -68,8 +69,8 @@ def depth_figure(ranks: pd.DataFrame) -> Figure | str:
                 axis.annotate(
                     f"{width}", (last, line[-1]), (2, 0), textcoords="offset points", va="center", fontsize=6
                 )
-                threshold = math.log(width, 3)
-                axis.axvline(threshold, ymax=0.05, color=color, linewidth=2, solid_capstyle="butt")
+                tick = math.log(width, 3)
+                axis.axvline(tick, ymax=0.05, color=color, linewidth=2, solid_capstyle="butt")
                 axis.text(
                     threshold,
                     0.055,
@@ -323,12 +324,11 @@ def _points(
 
 def _series(looks: Mapping[int, Look]) -> list[Line2D]:
     """What a legend shows of each width: its point, and the dashes of its line."""
-    return [
-        Line2D(
-            [], [], color=look.color, linestyle=look.dashes, linewidth=0.8, marker="o", label=f"d = {width}"
-        )
-        for width, look in looks.items()
-    ]
+    handles = []
+    for width, look in looks.items():
+        given: dict[str, Any] = {"linestyle": look.dashes, "marker": "o"}
+        handles.append(Line2D([], [], color=look.color, linewidth=0.8, label=f"d = {width}", **given))
+    return handles
 
 
 def _lines(
