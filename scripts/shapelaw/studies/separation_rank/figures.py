@@ -72,7 +72,7 @@ def depth_figure(ranks: pd.DataFrame) -> Figure | str:
                 tick = math.log(width, 3)
                 axis.axvline(tick, ymax=0.05, color=color, linewidth=2, solid_capstyle="butt")
                 axis.text(
-                    threshold,
+                    tick,
                     0.055,
                     f"{width}",
                     transform=axis.get_xaxis_transform(),
