@@ -10,6 +10,7 @@
 # make status how far the runs are: done, running, stopped, failed, waiting, and the time left; also while they run
 # make queue  your jobs in Slurm's queue, by rule and run
 # make lint   the static checks
+# make docs   the pages as a site in site/index.html, every link checked; MkDocs goes into .venv-docs, apart from the rest
 PYTHON ?= python3
 # a package index that has PyTorch for GPUs, where pip's own has it for CPUs: make env TORCH=cuda TORCH_INDEX=https://...
 TORCH_INDEX ?=
@@ -25,8 +26,9 @@ unexport PYTHONDONTWRITEBYTECODE
 COMPILED := snakemake.cli shapelaw.tracking.importer shapelaw.training.pack_runs shapelaw.studies.transitions.results \
   shapelaw.corpora.sources
 READY := $(VENV)/installed-$(shell cksum < envs/requirements.lock | cut -d' ' -f1)
+DOCS_READY := $(VENV)-docs/installed-$(shell cksum < envs/docs.lock | cut -d' ' -f1)
 
-.PHONY: env demo workflow test test-slow test-all test-slurm ui status queue lint report lock
+.PHONY: env demo workflow test test-slow test-all test-slurm ui status queue lint docs report lock
 .DELETE_ON_ERROR:
 
 $(READY):
@@ -103,10 +105,23 @@ lint: $(READY)
 	$(BIN)/snakefmt --check Snakefile workflow
 	$(BIN)/snakemake --lint
 
-# resolves envs/requirements.in afresh; the local build tag of torch (+cpu) is not part of a pin
-lock:
-	$(PYTHON) -m venv $(VENV)-lock
-	$(VENV)-lock/bin/python -m pip install --quiet --requirement envs/requirements.in
-	{ echo '# Made by `make lock` from requirements.in: exact versions of everything, for Python 3.11 and newer.'; $(VENV)-lock/bin/python -m pip freeze | sed 's/+cpu//'; } > envs/requirements.new
-	mv envs/requirements.new envs/requirements.lock
-	rm -rf $(VENV)-lock
+$(DOCS_READY):
+	$(PYTHON) -m venv $(VENV)-docs
+	$(VENV)-docs/bin/python -m pip install --quiet --no-compile --requirement envs/docs.lock
+	rm -f $(VENV)-docs/installed-*
+	touch $@
+
+docs: $(DOCS_READY)
+	NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs build --strict --quiet
+	@echo "Done: open site/index.html, or with search: python3 -m http.server --directory site"
+
+LOCKS := requirements docs
+# resolves envs/*.in afresh; the local build tag of torch (+cpu) is not part of a pin
+lock: $(LOCKS:%=lock-%)
+
+lock-%:
+	$(PYTHON) -m venv $(VENV)-lock-$*
+	$(VENV)-lock-$*/bin/python -m pip install --quiet --requirement envs/$*.in
+	{ echo '# Made by `make lock` from $*.in: exact versions of everything, for Python 3.11 and newer.'; $(VENV)-lock-$*/bin/python -m pip freeze | sed 's/+cpu//'; } > envs/$*.new
+	mv envs/$*.new envs/$*.lock
+	rm -rf $(VENV)-lock-$*

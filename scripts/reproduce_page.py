@@ -27,7 +27,8 @@ SCALES = {"laptop": "core-hours", "gpu": "GPU-hours", "paper": "GPU-hours"}  # a
 BEGIN = """\
 # Reproduce a figure
 
-Written by `python scripts/reproduce_page.py` from the [studies](../scripts/shapelaw/studies): change them there.
+Written by `python scripts/reproduce_page.py` from the [studies](../scripts/shapelaw/studies/registry.py): change them
+there.
 
 Find the paper's figure, run the command, open the file. A command trains what is missing, resumes what was stopped, and
 writes each figure as `.svg` and `.png`. Put `scale=gpu` or `scale=paper` in the place of `scale=laptop` for a larger

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -32,11 +33,38 @@ _MODELS = {
 _COLUMNS = 3
 
 
+@dataclass(frozen=True)
+class Panel:
+    """The shares of independent subsets of one layer at each of `sizes`.
+
+    `rates` has them by the exponent of the tolerance, `float32` at the published tolerance, which grows with the size.
+    """
+
+    title: str
+    context: int
+    width: int
+    sizes: Sequence[int]
+    rates: Mapping[int, Sequence[float]]
+    float32: Sequence[float]
+
+
+def title_of(model: str, weights: str, layer: str) -> str:
+    """The name of a layer, as a panel has it."""
+    if layer == "layer 1":
+        return f"{_MODELS[model]}, {weights}, layer 1"
+    return f"{NAMES[layer]}, {_MODELS[model]}"
+
+
 def pass_rate_figure(rows: Sequence[Row]) -> Figure:
     """One panel for each layer after a first attention; dashed is n (assumption 1), dotted d (general position)."""
-    shown = [row for row in in_order(rows) if row.layer in NAMES]
+    shown = [_panel(row) for row in in_order(rows) if row.layer in NAMES]
     if not shown:
         raise ValueError("the rows have no layer after an attention layer")
+    return draw_panels(shown)
+
+
+def draw_panels(shown: Sequence[Panel]) -> Figure:
+    """The panels, three in a row, with one legend."""
     columns = min(_COLUMNS, len(shown))
     height = -(-len(shown) // columns)
     with style():
@@ -51,31 +79,39 @@ def pass_rate_figure(rows: Sequence[Row]) -> Figure:
                 axis.set_ylabel("share of subsets\nthat are independent")
             if place + columns >= len(shown):
                 axis.set_xlabel("vectors in a subset")
-        figure.legend(handles=_keys(), loc="outside lower center", ncols=6)
+        figure.legend(handles=_keys(), loc="outside lower center", ncols=3)
         return figure
 
 
-def _draw_panel(axis: Axes, row: Row) -> None:
-    found, looks = row.findings, ordered_looks(EXPONENTS)
-    for exponent in EXPONENTS:
-        rates = (found.curve > 10.0**exponent).mean(axis=1)
-        look = looks[exponent]
-        axis.plot(found.sizes, rates, f"{look.marker}-", color=look.color, markersize=2.5, linewidth=1.1)
+def _panel(row: Row) -> Panel:
+    found = row.findings
     limits = np.array([float32_tolerance(int(size), found.width) for size in found.sizes])
-    axis.plot(
-        found.sizes,
-        (found.curve > limits[:, None]).mean(axis=1),
-        "v-",
-        color=ACCENT,
-        markersize=2.5,
-        zorder=3,
+    return Panel(
+        title_of(row.model, row.weights, row.layer),
+        found.context,
+        found.width,
+        found.sizes.tolist(),
+        {exponent: (found.curve > 10.0**exponent).mean(axis=1).tolist() for exponent in EXPONENTS},
+        (found.curve > limits[:, None]).mean(axis=1).tolist(),
     )
-    axis.axvline(found.context, color=INK, linestyle="--", linewidth=0.9, zorder=1.5)
-    axis.axvline(found.width, color=MUTED, linestyle=":", linewidth=1.2, zorder=1.5)
-    name = f"{NAMES[row.layer]}, {_MODELS[row.model]}"
-    if row.layer == "layer 1":
-        name = f"{_MODELS[row.model]}, {row.weights}, layer 1"
-    axis.set_title(f"{name}\nn = {found.context}, d = {found.width}", fontsize=7.5)
+
+
+def _draw_panel(axis: Axes, panel: Panel) -> None:
+    looks = ordered_looks(EXPONENTS)
+    for exponent in EXPONENTS:
+        look = looks[exponent]
+        axis.plot(
+            panel.sizes,
+            panel.rates[exponent],
+            f"{look.marker}-",
+            color=look.color,
+            markersize=2.5,
+            linewidth=1.1,
+        )
+    axis.plot(panel.sizes, panel.float32, "v-", color=ACCENT, markersize=2.5, zorder=3)
+    axis.axvline(panel.context, color=INK, linestyle="--", linewidth=0.9, zorder=1.5)
+    axis.axvline(panel.width, color=MUTED, linestyle=":", linewidth=1.2, zorder=1.5)
+    axis.set_title(f"{panel.title}\nn = {panel.context}, d = {panel.width}", fontsize=7.5)
     axis.set_ylim(-0.04, 1.04)
     axis.set_xlim(left=0)
     whole_axis(axis)

@@ -128,7 +128,7 @@ def saturated_figure(analysis: MemorizationAnalysis) -> Figure | str:
         looks = ordered_looks([int(examples) for examples in table["examples"].unique()])
         drawn = (
             ("saturated_share", "share of saturated heads"),
-            (HEADS_SAY[1], "examples with a head that is not"),
+            (HEADS_SAY[1], "share of examples\nwith an unsaturated head"),
         )
         for axis, (column, label) in zip(axes[0], drawn, strict=True):
             others = [name for name in table if name not in ("heads", "seeds", "share", *HEADS_SAY)]

@@ -157,7 +157,7 @@ STUDIES = (
         {},
         "shapelaw.studies.memorization.relu",
         question="Does a ReLU network memorize more than attention heads of equal parameters?",
-        verdict="results/memorization.md",
+        verdict="results/memorization.md#relu-networks-of-equal-parameters",
         subtitle="ReLU networks",
         problems=relu_problems,
         input=f"results/{RELU}/measured.csv",

@@ -90,7 +90,7 @@ STUDIES = (
         {"losses": "figure 7 of the vocabulary paper", "equivalents": OURS},
         "shapelaw.studies.positional_rank.results",
         question="Which rank does the positional embedding need?",
-        verdict="results/vocabulary.md#the-rank-of-the-positional-embedding",
+        verdict="results/positional_rank.md",
         kind=LANGUAGE,
         sections={NAME: Key(PositionalRank, "The study of the rank of the positional embedding.")},
         runs=runs,

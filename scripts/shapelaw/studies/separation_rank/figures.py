@@ -6,7 +6,8 @@ Circles are exact, triangles are lower bounds.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,10 +21,10 @@ from shapelaw.report.plots import (
     INK,
     MUTED,
     PAGE,
+    Look,
     explain,
     log_axis,
     new_figure,
-    ordered_colors,
     ordered_looks,
     style,
     whole_axis,
@@ -40,7 +41,7 @@ _MOST_INSIDE = 4  # the most lines whose legend fits into the axes
 
 
 def depth_figure(ranks: pd.DataFrame) -> Figure | str:
-    """log3 of the rank against depth, a colour for each width: closed form as a line, threshold log3(d) as a tick.
+    """log3 of the rank against depth: each width's closed form as a line that ends in it, threshold log3(d) as a tick.
 
     Left: two tokens. Right: 2 d or more, with the upper bounds of both regimes for the largest width.
     A side without two depths of a width says so; without both sides, the reason.
@@ -57,28 +58,37 @@ def depth_figure(ranks: pd.DataFrame) -> Figure | str:
                 axis.set_axis_off()
                 explain(axis, f"no width has two depths at {title}")
                 continue
-            colors = ordered_colors(widths)
+            looks = ordered_looks(widths)
             last = int(mine["depth"].max()) + _LINE_DEPTHS
             depths = np.arange(1, last + 1)
             for width in widths:
-                _points(axis, mine[mine["width"] == width], "depth", colors[width], f"d = {width}")
+                color, dashes = looks[width].color, looks[width].dashes
+                _points(axis, mine[mine["width"] == width], "depth", color, f"d = {width}")
                 line = [_log_rank(int(depth), width, title == "N = 2") for depth in depths]
-                axis.plot(depths, line, color=colors[width], linewidth=0.8, linestyle=":")
+                axis.plot(depths, line, color=color, linewidth=0.8, linestyle=dashes)
                 axis.annotate(
-                    f"{width}", (last, line[-1]), (2, 0), textcoords="offset points", va="center", fontsize=5
+                    f"{width}", (last, line[-1]), (2, 0), textcoords="offset points", va="center", fontsize=6
                 )
-                axis.axvline(
-                    math.log(width, 3), ymax=0.06, color=colors[width], linewidth=2, solid_capstyle="butt"
+                tick = math.log(width, 3)
+                axis.axvline(tick, ymax=0.05, color=color, linewidth=2, solid_capstyle="butt")
+                axis.text(
+                    tick,
+                    0.055,
+                    f"{width}",
+                    transform=axis.get_xaxis_transform(),
+                    ha="center",
+                    fontsize=5,
                 )
             if title != "N = 2":
                 _regimes(axis, widths[-1], last)
-            axis.set_ylim(bottom=0.5)
+            axis.set_ylim(bottom=0.3)
             log_axis(axis, "y")
             axis.set_xlabel("depth L")
             axis.set_ylabel(LOG3_RANK)
             axis.set_title(title)
             whole_axis(axis)
-            axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+            bounds = axis.get_legend_handles_labels()[0][len(widths) :]
+            axis.legend(handles=[*_series(looks), *bounds], loc="upper left", bbox_to_anchor=(1.0, 1.0))
         if not any(axis.axison for axis in axes[0]):
             return "no width was measured at two depths"
         threshold = Line2D([], [], color=INK, marker="|", markersize=7, markeredgewidth=2, linestyle="",
@@ -312,6 +322,15 @@ def _points(
                   label=None if exact.any() else label)  # fmt: skip
 
 
+def _series(looks: Mapping[int, Look]) -> list[Line2D]:
+    """What a legend shows of each width: its point, and the dashes of its line."""
+    handles = []
+    for width, look in looks.items():
+        given: dict[str, Any] = {"linestyle": look.dashes, "marker": "o"}
+        handles.append(Line2D([], [], color=look.color, linewidth=0.8, label=f"d = {width}", **given))
+    return handles
+
+
 def _lines(
     axis: Axes, series: Iterable[tuple[str, pd.DataFrame]], x: str, nothing: str, y: str = "rank"
 ) -> None:
@@ -369,7 +388,7 @@ def _keys(figure: Figure, line: str | None = None, last: Sequence[Line2D] = (), 
             Line2D([], [], color=INK, marker="^", linestyle="", markerfacecolor="none", label="at least")
         )
     if line:
-        handles.append(Line2D([], [], color=INK, linestyle=":", label=line))
+        handles.append(Line2D([], [], color=INK, linewidth=0.8, label=line))
     handles += last
     figure.legend(handles=handles, loc="outside lower center", ncols=min(columns, len(handles)))
 

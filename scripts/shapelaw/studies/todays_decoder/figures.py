@@ -6,9 +6,9 @@ import math
 
 from matplotlib.figure import Figure
 
-from shapelaw.report.plots import PAGE, explain, new_figure, ordered_colors, side_by_side, style, value_axis
+from shapelaw.report.plots import PAGE, new_figure, ordered_looks, side_by_side, style, value_axis
 from shapelaw.studies.todays_decoder.analysis import TodaysAnalysis
-from shapelaw.studies.transitions.drawing import draw_panels, draw_transition
+from shapelaw.studies.transitions.drawing import NO_TRANSITION, draw_panels, draw_transition, is_told
 
 
 def losses_figure(analysis: TodaysAnalysis) -> Figure:
@@ -18,38 +18,40 @@ def losses_figure(analysis: TodaysAnalysis) -> Figure:
     return draw_panels(panels, [name for _, name in rates])
 
 
-def crossings_figure(analysis: TodaysAnalysis) -> Figure:
+def crossings_figure(analysis: TodaysAnalysis) -> Figure | str:
     """Transition width of the shallowest pair for each budget, block and rate, with 68% intervals.
 
-    A panel for each budget, the learning rate along it with the best rates at the right end; triangles are bounds.
+    A panel for each budget with a transition, the learning rate along it with the best rates at the right end;
+    triangles are bounds. Other budgets are named above; without any transition, the reason.
     """
-    budgets = list(dict.fromkeys(cell.budget for cell in analysis.cells))
+    told = [cell for cell in analysis.cells if any(map(is_told, cell.transitions.bootstrap_rows[:1]))]
+    if not told:
+        return NO_TRANSITION
+    budgets = list(dict.fromkeys(cell.budget for cell in told))
     kinds = list(dict.fromkeys((cell.block, cell.scaling) for cell in analysis.cells))
     rates = sorted({cell.learning_rate for cell in analysis.cells if cell.learning_rate is not None})
     best = rates[-1] * 2
     with style():
         figure, axes = new_figure(1, len(budgets), width=PAGE, height=3.0)
-        colors = ordered_colors(range(len(kinds)))
+        looks = ordered_looks(range(len(kinds)))
         for axis, budget in zip(axes[0], budgets, strict=True):
-            drawn = set[int]()
-            for cell in analysis.cells:
-                if cell.budget != budget:
-                    continue
+            named = set[int]()
+            for cell in (one for one in told if one.budget == budget):
                 kind = kinds.index((cell.block, cell.scaling))
                 label = cell.block if cell.base_width is None else f"{cell.block}, {cell.scaling}"
-                for row in cell.transitions.bootstrap_rows[:1]:
-                    rate = best if cell.learning_rate is None else cell.learning_rate
-                    at = rate * side_by_side(kind, len(kinds))
-                    once = None if kind in drawn else label
-                    if draw_transition(axis, at, row, colors[kind], colors[kind], once):
-                        drawn.add(kind)
+                at = (best if cell.learning_rate is None else cell.learning_rate) * side_by_side(
+                    kind, len(kinds)
+                )
+                (row,), look = cell.transitions.bootstrap_rows[:1], looks[kind]
+                once = None if kind in named else label
+                draw_transition(axis, at, row, look.color, look.color, once, look.marker)
+                named.add(kind)
             value_axis(axis, [*rates, best])
             axis.set_xticks([*rates, best], [*(f"{rate:g}" for rate in rates), "best"])
             axis.set_title(budget)
             axis.set_xlabel("peak learning rate")
-            if drawn:
-                axis.legend()
-            else:
-                explain(axis, "No transition within the widths that were trained.")
+            axis.legend()
         axes[0, 0].set_ylabel("width at which the deeper network wins")
+        if silent := list(dict.fromkeys(one.budget for one in analysis.cells if one.budget not in budgets)):
+            figure.suptitle(f"{'; '.join(silent)}: {NO_TRANSITION}", x=0.01, ha="left", fontsize=7)
         return figure

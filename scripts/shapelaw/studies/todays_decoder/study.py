@@ -163,5 +163,6 @@ STUDIES = (
         runs=runs,
         problems=problems,
         options=options,
+        verdict="results/todays_decoder.md",
     ),
 )

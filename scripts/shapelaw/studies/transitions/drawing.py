@@ -27,23 +27,34 @@ from shapelaw.studies.transitions.analysis import Runs, TransitionAnalysis
 NO_TRANSITION = "there is no transition within the widths that were trained"
 
 
+def is_told(row: Mapping[Hashable, Any]) -> bool:
+    """True where a row of transitions.csv has a width or a bound, so that there is something to draw."""
+    return row["status"] == TransitionStatus.CROSSING or row["side"] in (Side.ABOVE, Side.BELOW)
+
+
 def draw_transition(
-    axis: Axes, at: float, row: Mapping[Hashable, Any], color: str, bound_color: str, label: str | None = None
+    axis: Axes,
+    at: float,
+    row: Mapping[Hashable, Any],
+    color: str,
+    bound_color: str,
+    label: str | None = None,
+    marker: str = "o",
 ) -> bool:
     """Draw the width of a transition at a place of the other axis: with its 68% interval, or a triangle for a bound.
 
     Args:
         row: the bootstrap's transition, as a row of transitions.csv.
+        marker: of a width; bounds are triangles.
 
     Returns:
         True if there was something to draw.
     """
     if row["status"] == TransitionStatus.CROSSING:
         err = [[row["width"] - row["width_low"]], [row["width_high"] - row["width"]]]
-        axis.errorbar(at, row["width"], err, fmt="o", color=color, label=label)
+        axis.errorbar(at, row["width"], err, fmt=marker, color=color, label=label)
     elif row["side"] in (Side.ABOVE, Side.BELOW):
-        marker = "^" if row["side"] == Side.ABOVE else "v"
-        axis.plot(at, row["bound"], marker, color=bound_color, label=label)
+        axis.plot(at, row["bound"], "^" if row["side"] == Side.ABOVE else "v", color=bound_color, label=label)
     else:
         return False
     return True

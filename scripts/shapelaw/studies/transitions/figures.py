@@ -179,9 +179,13 @@ def extrapolation_figure(analysis: TransitionAnalysis) -> Figure | str:
             color=FOURTH,
             label="GPT-3 models as trained, without embeddings",
         )
-        for name, depth, size in zip(models["model"], models["trained_depth"], sizes, strict=True):
+        together = models.groupby("trained_depth")["params"]
+        apart = 1.5 * (
+            together.rank() - (together.transform("size") + 1) / 2
+        )  # names of one depth, in points
+        for name, depth, size, up in zip(models["model"], models["trained_depth"], sizes, apart, strict=True):
             axis.annotate(
-                name.removeprefix("GPT-3 "), (depth, size), (-5, 0), textcoords="offset points", ha="right",
+                name.removeprefix("GPT-3 "), (depth, size), (-5, up), textcoords="offset points", ha="right",
                 va="center", fontsize=6, color=FOURTH,
             )  # fmt: skip
         axis.set_xlim(0, FARTHEST_DEPTH + 4)

@@ -43,8 +43,8 @@ def transition_rate_figure(analysis: UndertrainingAnalysis) -> Figure | str:
                 rate = best if cell.learning_rate is None else cell.learning_rate
                 at = rate * side_by_side(steps.index(cell.steps), len(steps))
                 label = None if cell.steps in drawn else f"{cell.steps:,} steps"
-                color = looks[cell.steps].color
-                if draw_transition(axis, at, row, color, color, label):
+                color, marker = looks[cell.steps].color, looks[cell.steps].marker
+                if draw_transition(axis, at, row, color, color, label, marker):
                     drawn.add(cell.steps)
         value_axis(axis, [*rates, best])
         axis.set_xticks([*rates, best], [*(f"{rate:g}" for rate in rates), "best"])
