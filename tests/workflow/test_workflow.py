@@ -140,7 +140,8 @@ def test_a_wrong_config_is_told_before_anything_runs(tmp_path: Path, arguments: 
     assert not (project.folder / "results").exists()
 
 
-def test_a_dry_run_ends_in_the_warnings_of_a_real_one(project: Project) -> None:
+def test_a_dry_run_ends_in_the_warnings_of_a_real_one(tmp_path: Path) -> None:
+    project = Project(tmp_path)
     real = project.snakemake("plan", "--quiet", "rules").stderr.splitlines()
     dry = project.snakemake("-n", "plan", "--quiet", "rules").stderr.splitlines()
     warnings = [line for line in real if line.startswith("Warning: ")]

@@ -22,6 +22,15 @@ _TYPES = {  # what would be right for a value of another type
     "list_type": "it must be a list, such as [a, b]",
     "too_short": "give it at least {min_length} value{s}",
     "finite_number": "it must be a number",
+    "literal_error": "it must be {expected}",
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "it must be a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), "it must be a number"),
+    "bool_type": "it must be true or false",
+    "string_type": "it must be a text",
+    "greater_than_equal": "it must be at least {ge:,}",
+    "greater_than": "it must be above {gt:,}",
+    "less_than_equal": "it must be at most {le:,}",
+    "less_than": "it must be below {lt:,}",
 }
 
 
@@ -43,8 +52,9 @@ def sentence(error: Any, whole: type[BaseModel]) -> str:
     if error["type"] in _TYPES:
         section = _model_at(error["loc"], whole)
         example = f"{next(iter(section.model_fields))}: ..." if isinstance(section, _Model) else ""
-        least = error.get("ctx", {}).get("min_length", 1)
-        message = _TYPES[error["type"]].format(example=example, min_length=least, s="" if least == 1 else "s")
+        bounds = {"min_length": 1, **error.get("ctx", {})}
+        plural = "" if bounds["min_length"] == 1 else "s"
+        message = _TYPES[error["type"]].format(example=example, s=plural, **bounds)
     return (
         f"{where} is {_shown(where, error['input'])}: {message or error['msg'][0].lower() + error['msg'][1:]}"
     )
