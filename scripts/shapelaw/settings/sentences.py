@@ -49,15 +49,18 @@ def sentence(error: Any, whole: type[BaseModel]) -> str:
     if error["type"] == "missing":
         return f"{where} is missing"
     message = _PATTERNS.get(where) if error["type"] == "string_pattern_mismatch" else None
-    if error["type"] in _TYPES:
-        section = _model_at(error["loc"], whole)
-        example = f"{next(iter(section.model_fields))}: ..." if isinstance(section, _Model) else ""
-        bounds = {"min_length": 1, **error.get("ctx", {})}
-        plural = "" if bounds["min_length"] == 1 else "s"
-        message = _TYPES[error["type"]].format(example=example, s=plural, **bounds)
-    return (
-        f"{where} is {_shown(where, error['input'])}: {message or error['msg'][0].lower() + error['msg'][1:]}"
-    )
+    return f"{where} is {_shown(where, error['input'])}: {message or what_is_right(error, whole)}"
+
+
+def what_is_right(error: Any, whole: type[BaseModel]) -> str:
+    """The clause on what would be right in place of a value, such as `it must be at least 1`; arguments as above."""
+    if error["type"] not in _TYPES:
+        return str(error["msg"][0].lower() + error["msg"][1:])
+    section = _model_at(error["loc"], whole)
+    example = f"{next(iter(section.model_fields))}: ..." if isinstance(section, _Model) else ""
+    bounds = {"min_length": 1, **error.get("ctx", {})}
+    plural = "" if bounds["min_length"] == 1 else "s"
+    return _TYPES[error["type"]].format(example=example, s=plural, **bounds)
 
 
 def ordinal(place: int) -> str:
