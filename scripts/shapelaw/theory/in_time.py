@@ -7,22 +7,23 @@ import time
 from collections.abc import Callable
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
-from typing import Generic, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from shapelaw.errors import UserError
 
-Told, Result = TypeVar("Told"), TypeVar("Result")
+Told = TypeVar("Told")
+Result = TypeVar("Result")
 _LONGEST_WAIT = 3600.0  # of one call: a system's own bound on waiting is some days
 
 
-class TimeIsUp(Exception, Generic[Told]):
+class TimeIsUp(Exception):
     """The work did not end in time.
 
     Attributes:
         told: what it told last; None where it told nothing.
     """
 
-    def __init__(self, told: Told | None) -> None:
+    def __init__(self, told: Any) -> None:
         self.told = told
         super().__init__()
 
