@@ -139,7 +139,7 @@ MISTAKES = (
     Mistake(
         "an oversized rank grid",
         "silent",
-        _in_config("separation_rank='[{depth: [6], width: [64], tokens: [100]}]'"),
+        _in_config('separation_rank="[{depth: [$(seq -s, 100)], width: [$(seq -s, 200)], tokens: [2]}]"'),
     ),
     # --- numbers
     Mistake("10^15 steps", "silent", _in_config("training='{steps: 1e15}'")),
@@ -160,8 +160,7 @@ MISTAKES = (
     Mistake(
         "kinds of files that are skipped",
         "silent",
-        f"snakemake --cores 1 --quiet rules reason host results/corpora/mine/documents.parquet --config {MINE}; "
-        "cat results/logs/prepare_corpus/mine.log",
+        f"snakemake results/corpora/mine/documents.parquet --cores 1 --quiet rules reason host --config {MINE}",
         TEXTS + "touch texts/a.pdf texts/b.pdf texts/c.docx",
     ),
     Mistake("`MLFLOW_TRACKING_URI=banana`", "told after training", "MLFLOW_TRACKING_URI=banana snakemake -n"),
@@ -219,9 +218,13 @@ MISTAKES = (
 )
 
 
-def last_line(said: str) -> str:
-    """The last line that is not empty."""
-    return next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "")
+def last_words(said: str) -> str:
+    """The last line that is not empty, or all warnings where it is one."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    last = lines[-1:]
+    return " ".join(
+        [line for line in lines if line.startswith("Warning: ")] if "Warning: " in "".join(last) else last
+    )
 
 
 def try_out(mistake: Mistake) -> dict[str, object]:
@@ -255,7 +258,7 @@ def try_out(mistake: Mistake) -> dict[str, object]:
         **asdict(mistake),
         "code": done.returncode,
         "traceback": "Traceback" in said,
-        "last": last_line(said),
+        "last": last_words(said),
         "seconds": round(time.perf_counter() - start, 1),
     }
 

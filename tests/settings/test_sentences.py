@@ -36,6 +36,7 @@ from shapelaw.settings.sentences import ordinal
             ["vocabulary.grids.1st.widths.1.2nd is 0"],
         ),
         ({"studies": ["depth"]}, ["studies.1st is 'depth'"]),
+        ({"studies": ["depth_widht"]}, ["studies.1st is 'depth_widht'", "(did you mean depth_width?)"]),
         (
             {"training": {"steps": 10**15}},
             ["training.steps is 1000000000000000", "it must be at most 1,000,000,000"],

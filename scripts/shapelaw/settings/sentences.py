@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from types import UnionType
 from typing import Annotated, Any, Union, cast, get_args, get_origin
 
@@ -16,6 +17,7 @@ _PATTERNS = {  # what would be right for a key with a pattern
 }
 
 
+_QUOTED = re.compile("'([^']*)'")
 _TYPES = {  # what would be right for a value of another type
     "model_type": "it must be keys with values, such as {{{example}}}",
     "dict_type": "it must be keys with values in braces, such as {{1: [16, 32]}}",
@@ -60,7 +62,8 @@ def what_is_right(error: Any, whole: type[BaseModel]) -> str:
     example = f"{next(iter(section.model_fields))}: ..." if isinstance(section, _Model) else ""
     bounds = {"min_length": 1, **error.get("ctx", {})}
     plural = "" if bounds["min_length"] == 1 else "s"
-    return _TYPES[error["type"]].format(example=example, s=plural, **bounds)
+    near = did_you_mean(error["input"], _QUOTED.findall(bounds.get("expected", "")))
+    return _TYPES[error["type"]].format(example=example, s=plural, **bounds) + near
 
 
 def ordinal(place: int) -> str:
