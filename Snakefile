@@ -107,13 +107,6 @@ include: "workflow/rules/answer.smk"
 include: "workflow/rules/plan.smk"
 
 
-def warned():
-    """What the runs of the config will not give, and what is probably a slip."""
-    here = None if workflow.resource_settings.nodes else workflow.cores
-    found = [*warnings(CONFIG, RUNS, Path.cwd(), here), *tracker_warnings(CONFIG, os.environ)]
-    return [f"Warning: {sentence}." for sentence in found]
-
-
 # a dry run starts nothing, so its onstart is not called; what it lists may be long
 if workflow.is_main_process and workflow.output_settings.dryrun:
     say_last(*warned())

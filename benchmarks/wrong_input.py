@@ -108,7 +108,7 @@ MISTAKES = (
         "`make ui` on a port in use",
         "exit code 0",
         "python scripts/browse_runs.py --results results --config config.yaml --port 45871",
-        "timeout 60 python -m http.server 45871 --bind 127.0.0.1 >/dev/null 2>&1 & sleep 5",
+        "timeout 900 python -m http.server 45871 --bind 127.0.0.1 >/dev/null 2>&1 & sleep 5",
     ),
     # --- grids
     Mistake(
@@ -192,7 +192,7 @@ MISTAKES = (
         "100 wrong bytes in a token store",
         "silent",
         f"snakemake --cores 1 --quiet rules reason host --config {MINE} {SMALL}",
-        f"{TEXTS} snakemake --cores 1 --quiet all results/corpora/mine/V257/train.json --config {MINE} {SMALL}; "
+        f"{TEXTS} snakemake results/corpora/mine/V257/train.json --cores 1 --config {MINE} {SMALL}; "
         "head -c 100 /dev/zero | dd of=results/corpora/mine/V257/train.bin conv=notrunc bs=1 seek=200 status=none; "
         "touch -r results/corpora/mine/V257/train.json results/corpora/mine/V257/train.bin",
     ),
