@@ -107,12 +107,16 @@ include: "workflow/rules/answer.smk"
 include: "workflow/rules/plan.smk"
 
 
+# a dry run starts nothing, so its onstart is not called; what it lists may be long
+if workflow.is_main_process and workflow.output_settings.dryrun:
+    say_last(*warned())
+
+
 onstart:
     if sentences := refused():
         raise WorkflowError("\n".join(sentences))
-    here = None if workflow.resource_settings.nodes else workflow.cores
-    for sentence in [*warnings(CONFIG, RUNS, Path.cwd(), here), *tracker_warnings(CONFIG, os.environ)]:
-        print(f"Warning: {sentence}.", file=sys.stderr)
+    for sentence in warned():
+        print(sentence, file=sys.stderr)
     try:
         write_submission(SUBMITTED, Path.cwd())
         link_scratch(CONFIG.execution.scratch, Path.cwd())

@@ -7,8 +7,8 @@
 Linearized attention (Levine et al. 2020, Wies et al. 2021), with --product a network of element-wise products of k
 linear maps, or with --mixer an MLP-Mixer with squares for activations. The rank is that of almost all weights. Beside
 it stand a bound that no weights exceed, from the dimensions of the spaces of functions, and the papers' bounds. Before
-a measurement of more than a few seconds its estimated time and memory are printed; one above --limit is refused. Exit
-codes: 0 printed, 2 impossible sizes, or sizes out of reach.
+a measurement of more than a few seconds its estimated time and memory are printed; one above --limit is refused, and
+one that takes longer after all is stopped there. Exit codes: 0 printed, 2 impossible sizes, or sizes out of reach.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ import argparse
 import json
 import math
 import sys
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 from shapelaw.errors import UserError, exit_code, say
+from shapelaw.theory.in_time import TimeIsUp, in_time
 from shapelaw.theory.linear_attention import LinearAttention
 from shapelaw.theory.mixer import MixerNetwork
 from shapelaw.theory.product_network import ProductNetwork
@@ -29,6 +31,7 @@ from shapelaw.theory.separation_rank import (
     LIMIT_SECONDS,
     Plan,
     SeparationRank,
+    check_limits,
     plan,
     separation_rank,
     size_text,
@@ -128,7 +131,7 @@ def parser() -> argparse.ArgumentParser:
         nargs=2,
         metavar=("MINUTES", "GIB"),
         default=(LIMIT_SECONDS / 60, LIMIT_BYTES / 2**30),
-        help="refuse what is estimated to take more (default: 10 4)",
+        help="refuse what is estimated to take more, and stop what takes more minutes (default: 10 4)",
     )
     add(
         "--force", action="store_true", help="measure whatever the estimate says, and report each lower bound"
@@ -145,10 +148,23 @@ def measure(given: argparse.Namespace) -> Measurement:
         raise UserError(f"The limits {minutes:g} minutes and {gib:g} GiB must be above zero.")
     seconds, memory = (math.inf, math.inf) if given.force else (60 * minutes, gib * 2**30)
     planned = plan(network, given.templates, seconds, memory)
+    check_limits(network, planned, seconds, memory)
     long = given.force or SILENT_SECONDS < planned.needed.seconds <= seconds
     if long:
         say(estimate_text(planned))
-    result = separation_rank(network, given.templates, seconds, memory, progress if long else None)
+
+    def work(tell: Callable[[tuple[int, int]], None]) -> SeparationRank:
+        def found(templates: int, rank: int) -> None:
+            tell((templates, rank))
+            if long:
+                progress(templates, rank)
+
+        return separation_rank(network, given.templates, seconds, memory, found)
+
+    try:
+        result = in_time(seconds, work)
+    except TimeIsUp as error:
+        raise UserError(stopped_text(minutes, error.told)) from error
     bounds = published_bounds(network) if isinstance(network, LinearAttention) else ()
     return Measurement(network, result, bounds)
 
@@ -159,6 +175,17 @@ def estimate_text(planned: Plan) -> str:
     return (
         f"Up to {size_text(planned.templates)} templates of each half: {size_text(needed.seconds)} s and "
         f"{size_text(needed.bytes / 2**30)} GiB by estimate."
+    )
+
+
+def stopped_text(minutes: float, found: tuple[int, int] | None) -> str:
+    """A sentence on a measurement that took longer than estimated; `found`: templates and rank of its last grid."""
+    known = "nothing is known of the rank yet"
+    if found is not None:
+        known = f"{found[0]:,} templates of each half give a rank of at least {found[1]:,}"
+    return (
+        f"The measurement was stopped after {minutes:g} minutes, its --limit, longer than estimated: {known}; take "
+        "fewer templates (--templates) or a smaller network, raise --limit, or add --force."
     )
 
 

@@ -14,7 +14,7 @@ import pytest
 from shapelaw.cluster import executor, states
 from shapelaw.cluster.attempts import Attempt, Attempts
 from shapelaw.cluster.executor import SlurmExecutor
-from shapelaw.cluster.names import Orphan
+from shapelaw.cluster.names import Orphan, mark_of_tasks
 
 NAME = "train_large.depth_width.k-s0"
 
@@ -111,8 +111,27 @@ def test_a_job_is_named_and_waits_for_an_earlier_one_that_does_something_else(
     assert "--dependency" not in options
     made._later[job] = "44"
     assert next(made.get_account_arg(job)).endswith(" --dependency=afterany:44")
-    made._local.array = True
-    assert next(made.get_account_arg(Job(1, 5))).startswith(" --job-name train_large.depth_width --comment")
+    made._local.array = [job]
+    (options,) = made.get_account_arg(Job(1, 5))
+    assert options == f" --job-name train_large.depth_width --comment {mark_of_tasks([executor._mark(job)])}"
+
+
+def test_an_array_has_the_jobs_that_no_earlier_workflow_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At most so many as the limit of an array allows, since its comment has a mark for each."""
+    made, _ = make_executor(Told(), monkeypatch)
+    made.max_array_size, taken, submitted = 2, [], []
+    jobs = [Job(1, 5) for _ in range(4)]
+    for place, job in enumerate(jobs):
+        job.wildcards = ("depth_width", f"k-s{place}")
+    monkeypatch.setattr(made, "_orphan", lambda job: Orphan("9_1", True) if job is jobs[1] else None)
+    monkeypatch.setattr(made, "_take_over", lambda job, orphan: taken.append((job, orphan.number)))
+    monkeypatch.setattr(
+        executor.Executor, "run_array_jobs", lambda self, some: submitted.append((some, self._local.array))
+    )
+    made.run_array_jobs(jobs)
+    assert taken == [(jobs[1], "9_1")]
+    assert submitted == [([jobs[0], jobs[2]],) * 2, ([jobs[3]],) * 2]
+    assert made._local.array == ()
 
 
 def test_snakemakes_line_on_a_restart_is_left_out() -> None:

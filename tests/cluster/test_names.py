@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapelaw.cluster.names import Orphan, find_orphan, job_name, mark_of
+from shapelaw.cluster.names import Orphan, find_orphan, job_name, mark_in, mark_of, mark_of_tasks
 from shapelaw.cluster.states import Job
 
 NAME, MARK = "train_large.depth_width.k-s0", mark_of(["spec"])
@@ -54,3 +54,21 @@ def test_only_a_living_job_of_that_name_and_folder_is_an_orphan() -> None:
     assert find_orphan(both, NAME, MARK, "/work", set()) == Orphan("12", False)
     # groups of one rule have one name
     assert find_orphan(both | jobs(number="7"), NAME, MARK, "/work", set()) == Orphan("7", True)
+
+
+def test_a_task_of_an_array_is_found_by_its_own_mark() -> None:
+    other = mark_of(["other"])
+    comment = mark_of_tasks([other, MARK])
+    assert re.fullmatch(r"[\w:,]+", comment)  # no quotes in a shell
+    tasks = {
+        number: Job(number, "RUNNING", "/work", "train_large.depth_width", comment)
+        for number in ("9_1", "9_2")
+    }
+    assert [mark_in(task) for task in tasks.values()] == [other, MARK]
+    assert find_orphan(tasks, NAME, MARK, "/work", set()) == Orphan("9_2", True)
+    assert find_orphan(tasks, NAME, MARK, "/elsewhere", set()) is None
+    assert find_orphan(tasks, NAME, MARK, "/work", {"9_2"}) is None  # mine
+    assert find_orphan(tasks, NAME, mark_of(["a third"]), "/work", set()) is None
+    # the whole array, where Slurm does not list its tasks, or a task that it should not have
+    for number in ("9", "9_[1-2]", "9_3"):
+        assert mark_in(Job(number, "PENDING", "/work", "train_large.depth_width", comment)) == ""

@@ -6,6 +6,9 @@ import subprocess
 import pytest
 from small import PYTHON, SCRIPTS
 
+from shapelaw.theory.linear_attention import LinearAttention
+from shapelaw.theory.separation_rank import LIMIT_BYTES, check_limits, plan
+
 
 def command(*arguments):
     return subprocess.run(
@@ -94,8 +97,29 @@ def test_a_longer_measurement_says_its_estimate_first():
     assert done.returncode == 2
     assert "(--templates" in done.stderr
     fitting = done.stderr.split("(--templates ")[1].split()[0]
-    done = command("--depth", 2, "--width", 8, "--tokens", 16, "--limit", 0.01, 4, "--templates", fitting)
+    network = LinearAttention(2, 8, 16)
+    check_limits(network, plan(network, int(fitting)), 0.6, LIMIT_BYTES)
+    # with time to spare: the limit is one of the clock too, and other processes may run
+    done = command("--depth", 2, "--width", 8, "--tokens", 16, "--limit", 5, 4, "--templates", fitting)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_measurement_that_takes_longer_than_estimated_is_stopped_at_its_limit() -> None:
+    """Hours of work, by an estimate that says no time at all."""
+    code = (
+        "import sys; import shapelaw.theory.separation_rank as s; s.estimate = lambda *_: s.Estimate(0.0, 0.0)\n"
+        "import runpy; sys.argv = 'x --depth 3 --width 8 --tokens 16 --templates 100000 --limit 0.1 4'.split()\n"
+        "runpy.run_path('separation_rank.py', run_name='__main__')"
+    )
+    done = subprocess.run(
+        [PYTHON, "-c", code], cwd=SCRIPTS, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    (said,) = done.stderr.splitlines()
+    assert said.startswith(
+        "The measurement was stopped after 0.1 minutes, its --limit, longer than estimated: "
+    )
+    assert "templates of each half give a rank of at least " in said
 
 
 def test_forced_it_goes_on_and_tells_what_it_finds():

@@ -1,10 +1,13 @@
 """The mistakes of a command line that Snakemake answers with a traceback."""
 
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
+from project import copy_code
 from small import PYTHON, REPOSITORY, SCRIPTS
+from snakemake_server import run_snakemake
 
 from shapelaw.settings.command_line import command_line_problems
 
@@ -25,6 +28,7 @@ from shapelaw.settings.command_line import command_line_problems
         ),
         ("--config a.b.c=2", "--config a='{b: {c: 2}}'"),
         ("--config sc-ale=demo", "a key is a name such as scale"),
+        ("--config s=demo", "a key is a name such as scale"),
         (
             "--config scale=demo results/depth_width/fit.json",
             "a target goes before --config: snakemake results/",
@@ -73,3 +77,18 @@ def test_the_command_says_so_and_starts_nothing(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout[0].isdecimal()
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["--config training.steps=2000", "--config scale", "--config s=3", "--configfile nowhere.yaml"],
+)
+def test_snakemake_says_so_too_where_it_is_not_started_by_our_command(tmp_path: Path, line: str) -> None:
+    """profiles/default asks before Snakemake reads the options."""
+    copy_code(tmp_path)
+    done = run_snakemake(("-n", *line.split(" ")), tmp_path, os.environ)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    said = done.stderr.splitlines()
+    (problem,) = command_line_problems(line.split(" "))
+    assert said[-1] == problem

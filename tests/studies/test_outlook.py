@@ -68,6 +68,13 @@ def test_what_no_machine_can_train_is_refused(changes: dict[str, Any], sentence:
     assert len(said.splitlines()) == 2
 
 
+@pytest.mark.parametrize("scale", SCALE_NAMES)
+@pytest.mark.parametrize("study", ["undertraining", "todays_decoder"])
+def test_the_scales_grids_give_their_transitions(scale: str, study: str) -> None:
+    said = warned(scale=scale, studies=[study])
+    assert not [sentence for sentence in said if "without seed noise" in sentence]
+
+
 def test_a_grid_that_gives_all_results_is_told_nothing() -> None:
     assert warned(**grid(FOUR)) == []
 

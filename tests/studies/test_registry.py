@@ -36,7 +36,7 @@ def test_a_study_has_its_room(study: Study) -> None:
     assert study.results.startswith(f"shapelaw.studies.{study.room.name}.")
     assert study.tables
     assert re.fullmatch(r"[A-Z].*\?", study.question)
-    assert len(set(study.artifacts)) == 4 * len(study.tables) + 2 * len(study.figures)
+    assert len({*study.artifacts, *study.copies}) == 4 * len(study.tables) + 2 * len(study.figures)
     for caption in (study.table_caption, *map(study.figure_caption, study.figures)):
         assert len(caption.read_text(encoding="utf-8")) > 20, caption
 
@@ -63,7 +63,7 @@ def test_a_study_makes_exactly_what_it_declares(study: Study, finished: Path) ->
         assert study.input  # it reads a file of the project; tests/workflow/test_extras_workflow.py makes it
         return
     made = {path.name for path in folder.iterdir()} - NOT_ANALYSED
-    assert made == {Path(name).name for name in study.artifacts} | {"fit.json"}
+    assert made == {Path(name).name for name in (*study.artifacts, *study.copies)} | {"fit.json"}
 
 
 def test_the_list_is_light() -> None:

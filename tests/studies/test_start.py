@@ -65,6 +65,11 @@ def test_what_there_is_can_be_asked_for(tmp_path: Path) -> None:
             "results/depth_width/transition.csv",
             "makes no file transition.csv (did you mean transitions.csv?).",
         ),
+        (
+            "results/depth_width/transitions.tex",
+            "comes with transitions.csv; ask for that: snakemake results/depth_width/transitions.csv",
+        ),
+        ("results/depth_width/best_depth.png", "comes with best_depth.svg; ask for that: snakemake results/"),
     ],
 )
 def test_a_target_that_the_config_cannot_make(tmp_path: Path, target: str, sentence: str) -> None:

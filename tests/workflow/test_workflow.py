@@ -140,6 +140,15 @@ def test_a_wrong_config_is_told_before_anything_runs(tmp_path: Path, arguments: 
     assert not (project.folder / "results").exists()
 
 
+def test_a_dry_run_ends_in_the_warnings_of_a_real_one(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    real = project.snakemake("plan", "--quiet", "rules").stderr.splitlines()
+    dry = project.snakemake("-n", "plan", "--quiet", "rules").stderr.splitlines()
+    warnings = [line for line in real if line.startswith("Warning: ")]
+    assert "at the sizes that depths 1 and 2 both cover, they have" in warnings[0]
+    assert dry[-len(warnings) :] == warnings
+
+
 def test_plan_says_what_it_would_cost(project: Project) -> None:
     said = project.snakemake("plan", "--quiet", "all").stdout
     assert said.startswith(f"depth_width: {len(KEYS)} runs, networks up to")

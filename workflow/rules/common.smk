@@ -83,3 +83,10 @@ def refused():
 def raw_values(parsed):
     """Resources as they were written."""
     return {name: one.raw for name, one in parsed.items()}
+
+
+def warned():
+    """What the runs of the config will not give, and what is probably a slip."""
+    here = None if workflow.resource_settings.nodes else workflow.cores
+    found = [*warnings(CONFIG, RUNS, Path.cwd(), here), *tracker_warnings(CONFIG, os.environ)]
+    return [f"Warning: {sentence}." for sentence in found]

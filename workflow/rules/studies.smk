@@ -10,8 +10,9 @@ for study in STUDIES.values():
             study.analysed,
         output:
             f"{study.folder}/fit.json",
-            study.files(study.tables, ["csv", "md", "tex"]),
-            study.files(study.figures, ["png"]),
+            # .md and .tex of each table and .png of each figure lie beside them, unlisted: Snakemake keeps a file for each
+            # output
+            study.files(study.tables, ["csv"]),
             [
                 report(
                     f"{study.folder}/{table}.html",

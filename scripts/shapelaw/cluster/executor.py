@@ -23,7 +23,7 @@ from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
 from shapelaw.cluster import states
 from shapelaw.cluster.attempts import Attempts, Name, together
-from shapelaw.cluster.names import Orphan, find_orphan, job_name, mark_of
+from shapelaw.cluster.names import Orphan, find_orphan, job_name, mark_of, mark_of_tasks
 
 _RESTARTS = "Trying to restart job"  # Snakemake's line, which ours says already
 _EFFICIENCY = "JobID,JobName,State,Elapsed,Timelimit,NCPUS,TotalCPU,MaxRSS,ReqMem,AllocTRES"
@@ -55,7 +55,7 @@ class SlurmExecutor(Executor):  # type: ignore[misc] # the plugin has no types
         self._accounts: dict[str, str] = {}
         self._later: dict[Any, str] = {}  # the orphan that a job begins after
         self._tried: set[Any] = set()  # jobs that were submitted once
-        self._local = threading.local()  # whether this thread submits an array
+        self._local = threading.local()  # the jobs of the array that this thread submits
         self._lock = threading.Lock()
         self._silent = False  # Slurm doesn't answer
         self.attempts.watched = True
@@ -77,8 +77,8 @@ class SlurmExecutor(Executor):  # type: ignore[misc] # the plugin has no types
 
     def _name_options(self, job: Any) -> str:
         name, mark = _name(job), _mark(job)
-        if getattr(self._local, "array", False):
-            name, mark = job_name(job.name, _wildcards(job)[:1]), mark_of([])
+        if tasks := getattr(self._local, "array", ()):
+            name, mark = job_name(job.name, _wildcards(job)[:1]), mark_of_tasks(map(_mark, tasks))
         options = f"--job-name {name} --comment {mark}"
         return f"{options} --dependency=afterany:{self._later[job]}" if job in self._later else options
 
@@ -95,14 +95,21 @@ class SlurmExecutor(Executor):  # type: ignore[misc] # the plugin has no types
         super().run_job(job)
 
     def run_array_jobs(self, jobs: Sequence[Any]) -> None:
-        """Submit jobs as one array; tasks have the array's name, and are not taken over."""
+        """Submit jobs as arrays, but for those that an earlier workflow's jobs do; tasks have the array's name."""
+        left = []
         for job in jobs:
             self._begin(job)
-        self._local.array = True
-        try:
-            super().run_array_jobs(jobs)
-        finally:
-            self._local.array = False
+            orphan = self._orphan(job)
+            if orphan is not None and orphan.same:
+                self._take_over(job, orphan)
+            else:
+                left.append(job)
+        for start in range(0, len(left), self.max_array_size):
+            self._local.array = left[start : start + self.max_array_size]
+            try:
+                super().run_array_jobs(self._local.array)
+            finally:
+                self._local.array = ()
 
     def _begin(self, job: Any) -> None:
         for one in _members(job):

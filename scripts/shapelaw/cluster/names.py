@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from shapelaw.cluster.states import Job
 
 _MARK = "shapelaw:"  # begins the comment of every job
+_TASKS = "array:"  # and then of an array: behind it the marks of its tasks, in their order
 _UNUSUAL = re.compile(r"[^\w.+-]")
 
 
@@ -37,22 +38,37 @@ def mark_of(parameters: Iterable[object]) -> str:
     return _MARK + hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+def mark_of_tasks(marks: Iterable[str]) -> str:
+    """The comment of an array, from the marks of its tasks 1, 2, ..."""
+    return f"{_MARK}{_TASKS}{','.join(mark.removeprefix(_MARK) for mark in marks)}"
+
+
+def mark_in(job: Job) -> str:
+    """The mark of a job in the queue; of an array's task, its own; empty where that can't be told."""
+    _, is_array, marks = job.comment.partition(_MARK + _TASKS)
+    if not is_array:
+        return job.comment
+    listed, task = marks.split(","), job.number.rpartition("_")[2]
+    return f"{_MARK}{listed[int(task) - 1]}" if task.isdecimal() and 0 < int(task) <= len(listed) else ""
+
+
 def find_orphan(
     jobs: Mapping[str, Job], name: str, mark: str, folder: str, mine: Collection[str]
 ) -> Orphan | None:
     """The active job of this name that an earlier workflow submitted from this folder; None without one.
 
-    Of several, that with this mark, else the newest.
+    Of several, that with this mark, else the newest. A task of an array has the array's name: there the mark decides.
     """
     found = [
         job
         for job in jobs.values()
         if job.is_active
-        and (job.name, job.folder) == (name, folder)
+        and job.folder == folder
         and job.comment.startswith(_MARK)
+        and (job.name == name or (job.comment.startswith(_MARK + _TASKS) and mark_in(job) == mark))
         and job.number not in mine
     ]
     if not found:
         return None
-    chosen = max(found, key=lambda job: (job.comment == mark, int(job.number.partition("_")[0])))
-    return Orphan(chosen.number, chosen.comment == mark)
+    chosen = max(found, key=lambda job: (mark_in(job) == mark, int(job.number.partition("_")[0])))
+    return Orphan(chosen.number, mark_in(chosen) == mark)

@@ -1,6 +1,7 @@
 """The command line of Snakemake: its mistakes as sentences, where Snakemake itself answers with a traceback.
 
-`make env` starts Snakemake through `main`. Everything else in the config is checked once Snakemake reads the Snakefile.
+`make env` starts Snakemake through `main`; where it is started otherwise, profiles/default calls `check`. Everything
+else in the config is checked once Snakemake reads the Snakefile.
 """
 
 from __future__ import annotations
@@ -42,15 +43,20 @@ def command_line_problems(arguments: Sequence[str]) -> list[str]:
     return problems
 
 
+def check(arguments: Sequence[str]) -> None:
+    """Check the command line; where it has mistakes, say them and exit with code 2."""
+    if code := exit_code(lambda: _refuse(arguments)):
+        sys.exit(code)
+
+
+def _refuse(arguments: Sequence[str]) -> None:
+    if problems := command_line_problems(arguments):
+        raise UserError("\n".join(problems))
+
+
 def main() -> int:
     """Check the command line, then do what Snakemake's own command does."""
-
-    def work() -> None:
-        if problems := command_line_problems(sys.argv[1:]):
-            raise UserError("\n".join(problems))
-
-    if code := exit_code(work):
-        return code
+    check(sys.argv[1:])
     from snakemake.cli import main as snakemake  # type: ignore[import-untyped]
 
     snakemake()
@@ -91,7 +97,7 @@ def _pair_problems(pair: str) -> Iterator[str]:
         for section in reversed(sections[1:]):
             inner = f"{section}: {{{inner}}}"
         yield f"--config has {pair}; a key inside of a section goes into braces: --config {sections[0]}='{{{inner}}}'"
-    elif not key.isidentifier():
+    elif len(key) < 2 or not key.isidentifier():
         yield f"--config has {pair}; a key is a name such as scale: --config scale=demo"
     elif not value.strip("'\" "):
         yield f"--config has {pair} without a value: --config {key}=VALUE"

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from shapelaw.errors import UserError
 from shapelaw.scheduling.cost import read_cost_model
 from shapelaw.settings.sections import Settings
-from shapelaw.settings.sentences import did_you_mean
+from shapelaw.settings.sentences import did_you_mean, what_is_right
 from shapelaw.settings.source_lines import TEXT_SUFFIXES, Folder, parse_source
 from shapelaw.specs.runs import Training
 
@@ -64,7 +64,8 @@ def recipe_problems(config: Settings, study: str, recipe: Mapping[str, Any]) -> 
         return [
             f"{where}.{one['loc'][0]} is not a key of training{did_you_mean(one['loc'][0], known)}"
             if one["type"] == "extra_forbidden"
-            else f"{where}.{'.'.join(map(str, one['loc']))} is {one['input']!r}: {one['msg'].lower()}"
+            else f"{where}.{'.'.join(map(str, one['loc']))} is {one['input']!r}: "
+            f"{what_is_right(one, type(config.training))}"
             for one in error.errors()
         ]
     return _training_problems(config, where, changed) if recipe else []

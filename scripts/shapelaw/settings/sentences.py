@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from types import UnionType
 from typing import Annotated, Any, Union, cast, get_args, get_origin
 
@@ -16,12 +17,22 @@ _PATTERNS = {  # what would be right for a key with a pattern
 }
 
 
+_QUOTED = re.compile("'([^']*)'")
 _TYPES = {  # what would be right for a value of another type
     "model_type": "it must be keys with values, such as {{{example}}}",
     "dict_type": "it must be keys with values in braces, such as {{1: [16, 32]}}",
     "list_type": "it must be a list, such as [a, b]",
     "too_short": "give it at least {min_length} value{s}",
     "finite_number": "it must be a number",
+    "literal_error": "it must be {expected}",
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "it must be a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), "it must be a number"),
+    "bool_type": "it must be true or false",
+    "string_type": "it must be a text",
+    "greater_than_equal": "it must be at least {ge:,}",
+    "greater_than": "it must be above {gt:,}",
+    "less_than_equal": "it must be at most {le:,}",
+    "less_than": "it must be below {lt:,}",
 }
 
 
@@ -40,14 +51,19 @@ def sentence(error: Any, whole: type[BaseModel]) -> str:
     if error["type"] == "missing":
         return f"{where} is missing"
     message = _PATTERNS.get(where) if error["type"] == "string_pattern_mismatch" else None
-    if error["type"] in _TYPES:
-        section = _model_at(error["loc"], whole)
-        example = f"{next(iter(section.model_fields))}: ..." if isinstance(section, _Model) else ""
-        least = error.get("ctx", {}).get("min_length", 1)
-        message = _TYPES[error["type"]].format(example=example, min_length=least, s="" if least == 1 else "s")
-    return (
-        f"{where} is {_shown(where, error['input'])}: {message or error['msg'][0].lower() + error['msg'][1:]}"
-    )
+    return f"{where} is {_shown(where, error['input'])}: {message or what_is_right(error, whole)}"
+
+
+def what_is_right(error: Any, whole: type[BaseModel]) -> str:
+    """The clause on what would be right in place of a value, such as `it must be at least 1`; arguments as above."""
+    if error["type"] not in _TYPES:
+        return str(error["msg"][0].lower() + error["msg"][1:])
+    section = _model_at(error["loc"], whole)
+    example = f"{next(iter(section.model_fields))}: ..." if isinstance(section, _Model) else ""
+    bounds = {"min_length": 1, **error.get("ctx", {})}
+    plural = "" if bounds["min_length"] == 1 else "s"
+    near = did_you_mean(error["input"], _QUOTED.findall(bounds.get("expected", "")))
+    return _TYPES[error["type"]].format(example=example, s=plural, **bounds) + near
 
 
 def ordinal(place: int) -> str:

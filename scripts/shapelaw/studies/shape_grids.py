@@ -62,6 +62,21 @@ def size_of(axis: str) -> Callable[[Shape], float]:
     return sizes[axis]
 
 
+def grid_warnings(
+    where: str, widths: Widths, axis: str, shape: Callable[[int, int], Shape], repeats: bool
+) -> list[str]:
+    """A sentence for each transition that a grid, whose place in the config is `where`, can't give.
+
+    Args:
+        axis: the size at which networks are compared, as in `size_axis`.
+        shape: returns the network of a depth and a width.
+        repeats: True where some network has two seeds.
+    """
+    size = size_of(axis)
+    sizes = {depth: [size(shape(depth, width)) for width in row] for depth, row in widths.items()}
+    return transition_warnings(where, sizes, repeats, line=False)
+
+
 def transition_warnings(
     where: str, sizes: Mapping[int, Sequence[float]], repeats: bool, line: bool
 ) -> list[str]:

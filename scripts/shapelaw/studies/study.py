@@ -12,7 +12,9 @@ from shapelaw.specs.kinds import AnyRun, Kind
 from shapelaw.specs.runs import Run
 
 OURS = "our own"  # published nowhere else
-TABLE_ENDINGS, FIGURE_ENDINGS = ("html", "csv", "md", "tex"), ("svg", "png")
+TABLE_ENDINGS, FIGURE_ENDINGS = ("html", "csv"), ("svg",)
+# written too, by the same command, and no targets: Snakemake would keep a file of its own for each
+TABLE_COPIES, FIGURE_COPIES = ("md", "tex"), ("png",)
 
 
 def _first_seeds(runs: Iterable[Run]) -> list[Run]:
@@ -111,8 +113,13 @@ class Study:
 
     @property
     def artifacts(self) -> list[str]:
-        """The files of all tables and figures."""
+        """The files of all tables and figures that rules name and MLflow keeps."""
         return self.files(self.tables, TABLE_ENDINGS) + self.files(self.figures, FIGURE_ENDINGS)
+
+    @property
+    def copies(self) -> list[str]:
+        """The same tables and figures in other formats, which come with the artifacts."""
+        return self.files(self.tables, TABLE_COPIES) + self.files(self.figures, FIGURE_COPIES)
 
     @property
     def heading(self) -> str:

@@ -24,7 +24,9 @@ IMAGES, PREVIEW = (
 
 
 def keep_files(store: Store, run: Run, files: Sequence[Path]) -> None:
-    """Make files artifacts of a run: each in `figures/`, `tables/` or, of another kind, on top; .png as images too.
+    """Make files artifacts of a run: each in `figures/`, `tables/` or, of another kind, on top; figures as images too.
+
+    The image of an .svg is the .png of its name beside it.
 
     A store that is a database keeps only their place below what `mlflow server` serves, so the results folder can be
     moved; its files are written there directly.
@@ -35,8 +37,9 @@ def keep_files(store: Store, run: Run, files: Sequence[Path]) -> None:
             there = folder / FOLDERS.get(file.suffix, "") / file.name
             there.parent.mkdir(exist_ok=True)
             shutil.copyfile(file, there)
-            if file.suffix == ".png":
-                _write_image(file, folder / IMAGES)
+        for image in sorted({file.with_suffix(".png") for file in files if file.suffix in (".svg", ".png")}):
+            if image.is_file():
+                _write_image(image, folder / IMAGES)
         uri = str(run.info.artifact_uri)
         if store.artifacts is not None and uri.startswith(SERVED):
             shutil.copytree(folder, store.artifacts / uri.removeprefix(SERVED), dirs_exist_ok=True)

@@ -47,7 +47,7 @@ def test_every_scale_has_attention_of_each_degree_at_equal_parameters(scale: str
         ),
         (
             {"attention_degree": {"degrees": [1]}},
-            ["attention_degree.degrees.1st is 1", "greater than or equal to 2"],
+            ["attention_degree.degrees.1st is 1", "it must be at least 2"],
         ),
     ],
 )

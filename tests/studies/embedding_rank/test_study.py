@@ -56,7 +56,7 @@ def test_the_grid_is_the_baseline_and_every_rank() -> None:
             {"recipe": {"droput": 0.1}},
             "embedding_rank.recipe.droput is not a key of training (did you mean dropout?)",
         ),
-        ({"recipe": {"dropout": 2}}, "embedding_rank.recipe.dropout is 2: input should be less than 1"),
+        ({"recipe": {"dropout": 2}}, "embedding_rank.recipe.dropout is 2: it must be below 1"),
         ({"recipe": {"warmup_steps": 400}}, "embedding_rank.recipe.warmup_steps is 400, not below"),
     ],
 )

@@ -11,6 +11,7 @@ from shapelaw.specs.kinds import spec_from_dict, spec_to_dict
 from shapelaw.specs.runs import Run
 from shapelaw.studies.config import load_config, runs_of
 from shapelaw.studies.registry import STUDIES
+from shapelaw.studies.todays_decoder.study import warnings
 
 SCALES = REPOSITORY / "workflow" / "scales"
 SMALL: dict[str, Any] = {
@@ -88,31 +89,31 @@ def test_the_analysis_is_told_the_steps_to_observe() -> None:
     ("grids", "changes", "sentence"),
     [
         ([], {}, "todays_decoder.grids is empty; give it a list of grids"),
-        ([SMALL, SMALL], {}, "todays_decoder.grids.1 has the budget of a grid before it"),
+        ([SMALL, SMALL], {}, "todays_decoder.grids.2nd has the budget of a grid before it"),
         ([{**SMALL, "budget": {}}], {}, "budget is empty; give it one of steps, tokens_per_param and flops"),
         (
             [{**SMALL, "budget": {"tokens_per_param": 20, "steps": 100}}],
             {},
-            "todays_decoder.grids.0.budget.steps and todays_decoder.grids.0.budget.tokens_per_param are all set",
+            "todays_decoder.grids.1st.budget.steps and todays_decoder.grids.1st.budget.tokens_per_param are all set",
         ),
         (
             [{**SMALL, "budget": {"tokens_per_param": 20}}],
             {"recipe": {"steps": 100}},
-            "todays_decoder.grids.0.budget.tokens_per_param and recipe.steps are all set, and one alone decides",
+            "todays_decoder.grids.1st.budget.tokens_per_param and recipe.steps are all set, and one alone decides",
         ),
         (
             [{**SMALL, "widths": {1: [8]}, "repeated": {}}],
             {},
-            "grids.0.widths has 1 depth; a transition needs",
+            "grids.1st.widths has 1 depth; a transition needs",
         ),
         (
             [{**SMALL, "widths": {1: [10], 2: [8]}, "repeated": {}}],
             {},
-            "grids.0.widths.1, block llama: the dimension of a head is 5, and rotary positions turn",
+            "grids.1st.widths.1, block llama: the dimension of a head is 5, and rotary positions turn",
         ),
         ([SMALL], {"kv_heads": 3}, "block llama: kv_heads 3 does not divide 2 heads; use one of 1, 2"),
         ([{**SMALL, "repeated": {2: [16]}}], {}, "does not have: depth 2 width 16"),
-        ([{**SMALL, "budget": {"steps": 20}}], {}, "grids.0.budget gives the smallest network 20 steps"),
+        ([{**SMALL, "budget": {"steps": 20}}], {}, "grids.1st.budget gives the smallest network 20 steps"),
         ([{**SMALL, "budget": {"tokens_per_param": 1e-3}}], {}, "gives the smallest network 1 steps"),
         ([SMALL], {"base_widths": [7]}, "todays_decoder.base_widths 7 is not divisible by 2 heads"),
         ([SMALL], {"learning_rates": [0.0]}, "todays_decoder.learning_rates"),
@@ -133,3 +134,44 @@ def test_each_mistake_is_a_sentence(grids: list[object], changes: dict[str, obje
     with pytest.raises(UserError) as error:
         config_of(*grids, **changes)
     assert sentence in str(error.value)
+
+
+WIDE: dict[str, Any] = {
+    "budget": {"steps": 200},
+    "widths": {1: [16, 24, 32, 48, 64], 2: [12, 16, 24, 32, 48]},
+    "repeated": {1: [24]},
+}
+
+
+def warned(*grids: object, **changes: object) -> list[str]:
+    return warnings(config_of(*grids, **changes), REPOSITORY)
+
+
+def test_a_grid_that_gives_its_transition_is_told_nothing() -> None:
+    """The noise is pooled over all grids, so one that repeats a shape is enough."""
+    assert warned(WIDE, {**WIDE, "budget": {"tokens_per_param": 4}, "repeated": {}}) == []
+    assert warned({**WIDE, "repeated": {}}, seeds=2) == []
+
+
+def test_without_repeats_it_is_told_once_that_there_is_no_noise() -> None:
+    (told,) = warned({**WIDE, "repeated": {}}, {**WIDE, "budget": {"flops": 1e12}, "repeated": {}})
+    assert told.startswith("todays_decoder.grids.1st.repeated is empty and every network has one seed")
+    (told,) = warned(WIDE, repeated_seeds=1)
+    assert "without seed noise no transition is told" in told
+
+
+def test_depths_of_other_sizes_are_told_with_their_place() -> None:
+    far = {"budget": {"steps": 300}, "widths": {1: [8, 12, 16, 20], 2: [48, 64, 80, 96]}}
+    (told,) = warned(WIDE, far)
+    assert told == (
+        "todays_decoder.grids.2nd.widths: at the sizes that depths 1 and 2 both cover, they have 0 and 0 networks; a "
+        "transition needs 4 of each"
+    )
+
+
+def test_what_one_block_alone_does_not_give_is_told_of_that_block() -> None:
+    """Llama's blocks have other sizes where they have fewer heads of keys."""
+    grid = {**WIDE, "widths": {1: [16, 20, 24, 32, 48], 2: [8, 12, 16, 24, 32]}, "repeated": {1: [16]}}
+    (told,) = warned(grid, context_length=64, size_axis="flops", kv_heads=1)
+    assert told.endswith("transition needs 4 of each (block llama)")
+    assert warned(grid, context_length=64, size_axis="flops", kv_heads=1, blocks=["gpt2"]) == []

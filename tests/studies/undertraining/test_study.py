@@ -66,3 +66,11 @@ def test_what_a_grid_can_give_is_told_of_the_networks_that_it_trains() -> None:
     (told,) = warnings(config_of(grid, **sizes), REPOSITORY)
     assert "they have 3 and 5 networks" in told
     assert warnings(config_of(grid, **sizes, tied=True), REPOSITORY) == []
+
+
+def test_the_noise_is_pooled_over_all_grids() -> None:
+    wide = {**SMALL, "widths": {1: [16, 24, 32, 48, 64], 2: [12, 16, 24, 32, 48]}, "repeated": {1: [24]}}
+    assert warnings(config_of(wide, {**wide, "steps": 400, "repeated": {}}), REPOSITORY) == []
+    none = {**wide, "repeated": {}}
+    (told,) = warnings(config_of(none, {**none, "steps": 400}), REPOSITORY)
+    assert told.startswith("undertraining.grids.1st.repeated is empty and every network has one seed")

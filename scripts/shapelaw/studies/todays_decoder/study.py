@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from shapelaw.settings.budgets import base_problems, budget_problems, scaled
 from shapelaw.settings.problems import recipe_problems
 from shapelaw.settings.sections import Settings
+from shapelaw.settings.sentences import ordinal
 from shapelaw.specs.budgets import Budget
 from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run, Training
 from shapelaw.specs.shapes import Block, Shape, make_shape, shape_problems
-from shapelaw.studies.shape_grids import depth_problems, repeated_problems, shapes_of
+from shapelaw.studies.shape_grids import depth_problems, grid_warnings, repeated_problems, shapes_of
 from shapelaw.studies.study import OURS, Key, Study
 from shapelaw.studies.todays_decoder.settings import TodaysDecoderGrid, TodaysDecoderStudy
 
@@ -71,7 +73,7 @@ def problems(config: Settings, _root: Path) -> list[str]:
         found += base_problems(base_width, study.heads, f"{NAME}.base_widths")
     known: list[dict[str, float]] = []
     for place, grid in enumerate(study.grids):
-        where = f"{NAME}.grids.{place}"
+        where = f"{NAME}.grids.{ordinal(place)}"
         wrong = budget_problems(grid.budget, study.recipe, f"{where}.budget")
         if grid.budget.given in known:
             wrong.append(f"{where} has the budget of a grid before it; put their shapes together")
@@ -135,6 +137,24 @@ def _observation_problems(
             )
 
 
+def warnings(config: Settings, _root: Path) -> list[str]:
+    """A sentence for each transition that a grid can't give; of one block where the others give it."""
+    study, found = _section(config), list[str]()
+    blocks = list(dict.fromkeys(study.blocks))
+    repeated = study.repeated_seeds > 1 and any(any(grid.repeated.values()) for grid in study.grids)
+    for place, grid in enumerate(study.grids):
+        told_before = place > 0  # the noise is pooled over all grids
+        repeats = study.seeds > 1 or repeated or told_before
+        said: dict[str, list[Block]] = {}
+        for block in blocks:
+            where, shape = f"{NAME}.grids.{ordinal(place)}", partial(_shape, study, block)
+            for sentence in grid_warnings(where, grid.widths, study.size_axis, shape, repeats):
+                said.setdefault(sentence, []).append(block)
+        for sentence, of in said.items():
+            found.append(sentence if of == blocks else f"{sentence} (block {' and '.join(of)})")
+    return found
+
+
 def options(config: Settings) -> list[str]:
     """The options for the size at which networks are compared, and for the observations."""
     study = _section(config)
@@ -162,6 +182,7 @@ STUDIES = (
         },
         runs=runs,
         problems=problems,
+        warnings=warnings,
         options=options,
         verdict="results/todays_decoder.md",
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from shapelaw.settings.problems import recipe_problems
@@ -11,13 +12,7 @@ from shapelaw.settings.sentences import ordinal
 from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import Shape, ShapeError, make_shape
-from shapelaw.studies.shape_grids import (
-    depth_problems,
-    repeated_problems,
-    shapes_of,
-    size_of,
-    transition_warnings,
-)
+from shapelaw.studies.shape_grids import depth_problems, grid_warnings, repeated_problems, shapes_of
 from shapelaw.studies.study import OURS, Key, Study
 from shapelaw.studies.undertraining.settings import UndertrainingGrid, UndertrainingStudy
 
@@ -85,12 +80,11 @@ def _shape_problems(study: UndertrainingStudy, grid: UndertrainingGrid, where: s
 def warnings(config: Settings, _root: Path) -> list[str]:
     """A sentence for each transition that a grid can't give."""
     study, found = _section(config), list[str]()
+    repeats = study.repeated_seeds > 1 and any(any(grid.repeated.values()) for grid in study.grids)
     for place, grid in enumerate(study.grids):
-        size, sizes = size_of(study.size_axis), dict[int, list[float]]()
-        for depth, row in grid.widths.items():
-            sizes[depth] = [size(_shape(study, depth, width)) for width in row]
-        repeats = study.repeated_seeds > 1 and any(grid.repeated.values())
-        found += transition_warnings(f"{NAME}.grids.{ordinal(place)}", sizes, repeats, line=False)
+        where, shape = f"{NAME}.grids.{ordinal(place)}", partial(_shape, study)
+        told_before = place > 0  # the noise is pooled over all grids
+        found += grid_warnings(where, grid.widths, study.size_axis, shape, repeats or told_before)
     return found
 
 

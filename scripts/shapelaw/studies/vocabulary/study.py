@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from shapelaw.settings.problems import recipe_problems
@@ -11,13 +12,7 @@ from shapelaw.settings.sentences import ordinal
 from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import Shape, make_shape, shape_problems
-from shapelaw.studies.shape_grids import (
-    depth_problems,
-    repeated_problems,
-    shapes_of,
-    size_of,
-    transition_warnings,
-)
+from shapelaw.studies.shape_grids import depth_problems, grid_warnings, repeated_problems, shapes_of
 from shapelaw.studies.study import OURS, Key, Study
 from shapelaw.studies.vocabulary.settings import VocabularyGrid, VocabularyStudy
 
@@ -89,11 +84,10 @@ def warnings(config: Settings, _root: Path) -> list[str]:
     """A sentence for each transition that a grid can't give."""
     study, found = _section(config), list[str]()
     for place, grid in enumerate(study.grids):
-        size, sizes = size_of(study.size_axis), dict[int, list[float]]()
-        for depth, row in grid.widths.items():
-            sizes[depth] = [size(_shape(study, grid, depth, width)) for width in row]
+        shape = partial(_shape, study, grid)
         repeats = study.seeds > 1 or (study.repeated_seeds > 1 and any(grid.repeated.values()))
-        found += transition_warnings(f"{NAME}.grids.{ordinal(place)}", sizes, repeats, line=False)
+        where = f"{NAME}.grids.{ordinal(place)}"
+        found += grid_warnings(where, grid.widths, study.size_axis, shape, repeats)
     return found
 
 

@@ -1,0 +1,292 @@
+"""Type the mistakes of docs/results/wrong_input.md and print what is last on the terminal, as that page's table.
+
+    python benchmarks/wrong_input.py [NUMBER ...] [--json FILE]
+
+Each mistake is made in a fresh copy of the project, by the command that a user types; none may start training. A row
+has what was said before (2026-11-22), the exit code now and the last line. About 3 minutes of one core.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+MINE = "corpus='{name: mine, sources: [\"folder:texts\"]}'"
+SMALL = (
+    "training='{steps: 20, batch_size: 2, warmup_steps: 2, evaluate_every: 20, test_sequences: 5}' "
+    "studies='[depth_width]' extras='[]' "
+    "depth_width='{vocab_size: 257, context_length: 16, widths: {1: [4, 8]}, repeated: {}}'"
+)
+BY_HAND = (
+    "python scripts/train_memorization.py --heads 1 --context 4 --head-dim 4 --width 8 --examples 8 --out out"
+)
+TEXTS = "mkdir texts; for i in $(seq 40); do head -c 4000 docs/log.md | tail -c $((90 * i)) > texts/$i.txt; done; "
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """Something wrong that a user does.
+
+    Attributes:
+        what: in words.
+        before: what came of it on 2026-11-22.
+        command: what is typed.
+        made: shell that makes the mistake where the command alone does not.
+    """
+
+    what: str
+    before: str
+    command: str
+    made: str = ""
+
+
+def _in_config(keys: str) -> str:
+    return f"snakemake -n --config {keys}"
+
+
+MISTAKES = (
+    # --- the command line and the file
+    Mistake(
+        "a job fails under the options of `make demo`",
+        "`CalledProcessError ... 'set -euo pipefail; ...'`",
+        "snakemake --cores 2 --quiet rules reason host --show-failed-logs "
+        f"results/corpora/mine/documents.parquet --config {MINE}",
+        "mkdir texts; head -c 200000 /dev/zero > texts/a.parquet",
+    ),
+    Mistake(
+        "config.yaml in UTF-16",
+        "traceback",
+        "snakemake -n",
+        "iconv -t utf-16 config.yaml > c; mv c config.yaml",
+    ),
+    Mistake("config.yaml in latin-1", "traceback", "snakemake -n", r"printf '# caf\xe9\n' >> config.yaml"),
+    Mistake("config.yaml is no YAML", "no line named", "snakemake -n", "echo 'a: [1' >> config.yaml"),
+    Mistake("a key twice", "the second wins", "snakemake -n", "echo 'scale: gpu' >> config.yaml"),
+    Mistake("`--config` unquoted", "traceback", "snakemake -n --config depth_width={widths: {1: [16, 34]}}"),
+    Mistake("`--config` without a value", "traceback", _in_config("scale")),
+    Mistake("the same, with `=`", "traceback", _in_config("scale=")),
+    Mistake("a dotted key", "traceback", _in_config("training.steps=2000")),
+    Mistake("an absent `--configfile`", "traceback", "snakemake -n --configfile nowhere.yaml"),
+    Mistake("`--cores 0`", "silent", "snakemake --cores 0"),
+    # --- targets and folders
+    Mistake(
+        "a run that is not in the grid",
+        "traceback",
+        "snakemake -n results/runs/depth_width/wiki-V500-L9-d16-r16-H2-t400-s0/summary.json",
+    ),
+    Mistake(
+        "results of a study that is off",
+        "`MissingInputException`",
+        "snakemake -n results/block_degree/fit.json",
+    ),
+    Mistake("`results` is a file", "traceback", "snakemake -n", "rm -rf results; touch results"),
+    Mistake(
+        "`results` is read-only",
+        "traceback",
+        "unshare --mount sh -c 'mount -t tmpfs -o ro none results && snakemake --cores 1'",
+    ),
+    Mistake(
+        "the folder of text vanishes",
+        "traceback",
+        f"snakemake --cores 1 --config {MINE} depth_width='{{vocab_size: 257}}' studies='[depth_width]'",
+    ),
+    Mistake(
+        "`make ui PORT=99999`",
+        "traceback",
+        "python scripts/browse_runs.py --results results --config config.yaml --port 99999",
+    ),
+    Mistake(
+        "`make ui` on a port in use",
+        "exit code 0",
+        "python scripts/browse_runs.py --results results --config config.yaml --port 45871",
+        "timeout 900 python -m http.server 45871 --bind 127.0.0.1 >/dev/null 2>&1 & sleep 5",
+    ),
+    # --- grids
+    Mistake(
+        "a width of 200,000",
+        "traceback of the allocator",
+        _in_config("depth_width='{widths: {1: [200000], 2: [16]}, repeated: {}}'"),
+    ),
+    Mistake("one depth", "silent", _in_config("depth_width='{widths: {1: [16, 24]}, repeated: {1: [16]}}'")),
+    Mistake(
+        "two widths a depth",
+        "silent",
+        _in_config("depth_width='{widths: {1: [16, 32], 2: [12, 24]}, repeated: {1: [16]}}'"),
+    ),
+    Mistake("no repeats", "silent", _in_config("depth_width='{repeated: {}}'")),
+    Mistake(
+        "sizes that don't overlap",
+        "silent",
+        _in_config("depth_width='{widths: {1: [8, 10, 12, 14], 2: [48, 64, 80, 96]}, repeated: {1: [8]}}'"),
+    ),
+    Mistake(
+        "the same in `todays_decoder`",
+        "silent",
+        _in_config(
+            "studies='[todays_decoder]' todays_decoder='{grids: [{budget: {steps: 100}, "
+            "widths: {1: [8, 12, 16, 20], 2: [48, 64, 80, 96]}, repeated: {1: [8]}}]}'"
+        ),
+    ),
+    Mistake(
+        "an oversized rank grid",
+        "silent",
+        _in_config('separation_rank="[{depth: [$(seq -s, 100)], width: [$(seq -s, 200)], tokens: [2]}]"'),
+    ),
+    # --- numbers
+    Mistake("10^15 steps", "silent", _in_config("training='{steps: 1e15}'")),
+    Mistake("a batch of 10^9", "waits", _in_config("training='{batch_size: 1000000000}'")),
+    Mistake("a context of 10^9", "silent", _in_config("depth_width='{context_length: 1000000000}'")),
+    Mistake("a vocabulary of 300,000", "silent", _in_config("depth_width='{vocab_size: 300000}'")),
+    Mistake("a learning rate of 1000", "silent", _in_config("training='{learning_rate: 1000}'")),
+    Mistake("9,999 threads", "silent", _in_config("execution='{threads: 9999}'")),
+    Mistake("99 threads", "silent", _in_config("execution='{threads: 99}'")),
+    Mistake("`evaluate_every` above the steps", "silent", _in_config("training='{evaluate_every: 1000}'")),
+    # --- texts and trackers
+    Mistake("`folder:` without a name", "silent", _in_config("corpus='{sources: [\"folder:\"]}'")),
+    Mistake(
+        "a bad option of a source",
+        "silent",
+        _in_config("corpus='{sources: [\"folder:texts,text_colum=body\"]}'"),
+    ),
+    Mistake(
+        "kinds of files that are skipped",
+        "silent",
+        f"snakemake results/corpora/mine/documents.parquet --cores 1 --quiet rules reason host --config {MINE}",
+        TEXTS + "touch texts/a.pdf texts/b.pdf texts/c.docx",
+    ),
+    Mistake("`MLFLOW_TRACKING_URI=banana`", "told after training", "MLFLOW_TRACKING_URI=banana snakemake -n"),
+    Mistake(
+        "a tracker that does not answer",
+        "told in a log only",
+        _in_config("studies='[separation_rank]' extras='[]' tracking='{uri: \"http://127.0.0.1:9\"}'"),
+    ),
+    # --- commands
+    Mistake(
+        "other `--steps` into the same `--out`",
+        "silent",
+        f"{BY_HAND} --steps 20",
+        f"{BY_HAND} --steps 10",
+    ),
+    Mistake("`--hours -1`", "silent", "python scripts/write_specs.py --hours -1 --out specs"),
+    Mistake(
+        "`--study nothing`",
+        "silent",
+        "python scripts/import_runs.py --results results --study nothing --out runs.parquet",
+    ),
+    Mistake(
+        "`separation_rank.py --depth 6 --width 64 --tokens 100`",
+        "9 minutes without output",
+        "python scripts/separation_rank.py --depth 6 --width 64 --tokens 100",
+    ),
+    # --- files that were changed
+    Mistake(
+        "100 wrong bytes in a token store",
+        "silent",
+        f"snakemake --cores 1 --quiet rules reason host --config {MINE} {SMALL}",
+        f"{TEXTS} snakemake results/corpora/mine/V257/train.json --cores 1 --config {MINE} {SMALL}; "
+        "head -c 100 /dev/zero | dd of=results/corpora/mine/V257/train.bin conv=notrunc bs=1 seek=200 status=none; "
+        "touch -r results/corpora/mine/V257/train.json results/corpora/mine/V257/train.bin",
+    ),
+    Mistake(
+        "an edited `summary.json`",
+        "silent",
+        "python scripts/import_runs.py --results results --study depth_width --out runs.parquet",
+        "tar -xJf tests/golden/finished.tar.xz results; "
+        'sed -i \'s/"test_loss": [0-9]/"test_loss": 1/\' results/runs/depth_width/*/summary.json',
+    ),
+    # --- wording
+    Mistake("a number for a section", "`instance of TrainingConfig`", _in_config("training=5")),
+    Mistake("an empty list", "`after validation, not 0`", _in_config("studies='[]'")),
+    Mistake("a study's name misspelled", "`studies.0`", _in_config("studies='[depth_widht]'")),
+    Mistake(
+        "a key that does not suit the scale's",
+        "not said to be the scale's",
+        _in_config("depth_width='{heads: 5}'"),
+    ),
+    Mistake(
+        "a wrong scale and a wrong key", "the key is not told", _in_config("scale=dmeo training='{stps: 5}'")
+    ),
+)
+
+
+def last_words(said: str) -> str:
+    """The last line that is not empty, or all warnings where it is one."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    last = lines[-1:]
+    return " ".join(
+        [line for line in lines if line.startswith("Warning: ")] if "Warning: " in "".join(last) else last
+    )
+
+
+def try_out(mistake: Mistake) -> dict[str, object]:
+    """Make a mistake in a fresh copy, and return its row."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "COLUMNS": "200"}
+    environment.pop("MLFLOW_TRACKING_URI", None)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        for one in (
+            "Snakefile",
+            "config.yaml",
+            "scripts",
+            "workflow",
+            "profiles",
+            "envs",
+            "docs",
+            "tests/golden",
+        ):
+            source, to = ROOT / one, folder / one
+            (shutil.copytree if source.is_dir() else shutil.copy)(source, _made(to))
+        (folder / "results").mkdir()
+        start = time.perf_counter()
+        script = f"(:\n{mistake.made}\n) >/dev/null 2>&1; exec 2>&1\n{mistake.command}"
+        done = subprocess.run(
+            ["bash", "-c", script], cwd=folder, env=environment, capture_output=True, text=True, check=False
+        )  # fmt: skip
+        said = done.stdout.replace(name, ".")
+    return {
+        **asdict(mistake),
+        "code": done.returncode,
+        "traceback": "Traceback" in said,
+        "last": last_words(said),
+        "seconds": round(time.perf_counter() - start, 1),
+    }
+
+
+def _made(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def main() -> None:
+    """Try the mistakes and print the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("numbers", nargs="*", type=int, help="rows, from 1 (default: all)")
+    parser.add_argument("--json", type=Path, help="file for everything, a line a row")
+    arguments = parser.parse_args()
+    numbers = arguments.numbers or range(1, len(MISTAKES) + 1)
+    print("| input | before | exit code | now, last on the terminal |\n|---|---|---|---|")
+    for number in numbers:
+        row = try_out(MISTAKES[number - 1])
+        said = str(row["last"]).replace("|", "\\|")
+        mark = " (a traceback)" if row["traceback"] else ""
+        print(f"| {row['what']} | {row['before']} | {row['code']} | {said}{mark} |", flush=True)
+        if arguments.json is not None:
+            with arguments.json.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"number": number, **row}) + "\n")
+
+
+if __name__ == "__main__":
+    main()
