@@ -4,16 +4,18 @@ import pandas as pd
 from small import REPOSITORY
 
 RESULTS = REPOSITORY / "docs" / "results"
+README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 PAGE = (RESULTS / "depth_width.md").read_text(encoding="utf-8")
 RATES = (0.002, 0.004, 0.008)
 PAIRS = ((96, 68), (128, 90), (160, 112), (192, 136))
 NOT_RUN = "not run"
+BEGUN = pd.read_csv(RESULTS / "undertraining_begun.csv")
 
 
 def mean_losses() -> pd.Series:
-    """Mean test loss over seeds by depth, width and learning rate; at 2e-3 that of the grid."""
+    """Mean test loss over seeds by depth, width and learning rate, after 4,000 steps; at 2e-3 that of the grid."""
     grid = pd.read_parquet(RESULTS / "laptop_depth_width.parquet").assign(learning_rate=0.002)
-    begun = pd.read_csv(RESULTS / "undertraining_begun.csv")
+    begun = BEGUN[BEGUN["steps"] == 4000]
     both = pd.concat([grid, begun[begun["learning_rate"] > 0.002]])
     return both.groupby(["depth", "width", "learning_rate"])["test_loss"].mean()
 
@@ -30,12 +32,34 @@ def test_the_table_is_that_of_the_runs() -> None:
         assert f"| {' | '.join(cells)} | {best[0] - best[1]:.3f} |" in PAGE
 
 
+def test_the_table_of_16_000_steps_is_that_of_the_runs() -> None:
+    long = BEGUN[BEGUN["steps"] == 16000].set_index(["depth", "width", "learning_rate"])["test_loss"]
+    leads = []
+    for one_layer, two_layers in (PAIRS[0], PAIRS[1], PAIRS[3]):
+        found = [
+            long.get((depth, width, rate))
+            for depth, width in ((1, one_layer), (2, two_layers))
+            for rate in RATES[:2]
+        ]
+        better = [
+            None if one is None or two is None else one - two
+            for one, two in zip(found[:2], found[2:], strict=True)
+        ]
+        leads += [lead for lead in better if lead is not None]
+        cells = [NOT_RUN if number is None else f"{number:.3f}" for number in (*found, *better)]
+        assert f"| {one_layer} / {two_layers} | {' | '.join(cells)} |" in PAGE
+    assert f"by {min(leads):.2f} to {max(leads):.2f} nats" in README
+    behind = mean_losses()[2, 68, 0.002] - mean_losses()[1, 96, 0.002]
+    assert f"ahead by {behind:.3f} after 4,000 steps, and behind by {leads[0]:.3f} after 16,000" in PAGE
+
+
 def test_the_gains_and_seeds_are_those_of_the_runs() -> None:
     losses = mean_losses()
     for depth, width, gain in ((2, 68, "0.104"), (1, 96, "0.028")):
         assert f"{losses[depth, width, 0.002] - losses[depth, width, 0.008]:.3f}" == gain
         assert gain in PAGE
-    begun = pd.read_csv(RESULTS / "undertraining_begun.csv")
-    repeated = begun[begun["learning_rate"] == 0.004].groupby(["depth", "width"])["test_loss"]
+    short = BEGUN[(BEGUN["steps"] == 4000) & (BEGUN["learning_rate"] > 0.002)]
+    repeated = short.groupby(["depth", "width", "learning_rate"])["test_loss"]
     assert f"differ by up to {(repeated.max() - repeated.min()).max():.3f}" in PAGE
-    assert f"of which {(begun['learning_rate'] > 0.002).sum()} are done" in PAGE
+    done = (BEGUN["learning_rate"] > 0.002) | (BEGUN["steps"] == 16000)
+    assert f"of which {done.sum()} are done" in PAGE
