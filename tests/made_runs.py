@@ -48,6 +48,10 @@ LLAMA_OPTIONS = Run(  # those of a decoder that exclude others of EVERY_OPTION
     budget=Budget("flops", 1e15),
 )
 
+PATCHES = Run(  # of images
+    "vocabulary", "fashion", make_shape(2, 64, 4, 257, 196, patch_embedding=True), Training(800, 16), 3
+)
+
 # one of each kind, in the order of KINDS, with other values than the defaults wherever there are some
 EVERY_OPTION: tuple[AnyRun, ...] = (
     Run(

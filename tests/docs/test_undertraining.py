@@ -5,7 +5,7 @@ from small import REPOSITORY
 
 RESULTS = REPOSITORY / "docs" / "results"
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-PAGE = (RESULTS / "depth_width.md").read_text(encoding="utf-8")
+PAGE = (RESULTS / "undertraining.md").read_text(encoding="utf-8")
 RATES = (0.002, 0.004, 0.008)
 PAIRS = ((96, 68), (128, 90), (160, 112), (192, 136))
 NOT_RUN = "not run"

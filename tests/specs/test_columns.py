@@ -1,7 +1,7 @@
 """The tables of each kind of run say what its spec says."""
 
 import pytest
-from made_runs import EVERY_OPTION, LLAMA_OPTIONS
+from made_runs import EVERY_OPTION, LLAMA_OPTIONS, PATCHES
 
 from shapelaw.specs.columns import Column
 from shapelaw.specs.kinds import AnyRun, kind_of
@@ -15,7 +15,7 @@ def test_every_parameter_column_is_a_value_of_the_spec_and_of_its_type(run: AnyR
     kind = kind_of(run)
     values = kind.flat(run)
     if isinstance(run, Run):
-        values = kind.flat(LLAMA_OPTIONS) | values
+        values = kind.flat(LLAMA_OPTIONS) | kind.flat(PATCHES) | values
     for column in kind.params:
         text = str(values[column.logged_as])  # as MLflow keeps it
         assert column.kind(text) is not None

@@ -46,7 +46,18 @@ def test_the_table_has_a_row_a_run_with_its_numbers(any_place: Place) -> None:
         "attention_degree": None,
         "gelu": None,
         "ff_width": None,
-        **dict.fromkeys(("block", "kv_heads", "tied", "base_width", "schedule", "budget", "observations")),
+        **dict.fromkeys(
+            (
+                "block",
+                "kv_heads",
+                "patch_embedding",
+                "tied",
+                "base_width",
+                "schedule",
+                "budget",
+                "observations",
+            )
+        ),
         "seed": 1,
         "block_params": 12 * 2 * 16**2,
         "total_params": low_rank.shape.total_params,

@@ -159,7 +159,8 @@ def _values_of(scales: Path, scale: str) -> dict[str, Any]:
 
 def _read_scale(path: Path) -> dict[str, Any]:
     """A scale's file, by libyaml where PyYAML has it: the Snakefile reads one at each start, in Python for 50 ms."""
-    return dict(yaml.load(path.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return dict(loader(path.read_text(encoding="utf-8")).get_single_data())
 
 
 def merge(base: Mapping[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:

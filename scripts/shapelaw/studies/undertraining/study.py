@@ -114,6 +114,6 @@ STUDIES = (
         problems=problems,
         warnings=warnings,
         options=options,
-        verdict="results/depth_width.md#is-it-undertraining",
+        verdict="results/undertraining.md",
     ),
 )
