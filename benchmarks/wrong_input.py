@@ -280,7 +280,7 @@ def main() -> None:
     print("| input | before | exit code | now, last on the terminal |\n|---|---|---|---|")
     for number in numbers:
         row = try_out(MISTAKES[number - 1])
-        said = str(row["last"]).replace("|", "\\|")
+        said = str(row["last"]).removeprefix("- ").replace("|", "\\|")
         mark = " (a traceback)" if row["traceback"] else ""
         print(f"| {row['what']} | {row['before']} | {row['code']} | {said}{mark} |", flush=True)
         if arguments.json is not None:
