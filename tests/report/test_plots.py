@@ -18,7 +18,6 @@ from shapelaw.report.plots import (
     log_axis,
     new_figure,
     notice,
-    ordered_colors,
     ordered_looks,
     readable_ticks,
     save_figure,
@@ -59,7 +58,7 @@ def test_the_style_leaves_no_trace():
 @given(st.lists(st.integers(1, 200), min_size=1, max_size=12))
 @settings(max_examples=30, deadline=None)
 def test_colours_follow_the_order_of_the_values(values):
-    colors = ordered_colors(values)
+    colors = {value: look.color for value, look in ordered_looks(values).items()}
     assert list(colors) == sorted(set(values))
     assert len(set(colors.values())) == len(colors)
     brightness = [sum(mpl.colors.to_rgb(color)) for color in colors.values()]
@@ -134,7 +133,7 @@ def test_a_single_value_stands_in_the_middle_of_its_axis():
 
 def test_no_colour_of_a_kind_is_a_green_and_looks_differ_in_more_than_colour():
     kinds = [ACCENT, SECOND, THIRD, FOURTH, FIFTH]
-    for color in [*kinds, *ordered_colors(range(6)).values()]:
+    for color in [*kinds, *(look.color for look in ordered_looks(range(6)).values())]:
         red, green, blue = mpl.colors.to_rgb(color)
         assert green <= max(red, blue)
     looks = ordered_looks(range(4)).values()

@@ -105,13 +105,9 @@ class Look:
     dashes: str
 
 
-def ordered_colors(values: Sequence[int]) -> dict[int, str]:
-    """A colour for each value, dark blue to light orange in ascending order, for quantities such as depth."""
-    return {value: look.color for value, look in ordered_looks(values).items()}
-
-
 def ordered_looks(values: Sequence[int]) -> dict[int, Look]:
-    """A look for each value: colours from dark to light in ascending order, markers and dashes in turn."""
+    """A look for each value, such as a depth: colours from dark blue to light orange in ascending order, markers and
+    dashes in turn."""
     ordered = sorted(set(values))
     positions = np.linspace(0.0, 0.82, len(ordered)) if len(ordered) > 1 else np.array([0.2])
     return {

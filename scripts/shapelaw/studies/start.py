@@ -17,13 +17,7 @@ from shapelaw.settings.sections import Settings
 from shapelaw.settings.sentences import did_you_mean
 from shapelaw.specs.kinds import AnyRun
 from shapelaw.studies.registry import STUDIES
-from shapelaw.studies.study import (
-    FIGURE_COPIES,
-    FIGURE_ENDINGS,
-    TABLE_COPIES,
-    TABLE_ENDINGS,
-    Study,
-)
+from shapelaw.studies.study import FIGURE_ENDINGS, TABLE_COPIES, TABLE_ENDINGS, Study
 
 URI_VARIABLE = "MLFLOW_TRACKING_URI"
 _PATIENCE = 3.0  # seconds
@@ -179,17 +173,11 @@ def _study_problems(target: str, name: str, config: Settings) -> Iterator[str]:
 
 
 def _file_problems(study: Study, file: str) -> Iterator[str]:
-    name, _, ending = file.rpartition(".")
-    for names, copies, target in (
-        (study.tables, TABLE_COPIES, "csv"),
-        (study.figures, FIGURE_COPIES, "svg"),
-    ):
-        if name in names and ending in copies:
-            yield (
-                f"{study.folder}/{file} comes with {name}.{target}; ask for that: "
-                f"snakemake {study.folder}/{name}.{target}"
-            )
-            return
+    if f"{study.folder}/{file}" in study.copies:
+        name, _, ending = file.rpartition(".")
+        target = f"{study.folder}/{name}.{'csv' if ending in TABLE_COPIES else 'svg'}"
+        yield f"{study.folder}/{file} comes with {Path(target).name}; ask for that: snakemake {target}"
+        return
     endings = ((study.tables, TABLE_ENDINGS), (study.figures, FIGURE_ENDINGS))
     known = ["fit.json", "logged", "keys.txt", "runs.parquet", Path(study.input).name]
     known += [f"{name}.{ending}" for names, kinds in endings for name in names for ending in kinds]

@@ -50,13 +50,13 @@ def draw_transition(
     Returns:
         True if there was something to draw.
     """
+    if not is_told(row):
+        return False
     if row["status"] == TransitionStatus.CROSSING:
         err = [[row["width"] - row["width_low"]], [row["width_high"] - row["width"]]]
         axis.errorbar(at, row["width"], err, fmt=marker, color=color, label=label)
-    elif row["side"] in (Side.ABOVE, Side.BELOW):
-        axis.plot(at, row["bound"], "^" if row["side"] == Side.ABOVE else "v", color=bound_color, label=label)
     else:
-        return False
+        axis.plot(at, row["bound"], "^" if row["side"] == Side.ABOVE else "v", color=bound_color, label=label)
     return True
 
 
