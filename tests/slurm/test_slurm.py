@@ -373,6 +373,9 @@ def test_a_run_that_fails_for_good_leaves_every_other_one_finished(
     project = SlurmProject(tmp_path, local.folder / "results/corpora")
     jobs_py = project.folder / "scripts/shapelaw/scheduling/jobs.py"
     jobs_py.write_text(jobs_py.read_text().replace("_START_MB = 2000.0", "_START_MB = 300.0", 1))
+    train_py = project.folder / "scripts/train.py"  # Slurm looks at the memory every two seconds
+    waiting = "    import time\n\n    time.sleep(4)\n    sys.exit(main())"
+    train_py.write_text(train_py.read_text().replace("    sys.exit(main())", waiting))
     since = time.strftime("%Y-%m-%dT%H:%M:%S")
     project.configure(
         training={**CONFIG["training"], "steps": 8, "learning_rate": 3e3, "warmup_steps": 0},
