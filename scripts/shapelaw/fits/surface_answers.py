@@ -23,6 +23,8 @@ TOO_WIDE = 0.75
 # of the size axis below and above the shapes, searched for the size that a loss needs
 BEYOND = math.log(4.0)
 FARTHER = math.log(8.0)  # of the depth, beyond the shapes, where the size is beyond them
+# a bound is the weakest of the bounds by those forms that have such a weight
+PLAUSIBLE = 0.05
 # a crossing is reported if this share of the draws has it within the sizes
 SURE = 0.95
 
@@ -31,7 +33,8 @@ SURE = 0.95
 class BestDepth:
     """The best depth of a size with its 68% interval; NaN where only a bound is known, or nothing.
 
-    A bound is a chance of 84%: the best depth is above `low` (status "deeper"), or below `high`.
+    A bound is a chance of 84% by each form that the shapes leave plausible: the best depth is above `low` (status
+    "deeper"), or below `high`. At the edge of the shapes forms differ by more than their draws do.
     """
 
     size: float
@@ -99,12 +102,20 @@ def best_depth(surface: Surface, size: float) -> BestDepth:
     best, _ = lowest(surface.losses(np.full_like(grid, x), grid), grid)
     middle, q_low, q_high = _middle_and_interval(best)
     status = _status(q_low, q_high, grid, outside, surface.told)
-    depth, least, most = (float(np.exp(value)) for value in (middle, q_low, q_high))
+    depth = middle
     if status not in (SurfaceStatus.CONVERGED, SurfaceStatus.EXTRAPOLATED):
+        bounds = [_middle_and_interval(some) for some in _of_plausible_forms(surface, best)]
         depth = math.nan
-        least = least if status is SurfaceStatus.DEEPER else math.nan
-        most = most if status is SurfaceStatus.SHALLOWER else math.nan
-    return BestDepth(size, depth, least, most, status)
+        q_low = min(low for _, low, _ in bounds) if status is SurfaceStatus.DEEPER else math.nan
+        q_high = max(high for _, _, high in bounds) if status is SurfaceStatus.SHALLOWER else math.nan
+    return BestDepth(size, math.exp(depth), math.exp(q_low), math.exp(q_high), status)
+
+
+def _of_plausible_forms(surface: Surface, values: Floats) -> list[Floats]:
+    """Of (draws,) values, in the order of `Surface.losses`: those of each form with a weight of `PLAUSIBLE` or more."""
+    drawn = [one for one in surface.forms if len(one.drawn_theta)]
+    parts = np.split(values, np.cumsum([len(one.drawn_theta) for one in drawn])[:-1])
+    return [part for one, part in zip(drawn, parts, strict=True) if one.weight >= PLAUSIBLE]
 
 
 def _middle_and_interval(values: Floats) -> tuple[float, float, float]:
