@@ -71,7 +71,7 @@ def main() -> int:
 
         def train(runs: list[MemorizationRun]) -> None:
             _refuse_other_records(runs, folders[0])
-            _tell_other_steps(runs, folders[0], arguments.out / "runs.csv")
+            _refuse_other_steps(runs, folders[0])
             packs = in_packs(runs, arguments.pack, arguments.padding)
 
             def announced() -> Iterator[list[MemorizationRun]]:
@@ -161,15 +161,20 @@ def _refuse_other_records(runs: list[MemorizationRun], records: Path) -> None:
                 )
 
 
-def _tell_other_steps(runs: list[MemorizationRun], records: Path, table: Path) -> None:
-    """Say so where the folder has runs of other steps, which the table will have beside these."""
+def _refuse_other_steps(runs: list[MemorizationRun], records: Path) -> None:
+    """Refuse a folder of runs of other steps: the table has every record of the folder, and no analysis takes steps apart.
+
+    Raises:
+        UserError: there are such records.
+    """
     asked = {run.steps for run in runs}
     folders = (summary.parent for summary in records.glob("*/summary.json"))
-    there = {steps for folder in folders if (steps := read_record(folder).run.steps) not in asked}
+    there = sorted({steps for folder in folders if (steps := read_record(folder).run.steps) not in asked})
     if there:
-        say(
-            f"{records} has runs of {', '.join(f'{steps:,}' for steps in sorted(there))} steps too: {table} will have "
-            "them beside these, told apart by its column steps; give another --out to keep them out."
+        found = " and ".join(f"{steps:,}" for steps in there)
+        raise UserError(
+            f"{records} has runs of {found} steps, and --steps asks for {min(asked):,}; one table with both would mix "
+            f"them: give another --out, or go on there with --steps {there[-1]}."
         )
 
 

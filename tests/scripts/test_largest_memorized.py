@@ -73,13 +73,15 @@ def test_wrong_searches_are_a_sentence(tmp_path, options, said):
     assert not (tmp_path / "out").exists()
 
 
-def test_runs_of_other_steps_in_the_folder_are_told(tmp_path):
+def test_a_folder_with_runs_of_other_steps_is_refused_before_work(tmp_path):
     sizes = [*SIZES, "--examples", 12]
-    assert "steps too" not in run_here(SCRIPT, *sizes, cwd=tmp_path).stderr
+    run_here(SCRIPT, *sizes, cwd=tmp_path)
     done = run_here(SCRIPT, *sizes, "--steps", 100, cwd=tmp_path)
-    assert done.returncode == 0
-    assert (
-        "out/runs/memorization has runs of 200 steps too: out/runs.csv will have them beside these"
-        in done.stderr
+    assert done.returncode == 2
+    (said,) = done.stderr.splitlines()
+    assert said.endswith(
+        "out/runs/memorization has runs of 200 steps, and --steps asks for 100; one table with both would mix them: give "
+        "another --out, or go on there with --steps 200."
     )
-    assert set(pd.read_csv(tmp_path / "out" / "runs.csv")["steps"]) == {100, 200}
+    assert set(pd.read_csv(tmp_path / "out" / "runs.csv")["steps"]) == {200}
+    assert run_here(SCRIPT, *sizes, "--seeds", 2, cwd=tmp_path).returncode == 0  # more of the same goes on
