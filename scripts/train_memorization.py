@@ -162,7 +162,7 @@ def _refuse_other_records(runs: list[MemorizationRun], records: Path) -> None:
 
 
 def _refuse_other_steps(runs: list[MemorizationRun], records: Path) -> None:
-    """Refuse a folder of runs of other steps: the table has every record of the folder, and no analysis takes steps apart.
+    """Refuse a folder of runs of other steps: its table has all records, and no analysis takes steps apart.
 
     Raises:
         UserError: there are such records.

@@ -51,3 +51,24 @@ def test_a_figure_with_nothing_to_draw_is_a_sentence_in_its_files_and_in_the_out
     assert "<!-- No figure: no threshold is reached -->" in drawn
     assert 'id="axes_' not in drawn
     assert (tmp_path / "speed.png").is_file()
+
+
+def test_one_file_has_all_tables_to_read_and_one_all_of_them_for_a_paper(tmp_path: Path) -> None:
+    tables = {
+        "sizes": Table(pd.DataFrame({"width": [8]}), "Shapes."),
+        "seed_noise": Table(pd.DataFrame({"deviation": [0.01234]}), "Noise.", {"deviation": ".1g"}),
+    }
+    files = write_results(Results(tables, {}, {}, "", answer=ANSWER), tmp_path, "a_study")
+    assert sorted(path.name for path in files) == sorted(path.name for path in tmp_path.iterdir())
+    of_each = {f"{name}.{ending}" for name in tables for ending in ("csv", "html")}
+    assert {path.name for path in files} == of_each | {"tables.md", "tables.tex", "fit.json"}
+    markdown, latex = ((tmp_path / f"tables.{ending}").read_text() for ending in ("md", "tex"))
+    assert markdown.split("\n\n") == [
+        *("## sizes", "Shapes.", "|   width |\n|--------:|\n|       8 |\n".rstrip()),
+        *("## seed_noise", "Noise.", "|   deviation |\n|------------:|\n|        0.01 |\n"),
+    ]
+    assert [line for line in latex.splitlines() if line.startswith("\\label")] == [
+        r"\label{tab:a-study-sizes}",
+        r"\label{tab:a-study-seed-noise}",
+    ]
+    assert latex.count(r"\begin{table}") == latex.count(r"\end{table}") == 2

@@ -80,8 +80,8 @@ def test_a_folder_with_runs_of_other_steps_is_refused_before_work(tmp_path):
     assert done.returncode == 2
     (said,) = done.stderr.splitlines()
     assert said.endswith(
-        "out/runs/memorization has runs of 200 steps, and --steps asks for 100; one table with both would mix them: give "
-        "another --out, or go on there with --steps 200."
+        "out/runs/memorization has runs of 200 steps, and --steps asks for 100; one table with both would mix "
+        "them: give another --out, or go on there with --steps 200."
     )
     assert set(pd.read_csv(tmp_path / "out" / "runs.csv")["steps"]) == {200}
     assert run_here(SCRIPT, *sizes, "--seeds", 2, cwd=tmp_path).returncode == 0  # more of the same goes on

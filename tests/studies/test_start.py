@@ -67,7 +67,12 @@ def test_what_there_is_can_be_asked_for(tmp_path: Path) -> None:
         ),
         (
             "results/depth_width/transitions.tex",
-            "comes with transitions.csv; ask for that: snakemake results/depth_width/transitions.csv",
+            "All tables of depth_width are in results/depth_width/tables.tex, which comes with fit.json; ask for that: "
+            "snakemake results/depth_width/fit.json",
+        ),
+        (
+            "results/depth_width/tables.md",
+            "All tables of depth_width are in results/depth_width/tables.md, which",
         ),
         ("results/depth_width/best_depth.png", "comes with best_depth.svg; ask for that: snakemake results/"),
     ],

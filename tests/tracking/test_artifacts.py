@@ -18,11 +18,11 @@ def listed(client: MlflowClient, run_id: str, folder: str = "") -> set[str]:
 
 
 def written_files(folder: Path) -> list[Path]:
-    """Artifacts; the image of the figure lies beside them."""
+    """Artifacts; the image of one figure lies beside them, of that named as a table is."""
     figure = plt.figure()
-    figure.savefig(folder / "curve.png")
+    figure.savefig(folder / "sizes.png")
     plt.close(figure)
-    for name in ("curve.svg", "sizes.html", "sizes.csv", "notes.json"):
+    for name in ("sizes.svg", "drawn.svg", "sizes.html", "sizes.csv", "raw.csv", "notes.json"):
         (folder / name).write_text("x")
     return sorted(file for file in folder.glob("*.*") if file.suffix != ".png")
 
@@ -40,14 +40,14 @@ def test_files_are_found_where_users_look_also_after_the_folder_was_moved(
     with serve(default_uri(moved), tmp_path) as uri:
         client = MlflowClient(uri)
         assert listed(client, run_id) == {"figures", "tables", "images", "notes.json"}
-        assert listed(client, run_id, "figures") == {"figures/curve.svg"}
-        assert listed(client, run_id, "tables") == {"tables/sizes.csv", "tables/sizes.html"}
+        assert listed(client, run_id, "figures") == {"figures/drawn.svg"}  # the other one is an image
+        assert listed(client, run_id, "tables") == {"tables/raw.csv", "tables/sizes.html"}
         images = sorted(listed(client, run_id, "images"))
         assert [name.split("+step+0+")[0] for name in images] == [
-            "images/figures~curve",
-            "images/figures~curve",
+            "images/figures~sizes",
+            "images/figures~sizes",
         ]
         assert {Path(name).suffix for name in images} == {".png", ".webp"}
         assert client.get_run(run_id).data.tags["mlflow.loggedImages"] == "True"
-        copy = client.download_artifacts(run_id, "figures/curve.svg", str(tmp_path))
+        copy = client.download_artifacts(run_id, "figures/drawn.svg", str(tmp_path))
         assert Path(copy).read_text() == "x"

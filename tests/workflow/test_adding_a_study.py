@@ -53,7 +53,7 @@ def test_it_is_made_planned_and_reported(project: FinishedProject) -> None:
     project.snakemake("results/seed_spread/fit.json", "--quiet", "rules")
     folder = project.folder / "results" / "seed_spread"
     assert {path.name for path in folder.iterdir()} == {
-        *("spread.html", "spread.csv", "spread.md", "spread.tex", "spread.svg", "spread.png", "fit.json")
+        *("spread.html", "spread.csv", "tables.md", "tables.tex", "spread.svg", "spread.png", "fit.json")
     }
     assert (pd.read_csv(folder / "spread.csv")["size"] >= 2).all()
     assert "seed_spread: nothing trained, from the runs of depth_width" in project.snakemake("plan").stdout

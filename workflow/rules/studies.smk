@@ -10,7 +10,7 @@ for study in STUDIES.values():
             study.analysed,
         output:
             f"{study.folder}/fit.json",
-            # .md and .tex of each table and .png of each figure lie beside them, unlisted: Snakemake keeps a file for each
+            # tables.md, tables.tex and a .png of each figure lie beside them, unlisted: Snakemake keeps a file for each
             # output
             study.files(study.tables, ["csv"]),
             [

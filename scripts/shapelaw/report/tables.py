@@ -17,50 +17,55 @@ MISSING = "–"
 
 
 def write_table(
-    table: pd.DataFrame,
-    path: Path,
-    *,
-    formats: Mapping[str, str] | None = None,
-    caption: str | None = None,
-    label: str | None = None,
+    table: pd.DataFrame, path: Path, *, formats: Mapping[str, str] | None = None, caption: str = ""
 ) -> list[Path]:
-    """Write PATH.csv, PATH.md, PATH.tex and PATH.html and return the paths; the index is left out.
+    """Write PATH.csv and PATH.html and return the paths; the index is left out.
 
     Args:
         path: path without suffix; a dot in the name is kept. Missing folders are made.
         formats: column -> format specification (e.g. ".3g", ",.0f") where the table is to be read; other floats get
             ".4g". A missing value is a dash there and an empty field in the CSV.
-        caption: a sentence below the LaTeX table and above the others.
-        label: LaTeX label of the table.
+        caption: a sentence above the table to read.
 
     Raises:
         ValueError: `formats` names a column that isn't in the table.
     """
-    unknown = set(formats or {}) - {str(name) for name in table.columns}
-    if unknown:
-        raise ValueError(f"formats for columns that are not in the table: {sorted(unknown)}")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    files = [path.with_name(path.name + suffix) for suffix in (".csv", ".md", ".tex", ".html")]
-    table.to_csv(files[0], index=False)
-
     shown = as_text(table, formats or {})
-    numeric = [pd.api.types.is_numeric_dtype(dtype) for dtype in table.dtypes]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    files = [path.with_name(path.name + suffix) for suffix in (".csv", ".html")]
+    table.to_csv(files[0], index=False)
+    files[1].write_text(table_page(path.name, caption, shown, table, _numeric(table)), encoding="utf-8")
+    return files
+
+
+def markdown_of(table: pd.DataFrame, *, formats: Mapping[str, str] | None = None, caption: str = "") -> str:
+    """The table in Markdown, rounded, below its caption.
+
+    Raises:
+        ValueError: `formats` names a column that isn't in the table.
+    """
+    shown = as_text(table, formats or {})
     escaped = shown.rename(columns=_escape_pipe).map(_escape_pipe)
-    markdown = escaped.to_markdown(
-        index=False, disable_numparse=True, colalign=["right" if n else "left" for n in numeric] or None
-    )
-    files[1].write_text((f"{caption}\n\n" if caption else "") + markdown + "\n", encoding="utf-8")
-    latex = shown.to_latex(
+    columns = ["right" if numeric else "left" for numeric in _numeric(table)]
+    markdown = escaped.to_markdown(index=False, disable_numparse=True, colalign=columns or None)
+    return (f"{caption}\n\n" if caption else "") + markdown + "\n"
+
+
+def latex_of(
+    table: pd.DataFrame, *, formats: Mapping[str, str] | None = None, caption: str = "", label: str = ""
+) -> str:
+    """The table in LaTeX (booktabs), rounded, with its caption and label.
+
+    Raises:
+        ValueError: `formats` names a column that isn't in the table.
+    """
+    return as_text(table, formats or {}).to_latex(
         index=False,
         escape=True,
-        caption=caption,
-        label=label,
-        column_format="".join("r" if n else "l" for n in numeric),
+        caption=caption or None,
+        label=label or None,
+        column_format="".join("r" if numeric else "l" for numeric in _numeric(table)),
     )
-    files[2].write_text(latex, encoding="utf-8")
-    html = table_page(path.name, caption or "", shown, table, numeric)
-    files[3].write_text(html, encoding="utf-8")
-    return files
 
 
 @contextmanager
@@ -90,12 +95,23 @@ def _plain(value: Any) -> Any:
 
 
 def as_text(table: pd.DataFrame, formats: Mapping[str, str]) -> pd.DataFrame:
-    """The table with every cell as the text that a reader sees."""
+    """The table with every cell as the text that a reader sees.
+
+    Raises:
+        ValueError: `formats` names a column that isn't in the table.
+    """
+    if unknown := set(formats) - {str(name) for name in table.columns}:
+        raise ValueError(f"formats for columns that are not in the table: {sorted(unknown)}")
     shown = {}
     for name, column in table.items():
         spec = formats.get(str(name), ".4g" if pd.api.types.is_float_dtype(column.dtype) else "")
         shown[str(name)] = [MISSING if pd.isna(value) else format(value, spec) for value in column]
     return pd.DataFrame(shown, index=table.index)
+
+
+def _numeric(table: pd.DataFrame) -> list[bool]:
+    """For each column, whether it holds numbers."""
+    return [pd.api.types.is_numeric_dtype(dtype) for dtype in table.dtypes]
 
 
 def _escape_pipe(text: str) -> str:

@@ -12,9 +12,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from shapelaw.report.plots import notice, save_figure
-from shapelaw.report.tables import write_table, writing_to
+from shapelaw.report.tables import latex_of, markdown_of, write_table, writing_to
 
 ANSWER, FINDINGS = "answer", "findings"  # keys of fit.json that the report reads
+TABLES = "tables"  # name of the files that have all tables
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,9 @@ def show_results(results: Results, out: Path, study: str) -> None:
 
 
 def write_results(results: Results, out: Path, study: str) -> list[Path]:
-    """Write all tables (.csv, .md, .tex, .html), figures (.svg, .png) and fit.json into a folder; returns their paths.
+    """Write results into a folder and return the paths of the files.
+
+    A table is .csv and .html, a figure .svg and .png; tables.md and tables.tex have all tables, fit.json the rest.
 
     Args:
         study: name of the study, with which LaTeX labels begin.
@@ -120,11 +123,17 @@ def write_results(results: Results, out: Path, study: str) -> list[Path]:
     """
     with writing_to(out):
         files = []
+        markdown, latex = [], []
         for name, table in results.tables.items():
+            frame, formats, caption = table.frame, table.formats, table.caption
+            files += write_table(frame, out / name, formats=formats, caption=caption)
+            markdown.append(f"## {name}\n\n{markdown_of(frame, formats=formats, caption=caption)}")
             label = f"tab:{study}-{name}".replace("_", "-")
-            files += write_table(
-                table.frame, out / name, formats=table.formats, caption=table.caption, label=label
-            )
+            latex.append(latex_of(frame, formats=formats, caption=caption, label=label))
+        if results.tables:
+            for ending, texts in ((".md", markdown), (".tex", latex)):
+                files.append(out / f"{TABLES}{ending}")
+                files[-1].write_text("\n".join(texts), encoding="utf-8")
         for name, figure in results.figures.items():
             files += save_figure(notice(figure) if isinstance(figure, str) else figure, out / name)
         fit = out / "fit.json"

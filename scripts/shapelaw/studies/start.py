@@ -17,7 +17,7 @@ from shapelaw.settings.sections import Settings
 from shapelaw.settings.sentences import did_you_mean
 from shapelaw.specs.kinds import AnyRun
 from shapelaw.studies.registry import STUDIES
-from shapelaw.studies.study import FIGURE_ENDINGS, TABLE_COPIES, TABLE_ENDINGS, Study
+from shapelaw.studies.study import FIGURE_ENDINGS, TABLE_COPIES, TABLE_ENDINGS, TABLES, Study
 
 URI_VARIABLE = "MLFLOW_TRACKING_URI"
 _PATIENCE = 3.0  # seconds
@@ -173,10 +173,15 @@ def _study_problems(target: str, name: str, config: Settings) -> Iterator[str]:
 
 
 def _file_problems(study: Study, file: str) -> Iterator[str]:
+    name, _, ending = file.rpartition(".")
+    if ending in TABLE_COPIES and name in (TABLES, *study.tables):
+        yield (
+            f"All tables of {study.name} are in {study.folder}/{TABLES}.{ending}, which comes with fit.json; ask for "
+            f"that: snakemake {study.folder}/fit.json"
+        )
+        return
     if f"{study.folder}/{file}" in study.copies:
-        name, _, ending = file.rpartition(".")
-        target = f"{study.folder}/{name}.{'csv' if ending in TABLE_COPIES else 'svg'}"
-        yield f"{study.folder}/{file} comes with {Path(target).name}; ask for that: snakemake {target}"
+        yield f"{study.folder}/{file} comes with {name}.svg; ask for that: snakemake {study.folder}/{name}.svg"
         return
     endings = ((study.tables, TABLE_ENDINGS), (study.figures, FIGURE_ENDINGS))
     known = ["fit.json", "logged", "keys.txt", "runs.parquet", Path(study.input).name]

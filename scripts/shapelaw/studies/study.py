@@ -14,7 +14,8 @@ from shapelaw.specs.runs import Run
 OURS = "our own"  # published nowhere else
 TABLE_ENDINGS, FIGURE_ENDINGS = ("html", "csv"), ("svg",)
 # written too, by the same command, and no targets: Snakemake would keep a file of its own for each
-TABLE_COPIES, FIGURE_COPIES = ("md", "tex"), ("png",)
+TABLE_COPIES, FIGURE_COPIES = ("md", "tex"), ("png",)  # of all tables in one, and of each figure
+TABLES = "tables"  # name of the files that have all tables
 
 
 def _first_seeds(runs: Iterable[Run]) -> list[Run]:
@@ -118,8 +119,8 @@ class Study:
 
     @property
     def copies(self) -> list[str]:
-        """The same tables and figures in other formats, which come with the artifacts."""
-        return self.files(self.tables, TABLE_COPIES) + self.files(self.figures, FIGURE_COPIES)
+        """The same in other formats, which come with the artifacts: all tables in one file, and each figure."""
+        return self.files([TABLES], TABLE_COPIES) + self.files(self.figures, FIGURE_COPIES)
 
     @property
     def heading(self) -> str:

@@ -1,4 +1,4 @@
-"""Files of a run in MLflow: figures, tables, and the figures again as images beside its charts."""
+"""Files of a run in MLflow: tables, and figures as images beside its charts."""
 
 from __future__ import annotations
 
@@ -24,22 +24,26 @@ IMAGES, PREVIEW = (
 
 
 def keep_files(store: Store, run: Run, files: Sequence[Path]) -> None:
-    """Make files artifacts of a run: each in `figures/`, `tables/` or, of another kind, on top; figures as images too.
+    """Make files artifacts of a run: figures as images, tables in `tables/`, what is neither on top.
 
-    The image of an .svg is the .png of its name beside it.
+    Nothing is kept twice. An .svg is its image where the .png of its name lies beside it, and in `figures/` where none
+    does; a .csv is left to the .html of its name, which has the CSV to download.
 
     A store that is a database keeps only their place below what `mlflow server` serves, so the results folder can be
     moved; its files are written there directly.
     """
     with TemporaryDirectory() as name:
         folder = Path(name)
+        figures = {file: file.with_suffix(".png") for file in files if file.suffix in (".svg", ".png")}
+        shown = {file: image for file, image in figures.items() if image.is_file()}
         for file in files:
+            if file in shown or (file.suffix == ".csv" and file.with_suffix(".html") in files):
+                continue
             there = folder / FOLDERS.get(file.suffix, "") / file.name
             there.parent.mkdir(exist_ok=True)
             shutil.copyfile(file, there)
-        for image in sorted({file.with_suffix(".png") for file in files if file.suffix in (".svg", ".png")}):
-            if image.is_file():
-                _write_image(image, folder / IMAGES)
+        for image in sorted(set(shown.values())):
+            _write_image(image, folder / IMAGES)
         uri = str(run.info.artifact_uri)
         if store.artifacts is not None and uri.startswith(SERVED):
             shutil.copytree(folder, store.artifacts / uri.removeprefix(SERVED), dirs_exist_ok=True)

@@ -62,8 +62,8 @@ def test_everything_is_written(heads, head_dims, tmp_path):
         out = tmp_path / analysis.study
         files = {path.name for path in write_results(present(analysis), out, "study")}
         assert files == {path.name for path in out.iterdir()}
-        tabled = {f"{name}{end}" for end in (".csv", ".md", ".tex")}
-        assert tabled | {"fit.json", "comparison.csv", "points.tex", f"{figure}.svg", "capacity.png"} <= files
+        tabled = {f"{name}.csv", f"{name}.html", "tables.md", "tables.tex"}
+        assert tabled | {"fit.json", "comparison.csv", f"{figure}.svg", "capacity.png"} <= files
         fit = json.loads((out / "fit.json").read_text())
         assert fit["status"] == "converged"
         assert fit["answer"]["decided"], fit["answer"]["sentence"]

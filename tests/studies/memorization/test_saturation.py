@@ -71,12 +71,8 @@ def test_all_is_written_and_said(tmp_path):
     found = analyse(tmp_path / "runs.csv", "memorization_saturation", attention=tmp_path / "a")
     write_results(present(found), tmp_path / "out", "memorization_saturation")
     files = {path.name for path in (tmp_path / "out").iterdir()}
-    tables = {
-        f"{name}{end}"
-        for name in ("saturation", "perfect", "comparison")
-        for end in (".csv", ".md", ".tex", ".html")
-    }
-    assert files == tables | {"fit.json", "saturation.svg", "saturation.png"}
+    tables = {f"{name}{end}" for name in ("saturation", "perfect", "comparison") for end in (".csv", ".html")}
+    assert files == tables | {"tables.md", "tables.tex", "fit.json", "saturation.svg", "saturation.png"}
     fit = json.loads((tmp_path / "out" / "fit.json").read_text())
     assert fit["perfect"][0]["largest_any"] == 550
     assert "in 0 of 1 settings that can tell" in fit["answer"]["sentence"]

@@ -28,7 +28,8 @@ def test_everything_is_written(analysis, tmp_path):
     files = {path.name for path in write_results(present(analysis), tmp_path, "study")}
     assert files == {path.name for path in tmp_path.iterdir()}
     for name in ("transitions", "fit", "projection", "comparison", "seed_noise", "best_depth"):
-        assert {f"{name}.csv", f"{name}.md", f"{name}.tex"} <= files
+        assert {f"{name}.csv", f"{name}.html"} <= files
+    assert {"tables.md", "tables.tex"} <= files
     figures = (
         "transition_width",
         "transition_size",
