@@ -30,6 +30,9 @@ SLURM = [
     "--set-resources",
 ]
 ARRAYS = ["--slurm-array-jobs", "train_in_turn"]
+RECORDS = (
+    "--groups take_record=records train_small=records --group-components records=50"  # of docs/cluster.md
+)
 MEMORY = [f"{rule}:mem_mb=1000" for rule in ("train_small", "train_in_turn")]
 TABLES = ("transitions", "fit", "projection", "forms", "comparison", "size_axes", "seed_noise", "best_depth")
 FITTED = "results/depth_width/fit.json"
@@ -139,6 +142,16 @@ def hurry() -> None:
         subprocess.run(["scontrol", "update", f"jobid={job}", "starttime=now"], check=False)
 
 
+def partition(state: str) -> None:
+    """Down: jobs are taken and wait, and those that run go on. Or up."""
+    run("scontrol", "update", "partitionname=preempt", f"state={state}")
+
+
+def taken_over(said: str) -> list[str]:
+    """The tasks of an earlier workflow's array that are taken over."""
+    return re.findall(r"train_in_turn\S+ is job (\d+_\d+) of an earlier workflow; taking it over", said)
+
+
 @pytest.fixture(scope="module")
 def local(tmp_path_factory: pytest.TempPathFactory) -> SlurmProject:
     """The whole workflow on this machine, without Slurm; its runs are trained in one process."""
@@ -162,27 +175,51 @@ def test_the_daemons_listen_on_the_loopback_alone() -> None:
 def test_the_grid_through_slurm_gives_the_same_tables_to_the_last_digit(
     local: SlurmProject, tmp_path: Path
 ) -> None:
-    """From the text on, in a group of jobs; training in packs, as one array; the second call does nothing.
+    """From the text on, in a group of jobs; training in packs, as one array; records, import and fits are jobs too.
 
-    As soon as the workflow has started, somebody saves another config: no job takes its rate or its shapes.
+    As soon as a workflow has started, somebody saves another config: no job takes its rate or its shapes. The first one
+    is killed while the tasks of its array wait; the second takes them over. The third does nothing.
     """
     project = SlurmProject(tmp_path)
-    packs, since = {"runs_per_job": 3}, time.strftime("%Y-%m-%dT%H:%M:%S")
-    project.configure(execution=packs)
-    with project.started(
-        FITTED, "--groups", "train_tokenizer=text", "encode=text", *ARRAYS, *SLURM, *MEMORY
-    ) as it:
-        until(lambda: any(tmp_path.glob("results/submitted/*.json")), "Snakemake has started")
-        project.configure(
-            execution=packs,
-            training={**CONFIG["training"], "learning_rate": 1e-4},
-            depth_width={**CONFIG["depth_width"], "widths": {1: [4, 16]}, "repeated": {}},
-        )
-        assert it.wait() == 0, project.said()
-    project.configure(execution=packs)
-    names = {job.name for job in jobs_of(project.folder, since)}
-    assert names == {"text_encode_train_tokenizer", "train_in_turn.depth_width"}
-    assert "Submitted array job" in project.said()
+    since = time.strftime("%Y-%m-%dT%H:%M:%S")
+    asked = {"execution": {"runs_per_job": 3, "submit_analysis": True}}
+    edited = {
+        "training": {**CONFIG["training"], "learning_rate": 1e-4},
+        "depth_width": {**CONFIG["depth_width"], "widths": {1: [4, 16]}, "repeated": {}},
+    }
+    assert RECORDS in (REPOSITORY / "docs/cluster.md").read_text(encoding="utf-8")
+    groups, components = RECORDS.split(" --group-components ")
+    command = [FITTED, *groups.split(), "train_tokenizer=text", "encode=text"]
+    command += ["--group-components", components, *ARRAYS, *SLURM, *MEMORY]
+    project.configure(**asked)
+    try:
+        with project.started(*command):
+            until(lambda: any(tmp_path.glob("results/submitted/*.json")), "Snakemake has started")
+            project.configure(**asked | edited)
+            until(lambda: "text_encode" in run("squeue", "-h", "-t", "running", "-o", "%j"), "a job runs")
+            partition("down")
+            until(lambda: "Submitted array job" in project.said(), "the array is submitted")
+        project.configure(**asked)
+        project.snakemake("--unlock")
+        with project.started(*command) as it:
+            until(lambda: len(taken_over(project.said())) == 2, "both tasks are taken over")
+            project.configure(**asked | edited)
+            partition("up")
+            assert it.wait() == 0, project.said()
+    finally:
+        partition("up")
+    project.configure(**asked)
+    jobs = jobs_of(project.folder, since)
+    names = {job.name for job in jobs if not job.name.startswith("list_runs")}
+    assert names == {
+        *("text_encode_train_tokenizer", "train_in_turn.depth_width"),
+        *("records_train_small", "import_runs.depth_width", "depth_width"),
+    }
+    tasks = {job.number for job in jobs if job.name == "train_in_turn.depth_width"}
+    assert set(taken_over(project.said())) == tasks  # none was submitted again
+    (records,) = [job for job in jobs if job.name == "records_train_small"]  # taken one after the other
+    assert (records.minutes, records.memory) == (2 * len(KEYS), "1000M")
+    assert "cpu=1" in records.granted.split(",")
     assert "ccount" not in project.said().replace(
         "slurm_account", ""
     )  # nothing is guessed, nothing to explain

@@ -48,6 +48,9 @@ rule take_record:
     localrule: not EXECUTION.submit_analysis
     conda:
         "../../envs/shapelaw.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=lambda wildcards, attempt: 2 * ATTEMPTS.minutes(wildcards, attempt),
     params:
         digest=lambda wildcards: run_of(wildcards).digest,
     message:

@@ -112,6 +112,9 @@ else:
         localrule: not EXECUTION.submit_analysis
         conda:
             "../../envs/shapelaw.yaml"
+        resources:
+            mem_mb=1000,
+            runtime=lambda wildcards, attempt: 2 * ATTEMPTS.minutes(wildcards, attempt),
         params:
             digest=lambda wildcards: run_of(wildcards).digest,
         message:

@@ -23,6 +23,7 @@ from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
 from shapelaw.cluster import states
 from shapelaw.cluster.attempts import Attempts, Name, together
+from shapelaw.cluster.groups import in_turn
 from shapelaw.cluster.names import Orphan, find_orphan, job_name, mark_of, mark_of_tasks
 
 _RESTARTS = "Trying to restart job"  # Snakemake's line, which ours says already
@@ -114,6 +115,9 @@ class SlurmExecutor(Executor):  # type: ignore[misc] # the plugin has no types
     def _begin(self, job: Any) -> None:
         for one in _members(job):
             self.attempts.begin(_wildcards(one))
+        if job.is_group():
+            members = [dict(one.resources.items()) for one in job.jobs]
+            job._resources = in_turn(dict(job.resources.items()), members)
 
     def _orphan(self, job: Any) -> Orphan | None:
         with self._lock:
@@ -125,7 +129,10 @@ class SlurmExecutor(Executor):  # type: ignore[misc] # the plugin has no types
     def _take_over(self, job: Any, orphan: Orphan) -> None:
         self.logger.info(f"{_name(job)} is job {orphan.number} of an earlier workflow; taking it over.")
         kind = "group" if job.is_group() else "rule"
-        log = self.slurm_logdir / f"{kind}_{job.name}" / "_".join(_wildcards(job)) / f"{orphan.number}.log"
+        folder = self.slurm_logdir / f"{kind}_{job.name}"
+        if "_" not in orphan.number:  # logs of an array's tasks lie side by side
+            folder /= "_".join(_wildcards(job))
+        log = folder / f"{orphan.number}.log"
         info = SubmittedJobInfo(job, external_jobid=orphan.number, aux={"slurm_logfile": log})
         self._report_job_submission_threadsafe(info)
 
