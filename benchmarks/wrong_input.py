@@ -160,7 +160,7 @@ MISTAKES = (
     Mistake(
         "kinds of files that are skipped",
         "silent",
-        f"snakemake results/corpora/mine/documents.parquet --cores 1 --quiet rules reason host --config {MINE}",
+        f"snakemake -n --config {MINE} {SMALL}",
         TEXTS + "touch texts/a.pdf texts/b.pdf texts/c.docx",
     ),
     Mistake("`MLFLOW_TRACKING_URI=banana`", "told after training", "MLFLOW_TRACKING_URI=banana snakemake -n"),

@@ -8,7 +8,11 @@ def test_members_that_run_in_turn_ask_for_the_largest_and_for_their_time_togethe
     encode = {"_cores": 8, "_nodes": 1, "mem_mb": 3000, "runtime": 60, "slurm_partition": "gpu"}
     reckoned = {"_cores": 208, "_nodes": 1, "mem_mb": 203_000, "runtime": 62, "slurm_partition": "gpu"}
     assert in_turn(reckoned, [record] * 200 + [encode]) == {
-        **{"_cores": 8, "_nodes": 1, "mem_mb": 3000, "runtime": 460, "slurm_partition": "gpu"}
+        "_cores": 8,
+        "_nodes": 1,
+        "mem_mb": 3000,
+        "runtime": 460,
+        "slurm_partition": "gpu",
     }
 
 

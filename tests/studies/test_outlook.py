@@ -136,6 +136,20 @@ def test_a_folder_says_itself_how_much_text_it_has(tmp_path: Path) -> None:
     assert refused(**grid({1: [16]}), corpus={**corpus, "sources": ["huggingface:some/name"]}) == ""
 
 
+def test_files_of_a_folder_that_are_not_read_are_told_before_work(tmp_path: Path) -> None:
+    (tmp_path / "more").mkdir()
+    for name in ("a.txt", "more/b.JSONL"):
+        (tmp_path / name).write_text("word " * 20_000)
+    corpus = {"name": "own", "sources": [f"folder:{tmp_path}", "wiki"]}
+    assert warned(**grid(FOUR), corpus=corpus) == []
+    for name in ("more/c.pdf", "d.PDF", "LICENSE"):
+        (tmp_path / name).write_text("A text.")
+    assert warned(**grid(FOUR), corpus=corpus) == [
+        f"the folder {tmp_path} has 3 files that are not read (2 .pdf, 1 without an ending): text is read from .txt, "
+        ".jsonl, .parquet"
+    ]
+
+
 def test_a_study_of_too_many_runs_is_refused() -> None:
     config = load_config(shipped(**grid({1: list(range(2, 400, 2))}, seeds=1000)), SCALES)
     with pytest.raises(

@@ -16,7 +16,15 @@ import pyarrow.parquet as pq
 from shapelaw.corpora.documents import Document
 from shapelaw.corpora.packaged import PACKAGED
 from shapelaw.errors import UserError, say
-from shapelaw.settings.source_lines import TEXT_SUFFIXES, Folder, HuggingFace, Packaged, Source
+from shapelaw.settings.source_lines import (
+    TEXT_SUFFIXES,
+    Folder,
+    HuggingFace,
+    Packaged,
+    Source,
+    ending_of,
+    not_read,
+)
 
 TEXT_DOCUMENT_BYTES = 65_536
 _READ_BYTES = 2**20
@@ -62,11 +70,8 @@ def _read_folder(folder: Folder) -> Iterator[Document]:
     if not found:
         raise UserError(f"The folder {folder.path} has no .txt, .jsonl or .parquet file, at any depth.")
     if passed_over:
-        kinds = ", ".join(f"{count:,} {kind}" for kind, count in passed_over.most_common(8))
-        say(
-            f"The folder {folder.path} has {passed_over.total():,} files that are not read ({kinds}): "
-            f"text is read from {', '.join(TEXT_SUFFIXES)}."
-        )
+        said = not_read(folder.path, passed_over)
+        say(f"{said[0].upper()}{said[1:]}.")
 
 
 def _text_files(folder: Path, passed_over: Counter[str]) -> Iterator[Path]:
@@ -88,7 +93,7 @@ def _text_files(folder: Path, passed_over: Counter[str]) -> Iterator[Path]:
         elif path.is_dir():
             passed_over["link to a folder"] += 1
         else:
-            passed_over[path.suffix.lower() or "without an ending"] += 1
+            passed_over[ending_of(path)] += 1
 
 
 def _read_text(path: Path) -> Iterator[tuple[int, str]]:

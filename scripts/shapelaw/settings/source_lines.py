@@ -8,6 +8,7 @@ huggingface:wikimedia/wikipedia,config=20231101.en        a data set by its name
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -95,6 +96,20 @@ def parse_source(line: str) -> Source:
             raise UserError(f"The source {line!r} has rows_per_document={rows}; it must be at least 1.")
         values["rows_per_document"] = int(rows)
     return source(**values) if source else Packaged(kind)
+
+
+def ending_of(path: Path) -> str:
+    """The kind of a file that is not read."""
+    return path.suffix.lower() or "without an ending"
+
+
+def not_read(folder: Path, passed_over: Counter[str]) -> str:
+    """A sentence for the files of a folder that are not read, by their kinds."""
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in passed_over.most_common(8))
+    return (
+        f"the folder {folder} has {passed_over.total():,} files that are not read ({kinds}): text is read from "
+        f"{', '.join(TEXT_SUFFIXES)}"
+    )
 
 
 def _known(wrong: str, known: list[str]) -> str:

@@ -5,11 +5,20 @@ Both before anything is trained. What a study needs for its own results, its `St
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from shapelaw.settings.sections import Corpus, Settings
-from shapelaw.settings.source_lines import PACKAGED_MB, TEXT_SUFFIXES, Folder, Packaged, parse_source
+from shapelaw.settings.source_lines import (
+    PACKAGED_MB,
+    TEXT_SUFFIXES,
+    Folder,
+    Packaged,
+    ending_of,
+    not_read,
+    parse_source,
+)
 from shapelaw.specs.kinds import AnyRun
 from shapelaw.specs.runs import Run
 from shapelaw.studies.registry import STUDIES
@@ -38,6 +47,7 @@ def warnings(config: Settings, runs: Runs, root: Path, cores: int | None) -> lis
     if any(isinstance(run, Run) for of in runs.values() for run in of.values()):
         found += _recipe(config)
         found += _vocabulary(config.corpus, runs, root, _TOKEN_BYTES)
+        found += _not_read(config.corpus, root)
     if cores is not None and config.execution.threads > cores:
         found.append(
             f"execution.threads is {config.execution.threads}, and there are {cores} cores: jobs get {cores} threads"
@@ -88,6 +98,16 @@ def _vocabulary(corpus: Corpus, runs: Runs, root: Path, token_bytes: int) -> lis
         f"vocab_size {largest:,} wants more text than corpus.sources have ({text / 1e6:,.1f} MB): a vocabulary takes "
         f"about {_TOKEN_BYTES} bytes for each token; take one of {int(text / _TOKEN_BYTES):,} or less, or more text"
     ]
+
+
+def _not_read(corpus: Corpus, root: Path) -> Iterator[str]:
+    """A sentence for each folder of text with files of other kinds."""
+    for source in map(parse_source, corpus.sources):
+        if isinstance(source, Folder):
+            files = (path for path in (root / source.path).rglob("*") if path.is_file())
+            others = Counter(ending_of(path) for path in files if path.suffix.lower() not in TEXT_SUFFIXES)
+            if others:
+                yield not_read(source.path, others)
 
 
 def _text_bytes(corpus: Corpus, root: Path) -> float | None:
