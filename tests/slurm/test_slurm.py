@@ -23,7 +23,7 @@ from small import PYTHON, REPOSITORY
 
 from shapelaw.storage import copies
 
-INTERVAL = ("--slurm-init-seconds-before-status-checks", "3")
+INTERVAL = ("--slurm-init-seconds-before-status-checks", "1")
 SLURM = [
     *("--profile", "slurm", *INTERVAL),
     *("--default-resources", "slurm_partition=preempt", "slurm_account=lab", "runtime=10", "mem_mb=1000"),
@@ -276,7 +276,9 @@ def test_a_run_on_two_gpus_gets_them_on_one_node_with_a_cpu_each(
     monkeypatch.setenv("SHAPELAW_DEVICE", "cpu")
     key = "prose-V300-L1-d4-r4-H2-t30-s0"
     options = [option for option in SLURM if option not in INTERVAL]
-    said = project.snakemake(*records_of([key]), *options, *MEMORY).stderr
+    command = ["--precommand", "date > modules_are_loaded"]  # in the place of `module load`
+    said = project.snakemake(*records_of([key]), *command, *options, *MEMORY).stderr
+    assert (project.folder / "modules_are_loaded").exists()
     record = project.live(key)
     assert (record["processes"], record["device_type"], record["device"]) == (2, "cpu", "cpu")
     (job,) = [job for job in jobs_of(project.folder, since) if job.name.startswith("train")]
