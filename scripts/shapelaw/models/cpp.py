@@ -7,7 +7,7 @@ import platform
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 
@@ -43,7 +43,20 @@ def compiled(
         return ctypes.CDLL(str(path))  # stays loaded after its file is deleted
 
 
-def reason(error: subprocess.CalledProcessError | OSError) -> str:
+def refusal(library: Callable[[], object]) -> str | None:
+    """Why a kernel can't be compiled and loaded, on one line; None if it can.
+
+    Args:
+        library: loads it with `compiled`.
+    """
+    try:
+        library()
+    except (subprocess.CalledProcessError, OSError) as error:
+        return _reason(error)
+    return None
+
+
+def _reason(error: subprocess.CalledProcessError | OSError) -> str:
     """Why `compiled` failed, on one line."""
     if isinstance(error, OSError):
         return str(error)

@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from shapelaw.models import decoder_kernel
+from shapelaw.models import decoder_kernel, llama_kernel
 from shapelaw.models.cross_entropy import linear_cross_entropy
 from shapelaw.models.llama import RMSNorm, Rotary
 from shapelaw.specs.patches import INPUTS, numbers_of_ids
@@ -79,7 +79,12 @@ class Linear(nn.Linear):
 
 
 class Attention(nn.Module):
-    """Causal self-attention with H heads of dimension K, and with `rotary` positions where it is given."""
+    """Causal self-attention with H heads of dimension K, and with `rotary` positions where it is given.
+
+    `by_kernel` lets C++ compute it where it has rotary positions.
+    """
+
+    by_kernel = False
 
     def __init__(self, shape: Shape, dropout: float, rotary: Rotary | None = None) -> None:
         super().__init__()
@@ -93,19 +98,26 @@ class Attention(nn.Module):
         self.rotary = rotary
 
     def forward(self, x_BTD: Tensor) -> Tensor:
-        qkv_BTE = self.qkv(x_BTD)
+        out: Tensor = self.out(self._attend(self.qkv(x_BTD)))
+        return out
+
+    def _attend(self, maps_BTE: Tensor) -> Tensor:
+        """The heads' outputs side by side, [B, T, H K], before their linear map."""
         if self.degree is not None:
-            linear: Tensor = self.out(attend_linearly(qkv_BTE, self.heads, self.degree))
-            return linear
-        if self.rotary is not None:
-            qkv_BTE = self.rotary(qkv_BTE)
+            return attend_linearly(maps_BTE, self.heads, self.degree)
         dropout = self.dropout if self.training else 0.0
-        products = takes_products(x_BTD.device.type, x_BTD.shape[1], self.attention_dim)
+        products = takes_products(maps_BTE.device.type, maps_BTE.shape[1], self.attention_dim)
+        if self.rotary is not None:
+            if self.by_kernel and self.way == "auto" and products and not dropout:
+                heads = llama_kernel.Heads(self.heads, self.kv_heads, self.scale)
+                turns_2Tk = self.rotary.turns_of_head(maps_BTE.shape[1])
+                if llama_kernel.takes(maps_BTE, turns_2Tk, heads):
+                    return llama_kernel.attend(maps_BTE, turns_2Tk, heads)
+            maps_BTE = self.rotary(maps_BTE)
         if self.way != "auto":
             products = self.way == "products"
         attend = attend_by_products if products else attend_fused
-        out: Tensor = self.out(attend(qkv_BTE, self.heads, self.kv_heads, self.scale, dropout))
-        return out
+        return attend(maps_BTE, self.heads, self.kv_heads, self.scale, dropout)
 
 
 def takes_products(device_type: str, tokens: int, attention_dim: int) -> bool:
@@ -210,7 +222,13 @@ class LlamaBlock(nn.Module):
 
 
 class Decoder(nn.Module):
-    """Tokens to logits, or to the summed loss of the next tokens."""
+    """Tokens to logits, or to the summed loss of the next tokens.
+
+    Attributes:
+        by_llama_kernel: C++ computes parts of it, to PyTorch's numbers up to rounding.
+    """
+
+    by_llama_kernel = False
 
     def __init__(self, shape: Shape, dropout: float = 0.0) -> None:
         super().__init__()
@@ -255,9 +273,13 @@ class Decoder(nn.Module):
         )
 
     def use_kernel(self) -> None:
-        """Let `shapelaw.models.decoder_kernel` compute from now on where it can; the numbers stay the same."""
+        """Let C++ compute from now on where it can.
+
+        Numbers of GPT-2's block stay the same to the last bit, those of Llama's up to rounding.
+        """
+        self.by_llama_kernel = self.shape.block == "llama" and llama_kernel.is_possible()
         for module in self.modules():
-            if isinstance(module, Linear):
+            if isinstance(module, Linear) or (self.by_llama_kernel and isinstance(module, Attention | RMSNorm)):
                 module.by_kernel = True
 
 

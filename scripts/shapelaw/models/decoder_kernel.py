@@ -11,7 +11,6 @@ another kernel for another CPU, PyTorch does the work. Dimensions: M rows, K inp
 from __future__ import annotations
 
 import ctypes
-import subprocess
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from shapelaw.errors import say
-from shapelaw.models.cpp import compiled, compiler, reason
+from shapelaw.models.cpp import compiled, compiler, refusal
 
 _SOURCE = Path(__file__).with_suffix(".cpp")
 _LEAST = 2**22  # multiplications: below this, calling the kernel costs more than it saves
@@ -34,18 +33,16 @@ def is_possible() -> bool:
     """True if the kernel compiles here, in about a second; warns why if a compiler exists and fails."""
     if compiler() is None:
         return False
-    try:
-        _library()
-    except (subprocess.CalledProcessError, OSError) as error:
-        _leave(reason(error))
-        return False
-    return True
+    why = refusal(_library)
+    if why is not None:
+        _leave(why)
+    return why is None
 
 
 def linear(x: Tensor, weight_NK: Tensor, bias_N: Tensor | None = None, gelu: bool = False) -> Tensor:
     """`F.linear`, [..., K] to [..., N], followed by GELU by tanh if asked; needs a kernel that `is_possible`."""
     rows, k, n = x.numel() // x.shape[-1], x.shape[-1], len(weight_NK)
-    if _is_plain(x, weight_NK) or rows * k * n < _LEAST or not _is_right(rows, k, n):
+    if is_plain(x, weight_NK) or rows * k * n < _LEAST or not _is_right(rows, k, n):
         y = F.linear(x, weight_NK, bias_N)
     elif gelu and _is_gelu_right(rows * n):
         activated: Tensor = _Linear.apply(x, weight_NK, bias_N, True)  # type: ignore[no-untyped-call]
@@ -57,14 +54,14 @@ def linear(x: Tensor, weight_NK: Tensor, bias_N: Tensor | None = None, gelu: boo
 
 def swiglu(gate: Tensor, up: Tensor) -> Tensor:
     """`F.silu(gate) * up` of two tensors of one shape; needs a kernel that `is_possible`."""
-    plain = _is_plain(gate, up) or not (gate.is_contiguous() and up.is_contiguous())
+    plain = is_plain(gate, up) or not (gate.is_contiguous() and up.is_contiguous())
     if plain or gate.numel() < _LEAST_ACTIVATIONS or not _is_swiglu_right(gate.numel()):
         return F.silu(gate) * up
     y: Tensor = _SwiGLU.apply(gate, up)  # type: ignore[no-untyped-call]
     return y
 
 
-def _is_plain(x: Tensor, y: Tensor) -> bool:
+def is_plain(x: Tensor, y: Tensor) -> bool:
     """True where PyTorch does the work: not in float32 on one thread of a CPU."""
     return (
         x.device.type != "cpu"

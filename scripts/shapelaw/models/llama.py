@@ -12,6 +12,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from shapelaw.models import decoder_kernel, llama_kernel
+
 EPS = 1e-5  # Llama 2's
 ROPE_BASE = 10000.0  # Su et al. 2021
 
@@ -19,8 +21,10 @@ ROPE_BASE = 10000.0  # Su et al. 2021
 class RMSNorm(nn.Module):
     """`weight * x / sqrt(mean(x^2) + eps)` over the last dimension (Zhang and Sennrich 2019).
 
-    On a CPU its gradient is written out, in half the time of autograd's.
+    On a CPU its gradient is written out, in half the time of autograd's; `by_kernel` lets C++ compute both.
     """
+
+    by_kernel = False
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -28,7 +32,9 @@ class RMSNorm(nn.Module):
 
     def forward(self, x_BTD: Tensor) -> Tensor:
         y_BTD: Tensor
-        if x_BTD.device.type == "cpu" and not torch.compiler.is_compiling():
+        if self.by_kernel and not decoder_kernel.is_plain(x_BTD, self.weight):
+            y_BTD = llama_kernel.rms_norm(x_BTD, self.weight, EPS)
+        elif x_BTD.device.type == "cpu" and not torch.compiler.is_compiling():
             y_BTD = _RMSNorm.apply(x_BTD, self.weight)  # type: ignore[no-untyped-call]
         else:
             y_BTD = F.rms_norm(x_BTD, self.weight.shape, self.weight, EPS)
@@ -73,6 +79,7 @@ class Rotary(nn.Module):
 
     def __init__(self, context_length: int, attention_dim: int, turned: int, kept: int) -> None:
         super().__init__()
+        self.angles = attention_dim // 2  # of a head
         rates_k = ROPE_BASE ** -(torch.arange(0, attention_dim, 2, dtype=torch.float64) / attention_dim)
         angles_Tk = torch.outer(torch.arange(context_length, dtype=torch.float64), rates_k)
         angles_Te = torch.cat(
@@ -80,6 +87,10 @@ class Rotary(nn.Module):
         )
         turns_2Te = torch.stack([angles_Te.cos(), angles_Te.sin()]).float()
         self.register_buffer("turns_2Te", turns_2Te, persistent=False)
+
+    def turns_of_head(self, tokens: int) -> Tensor:
+        """Cosines and sines of a head's K / 2 angles at each place, [2, T, K / 2]."""
+        return self.turns_2Te[:, :tokens, : self.angles]
 
     def forward(self, maps_BTE: Tensor) -> Tensor:
         """Queries, keys and values of all heads side by side, [B, T, E], with their positions."""

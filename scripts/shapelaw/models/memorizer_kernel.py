@@ -8,7 +8,6 @@ the cache. Suffixes as in `shapelaw.models.memorizer`, with T for the rows of a 
 from __future__ import annotations
 
 import ctypes
-import subprocess
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -18,7 +17,7 @@ import torch
 from torch import Tensor
 
 from shapelaw.errors import say
-from shapelaw.models.cpp import compiled, compiler, reason
+from shapelaw.models.cpp import compiled, compiler, refusal
 from shapelaw.models.memorizer import gradients, initial_parameters, parameter_shapes, positions
 from shapelaw.models.pack_gradients import Parameters
 from shapelaw.specs.memorizers import Memorizer
@@ -41,11 +40,8 @@ def is_possible(m: Memorizer, dtype: torch.dtype, device: torch.device) -> bool:
         return False
     if device.type != "cpu" or dtype not in _REALS or compiler() is None:
         return False
-    try:
-        _library(m.heads, m.context, m.head_dim, m.width, m.outputs, dtype)
-    except (subprocess.CalledProcessError, OSError) as error:
-        why = reason(error)
-    else:
+    why = refusal(lambda: _library(m.heads, m.context, m.head_dim, m.width, m.outputs, dtype))
+    if why is None:
         if _is_right(m, dtype):
             return True
         why = "its gradients are not PyTorch's on this CPU"

@@ -122,11 +122,11 @@ class Trainer:
         )
         self.started = time.monotonic()
         self.progress = TrainingProgress()
-        self._resume()
         compiled = ranks.device.type == "cuda" if runtime.compile is None else runtime.compile
-        self._forward: Any = CompiledDecoder(self.model, runtime.compiled_part) if compiled else self.model
         if not compiled and self._is_worth_a_kernel() and decoder_kernel.is_possible():
             self.model.use_kernel()
+        self._resume()
+        self._forward: Any = CompiledDecoder(self.model, runtime.compiled_part) if compiled else self.model
         if ranks.world > 1:
             self._forward = DistributedDataParallel(self._forward)
         self._unread: list[tuple[int, Tensor]] = []  # steps and their losses, on the device
@@ -181,7 +181,8 @@ class Trainer:
     def _setting(self) -> str:
         """The setting that must stay the same for a resumed run to be bit-identical."""
         device = device_name(self.ranks.device)
-        return f"{device}, {self.ranks.world} processes, {torch.get_num_threads()} threads, torch {torch.__version__}"
+        kernel = ", Llama's kernel" if self.model.by_llama_kernel else ""
+        return f"{device}, {self.ranks.world} processes, {torch.get_num_threads()} threads, torch {torch.__version__}{kernel}"
 
     def save(self) -> None:
         """Write a checkpoint; only rank 0 does so.
