@@ -26,7 +26,8 @@ from machine import machine
 from torch import Tensor, nn
 
 from shapelaw.models import decoder_kernel
-from shapelaw.models.decoder import Decoder, attend_by_products, initialise
+from shapelaw.models.attention import attend_by_products
+from shapelaw.models.decoder import Decoder, initialise
 from shapelaw.specs.runs import Training
 from shapelaw.specs.shapes import Shape, make_shape
 from shapelaw.training.adam import Adam

@@ -1,11 +1,10 @@
 """Sources in C++, compiled and loaded."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from shapelaw.models.cpp import compiled, compiler, reason
+from shapelaw.models.cpp import compiled, compiler, refusal
 
 pytestmark = pytest.mark.skipif(compiler() is None, reason="no C++ compiler")
 
@@ -19,8 +18,14 @@ def test_a_source_is_compiled_with_what_is_defined(tmp_path: Path) -> None:
 def test_a_refusal_is_one_line(tmp_path: Path) -> None:
     source = tmp_path / "wrong.cpp"
     source.write_text("int answer() { return nothing; }")
-    with pytest.raises(subprocess.CalledProcessError) as refused:
-        compiled(source, str(compiler()))
-    assert "nothing" in reason(refused.value)
-    assert len(reason(refused.value).splitlines()) == 1
-    assert reason(OSError("no room")) == "no room"
+    why = refusal(lambda: compiled(source, str(compiler())))
+    assert why is not None
+    assert "nothing" in why
+    assert len(why.splitlines()) == 1
+
+    def full() -> None:
+        raise OSError("no room")
+
+    assert refusal(full) == "no room"
+    source.write_text('extern "C" int answer() { return 1; }')
+    assert refusal(lambda: compiled(source, str(compiler()))) is None

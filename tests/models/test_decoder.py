@@ -15,10 +15,8 @@ from transformers import GPT2Config, GPT2LMHeadModel
 from shapelaw.models.decoder import (
     INIT_STD,
     Decoder,
-    attend_linearly,
     initialise,
     parameter_groups,
-    takes_products,
 )
 from shapelaw.specs.shapes import Block, Gelu, Shape, make_shape
 
@@ -213,26 +211,6 @@ def test_only_matrices_decay() -> None:
     assert sum(p.numel() for p in decayed + free) == model.shape.total_params
 
 
-@pytest.mark.parametrize("degree", [2, 3, 4, 5])
-def test_linear_attention_is_the_polynomial_of_its_degree(degree: int) -> None:
-    """Against the sums written out, and homogeneous: twice the maps give 2^k times the output."""
-    heads, tokens, dim = 2, 5, 3
-    maps = torch.randn(1, tokens, degree * heads * dim, dtype=torch.float64)
-    found = attend_linearly(maps, heads, degree)
-    torch.testing.assert_close(attend_linearly(2 * maps, heads, degree), 2**degree * found)
-    each = maps.view(tokens, degree, heads, dim)
-    for i in range(tokens):
-        for h in range(heads):
-            total = torch.zeros(dim, dtype=torch.float64)
-            for j in range(i + 1):
-                if degree == 2:
-                    total += each[i, 0, h] * each[j, 1, h]
-                else:
-                    score = each[i, 0, h] @ each[j, 1, h] / dim**0.5
-                    total += score * each[j, 2:, h].prod(0)
-            torch.testing.assert_close(found[0, i, h * dim : (h + 1) * dim], total / (i + 1))
-
-
 def test_a_linear_decoder_sees_no_future() -> None:
     shape = make_shape(2, 8, 2, 11, 6, attention_degree=3)
     model = Decoder(shape)
@@ -243,13 +221,6 @@ def test_a_linear_decoder_sees_no_future() -> None:
     before, after = model.logits(ids), model.logits(changed)
     torch.testing.assert_close(before[:, :4], after[:, :4])
     assert not torch.allclose(before[:, 4], after[:, 4])
-
-
-def test_attention_is_by_products_where_there_is_no_flash_kernel() -> None:
-    assert takes_products("cpu", 128, 64)
-    assert takes_products("cuda", 128, 257)
-    assert not takes_products("cuda", 128, 256)
-    assert not takes_products("cuda", 1024, 500)
 
 
 @pytest.mark.parametrize("options", [{}, {"block": "llama"}, {"block": "llama", "kv_heads": 2}])

@@ -8,8 +8,9 @@ import torch.nn.functional as F
 from peers import llama_model
 from torch import Tensor, nn
 
+from shapelaw.models.attention import ROPE_BASE
 from shapelaw.models.decoder import Decoder, initialise
-from shapelaw.models.llama import EPS, ROPE_BASE, RMSNorm, Rotary
+from shapelaw.models.llama import EPS, RMSNorm
 from shapelaw.specs.shapes import Shape, make_shape
 
 
@@ -103,25 +104,6 @@ def test_the_written_out_gradient_of_the_norm_is_autograds() -> None:
     (mine,) = torch.autograd.grad(norm(x), norm.weight, grad)
     (its,) = torch.autograd.grad(F.rms_norm(x, (7,), norm.weight, EPS), norm.weight, grad)
     torch.testing.assert_close(mine, its)
-
-
-def test_rotation_by_complex_numbers_is_the_plain_one_and_leaves_values_alone() -> None:
-    rotary, maps = Rotary(9, 4, turned=3, kept=2), torch.randn(2, 8, 20)
-    turned = rotary(maps)  # by complex numbers, since both are in float32
-    torch.testing.assert_close(rotary(maps.double()), turned.double(), atol=1e-6, rtol=1e-6)
-    assert torch.equal(turned[..., 12:], maps[..., 12:])
-    assert torch.equal(turned[:, 0], maps[:, 0])
-    assert not torch.allclose(turned[:, 1:, :12], maps[:, 1:, :12])
-
-
-def test_scores_depend_on_the_distance_alone() -> None:
-    """The property that rotary positions are made for (Su et al. 2021, eq. 11)."""
-    rotary = Rotary(64, 8, turned=1, kept=0)
-    q, k = torch.randn(1, 1, 8).expand(1, 64, 8), torch.randn(1, 1, 8).expand(1, 64, 8)
-    scores = rotary(q)[0] @ rotary(k)[0].T
-    for distance in (0, 1, 20):
-        along = scores.diagonal(distance)
-        torch.testing.assert_close(along, along[:1].expand_as(along), atol=1e-4, rtol=1e-4)
 
 
 def test_blocks_share_one_table_of_positions_that_is_in_no_checkpoint() -> None:

@@ -1,6 +1,7 @@
 """A trainer: losses that are read later, micro-batches, and what it refuses."""
 
 import math
+import signal
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from small import small_llama, small_run
 from torch import Tensor, nn
 from trained_here import CPU, Stores, history_bytes, train
 
-from shapelaw.models import decoder_kernel
+from shapelaw.models import decoder_kernel, llama_kernel
 from shapelaw.models.decoder import Decoder, initialise
 from shapelaw.models.memorizer_kernel import compiler
 from shapelaw.specs.runs import Run, Training
@@ -20,6 +21,7 @@ from shapelaw.specs.shapes import make_shape
 from shapelaw.storage import records
 from shapelaw.training import trainer
 from shapelaw.training.distributed import Ranks
+from shapelaw.training.loop import Stopped
 from shapelaw.training.trainer import Diverged, Trainer, TrainingFailed, make_optimizer
 
 
@@ -49,6 +51,7 @@ def test_the_kernel_of_long_runs_changes_no_byte(
     run = replace(run, shape=replace(run.shape, width=40, attention_dim=20))
     given: list[Tensor] = []
     linear = decoder_kernel.linear
+    monkeypatch.setattr(llama_kernel, "is_possible", lambda: False)  # which rounds differently
     monkeypatch.setattr(decoder_kernel, "linear", lambda x, *rest: (given.append(x), linear(x, *rest))[1])
     train(run, stores, tmp_path / "short")
     assert not given
@@ -57,6 +60,38 @@ def test_the_kernel_of_long_runs_changes_no_byte(
     train(run, stores, tmp_path / "long")
     assert given
     assert history_bytes(tmp_path / "short") == history_bytes(tmp_path / "long")
+
+
+@pytest.mark.skipif(compiler() is None, reason="there is no C++ compiler")
+def test_llamas_kernel_changes_the_rounding_alone_and_a_resumed_run_not_a_byte(
+    stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = small_llama(steps=12, log_every=1, evaluate_every=6)
+    plain = train(run, stores, tmp_path / "plain").history
+    monkeypatch.setattr(trainer, "_KERNEL_FLOPS", 0)
+    kernel = train(run, stores, tmp_path / "kernel").history
+    assert kernel["train_loss"].to_pylist() == pytest.approx(plain["train_loss"].to_pylist(), rel=1e-5)
+    one_step = Trainer.step
+
+    def stopping(trainer: Trainer) -> float:
+        loss = one_step(trainer)
+        if trainer.progress.step == 5:
+            signal.raise_signal(signal.SIGTERM)
+        return loss
+
+    for name in ("resumed", "resumed without it"):
+        monkeypatch.setattr(Trainer, "step", stopping)
+        with pytest.raises(Stopped):
+            train(run, stores, tmp_path / name)
+        monkeypatch.setattr(Trainer, "step", one_step)
+        with monkeypatch.context() as patch:
+            if name != "resumed":
+                patch.setattr(llama_kernel, "is_possible", lambda: False)
+            train(run, stores, tmp_path / name)
+        said = capsys.readouterr().err
+        assert ("under another setting" in said) == (name != "resumed")
+        assert (", Llama's kernel)" in said) == (name != "resumed")
+    assert history_bytes(tmp_path / "resumed") == history_bytes(tmp_path / "kernel")
 
 
 def test_micro_batches_do_not_change_the_curve(stores: Stores, tmp_path: Path) -> None:

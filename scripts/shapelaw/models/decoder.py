@@ -17,14 +17,19 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from shapelaw.models import decoder_kernel, llama_kernel
+from shapelaw.models.attention import (
+    Rotary,
+    attend_by_products,
+    attend_fused,
+    attend_linearly,
+    takes_products,
+)
 from shapelaw.models.cross_entropy import linear_cross_entropy
-from shapelaw.models.llama import RMSNorm, Rotary
+from shapelaw.models.llama import RMSNorm
 from shapelaw.specs.patches import INPUTS, numbers_of_ids
 from shapelaw.specs.shapes import Gelu, Shape
 
 INIT_STD = 0.02  # GPT-2's
-PRODUCTS_UP_TO = 512  # tokens of context: up to here attention by plain products is faster on a CPU
-FLASH_UP_TO = 256  # dimension of a head: above it a GPU has no flash kernel
 AttentionWay = Literal["auto", "products", "fused"]
 _GELUS: dict[Gelu, str] = {"tanh": "tanh", "erf": "none"}  # as PyTorch calls them
 FULL_RANK_NAMES = ("tokens.weight", "tokens.kernel.weight", "positions.weight")
@@ -118,70 +123,6 @@ class Attention(nn.Module):
             products = self.way == "products"
         attend = attend_by_products if products else attend_fused
         return attend(maps_BTE, self.heads, self.kv_heads, self.scale, dropout)
-
-
-def takes_products(device_type: str, tokens: int, attention_dim: int) -> bool:
-    """True if attention is by plain products there: on a short context without a flash kernel."""
-    return tokens <= PRODUCTS_UP_TO and (device_type == "cpu" or attention_dim > FLASH_UP_TO)
-
-
-def attend_fused(qkv_BTE: Tensor, heads: int, kv_heads: int, scale: float, dropout: float) -> Tensor:
-    """Causal attention, [B, T, H K], by PyTorch's own kernel from queries, keys and values side by side.
-
-    E = (H + 2 G) K: each head of keys and values serves H / G heads of queries.
-    """
-    B, T, _ = qkv_BTE.shape
-    parts_BHTK = qkv_BTE.view(B, T, heads + 2 * kv_heads, -1).transpose(1, 2)
-    q_BHTK, k_BGTK, v_BGTK = torch.split(parts_BHTK, [heads, kv_heads, kv_heads], dim=1)
-    y_BHTK = F.scaled_dot_product_attention(
-        q_BHTK,
-        k_BGTK,
-        v_BGTK,
-        is_causal=True,
-        dropout_p=dropout,
-        scale=scale,
-        enable_gqa=kv_heads < heads,
-    )
-    return y_BHTK.transpose(1, 2).reshape(B, T, -1)
-
-
-def attend_by_products(qkv_BTE: Tensor, heads: int, kv_heads: int, scale: float, dropout: float) -> Tensor:
-    """The same by two batched matrix products per head: without copies of q, k or v, with the T x T scores in memory.
-
-    On a CPU and a short context this is 1.0 to 1.3 times as fast as the fused kernel, forward and backward.
-    """
-    B, T, _ = qkv_BTE.shape
-    parts_BTK = qkv_BTE.view(B, T, heads + 2 * kv_heads, -1).unbind(2)
-    future_TT = qkv_BTE.new_full((T, T), -math.inf).triu(1)
-    heads_BTK = []
-    for head in range(heads):
-        of_keys = heads + head * kv_heads // heads
-        q_BTK, k_BTK, v_BTK = parts_BTK[head], parts_BTK[of_keys], parts_BTK[of_keys + kv_heads]
-        scores_BTT = torch.baddbmm(future_TT, q_BTK, k_BTK.transpose(1, 2), alpha=scale)
-        heads_BTK.append(torch.bmm(F.dropout(scores_BTT.softmax(-1), dropout), v_BTK))
-    return torch.cat(heads_BTK, dim=-1)
-
-
-def attend_linearly(maps_BTE: Tensor, heads: int, degree: int) -> Tensor:
-    """Causal attention without softmax, a polynomial of degree k in the tokens, from its k maps side by side.
-
-    With queries q, keys k and values v, w, ... of a head, means over the tokens j <= i:
-    k = 2: `q_i * mean_j v_j` (element-wise); k = 3: `mean_j <q_i, k_j> v_j`, the theory's attention (Levine et al.
-    2020, eq. 3); k = 4: `mean_j <q_i, k_j> v_j * w_j`; and so on. Scores are divided by sqrt(K).
-    """
-    B, T, _ = maps_BTE.shape
-    maps_BHTK = maps_BTE.view(B, T, degree, heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
-    seen_T1 = torch.arange(1, T + 1, device=maps_BTE.device, dtype=maps_BTE.dtype)[:, None]
-    if degree == 2:
-        y_BHTK = maps_BHTK[0] * maps_BHTK[1].cumsum(2) / seen_T1
-    else:
-        q_BHTK, k_BHTK, values_BHTK = maps_BHTK[0], maps_BHTK[1], maps_BHTK[2]
-        for more_BHTK in maps_BHTK[3:]:
-            values_BHTK = values_BHTK * more_BHTK
-        past_TT = torch.ones(T, T, device=maps_BTE.device, dtype=maps_BTE.dtype).tril() / seen_T1
-        scores_BHTT = q_BHTK @ k_BHTK.transpose(2, 3) * (past_TT / math.sqrt(q_BHTK.shape[-1]))
-        y_BHTK = scores_BHTT @ values_BHTK
-    return y_BHTK.transpose(1, 2).reshape(B, T, -1)
 
 
 class Block(nn.Module):
@@ -279,7 +220,9 @@ class Decoder(nn.Module):
         """
         self.by_llama_kernel = self.shape.block == "llama" and llama_kernel.is_possible()
         for module in self.modules():
-            if isinstance(module, Linear) or (self.by_llama_kernel and isinstance(module, Attention | RMSNorm)):
+            if isinstance(module, Linear) or (
+                self.by_llama_kernel and isinstance(module, Attention | RMSNorm)
+            ):
                 module.by_kernel = True
 
 

@@ -21,6 +21,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from shapelaw.errors import say
+from shapelaw.models.attention import Rotary, attend_by_products
 from shapelaw.models.cpp import compiled, compiler, refusal
 from shapelaw.models.decoder_kernel import is_plain
 
@@ -38,7 +39,7 @@ class Heads(NamedTuple):
 
 @cache
 def is_possible() -> bool:
-    """True if the kernel compiles here, in about a second, and is right; warns why if a compiler exists and it is not."""
+    """True if the kernel compiles here, in about a second, and is right; warns why not if there is a compiler."""
     if compiler() is None:
         return False
     why = refusal(_library)
@@ -79,32 +80,24 @@ def _is_attention_right(tokens: int, dim: int, heads: Heads) -> bool:
     draw = torch.Generator().manual_seed(0)
     maps_BTE = torch.randn(2, tokens, (heads.queries + 2 * heads.keys) * dim, generator=draw)
     grad_BTE = torch.randn(2, tokens, heads.queries * dim, generator=draw)
-    angles_Tk = 7 * torch.rand(tokens, dim // 2, generator=draw)
-    turns_2Tk = torch.stack([angles_Tk.cos(), angles_Tk.sin()])
+    rotary = Rotary(tokens, dim, heads.queries + heads.keys, heads.keys)
+
+    def by_kernel(given: Tensor) -> Tensor:
+        return attend(given, rotary.turns_of_head(tokens), heads)
+
+    def by_pytorch(given: Tensor) -> Tensor:
+        return attend_by_products(rotary(given), heads.queries, heads.keys, heads.scale, 0.0)
+
     found = []
-    for attention, dtype in ((attend, torch.float32), (_plain_attention, torch.float64)):
+    for way, dtype in ((by_kernel, torch.float32), (by_pytorch, torch.float64)):
         with torch.enable_grad():
             given = maps_BTE.to(dtype, copy=True).requires_grad_()
-            y = attention(given, turns_2Tk.to(dtype), heads)
+            y = way(given)
         found.append([y, *torch.autograd.grad(y, given, grad_BTE.to(dtype))])
     right = all(_are_near(a, b) for a, b in zip(*found, strict=True))
     if not right:
         _leave("its attention is not PyTorch's on this CPU")
     return right
-
-
-def _plain_attention(maps_BTE: Tensor, turns_2Tk: Tensor, heads: Heads) -> Tensor:
-    parts_BHTK = maps_BTE.unflatten(-1, (heads.queries + 2 * heads.keys, -1)).transpose(1, 2)
-    q_BHTK, k_BGTK, v_BGTK = parts_BHTK.split([heads.queries, heads.keys, heads.keys], dim=1)
-    turns_Tk = torch.complex(*turns_2Tk)
-    turned = [
-        torch.view_as_real(torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous()) * turns_Tk).flatten(-2)
-        for x in (q_BHTK, k_BGTK)
-    ]
-    y_BHTK = F.scaled_dot_product_attention(
-        *turned, v_BGTK, is_causal=True, scale=heads.scale, enable_gqa=heads.keys < heads.queries
-    )
-    return y_BHTK.transpose(1, 2).flatten(2)
 
 
 @cache
@@ -115,7 +108,11 @@ def _is_norm_right() -> bool:
     for dtype in (torch.float32, torch.float64):
         with torch.enable_grad():
             given = [part.to(dtype, copy=True).requires_grad_() for part in (x_ND, weight_D)]
-            y = rms_norm(*given, eps) if dtype == torch.float32 else F.rms_norm(given[0], [width], given[1], eps)
+            y = (
+                rms_norm(*given, eps)
+                if dtype == torch.float32
+                else F.rms_norm(given[0], [width], given[1], eps)
+            )
         found.append([y, *torch.autograd.grad(y, given, grad_ND.to(dtype))])
     return all(_are_near(a, b) for a, b in zip(*found, strict=True))
 
@@ -131,7 +128,9 @@ class _Attention(torch.autograd.Function):
         B, T, _ = maps_BTE.shape
         dim = 2 * turns_2Tk.shape[-1]
         numbers = library.weights_room(T)
-        kept = ctx.needs_input_grad[0]  # else each head's weights are forgotten when the next head needs the room
+        kept = ctx.needs_input_grad[
+            0
+        ]  # else each head's weights are forgotten when the next head needs the room
         weights = maps_BTE.new_empty(B * heads.queries if kept else 1, numbers)
         y_BTE = maps_BTE.new_empty(B, T, heads.queries * dim)
         room = maps_BTE.new_empty(library.room(T, dim))
@@ -157,7 +156,16 @@ def _inputs(maps_BTE: Tensor, turns_2Tk: Tensor, heads: Heads) -> tuple[int | fl
     """What both of the kernel's functions take first."""
     cosines, sines = (part.data_ptr() for part in turns_2Tk.unbind(0))
     dim = 2 * turns_2Tk.shape[-1]
-    return *maps_BTE.shape[:2], heads.queries, heads.keys, dim, heads.scale, maps_BTE.data_ptr(), cosines, sines
+    return (
+        *maps_BTE.shape[:2],
+        heads.queries,
+        heads.keys,
+        dim,
+        heads.scale,
+        maps_BTE.data_ptr(),
+        cosines,
+        sines,
+    )
 
 
 class _RMSNorm(torch.autograd.Function):

@@ -180,9 +180,12 @@ class Trainer:
 
     def _setting(self) -> str:
         """The setting that must stay the same for a resumed run to be bit-identical."""
-        device = device_name(self.ranks.device)
-        kernel = ", Llama's kernel" if self.model.by_llama_kernel else ""
-        return f"{device}, {self.ranks.world} processes, {torch.get_num_threads()} threads, torch {torch.__version__}{kernel}"
+        device, kernel = (
+            device_name(self.ranks.device),
+            ", Llama's kernel" if self.model.by_llama_kernel else "",
+        )
+        threads = torch.get_num_threads()
+        return f"{device}, {self.ranks.world} processes, {threads} threads, torch {torch.__version__}{kernel}"
 
     def save(self) -> None:
         """Write a checkpoint; only rank 0 does so.
