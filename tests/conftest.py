@@ -1,6 +1,7 @@
 """Shared by all tests: a small corpus of real English prose, an empty MLflow store, a project that has both."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from pydoc_data.topics import topics
 
@@ -95,3 +96,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return min((LONG.index(name) for name in names if name in LONG), default=len(LONG))
 
     items.sort(key=place)
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Small products are slower on several threads, far slower when the tests run side by side."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)

@@ -66,7 +66,7 @@ def copy_from_llama(model: Decoder, llama: nn.Module) -> None:
     [{}, {"kv_heads": 2, "tied": True}, {"kv_heads": 1, "attention_dim": 6, "ff_width": 50}],
     ids=["plain", "grouped and tied", "one key head, narrow heads"],
 )
-def test_logits_and_gradients_equal_transformers_llamas(options: dict[str, Any]) -> None:
+def test_logits_and_gradients_equal_transformers_llamas(options: dict[str, Any], one_thread: None) -> None:
     torch.manual_seed(0)
     shape = make_shape(3, 48, 4, 101, 32, block="llama", **options)
     llama, model = theirs_like(shape), Decoder(shape)
@@ -74,14 +74,22 @@ def test_logits_and_gradients_equal_transformers_llamas(options: dict[str, Any])
     assert sum(p.numel() for p in llama.parameters()) == shape.total_params
     ids = torch.randint(0, 101, (5, 32))
     theirs = llama(ids, labels=ids)
-    torch.testing.assert_close(model.logits(ids), theirs.logits, atol=1e-5, rtol=1e-5)
-    loss = model(ids[:, :-1], ids[:, 1:])
-    torch.testing.assert_close(loss, theirs.loss, atol=1e-5, rtol=1e-5)
     theirs.loss.backward()
-    loss.backward()
+    for by_kernel in (False, True):
+        if by_kernel:
+            model.use_kernel()
+        model.zero_grad()
+        torch.testing.assert_close(model.logits(ids), theirs.logits, atol=1e-5, rtol=1e-5)
+        loss = model(ids[:, :-1], ids[:, 1:])
+        torch.testing.assert_close(loss, theirs.loss, atol=1e-5, rtol=1e-5)
+        loss.backward()
+        check_gradients(model, llama)
+
+
+def check_gradients(model: Decoder, llama: nn.Module) -> None:
     block, layer = model.blocks[0], llama.model.layers[0]
     q, k = (
-        paired(part.weight.grad, shape.attention_dim)
+        paired(part.weight.grad, model.shape.attention_dim)
         for part in (layer.self_attn.q_proj, layer.self_attn.k_proj)
     )
     for ours, expected in (

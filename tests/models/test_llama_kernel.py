@@ -22,17 +22,12 @@ from shapelaw.models.llama import RMSNorm
 from shapelaw.models.llama_kernel import Heads, attend, rms_norm
 from shapelaw.specs.shapes import make_shape
 
-pytestmark = pytest.mark.skipif(compiler() is None, reason="there is no C++ compiler")
+pytestmark = [
+    pytest.mark.skipif(compiler() is None, reason="there is no C++ compiler"),
+    pytest.mark.usefixtures("one_thread"),
+]
 CACHES = [llama_kernel.is_possible, llama_kernel._is_attention_right, llama_kernel._is_norm_right]
 CACHES += [llama_kernel._leave]
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture

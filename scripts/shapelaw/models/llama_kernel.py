@@ -11,7 +11,8 @@ with PyTorch's before it is used. Dimensions: B sequences, T tokens, H heads, G 
 from __future__ import annotations
 
 import ctypes
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -88,13 +89,7 @@ def _is_attention_right(tokens: int, dim: int, heads: Heads) -> bool:
     def by_pytorch(given: Tensor) -> Tensor:
         return attend_by_products(rotary(given), heads.queries, heads.keys, heads.scale, 0.0)
 
-    found = []
-    for way, dtype in ((by_kernel, torch.float32), (by_pytorch, torch.float64)):
-        with torch.enable_grad():
-            given = maps_BTE.to(dtype, copy=True).requires_grad_()
-            y = way(given)
-        found.append([y, *torch.autograd.grad(y, given, grad_BTE.to(dtype))])
-    right = all(_are_near(a, b) for a, b in zip(*found, strict=True))
+    right = _agree(by_kernel, by_pytorch, [maps_BTE], grad_BTE)
     if not right:
         _leave("its attention is not PyTorch's on this CPU")
     return right
@@ -104,21 +99,27 @@ def _is_attention_right(tokens: int, dim: int, heads: Heads) -> bool:
 def _is_norm_right() -> bool:
     draw, width, eps = torch.Generator().manual_seed(0), 41, 1e-3
     x_ND, weight_D, grad_ND = (torch.randn(size, generator=draw) for size in ((5, width), width, (5, width)))
+
+    def by_pytorch(x_ND: Tensor, weight_D: Tensor) -> Tensor:
+        return F.rms_norm(x_ND, [width], weight_D, eps)
+
+    return _agree(partial(rms_norm, eps=eps), by_pytorch, [x_ND, weight_D], grad_ND)
+
+
+def _agree(
+    by_kernel: Callable[..., Tensor],
+    by_pytorch: Callable[..., Tensor],
+    inputs: Sequence[Tensor],
+    grad: Tensor,
+) -> bool:
+    """True if the kernel's values and gradients are PyTorch's in float64, up to rounding."""
     found = []
-    for dtype in (torch.float32, torch.float64):
+    for way, dtype in ((by_kernel, torch.float32), (by_pytorch, torch.float64)):
         with torch.enable_grad():
-            given = [part.to(dtype, copy=True).requires_grad_() for part in (x_ND, weight_D)]
-            y = (
-                rms_norm(*given, eps)
-                if dtype == torch.float32
-                else F.rms_norm(given[0], [width], given[1], eps)
-            )
-        found.append([y, *torch.autograd.grad(y, given, grad_ND.to(dtype))])
-    return all(_are_near(a, b) for a, b in zip(*found, strict=True))
-
-
-def _are_near(found: Tensor, expected: Tensor) -> bool:
-    return bool((found - expected).abs().max() <= _TOLERANCE * expected.abs().max())
+            given = [part.to(dtype, copy=True).requires_grad_() for part in inputs]
+            y = way(*given)
+        found.append([y, *torch.autograd.grad(y, given, grad.to(dtype))])
+    return all((a - b).abs().max() <= _TOLERANCE * b.abs().max() for a, b in zip(*found, strict=True))
 
 
 class _Attention(torch.autograd.Function):
@@ -128,9 +129,7 @@ class _Attention(torch.autograd.Function):
         B, T, _ = maps_BTE.shape
         dim = 2 * turns_2Tk.shape[-1]
         numbers = library.weights_room(T)
-        kept = ctx.needs_input_grad[
-            0
-        ]  # else each head's weights are forgotten when the next head needs the room
+        kept = ctx.needs_input_grad[0]  # else the next head's weights take the room of the last one's
         weights = maps_BTE.new_empty(B * heads.queries if kept else 1, numbers)
         y_BTE = maps_BTE.new_empty(B, T, heads.queries * dim)
         room = maps_BTE.new_empty(library.room(T, dim))
