@@ -203,7 +203,7 @@ def _library(target: str = "native") -> ctypes.CDLL:
     """
     library = compiled(_SOURCE, str(compiler()), target)
     pointer, number, real = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
-    attention = [*[number] * 5, real, *[pointer] * 4, number, pointer]
+    attention: list[Any] = [*[number] * 5, real, *[pointer] * 4, number, pointer]
     library.attend.argtypes = [*attention, pointer]
     library.attend_back.argtypes = [*attention, *[pointer] * 2]
     library.rms_norm.argtypes = [*[number] * 2, real, *[pointer] * 4]
