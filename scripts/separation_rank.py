@@ -32,8 +32,8 @@ from shapelaw.theory.separation_rank import (
     Plan,
     SeparationRank,
     check_limits,
+    measure_planned,
     plan,
-    separation_rank,
     size_text,
 )
 
@@ -159,7 +159,7 @@ def measure(given: argparse.Namespace) -> Measurement:
             if long:
                 progress(templates, rank)
 
-        return separation_rank(network, given.templates, seconds, memory, found)
+        return measure_planned(network, planned, found)
 
     try:
         result = in_time(seconds, work)

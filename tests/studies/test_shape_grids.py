@@ -3,7 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapelaw.studies.shape_grids import absent_shapes, depth_problems, repeated_problems, shapes_of
+from shapelaw.specs.shapes import make_shape
+from shapelaw.studies.shape_grids import (
+    absent_shapes,
+    depth_problems,
+    repeated_problems,
+    shapes_of,
+    width_problems,
+)
 
 grids = st.dictionaries(st.integers(1, 4), st.lists(st.integers(1, 9), max_size=5), max_size=3)
 
@@ -37,3 +44,14 @@ def test_the_sentences_say_where_and_what() -> None:
     ]
     assert depth_problems({1: [8]}, "study")[0].startswith("study.widths has 1 depth; a transition needs")
     assert depth_problems({1: [8], 2: [8]}, "study") == []
+
+
+def test_networks_that_do_not_exist_are_named_by_their_depth_and_their_block() -> None:
+    def shape(depth: int, width: int):  # type: ignore[no-untyped-def]
+        return make_shape(depth, width, 2, 257, 16)
+
+    assert list(width_problems({1: [8], 2: [4, 6]}, shape, "study.grids.1st")) == []
+    (said,) = width_problems({1: [8], 2: [4, 7]}, shape, "study.grids.1st")
+    assert said.startswith("study.grids.1st.widths.2: width 7 ")
+    (said,) = width_problems({2: [7]}, shape, "study.grids.1st", "llama")
+    assert said.startswith("study.grids.1st.widths.2, block llama: width 7 ")

@@ -15,7 +15,14 @@ from shapelaw.theory.degree_attention import DegreeAttention
 from shapelaw.theory.finite_field import PRIMES, matmul, random_residues, rank
 from shapelaw.theory.linear_attention import LinearAttention
 from shapelaw.theory.product_network import ProductNetwork
-from shapelaw.theory.separation_rank import estimate, plan, separation_rank, template_counts, templates_within
+from shapelaw.theory.separation_rank import (
+    estimate,
+    measure_planned,
+    plan,
+    separation_rank,
+    template_counts,
+    templates_within,
+)
 
 LARGE = PRIMES[0]
 
@@ -149,6 +156,14 @@ def test_the_memory_of_an_estimate_is_that_which_is_taken():
     taken = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert 40 < taken / 300**2 < estimate(LinearAttention(1, 2, 2), 300).bytes / 300**2 < 2 * taken / 300**2
+
+
+def test_a_plan_is_carried_out_without_being_made_again(monkeypatch):
+    network = LinearAttention(2, 3, 6)
+    planned = plan(network, templates=30)
+    monkeypatch.setattr(LinearAttention, "rank_bound", None)  # would fail if it were called
+    found = measure_planned(network, planned)
+    assert (found.rank, found.exact, found.templates) == (30, False, (30, 30))
 
 
 def test_each_measurement_is_told():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from shapelaw.specs.shapes import Shape
+from shapelaw.specs.shapes import Shape, ShapeError
 
 LEAST_COMMON = 4  # sizes of each depth within those that both cover, as fits.crossing needs them
 LEAST_TRANSITIONS = 3  # for a line and its error
@@ -50,6 +50,24 @@ def depth_problems(widths: Widths, where: str) -> list[str]:
         return []
     count = "1 depth" if len(widths) == 1 else f"{len(widths)} depths"
     return [f"{where}.widths has {count}; a transition needs a shallower and a deeper one"]
+
+
+def width_problems(
+    widths: Widths, shape: Callable[[int, int], Shape], where: str, block: str = ""
+) -> Iterator[str]:
+    """A sentence for each problem of the networks of a grid, whose place in the config is `where`.
+
+    Args:
+        shape: returns the network of a depth and a width, or raises `ShapeError`.
+        block: of the networks, where a study has several.
+    """
+    of = f", block {block}" if block else ""
+    for depth, row in widths.items():
+        for width in row:
+            try:
+                shape(depth, width)
+            except ShapeError as error:
+                yield from (f"{where}.widths.{depth}{of}: {problem}" for problem in error.problems)
 
 
 def size_of(axis: str) -> Callable[[Shape], float]:

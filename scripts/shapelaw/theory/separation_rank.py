@@ -114,8 +114,6 @@ def separation_rank(
 ) -> SeparationRank:
     """Measure the separation rank of a network's output.
 
-    The templates double until the rank is smaller than their number; then every prime and seed must give the same.
-
     Args:
         network: the network to measure.
         templates: the most templates of each half; a few more than the rank's upper bound if not given.
@@ -125,10 +123,23 @@ def separation_rank(
     Raises:
         UserError: the estimate is above a limit; nothing has started then.
     """
-    start = time.perf_counter()
     planned = plan(network, templates, limit_seconds, limit_bytes)
     check_limits(network, planned, limit_seconds, limit_bytes)
-    bound = planned.bound
+    return measure_planned(network, planned, progress)
+
+
+def measure_planned(
+    network: Polynomial, planned: Plan, progress: Callable[[int, int], None] | None = None
+) -> SeparationRank:
+    """Measure the separation rank as `plan` says, whatever it takes.
+
+    The templates double until the rank is smaller than their number; then every prime and seed must give the same.
+
+    Args:
+        network: the network that was planned for.
+        progress: called with the templates of each grid and its rank, which is a lower bound.
+    """
+    start, bound = time.perf_counter(), planned.bound
     for count in template_counts(planned.templates):
         found, shape = _measured(network, count, PRIMES[0], SEEDS[0])
         if progress is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from shapelaw.settings.budgets import base_problems, budget_problems, scaled
 from shapelaw.settings.problems import recipe_problems
@@ -14,8 +13,14 @@ from shapelaw.settings.sentences import ordinal
 from shapelaw.specs.budgets import Budget
 from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run, Training
-from shapelaw.specs.shapes import Block, Shape, make_shape, shape_problems
-from shapelaw.studies.shape_grids import depth_problems, grid_warnings, repeated_problems, shapes_of
+from shapelaw.specs.shapes import Block, Shape, make_shape
+from shapelaw.studies.shape_grids import (
+    depth_problems,
+    grid_warnings,
+    repeated_problems,
+    shapes_of,
+    width_problems,
+)
 from shapelaw.studies.study import OURS, Key, Study
 from shapelaw.studies.todays_decoder.settings import TodaysDecoderGrid, TodaysDecoderStudy
 
@@ -88,13 +93,7 @@ def problems(config: Settings, _root: Path) -> list[str]:
 def _shape_problems(study: TodaysDecoderStudy, grid: TodaysDecoderGrid, where: str) -> Iterator[str]:
     yield from depth_problems(grid.widths, where)
     for block in study.blocks:
-        options: dict[str, Any] = {"block": block, "tied": study.tied}
-        options |= {"kv_heads": study.kv_heads} if block == "llama" else {"gelu": study.gelu}
-        for depth, row in grid.widths.items():
-            for width in row:
-                sizes = depth, width, study.heads, study.vocab_size, study.context_length
-                wrong = shape_problems(*sizes, **options)
-                yield from (f"{where}.widths.{depth}, block {block}: {problem}" for problem in wrong)
+        yield from width_problems(grid.widths, partial(_shape, study, block), where, block)
     yield from repeated_problems(grid.widths, grid.repeated, where)
 
 
@@ -143,8 +142,8 @@ def warnings(config: Settings, _root: Path) -> list[str]:
     blocks = list(dict.fromkeys(study.blocks))
     repeated = study.repeated_seeds > 1 and any(any(grid.repeated.values()) for grid in study.grids)
     for place, grid in enumerate(study.grids):
-        told_before = place > 0  # the noise is pooled over all grids
-        repeats = study.seeds > 1 or repeated or told_before
+        warns_of_noise = place == 0  # once: the noise is pooled over all grids
+        repeats = study.seeds > 1 or repeated or not warns_of_noise
         said: dict[str, list[Block]] = {}
         for block in blocks:
             where, shape = f"{NAME}.grids.{ordinal(place)}", partial(_shape, study, block)

@@ -11,8 +11,14 @@ from shapelaw.settings.sections import Settings
 from shapelaw.settings.sentences import ordinal
 from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run
-from shapelaw.specs.shapes import Shape, ShapeError, make_shape
-from shapelaw.studies.shape_grids import depth_problems, grid_warnings, repeated_problems, shapes_of
+from shapelaw.specs.shapes import Shape, make_shape
+from shapelaw.studies.shape_grids import (
+    depth_problems,
+    grid_warnings,
+    repeated_problems,
+    shapes_of,
+    width_problems,
+)
 from shapelaw.studies.study import OURS, Key, Study
 from shapelaw.studies.undertraining.settings import UndertrainingGrid, UndertrainingStudy
 
@@ -68,12 +74,7 @@ def problems(config: Settings, _root: Path) -> list[str]:
 
 def _shape_problems(study: UndertrainingStudy, grid: UndertrainingGrid, where: str) -> Iterator[str]:
     yield from depth_problems(grid.widths, where)
-    for depth, row in grid.widths.items():
-        for width in row:
-            try:
-                _shape(study, depth, width)
-            except ShapeError as error:
-                yield from (f"{where}.widths.{depth}: {problem}" for problem in error.problems)
+    yield from width_problems(grid.widths, partial(_shape, study), where)
     yield from repeated_problems(grid.widths, grid.repeated, where)
 
 
@@ -83,8 +84,8 @@ def warnings(config: Settings, _root: Path) -> list[str]:
     repeats = study.repeated_seeds > 1 and any(any(grid.repeated.values()) for grid in study.grids)
     for place, grid in enumerate(study.grids):
         where, shape = f"{NAME}.grids.{ordinal(place)}", partial(_shape, study)
-        told_before = place > 0  # the noise is pooled over all grids
-        found += grid_warnings(where, grid.widths, study.size_axis, shape, repeats or told_before)
+        warns_of_noise = place == 0  # once: the noise is pooled over all grids
+        found += grid_warnings(where, grid.widths, study.size_axis, shape, repeats or not warns_of_noise)
     return found
 
 

@@ -11,8 +11,14 @@ from shapelaw.settings.sections import Settings
 from shapelaw.settings.sentences import ordinal
 from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run
-from shapelaw.specs.shapes import Shape, make_shape, shape_problems
-from shapelaw.studies.shape_grids import depth_problems, grid_warnings, repeated_problems, shapes_of
+from shapelaw.specs.shapes import Shape, make_shape
+from shapelaw.studies.shape_grids import (
+    depth_problems,
+    grid_warnings,
+    repeated_problems,
+    shapes_of,
+    width_problems,
+)
 from shapelaw.studies.study import OURS, Key, Study
 from shapelaw.studies.vocabulary.settings import VocabularyGrid, VocabularyStudy
 
@@ -37,6 +43,11 @@ def runs(config: Settings, _root: Path) -> Iterator[Run]:
 
 
 def _shape(study: VocabularyStudy, grid: VocabularyGrid, depth: int, width: int) -> Shape:
+    """A network of a grid.
+
+    Raises:
+        ShapeError: these numbers don't make one.
+    """
     return make_shape(
         depth, width, study.heads, grid.vocab_size, study.context_length, gelu=study.gelu,
         embedding_rank=grid.embedding_rank, redundant_rank=True, patch_embedding=grid.patch_embedding,
@@ -72,11 +83,7 @@ def problems(config: Settings, _root: Path) -> list[str]:
 
 def _grid_problems(study: VocabularyStudy, grid: VocabularyGrid, where: str) -> Iterator[str]:
     yield from depth_problems(grid.widths, where)
-    for depth, row in grid.widths.items():
-        for width in row:
-            sizes = depth, width, study.heads, grid.vocab_size, study.context_length
-            found = shape_problems(*sizes, patch_embedding=grid.patch_embedding)
-            yield from (f"{where}.widths.{depth}: {problem}" for problem in found)
+    yield from width_problems(grid.widths, partial(_shape, study, grid), where)
     yield from repeated_problems(grid.widths, grid.repeated, where)
 
 
