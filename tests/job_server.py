@@ -171,7 +171,8 @@ def run(call: tuple[list[str], str, dict[str, str]], files: list[int]) -> None:
         os.dup2(file, descriptor)
         os.close(file)
     sys.argv, tempfile.tempdir = arguments, None  # which an import may have asked for
-    sys.path.insert(0, str(Path(arguments[0]).resolve().parent))
+    script = str(Path(arguments[0]).resolve().parent)
+    sys.path[:0] = [script, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
     code = 1
     try:
         runpy.run_path(arguments[0], run_name="__main__")

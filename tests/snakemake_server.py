@@ -4,6 +4,8 @@ Importing it takes a second of CPU time, three times as long as a dry run of a s
 nothing of the project, so that each call takes the code of its own folder, as the command does.
 """
 
+import gc
+import importlib
 import json
 import os
 import subprocess
@@ -12,6 +14,9 @@ import tempfile
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+
+# what a dry run of ours imports of others, beyond the command line
+PACKAGES = ("docutils.core", "dpath", "jinja2", "pydantic", "requests", "smart_open", "yte")
 
 
 def run_snakemake(
@@ -45,7 +50,12 @@ def _server() -> subprocess.Popen[str]:
 
 def serve() -> None:
     """Answer every call, a line of JSON, with the exit code of a fork."""
-    from snakemake.cli import main
+    from snakemake.cli import get_argument_parser, main
+
+    get_argument_parser()  # imports the plugins, which a fork then has
+    for package in PACKAGES:
+        importlib.import_module(package)
+    gc.freeze()  # a fork need not look through all that again for what is no longer used
 
     sys.path.pop(0)  # this folder
     for line in sys.stdin:

@@ -17,9 +17,10 @@ import signal
 import sys
 import time
 
+from elsewhere import OTHER
 from shapelaw.errors import PLACE
 
-print(PLACE, sys.argv[1:], os.getcwd(), os.environ["SEASON"], sys.stdin.read(), __name__, flush=True)
+print(PLACE, OTHER, sys.argv[1:], os.getcwd(), os.environ["SEASON"], sys.stdin.read(), __name__, flush=True)
 print("and this", file=sys.stderr)
 how = sys.argv[1]
 if how == "a code":
@@ -39,6 +40,8 @@ def script(tmp_path: Path) -> Path:
     package = tmp_path / "scripts" / "shapelaw"
     package.mkdir(parents=True)
     (package / "errors.py").write_text("PLACE = 'here'\n")
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "elsewhere.py").write_text("OTHER = 'and there'\n")
     (tmp_path / "scripts" / "command.py").write_text(SCRIPT)
     return tmp_path / "scripts" / "command.py"
 
@@ -51,7 +54,7 @@ def test_a_command_says_and_ends_as_with_its_own_start(script: Path, tmp_path: P
         done = subprocess.run(
             [python, script, how, "a b"],
             cwd=tmp_path,
-            env={"PATH": os.environ["PATH"], "SEASON": "winter"},
+            env={"PATH": os.environ["PATH"], "SEASON": "winter", "PYTHONPATH": "more"},
             input="given",
             capture_output=True,
             text=True,
@@ -60,7 +63,7 @@ def test_a_command_says_and_ends_as_with_its_own_start(script: Path, tmp_path: P
         said = [line for line in done.stderr.splitlines() if not line.startswith(" ")]  # no traceback's lines
         found.append((done.returncode, done.stdout, said))
     assert found[0] == found[1]
-    assert f"here ['{how}', 'a b'] {tmp_path} winter given __main__" in found[1][1]
+    assert f"here and there ['{how}', 'a b'] {tmp_path} winter given __main__" in found[1][1]
 
 
 @pytest.mark.slow
