@@ -3,7 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from small import REPOSITORY
 
@@ -11,19 +11,42 @@ PAGES = [
     *(REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md", "results/README.md")),
     *sorted((REPOSITORY / "docs").rglob("*.md")),
 ]
-PROGRAMS = ("python", "snakemake", "shapelaw", "make")
+PROGRAMS = ("python", "snakemake", "shapelaw", "make", "pytest")
+# a command of a sentence begins so; a script of ours with options needs no `python` before it
+CALL = re.compile(
+    r"(?:[A-Z_]+=\S+ )*(?:python (?:-m )?\S+|(?:scripts|benchmarks|tests)/\S+\.py -\S+|"
+    r"(?:snakemake|shapelaw|make|pytest)(?!\S)|rm -\S+ .* && snakemake)"
+)
 # written in capitals, or as <name>, where the reader puts something of their own
-PLACEHOLDERS = {"SIZE": "1.3B", "D": "24", "W": "2048", "STUDY": "depth_width"}
-SUBSTITUTED = {r"<study>": "depth_width", r"<(\w+)>": r"\1", r"\$\(seq [^)]*\)": "1 3", r"\bRATE\b": "1.0e-3"}
+PLACEHOLDERS = {"SIZE": "1.3B", "D": "24", "W": "2048", "STUDY": "depth_width", "COMMAND": "bottlenecks"}
+SUBSTITUTED = {
+    r"<study>": "depth_width",
+    r"<key>": "wiki-V500-L1-d16-r16-H2-t400-s0",
+    r"<(\w+)>": r"\1",
+    r"\$\(seq 1 2 79\)": " ".join(map(str, range(1, 80, 2))),
+    r"\$\{0%-\*\}": "pack",  # of a shell that is given the name of a file
+    r"\$0": "pack.json",
+    r"\$1\b": "a",  # of the function `one`
+    r"\bRATE\b": "1.0e-3",
+}
 BEFORE = ("exec", "timeout", "one")  # words that a command may stand behind
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A command of a page; `words[0]` is one of `PROGRAMS`."""
+    """A command of a page.
+
+    Attributes:
+        page: from the project's folder.
+        words: `words[0]` is one of `PROGRAMS`.
+        environment: variables that are set for it, as NAME=VALUE.
+        comment: what the page says behind it.
+    """
 
     page: str
     words: tuple[str, ...]
+    environment: tuple[str, ...] = field(default=(), compare=False)
+    comment: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         return f"{self.page}: {shlex.join(self.words)}"
@@ -32,22 +55,26 @@ class Shown:
 def shown_commands() -> list[Shown]:
     """Every command of every page, once a page."""
     found = dict.fromkeys(
-        Shown(str(page.relative_to(REPOSITORY)), words)
+        Shown(str(page.relative_to(REPOSITORY)), *command)
         for page in PAGES
-        for words in _commands(page.read_text(encoding="utf-8"))
+        for command in _commands(page.read_text(encoding="utf-8"))
     )
     return list(found)
 
 
-def _commands(text: str) -> Iterator[tuple[str, ...]]:
+Command = tuple[tuple[str, ...], tuple[str, ...], str]  # words, environment, comment
+
+
+def _commands(text: str) -> Iterator[Command]:
+    exported = tuple(" ".join(re.findall(r"\bexport ((?:[A-Z_]+=\S+ ?)+)", text)).split())
     for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL):
         for line in _logical_lines(block):
-            yield from _split(line)
+            yield from _split(line, exported)
     prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
     for code in re.findall(r"`([^`]+)`", prose):
-        words = " ".join(code.split())
-        if re.match(r"(?:[A-Z_]+=\S+ )*(?:python \S+\.py|snakemake|shapelaw|make)\b(?!\.)", words):
-            yield from _split(words)
+        line = " ".join(code.split())
+        if CALL.match(line):
+            yield from _split(re.sub(r"^(?=(?:scripts|benchmarks|tests)/)", "python ", line), exported)
 
 
 def _logical_lines(block: str) -> Iterator[str]:
@@ -73,10 +100,11 @@ def _is_open(line: str) -> bool:
     return False
 
 
-def _split(line: str) -> Iterator[tuple[str, ...]]:
-    """The commands of a line, without what stands between and before them."""
+def _split(line: str, exported: tuple[str, ...]) -> Iterator[Command]:
+    """The commands of a line, without what stands between and before them, in a page that exports variables."""
     for pattern, text in SUBSTITUTED.items():
         line = re.sub(pattern, text, line)
+    comment = re.search(r"\s#\s+([^'\"]*)$", line)
     lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     words: list[str] = []
@@ -86,9 +114,15 @@ def _split(line: str) -> Iterator[tuple[str, ...]]:
             continue
         starts = [place for place, one in enumerate(words) if one in PROGRAMS]
         if starts and all(_goes_before(one) for one in words[: starts[0]]):
-            yield tuple(PLACEHOLDERS.get(one, one) for one in words[starts[0] :])
+            before, command = words[: starts[0]], words[starts[0] :]
+            environment = tuple(one for one in before if re.match(r"[A-Z_]+=", one))
+            said = comment[1] if comment else ""
+            yield tuple(PLACEHOLDERS.get(one, one) for one in command), exported + environment, said
+        for *shell, given in zip(words, words[1:], words[2:], strict=False):
+            if shell == ["sh", "-c"]:
+                yield from _split(given, exported)
         words = []
 
 
 def _goes_before(word: str) -> bool:
-    return word in BEFORE or bool(re.fullmatch(r"[A-Z_]+=.*|\d+|-s|KILL|\{|\}", word))
+    return word in BEFORE or bool(re.fullmatch(r"[A-Z_]+=.*|\d+|-s|KILL|\{|\}|\[|\]", word))

@@ -88,14 +88,12 @@ def sentences() -> list[Sentence]:
 
 
 def make_tables(folder: Path, names: set[str], python: str = sys.executable) -> None:
-    """Make the folders of tables that are named."""
+    """Make the folders of tables that are named, and beside each a file `<name>.txt` of what its command said."""
     for name in names & MADE.keys():
         script, *arguments = map(str, MADE[name])
-        subprocess.run(
-            [python, str(ROOT / "scripts" / script), *arguments, "--out", str(folder / name)],
-            check=True,
-            capture_output=True,
-        )
+        command = [python, str(ROOT / "scripts" / script), *arguments, "--out", str(folder / name)]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        (folder / f"{name}.txt").write_text(done.stdout, encoding="utf-8")
 
 
 def read_table(name: str, made: Path) -> pd.DataFrame:

@@ -1,139 +1,232 @@
-"""Every command that a page shows is one that the project has, with options that it takes.
+"""Every command that a page shows is carried out: as it stands, with smaller sizes, as a dry run, or elsewhere."""
 
-Commands are parsed, not run: they train for hours, or read files of the reader's own. Pages whose output is quoted
-have tests that run them (test_answer.py, test_numbers.py).
-"""
-
-import argparse
-import json
+import os
 import re
+import shlex
+import subprocess
+from collections.abc import Callable
+from itertools import product
 from pathlib import Path
-from unittest.mock import patch
 
 import pytest
-import yaml
-from commands import run_here
+from carried_out import ELSEWHERE, ITSELF, MADE_BY, SAID, SMALLER, WRITERS, Words, elsewhere, smaller, starts
+from job_server import warm_python
 from page_commands import Shown, shown_commands
+from page_numbers import MADE
+from readers_folder import make_checkout, make_clone
 from small import REPOSITORY
+from snakemake_server import run_snakemake
 
-from shapelaw.cli import COMMANDS, SCRIPTS, SNAKEMAKE, arguments_of
-from shapelaw.settings.loading import layered
-from shapelaw.studies.config import load_config
+from shapelaw.corpora.token_store import TokenStore
 from shapelaw.studies.registry import STUDIES
 
+Done = subprocess.CompletedProcess[str]
 SHOWN = shown_commands()
-GOLDEN = REPOSITORY / "tests" / "golden"  # has the files of every study and scale
-RULES = [
-    name
-    for path in (REPOSITORY / "workflow" / "rules").glob("*.smk")
-    for name in re.findall(r"^ *rule (\w+):", path.read_text(), re.MULTILINE)
-]
-OF_WILDCARDS = re.compile(
-    r"results/(corpora/\w+/V\d+/(train|test|\{train,test\})\.json|runs/\w+/\w+/summary\.json)"
-)
-VALUED = (
-    "--profile",
-    "--configfile",
-    "--cores",
-    "--jobs",
-    "-j",
-    "--forcerun",
-    "--report",
-    "--sdm",
-)  # of Snakemake
-
-PAIRED = ("--groups", "--group-components")  # of Snakemake; followed by names and values, name=value
+# each once, with what a page says behind it where one does
+DISTINCT = list({one.words: one for one in sorted(SHOWN, key=lambda one: bool(one.comment))}.values())
+WRITTEN = ("docs", "tests/golden", "workflow")  # what a command writes there is committed
+REALLY = {"plan", "--unlock"}  # of Snakemake's, what takes no longer than a dry run
+LARGE = "scale=paper"  # a plan in place of a dry run of 2,000 runs, which workflow/test_planned_jobs.py does
 
 
-class Parsed(Exception):
-    """The arguments were accepted."""
+def of(*programs: str) -> list[Shown]:
+    return [one for one in DISTINCT if one.words[0] in programs]
 
 
-def parse(script: Path, arguments: list[str], folder: Path) -> None:
-    """Let a script read its arguments, and stop there."""
-    original = argparse.ArgumentParser.parse_args
-
-    def stop(self: argparse.ArgumentParser, *given: object, **named: object) -> None:
-        original(self, *given, **named)  # type: ignore[arg-type]
-        raise Parsed
-
-    assert script.is_file(), f"{script} does not exist"
-    with patch.object(argparse.ArgumentParser, "parse_args", stop):
-        try:
-            done = run_here(script, *arguments, cwd=folder)
-        except Parsed:
-            return
-    assert "--help" in arguments, done.stderr or f"{script.name} has read no arguments"
-    assert done.returncode == 0
+def text_of(page: str) -> str:
+    return (REPOSITORY / page).read_text(encoding="utf-8")
 
 
-def of(program: str) -> list[Shown]:
-    return [shown for shown in SHOWN if shown.words[0] == program]
+RUN_HERE = [one for one in of("python", "shapelaw") if not elsewhere(one.words)]
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("clone")
+    make_clone(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory, stores: tuple[TokenStore, TokenStore]) -> Path:
+    folder = tmp_path_factory.mktemp("checkout")
+    make_checkout(folder, stores)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def carry_out(checkout: Path, made: Path) -> Callable[[Shown], Done]:
+    """Run a command of Python in a reader's folder, after those that make its files; each once."""
+    done = dict[Words, Done]()
+
+    def run(shown: Shown) -> Done:
+        words = smaller(shown.words)
+        if words not in done:
+            for path, maker in MADE_BY.items():
+                if path in words[3:] and not (checkout / path).exists() and not starts(words, maker):
+                    run(next(one for one in DISTINCT if starts(one.words, maker)))
+            done[words] = said_by(made, words) or start(words, shown.environment, checkout)
+        return done[words]
+
+    return run
+
+
+def start(words: Words, environment: tuple[str, ...], folder: Path) -> Done:
+    """`shapelaw` is started as the command that `make env` writes does it."""
+    variables = dict(one.replace("$PWD", str(folder)).split("=", 1) for one in environment)
+    if words[0] == "shapelaw":
+        words = ("python", "scripts/shapelaw/cli.py", *words[1:])
+        variables["PYTHONPATH"] = "scripts"
+    return subprocess.run(
+        [str(warm_python()), *words[1:]],
+        cwd=folder,
+        env={**os.environ, "COLUMNS": "200", **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def said_by(made: Path, words: Words) -> Done | None:
+    """What a command said by which the tables were made that the pages' numbers are compared with."""
+    for name, (script, *arguments) in MADE.items():
+        relative = [str(one).removeprefix(f"{REPOSITORY}/") for one in arguments]
+        if words[1:] == (f"scripts/{script}", *relative, "--out", "DIR"):
+            return subprocess.CompletedProcess(
+                words, 0, (made / f"{name}.txt").read_text(encoding="utf-8"), ""
+            )
+    return None
+
+
+def shown_output(shown: Shown) -> list[str]:
+    """The lines that the page shows as what the command prints."""
+    pattern = r"```sh\n([^\n]*)\n```\n\n```(?:text)?\n(.*?)```"
+    for command, lines in re.findall(pattern, text_of(shown.page), re.DOTALL):
+        if tuple(shlex.split(command, comments=True)) == shown.words:
+            return [line for line in lines.splitlines() if line != "..."]
+    return []
+
+
+def numbers_of(comment: str) -> list[str]:
+    """The numbers at the beginning of what a page says of a command, with the word behind them."""
+    said = comment.partition(";")[0]
+    return (
+        re.findall(r"\d[\d,.]*(?:e\d+)?(?: \w+)?", said) if said[:1].isdigit() and "CPU" not in said else []
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shown", RUN_HERE, ids=str)
+def test_a_command_does_what_its_page_says(shown: Shown, carry_out: Callable[[Shown], Done]) -> None:
+    done = carry_out(shown)
+    if shown.words in ITSELF:
+        assert done.returncode == 2
+        assert "usage:" in done.stdout + done.stderr
+        return
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = [word for start, word in SAID.items() if starts(shown.words, start)]
+    if smaller(shown.words) == shown.words or "write_specs" in shown.words[1]:
+        said += shown_output(shown) + numbers_of(shown.comment)
+    assert [one for one in said if one not in done.stdout] == []
+
+
+@pytest.mark.slow
+def test_what_they_write_of_the_project_s_is_what_is_committed(
+    carry_out: Callable[[Shown], Done], checkout: Path
+) -> None:
+    for writer in (one for one in RUN_HERE if any(starts(one.words, begin) for begin in WRITERS)):
+        assert carry_out(writer).returncode == 0
+    files = [path for name in WRITTEN for path in (checkout / name).rglob("*") if path.is_file()]
+    others = [
+        str(path.relative_to(checkout))
+        for path in files
+        if path.read_bytes() != (REPOSITORY / path.relative_to(checkout)).read_bytes()
+    ]
+    assert others == []
+
+
+def started(shown: Shown) -> tuple[str, ...]:
+    """Snakemake's arguments: those shown, braces taken apart as a shell does, and what makes it a dry run."""
+    arguments = [one for word in shown.words[1:] for one in in_braces(word)]
+    if LARGE in arguments and not REALLY & set(arguments):
+        arguments.insert(0, "plan")
+    return (*arguments, *(() if REALLY & set(arguments) else ("-n",)), "--quiet", "rules")
+
+
+def in_braces(word: str) -> list[str]:
+    """`a{b,c}` is `ab` and `ac`; a mapping in quotes, which has blanks, is itself."""
+    parts = re.split(r"\{([^{}\s]*,[^{}\s]*)\}", word)
+    choices = [part.split(",") if place % 2 else [part] for place, part in enumerate(parts)]
+    return ["".join(one) for one in product(*choices)]
+
+
+def asked_studies(shown: Shown) -> set[str]:
+    """The studies that a command names, as rules or in its config."""
+    names = re.findall(r"\w+", " ".join(one for one in shown.words if one.startswith("studies=")))
+    return {name for word in (*names, *shown.words) for name in re.split(r"/", word) if name in STUDIES}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shown", of("snakemake"), ids=str)
+def test_snakemake_plans_what_the_page_shows(shown: Shown, clone: Path) -> None:
+    done = run_snakemake(started(shown), clone, {**os.environ, "COLUMNS": "200"})
+    assert done.returncode == 0, done.stdout + done.stderr
+    planned = re.findall(r"^([a-z_]+)(?: +\d+|: [\d,]+ runs)", done.stdout, re.MULTILINE)
+    if "results/runs" not in shown.words[1]:
+        assert asked_studies(shown) <= set(planned)
+    if REALLY & set(shown.words):
+        assert [one for one in numbers_of(shown.comment) if one not in done.stdout] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shown", of("make"), ids=str)
+def test_make_knows_what_to_do(shown: Shown, clone: Path) -> None:
+    done = subprocess.run(
+        ["make", "-n", *shown.words[1:]], cwd=clone, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+
+
+@pytest.mark.slow
+def test_make_status_and_a_wrong_port_say_what_their_pages_say(clone: Path) -> None:
+    """The two targets that end by themselves and take no minutes, with the commands that make names for them."""
+    assert run_snakemake(("plan", "--quiet", "rules"), clone, dict(os.environ)).returncode == 0
+    for target, code, said in (
+        (("status",), 0, "depth_width: 0 of 21 runs done"),
+        (("ui", "PORT=99999"), 2, "--port is 99999; a port is a number from 1 to 65535: make ui PORT=5001"),
+    ):
+        named = subprocess.run(["make", "-n", *target], cwd=clone, capture_output=True, text=True, check=True)
+        done = start(tuple(shlex.split(named.stdout.splitlines()[-1])), (), clone)
+        assert done.returncode == code
+        assert said in done.stdout + done.stderr
+    assert said in text_of("docs/results/wrong_input.md")
+
+
+@pytest.mark.parametrize("shown", of("pytest"), ids=str)
+def test_the_tests_of_a_page_are_some_of_these(shown: Shown) -> None:
+    assert all((REPOSITORY / word).exists() for word in shown.words if word.startswith("tests/"))
 
 
 def test_the_pages_show_commands() -> None:
-    assert len(SHOWN) > 120
-    assert {shown.page for shown in SHOWN} >= {"README.md", "docs/cluster.md", "docs/gpu.md"}
+    assert len(DISTINCT) > 150
+    assert {one.page for one in SHOWN} >= {"README.md", "docs/cluster.md", "docs/gpu.md"}
 
 
-@pytest.mark.slow  # imports what the commands import
-@pytest.mark.parametrize("shown", of("python"), ids=str)
-def test_python_s_options_are_those_of_the_script(
-    shown: Shown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    script, *arguments = shown.words[1:]
-    if script in ("-c", "-m"):
-        return
-    if Path(script).parts[0] == "tests":  # tools of the developers, which take names of scales
-        assert (REPOSITORY / script).is_file()
-        return
-    monkeypatch.syspath_prepend(str(REPOSITORY / "tests"))
-    if arguments:
-        parse(REPOSITORY / script, arguments, tmp_path)
-    else:  # named, not called
-        assert (REPOSITORY / script).is_file()
+def test_nothing_is_excused_that_no_page_shows() -> None:
+    shown = [one.words for one in DISTINCT]
+    for begin in (*SMALLER, *SAID, *(one.start for one in ELSEWHERE), *MADE_BY.values()):
+        assert any(starts(words, begin) for words in shown), f"no page shows: {begin}"
+    assert set(shown) >= ITSELF
 
 
-@pytest.mark.parametrize("shown", of("shapelaw"), ids=str)
-def test_shapelaw_s_are_among_its_commands(shown: Shown, tmp_path: Path) -> None:
-    if shown.words[1:] in ((), ("--help",), ("COMMAND",)):
-        return
-    name, *given = shown.words[1:]
-    command = COMMANDS[name]
-    if command.script != SNAKEMAKE:
-        parse(SCRIPTS / f"{command.script}.py", arguments_of(command, given), tmp_path)
+@pytest.mark.parametrize("one", ELSEWHERE, ids=lambda one: one.start)
+def test_what_is_run_elsewhere_is_named_there(one) -> None:  # type: ignore[no-untyped-def]
+    program = Path(shlex.split(one.start)[1]).stem
+    assert program in text_of(one.shown_by)
 
 
-@pytest.mark.parametrize("shown", of("make"), ids=str)
-def test_make_has_the_target(shown: Shown) -> None:
-    targets = re.findall(r"^([a-z-]+):", (REPOSITORY / "Makefile").read_text(), re.MULTILINE)
-    assert {word for word in shown.words[1:] if "=" not in word} <= set(targets)
-
-
-@pytest.mark.parametrize("shown", of("snakemake"), ids=str)
-def test_snakemake_finds_the_target_and_the_config_is_right(shown: Shown, tmp_path: Path) -> None:
-    words, overrides, targets = list(shown.words[1:]), {}, []
-    while words:
-        word = words.pop(0)
-        if word in VALUED:
-            words.pop(0)
-        elif word in PAIRED:
-            while words and "=" in words[0]:
-                words.pop(0)
-        elif word == "--config":
-            while words and re.match(r"\w+=", words[0]):
-                key, _, value = words.pop(0).partition("=")
-                overrides[key] = yaml.safe_load(value)
-        elif not word.startswith("-") and "<" not in word:
-            targets.append(word)
-    corpus = overrides.get("corpus", {})
-    for source in corpus.get("sources", []):  # a folder of the reader's own
-        folder = tmp_path / source.removeprefix("folder:")
-        folder.mkdir()
-        (folder / "page.txt").write_text("Some text of the reader's own. " * 50)
-    values = layered([REPOSITORY / "config.yaml"], overrides)
-    load_config(values, REPOSITORY / "workflow" / "scales", tmp_path)
-    jobs = json.loads((GOLDEN / f"jobs-{values['scale']}.json").read_text())
-    known = {*RULES, *STUDIES, *(name for job in jobs.values() for name in job.get("names", ()))}
-    for target in targets:
-        assert target in known or OF_WILDCARDS.fullmatch(target), f"no rule makes {target}"
+def test_what_a_command_must_say_is_on_its_page() -> None:
+    for begin, word in SAID.items():
+        pages = [text_of(one.page) for one in SHOWN if starts(one.words, begin)]
+        assert any(word in page for page in pages), f"{begin}: {word}"

@@ -6,14 +6,11 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from job_server import warm_python
 from page_numbers import (
-    MADE,
     Sentence,
     counted,
     half_a_digit,
     is_printed,
-    make_tables,
     page_text,
     read_table,
     sentences,
@@ -22,14 +19,6 @@ from page_numbers import (
 
 LISTED = sentences()
 IDS = [f"{one.page}-{place}" for place, one in enumerate(LISTED)]
-
-
-@pytest.fixture(scope="session")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Tables made from the committed runs, by the commands that the pages name: 20 s of CPU."""
-    folder = tmp_path_factory.mktemp("tables")
-    make_tables(folder, {one.table.split("/")[0] for one in LISTED} & MADE.keys(), str(warm_python()))
-    return folder
 
 
 @pytest.mark.parametrize("one", LISTED, ids=IDS)

@@ -1,0 +1,114 @@
+"""A checkout with what a reader has: files of their own, under the names that the pages give them."""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pandas as pd
+from gpt2_files import PAIRS, vocabulary_json
+from project import copy_code, write_texts
+from rank_runs import rank_runs
+from ratio_runs import ratio_runs
+from redundancy_results import write_redundancies
+from scattered_shapes import Design, draw_shapes, symmetric
+from small import REPOSITORY, small_run
+
+from shapelaw.corpora.documents import Document, write_documents
+from shapelaw.corpora.token_store import TokenStore
+from shapelaw.corpora.tokenizer import save_tokenizer, train_tokenizer
+from shapelaw.scheduling.cost import CostModel, model_to_dict
+from shapelaw.specs.memorizers import MemorizationRun, Memorizer
+from shapelaw.specs.runs import run_to_dict
+from shapelaw.training.loop import train
+from shapelaw.training.trainer import Runtime
+
+LAPTOP = REPOSITORY / "docs" / "results" / "laptop_depth_width.parquet"
+RUN = small_run(steps=4, batch_size=2, warmup_steps=0, log_every=2, evaluate_every=4, test_sequences=2)
+MODEL = {"model_type": "gpt2", "vocab_size": 257, "n_positions": 16, "n_embd": 16, "n_layer": 2, "n_head": 2}
+
+
+def make_clone(folder: Path) -> None:
+    """Fill a folder with the project's files and an environment, as of `make env`, and a reader's texts."""
+    copy_code(folder)
+    for name in ("slurm", "benchmarks", "docs", "tests/golden"):
+        shutil.copytree(REPOSITORY / name, folder / name)
+    for path in (REPOSITORY / "config.yaml", REPOSITORY / "Makefile", *(REPOSITORY / "tests").glob("*.py")):
+        shutil.copy(path, folder / path.relative_to(REPOSITORY))
+    write_texts(folder / "texts")
+    (folder / ".venv" / "bin").mkdir(parents=True)
+    (folder / ".venv" / "bin" / "python").symlink_to(sys.executable)
+
+
+def make_checkout(folder: Path, stores: tuple[TokenStore, TokenStore]) -> None:
+    """Fill a folder with such a clone and with files of the reader's, of every kind that a page names."""
+    make_clone(folder)
+    _write_tables(folder)
+    _write_corpus(folder, stores)
+    _write_specs(folder)
+    for checkpoints in ("CHECKPOINTS", "results/checkpoints/STUDY/KEY"):
+        train(
+            RUN,
+            *stores,
+            folder / "record",
+            folder / checkpoints,
+            Runtime("cpu", threads=1, keep_weights=True),
+        )
+        shutil.rmtree(folder / "record")
+
+
+def _write_tables(folder: Path) -> None:
+    """Runs with the columns that people have, and results of studies that take hours."""
+    runs = pd.read_parquet(LAPTOP).rename(
+        columns={"depth": "n_layer", "width": "d_model", "test_loss": "val_loss"}
+    )
+    runs[["n_layer", "d_model", "val_loss", "seed"]].to_csv(folder / "runs.csv", index=False)
+    shapes, _ = draw_shapes(symmetric, Design(12), 0)
+    table = pd.DataFrame(
+        {"depth": shapes.depth, "width": shapes.width, "val_loss": shapes.loss, "tokens": 2e11}
+    )
+    table["total_params"] = 12 * table["depth"] * table["width"] ** 2 + 2 * 50_257 * table["width"]
+    table.to_json(folder / "fineweb_edu_losses_combined.jsonl", orient="records", lines=True)
+    (folder / "mine.csv").write_text("name,width,vocab_size,embedding_rank,why\nours,1024,9000,32,x\n")
+    (folder / "FOLDER").mkdir()
+    (folder / "FOLDER" / "config.json").write_text(json.dumps(MODEL))
+    (folder / "results").mkdir()
+    write_redundancies("embedding_rank", rank_runs(noise=0.0005), folder / "results" / "embedding_rank")
+    write_redundancies("attention_ratio", ratio_runs(noise=0.0005), folder / "results" / "attention_ratio")
+    (folder / "results" / "depth_width").mkdir()
+    shutil.copy(LAPTOP, folder / "results" / "depth_width" / "runs.parquet")
+    (folder / "cost.json").write_text(json.dumps(model_to_dict(CostModel(1.0, 1e-14, 0.0, 0.0, 0.0, 1.25))))
+
+
+def _write_corpus(folder: Path, stores: tuple[TokenStore, TokenStore]) -> None:
+    """Texts, documents, a tokenizer of bytes, and token stores, under the names of larger ones."""
+    corpora = folder / "results" / "corpora"
+    (corpora / "wiki" / "V257").mkdir(parents=True)
+    documents = [
+        Document(path.read_text(encoding="utf-8"), path.stem)
+        for path in sorted((folder / "texts").glob("*.txt"))
+    ]
+    write_documents([documents], corpora / "wiki" / "documents.parquet", test_fraction=0.1)
+    save_tokenizer(train_tokenizer([], 257), corpora / "wiki" / "V257" / "tokenizer.json")
+    (folder / "gpt2").mkdir()
+    (folder / "gpt2" / "vocab.json").write_bytes(vocabulary_json())
+    (folder / "gpt2" / "merges.txt").write_bytes(PAIRS)
+    (corpora / "prose" / "V2000").mkdir(parents=True)
+    for store in stores:
+        for part in store.path.parent.glob(f"{store.path.stem}.*"):
+            shutil.copy(part, corpora / "prose" / "V2000" / part.name)
+            shutil.copy(part, folder / part.name)
+
+
+def _write_specs(folder: Path) -> None:
+    """A run, a pack and a memorizer that take no time, in place of those that `write_specs.py` writes."""
+    (folder / "specs").mkdir()
+    (folder / "gpu").mkdir()
+    spec = run_to_dict(RUN)
+    (folder / "gpu" / "one.json").write_text(json.dumps(spec))
+    (folder / "specs" / "depth_width-prose-V2000.json").write_text(json.dumps([spec, spec]))
+    memorizer = Memorizer(heads=2, context=4, head_dim=4, width=8, value_dim=1, outputs=5)
+    one = MemorizationRun(
+        "memorization", memorizer, "classification", "shared", 12, 20, 0, batch_size=8, evaluate_every=10
+    )
+    (folder / "specs" / "pack.json").write_text(json.dumps([[one.to_dict()]]))
