@@ -53,9 +53,10 @@ SMALLER = {
     "python benchmarks/same_losses.py --out": SAME,
     "python benchmarks/surface.py": "--draws 1 --only statuses",
     "python benchmarks/transitions.py": "--draws 1",
-    "python benchmarks/wrong_input.py": "20",
+    "python benchmarks/wrong_input.py": "17",
     "python scripts/check_assumptions.py --models decoder": f"--examples 64 {TRIALS}",
-    "python scripts/check_assumptions.py --out": f"--models decoder --source folder:texts --examples 256 {TRIALS}",
+    "python scripts/check_assumptions.py --out": f"--models decoder --decoder CHECKPOINTS "
+    f"--tokens train.json --examples 64 {TRIALS}",
     "python scripts/fit_surface.py --runs fineweb": "--draws 50",
     "python scripts/fit_surface.py --runs runs.csv": "--draws 50",
     "shapelaw fit": "--draws 50",
@@ -70,6 +71,7 @@ SMALLER = {
     f"{LARGEST} --last-batch": f"--heads 3 --largest 4,8 --within 4 {MEMORIZE}",
     LARGEST: f"--heads 2 --largest 4,8 --within 4 {MEMORIZE}",
     # beside the small ones that lie there for the commands that train them
+    "python scripts/write_specs.py --scale gpu --study depth_width --cost-model": "--out written --hours 1e6",  # a CPU's
     "python scripts/write_specs.py": "--out written",
     "python tests/promises.py": "demo",
 }
@@ -131,7 +133,7 @@ SAID = {
     "python scripts/memorization_capacity.py": "621",
 }
 # words that name a program and run nothing
-ITSELF = {("python", "scripts/separation_rank.py"), ("shapelaw",), ("python", "-m", "snakemake")}
+ITSELF = {("python", "scripts/separation_rank.py"), ("shapelaw",)}
 # what writes files of the project
 WRITERS = (
     "python benchmarks/pass_rates.py",

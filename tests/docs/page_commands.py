@@ -115,6 +115,8 @@ def _split(line: str, exported: tuple[str, ...]) -> Iterator[Command]:
         starts = [place for place, one in enumerate(words) if one in PROGRAMS]
         if starts and all(_goes_before(one) for one in words[: starts[0]]):
             before, command = words[: starts[0]], words[starts[0] :]
+            if command[1:2] == ["-m"]:  # the same by its other name
+                command = command[2:]
             environment = tuple(one for one in before if re.match(r"[A-Z_]+=", one))
             said = comment[1] if comment else ""
             yield tuple(PLACEHOLDERS.get(one, one) for one in command), exported + environment, said
