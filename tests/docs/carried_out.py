@@ -45,7 +45,6 @@ SMALL_GRIDS = """'{"separation_rank": [{"depth": [2], "width": [2], "tokens": [4
 "fractional_degree": [{"blocks": "attention", "width": [1, 2], "degrees": [2, 3], "budget": [8], "tokens": [2]}]}'"""
 # how a command begins, and further options that make it small: of two the last one wins
 SMALLER = {
-    "python benchmarks/decoder_kernel.py": "--rounds 2",
     "python benchmarks/language_training.py": "--device cpu --ways ours --shapes 1,16 2,16 4,16 1,32 2,32 4,32 "
     "--vocab-sizes 257 --batch 1 --repeats 2 --least-seconds 0.01",
     "python benchmarks/memorization_curvature.py": "--heads 2 --steps 2 --seeds 1",
@@ -57,9 +56,9 @@ SMALLER = {
     "python scripts/check_assumptions.py --models decoder": f"--examples 64 {TRIALS}",
     "python scripts/check_assumptions.py --out": f"--models decoder --decoder CHECKPOINTS "
     f"--tokens train.json --examples 64 {TRIALS}",
-    "python scripts/fit_surface.py --runs fineweb": "--draws 50",
-    "python scripts/fit_surface.py --runs runs.csv": "--draws 50",
-    "shapelaw fit": "--draws 50",
+    "python scripts/fit_surface.py --runs fineweb_edu_losses_combined.jsonl": "--draws 100",
+    "python scripts/fit_surface.py --runs runs.csv": "--draws 100",
+    "shapelaw fit": "--draws 100",
     "python scripts/measure_separation_ranks.py": f"--grids {SMALL_GRIDS}",
     "python scripts/perplexity.py --run": "--most 2 --gpt2-files gpt2",
     "python scripts/separation_rank.py --depth 3 --width 3 --tokens 6": "--templates 100",
@@ -70,13 +69,14 @@ SMALLER = {
     "python scripts/train_memorization.py --heads 4,8 --examples 300,600": f"--heads 2,3 --examples 12,24 {MEMORIZE}",
     f"{LARGEST} --last-batch": f"--heads 3 --largest 4,8 --within 4 {MEMORIZE}",
     LARGEST: f"--heads 2 --largest 4,8 --within 4 {MEMORIZE}",
-    # beside the small ones that lie there for the commands that train them
-    "python scripts/write_specs.py --scale gpu --study depth_width --cost-model": "--out written --hours 1e6",  # a CPU's
+    # beside the small ones that lie there for the commands that train them; the cost is a CPU's
+    "python scripts/write_specs.py --scale gpu --study depth_width --cost-model": "--out written --hours 1e6",
     "python scripts/write_specs.py": "--out written",
     "python tests/promises.py": "demo",
 }
 ELSEWHERE = (
     Elsewhere("python benchmarks/chaos.py", "hundreds of kills", "tests/test_chaos.py"),
+    Elsewhere("python benchmarks/decoder_kernel.py", "products of full size", "docs/results/speed.md"),
     Elsewhere("python benchmarks/mlflow_import.py", "a PostgreSQL server", "docs/results/speed.md"),
     Elsewhere("python benchmarks/packed_decoders.py", "compiles: minutes", "docs/results/speed.md"),
     Elsewhere(
@@ -119,7 +119,7 @@ MADE_BY = {
     "gpu/language_training.csv": "python benchmarks/language_training.py --out gpu --peer nanoGPT --vocab-sizes 2000",
     "measured.json": "python scripts/measure_separation_ranks.py",
     "DIR/runs.csv": "python scripts/train_memorization.py --heads 4,8 --examples 300,600",
-    "DIR": "python scripts/train_memorization.py --heads 4,8 --examples 300,600",
+    "DIR/relu.csv": "python scripts/train_memorization.py --heads 4,8 --examples 300,600",
 }
 
 # words that a page quotes of what a command prints

@@ -25,6 +25,7 @@ SHOWN = shown_commands()
 # each once, with what a page says behind it where one does
 DISTINCT = list({one.words: one for one in sorted(SHOWN, key=lambda one: bool(one.comment))}.values())
 WRITTEN = ("docs", "tests/golden", "workflow")  # what a command writes there is committed
+KEPT = (".md", ".json", ".csv", ".tsv", ".svg", ".yaml")
 REALLY = {"plan", "--unlock"}  # of Snakemake's, what takes no longer than a dry run
 LARGE = "scale=paper"  # a plan in place of a dry run of 2,000 runs, which workflow/test_planned_jobs.py does
 
@@ -136,12 +137,13 @@ def test_what_they_write_of_the_project_s_is_what_is_committed(
 ) -> None:
     for writer in (one for one in RUN_HERE if any(starts(one.words, begin) for begin in WRITERS)):
         assert carry_out(writer).returncode == 0
-    files = [path for name in WRITTEN for path in (checkout / name).rglob("*") if path.is_file()]
+    files = [path for name in WRITTEN for path in (REPOSITORY / name).rglob("*") if path.suffix in KEPT]
     others = [
-        str(path.relative_to(checkout))
+        str(path.relative_to(REPOSITORY))
         for path in files
-        if path.read_bytes() != (REPOSITORY / path.relative_to(checkout)).read_bytes()
+        if path.read_bytes() != (checkout / path.relative_to(REPOSITORY)).read_bytes()
     ]
+    assert files
     assert others == []
 
 
