@@ -1,4 +1,9 @@
-"""Every command that a page shows is carried out: as it stands, with smaller sizes, as a dry run, or elsewhere."""
+"""Every command that a page shows is carried out: as it stands, with smaller sizes, as a dry run, or elsewhere.
+
+On 2026-11-23: 164 different commands. Of Python 44 as they stand, 30 with smaller sizes (`SMALLER`), 16 elsewhere
+(`ELSEWHERE`, with reasons), 2 that only name a program; of Snakemake 9 really, 39 as dry runs, 3 as plans; 17 of make
+as its dry runs, two of them to their end too; 4 of pytest, which are these tests.
+"""
 
 import os
 import re
