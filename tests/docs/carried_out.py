@@ -129,6 +129,7 @@ SAID = {
     "python scripts/bottlenecks.py ESM-1b": "ESM-1b",
     "python scripts/bottlenecks.py --fit": "our fit",
     "python scripts/fit_cost.py": "hours",
+    "python scripts/write_specs.py --scale gpu --study depth_width --out": "90 runs",
     "python scripts/separation_rank.py --depth 2 --width 3 --tokens 4": "49",
     "python scripts/memorization_capacity.py": "621",
 }
