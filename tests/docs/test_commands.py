@@ -203,7 +203,13 @@ def test_make_status_and_a_wrong_port_say_what_their_pages_say(clone: Path) -> N
         (("status",), 0, "depth_width: 0 of 21 runs done"),
         (("ui", "PORT=99999"), 2, "--port is 99999; a port is a number from 1 to 65535: make ui PORT=5001"),
     ):
-        named = subprocess.run(["make", "-n", *target], cwd=clone, capture_output=True, text=True, check=True)
+        named = subprocess.run(
+            ["make", "--no-print-directory", "-n", *target],
+            cwd=clone,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         done = start(tuple(shlex.split(named.stdout.splitlines()[-1])), (), clone)
         assert done.returncode == code
         assert said in done.stdout + done.stderr

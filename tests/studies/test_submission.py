@@ -1,6 +1,7 @@
 """What a workflow was started with goes into a file and comes back as it was, or not at all."""
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -36,14 +37,16 @@ def test_what_is_read_back_is_what_was_written(tmp_path: Path, scale: str) -> No
         assert read.digest == submission.digest == submission.path.stem
 
 
-def test_the_file_is_written_once(tmp_path: Path) -> None:
+def test_what_was_started_last_has_the_newest_file(tmp_path: Path) -> None:
+    """Also where an earlier config is started again: `make status` tells of the newest."""
     submission = submitted()
     write_submission(submission, tmp_path)
     path = tmp_path / submission.path
-    path.chmod(0o400)
-    before = path.stat()
+    content = path.read_bytes()
+    os.utime(path, (1.0, 1.0))
     write_submission(submission, tmp_path)
-    assert path.stat() == before
+    assert path.stat().st_mtime > 1.0
+    assert path.read_bytes() == content
     assert [one.name for one in path.parent.iterdir()] == [path.name]
 
 

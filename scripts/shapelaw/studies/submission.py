@@ -83,15 +83,15 @@ def submission_of(config: Settings, root: Path, folder: Path) -> Submission:
 
 
 def write_submission(submission: Submission, folder: Path) -> None:
-    """Write a submission below the folder that the workflow was started in, unless its file is there.
+    """Write a submission below the folder that the workflow was started in.
+
+    Also where its file is there: the newest file is what was started last, of which `make status` tells.
 
     Raises:
         WriteFailed: the disk is full, read-only or broken.
     """
-    path = folder / submission.path
-    if not path.exists():
-        with replacing(path) as temporary:
-            temporary.write_text(submission.content, encoding="utf-8")
+    with replacing(folder / submission.path) as temporary:
+        temporary.write_text(submission.content, encoding="utf-8")
 
 
 def read_submission(path: Path) -> Submission:
