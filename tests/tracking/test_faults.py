@@ -45,7 +45,7 @@ from shapelaw.errors import UserError
 from shapelaw.specs.runs import run_to_dict
 from shapelaw.tracking.store import default_uri, open_store
 from shapelaw.tracking.table import read_runs, write_runs
-from shapelaw.tracking.waiting import LOCK_NAME, TrackerDown, one_writer
+from shapelaw.tracking.waiting import LOCK_NAME, TrackerDown, one_writer, patiently
 
 Check = Callable[[Import], None]
 
@@ -346,7 +346,9 @@ def test_training_never_notices_and_its_run_arrives_later(
         assert sentences[1].startswith(("Waiting for the tracker: ", SLOW))
         assert (disturbed.stdout, disturbed.stderr) == (alone.stdout, alone.stderr)
         assert history(results) == history(tmp_path / "alone")
-        store = open_store(uri, results)
+        store = patiently(
+            lambda: open_store(uri, results), 60.0, print
+        )  # a server that goes on may drop connections first
         wait_for(lambda: store.client.get_experiment_by_name(run.study) is not None)
         wait_for(lambda: run.key in content(store, run.study))
         follower.send_signal(signal.SIGTERM)
