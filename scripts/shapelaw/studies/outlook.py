@@ -104,10 +104,14 @@ def _not_read(corpus: Corpus, root: Path) -> Iterator[str]:
     """A sentence for each folder of text with files of other kinds."""
     for source in map(parse_source, corpus.sources):
         if isinstance(source, Folder):
-            files = (path for path in (root / source.path).rglob("*") if path.is_file())
+            files = _files_of(source, root)
             others = Counter(ending_of(path) for path in files if path.suffix.lower() not in TEXT_SUFFIXES)
             if others:
                 yield not_read(source.path, others)
+
+
+def _files_of(source: Folder, root: Path) -> Iterator[Path]:
+    return (path for path in (root / source.path).rglob("*") if path.is_file())
 
 
 def _text_bytes(corpus: Corpus, root: Path) -> float | None:
@@ -118,8 +122,8 @@ def _text_bytes(corpus: Corpus, root: Path) -> float | None:
         if isinstance(source, Packaged):
             total += 1e6 * PACKAGED_MB[source.name]
         elif isinstance(source, Folder) and source.path.suffix not in (".parquet",):
-            files = (path for path in (root / source.path).rglob("*") if path.suffix.lower() in TEXT_SUFFIXES)
-            total += sum(path.stat().st_size for path in files if path.is_file())
+            files = _files_of(source, root)
+            total += sum(path.stat().st_size for path in files if path.suffix.lower() in TEXT_SUFFIXES)
         else:
             return None
     return total if corpus.limit_bytes is None else min(total, corpus.limit_bytes)

@@ -180,11 +180,8 @@ class Trainer:
 
     def _setting(self) -> str:
         """The setting that must stay the same for a resumed run to be bit-identical."""
-        device, kernel = (
-            device_name(self.ranks.device),
-            ", Llama's kernel" if self.model.by_llama_kernel else "",
-        )
-        threads = torch.get_num_threads()
+        device, threads = device_name(self.ranks.device), torch.get_num_threads()
+        kernel = ", Llama's kernel" if self.model.by_llama_kernel else ""
         return f"{device}, {self.ranks.world} processes, {threads} threads, torch {torch.__version__}{kernel}"
 
     def save(self) -> None:
