@@ -23,9 +23,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from shapelaw.errors import exit_code
-from shapelaw.fits.crossing import MIN_SIZES
 from shapelaw.fits.inputs import check_bootstrap
 from shapelaw.report.write import show_results
+from shapelaw.specs.sizes import LEAST_SIZES
 from shapelaw.studies.given_runs import add_column_options, add_mlflow_option, add_runs_option, given_budgets
 from shapelaw.studies.transitions.analysis import Options, TransitionAnalysis, analyse_runs
 from shapelaw.studies.transitions.options import add_options, options_of
@@ -64,7 +64,7 @@ def main() -> None:
 
 def _analyses(arguments: argparse.Namespace, options: Options) -> Iterator[tuple[Path, TransitionAnalysis]]:
     """The analysis of each token budget with its folder; how the table was read is printed."""
-    budgets, notes = given_budgets(arguments, options.size, least=2 * MIN_SIZES, loss=arguments.loss)
+    budgets, notes = given_budgets(arguments, options.size, least=2 * LEAST_SIZES, loss=arguments.loss)
     for note in notes:
         print(note)
     for budget in budgets:

@@ -23,7 +23,7 @@ from small import PYTHON, REPOSITORY
 
 from shapelaw.storage import copies
 
-INTERVAL = ("--slurm-init-seconds-before-status-checks", "1")
+INTERVAL = ("--slurm-init-seconds-before-status-checks", "2")
 SLURM = [
     *("--profile", "slurm", *INTERVAL),
     *("--default-resources", "slurm_partition=preempt", "slurm_account=lab", "runtime=10", "mem_mb=1000"),

@@ -7,6 +7,7 @@ from shapelaw.specs.shapes import make_shape
 from shapelaw.studies.shape_grids import (
     absent_shapes,
     depth_problems,
+    grid_warnings,
     repeated_problems,
     shapes_of,
     width_problems,
@@ -55,3 +56,19 @@ def test_networks_that_do_not_exist_are_named_by_their_depth_and_their_block() -
     assert said.startswith("study.grids.1st.widths.2: width 7 ")
     (said,) = width_problems({2: [7]}, shape, "study.grids.1st", "llama")
     assert said.startswith("study.grids.1st.widths.2, block llama: width 7 ")
+
+
+def test_sizes_that_differ_by_less_than_a_tenth_are_covered_by_both() -> None:
+    """As the fits have it: the blocks of 96 / 68 and of 192 / 136 differ by less than a percent."""
+
+    def warned(*rows: list[int]) -> list[str]:
+        widths = dict(enumerate(rows, start=1))
+        return grid_warnings(
+            "study", widths, "block", lambda depth, width: make_shape(depth, width, 2, 257, 128), True
+        )
+
+    assert warned([96, 128, 160, 192], [68, 90, 112, 136]) == []
+    assert (
+        "they have 3 and 3 networks; a transition needs 4 of each"
+        in warned([96, 128, 160, 224], [60, 90, 112, 136])[0]
+    )

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from shapelaw.fits.curves import SAME_SIZE
 from shapelaw.fits.line import Floats
 from shapelaw.fits.noise import Noise
+from shapelaw.specs.sizes import SAME_SIZE
 
 _SAME = 1e-6  # in log size: rounding
 

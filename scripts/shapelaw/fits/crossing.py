@@ -19,9 +19,9 @@ from shapelaw.fits.curves import (
 )
 from shapelaw.fits.line import Floats
 from shapelaw.fits.noise import Noise
+from shapelaw.specs.sizes import LEAST_SIZES
 
 BOOTSTRAP = "bootstrap"
-MIN_SIZES = 4
 # a share of draws below this counts as "none"
 RARE = 0.025
 # the least error of a bound, as a share of its width
@@ -44,7 +44,7 @@ def bootstrap_crossing(
     span = shared_range(shallow, deep)
     sizes = [sizes_in(curve, *span) for curve in (shallow, deep)]
     n_common = min(len(x) for x in sizes)
-    if n_common < MIN_SIZES or span[0] >= span[1]:
+    if n_common < LEAST_SIZES or span[0] >= span[1]:
         return no_transition(shallow, deep, BOOTSTRAP, TransitionStatus.TOO_FEW_SIZES), None
 
     found = draw_crossings(shallow, deep, noise, span, n_common, draws, np.random.default_rng(seed))
@@ -116,8 +116,8 @@ def _cautions(shallow: Curve, deep: Curve, noise: Noise, found: CrossingDraws, n
     cautions = [
         f"L{depth}-d{width} lies {pull:+.1f} sigma off its curve" for depth, width, pull in found.outliers
     ]
-    if n_common == MIN_SIZES:
-        cautions.append(f"only {MIN_SIZES} sizes in common")
+    if n_common == LEAST_SIZES:
+        cautions.append(f"only {LEAST_SIZES} sizes in common")
     repeated = np.concatenate([curve.log_size[curve.seeds > 1] for curve in (shallow, deep)])
     middle = float(found.log_size[[0, -1]].mean())
     if np.isfinite(noise.dof) and not repeated.size:

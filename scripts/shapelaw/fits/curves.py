@@ -15,9 +15,7 @@ import pandas as pd
 from shapelaw.fits.line import Floats
 from shapelaw.fits.noise import Noise
 from shapelaw.fits.projection import standard_params
-
-# sizes closer than this in log(P), 10%, count as the same size: the paper's rows of equal size differ by up to 6%
-SAME_SIZE = 0.1
+from shapelaw.specs.sizes import SAME_SIZE
 
 
 class SizeAxis(StrEnum):

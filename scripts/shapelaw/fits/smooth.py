@@ -6,10 +6,11 @@ import numpy as np
 import numpy.typing as npt
 from numpy.polynomial import legendre
 
-from shapelaw.fits.curves import SAME_SIZE, Curve
+from shapelaw.fits.curves import Curve
 from shapelaw.fits.line import Floats
 from shapelaw.fits.noise import Noise
 from shapelaw.fits.scatter import least
+from shapelaw.specs.sizes import SAME_SIZE
 
 # a lower order that fits by luck would make the errors too small
 LEAST_ORDER, MAX_ORDER = 3, 6

@@ -9,10 +9,10 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from shapelaw.fits.curves import SAME_SIZE
 from shapelaw.fits.line import Floats
 from shapelaw.fits.surface import Surface
 from shapelaw.fits.surface_shapes import Shapes, SurfaceStatus
+from shapelaw.specs.sizes import SAME_SIZE
 
 INTERVAL = (0.16, 0.84)
 DEPTHS = 81  # depths that are compared at a size

@@ -1,9 +1,12 @@
-"""Sizes as people write them: 60M, 1.3B, 175e9."""
+"""Sizes of networks: as people write them (60M, 1.3B, 175e9), and which of them compare."""
 
 from __future__ import annotations
 
 import math
 
+# sizes closer than this in log(P), 10%, count as the same size: the paper's rows of equal size differ by up to 6%
+SAME_SIZE = 0.1
+LEAST_SIZES = 4  # of each of two depths, among the sizes that both cover, for a transition
 UNITS = {"k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from shapelaw.specs.shapes import Shape, ShapeError
+from shapelaw.specs.sizes import LEAST_SIZES, SAME_SIZE
 
-LEAST_COMMON = 4  # sizes of each depth within those that both cover, as fits.crossing needs them
 LEAST_TRANSITIONS = 3  # for a line and its error
 Widths = Mapping[int, Sequence[int]]
 
@@ -117,14 +118,14 @@ def transition_warnings(
         )
     good = 0
     for shallow, deep in pairwise(depths):
-        low = max(min(sizes[depth]) for depth in (shallow, deep))
-        high = min(max(sizes[depth]) for depth in (shallow, deep))
-        common = [sum(low <= size <= high for size in set(sizes[depth])) for depth in (shallow, deep)]
-        good += min(common) >= LEAST_COMMON
-        if min(common) < LEAST_COMMON:
+        both = [{math.log(size) for size in sizes[depth]} for depth in (shallow, deep)]
+        low, high = max(map(min, both)) - SAME_SIZE, min(map(max, both)) + SAME_SIZE
+        common = [sum(low <= size <= high for size in row) for row in both]
+        good += min(common) >= LEAST_SIZES
+        if min(common) < LEAST_SIZES:
             found.append(
                 f"{where}.widths: at the sizes that depths {shallow} and {deep} both cover, they have {common[0]} and "
-                f"{common[1]} networks; a transition needs {LEAST_COMMON} of each"
+                f"{common[1]} networks; a transition needs {LEAST_SIZES} of each"
             )
     if line and good < LEAST_TRANSITIONS:
         found.append(

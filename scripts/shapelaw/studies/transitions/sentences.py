@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from shapelaw.fits.crossing import BOOTSTRAP, MIN_SIZES
+from shapelaw.fits.crossing import BOOTSTRAP
 from shapelaw.fits.curves import (
     SIZE_LABELS,
     Curve,
@@ -20,6 +20,7 @@ from shapelaw.fits.curves import (
     sizes_in,
 )
 from shapelaw.fits.projection import SCATTERED, why_no_projection
+from shapelaw.specs.sizes import LEAST_SIZES
 from shapelaw.studies.transitions import tables
 from shapelaw.studies.transitions.analysis import Runs, TransitionAnalysis, crossings
 
@@ -84,7 +85,7 @@ def no_common_sizes(curves: Mapping[int, Curve]) -> bool:
     common = [
         min(len(sizes_in(curve, *shared_range(*pair))) for curve in pair) for pair in adjacent_pairs(curves)
     ]
-    return max(common, default=0) < MIN_SIZES
+    return max(common, default=0) < LEAST_SIZES
 
 
 def _transition_sentence(row: Mapping[Hashable, Any], runs: Runs | None) -> str:
