@@ -1,9 +1,11 @@
 """The numbers of the pages that were held to committed tables, and how many were not.
 
   python tests/docs/page_numbers.py
+  python tests/docs/page_numbers.py --write    after a committed table changed: its numbers in the pages and in the list
 
 `numbers.yaml` lists sentences of pages with their numbers in braces, and for each number where a table has it. Tables
-are committed ones, or are made from committed runs by the commands that the pages name.
+are committed ones, or are made from committed runs by the commands that the pages name. What a sentence says about its
+numbers is for its author to read again: `--write` prints each sentence that it changed.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import math
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -138,6 +141,58 @@ def is_printed(value: float, printed: str) -> bool:
     return math.isclose(value, float(printed.replace(",", "")), rel_tol=0, abs_tol=half_a_digit(printed))
 
 
+def reprinted(value: float, printed: str) -> str:
+    """A value in the way of a number that is printed: digits behind the point, thousands, exponent."""
+    mantissa, _, exponent = printed.partition("e")
+    digits = len(mantissa.partition(".")[2])
+    if exponent:
+        mantissa, _, power = f"{value:.{digits}e}".partition("e")
+        return f"{mantissa}e{int(power)}"
+    return f"{value:{',' if ',' in printed or abs(value) >= 10_000 else ''}.{digits}f}"
+
+
+def corrected(one: Sentence, made: Path) -> str:
+    """The sentence's text with the numbers of its table in the braces."""
+    table = read_table(one.table, made)
+    found = iter([value_of(table, one.where, number) for number in one.numbers])
+
+    def in_braces(match: re.Match[str]) -> str:
+        value = next(found)
+        return match[0] if is_printed(value, match[1]) else f"{{{reprinted(value, match[1])}}}"
+
+    return IN_BRACES.sub(in_braces, one.text)
+
+
+def replaced(text: str, old: str, new: str) -> str:
+    """A text with words in place of others, wherever its lines end; each stays on the line of the one before it.
+
+    Raises:
+        ValueError: the old words are not there, or the new ones are not as many.
+    """
+    words = old.split()
+    match = re.search(r"(\s+)".join(map(re.escape, words)), text)
+    if match is None or len(new.split()) != len(words):
+        raise ValueError(f"Not found, or of another number of words: {old}")
+    spaced = zip(new.split(), [*match.groups(), ""], strict=True)
+    return text[: match.start()] + "".join(word + space for word, space in spaced) + text[match.end() :]
+
+
+def write_numbers() -> None:
+    """Write the numbers of the tables into the pages and the list, and print each sentence that changed."""
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder)
+        make_tables(made, set(MADE))
+        for one in sentences():
+            new = corrected(one, made)
+            if new == one.text:
+                continue
+            print(f"{one.page}: {one_line(new)}")
+            plain = one_line(IN_BRACES.sub(r"\1", new))
+            for path, old, instead in ((ROOT / one.page, one.plain, plain), (LIST, one.text, new)):
+                text = path.read_text(encoding="utf-8")
+                path.write_text(replaced(text, old, instead), encoding="utf-8")
+
+
 def page_text(page: str) -> str:
     """A page in one line."""
     return one_line((ROOT / page).read_text(encoding="utf-8"))
@@ -157,6 +212,8 @@ def counted(text: str) -> int:
 
 def main() -> None:
     """Print for each page with a listed sentence how many of its numbers are listed."""
+    if sys.argv[1:] == ["--write"]:
+        write_numbers()
     listed: dict[str, int] = {}
     for one in sentences():
         listed[one.page] = listed.get(one.page, 0) + len(one.numbers)

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from page_numbers import (
     Sentence,
     counted,
@@ -13,6 +15,8 @@ from page_numbers import (
     is_printed,
     page_text,
     read_table,
+    replaced,
+    reprinted,
     sentences,
     value_of,
 )
@@ -49,6 +53,21 @@ def test_a_number_is_held_to_half_of_its_last_digit() -> None:
     assert not is_printed(1007.4, "1,008")
     assert is_printed(-3.7421e-5, "-3.742e-5")
     assert not is_printed(2.116, "2.11")
+
+
+@given(st.floats(-1e7, 1e7), st.sampled_from(["137", "2.11", "-3.742e-5", "1,008", "0.055"]))
+def test_a_value_is_reprinted_as_the_number_in_its_place(value: float, printed: str) -> None:
+    new = reprinted(value, printed)
+    assert is_printed(value, new)
+    if "e" not in printed:
+        assert half_a_digit(new) == half_a_digit(printed)
+
+
+def test_new_numbers_stand_where_the_old_ones_did() -> None:
+    page = "At width\n137 ± 4, or\nlater; 137."
+    assert replaced(page, "width 137 ± 4,", "width 136 ± 3,") == "At width\n136 ± 3, or\nlater; 137."
+    with pytest.raises(ValueError, match="Not found"):
+        replaced(page, "width 138", "width 137")
 
 
 def test_a_value_comes_from_one_row() -> None:
