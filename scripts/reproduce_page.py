@@ -34,8 +34,8 @@ Find the paper's figure, run the command, open the file. A command trains what i
 writes each figure as `.svg` and `.png`. Put `scale=gpu` or `scale=paper` in the place of `scale=laptop` for a larger
 grid; `snakemake plan` with the same options says what it costs before anything runs. Hours are reckoned from the grids
 by the rate in each scale's file, not measured: of one core at scale `laptop`, of one GPU at `gpu` and `paper`.
-Where we measured at scale `laptop`, on a busy machine, training took up to 2.4 times as long (1.6 hours for `block_degree`,
-4.7 for `memorization_heads`): ask a cluster for twice.
+Where we measured at scale `laptop`, on a busy machine, training took up to 2.4 times as long (1.6 hours for
+`block_degree`, 4.7 for `memorization_heads`): ask a cluster for twice.
 A dash: the scale has no such grid. A figure with nothing to draw is a sentence that says why.
 
 Figures 3 and 4 of the depth-width paper need no training. They follow from its five published transitions in seconds:

@@ -74,10 +74,10 @@ def test_noise_gives_an_error_of_its_size_and_one_slow_run_hardly_matters() -> N
 def test_the_laptops_runs_give_a_plausible_machine() -> None:
     """They were stopped and slowed by other work: the model must tell the undisturbed majority."""
     fit = fit_cost(read_table(LAPTOP), str(LAPTOP))
-    assert len(fit.runs) == 34
+    assert len(fit.runs) == 46
     assert fit.typical_error < 0.5
     assert fit.total_ratio < 0.8  # of the hours that others took too
-    # of (2, 136): three runs in 440 to 555 s, by two cores
+    # of (2, 136): three runs in 450 to 570 s, by two cores
     run = Run("depth_width", "wiki", make_shape(2, 136, 2, 257, 128), Training(4000, 16), 0)
     assert 350 < run_seconds(run, fit.model) < 700
 

@@ -20,9 +20,9 @@ def test_the_command_writes_a_model_that_it_reads_and_refuses_another_name(tmp_p
 
     done = run("cost.json")
     assert done.returncode == 0, done.stderr
-    assert "34 runs took 8.99 hours" in done.stdout
+    assert "46 runs took 10.4 hours" in done.stdout
     assert read_cost_model(tmp_path / "cost.json").factor > 1
-    assert len(pd.read_csv(tmp_path / "cost.csv")) == 34
+    assert len(pd.read_csv(tmp_path / "cost.csv")) == 46
     refused = run("cost.txt")
     assert refused.returncode == 2
     assert "must end in .json" in refused.stderr
