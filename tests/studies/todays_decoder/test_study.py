@@ -171,7 +171,7 @@ def test_depths_of_other_sizes_are_told_with_their_place() -> None:
 
 def test_what_one_block_alone_does_not_give_is_told_of_that_block() -> None:
     """Llama's blocks have other sizes where they have fewer heads of keys."""
-    grid = {**WIDE, "widths": {1: [16, 20, 24, 32, 48], 2: [8, 12, 16, 24, 32]}, "repeated": {1: [16]}}
+    grid = {**WIDE, "widths": {1: [40, 72, 112, 124, 156], 2: [16, 32, 48, 56, 84]}, "repeated": {1: [40]}}
     (told,) = warned(grid, context_length=64, size_axis="flops", kv_heads=1)
     assert told.endswith("transition needs 4 of each (block llama)")
     assert warned(grid, context_length=64, size_axis="flops", kv_heads=1, blocks=["gpt2"]) == []
