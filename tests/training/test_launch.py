@@ -22,9 +22,11 @@ def test_a_process_that_fails_ends_the_others_and_gives_its_code(tmp_path: Path)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
-def test_a_signal_to_stop_reaches_every_process(tmp_path: Path, number: signal.Signals) -> None:
+def test_a_signal_to_stop_reaches_every_process_once(tmp_path: Path, number: signal.Signals) -> None:
+    """Also those that are still stopping when the first has ended."""
     code = (
-        "def stop(number, frame): os.write(1, b'stopped\\n'); sys.exit(128 + number)\n"
+        "def stop(number, frame):\n"
+        "    os.write(1, b'stopped\\n'); time.sleep(0.3 * int(os.environ['RANK'])); sys.exit(128 + number)\n"
         "for number in (signal.SIGTERM, signal.SIGUSR1): signal.signal(number, stop)\n"
         "os.write(1, b'ready\\n'); time.sleep(600)"
     )

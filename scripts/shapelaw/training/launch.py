@@ -34,8 +34,10 @@ def launch(processes: int, command: Sequence[str]) -> int:
     """
     with tempfile.TemporaryDirectory(prefix="shapelaw-") as folder:
         children: list[subprocess.Popen[bytes]] = []
+        passed_on: list[int] = []
 
         def pass_on(number: int, frame: FrameType | None) -> None:
+            passed_on.append(number)
             _send(children, number)
 
         previous = {number: signal.signal(number, pass_on) for number in WATCHED}
@@ -43,7 +45,7 @@ def launch(processes: int, command: Sequence[str]) -> int:
             for rank in range(processes):
                 environment = _environment(rank, processes, Path(folder, "store"))
                 children.append(subprocess.Popen(command, env=environment, preexec_fn=_end_with_parent))
-            return _wait(children)
+            return _wait(children, passed_on)
         finally:
             for child in children:
                 child.kill()
@@ -59,13 +61,18 @@ def _environment(rank: int, processes: int, store: Path) -> dict[str, str]:
     return {**chosen, **os.environ, **place, STORE_VARIABLE: str(store)}
 
 
-def _wait(children: Sequence[subprocess.Popen[bytes]]) -> int:
-    """Wait for all children; once one has failed, ask the others to stop, then kill them."""
+def _wait(children: Sequence[subprocess.Popen[bytes]], passed_on: Sequence[int]) -> int:
+    """Wait for all children; once one has failed, ask the others to stop, then kill them.
+
+    Args:
+        passed_on: signals that all children have received; after one they are stopping already, and are not asked.
+    """
     failed, ends = 0, math.inf
     while None in (codes := [child.poll() for child in children]) and time.monotonic() < ends:
         if not failed and any(codes):
             failed, ends = next(filter(None, codes)), time.monotonic() + GRACE_SECONDS
-            _send(children, signal.SIGTERM)
+            if not passed_on:
+                _send(children, signal.SIGTERM)
         time.sleep(0.05)
     failed = failed or next(filter(None, codes), 0)
     return 128 - failed if failed < 0 else failed
