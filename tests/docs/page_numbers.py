@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
@@ -188,7 +188,7 @@ def write_numbers() -> None:
             if new == one.text:
                 continue
             print(f"{one.page}: {one_line(new)}")
-            plain = one_line(IN_BRACES.sub(r"\1", new))
+            plain = replace(one, text=new).plain
             for path, old, instead in ((ROOT / one.page, one.plain, plain), (LIST, one.text, new)):
                 text = path.read_text(encoding="utf-8")
                 path.write_text(replaced(text, old, instead), encoding="utf-8")

@@ -55,6 +55,13 @@ def crossing(found: pd.Series) -> str:
     return f"{found['status']}{bound}"
 
 
+def test_the_gains_by_the_rate_are_those_of_the_runs() -> None:
+    for depth, width, gain in ((2, 68, "0.104"), (1, 96, "0.028")):
+        slow, _, fast = losses(4_000, depth, width)
+        assert f"{slow - fast:.3f}" == gain
+        assert gain in PAGE
+
+
 def test_the_spread_of_seeds_is_that_of_the_runs() -> None:
     spread = RUNS.groupby(["steps", "depth", "width", "learning_rate"])["test_loss"].agg(["min", "max"])
     assert f"differ by up to {(spread['max'] - spread['min']).max():.3f}" in PAGE

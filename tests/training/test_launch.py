@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from small import PYTHON, SCRIPTS
 
+from shapelaw.training.launch import _wait
+
 
 def launched(tmp_path: Path, code: str) -> subprocess.Popen[str]:
     """Three processes of a small script."""
@@ -36,6 +38,17 @@ def test_a_signal_to_stop_reaches_every_process_once(tmp_path: Path, number: sig
     process.send_signal(number)
     assert process.communicate(timeout=600)[0] == "stopped\n" * 3
     assert process.returncode == 128 + number
+
+
+def test_a_process_that_was_started_after_the_signal_is_asked_too() -> None:
+    failed = subprocess.Popen([PYTHON, "-c", "raise SystemExit(3)"])
+    late = subprocess.Popen([PYTHON, "-c", "import time; time.sleep(600)"])
+    try:
+        assert _wait([failed, late], {failed.pid}) == 3
+        assert late.returncode == -signal.SIGTERM
+    finally:
+        late.kill()
+        late.wait()
 
 
 def test_processes_that_end_well_end_well(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from pathlib import Path
 from types import FrameType
 
@@ -34,10 +34,10 @@ def launch(processes: int, command: Sequence[str]) -> int:
     """
     with tempfile.TemporaryDirectory(prefix="shapelaw-") as folder:
         children: list[subprocess.Popen[bytes]] = []
-        passed_on: list[int] = []
+        told = set[int]()
 
         def pass_on(number: int, frame: FrameType | None) -> None:
-            passed_on.append(number)
+            told.update(child.pid for child in children)
             _send(children, number)
 
         previous = {number: signal.signal(number, pass_on) for number in WATCHED}
@@ -45,7 +45,7 @@ def launch(processes: int, command: Sequence[str]) -> int:
             for rank in range(processes):
                 environment = _environment(rank, processes, Path(folder, "store"))
                 children.append(subprocess.Popen(command, env=environment, preexec_fn=_end_with_parent))
-            return _wait(children, passed_on)
+            return _wait(children, told)
         finally:
             for child in children:
                 child.kill()
@@ -61,18 +61,18 @@ def _environment(rank: int, processes: int, store: Path) -> dict[str, str]:
     return {**chosen, **os.environ, **place, STORE_VARIABLE: str(store)}
 
 
-def _wait(children: Sequence[subprocess.Popen[bytes]], passed_on: Sequence[int]) -> int:
+def _wait(children: Sequence[subprocess.Popen[bytes]], told: Set[int]) -> int:
     """Wait for all children; once one has failed, ask the others to stop, then kill them.
 
     Args:
-        passed_on: signals that all children have received; after one they are stopping already, and are not asked.
+        told: process numbers of the children that a signal was passed on to; they are stopping already, and are not
+            asked again.
     """
     failed, ends = 0, math.inf
     while None in (codes := [child.poll() for child in children]) and time.monotonic() < ends:
         if not failed and any(codes):
             failed, ends = next(filter(None, codes)), time.monotonic() + GRACE_SECONDS
-            if not passed_on:
-                _send(children, signal.SIGTERM)
+            _send([child for child in children if child.pid not in told], signal.SIGTERM)
         time.sleep(0.05)
     failed = failed or next(filter(None, codes), 0)
     return 128 - failed if failed < 0 else failed
