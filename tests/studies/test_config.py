@@ -4,6 +4,7 @@ import subprocess
 from collections.abc import Iterator
 from typing import Any
 
+import pandas as pd
 import pytest
 import yaml
 from pydantic import BaseModel
@@ -26,6 +27,23 @@ def test_every_scale_is_valid(scale: str) -> None:
     assert all(run.key == key for key, run in runs.items())
     assert all(run_from_dict(run_to_dict(run)) == run for run in runs.values())
     assert cost_of(runs.values(), 1e14).flops > 0
+
+
+@pytest.mark.parametrize("scale", ["laptop", "gpu"])
+def test_the_test_documents_of_a_scale_make_as_many_windows_as_its_runs_ask_for(scale: str) -> None:
+    """Of a V that was not counted, by the next larger one: a text has no fewer tokens than there."""
+    counts = pd.read_csv(REPOSITORY / "docs/results/token_counts.csv")
+    config = load_config(shipped(scale=scale), SCALES)
+    asked = {
+        (run.corpus, run.shape.vocab_size, run.shape.context_length, run.training.test_sequences)
+        for study in STUDIES
+        for run in runs_of(config, study, REPOSITORY).values()
+        if isinstance(run, Run)
+    }
+    assert len(asked) > 1
+    for corpus, vocab_size, context_length, sequences in asked:
+        larger = counts[(counts["corpus"] == corpus) & (counts["vocab_size"] >= vocab_size)]
+        assert sequences <= larger["test_tokens"].max() // (context_length + 1), f"{corpus}, V = {vocab_size}"
 
 
 def test_there_are_no_other_scales() -> None:
