@@ -26,6 +26,9 @@ PACKAGES = (
         "torch",
         "mlflow",
         "mlflow.tracking",
+        "uvicorn",  # before MLflow's server, which asks for it
+        "mlflow.cli",
+        "mlflow.server.fastapi_app",
         "pandas",
         "pyarrow.parquet",
         "scipy.stats",

@@ -36,8 +36,8 @@ RECORDS = (
 MEMORY = [f"{rule}:mem_mb=1000" for rule in ("train_small", "train_in_turn")]
 TABLES = ("transitions", "fit", "projection", "forms", "comparison", "size_axes", "seed_noise", "best_depth")
 FITTED = "results/depth_width/fit.json"
-STORM = {  # two runs of 12 s or more; five faults, each a checkpoint after the one before, take 4 s of them
-    "training": {**CONFIG["training"], "steps": 6000, "warmup_steps": 100, "log_every": 500},
+STORM = {  # two runs of 10 s or more; five faults, each a checkpoint after the one before, take 4 s of them
+    "training": {**CONFIG["training"], "steps": 5000, "warmup_steps": 100, "log_every": 500},
     "depth_width": {**CONFIG["depth_width"], "widths": {2: [8, 12]}, "repeated": {}},
     "execution": {"checkpoint_minutes": 0.01},
 }
@@ -298,7 +298,7 @@ def test_runs_survive_everything_that_happens_to_jobs(local: SlurmProject, tmp_p
     (tmp_path / "calm").mkdir()
     calm = SlurmProject(tmp_path / "calm", corpora)
     calm.configure(**STORM | {"execution": {"runs_per_job": 2}})
-    keys = sorted(f"prose-V300-L2-d{width}-r{width}-H2-t6000-s0" for width in (8, 12))
+    keys = sorted(f"prose-V300-L2-d{width}-r{width}-H2-t5000-s0" for width in (8, 12))
     calm.snakemake(*records_of(keys), "--quiet", "rules")
 
     (tmp_path / "storm").mkdir()
@@ -398,7 +398,7 @@ def test_runs_survive_everything_that_happens_to_jobs(local: SlurmProject, tmp_p
     assert len({job.memory for job in jobs}) == 1  # and no more memory
     for state in ("TIMEOUT", "FAILED", "CANCELLED"):  # as docs/cluster.md has it
         assert re.search(
-            rf": job \d+ ended {state} at step \d+ of 6000; it advanced, so it doesn't count; trying", said
+            rf": job \d+ ended {state} at step \d+ of 5000; it advanced, so it doesn't count; trying", said
         )
 
 

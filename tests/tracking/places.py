@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 import urllib.request
@@ -16,10 +15,13 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from job_server import warm_python
+
 from shapelaw.tracking.importer import Outcome, import_study
 from shapelaw.tracking.store import Store, open_store
 
-SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+HERE = Path(__file__).resolve()
+SCRIPTS = HERE.parents[2] / "scripts"
 
 
 def silent(_: str) -> None:
@@ -43,7 +45,7 @@ class Place:
 
 @dataclass
 class Server:
-    """`mlflow server` as `make ui` starts it, over an existing store; it can be stopped, killed, started again."""
+    """`mlflow server` over an existing store; it can be stopped, killed, started again."""
 
     store_uri: str
     folder: Path
@@ -55,25 +57,27 @@ class Server:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", self.store_uri]
+        command = [
+            warm_python(),
+            HERE.with_name("served.py"),
+            "server",
+            "--backend-store-uri",
+            self.store_uri,
+        ]
         command += ["--artifacts-destination", str(self.folder / "served"), "--workers", "1"]
         command += ["--host", "127.0.0.1", "--port", str(self.port)]
         environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
         with (self.folder / "server.log").open("a") as log:
-            self.process = subprocess.Popen(
-                command, cwd=self.folder, env=environment, stdout=log, stderr=log, start_new_session=True
-            )
+            self.process = subprocess.Popen(command, cwd=self.folder, env=environment, stdout=log, stderr=log)
         wait_for(lambda: _answers(f"{self.uri}/health"))
 
     def signal(self, number: signal.Signals) -> None:
-        """To the server and its workers."""
-        assert self.process
-        os.killpg(self.process.pid, number)
+        os.kill(int((self.folder / "server.pid").read_text()), number)
 
     def kill(self) -> None:
         """No word of goodbye."""
-        self.signal(signal.SIGKILL)
         assert self.process
+        self.signal(signal.SIGKILL)
         self.process.wait()
         self.process = None
 

@@ -98,7 +98,6 @@ def random_vit(base: bool, seed: int) -> Probe:
         base: the paper's ViT-base (16 x 16 patches, n = 197, d = 768), not the trained one's shape (14, 257, 384).
     """
     with _seeded(seed):
-        network: nn.Module
         if base:
             network = transformers.ViTModel(
                 transformers.ViTConfig(num_hidden_layers=1), add_pooling_layer=False
