@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from shapelaw.errors import UserError
@@ -169,19 +171,22 @@ def tune(runs: pd.DataFrame, chosen_on: str = OTHER_SEEDS) -> list[Tuned]:
     found = []
     for names, group in runs.groupby([*of_task, "degrees", "mixture", BEGINS], sort=True):
         target, *numbers, degrees, mixture, begins = cast(tuple[Any, ...], names)
-        by_seed = group.pivot_table(index="seed", columns="learning_rate", values="loss", aggfunc="first")
-        if by_seed.dropna(axis="columns").empty:
+        trained: dict[tuple[int, float], dict[Any, Any]] = {}
+        for row in group.to_dict("records"):
+            trained.setdefault((int(row["seed"]), float(row["learning_rate"])), row)
+        seeds, rates = (sorted(set(values)) for values in zip(*trained, strict=True))
+        common = [rate for rate in rates if all((seed, rate) in trained for seed in seeds)]
+        if not common:
             raise UserError(
                 f"For target {target} and degrees {degrees} no learning rate was tried with every seed; run the grid "
                 "to its end, or leave out the seeds that miss one."
             )
-        seeds = [int(seed) for seed in by_seed.index.astype(int)]
-        chosen = {seed: _best_rate(by_seed, seed if chosen_on == OTHER_SEEDS else None) for seed in seeds}
-        rows = {
-            seed: group[(group["seed"] == seed) & (group["learning_rate"] == rate)].iloc[0]
-            for seed, rate in chosen.items()
+        scores_SR = np.log([[trained[seed, rate]["loss"] for rate in common] for seed in seeds])
+        chosen = {
+            seed: common[_best(scores_SR, place if chosen_on == OTHER_SEEDS else None)]
+            for place, seed in enumerate(seeds)
         }
-        rates = [float(rate) for rate in by_seed.columns]
+        rows = {seed: trained[seed, rate] for seed, rate in chosen.items()}
         thresholds = [
             float(str(name).removeprefix("steps_to_")) for name in group if str(name).startswith("steps_to_")
         ]
@@ -208,15 +213,15 @@ def tune(runs: pd.DataFrame, chosen_on: str = OTHER_SEEDS) -> list[Tuned]:
     return found
 
 
-def _best_rate(by_seed: pd.DataFrame, without: int | None) -> float:
-    """The rate with the least mean log loss over all seeds but one; never a rate at which a seed diverged.
+def _best(scores_SR: npt.NDArray[np.float64], without: int | None) -> int:
+    """The place of the rate with the least mean log loss over all seeds but one, if there are others.
 
-    Only rates that every seed has are considered.
+    Never that of a rate at which a seed diverged, whose loss is infinite.
     """
-    by_seed = by_seed.dropna(axis="columns")
-    others = by_seed.drop(index=without) if without is not None and len(by_seed) > 1 else by_seed
-    scores = others.map(math.log).mean()
-    return float(str(scores.idxmin()))
+    others = (
+        np.delete(scores_SR, without, axis=0) if without is not None and len(scores_SR) > 1 else scores_SR
+    )
+    return int(others.mean(axis=0).argmin())
 
 
 def _or_never(value: float) -> float:
