@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import warnings
 from functools import cache
 from pathlib import Path
 
@@ -200,8 +201,10 @@ if __name__ == "__main__":
     os.environ.update(
         MLFLOW_DISABLE_TELEMETRY="true", DO_NOT_TRACK="true"
     )  # as shapelaw.tracking, which comes later
-    for package in PACKAGES:
-        importlib.import_module(package)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # MLflow's server has one about a package of its own
+        for package in PACKAGES:
+            importlib.import_module(package)
     try:
         Jobs(socket.socket(fileno=int(sys.argv[1]))).serve()
     finally:

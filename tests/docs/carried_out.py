@@ -72,7 +72,6 @@ SMALLER = {
     # beside the small ones that lie there for the commands that train them; the cost is a CPU's
     "python scripts/write_specs.py --scale gpu --study depth_width --cost-model": "--out written --hours 1e6",
     "python scripts/write_specs.py": "--out written",
-    "python tests/promises.py": "demo",
 }
 ELSEWHERE = (
     Elsewhere("python benchmarks/chaos.py", "hundreds of kills", "tests/test_chaos.py"),
@@ -113,6 +112,7 @@ ELSEWHERE = (
         "trains every kind of run: minutes",
         "tests/workflow/test_finished_results.py",
     ),
+    Elsewhere("python tests/promises.py", "plans whole scales", "tests/workflow/test_planned_jobs.py"),
 )
 # a file of the reader's that a command shown before makes
 MADE_BY = {
@@ -141,7 +141,6 @@ WRITERS = (
     "python scripts/bottlenecks.py --out",
     "python scripts/config_reference.py",
     "python scripts/reproduce_page.py",
-    "python tests/promises.py",
 )
 
 

@@ -29,7 +29,10 @@ RUNS = ROOT / "docs" / "results"
 MADE = {  # folder of tables: the command that makes it, but for --out FOLDER
     "laptop_depth_width": ["fit_transitions.py", "--runs", RUNS / "laptop_depth_width.parquet"],
     "laptop_surface": ["fit_surface.py", "--runs", RUNS / "laptop_depth_width.parquet"],
-    "laptop_undertraining": ["analyse.py", "undertraining", "--input", RUNS / "laptop_undertraining.csv"],
+    **{
+        f"laptop_{study}": ["analyse.py", study, "--input", RUNS / f"laptop_{study}.csv"]
+        for study in ("undertraining", "vocabulary")
+    },
     "published_depth_width": [
         "fit_transitions.py",
         "--transitions",
