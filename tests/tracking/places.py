@@ -57,21 +57,16 @@ class Server:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        command = [
-            warm_python(),
-            HERE.with_name("served.py"),
-            "server",
-            "--backend-store-uri",
-            self.store_uri,
-        ]
-        command += ["--artifacts-destination", str(self.folder / "served"), "--workers", "1"]
-        command += ["--host", "127.0.0.1", "--port", str(self.port)]
+        command = [warm_python(), HERE.with_name("served.py"), "server", "--host", "127.0.0.1"]
+        command += ["--port", str(self.port), "--workers", "1", "--backend-store-uri", self.store_uri]
+        command += ["--artifacts-destination", str(self.folder / "served")]
         environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
         with (self.folder / "server.log").open("a") as log:
             self.process = subprocess.Popen(command, cwd=self.folder, env=environment, stdout=log, stderr=log)
         wait_for(lambda: _answers(f"{self.uri}/health"))
 
     def signal(self, number: signal.Signals) -> None:
+        """To the fork itself: `process` is the client that waits for it, and a client can't pass on a stop."""
         os.kill(int((self.folder / "server.pid").read_text()), number)
 
     def kill(self) -> None:
