@@ -1,7 +1,7 @@
 """Is the curve of accuracy against heads capacity or optimisation? T = 10,000 at two numbers of steps, and rank(Z).
 
-  PYTHONPATH=scripts python benchmarks/memorization_curvature.py --steps 50000 --heads 5,10,20 --seeds 3 --out FILE
-  PYTHONPATH=scripts python benchmarks/memorization_curvature.py --steps 300000 --heads 5,10,20 --seeds 1 --out FILE
+  PYTHONPATH=scripts python benchmarks/memorization_curvature.py --steps 50000 --heads 5,10,20,30 --seeds 3 --out FILE
+  PYTHONPATH=scripts python benchmarks/memorization_curvature.py --steps 300000 --heads 5,10,20,30 --seeds 3 --out FILE
 
 Trains the networks of figure 2a (Mahdavi et al. 2024) with the conventions of the authors' code, the seeds of one H as
 a pack, on one thread, to the last step. FILE (.csv) has a row a network; `analyse.py memorization_heads` reads the
@@ -68,8 +68,8 @@ def train(heads: int, seeds: list[int], steps: int) -> list[dict[str, object]]:
         found, trained = pack.evaluate(place), pack.alone(place)
         first = {name: value[None] for name, value in initial_parameters(m, run.seed, torch.float32).items()}
         rows.append(
-            {"heads": heads, "context": m.context, "head_dim": m.head_dim, "examples": EXAMPLES}
-            | {"seed": run.seed, "steps": steps, "steps_done": steps}
+            {"heads": heads, "context": m.context, "head_dim": m.head_dim}
+            | {"classes": m.outputs, "examples": EXAMPLES, "seed": run.seed, "steps": steps, "steps_done": steps}
             | {"accuracy": found.accuracy, "loss": round(found.loss, 5)}
             | {"rank_first": rank_of_z(run, first, 1e-10), "rank_trained": rank_of_z(run, trained, 1e-10)}
             | {"rank_rough": rank_of_z(run, trained, ROUGH)}

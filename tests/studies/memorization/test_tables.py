@@ -1,9 +1,11 @@
 """The tables of the memorization studies."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from memorization_analyses import BEND, HEAD_COUNTS, our_runs, study_of, words
 from memorizing_networks import CHANCE
+from small import REPOSITORY
 
 from shapelaw.fits.capacity import CapacityStatus
 from shapelaw.studies.memorization import figures, tables
@@ -71,6 +73,39 @@ def test_what_is_learned_of_the_labels_is_nearly_a_line_where_accuracy_is_not():
     silent = tables.growth_table(study_of(runs.drop(columns="loss"), ALONG_HEADS))
     assert silent["bits_per_head"].isna().all()
     assert (silent["exponent"].to_numpy() == growth["exponent"].to_numpy()).all()
+
+
+def test_six_times_as_many_steps_do_not_straighten_the_curve():
+    """Committed runs at 50,000 and 300,000 steps, H = 5 to 20: the numbers of docs/results/memorization.md."""
+    runs = pd.read_csv(REPOSITORY / "docs/results/memorization_curvature.csv")
+    rows = [
+        growth_of(runs[(runs["steps"] == steps) & (runs["heads"] <= 20)]) for steps in (50_000, 300_000)
+    ]
+    for column, expected in {
+        "exponent": [1.431, 1.438],
+        "exponent_err": [0.042, 0.052],
+        "information_exponent": [0.980, 0.962],
+        "information_exponent_err": [0.027, 0.043],
+        "information_curvature_p": [0.667, 0.348],
+        "linear_p": [0.041, 0.271],
+    }.items():
+        assert [row[column] for row in rows] == pytest.approx(expected, abs=1e-3), column
+    pairs = runs.pivot(index=["heads", "seed"], columns="steps", values="accuracy")
+    gain = pairs[300_000] - pairs[50_000]
+    assert (gain < 0).sum() == 10
+    assert gain.groupby("heads").mean().tolist() == pytest.approx([-0.011, -0.008, -0.050, -0.021], abs=5e-4)
+    assert pairs.groupby("heads").std().to_numpy().max() == pytest.approx(0.037, abs=5e-4)
+    lost = runs["rank_first"] - runs["rank_trained"]
+    assert (runs["rank_first"] == runs["rank_bound"]).all()
+    assert (lost[runs["steps"] == 50_000].min(), lost[runs["steps"] == 50_000].max()) == (0, 2)
+    assert (lost[runs["steps"] == 300_000].min(), lost[runs["steps"] == 300_000].max()) == (23, 89)
+
+
+def growth_of(runs):
+    """The row of one curve, with the p-value of its line."""
+    study = study_of(runs, ALONG_HEADS)
+    (growth,) = tables.growth_table(study).to_dict("records")
+    return growth | {"linear_p": tables.linear_table(study)["curvature_p"].item()}
 
 
 def test_the_points_say_which_of_them_the_line_has(heads):
