@@ -1,7 +1,8 @@
 """Shared by all tests: a small corpus of real English prose, an empty MLflow store, a project that has both."""
 
+import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from pydoc_data.topics import topics
 
@@ -79,10 +80,39 @@ def with_corpus(tmp_path_factory: pytest.TempPathFactory, with_store: Path) -> P
     return made_once(tmp_path_factory, "with_corpus", make)
 
 
+@pytest.fixture
+def compiling(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """torch.compile, with no function compiled yet and a folder that all tests of this session share.
+
+    It takes ten CPU seconds to fill an empty one with headers.
+    """
+    import torch
+
+    from shapelaw.training import hardware
+
+    folder = made_once(tmp_path_factory, "compiled", lambda folder: None)
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(folder))
+    monkeypatch.setattr(hardware, "_COMPILED_CHOSEN", True)
+    torch.compiler.reset()
+    yield
+    torch.compiler.reset()
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Where several workers will run the tests, start the process that their jobs are forks of, one for all."""
     if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
         os.environ[SHARED] = str(warm_python())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Without Python's garbage collector, which takes a sixth of it and finds nothing."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 LONG = ("workflow", "test_chaos", "training", "tracking")  # folders and a file that take minutes

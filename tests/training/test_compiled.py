@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 import torch
 from losses_and_gradients import losses_and_gradients
@@ -13,20 +10,10 @@ from shapelaw.models.cross_entropy import linear_cross_entropy
 from shapelaw.models.decoder import Decoder, initialise
 from shapelaw.specs.shapes import Block, make_shape
 from shapelaw.training.compiled import CompiledDecoder, CompiledPart
-from shapelaw.training.hardware import compiling_in
 from shapelaw.training.packed import can_compile
 
 CPU = torch.device("cpu")
 needs_compiler = pytest.mark.skipif(not can_compile(CPU), reason="torch.compile needs a C++ compiler")
-
-
-@pytest.fixture
-def compiling(tmp_path: Path) -> Iterator[None]:
-    """A compiler's folder that is this test's own."""
-    torch.compiler.reset()
-    with compiling_in(tmp_path / "compiled", CPU):
-        yield
-    torch.compiler.reset()
 
 
 @pytest.mark.slow

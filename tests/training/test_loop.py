@@ -204,17 +204,14 @@ def _train_after_a_large_tensor(stores: Stores, folder: Path) -> tuple[int, Mapp
 
 
 @pytest.mark.slow
-def test_a_process_compiles_the_runs_of_every_shape(
-    stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("compiling")
+def test_a_process_compiles_the_runs_of_every_shape(stores: Stores, tmp_path: Path) -> None:
     """torch.compile gives up on a function after some shapes (eight; here one) and goes on without a word."""
     if not can_compile(torch.device("cpu")):
         pytest.skip("torch.compile needs a C++ compiler")
     from torch._dynamo import config
     from torch._dynamo.utils import counters
 
-    # into the folder of the other tests that compile: it takes ten CPU seconds to fill an empty one with headers
-    monkeypatch.setattr(hardware, "_COMPILED_CHOSEN", True)
     with config.patch(recompile_limit=1):  # pytest's monkeypatch would leave PyTorch's settings without it
         for width in (8, 12):
             counters.clear()

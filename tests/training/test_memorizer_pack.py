@@ -153,6 +153,7 @@ def test_a_model_goes_on_in_a_pack_of_another_shape(context_type: str) -> None:
 
 @pytest.mark.skipif(not can_compile(CPU), reason="torch.compile needs a C++ compiler")
 @pytest.mark.slow
+@pytest.mark.usefixtures("compiling")
 def test_the_compiled_step_is_the_same_and_is_the_one_that_runs() -> None:
     """Of models of several shapes, and of the two of one shape that are left, which fill nothing up."""
     from torch._dynamo.utils import counters
