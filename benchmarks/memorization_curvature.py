@@ -69,7 +69,13 @@ def train(heads: int, seeds: list[int], steps: int) -> list[dict[str, object]]:
         first = {name: value[None] for name, value in initial_parameters(m, run.seed, torch.float32).items()}
         rows.append(
             {"heads": heads, "context": m.context, "head_dim": m.head_dim}
-            | {"classes": m.outputs, "examples": EXAMPLES, "seed": run.seed, "steps": steps, "steps_done": steps}
+            | {
+                "classes": m.outputs,
+                "examples": EXAMPLES,
+                "seed": run.seed,
+                "steps": steps,
+                "steps_done": steps,
+            }
             | {"accuracy": found.accuracy, "loss": round(found.loss, 5)}
             | {"rank_first": rank_of_z(run, first, 1e-10), "rank_trained": rank_of_z(run, trained, 1e-10)}
             | {"rank_rough": rank_of_z(run, trained, ROUGH)}

@@ -21,7 +21,7 @@ from shapelaw.errors import UserError
 from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import make_shape
 from shapelaw.storage import records
-from shapelaw.training import hardware, loop
+from shapelaw.training import loop
 from shapelaw.training.checkpoint import checkpoint_paths, only_process
 from shapelaw.training.hardware import peak_memory_bytes
 from shapelaw.training.packed import can_compile

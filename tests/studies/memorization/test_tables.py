@@ -78,9 +78,7 @@ def test_what_is_learned_of_the_labels_is_nearly_a_line_where_accuracy_is_not():
 def test_six_times_as_many_steps_do_not_straighten_the_curve():
     """Committed runs at 50,000 and 300,000 steps, H = 5 to 20: the numbers of docs/results/memorization.md."""
     runs = pd.read_csv(REPOSITORY / "docs/results/memorization_curvature.csv")
-    rows = [
-        growth_of(runs[(runs["steps"] == steps) & (runs["heads"] <= 20)]) for steps in (50_000, 300_000)
-    ]
+    rows = [growth_of(runs[(runs["steps"] == steps) & (runs["heads"] <= 20)]) for steps in (50_000, 300_000)]
     for column, expected in {
         "exponent": [1.431, 1.438],
         "exponent_err": [0.042, 0.052],
