@@ -82,9 +82,9 @@ def with_corpus(tmp_path_factory: pytest.TempPathFactory, with_store: Path) -> P
 
 @pytest.fixture
 def compiling(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """torch.compile, with no function compiled yet and a folder that all tests of this session share.
+    """torch.compile, with no function compiled yet and a folder that the workers of a session share.
 
-    It takes ten CPU seconds to fill an empty one with headers.
+    For an empty one each process tries first what the compiler can do, which takes seven CPU seconds.
     """
     import torch
 
