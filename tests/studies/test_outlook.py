@@ -28,7 +28,7 @@ def warned(cores: int | None = 8, **changes: Any) -> list[str]:
     """The sentences about a config that can be run."""
     config = load_config(shipped(extras=[], **changes), SCALES)
     runs = submission_of(config, REPOSITORY, REPOSITORY).runs
-    return warnings(config, runs, REPOSITORY, cores)
+    return warnings(config, runs, REPOSITORY, cores, changes)
 
 
 def grid(widths: dict[int, list[int]], **keys: Any) -> dict[str, Any]:
@@ -116,6 +116,18 @@ def test_what_a_config_will_not_give_is_told(changes: dict[str, Any], sentences:
     said = warned(**changes)
     assert len(said) == len(sentences)
     assert all(sentence in one for sentence, one in zip(sentences, said, strict=True)), said
+
+
+def test_a_recipe_that_a_study_overrules_is_told() -> None:
+    """Scale laptop's vocabulary has steps and a rate of its own, so the user's do nothing there."""
+    own = {"steps": 2000, "learning_rate": 1.0e-3}
+    asked: dict[str, Any] = {"scale": "laptop", "studies": ["vocabulary"], "training": own}
+    assert warned(**asked) == [
+        f"training.{key}, and the runs of vocabulary have {theirs}: what the section vocabulary sets, also in the "
+        "scale's file, wins"
+        for key, theirs in (("steps is 2000", "16000"), ("learning_rate is 0.001", "0.004"))
+    ]
+    assert warned(**asked, vocabulary={"recipe": own}) == []
 
 
 def test_grids_of_other_studies_are_named_by_their_place() -> None:

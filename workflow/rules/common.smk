@@ -88,5 +88,5 @@ def raw_values(parsed):
 def warned():
     """What the runs of the config will not give, and what is probably a slip."""
     here = None if workflow.resource_settings.nodes else workflow.cores
-    found = [*warnings(CONFIG, RUNS, Path.cwd(), here), *tracker_warnings(CONFIG, os.environ)]
+    found = [*warnings(CONFIG, RUNS, Path.cwd(), here, values), *tracker_warnings(CONFIG, os.environ)]
     return [f"Warning: {sentence}." for sentence in found]

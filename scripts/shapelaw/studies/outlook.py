@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from shapelaw.settings.sections import Corpus, Settings
 from shapelaw.settings.source_lines import (
@@ -37,15 +38,22 @@ def hopeless(config: Settings, runs: Runs, root: Path) -> list[str]:
     return found + _vocabulary(config.corpus, runs, root, _LEAST_TOKEN_BYTES)
 
 
-def warnings(config: Settings, runs: Runs, root: Path, cores: int | None) -> list[str]:
+def warnings(
+    config: Settings, runs: Runs, root: Path, cores: int | None, own: Mapping[str, Any]
+) -> list[str]:
     """A sentence for what gives less than it seems to, or is probably a slip.
 
     Args:
+        config: a checked config.
+        runs: its runs, by study and key.
+        root: folder that the config's relative paths start from.
         cores: cores of this machine that jobs may use; None where they run elsewhere.
+        own: what the user set, without the scale's values.
     """
     found = [sentence for name in config.studies for sentence in STUDIES[name].warnings(config, root)]
     if any(isinstance(run, Run) for of in runs.values() for run in of.values()):
         found += _recipe(config)
+        found += _overruled(config, runs, own.get("training", {}))
         found += _vocabulary(config.corpus, runs, root, _TOKEN_BYTES)
         found += _not_read(config.corpus, root)
     if cores is not None and config.execution.threads > cores:
@@ -83,6 +91,21 @@ def _recipe(config: Settings) -> Iterator[str]:
                 f"training.{name} is {every}, above training.steps ({training.steps}): the only {what} is that of "
                 "the end"
             )
+
+
+def _overruled(config: Settings, runs: Runs, own: Collection[str]) -> Iterator[str]:
+    """A sentence for each key of `training` that the user set and no run of a study has."""
+    asked = config.training.spec()
+    for study, of in runs.items():
+        trainings = [run.training for run in of.values() if isinstance(run, Run)]
+        for key in own:
+            theirs = {getattr(training, key) for training in trainings}
+            if theirs and getattr(asked, key) not in theirs:
+                yield (
+                    f"training.{key} is {getattr(asked, key)}, and the runs of {study} have "
+                    f"{', '.join(sorted(map(str, theirs)))}: what the section {study} "
+                    "sets, also in the scale's file, wins"
+                )
 
 
 def _vocabulary(corpus: Corpus, runs: Runs, root: Path, token_bytes: int) -> list[str]:
