@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from pydoc_data.topics import topics
 from typing import Any
@@ -88,6 +89,15 @@ def test_keeping_the_weights_changes_nothing_else(corpus: Path, trained: Path) -
     assert checkpoint_paths(corpus / "plain" / "checkpoints") == []
     again = run_here(SCRIPTS / "train.py", *training_arguments(corpus, "kept"), "--keep-weights", cwd=corpus)
     assert again.returncode == 0  # a finished run; nothing is trained, and the weights stay
+    assert [path.name for path in checkpoint_paths(trained)] == ["step-0000000150.pt"]
+
+
+def test_another_run_does_not_take_the_folder_of_kept_weights(corpus: Path, trained: Path) -> None:
+    other = replace(RUN, seed=RUN.seed + 1)
+    given = [*training_arguments(corpus, "kept"), "--spec", json.dumps(spec_to_dict(other))]
+    refused = run_here(SCRIPTS / "train.py", *given, cwd=corpus)
+    assert refused.returncode == 2
+    assert f"kept/record has another run, {RUN.key} of {RUN.study}" in refused.stderr
     assert [path.name for path in checkpoint_paths(trained)] == ["step-0000000150.pt"]
 
 

@@ -158,6 +158,27 @@ def read_record(directory: Path) -> Record:
     return Record(directory, run, history, summary, live)
 
 
+def refuse_other_run(directory: Path, run: AnyRun) -> None:
+    """Let a folder keep the run that it has: another one would delete its weights and its record.
+
+    The same run by a changed recipe has the same key, and takes the folder.
+
+    Raises:
+        UserError: the folder has a run of another name.
+    """
+    if not has(directory, "spec.json"):
+        return
+    try:
+        there = spec_from_dict(_read_json(directory / "spec.json"))
+    except (UserError, KeyError, TypeError):  # damaged or of another version: told where the record is read
+        return
+    if (there.study, there.key) != (run.study, run.key):
+        raise UserError(
+            f"The folder {directory} has another run, {there.key} of {there.study}, whose record and weights would be "
+            f"lost; give {run.key} a folder of its own."
+        )
+
+
 def read_keys(path: Path) -> dict[str, str | None]:
     """The runs of a file with one key a line, each with the digest of its spec where that follows the key.
 

@@ -50,7 +50,7 @@ def train(
     """Train `run` to its end and write its record to `out`, resuming from `checkpoints` if possible.
 
     Raises:
-        UserError: data and spec don't fit, or the device can't do what the spec asks.
+        UserError: data and spec don't fit, the device can't do what the spec asks, or a folder has another run.
         Stopped: SIGTERM, SIGUSR1 or SIGINT came; start again to resume.
         Diverged: the loss is not finite, in this attempt or an earlier one.
         NotWritten: the disk is full; a readable checkpoint is left.
@@ -59,6 +59,8 @@ def train(
     if runtime.threads is not None:
         torch.set_num_threads(runtime.threads)
     _check_data(run, train_store, test_store)
+    for folder in (out, checkpoints):
+        records.refuse_other_run(folder, run)
     start_afresh(device)
     stores = {"train_store": train_store, "test_store": test_store}
     mark = identity(run, train_store, test_store)
