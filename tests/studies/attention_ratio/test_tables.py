@@ -43,6 +43,16 @@ def test_the_paper_s_statements_stand_beside_ours() -> None:
     assert set(silent["agrees"]) == {"open"}
 
 
+def test_a_size_that_one_depth_alone_reaches_is_not_compared() -> None:
+    """At equal FLOPs the deepest network is the largest, and its depth would be called the best."""
+    runs = ratio_runs()
+    alone = (runs["attention_dim"] == runs["width"]) & (runs["block_params"] > 60e6) & (runs["depth"] != 12)
+    table = comparison_table(analyse_runs(check_ratio_runs(runs[~alone], "runs.csv"))).set_index("quantity")
+    assert table.loc["redundancy of ratio 4 in parameters of the blocks", "setting"].startswith(
+        "L = 24, size 4"
+    )
+
+
 def test_a_bound_agrees_only_on_its_side() -> None:
     def found(status: RedundancyStatus, value: float) -> Redundancy:
         return Redundancy(value, value, value, math.nan, 0.0, status)

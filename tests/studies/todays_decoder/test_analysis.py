@@ -24,8 +24,22 @@ def test_each_cell_has_its_transition_and_the_best_rates_come_last() -> None:
     widths = {key: cell.transitions.bootstrap_rows[0]["width"] for key, cell in found.items()}
     assert {key: widths[key] for key in CELLS} == pytest.approx(CELLS, rel=0.06)
     assert widths["llama", 1000, None] == pytest.approx(240.0, rel=0.06)
-    assert analysis.noise is not None
-    assert analysis.noise.dof == len(CELLS) * 2 * 2 * 2  # cells, depths, repeated shapes, seeds less one
+    for block in ("gpt2", "llama"):
+        noise = analysis.noise[block]
+        assert noise is not None
+        assert noise.dof == len(CELLS) / 2 * 2 * 2 * 2  # its cells, depths, repeated shapes, seeds less one
+
+
+def test_the_noise_of_one_block_is_not_that_of_the_other() -> None:
+    runs = todays_runs()
+    louder = runs["block"] == "llama"
+    means = runs[louder].groupby(["steps", "learning_rate", "depth", "width"])["test_loss"].transform("mean")
+    runs.loc[louder, "test_loss"] = means + 5 * (runs.loc[louder, "test_loss"] - means)
+    found, before = (analyse_cells(one, "runs.csv", FAST).noise for one in (runs, todays_runs()))
+    assert found["gpt2"] == before["gpt2"]
+    assert found["llama"].std == pytest.approx(5 * before["llama"].std)
+    alone = analyse_cells(runs[~louder | (runs["seed"] == 0)], "runs.csv", FAST).noise
+    assert alone["llama"] == alone["gpt2"] == before["gpt2"]
 
 
 RATES = ("rate 0.001", "rate 0.002", "best rates")

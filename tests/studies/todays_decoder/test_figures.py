@@ -16,7 +16,9 @@ def test_every_cell_is_drawn() -> None:
         axis.get_title(loc="left").replace("\n", " ") for axis in losses_figure(analysis).axes if axis.axison
     ]
     assert titles == [cell.name for cell in analysis.cells]
+    assert len({axis.get_xlim() for axis in losses_figure(analysis).axes}) == 1
     first, second = crossings_figure(analysis).axes
+    assert first.get_ylim() == second.get_ylim()
     assert [axis.get_title(loc="left") for axis in (first, second)] == ["1,000 steps", "4,000 steps"]
     assert first.get_legend_handles_labels()[1] == ["gpt2", "llama"]
     assert [label.get_text() for label in first.get_xticklabels()] == ["0.001", "0.002", "best"]

@@ -119,8 +119,10 @@ def redundancy_figure(analysis: RatioAnalysis) -> Figure:
         for axis, size in zip(axes[0], (SizeAxis.BLOCK, SizeAxis.TOTAL), strict=True):
             mine = [one for one in analysis.found if one.axis is size and one.redundancy is not None]
             axis.axhline(0, color=MUTED, linewidth=0.8, label="no redundancy")
+            places = sorted({(one.at.size, one.feed_forward) for one in mine})
             for kind, color in _COLORS.items():
-                _draw_redundancies(axis, [one for one in mine if one.feed_forward == kind], kind, color)
+                of_kind = [one for one in mine if one.feed_forward == kind]
+                _draw_redundancies(axis, of_kind, kind, color, places)
             shares = [1 - float(theirs[finding]) for finding in PUBLISHED.values()]
             axis.plot(
                 list(PUBLISHED), shares, "D", color=MUTED, fillstyle="none", label="published, 30M to 70M"
@@ -135,14 +137,19 @@ def redundancy_figure(analysis: RatioAnalysis) -> Figure:
         return figure
 
 
-def _draw_redundancies(axis: Axes, found: list[Found], kind: str, color: str) -> None:
-    """Points of one feed-forward width; the sizes of a ratio stand side by side, the smallest on the left."""
-    sizes = sorted({one.at.size for one in found})
+def _draw_redundancies(
+    axis: Axes, found: list[Found], kind: str, color: str, places: list[tuple[float, str]]
+) -> None:
+    """Points of one feed-forward width; the sizes of a ratio stand side by side, the smallest on the left.
+
+    Args:
+        places: size and feed-forward width of all points of the panel, from left to right.
+    """
     shape, named = _SHAPES[kind], False
     for one in found:
         assert one.redundancy is not None
         measured = one.redundancy
-        x = one.ratio * side_by_side(sizes.index(one.at.size), len(sizes))
+        x = one.ratio * side_by_side(places.index((one.at.size, kind)), len(places))
         ends = np.array([[max(measured.low, -1.0)], [measured.high]])
         err = np.nan_to_num(np.clip([measured.value - ends[0], ends[1] - measured.value], 0, None))
         bound = _BOUNDS.get(measured.status)

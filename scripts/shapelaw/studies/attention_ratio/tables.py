@@ -131,7 +131,7 @@ def _larger(p_value: float) -> str:
 
 
 def comparison_table(analysis: RatioAnalysis) -> pd.DataFrame:
-    """The paper's statements beside ours, for d_ff = 4 H d_a, at the largest size that a ratio reaches.
+    """The paper's statements beside ours, for d_ff = 4 H d_a, at the largest size that most depths of a ratio reach.
 
     `agrees`: the 68% interval overlaps the published redundancy's rounding, or a bound lies on its side; the loss rises
     significantly with the ratio; its spread over ratios is significantly larger than over depths. Open where ours
@@ -165,8 +165,8 @@ def _redundancies(analysis: RatioAnalysis) -> list[dict[str, object]]:
                 if (one.axis, one.ratio, one.feed_forward) == (axis, ratio, ATTENTION)
             ]
             if mine:
-                one, share = max(mine, key=lambda one: one.at.size), 1 - float(theirs[finding])
-                found = one.redundancy
+                one = max(mine, key=lambda one: (len(one.at.depths), one.at.size))
+                found, share = one.redundancy, 1 - float(theirs[finding])
                 assert found is not None  # only ratio 1 has none
                 rows.append(
                     _row(

@@ -72,13 +72,14 @@ class TodaysAnalysis:
         cells: the cells.
         best_rates: a row for each shape, seed and series of several rates: `block, base_width, budget, depth, width,
             seed, learning_rate, loss, picked_on, at_edge`.
-        noise: noise from seed to seed, pooled over all cells; None without repeated shapes.
+        noise: noise from seed to seed of each block, pooled over its cells; of all blocks for one that repeats no
+            shape, None where none does.
         undecayed: whether some losses were observed on the way of a rate that had not fallen.
     """
 
     cells: tuple[Cell, ...]
     best_rates: pd.DataFrame
-    noise: Noise | None
+    noise: Mapping[str, Noise | None]
     undecayed: bool
 
 
@@ -87,7 +88,7 @@ def analyse_cells(
 ) -> TodaysAnalysis:
     """A transition for every block, scaling, budget and learning rate, and for the best rates where there are several.
 
-    The noise is pooled over all cells: each repeats few shapes.
+    The noise of a block is pooled over its cells: each repeats few shapes.
 
     Args:
         observed_steps: steps at which the losses of runs without a cosine count as budgets of their own.
@@ -110,24 +111,26 @@ def analyse_cells(
             where = f"{source} ({series[0]}, {series[2]}, rate {rate:g})"
             one = check_runs(runs, where, loss=options.loss, size=options.size)
             checked.setdefault(series, {})[float(str(rate))] = one
-    every = [runs for at_rates in checked.values() for runs in at_rates.values()]
-    if not any(runs["depth"].nunique() > 1 for runs in every):
+    every = [(series[0], runs) for series, at_rates in checked.items() for runs in at_rates.values()]
+    if not any(runs["depth"].nunique() > 1 for _, runs in every):
         raise UserError(
             f"{source} has no block, budget and rate with two depths, so there are no transitions."
         )
-    parts = [group_means(runs, SHAPE).assign(part=place) for place, runs in enumerate(every)]
-    noise = group_noise(pd.concat(parts, ignore_index=True))
+    parts = [group_means(runs, SHAPE).assign(part=place, block=of) for place, (of, runs) in enumerate(every)]
+    means = pd.concat(parts, ignore_index=True)
+    noise = {str(of): group_noise(mine) or group_noise(means) for of, mine in means.groupby("block")}
     cells: list[Cell] = []
     picked: list[pd.DataFrame] = []
     for series, at_rates in checked.items():
         cells += [
-            Cell(*series, rate, runs, analyse_runs(runs, options, noise)) for rate, runs in at_rates.items()
+            Cell(*series, rate, runs, analyse_runs(runs, options, noise[series[0]]))
+            for rate, runs in at_rates.items()
         ]
         if len(at_rates) > 1:
             best = pick_rates(at_rates)
             picked.append(best.assign(block=series[0], base_width=series[1], budget=series[2]))
             runs = at_best_rates(at_rates, best)
-            cells.append(Cell(*series, None, runs, analyse_runs(runs, options, noise)))
+            cells.append(Cell(*series, None, runs, analyse_runs(runs, options, noise[series[0]])))
     columns = [*SERIES, *SHAPE, "seed", "learning_rate", "loss", "picked_on", "at_edge"]
     best_rates = pd.concat(picked, ignore_index=True) if picked else pd.DataFrame(columns=columns)
     return TodaysAnalysis(tuple(cells), best_rates[columns], noise, undecayed)

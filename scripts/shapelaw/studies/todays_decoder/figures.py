@@ -6,7 +6,7 @@ import math
 
 from matplotlib.figure import Figure
 
-from shapelaw.report.plots import PAGE, new_figure, ordered_looks, side_by_side, style, value_axis
+from shapelaw.report.plots import PAGE, log_axis, new_figure, ordered_looks, side_by_side, style, value_axis
 from shapelaw.studies.todays_decoder.analysis import TodaysAnalysis
 from shapelaw.studies.transitions.drawing import NO_TRANSITION, draw_panels, draw_transition, is_told
 
@@ -32,7 +32,7 @@ def crossings_figure(analysis: TodaysAnalysis) -> Figure | str:
     rates = sorted({cell.learning_rate for cell in analysis.cells if cell.learning_rate is not None})
     best = rates[-1] * 2
     with style():
-        figure, axes = new_figure(1, len(budgets), width=PAGE, height=3.0)
+        figure, axes = new_figure(1, len(budgets), width=PAGE, height=3.0, sharey=True)
         looks = ordered_looks(range(len(kinds)))
         for axis, budget in zip(axes[0], budgets, strict=True):
             named = set[int]()
@@ -51,6 +51,7 @@ def crossings_figure(analysis: TodaysAnalysis) -> Figure | str:
             axis.set_title(budget)
             axis.set_xlabel("peak learning rate")
             axis.legend()
+        log_axis(axes[0, 0], "y")
         axes[0, 0].set_ylabel("width at which the deeper network wins")
         if silent := list(dict.fromkeys(one.budget for one in analysis.cells if one.budget not in budgets)):
             figure.suptitle(f"{'; '.join(silent)}: {NO_TRANSITION}", x=0.01, ha="left", fontsize=7)

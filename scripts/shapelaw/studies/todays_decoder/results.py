@@ -110,7 +110,8 @@ def _ratio_sentences(analysis: TodaysAnalysis) -> Iterator[str]:
 
 
 def _caveats(analysis: TodaysAnalysis) -> Iterator[str]:
-    yield noise_sentence(analysis.noise)
+    for block, noise in analysis.noise.items():
+        yield f"{block}: {noise_sentence(noise)}"
     best = analysis.best_rates
     if edge := int(best["at_edge"].astype(bool).sum()):
         yield (

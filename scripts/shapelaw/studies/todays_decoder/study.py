@@ -142,7 +142,7 @@ def warnings(config: Settings, _root: Path) -> list[str]:
     blocks = list(dict.fromkeys(study.blocks))
     repeated = study.repeated_seeds > 1 and any(any(grid.repeated.values()) for grid in study.grids)
     for place, grid in enumerate(study.grids):
-        warns_of_noise = place == 0  # once: the noise is pooled over all grids
+        warns_of_noise = place == 0  # once: the noise of a block is pooled over all grids
         repeats = study.seeds > 1 or repeated or not warns_of_noise
         said: dict[str, list[Block]] = {}
         for block in blocks:

@@ -114,17 +114,21 @@ def losses_table(analysis: TodaysAnalysis) -> pd.DataFrame:
 
 
 def seed_noise_table(analysis: TodaysAnalysis) -> pd.DataFrame:
-    """The spread of the loss of every repeated shape over its seeds, and the pooled one, which every cell uses."""
+    """The spread of the loss of every repeated shape over its seeds, and that of each block, which its cells use."""
     tables = []
     for cell in analysis.cells:
         runs = cell.transitions.runs
         if cell.learning_rate is not None and runs is not None:
             tables.append(_named(cell, runs.seed_noise[runs.seed_noise["seeds"] > 1]))
     repeated = pd.concat(tables, ignore_index=True).astype({"depth": object, "width": object})
-    pooled = dict.fromkeys(("rates", "budget", "learning_rate", "depth", "width"), "") | {
-        "block": "pooled",
-        "seeds": int(repeated["seeds"].sum()),
-        "loss_mean": math.nan,
-        "loss_std": math.nan if analysis.noise is None else analysis.noise.std,
-    }
-    return pd.concat([repeated, pd.DataFrame([pooled])], ignore_index=True)
+    pooled = [
+        dict.fromkeys(("rates", "budget", "learning_rate", "depth", "width"), "")
+        | {
+            "block": f"{block}, pooled",
+            "seeds": int(repeated.loc[repeated["block"] == block, "seeds"].sum()),
+            "loss_mean": math.nan,
+            "loss_std": math.nan if noise is None else noise.std,
+        }
+        for block, noise in analysis.noise.items()
+    ]
+    return pd.concat([repeated, pd.DataFrame(pooled)], ignore_index=True)

@@ -61,7 +61,7 @@ def draw_transition(
 
 
 def draw_panels(analyses: Mapping[tuple[str, str], TransitionAnalysis], columns: Sequence[str]) -> Figure:
-    """Loss curves of several settings, a panel each.
+    """Loss curves of several settings, a panel each, on one size axis: where they cross can be compared.
 
     Args:
         analyses: by the names of their row and column, the rows in the order in which they stand.
@@ -70,7 +70,9 @@ def draw_panels(analyses: Mapping[tuple[str, str], TransitionAnalysis], columns:
     rows = list(dict.fromkeys(row for row, _ in analyses))
     depths = {depth for one in analyses.values() if one.runs is not None for depth in one.runs.curves}
     with style():
-        figure, axes = new_figure(len(rows), len(columns), width=PAGE, height=2.1 * len(rows) + 0.4)
+        figure, axes = new_figure(
+            len(rows), len(columns), width=PAGE, height=2.1 * len(rows) + 0.4, sharex=True
+        )
         looks = ordered_looks(sorted(depths))
         for (place, row), (at, column) in product(enumerate(rows), enumerate(columns)):
             axis, analysis = axes[place, at], analyses.get((row, column))
@@ -79,6 +81,7 @@ def draw_panels(analyses: Mapping[tuple[str, str], TransitionAnalysis], columns:
                 continue
             draw_curves(axis, analysis.runs, analysis.bootstrap_rows, looks)
             axis.set_title(f"{row},\n{column}")
+            axis.tick_params(labelbottom=True)
         for axis in axes[:, 0]:
             axis.set_ylabel("test loss (nats per token)")
         legend_below(figure, 6)
