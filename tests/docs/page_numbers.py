@@ -31,7 +31,14 @@ MADE = {  # folder of tables: the command that makes it, but for --out FOLDER
     "laptop_surface": ["fit_surface.py", "--runs", RUNS / "laptop_depth_width.parquet"],
     **{
         f"laptop_{study}": ["analyse.py", study, "--input", RUNS / f"laptop_{study}.csv"]
-        for study in ("undertraining", "vocabulary", "positional_rank", "attention_ratio", "todays_decoder")
+        for study in (
+            "undertraining",
+            "vocabulary",
+            "positional_rank",
+            "attention_ratio",
+            "embedding_rank",
+            "todays_decoder",
+        )
     },
     "published_depth_width": [
         "fit_transitions.py",

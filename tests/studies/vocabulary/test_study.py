@@ -38,6 +38,16 @@ def test_the_example_of_images_compares_tokens_with_patches_of_two_ranks() -> No
         assert f"fashion-V257-{part}-t2000-s0" in keys  # and not the steps of scale laptop's texts
 
 
+def test_the_example_of_rank_crossings_has_widths_on_both_sides_of_each_rank() -> None:
+    config = load_config(layered([REPOSITORY / "workflow" / "examples" / "rank_crossing.yaml"], {}), SCALES)
+    keys = runs_of(config, "vocabulary", REPOSITORY)
+    for rank in (32, 64, 128):
+        for part in ("L1-d32-r{}f", "L2-d22-r{}f", "L1-d192-r{}", "L2-d136-r{}"):
+            assert f"wiki-V2000-{part.format(rank)}-H2-t4000-s0" in keys
+    assert "wiki-V2000-L1-d64-r64-H2-t4000-s0" in keys  # one matrix
+    assert "wiki-V2000-L1-d64-r64f-H2-t4000-s0" in keys  # two factors of the same rank
+
+
 @pytest.mark.parametrize(
     ("grids", "sentence"),
     [

@@ -59,11 +59,13 @@ def _draw_losses(axis: Axes, analysis: EmbeddingAnalysis, size: SizeAxis) -> Non
             err = np.nan_to_num(std / np.sqrt(ordered["seeds"].to_numpy(np.float64)))
             style_ = "o-" if label.startswith("full") else _SHAPES[label.removeprefix("low rank, positions ")]
             axis.errorbar(ordered[column], ordered["loss"], err, fmt=style_, color=color, label=label)
-    for _, row in analysis.networks[~full].iterrows():
+    for place, row in enumerate(analysis.networks[~full].sort_values("loss").to_dict("records")):
+        left = place % 2 == 1  # else near losses' labels lie on one another
         axis.annotate(
             f"{int(row['embedding_rank'])}",
             (row[column], row["loss"]),
-            xytext=(4, 0),
+            xytext=(-4 if left else 4, 0),
+            ha="right" if left else "left",
             textcoords="offset points",
             fontsize=6,
             color=MUTED,
@@ -73,7 +75,7 @@ def _draw_losses(axis: Axes, analysis: EmbeddingAnalysis, size: SizeAxis) -> Non
 
 
 def redundancy_figure(analysis: EmbeddingAnalysis) -> Figure:
-    """Redundancy against r / d, a panel for each of blocks and all parameters, with 68% intervals and bounds."""
+    """Redundancy against r, a panel for each of blocks and all parameters, with 68% intervals and bounds."""
     with style():
         figure, axes = new_figure(1, 2, width=PAGE, height=2.9, sharey=True)
         for axis, size in zip(axes[0], (SizeAxis.BLOCK, SizeAxis.TOTAL), strict=True):
