@@ -43,9 +43,9 @@ def test_the_example_of_rank_crossings_has_widths_on_both_sides_of_each_rank() -
     keys = runs_of(config, "vocabulary", REPOSITORY)
     for rank in (32, 64, 128):
         for part in ("L1-d32-r{}f", "L2-d22-r{}f", "L1-d192-r{}", "L2-d136-r{}"):
-            assert f"wiki-V2000-{part.format(rank)}-H2-t4000-s0" in keys
-    assert "wiki-V2000-L1-d64-r64-H2-t4000-s0" in keys  # one matrix
-    assert "wiki-V2000-L1-d64-r64f-H2-t4000-s0" in keys  # two factors of the same rank
+            assert f"prose-V2000-{part.format(rank)}-H2-t16000-s0" in keys
+    assert "prose-V2000-L1-d64-r64-H2-t16000-s0" in keys  # one matrix
+    assert "prose-V2000-L1-d64-r64f-H2-t16000-s0" in keys  # two factors of the same rank
 
 
 @pytest.mark.parametrize(
