@@ -46,7 +46,7 @@ def test_blocks_budgets_and_observations_end_in_tables(
         assert list(observed) == ["10", "20"]
         assert float(observed["20"]) == loss
     losses = pd.read_csv(folder / "losses.csv")
-    assert set(losses["budget"]) == {"10 steps, undecayed", "20 steps"}
+    assert set(losses["budget"]) == {"10 steps, undecayed", "20 steps, undecayed"}
     crossings = pd.read_csv(folder / "crossings.csv")
     assert len(crossings) == 2 * 2 * 3  # blocks, budgets, two rates and the best
     fit = json.loads((folder / "fit.json").read_text())

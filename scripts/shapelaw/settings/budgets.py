@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -39,16 +39,15 @@ class BudgetKeys(Section):
         return Budget(kind, amount)  # type: ignore[arg-type]
 
 
-def budget_problems(keys: BudgetKeys, recipe: Mapping[str, Any], where: str) -> list[str]:
-    """A sentence where a budget is missing, is given twice, or contradicts the steps of the study's recipe."""
+def budget_problems(keys: BudgetKeys, where: str) -> list[str]:
+    """A sentence where a budget, at `where` in the config, is missing or given twice."""
     given = [f"{where}.{name}" for name in keys.given]
     if not given:
         return [f"{where} is empty; give it one of steps, tokens_per_param and flops"]
-    if "steps" in recipe:
-        given.append("recipe.steps")
     if len(given) == 1:
         return []
-    return [f"{' and '.join(given)} are all set, and one alone decides the steps; leave the others out"]
+    every, others = ("both", "the other") if len(given) == 2 else ("all", "the others")
+    return [f"{' and '.join(given)} are {every} set, and one alone decides the steps; leave {others} out"]
 
 
 class Rates(Section):

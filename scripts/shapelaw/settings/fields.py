@@ -48,7 +48,7 @@ SizeAxisName = Annotated[
     Literal["block", "total", "flops"],
     Field(
         description="The size at which networks are compared: parameters of the blocks (`block`), all parameters "
-        "(`total`) or training FLOPs (`flops`)."
+        "(`total`) or FLOPs of a training step (`flops`)."
     ),
 ]
 TokenCounts = Annotated[list[Tokens], Field(min_length=1)]

@@ -16,7 +16,7 @@ from shapelaw.scheduling.cost import read_cost_model
 from shapelaw.settings.sections import Settings
 from shapelaw.settings.sentences import did_you_mean, what_is_right
 from shapelaw.settings.source_lines import TEXT_SUFFIXES, Folder, parse_source
-from shapelaw.specs.runs import Training
+from shapelaw.specs.runs import DECAYED_SHARE, Training
 
 MOST_OBSERVATIONS = 150  # test losses of a run that are read back, as one text in MLflow
 _SCHEME = re.compile("[a-z+0-9]+://")  # that a tracking URI begins with
@@ -54,8 +54,15 @@ def common_problems(config: Settings, root: Path) -> list[str]:
     return problems
 
 
-def recipe_problems(config: Settings, study: str, recipe: Mapping[str, Any]) -> list[str]:
-    """A sentence for each problem of the keys of `training` that a study overrides."""
+def recipe_problems(
+    config: Settings, study: str, recipe: Mapping[str, Any], own: Mapping[str, str] = {}
+) -> list[str]:
+    """A sentence for each problem of the keys of `training` that a study overrides.
+
+    Args:
+        own: keys that the study's own keys decide, each with a clause that says which. Where the steps are one of them,
+            what hangs on their number is for the study to check.
+    """
     where = f"{study}.recipe"
     try:
         changed = config.training.spec(recipe)
@@ -68,29 +75,59 @@ def recipe_problems(config: Settings, study: str, recipe: Mapping[str, Any]) -> 
             f"{what_is_right(one, type(config.training))}"
             for one in error.errors()
         ]
-    return _training_problems(config, where, changed) if recipe else []
+    if not recipe:
+        return []
+    return [
+        *(
+            f"{where}.{key} is {recipe[key]}, and {why}; leave it out"
+            for key, why in own.items()
+            if key in recipe
+        ),
+        *_step_free_problems(config, where, changed),
+        *([] if "steps" in own else _step_problems(where, changed)),
+    ]
 
 
 def _training_problems(config: Settings, where: str, training: Training) -> list[str]:
+    return _step_free_problems(config, where, training) + _step_problems(where, training)
+
+
+def _step_free_problems(config: Settings, where: str, training: Training) -> list[str]:
+    problems = []
+    if training.precision == "bfloat16" and config.execution.gpus == 0:
+        problems.append(
+            f"{where}.precision is bfloat16 and execution.gpus is 0: bfloat16 is several times slower than float32 "
+            "on a CPU; use float32, or set execution.gpus to 1"
+        )
+    if training.schedule == "redecayed" and training.evaluate_every < DECAYED_SHARE:
+        problems.append(
+            f"{where}.evaluate_every is {training.evaluate_every} and {where}.schedule is redecayed: the rate falls to "
+            f"zero in the last fifth before each test; test every {DECAYED_SHARE} steps or more rarely"
+        )
+    return problems
+
+
+def _step_problems(where: str, training: Training) -> list[str]:
+    """A sentence for each problem of the steps of a recipe, whose place in the config is `where`."""
     problems = []
     if training.warmup_steps >= training.steps:
         problems.append(
             f"{where}.warmup_steps is {training.warmup_steps}, not below {where}.steps ({training.steps}); "
             "a tenth of the steps is usual"
         )
-    if training.precision == "bfloat16" and config.execution.gpus == 0:
-        problems.append(
-            f"{where}.precision is bfloat16 and execution.gpus is 0: bfloat16 is several times slower than float32 "
-            "on a CPU; use float32, or set execution.gpus to 1"
-        )
-    observed = -(-training.steps // training.evaluate_every)
-    if training.schedule != Training.schedule and observed > MOST_OBSERVATIONS:
-        problems.append(
-            f"{where}.evaluate_every is {training.evaluate_every} and {where}.schedule is {training.schedule}: that is "
-            f"{observed} observations of a run, and {MOST_OBSERVATIONS} are kept; test at most every "
-            f"{-(-training.steps // MOST_OBSERVATIONS)} steps"
-        )
-    return problems
+    return problems + observation_problems(where, training, training.steps)
+
+
+def observation_problems(where: str, training: Training, steps: int) -> list[str]:
+    """A sentence where a run of so many steps has more test losses on the way than are kept."""
+    observed = -(-steps // training.evaluate_every)
+    if training.schedule == Training.schedule or observed <= MOST_OBSERVATIONS:
+        return []
+    return [
+        f"{where}.evaluate_every is {training.evaluate_every} and {where}.schedule is {training.schedule}: that is "
+        f"{observed} observations of a run, and {MOST_OBSERVATIONS} are kept; test at most every "
+        f"{-(-steps // MOST_OBSERVATIONS)} steps"
+    ]
 
 
 def source_problems(key: str, line: str, root: Path) -> list[str]:

@@ -29,6 +29,9 @@ LATER_OPTIONS = (  # of a shape: those that came after the first records
 )
 
 
+DECAYED_SHARE = 5  # one step in so many of a redecayed rate lies before a test loss and falls to zero
+
+
 @dataclass(frozen=True)
 class Training:
     """The training recipe of every decoder."""

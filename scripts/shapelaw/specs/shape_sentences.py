@@ -95,14 +95,15 @@ def _of_llama(shape: Shape) -> list[str]:
         if getattr(shape, name) != getattr(type(shape), name)
     ]
     if shape.attention_dim % 2:
-        near = f"attention_dim {shape.attention_dim + 1}"
+        near = f"attention_dim {shape.attention_dim + 1} with {shape.heads} heads"
         if shape.attention_width == shape.width:
             twice = 2 * shape.heads
             below, above = shape.width // twice * twice, (shape.width // twice + 1) * twice
             near = f"width {below} or {above}" if below else f"width {above}"
+            near += f" with {shape.heads} heads, or an even dim where heads is a rule such as {{dim: 64}}"
         problems.append(
             f"the dimension of a head is {shape.attention_dim}, and rotary positions turn its numbers in pairs: "
-            f"take an even one ({near} with {shape.heads} heads)"
+            f"take an even one ({near})"
         )
     if shape.kv_heads is not None and shape.heads % shape.kv_heads:
         fitting = [str(n) for n in range(1, shape.heads + 1) if shape.heads % n == 0]

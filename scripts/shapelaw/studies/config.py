@@ -66,7 +66,7 @@ def config_problems(config: Settings, root: Path) -> list[str]:
     for study in STUDIES.values():
         if study.extra or study.name in config.studies:
             problems += study.problems(config, root)
-    return problems
+    return list(dict.fromkeys(problems))
 
 
 def runs_of(config: Settings, study: str, root: Path) -> dict[str, AnyRun]:

@@ -89,12 +89,30 @@ def test_test_losses_on_the_way_are_budgets_of_their_own() -> None:
     analysis = analyse_cells(runs, "runs.csv", FAST, [1000, 4000])
     assert {
         cell.budget: cell.transitions.bootstrap_rows[0]["width"] for cell in analysis.cells
-    } == pytest.approx({"1,000 steps, undecayed": 240.0, "4,000 steps": 120.0}, rel=0.06)
+    } == pytest.approx({"1,000 steps, undecayed": 240.0, "4,000 steps, undecayed": 120.0}, rel=0.06)
     assert analysis.undecayed
-    assert len(analyse_cells(runs, "runs.csv", FAST).cells) == 1
+    alone = analyse_cells(runs, "runs.csv", FAST)
+    assert [cell.budget for cell in alone.cells] == ["4,000 steps, undecayed"]
+    assert alone.undecayed  # also without a loss on the way
     again = analyse_cells(runs.assign(schedule="redecayed"), "runs.csv", FAST, [1000])
     assert again.cells[0].budget == "1,000 steps, re-decayed"
     assert not again.undecayed
+
+
+def test_a_loss_that_two_runs_of_a_network_have_is_taken_once() -> None:
+    """Two grids of a constant rate: at 1,000 steps there are the end of the short runs and a loss of the long ones."""
+    short = todays_runs({("llama", 1000, 0.001): 240.0}, seed=5)
+    long = todays_runs({("llama", 4000, 0.001): 120.0})
+    observed = [f"500:3.0 1000:{loss!r} 4000:2.0" for loss in short["test_loss"]]
+    runs = pd.concat(
+        [short.assign(observations="500:3.0"), long.assign(observations=observed)], ignore_index=True
+    ).assign(schedule="constant")
+    cells = {cell.budget: cell for cell in analyse_cells(runs, "runs.csv", FAST, [500, 1000]).cells}
+    assert {budget: len(cell.runs) for budget, cell in cells.items()} == {
+        f"{steps} steps, undecayed": len(long) for steps in ("500", "1,000", "4,000")
+    }
+    row = cells["1,000 steps, undecayed"].transitions.bootstrap_rows[0]
+    assert row["width"] == pytest.approx(240.0, rel=0.06)
 
 
 def test_unusable_runs_are_a_sentence() -> None:

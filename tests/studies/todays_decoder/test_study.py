@@ -80,7 +80,7 @@ def test_rates_are_scaled_from_a_base_with_heads_by_the_same_rule() -> None:
 
 def test_the_analysis_is_told_the_steps_to_observe() -> None:
     grid = {**SMALL, "observed_steps": [50, 100]}
-    config = config_of(grid, recipe={"schedule": "constant", "evaluate_every": 50})
+    config = config_of(grid, recipe={"schedule": "constant", "evaluate_every": 50, "warmup_steps": 10})
     assert STUDIES["todays_decoder"].options(config) == ["--size", "block", "--observed-steps", "50", "100"]
     assert all("-constant-t100-" in key for key in runs_of(config, "todays_decoder", REPOSITORY))
 
@@ -94,12 +94,12 @@ def test_the_analysis_is_told_the_steps_to_observe() -> None:
         (
             [{**SMALL, "budget": {"tokens_per_param": 20, "steps": 100}}],
             {},
-            "todays_decoder.grids.1st.budget.steps and todays_decoder.grids.1st.budget.tokens_per_param are all set",
+            "todays_decoder.grids.1st.budget.steps and todays_decoder.grids.1st.budget.tokens_per_param are both set",
         ),
         (
             [{**SMALL, "budget": {"tokens_per_param": 20}}],
             {"recipe": {"steps": 100}},
-            "todays_decoder.grids.1st.budget.tokens_per_param and recipe.steps are all set, and one alone decides",
+            "todays_decoder.recipe.steps is 100, and the budgets of todays_decoder.grids decide the steps; leave",
         ),
         (
             [{**SMALL, "widths": {1: [8]}, "repeated": {}}],
@@ -120,13 +120,43 @@ def test_the_analysis_is_told_the_steps_to_observe() -> None:
         ([{**SMALL, "observed_steps": [50]}], {}, "observed_steps is set and the schedule is cosine"),
         (
             [{**SMALL, "observed_steps": [30]}],
-            {"recipe": {"schedule": "constant", "evaluate_every": 50}},
+            {"recipe": {"schedule": "constant", "evaluate_every": 50, "warmup_steps": 10}},
             "observed_steps has 30, at which there is no test loss; use multiples of training.evaluate_every (50)",
         ),
         (
             [{**SMALL, "budget": {"flops": 1e11}, "observed_steps": [50]}],
-            {"recipe": {"schedule": "constant", "evaluate_every": 50}},
+            {"recipe": {"schedule": "constant", "evaluate_every": 50, "warmup_steps": 10}},
             "observed_steps needs budget.steps",
+        ),
+        (
+            [{**SMALL, "observed_steps": [10]}],
+            {"recipe": {"schedule": "redecayed", "evaluate_every": 10, "warmup_steps": 20}},
+            "observed_steps has 10, within the warm-up (20 steps), in which the rate rises",
+        ),
+        (
+            [SMALL],
+            {"recipe": {"schedule": "redecayed", "evaluate_every": 4}},
+            "recipe.evaluate_every is 4 and todays_decoder.recipe.schedule is redecayed: the rate falls to zero in the",
+        ),
+        (
+            [{**SMALL, "budget": {"steps": 16000}}],
+            {"recipe": {"schedule": "constant", "evaluate_every": 10}},
+            "todays_decoder.recipe.schedule is constant: that is 1600 observations of a run, and 150 are kept",
+        ),
+        *(
+            ([{**SMALL, "budget": budget}], {}, "grids.1st.budget gives a network ")
+            for budget in ({"flops": 1e30}, {"tokens_per_param": 1e9})
+        ),
+        ([SMALL], {"blocks": ["gpt2"], "kv_heads": 2}, "kv_heads is 2 and no block is llama, which has them"),
+        (
+            [SMALL],
+            {"blocks": ["llama"], "gelu": "erf"},
+            "gelu is erf and no block is gpt2; Llama's has SwiGLU",
+        ),
+        (
+            [SMALL],
+            {"recipe": {"learning_rate": 0.01}},
+            "recipe.learning_rate is 0.01, and todays_decoder.learning_rates has the rates of all networks",
         ),
     ],
 )
@@ -134,6 +164,13 @@ def test_each_mistake_is_a_sentence(grids: list[object], changes: dict[str, obje
     with pytest.raises(UserError) as error:
         config_of(*grids, **changes)
     assert sentence in str(error.value)
+
+
+def test_the_steps_that_count_are_the_budgets_and_not_those_of_training() -> None:
+    """Scale demo's training has 400 steps: too few for this warm-up, and 1,000,000 too many to test every 1,000."""
+    grid = {**SMALL, "budget": {"steps": 16000}}
+    assert runs_at(grid, recipe={"warmup_steps": 500})
+    assert runs_at(grid, recipe={"schedule": "constant", "evaluate_every": 1000})
 
 
 WIDE: dict[str, Any] = {
@@ -174,4 +211,4 @@ def test_what_one_block_alone_does_not_give_is_told_of_that_block() -> None:
     grid = {**WIDE, "widths": {1: [40, 72, 112, 124, 156], 2: [16, 32, 48, 56, 84]}, "repeated": {1: [40]}}
     (told,) = warned(grid, context_length=64, size_axis="flops", kv_heads=1)
     assert told.endswith("transition needs 4 of each (block llama)")
-    assert warned(grid, context_length=64, size_axis="flops", kv_heads=1, blocks=["gpt2"]) == []
+    assert warned(grid, context_length=64, size_axis="flops", blocks=["gpt2"]) == []

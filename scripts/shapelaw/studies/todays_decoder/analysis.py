@@ -19,7 +19,10 @@ SERIES = ["block", "base_width", "budget"]
 Series = tuple[str, int | None, str]
 GPT2 = "gpt2"
 OTHER_SEEDS, OWN_LOSS = "the other seeds", "its own loss"
-SCHEDULES = {"constant": "undecayed", "redecayed": "re-decayed"}  # what is said of an observation on the way
+SCHEDULES = {
+    "constant": ", undecayed",
+    "redecayed": ", re-decayed",
+}  # what a budget says of its rate; cosine: nothing
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,7 @@ class Cell:
     Attributes:
         block: "gpt2" or "llama".
         base_width: width from which rates are scaled; None is no scaling.
-        budget: in words, such as `4,000 steps`.
+        budget: in words, such as `4,000 steps`, and how its rate ended where that is no cosine.
         learning_rate: peak learning rate (of the base width, where there is one); None is the best of each shape.
         runs: checked runs.
         transitions: transition of each pair of adjacent depths, with the curves.
@@ -74,7 +77,7 @@ class TodaysAnalysis:
             seed, learning_rate, loss, picked_on, at_edge`.
         noise: noise from seed to seed of each block, pooled over its cells; of all blocks for one that repeats no
             shape, None where none does.
-        undecayed: whether some losses were observed on the way of a rate that had not fallen.
+        undecayed: whether some losses are those of a constant rate, at which no rate had fallen.
     """
 
     cells: tuple[Cell, ...]
@@ -97,7 +100,7 @@ def analyse_cells(
         UserError: the table can't be used.
     """
     table = _with_series(table, source)
-    undecayed = bool(observed_steps) and bool((table["schedule"] == "constant").any())
+    undecayed = bool((table["schedule"] == "constant").any())
     table = with_observations(table, observed_steps, source)
     checked: dict[Series, dict[float, pd.DataFrame]] = {}
     order = table.groupby(SERIES, dropna=False, sort=False)["steps"].min().reset_index()
@@ -139,6 +142,9 @@ def analyse_cells(
 def _with_series(table: pd.DataFrame, source: str) -> pd.DataFrame:
     """The runs with their series: an empty block is GPT-2's, an empty budget so many steps.
 
+    A budget says of a constant rate that it has not fallen (`undecayed`), and of one that fell and rose again before
+    each test loss that it did (`re-decayed`).
+
     Raises:
         UserError: a column is missing, or steps or rates are not positive numbers.
     """
@@ -152,22 +158,24 @@ def _with_series(table: pd.DataFrame, source: str) -> pd.DataFrame:
         if name not in table:
             table[name] = None
     equal_steps = pd.Series([f"{steps:,} steps" for steps in table["steps"]], index=table.index)
+    said = table["budget"].astype(object).where(table["budget"].notna(), equal_steps)
     return table.assign(
         block=table["block"].astype(object).fillna(GPT2),
         base_width=pd.to_numeric(table["base_width"], errors="coerce").astype("float64"),
-        budget=table["budget"].astype(object).where(table["budget"].notna(), equal_steps),
+        budget=said + table["schedule"].map(SCHEDULES).fillna(""),
     )
 
 
 def with_observations(table: pd.DataFrame, observed_steps: Sequence[int], source: str) -> pd.DataFrame:
     """The runs, and a row for each of their test losses at these steps, as a run of that many steps.
 
-    A loss before the end is one of a rate that has not fallen (`undecayed`), or that fell and rose again before
-    (`re-decayed`); its budget says so.
+    The data and the rate of a step don't depend on how many follow, so two runs of one network have the same loss at
+    one step: it is taken once, the end of a run first.
 
     Raises:
         UserError: an observation can't be read.
     """
+    one = [*SERIES, *SHAPE, "learning_rate", "seed"]
     rows = [table]
     for place, run in table[table["observations"].notna()].iterrows():
         try:
@@ -178,13 +186,13 @@ def with_observations(table: pd.DataFrame, observed_steps: Sequence[int], source
             raise UserError(
                 f"{source}, row {int(str(place)) + 1}: observations must be `steps:loss` pairs, such as 4000:2.31."
             ) from None
-        how = SCHEDULES.get(run["schedule"], "on the way")
         for step in sorted(set(observed_steps) & losses.keys() - {run["steps"]}):
-            seen = run.to_frame().T.assign(
-                steps=step, test_loss=losses[step], budget=f"{step:,} steps, {how}"
-            )
+            budget = f"{step:,} steps{SCHEDULES.get(run['schedule'], ', on the way')}"
+            seen = run.to_frame().T.assign(steps=step, test_loss=losses[step], budget=budget)
             rows.append(seen.astype(table.dtypes.to_dict()))
-    return pd.concat(rows, ignore_index=True)
+    every = pd.concat(rows, ignore_index=True)
+    seen_before = every.duplicated(one) & (every.index >= len(table))
+    return every[~seen_before].reset_index(drop=True)
 
 
 def pick_rates(at_rates: Mapping[float, pd.DataFrame]) -> pd.DataFrame:

@@ -28,8 +28,8 @@ from shapelaw.studies.transitions.results import WIDTH_FORMATS
 from shapelaw.studies.transitions.sentences import transition_sentences
 
 UNDECAYED = (
-    "Losses on the way are those of a learning rate that has not fallen: all are too high, by an amount that need not "
-    "be the same for every shape."
+    "Losses of a constant learning rate, which never falls, are all too high, by an amount that need not be the same "
+    "for every shape."
 )
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from shapelaw.settings.budgets import BudgetKeys
-from shapelaw.settings.fields import Count, Section, SizeAxisName, Steps, Widths
+from shapelaw.settings.fields import Count, Section, Seeds, SizeAxisName, Steps, Widths
 from shapelaw.settings.sections import Decoders
 from shapelaw.specs.shapes import Block
 
@@ -47,6 +47,6 @@ class TodaysDecoderStudy(Decoders):
         description="Widths from which rates, initialisation and logits are scaled, as in muP; null is no scaling.",
     )
     grids: list[TodaysDecoderGrid] = Field([], description="Grids, each of one budget.")
-    seeds: Count = Field(1, description="Runs of every shape, with seeds 0, 1, ...")
-    repeated_seeds: Count = Field(2, description="Runs of each shape of `repeated`.")
+    seeds: Seeds = Field(1, description="Runs of every shape, with seeds 0, 1, ...")
+    repeated_seeds: Seeds = Field(2, description="Runs of each shape of `repeated`.")
     size_axis: SizeAxisName = "block"

@@ -7,7 +7,8 @@ from functools import partial
 from pathlib import Path
 
 from shapelaw.settings.budgets import base_problems, budget_problems, scaled
-from shapelaw.settings.problems import recipe_problems
+from shapelaw.settings.fields import MOST_STEPS
+from shapelaw.settings.problems import observation_problems, recipe_problems
 from shapelaw.settings.sections import Settings
 from shapelaw.settings.sentences import ordinal
 from shapelaw.specs.budgets import Budget
@@ -25,6 +26,11 @@ from shapelaw.studies.study import OURS, Key, Study
 from shapelaw.studies.todays_decoder.settings import TodaysDecoderGrid, TodaysDecoderStudy
 
 NAME = "todays_decoder"
+OWN = {  # keys of `training` that the study decides itself
+    "steps": f"the budgets of {NAME}.grids decide the steps",
+    "learning_rate": f"{NAME}.learning_rates has the rates of all networks",
+}
+GPT2_GELU = TodaysDecoderStudy.model_fields["gelu"].default
 
 
 def _section(config: Settings) -> TodaysDecoderStudy:
@@ -68,7 +74,7 @@ def runs(config: Settings, _root: Path) -> Iterator[Run]:
 def problems(config: Settings, _root: Path) -> list[str]:
     """A sentence for each problem: no grids, two of one budget, impossible shapes, observations that are not made."""
     study = _section(config)
-    found = recipe_problems(config, NAME, study.recipe)
+    found = recipe_problems(config, NAME, study.recipe, OWN) + list(_unused(study))
     if not study.grids:
         found.append(
             f"{NAME}.grids is empty; give it a list of grids, such as "
@@ -79,15 +85,23 @@ def problems(config: Settings, _root: Path) -> list[str]:
     known: list[dict[str, float]] = []
     for place, grid in enumerate(study.grids):
         where = f"{NAME}.grids.{ordinal(place)}"
-        wrong = budget_problems(grid.budget, study.recipe, f"{where}.budget")
+        wrong = budget_problems(grid.budget, f"{where}.budget")
         if grid.budget.given in known:
             wrong.append(f"{where} has the budget of a grid before it; put their shapes together")
         known.append(grid.budget.given)
         wrong += _shape_problems(study, grid, where)
         found += wrong
-        if not wrong and not recipe_problems(config, NAME, study.recipe):
+        if not wrong and not recipe_problems(config, NAME, study.recipe, OWN):
             found += _training_problems(config, study, grid, where)
     return list(dict.fromkeys(found))
+
+
+def _unused(study: TodaysDecoderStudy) -> Iterator[str]:
+    """A sentence for each key that no network of the study would have."""
+    if study.kv_heads is not None and "llama" not in study.blocks:
+        yield f"{NAME}.kv_heads is {study.kv_heads} and no block is llama, which has them; leave it out"
+    if study.gelu != GPT2_GELU and "gpt2" not in study.blocks:
+        yield f"{NAME}.gelu is {study.gelu} and no block is gpt2; Llama's has SwiGLU, so leave it out"
 
 
 def _shape_problems(study: TodaysDecoderStudy, grid: TodaysDecoderGrid, where: str) -> Iterator[str]:
@@ -100,14 +114,19 @@ def _shape_problems(study: TodaysDecoderStudy, grid: TodaysDecoderGrid, where: s
 def _training_problems(
     config: Settings, study: TodaysDecoderStudy, grid: TodaysDecoderGrid, where: str
 ) -> Iterator[str]:
-    """A sentence for each problem of the fewest steps of a grid, and of its observations."""
+    """A sentence for each problem of the fewest and the most steps of a grid, and of its observations."""
     budget, recipe = grid.budget.budget, config.training.spec(study.recipe)
-    fewest = min(
+    steps = [
         budget.steps(_shape(study, block, depth, width), recipe.batch_size)
         for block in study.blocks
         for depth, row in grid.widths.items()
         for width in row
-    )
+    ]
+    fewest, most = min(steps), max(steps)
+    if most > MOST_STEPS:
+        yield f"{where}.budget gives a network {most:.3g} steps, and {MOST_STEPS:,} are the most; give a smaller one"
+        return
+    yield from observation_problems(f"{NAME}.recipe", recipe, most)
     if recipe.warmup_steps >= fewest:
         yield (
             f"{where}.budget gives the smallest network {fewest} steps, and training.warmup_steps is "
@@ -129,7 +148,12 @@ def _observation_problems(
             "recipe.schedule to constant or redecayed"
         )
     for step in grid.observed_steps:
-        if step % recipe.evaluate_every or step > budget.amount:
+        if step <= recipe.warmup_steps:
+            yield (
+                f"{where} has {step}, within the warm-up ({recipe.warmup_steps} steps), in which the rate rises; "
+                "observe later"
+            )
+        elif step % recipe.evaluate_every or step > budget.amount:
             yield (
                 f"{where} has {step}, at which there is no test loss; use multiples of training.evaluate_every "
                 f"({recipe.evaluate_every}) up to {budget.amount:.0f}"

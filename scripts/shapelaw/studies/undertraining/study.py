@@ -23,6 +23,10 @@ from shapelaw.studies.study import OURS, Key, Study
 from shapelaw.studies.undertraining.settings import UndertrainingGrid, UndertrainingStudy
 
 NAME = "undertraining"
+OWN = {  # keys of `training` that the study decides itself
+    "steps": f"each of {NAME}.grids has its steps",
+    "learning_rate": f"each of {NAME}.grids has its learning_rates",
+}
 
 
 def _section(config: Settings) -> UndertrainingStudy:
@@ -54,7 +58,7 @@ def runs(config: Settings, _root: Path) -> Iterator[Run]:
 def problems(config: Settings, _root: Path) -> list[str]:
     """A sentence for each problem: no grids, two of one number of steps, impossible or incomparable shapes."""
     study = _section(config)
-    found = recipe_problems(config, NAME, study.recipe)
+    found = recipe_problems(config, NAME, study.recipe, OWN)
     if not study.grids:
         found.append(
             f"{NAME}.grids is empty; give it a list of grids, such as "
