@@ -31,11 +31,41 @@ def test_patches_are_a_series_of_their_own() -> None:
 
 
 def test_a_transition_beyond_the_widths_is_a_limit_of_the_line() -> None:
-    runs = vocabulary_runs({key: SERIES[key] for key in SERIES if key != (2000, None)})
-    cut = runs[(runs["vocab_size"] != 500) | (runs["depth"] * runs["width"] ** 2 < 0.5 * 24 * 500**2)]
-    found = analyse_series(cut, "runs.csv", Options(draws=300))
-    assert found.relation.status in (FitStatus.CONVERGED, FitStatus.TOO_FEW_POINTS)
-    assert found.relation.n_points == 2
+    """The networks of V = 2,000 end below its transition: it is above them, and that alone lifts the exponent."""
+    runs = vocabulary_runs({**SERIES, (2000, 350): 270.0, (500, None): 280.0})
+    size = 12 * runs["depth"] * runs["width"] ** 2
+    beyond = (runs["vocab_size"] == 2000) & runs["embedding_rank"].isna() & (size > 1.1 * 12 * 24 * 1200**2)
+    found = analyse_series(runs[~beyond], "runs.csv", Options(draws=300))
+    (row,) = found.series[-1].transitions.bootstrap_rows
+    assert row["side"] == "above"
+    power = found.relations[0].power
+    assert (power.status, power.n_points) == (FitStatus.CONVERGED, 3)
+    assert "1 limit used" in power.message
+    without = analyse_series(
+        runs[(runs["vocab_size"] != 2000) | runs["embedding_rank"].notna()], "runs.csv", Options(draws=300)
+    )
+    assert power.b > without.relations[0].power.b + 3 * without.relations[0].power.b_err
+
+
+def test_one_matrix_and_two_factors_have_relations_of_their_own() -> None:
+    analysis = analyse_series(vocabulary_runs(SERIES), "runs.csv", Options(draws=100))
+    assert {one.of: one.power.n_points for one in analysis.relations} == {
+        "all": 4,
+        "one matrix": 3,
+        "factored": 1,
+    }
+    alone = analyse_series(vocabulary_runs({(257, None): 257.0}), "runs.csv", Options(draws=100))
+    assert [one.of for one in alone.relations] == ["all"]
+
+
+def test_a_series_that_repeats_no_shape_takes_the_noise_of_the_others() -> None:
+    runs = vocabulary_runs({key: SERIES[key] for key in ((257, None), (500, None))})
+    once = runs[(runs["vocab_size"] == 257) | (runs["seed"] == 0)]
+    noise = [
+        one.transitions.runs.noise for one in analyse_series(once, "runs.csv", Options(draws=100)).series
+    ]
+    assert noise[0] is not None
+    assert noise[0] == noise[1]
 
 
 def test_unusable_runs_are_a_sentence() -> None:
@@ -43,7 +73,11 @@ def test_unusable_runs_are_a_sentence() -> None:
     for change, sentence in (
         (runs.drop(columns="vocab_size"), "lacks vocab_size"),
         (runs[runs["depth"] == 24], "no vocabulary with two depths"),
-        (runs.assign(embedding_rank="full"), "embedding_rank must be a number"),
+        *(
+            (runs.assign(embedding_rank=rank), "embedding_rank must be a whole number of 1 or more, or empty")
+            for rank in ("full", -8, 8.5)
+        ),
+        (runs.assign(vocab_size=0), "vocab_size must be a whole number of 1 or more"),
     ):
         with pytest.raises(UserError, match=sentence):
             analyse_series(change, "runs.csv", Options(draws=100))

@@ -1,20 +1,42 @@
 """The vocabulary, in one line."""
 
+from typing import Any
+
 import pandas as pd
 
-from shapelaw.report.write import Table
+from shapelaw.report.write import Answer, Table
 from shapelaw.studies.vocabulary.answer import answer
 
+POWER = {"b": 0.9, "b_err": 0.1, "p_none": 1e-9, "p_proportional": 0.3, "p_fit": 0.5, "message": ""}
+LEVEL = {"ratio": 1.1, "ratio_err": 0.1, "flat_width": 700.0, "flat_width_err": 30.0, "p_fit": 0.5}
 
-def told(**row):
-    return answer({"relation": Table(pd.DataFrame([row]), "")})
+
+def told(level: dict[str, Any] | None = None, **power: Any) -> Answer:
+    rows = [{"model": "power", **POWER, **power}, {"model": "level", **LEVEL, **(level or {})}]
+    rows += [{"of": "factored", **rows[0], "b": None}]
+    table = pd.DataFrame(rows)
+    return answer({"relation": Table(table.assign(of=table["of"].fillna("all")), "")})
 
 
 def test_an_exponent_with_its_error_decides_where_it_excludes_something():
-    assert told(b=0.9, b_err=0.1, p_none=1e-9, p_proportional=0.3, message="").decided
-    open_ = told(b=0.5, b_err=0.4, p_none=0.2, p_proportional=0.2, message="")
+    assert told().decided
+    open_ = told(b=0.5, b_err=0.4, p_none=0.2, p_proportional=0.2)
     assert not open_.decided
     assert open_.sentence.endswith("b = 0.50 ± 0.40; neither b = 0 nor b = 1 is excluded.")
+
+
+def test_an_exponent_that_does_not_fit_decides_nothing():
+    flat = told(b=0.15, b_err=0.01, p_fit=3e-32)
+    assert flat.decided
+    assert flat.sentence == (
+        "The width where depth pays is 1.10 ± 0.10 of min(V, r) up to width 700 ± 30, and flat beyond (a power of "
+        "min(V, r) does not fit, p = 3e-32)."
+    )
+    neither = told({"p_fit": 1e-9}, p_fit=3e-32)
+    assert not neither.decided
+    assert neither.sentence.startswith(
+        "The width where depth pays follows no power of min(V, r) (p = 3e-32), nor"
+    )
 
 
 def test_without_a_fit_the_reason_stands_there():

@@ -7,6 +7,7 @@ from vocabulary_runs import SERIES, vocabulary_runs
 from shapelaw.report.write import check_declared, write_results
 from shapelaw.studies.registry import STUDIES
 from shapelaw.studies.transitions.analysis import Options
+from shapelaw.studies.vocabulary.analysis import analyse_series
 from shapelaw.studies.vocabulary.results import analyse, present
 
 
@@ -18,3 +19,10 @@ def test_all_that_is_declared_is_made(tmp_path: Path) -> None:
     write_results(results, tmp_path / "out", study.name)
     assert "V = 257: depth 24 against 48: width 2" in results.summary
     assert set(results.tables["size_axes"].frame["size_axis"]) == {"block", "total", "flops"}
+
+
+def test_bits_per_byte_and_the_text_seen_may_be_unknown(tmp_path: Path) -> None:
+    runs = vocabulary_runs({(257, None): 257.0})
+    for unknown in ("tokens_trained", "bits_per_byte"):
+        results = present(analyse_series(runs.drop(columns=unknown), "runs.csv", Options(draws=100)))
+        write_results(results, tmp_path / unknown, "vocabulary")

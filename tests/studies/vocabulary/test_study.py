@@ -8,6 +8,7 @@ from shapelaw.errors import UserError
 from shapelaw.settings.loading import layered
 from shapelaw.settings.sections import Settings
 from shapelaw.studies.config import load_config, runs_of
+from shapelaw.studies.vocabulary.study import warnings
 
 SCALES = REPOSITORY / "workflow" / "scales"
 SMALL = {"vocab_size": 300, "widths": {1: [8, 16], 2: [8]}, "repeated": {1: [8]}}
@@ -84,3 +85,18 @@ def test_scale_paper_is_the_paper_s_grid() -> None:
     assert set(seeds) == keys(grid)
     assert {key for key, count in seeds.items() if count == 5} == keys(repeated)
     assert set(seeds.values()) == {1, 5}
+
+
+def test_a_grid_that_repeats_no_shape_takes_the_noise_of_the_others() -> None:
+    once = {**SMALL, "vocab_size": 400, "repeated": {}}
+    assert not [told for told in warnings(config_of(once, SMALL), REPOSITORY) if "seed noise" in told]
+    (told,) = [told for told in warnings(config_of(once), REPOSITORY) if "seed noise" in told]
+    assert told.startswith("vocabulary.grids.1st.repeated is empty")
+
+
+def test_a_rank_above_the_vocabulary_is_told() -> None:
+    told = warnings(config_of({**SMALL, "embedding_rank": 100_000}), REPOSITORY)
+    assert told[-1] == (
+        "vocabulary.grids.1st.embedding_rank is 100,000, above vocab_size (300): the two factors bound nothing and "
+        "have more parameters than one matrix"
+    )

@@ -6,6 +6,7 @@ from vocabulary_runs import SERIES, vocabulary_runs
 from shapelaw.fits.line import FitStatus
 from shapelaw.studies.transitions.analysis import Options
 from shapelaw.studies.vocabulary.analysis import analyse_series
+from shapelaw.studies.vocabulary.results import present
 from shapelaw.studies.vocabulary.tables import comparison_table, losses_table, relation_table
 
 
@@ -27,7 +28,24 @@ def test_a_transition_in_proportion_to_the_bottleneck_is_told_from_none() -> Non
     assert row["b"] == pytest.approx(1.0, abs=3 * row["b_err"])
     assert row["p_proportional"] > 0.003
     assert row["p_none"] < 1e-4
+    assert row["p_fit"] > 0.01
     same = dict.fromkeys(follows, 400.0)
     row = relation_table(analyse_series(vocabulary_runs(same), "runs.csv", Options(draws=300))).iloc[0]
     assert row["b"] == pytest.approx(0.0, abs=3 * row["b_err"])
     assert row["p_proportional"] < 1e-4
+
+
+def test_a_transition_that_stays_once_v_exceeds_the_width_is_told_from_a_power_of_it() -> None:
+    """Figures 1, 3 and 5 of the paper: the widths of V = 2,000 and 50,257 are about the same."""
+    widths = {(257, None): 257.0, (500, None): 500.0, (2000, None): 700.0, (50257, None): 700.0}
+    results = present(analyse_series(vocabulary_runs(widths), "runs.csv", Options(draws=300)))
+    rows = results.tables["relation"].frame.set_index("model")
+    assert rows.loc["power", "p_fit"] < 1e-4
+    assert rows.loc["level", "p_fit"] > 0.01
+    level = rows.loc["level"]
+    assert level["ratio"] == pytest.approx(1.0, abs=3 * level["ratio_err"])
+    assert level["flat_width"] == pytest.approx(700, abs=3 * level["flat_width_err"])
+    assert results.answer is not None
+    assert results.answer.decided
+    assert "and flat beyond (a power of min(V, r) does not fit" in results.answer.sentence
+    assert "In proportion and then flat: " in results.summary

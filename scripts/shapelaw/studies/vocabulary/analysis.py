@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,8 +12,10 @@ import pandas as pd
 from shapelaw.errors import UserError
 from shapelaw.fits.curves import Side
 from shapelaw.fits.inputs import check_runs, numbers_of, refuse, require_columns
+from shapelaw.fits.level import LevelFit, fit_level
 from shapelaw.fits.limits import Limit, fit_line_with_limits
 from shapelaw.fits.line import LineFit
+from shapelaw.fits.noise import Noise, group_means, group_noise
 from shapelaw.specs.patches import NUMBERS
 from shapelaw.studies.transitions.analysis import Options, TransitionAnalysis, analyse_runs
 
@@ -52,11 +54,26 @@ class Series:
 
 
 @dataclass(frozen=True)
+class Relation:
+    """How the transitions of some series follow m = min(V, r).
+
+    Attributes:
+        of: "all", "one matrix" or "factored": two factors train otherwise than one matrix, whatever their rank.
+        power: log width = a + b log m; b = 1 is "in proportion", b = 0 "the vocabulary does not matter".
+        level: width = ratio m up to a width, and flat beyond: in proportion until V exceeds what the width can use.
+    """
+
+    of: str
+    power: LineFit
+    level: LevelFit
+
+
+@dataclass(frozen=True)
 class VocabularyAnalysis:
-    """All series by min(V, r), and the line log width = a + b log min(V, r) through their transitions."""
+    """All series by min(V, r), and the relations through their transitions, that of all of them first."""
 
     series: tuple[Series, ...]
-    relation: LineFit
+    relations: tuple[Relation, ...]
 
 
 def split_series(table: pd.DataFrame, source: str) -> Iterator[tuple[int, int | None, bool, pd.DataFrame]]:
@@ -68,7 +85,9 @@ def split_series(table: pd.DataFrame, source: str) -> Iterator[tuple[int, int | 
     require_columns(table, ["vocab_size", "embedding_rank"], source)
     sizes = numbers_of(table, ["vocab_size"], source)["vocab_size"]
     ranks = pd.to_numeric(table["embedding_rank"], errors="coerce").astype("Float64")
-    refuse(table, table["embedding_rank"].notna() & ranks.isna(), source, "embedding_rank must be a number")
+    wrong = table["embedding_rank"].notna() & ~((ranks >= 1) & (ranks % 1 == 0)).fillna(False)
+    refuse(table, wrong.astype(bool), source, "embedding_rank must be a whole number of 1 or more, or empty")
+    refuse(table, (sizes < 1) | (sizes % 1 != 0), source, "vocab_size must be a whole number of 1 or more")
     patches = table["patch_embedding"].astype(str) == "True" if "patch_embedding" in table else False
     keyed = table.assign(vocab_size=sizes, embedding_rank=ranks.fillna(0.0), patch_embedding=patches)
     for _, rows in keyed.groupby(["vocab_size", "embedding_rank", "patch_embedding"], sort=True):
@@ -78,20 +97,33 @@ def split_series(table: pd.DataFrame, source: str) -> Iterator[tuple[int, int | 
 
 
 def analyse_series(table: pd.DataFrame, source: str, options: Options) -> VocabularyAnalysis:
-    """A transition for every vocabulary and rank, and the line through them.
+    """A transition for every vocabulary and rank, and the relations through them.
+
+    A series that repeats no shape takes the noise of all the others together.
 
     Raises:
         UserError: the table can't be used.
     """
-    found = []
+    found, every = [], []
     for size, rank, patches, rows in split_series(table, source):
         where = f"{source} (V = {size})" if rank is None else f"{source} (V = {size}, r = {rank})"
-        checked = check_runs(rows, where, loss=options.loss, size=options.size)
-        found.append(Series(size, rank, patches, _with_text(checked, rows), analyse_runs(checked, options)))
+        every.append(
+            (size, rank, patches, rows, check_runs(rows, where, loss=options.loss, size=options.size))
+        )
+    shared = _noise([checked for *_, checked in every])
+    for size, rank, patches, rows, checked in every:
+        transitions = analyse_runs(checked, options, _noise([checked]) or shared)
+        found.append(Series(size, rank, patches, _with_text(checked, rows), transitions))
     if not any(one.transitions.runs and one.transitions.runs.adjacent for one in found):
         raise UserError(f"{source} has no vocabulary with two depths, so there are no transitions.")
     series = tuple(sorted(found, key=lambda one: (one.bottleneck, one.vocab_size)))
-    return VocabularyAnalysis(series, fit_relation(series))
+    return VocabularyAnalysis(series, tuple(fit_relations(series)))
+
+
+def _noise(tables: Sequence[pd.DataFrame]) -> Noise | None:
+    """The noise from seed to seed, pooled over the shapes of tables of runs; None where none is repeated."""
+    means = [group_means(runs, ["depth", "width"]).assign(part=part) for part, runs in enumerate(tables)]
+    return group_noise(pd.concat(means, ignore_index=True))
 
 
 def _with_text(checked: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
@@ -108,10 +140,22 @@ def _with_text(checked: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     return checked.merge(known.drop(columns="test_loss"), on=["depth", "width", "seed"])
 
 
-def fit_relation(series: tuple[Series, ...]) -> LineFit:
-    """log width = a + b log min(V, r) through the bootstrap's transitions of the shallowest pair, limits included.
+def fit_relations(series: Sequence[Series]) -> Iterator[Relation]:
+    """The relation of all series, and where some are factored and some not, those of each kind."""
+    kinds = {
+        "all": series,
+        "one matrix": [one for one in series if one.rank is None],
+        "factored": [one for one in series if one.rank is not None],
+    }
+    for of, some in kinds.items():
+        if of == "all" or 0 < len(some) < len(series):
+            yield _fit_relation(of, some)
 
-    b = 1 is "in proportion", b = 0 "the vocabulary does not matter".
+
+def _fit_relation(of: str, series: Sequence[Series]) -> Relation:
+    """Through the bootstrap's transitions of the shallowest pair of depths.
+
+    A transition above or below a width is a limit; one `at` the edge of the sizes is neither, and is left out.
     """
     x, y, sigma, limits = [], [], [], []
     for one in series:
@@ -126,4 +170,5 @@ def fit_relation(series: tuple[Series, ...]) -> LineFit:
         elif row["side"] in (Side.ABOVE.value, Side.BELOW.value):
             sign = 1 if row["side"] == Side.ABOVE.value else -1
             limits.append(Limit(at, math.log(row["bound"]), float(row["bound_err"] / row["bound"]), sign))
-    return fit_line_with_limits(np.array(x), np.array(y), np.array(sigma), limits)
+    points = np.array(x), np.array(y), np.array(sigma)
+    return Relation(of, fit_line_with_limits(*points, limits), fit_level(*points, limits))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -25,26 +26,32 @@ from shapelaw.report.plots import (
     value_axis,
 )
 from shapelaw.studies.transitions.drawing import NO_TRANSITION, draw_curves, draw_transition
-from shapelaw.studies.vocabulary.analysis import VocabularyAnalysis
+from shapelaw.studies.vocabulary.analysis import Relation, VocabularyAnalysis
+from shapelaw.studies.vocabulary.answer import WRONG
 from shapelaw.studies.vocabulary.tables import losses_table
 
 PANELS = 3  # in a row
 
 
 def losses_figure(analysis: VocabularyAnalysis) -> Figure:
-    """Test loss of the depths of each vocabulary against size, with the transition (figures 1, 3 and 5)."""
-    columns = min(PANELS, len(analysis.series))
-    rows = math.ceil(len(analysis.series) / columns)
+    """Test loss of the depths of each vocabulary against size, with the transition (figures 1, 3 and 5).
+
+    The ranks of a vocabulary stand side by side, on one size axis.
+    """
+    series = sorted(analysis.series, key=lambda one: (one.patches, one.vocab_size))
+    columns = min(PANELS, len(series))
+    rows = math.ceil(len(series) / columns)
     with style():
-        figure, axes = new_figure(rows, columns, width=PAGE, height=2.3 * rows + 0.4)
-        depths = sorted({int(d) for one in analysis.series for d in one.runs["depth"].unique()})
+        figure, axes = new_figure(rows, columns, width=PAGE, height=2.3 * rows + 0.4, sharex=True)
+        depths = sorted({int(d) for one in series for d in one.runs["depth"].unique()})
         looks = ordered_looks(depths)
         panels: list[Axes] = axes.ravel().tolist()
-        for axis, one in zip(panels, analysis.series, strict=False):
+        for axis, one in zip(panels, series, strict=False):
             assert one.transitions.runs is not None
             draw_curves(axis, one.transitions.runs, one.transitions.bootstrap_rows, looks)
             axis.set_title(one.name)
-        for axis in panels[len(analysis.series) :]:
+            axis.tick_params(labelbottom=True)
+        for axis in panels[len(series) :]:
             axis.set_axis_off()
         for axis in axes[:, 0]:
             axis.set_ylabel("test loss (nats per token)")
@@ -68,21 +75,26 @@ def relation_figure(analysis: VocabularyAnalysis) -> Figure | str:
                     drawn.add(kind)
         if not drawn:
             return NO_TRANSITION
-        fit = analysis.relation
-        if fit.usable:
-            line = np.exp(fit.a + fit.b * np.log(ends))
-            axis.plot(
-                ends,
-                line,
-                color=INK,
-                linewidth=1.0,
-                label=f"width ~ min(V, r)^({fit.b:.2f} ± {fit.b_err:.2f})",
-            )
+        _draw_relation(axis, analysis.relations[0], ends)
         value_axis(axis, places)
         log_axis(axis, "y", whole=True)
         axis.set(xlabel="min(V, r)", ylabel="width at which the deeper network wins")
         legend_below(figure, 1)
         return figure
+
+
+def _draw_relation(axis: Axes, relation: Relation, ends: npt.NDArray[np.float64]) -> None:
+    """The power law, and the proportion with its level; neither where its points don't lie on it."""
+    power, level = relation.power, relation.level
+    if power.usable and power.p_value >= WRONG:
+        line = np.exp(power.a + power.b * np.log(ends))
+        label = f"width ~ min(V, r)^({power.b:.2f} ± {power.b_err:.2f})"
+        axis.plot(ends, line, color=INK, linewidth=1.0, label=label)
+    if level.usable and level.p_value >= WRONG and math.isfinite(level.k + level.level):
+        at = np.array([ends[0], np.exp(level.level - level.k), ends[1]])
+        label = f"{np.exp(level.k):.2f} min(V, r) up to {np.exp(level.level):.0f}"
+        line = np.exp(np.minimum(level.k + np.log(at), level.level))
+        axis.plot(at, line, color=INK, linewidth=1.0, linestyle=":", label=label)
 
 
 def bits_per_byte_figure(analysis: VocabularyAnalysis) -> Figure | str:

@@ -7,6 +7,8 @@ Input: rows of `vocab_size, embedding_rank, depth, width, seed, test_loss`; an e
 from __future__ import annotations
 
 import argparse
+import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +48,7 @@ def analyse(runs: Path, options: Options | None = None) -> VocabularyAnalysis:
 
 def present(analysis: VocabularyAnalysis) -> Results:
     """The tables, figures and fit.json of an analysis."""
+    losses = tables.losses_table(analysis)
     made = {
         "transitions": Table(
             tables.transitions_table(analysis),
@@ -59,9 +62,9 @@ def present(analysis: VocabularyAnalysis) -> Results:
         ),
         "relation": Table(tables.relation_table(analysis), "The dependence of the transition on min(V, r)."),
         "losses": Table(
-            tables.losses_table(analysis),
+            losses,
             "Test loss in nats per token, bits per byte, and text seen.",
-            {"test_loss": ".4f", "text_bytes": ".3g"},
+            {name: how for name, how in (("test_loss", ".4f"), ("text_bytes", ".3g")) if name in losses},
         ),
         "seed_noise": Table(tables.seed_noise_table(analysis), "Spread of the loss over seeds."),
         "comparison": Table(
@@ -85,16 +88,26 @@ def summary(analysis: VocabularyAnalysis) -> str:
         for one in analysis.series
         for sentence in transition_sentences(one.name, one.transitions)
     ]
-    fit = analysis.relation
-    if not fit.usable:
-        lines.append(f"How the transition follows min(V, r) can't be fitted, {fit.status}: {fit.message}.")
-    else:
-        tested = tables.relation_table(analysis).iloc[0]
-        lines.append(
-            f"Transition width ~ min(V, r)^b with b = {fit.b:.2f} ± {fit.b_err:.2f}; in proportion (b = 1): "
-            f"p = {tested['p_proportional']:.2g}; without effect (b = 0): p = {tested['p_none']:.2g}; {fit.message}."
-        )
-    return "\n".join(lines)
+    return "\n".join([*lines, *_relation_sentences(analysis)])
+
+
+def _relation_sentences(analysis: VocabularyAnalysis) -> Iterator[str]:
+    """Both models of all series, and of those of one matrix and of two factors where there are both."""
+    for row in tables.relation_table(analysis).to_dict("records"):
+        of = "" if row["of"] == "all" else f" ({row['of']})"
+        if row["model"] == tables.POWER and math.isnan(row["b"]):
+            yield f"How the transition follows min(V, r){of} can't be fitted, {row['status']}: {row['message']}."
+        elif row["model"] == tables.POWER:
+            yield (
+                f"Transition width ~ min(V, r)^b{of} with b = {row['b']:.2f} ± {row['b_err']:.2f}; in proportion "
+                f"(b = 1): p = {row['p_proportional']:.2g}; without effect (b = 0): p = {row['p_none']:.2g}; "
+                f"{row['message']}."
+            )
+        elif not math.isnan(row["flat_width"]) and not math.isnan(row["ratio"]):
+            yield (
+                f"In proportion and then flat{of}: {row['ratio']:.2f} ± {row['ratio_err']:.2f} of min(V, r) up to "
+                f"width {row['flat_width']:.0f} ± {row['flat_width_err']:.0f}; {row['message']}."
+            )
 
 
 def _fit(analysis: VocabularyAnalysis) -> dict[str, Any]:
@@ -102,6 +115,7 @@ def _fit(analysis: VocabularyAnalysis) -> dict[str, Any]:
     return {
         "study": NAME,
         "model": "log width = a + b log min(V, r)",
-        **analysis.relation.to_dict(),
+        **analysis.relations[0].power.to_dict(),
+        "relations": plain_rows(tables.relation_table(analysis)),
         "transitions": plain_rows(tables.comparison_table(analysis)),
     }

@@ -88,13 +88,19 @@ def _grid_problems(study: VocabularyStudy, grid: VocabularyGrid, where: str) -> 
 
 
 def warnings(config: Settings, _root: Path) -> list[str]:
-    """A sentence for each transition that a grid can't give."""
+    """A sentence for each transition that a grid can't give, and for a rank that only adds parameters."""
     study, found = _section(config), list[str]()
+    repeated = study.repeated_seeds > 1 and any(any(grid.repeated.values()) for grid in study.grids)
     for place, grid in enumerate(study.grids):
-        shape = partial(_shape, study, grid)
-        repeats = study.seeds > 1 or (study.repeated_seeds > 1 and any(grid.repeated.values()))
-        where = f"{NAME}.grids.{ordinal(place)}"
+        shape, where = partial(_shape, study, grid), f"{NAME}.grids.{ordinal(place)}"
+        warns_of_noise = place == 0  # once: a grid that repeats no shape takes the noise of the others
+        repeats = study.seeds > 1 or repeated or not warns_of_noise
         found += grid_warnings(where, grid.widths, study.size_axis, shape, repeats)
+        if grid.embedding_rank is not None and grid.embedding_rank > grid.vocab_size:
+            found.append(
+                f"{where}.embedding_rank is {grid.embedding_rank:,}, above vocab_size ({grid.vocab_size:,}): the two "
+                "factors bound nothing and have more parameters than one matrix"
+            )
     return found
 
 

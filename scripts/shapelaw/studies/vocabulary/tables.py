@@ -14,6 +14,8 @@ from shapelaw.studies.vocabulary.analysis import Series, VocabularyAnalysis
 
 # where depth 48 overtakes depth 24, by V and r: read off figures 3 and 5, without an error
 PUBLISHED = {(500, None): "V=500", (2000, 500): "V=2000,r=500"}
+POWER, LEVEL = "power", "level"
+NUMBERS = ("b", "b_err", "p_proportional", "p_none", "ratio", "ratio_err", "flat_width", "flat_width_err")
 YES, NO, OPEN = "yes", "no", "open"
 DEPTHS = (24, 48)
 
@@ -38,22 +40,56 @@ def size_axes_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
 
 
 def relation_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
-    """log width = a + b log min(V, r): b with its error, and the chance of a slope as far from 1 and from 0."""
-    fit = analysis.relation
-    usable = fit.usable and fit.b_err > 0
-    row = {
-        "quantity": "b of log width = a + b log min(V, r)",
-        "b": fit.b if usable else math.nan,
-        "b_err": fit.b_err if usable else math.nan,
-        "p_proportional": float(2 * stats.norm.sf(abs(fit.b - 1) / fit.b_err)) if usable else math.nan,
-        "p_none": float(2 * stats.norm.sf(abs(fit.b) / fit.b_err)) if usable else math.nan,
-        "points": fit.n_points,
-        "chi2": fit.chi2,
-        "dof": fit.dof,
-        "status": fit.status.value,
-        "message": fit.message,
-    }
-    return pd.DataFrame([row])
+    """Two models of the transitions of all series, of one matrix and of two factors, with m = min(V, r).
+
+    - `power`: width ~ m^b, with the chance of a b as far from 1 (`p_proportional`) and from 0 (`p_none`);
+    - `level`: width = min(ratio m, flat_width).
+
+    `p_fit` is the chance of points as far from the model as these: near zero the model is wrong, and so are its errors.
+    """
+    rows = []
+    for one in analysis.relations:
+        power, level = one.power, one.level
+        usable = power.usable and power.b_err > 0
+        rows.append(
+            {
+                "of": one.of,
+                "model": POWER,
+                "b": power.b if usable else math.nan,
+                "b_err": power.b_err if usable else math.nan,
+                "p_proportional": _chance(power.b - 1, power.b_err) if usable else math.nan,
+                "p_none": _chance(power.b, power.b_err) if usable else math.nan,
+                "points": power.n_points,
+                "chi2": power.chi2,
+                "dof": power.dof,
+                "p_fit": power.p_value,
+                "status": power.status.value,
+                "message": power.message,
+            }
+        )
+        ratio, width = math.exp(level.k), math.exp(level.level)
+        rows.append(
+            {
+                "of": one.of,
+                "model": LEVEL,
+                "ratio": ratio,
+                "ratio_err": ratio * level.k_err,
+                "flat_width": width,
+                "flat_width_err": width * level.level_err,
+                "points": level.n_points,
+                "chi2": level.chi2,
+                "dof": level.dof,
+                "p_fit": level.p_value,
+                "status": level.status.value,
+                "message": level.message,
+            }
+        )
+    columns = ["of", "model", *NUMBERS, "points", "chi2", "dof", "p_fit", "status", "message"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _chance(distance: float, err: float) -> float:
+    return float(2 * stats.norm.sf(abs(distance) / err))
 
 
 def losses_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
@@ -70,7 +106,9 @@ def losses_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
 
 
 def seed_noise_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
-    """Loss mean and standard deviation of every repeated shape, and the pooled one of each series."""
+    """Loss mean and standard deviation of every repeated shape, and the pooled one of each series.
+
+    A series that repeats no shape has that of all series together."""
     tables = []
     for one in analysis.series:
         runs = one.transitions.runs
