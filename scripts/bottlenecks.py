@@ -53,6 +53,16 @@ FLAGS = {  # option: field of an architecture, help
     "attention-dim": ("attention_dim", "d_a of one head (default: d / H)"),
     "depth": ("depth", "L"),
     "ff-width": ("ff_width", "d_ff (default: not known, taken as the paper's 4 H d_a)"),
+    "params": ("params", "all parameters (default: reckoned from the above, where the depth is given)"),
+}
+SYMBOLS = {  # what a column may be called, and is not
+    **dict.fromkeys(("d", "d_model", "hidden_size", "n_embd"), "width"),
+    **dict.fromkeys(("V", "n_vocab"), "vocab_size"),
+    **dict.fromkeys(("r", "rank"), "embedding_rank"),
+    **dict.fromkeys(("H", "n_head", "n_heads", "num_attention_heads"), "heads"),
+    **dict.fromkeys(("d_a", "d_head", "head_dim"), "attention_dim"),
+    **dict.fromkeys(("L", "n_layer", "n_layers", "num_hidden_layers"), "depth"),
+    **dict.fromkeys(("d_ff", "ffn_dim", "intermediate_size"), "ff_width"),
 }
 FEW = 4  # architectures that get sentences too
 
@@ -136,6 +146,9 @@ def read_architectures(path: Path) -> list[Architecture]:
         UserError: the table can't be read, or a row is not an architecture.
     """
     table = read_table(path)
+    renamed = [f"{column} as {SYMBOLS[column]}" for column in table if column in SYMBOLS]
+    if renamed:
+        raise UserError(f"{path} has columns under other names than are read; write {', '.join(renamed)}.")
     either = "patch" if "patch" in table and "vocab_size" not in table else "vocab_size"
     require_columns(table, ["name", "width", either], str(path))
     refuse(table, table["name"].isna(), str(path), "name must not be empty")

@@ -36,7 +36,7 @@ def test_the_true_redundancies_are_found_at_the_measured_ranks(results: Path) ->
 
 def test_between_the_ranks_it_is_interpolated_and_beyond_them_not_covered(results: Path) -> None:
     (series,) = fitted_series(results, SizeAxis.BLOCK)
-    middle = estimate(RANK, 128 / 4 / 2**0.5, TOKENS, [series])  # between ranks 4 and 8
+    middle = estimate(RANK, 128 / 4 / 2**0.5, TOKENS, [series], 1e6)  # between ranks 4 and 8
     assert middle is not None
     assert middle.basis is Basis.FIT
     assert middle.value == pytest.approx((TRUE[4] + TRUE[8]) / 2, abs=0.02)

@@ -62,7 +62,7 @@ def test_a_fit_of_far_smaller_networks_does_not_stand_before_the_paper_s() -> No
     )
     for params, basis, value in (
         (1e5, Basis.FIT, 0.5),
-        (None, Basis.FIT, 0.5),
+        (None, Basis.PUBLISHED, 0.25),
         (2.8e9, Basis.PUBLISHED, 0.25),
     ):
         one = estimate(RATIO, 4, AS_T5, [ours, *PUBLISHED], params)
@@ -76,9 +76,9 @@ def test_a_fit_of_far_smaller_networks_does_not_stand_before_the_paper_s() -> No
 def test_between_published_strengths_only_the_bounds_are_known() -> None:
     eight = found(RATIO, 8, AS_T5)
     assert math.isnan(eight.value)
-    assert (eight.low, eight.high, eight.basis) == (0.25, 0.45, Basis.PUBLISHED)
+    assert (eight.low, eight.high, eight.basis) == (0.25, 0.45, Basis.BETWEEN)
     half = found(RANK, 2, TOKENS)
-    assert (half.low, half.high, half.basis) == (0, 0.25, Basis.PUBLISHED)
+    assert (half.low, half.high, half.basis) == (0, 0.25, Basis.BETWEEN)
 
 
 @pytest.mark.parametrize(
@@ -104,8 +104,8 @@ def test_a_fit_comes_first_where_it_covers_and_not_beyond() -> None:
     assert found(RANK, 2, TOKENS, OURS) == Estimate(0.10, 0.08, 0.12, Basis.FIT, "ours")
     middle = found(RANK, 4, TOKENS, OURS)  # in log strength 4 is half way from 2 to 8
     assert (middle.value, middle.low, middle.high) == pytest.approx((0.20, 0.17, 0.24))
-    assert found(RANK, 1.5, TOKENS, OURS).basis is Basis.PUBLISHED
-    assert found(RANK, 9, TOKENS, OURS).basis is Basis.PUBLISHED
+    assert found(RANK, 1.5, TOKENS, OURS).basis is Basis.BETWEEN
+    assert found(RANK, 9, TOKENS, OURS).basis is Basis.BETWEEN
     assert found(RANK, 4, PATCHES, OURS).basis is Basis.EXTRAPOLATED
 
 

@@ -99,7 +99,8 @@ def test_a_table_of_one_s_own_with_a_fit_of_one_s_own(tmp_path: Path) -> None:
     write_redundancies("embedding_rank", rank_runs(noise=0.0005), tmp_path / "fit")
     table = tmp_path / "mine.csv"
     table.write_text(
-        "name,width,vocab_size,embedding_rank,why\na,1024,9000,32,x\nb,1024,9000,,\nc,4096,9000,16,\n"
+        "name,width,vocab_size,embedding_rank,params,why\n"
+        "a,1024,9000,32,1e6,x\nb,1024,9000,,1e6,\nc,4096,9000,16,1e6,\nd,1024,9000,32,,\n"
     )
     given = ("--table", table, "--fit", tmp_path / "fit", "--size-axis", "block")
     found = rows(*given)
@@ -109,7 +110,25 @@ def test_a_table_of_one_s_own_with_a_fit_of_one_s_own(tmp_path: Path) -> None:
     assert str(tmp_path / "fit") in str(found["a"]["measured"])
     assert found["b"]["bottleneck"] == "none"
     assert (found["c"]["basis"], found["c"]["redundancy"]) == ("extrapolated", None)
+    # nothing says that d is as small as the networks of the fit
+    assert found["d"]["basis"] == "published"
     assert "our fit" in command(*given).stdout
+
+
+def test_a_fit_counts_only_for_architectures_of_its_size(tmp_path: Path) -> None:
+    write_redundancies("embedding_rank", rank_runs(noise=0.0005), tmp_path / "fit")
+    given = ("--vocab", 9000, "--rank", 32, "--width", 1024, "--fit", tmp_path / "fit")
+    assert rows(*given)["yours"]["basis"] == "published"
+    assert rows(*given, "--params", 1_000_000)["yours"]["basis"] == "our fit"
+    assert rows(*given, "--depth", 48)["yours"]["basis"] == "published"
+
+
+def test_a_column_under_another_name_is_told(tmp_path: Path) -> None:
+    table = tmp_path / "mine.csv"
+    table.write_text("name,width,vocab_size,d_ff\na,1024,9000,0\n")
+    done = command("--table", table)
+    assert done.returncode == 2
+    assert "write d_ff as ff_width." in done.stderr
 
 
 def test_a_model_s_folder(tmp_path: Path) -> None:

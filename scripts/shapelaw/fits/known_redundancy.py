@@ -31,6 +31,7 @@ class Basis(StrEnum):
 
     FIT = "our fit"
     PUBLISHED = "published"
+    BETWEEN = "between published"
     EXTRAPOLATED = "extrapolated"
 
 
@@ -82,10 +83,10 @@ class Series:
     sizes: tuple[float, float] | None = None
 
     def reaches(self, params: float | None) -> bool:
-        """True for a size within a factor of 10 of those measured, and where one of them isn't known."""
-        if self.sizes is None or params is None:
+        """True for a size within a factor of 10 of those measured; an unknown size may be any."""
+        if self.sizes is None:
             return True
-        return self.sizes[0] / SIZE_REACH <= params <= self.sizes[1] * SIZE_REACH
+        return params is not None and self.sizes[0] / SIZE_REACH <= params <= self.sizes[1] * SIZE_REACH
 
     def at(self, strength: float) -> Point | None:
         """The redundancy at a strength; None outside the strengths that were measured."""
@@ -119,7 +120,7 @@ def estimate(
     Args:
         kind: the number that the strength is, d / r or H d_a / d.
         series: the preferred ones first.
-        params: all parameters of the architecture, where they are known.
+        params: all parameters of the architecture, where they are known; a fit of ours counts only near its own sizes.
 
     Returns:
         The estimate; None where no series is of this kind.
@@ -131,6 +132,8 @@ def estimate(
         point = one.at(strength)
         if point is not None:
             basis = one.basis if one in near else Basis.EXTRAPOLATED
+            if basis is Basis.PUBLISHED and math.isnan(point.value):
+                basis = Basis.BETWEEN
             return Estimate(point.value, point.low, point.high, basis, one.source)
     beyond = [one for one in of_setting or of_kind if one.points[-1].strongest < strength]
     if not beyond:

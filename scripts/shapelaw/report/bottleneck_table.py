@@ -66,7 +66,7 @@ def findings_of(architecture: Architecture, series: Sequence[Series]) -> tuple[F
         else:
             kind, setting = RANK, rank_setting(one.bottleneck is Bottleneck.PATCH)
         found.append(
-            Finding(architecture, one, estimate(kind, one.strength, setting, series, architecture.params))
+            Finding(architecture, one, estimate(kind, one.strength, setting, series, architecture.size))
         )
     return tuple(found) or (Finding(architecture),)
 

@@ -59,6 +59,21 @@ class Architecture:
             return None
         return self.heads * (self.width // self.heads if self.attention_dim is None else self.attention_dim)
 
+    @property
+    def size(self) -> int | None:
+        """All parameters: as published, else the matrices of L blocks and of the embedding; None where L is not known.
+
+        Where they are not given, H d_a is taken as d and d_ff as 4 H d_a; biases, norms, positions and a classifier of
+        its own are left out, so it is right to a factor of 2 or so.
+        """
+        if self.params is not None or self.depth is None:
+            return self.params
+        attention = self.width if self.attention_width is None else self.attention_width
+        feed_forward = 4 * attention if self.ff_width is None else self.ff_width
+        rank = self.embedding_rank
+        embedding = self.vocabulary * self.width if rank is None else rank * (self.vocabulary + self.width)
+        return self.depth * self.width * (4 * attention + 2 * feed_forward) + embedding
+
 
 NUMBERS = tuple(field.name for field in fields(Architecture) if field.name not in ("name", "source"))
 
