@@ -106,6 +106,13 @@ def test_a_grid_that_gives_all_results_is_told_nothing() -> None:
         ),
         ({**grid(FOUR), "execution": {"threads": 99}}, ["execution.threads is 99, and there are 8 cores"]),
         (grid(FOUR, vocab_size=60_000), ["vocab_size 60,000 wants more text than corpus.sources have"]),
+        (grid(FOUR, vocab_size=47_500), ["have (4.9 MB): a vocabulary takes about 105 bytes for each token"]),
+        (grid(FOUR, vocab_size=46_500), []),
+        (grid(FOUR, vocab_size=50_257), []),  # wiki gets gensim's articles for it
+        (
+            {**grid(FOUR), "training": {"schedule": "constant"}},
+            ["depth_width trains at a constant learning rate: without its fall all losses are too high"],
+        ),
         (
             {"studies": ["attention_degree"], "attention_degree": {"seeds": 1}},
             ["has one seed of each network"],
@@ -145,6 +152,7 @@ def test_a_folder_says_itself_how_much_text_it_has(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("word " * 1000)
     corpus = {"name": "own", "sources": [f"folder:{tmp_path}"]}
     assert "(0.0 MB)" in refused(**grid({1: [16]}), corpus=corpus)
+    assert "vocab_size 50,257 wants more text" in refused(**grid({1: [16]}, vocab_size=50257), corpus=corpus)
     assert refused(**grid({1: [16]}), corpus={**corpus, "sources": ["huggingface:some/name"]}) == ""
 
 

@@ -12,12 +12,15 @@ from shapelaw.settings.sections import Corpus
 GPT2_VOCAB_SIZE = 50257
 
 
+def all_sources(corpus: Corpus, vocab_sizes: Collection[int]) -> list[str]:
+    """The sources of a corpus; `wiki` alone gets `gensim` for GPT-2's vocabulary, which its leads can't fill."""
+    sources = list(corpus.sources)
+    return [*sources, "gensim"] if GPT2_VOCAB_SIZE in vocab_sizes and sources == ["wiki"] else sources
+
+
 def source_options(corpus: Corpus, vocab_sizes: Collection[int]) -> list[str]:
     """The corpus section as options of scripts/prepare_corpus.py, with enough text for the vocabulary sizes."""
-    sources = list(corpus.sources)
-    if GPT2_VOCAB_SIZE in vocab_sizes and sources == ["wiki"]:
-        sources.append("gensim")  # the wiki leads alone can't fill that vocabulary
-    options = [option for source in sources for option in ("--source", source)]
+    options = [option for source in all_sources(corpus, vocab_sizes) for option in ("--source", source)]
     options += ["--test-fraction", str(corpus.test_fraction)]
     if corpus.limit_bytes is not None:
         options += ["--limit-bytes", str(corpus.limit_bytes)]

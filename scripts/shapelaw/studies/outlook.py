@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from shapelaw.scheduling.texts import all_sources
 from shapelaw.settings.sections import Corpus, Settings
 from shapelaw.settings.source_lines import (
     PACKAGED_MB,
@@ -27,7 +28,7 @@ from shapelaw.studies.registry import STUDIES
 _MOST_GB = 4000  # of one process: no machine has more
 _STATE_BYTES = 16  # of a parameter: weight, gradient and two moments
 _USUAL_RATE = 1.0  # peak rates of Adam are far below
-_TOKEN_BYTES = 100  # of text for each token of a vocabulary, about: 4.9 MB of wiki fill 46,810
+_TOKEN_BYTES = 105  # of text for each token of a vocabulary, about: 4.9 MB of wiki fill 46,810
 _LEAST_TOKEN_BYTES = 20  # with less there are too few pairs of bytes that occur twice
 Runs = Mapping[str, Mapping[str, AnyRun]]
 
@@ -53,6 +54,7 @@ def warnings(
     found = [sentence for name in config.studies for sentence in STUDIES[name].warnings(config, root)]
     if any(isinstance(run, Run) for of in runs.values() for run in of.values()):
         found += _recipe(config)
+        found += _constant(runs)
         found += _overruled(config, runs, own.get("training", {}))
         found += _vocabulary(config.corpus, runs, root, _TOKEN_BYTES)
         found += _not_read(config.corpus, root)
@@ -93,6 +95,16 @@ def _recipe(config: Settings) -> Iterator[str]:
             )
 
 
+def _constant(runs: Runs) -> Iterator[str]:
+    """A sentence for each study with losses of a rate that has not fallen, which no cosine's losses compare with."""
+    for study, of in runs.items():
+        if any(run.training.schedule == "constant" for run in of.values() if isinstance(run, Run)):
+            yield (
+                f"{study} trains at a constant learning rate: without its fall all losses are too high, by an amount "
+                "that need not be the same for every shape; schedule: cosine or redecayed has no such doubt"
+            )
+
+
 def _overruled(config: Settings, runs: Runs, own: Collection[str]) -> Iterator[str]:
     """A sentence for each key of `training` that the user set and no run of a study has."""
     asked = config.training.spec()
@@ -111,8 +123,8 @@ def _overruled(config: Settings, runs: Runs, own: Collection[str]) -> Iterator[s
 def _vocabulary(corpus: Corpus, runs: Runs, root: Path, token_bytes: int) -> list[str]:
     """A sentence where the text has fewer bytes for each token of the largest vocabulary."""
     sizes = [run.shape.vocab_size for of in runs.values() for run in of.values() if isinstance(run, Run)]
-    text = _text_bytes(corpus, root)
-    if not sizes or corpus.gpt2_files is not None or text is None or max(sizes) == 50257:
+    text = _text_bytes(corpus.model_copy(update={"sources": all_sources(corpus, sizes)}), root)
+    if not sizes or corpus.gpt2_files is not None or text is None:
         return []
     largest = max(sizes)
     if text >= token_bytes * largest:
