@@ -24,7 +24,10 @@ from shapelaw.studies.attention_ratio.answer import answer
 from shapelaw.studies.attention_ratio.study import NAME
 
 _SIZE = {"size": ".4g", "ratio": "g"}
-_LARGER = {tables.OPEN: "not told from the second"}
+_LARGER = {
+    tables.OPEN: "the first is not told from the second",
+    tables.NO_NOISE: "which is larger is not known without a noise estimate",
+}
 _LOSSES = dict.fromkeys(("test_loss", "loss_low", "loss_high", "over_depths"), ".4f")
 
 
@@ -114,7 +117,7 @@ def summary(analysis: RatioAnalysis) -> str:
         lines.append(
             f"d_ff = {row['feed_forward']}, size {short_number(row['size'])}: the loss spreads by "
             f"{row['over_ratios']:.4f} over ratios and by {row['over_depths']:.4f} over depths; "
-            f"the first is {_LARGER.get(row['verdict'], row['verdict'])}."
+            f"{_LARGER.get(row['verdict'], 'the first is ' + str(row['verdict']))}."
         )
     return "\n".join(lines)
 
@@ -139,7 +142,7 @@ def _fit(analysis: RatioAnalysis) -> dict[str, Any]:
     return {
         "study": NAME,
         "model": "1 - size of the best network of ratio 1 with equal loss / size, by monotone interpolation",
-        "status": "no noise estimate" if analysis.noise is None else "measured",
+        "status": tables.NO_NOISE if analysis.noise is None else "measured",
         "noise": None if analysis.noise is None else analysis.noise.std,
         "redundancy": plain_rows(tables.redundancy_table(analysis)),
         "monotony": plain_rows(tables.monotony_table(analysis)),

@@ -17,7 +17,7 @@ PUBLISHED = {4: "ratio 4 needs baseline fraction", 16: "ratio 16 needs baseline 
 ROUNDING = 0.025  # of the published shares, "about 75%" and "about 55%"
 SIGNIFICANT = 0.025  # two-sided 95%
 YES, NO, OPEN = "yes", "no", "open"
-_LARGER, _SMALLER, _NO_NOISE = "larger", "smaller", "no noise estimate"
+_LARGER, _SMALLER, NO_NOISE = "larger", "smaller", "no noise estimate"
 
 
 def losses_table(analysis: RatioAnalysis) -> pd.DataFrame:
@@ -126,7 +126,7 @@ def spread_table(analysis: RatioAnalysis) -> pd.DataFrame:
 def _larger(p_value: float) -> str:
     """The verdict on the spread over ratios, against that over depths."""
     if math.isnan(p_value):
-        return _NO_NOISE
+        return NO_NOISE
     return _LARGER if p_value < SIGNIFICANT else _SMALLER if p_value > 1 - SIGNIFICANT else OPEN
 
 
