@@ -1,6 +1,7 @@
 """One training step of k small decoders of one shape as one batched computation, against k steps one after the other.
 
     PYTHONPATH=scripts python benchmarks/packed_decoders.py [--together 4] [--rounds 15]
+    PYTHONPATH=scripts python benchmarks/packed_decoders.py --gpu-estimate
 
 Several seeds of one shape, or several ranks of one embedding behind it, are the same computation on other numbers. It
 is packed by `torch.func.vmap` over the decoder as it is, and by batched products (`torch.baddbmm`) written out, on the
@@ -10,6 +11,9 @@ steps one after the other are those of training: linear maps and GELU in C++ whe
 
 All step by turns in one process on one thread. Before that, losses and gradients are compared with the single steps'.
 A time is CPU time; a ratio is the median over rounds of (k single steps / one packed step) with its quartiles.
+
+`--gpu-estimate` measures nothing: it counts the operations of a step, each of which is a kernel to start on a GPU, and
+says how long k steps would take if starting them were all, or their floating point operations.
 """
 
 from __future__ import annotations
@@ -19,11 +23,13 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from machine import machine
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from shapelaw.models import decoder_kernel
 from shapelaw.models.attention import attend_by_products
@@ -46,6 +52,8 @@ SHAPES = (  # depth, width, V, embedding rank: of the grids of workflow/scales/l
 BATCH, CONTEXT, HEADS = 16, 128, 2
 WARM_UP = 2
 TRAINING = Training(steps=1, batch_size=BATCH)
+START_SECONDS = 5e-6  # of a kernel on a GPU, by the processor that feeds it: usual for PyTorch without graphs
+GPU_FLOPS = 2e13  # reached by products as small as these in float32, a third of what an H100's data sheet has
 Step = Callable[[], Tensor]  # one step of all k networks; returns their losses [k]
 
 
@@ -67,9 +75,9 @@ def networks(shape: Shape, together: int) -> list[Decoder]:
     return made
 
 
-def single_steps(models: Sequence[Decoder], ids_KBT: Tensor) -> Step:
-    """The steps one after the other, as training takes them."""
-    kernel = torch.get_num_threads() == 1 and decoder_kernel.is_possible()
+def single_steps(models: Sequence[Decoder], ids_KBT: Tensor, in_cpp: bool = True) -> Step:
+    """The steps one after the other, as training takes them: on a CPU in C++ where that is possible."""
+    kernel = in_cpp and torch.get_num_threads() == 1 and decoder_kernel.is_possible()
     for model in models:
         if kernel:
             model.use_kernel()
@@ -221,6 +229,55 @@ def compared(single: Sequence[float], packed: Sequence[float]) -> str:
     return f"{middle:.2f} ({low:.2f} to {high:.2f})"
 
 
+class Kernels(TorchDispatchMode):
+    """Counts the operations that are more than another view of a tensor: on a GPU each starts a kernel."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += not func.is_view
+        return func(*args, **(kwargs or {}))
+
+
+def kernels(step: Step) -> int:
+    """Kernels of a step, after one that makes what later ones find."""
+    step()
+    with Kernels() as counted:
+        step()
+    return counted.count
+
+
+def print_estimate(together: int) -> None:
+    """The kernels of single and packed steps, and what k of them would take on a GPU."""
+    print(f"k = {together}, {1e6 * START_SECONDS:.0f} us to start a kernel, {GPU_FLOPS / 1e12:.0f} TFLOP/s\n")
+    print(
+        "| depth | width | V | rank | kernels, k single | kernels, packed | started, ms | computed, ms | ratio |"
+    )
+    print("|" + "---|" * 9)
+    for depth, width, vocab_size, rank in SHAPES:
+        shape, models, ids_KBT = made(depth, width, vocab_size, rank, together)
+        single = kernels(single_steps(models, ids_KBT, in_cpp=False))
+        packed = kernels(packed_step(by_hand(shape), stacked(models), ids_KBT))
+        computed = together * shape.step_flops(BATCH) / GPU_FLOPS
+        one, other = (max(count * START_SECONDS, computed) for count in (single, packed))
+        name = "full" if rank is None else rank
+        print(
+            f"| {depth} | {width} | {vocab_size} | {name} | {single} | {packed} | {1000 * single * START_SECONDS:.1f}"
+            f" in place of {1000 * packed * START_SECONDS:.1f} | {1000 * computed:.2f} | {one / other:.1f} |"
+        )
+
+
+def made(
+    depth: int, width: int, vocab_size: int, rank: int | None, together: int
+) -> tuple[Shape, list[Decoder], Tensor]:
+    """A shape, k decoders of it, and their batches [k, B, T + 1]."""
+    ranks = {"embedding_rank": rank, "positional_rank": rank, "redundant_rank": True}
+    shape = make_shape(depth, width, HEADS, vocab_size, CONTEXT, **ranks)
+    return shape, networks(shape, together), torch.randint(vocab_size, (together, BATCH, CONTEXT + 1))
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(
@@ -228,9 +285,13 @@ def main() -> None:
     )
     parser.add_argument("--together", type=int, default=4, metavar="K", help="networks at once (default 4)")
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--gpu-estimate", action="store_true", help="count kernels; measure nothing")
     arguments = parser.parse_args()
     torch.manual_seed(0)
     torch.set_num_threads(1)
+    if arguments.gpu_estimate:
+        print_estimate(arguments.together)
+        return
     keep_freed_memory()
     print(f"{machine()}, one thread, torch {torch.__version__}, k = {arguments.together}\n")
     print(
@@ -238,10 +299,7 @@ def main() -> None:
     )
     print("|" + "---|" * 9)
     for depth, width, vocab_size, rank in SHAPES:
-        ranks = {"embedding_rank": rank, "positional_rank": rank, "redundant_rank": True}
-        shape = make_shape(depth, width, HEADS, vocab_size, CONTEXT, **ranks)
-        models = networks(shape, arguments.together)
-        ids_KBT = torch.randint(vocab_size, (arguments.together, BATCH, CONTEXT + 1))
+        shape, models, ids_KBT = made(depth, width, vocab_size, rank, arguments.together)
         ways = (by_vmap(shape), by_hand(shape))
         for way in ways:
             check(way, models, ids_KBT)
