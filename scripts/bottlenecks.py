@@ -9,9 +9,10 @@
 
 Wies et al. 2021: the rank r of the input embedding, at most min(V, d), caps what the width d adds, and the width caps
 what the attention's inner width H d_a adds. Redundancy is the share of parameters that a network without the
-bottleneck saves at equal loss: by a fit of ours that covers r/d or H d_a/d (--fit), else by the paper, else
-extrapolated. A table needs the columns name, width, and vocab_size or patch; workflow/reference/architectures.csv has
-all that are read. Exit codes: 0 printed, 2 impossible or unknown.
+bottleneck saves at equal loss: by a fit of ours that covers r/d or H d_a/d at this size (--fit), else by the paper,
+which may only bound it ("between published"), else extrapolated. A table needs the columns name, width, and
+vocab_size or patch; workflow/reference/architectures.csv has all that are read. Exit codes: 0 printed, 2 impossible
+or unknown.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from shapelaw.report.bottleneck_table import (
 )
 from shapelaw.report.tables import plain_rows
 from shapelaw.specs.architectures import Architecture, architecture_of_row, make_architecture
+from shapelaw.specs.sizes import size_of
 from shapelaw.specs.transformers_config import architecture_of_config, read_config
 from shapelaw.storage.files import replacing
 from shapelaw.studies.reference import REFERENCE, published_json
@@ -53,16 +55,18 @@ FLAGS = {  # option: field of an architecture, help
     "attention-dim": ("attention_dim", "d_a of one head (default: d / H)"),
     "depth": ("depth", "L"),
     "ff-width": ("ff_width", "d_ff (default: not known, taken as the paper's 4 H d_a)"),
-    "params": ("params", "all parameters (default: reckoned from the above, where the depth is given)"),
+    "params": (
+        "params",
+        "all parameters, such as 1.3B (default: reckoned from the above, where the depth is given)",
+    ),
 }
-SYMBOLS = {  # what a column may be called, and is not
-    **dict.fromkeys(("d", "d_model", "hidden_size", "n_embd"), "width"),
-    **dict.fromkeys(("V", "n_vocab"), "vocab_size"),
-    **dict.fromkeys(("r", "rank"), "embedding_rank"),
-    **dict.fromkeys(("H", "n_head", "n_heads", "num_attention_heads"), "heads"),
+OTHER_NAMES = {  # of papers and configs: the name that is read here
+    **dict.fromkeys(("d_model", "hidden_size", "n_embd"), "width"),
+    **dict.fromkeys(("n_head", "n_heads", "num_attention_heads"), "heads"),
     **dict.fromkeys(("d_a", "d_head", "head_dim"), "attention_dim"),
-    **dict.fromkeys(("L", "n_layer", "n_layers", "num_hidden_layers"), "depth"),
+    **dict.fromkeys(("n_layer", "n_layers", "num_hidden_layers"), "depth"),
     **dict.fromkeys(("d_ff", "ffn_dim", "intermediate_size"), "ff_width"),
+    "n_vocab": "vocab_size",
 }
 FEW = 4  # architectures that get sentences too
 
@@ -92,7 +96,7 @@ def parser() -> argparse.ArgumentParser:
     )
     single = found.add_argument_group("one architecture")
     for flag, (_, text) in FLAGS.items():
-        single.add_argument(f"--{flag}", type=int, help=text)
+        single.add_argument(f"--{flag}", type=parameters if flag == "params" else int, help=text)
     add = found.add_argument_group("redundancy and output").add_argument
     add(
         "--fit",
@@ -116,6 +120,11 @@ def parser() -> argparse.ArgumentParser:
         help="write the table too: every number as .csv, the readable one as .md",
     )
     return found
+
+
+def parameters(text: str) -> int:
+    """Parameters as people write them: 1.3B, 6e7."""
+    return round(size_of(text))
 
 
 def architectures(given: argparse.Namespace) -> Sequence[Architecture]:
@@ -146,9 +155,11 @@ def read_architectures(path: Path) -> list[Architecture]:
         UserError: the table can't be read, or a row is not an architecture.
     """
     table = read_table(path)
-    renamed = [f"{column} as {SYMBOLS[column]}" for column in table if column in SYMBOLS]
+    renamed = [
+        f"{column} to {name}" for column, name in OTHER_NAMES.items() if column in table and name not in table
+    ]
     if renamed:
-        raise UserError(f"{path} has columns under other names than are read; write {', '.join(renamed)}.")
+        raise UserError(f"{path} has columns under names that are not read; rename {', '.join(renamed)}.")
     either = "patch" if "patch" in table and "vocab_size" not in table else "vocab_size"
     require_columns(table, ["name", "width", either], str(path))
     refuse(table, table["name"].isna(), str(path), "name must not be empty")

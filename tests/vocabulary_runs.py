@@ -17,10 +17,10 @@ SERIES: dict[tuple[int, int | None], float] = {
 def vocabulary_runs(true: dict[tuple[int, int | None], float], seed: int = 0) -> pd.DataFrame:
     """Runs at depths 24 and 48 whose transition is at a width of its own for each vocabulary and rank."""
     tables = []
-    for (vocab_size, rank), width in true.items():
+    for place, ((vocab_size, rank), width) in enumerate(true.items()):
         middle = loss_surfaces.size(24, width)
         widths = loss_surfaces.grid_of(DEPTHS, middle / 4, middle * 4, 9)
-        runs = loss_surfaces.simulate(widths, {24: width}, seed=seed)
+        runs = loss_surfaces.simulate(widths, {24: width}, seed=seed + place)
         shapes = [
             make_shape(int(d), int(w), 2, vocab_size, 128, embedding_rank=rank, redundant_rank=True)
             for d, w in zip(runs["depth"], runs["width"], strict=True)

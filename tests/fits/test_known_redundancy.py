@@ -73,6 +73,24 @@ def test_a_fit_of_far_smaller_networks_does_not_stand_before_the_paper_s() -> No
     assert (alone.basis, alone.value) == (Basis.EXTRAPOLATED, 0.5)
 
 
+def test_beyond_all_strengths_the_paper_stands_before_a_fit_of_far_smaller_networks() -> None:
+    ours = Series(
+        RANK,
+        TOKENS,
+        Basis.FIT,
+        "ours",
+        (Point(2, 2, 0.9, 0.8, 1.0), Point(99, 99, 0.96, 0.95, 1)),
+        (2e4, 5e4),
+    )
+    for params, low in ((1e5, 0.95), (None, 0.25), (1.5e10, 0.25)):
+        one = estimate(RANK, 1000, TOKENS, [ours, *PUBLISHED], params)
+        assert one is not None
+        assert (one.low, one.basis) == (low, Basis.EXTRAPOLATED)
+    alone = estimate(RANK, 1000, TOKENS, [ours], 1.5e10)
+    assert alone is not None
+    assert alone.low == 0.95  # nothing else is known
+
+
 def test_between_published_strengths_only_the_bounds_are_known() -> None:
     eight = found(RATIO, 8, AS_T5)
     assert math.isnan(eight.value)

@@ -119,7 +119,7 @@ def test_a_fit_counts_only_for_architectures_of_its_size(tmp_path: Path) -> None
     write_redundancies("embedding_rank", rank_runs(noise=0.0005), tmp_path / "fit")
     given = ("--vocab", 9000, "--rank", 32, "--width", 1024, "--fit", tmp_path / "fit")
     assert rows(*given)["yours"]["basis"] == "published"
-    assert rows(*given, "--params", 1_000_000)["yours"]["basis"] == "our fit"
+    assert rows(*given, "--params", "1M")["yours"]["basis"] == "our fit"
     assert rows(*given, "--depth", 48)["yours"]["basis"] == "published"
 
 
@@ -128,7 +128,9 @@ def test_a_column_under_another_name_is_told(tmp_path: Path) -> None:
     table.write_text("name,width,vocab_size,d_ff\na,1024,9000,0\n")
     done = command("--table", table)
     assert done.returncode == 2
-    assert "write d_ff as ff_width." in done.stderr
+    assert "rename d_ff to ff_width." in done.stderr
+    table.write_text("name,width,vocab_size,hidden_size,rank\na,1024,9000,7,1\n")
+    assert command("--table", table).returncode == 0  # others are ignored
 
 
 def test_a_model_s_folder(tmp_path: Path) -> None:

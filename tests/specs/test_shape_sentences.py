@@ -16,7 +16,7 @@ LLAMA = {"block": "llama"}
             (2, 90, 2, 257, 128),
             LLAMA,
             "the dimension of a head is 45, and rotary positions turn its numbers in pairs: take an even one "
-            "(width 88 or 92 with 2 heads, or an even dim where heads is a rule such as {dim: 64})",
+            "(width 88 or 92 with 2 heads or, where heads is {dim: 45}, an even dim)",
         ),
         ((2, 8, 2, 257, 8), {**LLAMA, "attention_dim": 3}, "take an even one (attention_dim 4 with 2 heads)"),
         (

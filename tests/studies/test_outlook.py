@@ -90,7 +90,10 @@ def test_a_grid_that_gives_all_results_is_told_nothing() -> None:
                 "can give no transitions; a line through them and a projection need 3, so 4 depths",
             ],
         ),
-        (grid(FOUR, repeated={}), ["repeated is empty and every network has one seed: without seed noise"]),
+        (
+            grid(FOUR, repeated={}),
+            ["every network has one seed, and without seed noise no transition is told"],
+        ),
         (grid(FOUR, repeated={}, seeds=2), []),
         (grid({**FOUR, 8: [256]}), ["depths 4 and 8 both cover, they have", "can give 2 transitions"]),
         (
@@ -140,7 +143,7 @@ def test_a_recipe_that_a_study_overrules_is_told() -> None:
 def test_grids_of_other_studies_are_named_by_their_place() -> None:
     two = {"vocab_size": 300, "widths": {1: [8, 16], 2: [8]}}
     said = warned(studies=["vocabulary"], vocabulary={"grids": [two]})
-    assert said[0].startswith("vocabulary.grids.1st.repeated is empty")
+    assert said[0].startswith("vocabulary.grids.1st: every network has one seed")
     assert said[1].startswith("vocabulary.grids.1st.widths: ")
 
 

@@ -1,8 +1,8 @@
 """The redundancy of a bottleneck of some strength, from those that were measured: ours, and the published ones.
 
 The strength is d / r for the embedding's rank and H d_a / d for the attention's width: 1 without a bottleneck.
-Redundancy grows with it (Wies et al. 2021, figures 2 and 4). Between two published strengths nothing more is assumed;
-between two of ours, which have intervals, redundancy and interval are interpolated.
+That redundancy grows with it (Wies et al. 2021, figures 2 and 4) is all that is assumed between two published
+strengths; between two of ours, which have intervals, redundancy and interval are interpolated.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Series:
     sizes: tuple[float, float] | None = None
 
     def reaches(self, params: float | None) -> bool:
-        """True for a size within a factor of 10 of those measured; an unknown size may be any."""
+        """True for a size within a factor of 10 of those measured; an unknown size is near none."""
         if self.sizes is None:
             return True
         return params is not None and self.sizes[0] / SIZE_REACH <= params <= self.sizes[1] * SIZE_REACH
@@ -135,8 +135,11 @@ def estimate(
             if basis is Basis.PUBLISHED and math.isnan(point.value):
                 basis = Basis.BETWEEN
             return Estimate(point.value, point.low, point.high, basis, one.source)
-    beyond = [one for one in of_setting or of_kind if one.points[-1].strongest < strength]
-    if not beyond:
+    for some in (near, of_setting, of_kind):
+        beyond = [one for one in some if one.points[-1].strongest < strength]
+        if beyond:
+            break
+    else:
         return None
     last = max(beyond, key=lambda one: one.points[-1].strongest)
     return Estimate(math.nan, last.points[-1].least, 1.0, Basis.EXTRAPOLATED, last.source)

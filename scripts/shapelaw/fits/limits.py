@@ -23,6 +23,20 @@ class Limit:
     side: int
 
 
+def inverse_mills(z: Floats) -> Floats:
+    """phi(z) / Phi(z), the slope of a limit's log likelihood in units of its error."""
+    ratio: Floats = np.exp(stats.norm.logpdf(z) - special.log_ndtr(z))
+    return ratio
+
+
+def chance_of_limits(values: Sequence[float], limits: Sequence[Limit]) -> float:
+    """The chance of the limit that `values` at the limits' x keep worst; 1 without limits."""
+    z = [
+        limit.side * (value - limit.bound) / limit.sigma for value, limit in zip(values, limits, strict=True)
+    ]
+    return min((float(special.ndtr(one)) for one in z), default=1.0)
+
+
 def fit_line_with_limits(
     x: npt.ArrayLike, y: npt.ArrayLike, sigma: npt.ArrayLike, limits: Sequence[Limit]
 ) -> LineFit:
@@ -46,7 +60,7 @@ def fit_line_with_limits(
     def ascent(at: Floats) -> tuple[float, Floats, Floats]:
         """The log likelihood with its gradient (2,) and minus its Hessian (2, 2)."""
         residual, z = y_n / sigma_n - points @ at, bounds @ at - offset
-        mills = np.exp(stats.norm.logpdf(z) - special.log_ndtr(z))
+        mills = inverse_mills(z)
         value = float(special.log_ndtr(z).sum() - 0.5 * (residual**2).sum())
         gradient = points.T @ residual + bounds.T @ mills
         return value, gradient, points.T @ points + (bounds.T * (mills * (mills + z))) @ bounds

@@ -46,8 +46,7 @@ def budget_problems(keys: BudgetKeys, where: str) -> list[str]:
         return [f"{where} is empty; give it one of steps, tokens_per_param and flops"]
     if len(given) == 1:
         return []
-    every, others = ("both", "the other") if len(given) == 2 else ("all", "the others")
-    return [f"{' and '.join(given)} are {every} set, and one alone decides the steps; leave {others} out"]
+    return [f"{', '.join(given)} are set together, and one alone decides the steps; leave the others out"]
 
 
 class Rates(Section):

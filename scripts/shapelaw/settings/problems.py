@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -16,9 +16,10 @@ from shapelaw.scheduling.cost import read_cost_model
 from shapelaw.settings.sections import Settings
 from shapelaw.settings.sentences import did_you_mean, what_is_right
 from shapelaw.settings.source_lines import TEXT_SUFFIXES, Folder, parse_source
-from shapelaw.specs.runs import DECAYED_SHARE, Training
+from shapelaw.specs.runs import FALL_PARTS, Training
 
 MOST_OBSERVATIONS = 150  # test losses of a run that are read back, as one text in MLflow
+Place = Callable[[str], str]  # from a key of `training` to its path in the config
 _SCHEME = re.compile("[a-z+0-9]+://")  # that a tracking URI begins with
 _SECRET_NAMES = ("pass", "pwd", "token", "secret")  # parts of names in a URI's query
 
@@ -45,7 +46,8 @@ def common_problems(config: Settings, root: Path) -> list[str]:
         except UserError as error:
             problems.append(f"execution.cost_model: {error}")
     problems += uri_problems("tracking.uri", config.tracking.uri)
-    problems += _training_problems(config, "training", config.training.spec())
+    training, place = config.training.spec(), recipe_place("training", {})
+    problems += [*_problems_at_any_steps(config, place, training), *step_problems(place, training)]
     if config.execution.gpus > 1 and (config.execution.runs_per_job or 1) > 1:
         problems.append(
             f"execution.runs_per_job is {config.execution.runs_per_job} and execution.gpus is {config.execution.gpus}: "
@@ -77,55 +79,63 @@ def recipe_problems(
         ]
     if not recipe:
         return []
+    place = recipe_place(study, recipe)
     return [
         *(
             f"{where}.{key} is {recipe[key]}, and {why}; leave it out"
             for key, why in own.items()
             if key in recipe
         ),
-        *_step_free_problems(config, where, changed),
-        *([] if "steps" in own else _step_problems(where, changed)),
+        *_problems_at_any_steps(config, place, changed),
+        *([] if "steps" in own else step_problems(place, changed)),
     ]
 
 
-def _training_problems(config: Settings, where: str, training: Training) -> list[str]:
-    return _step_free_problems(config, where, training) + _step_problems(where, training)
+def recipe_place(study: str, recipe: Mapping[str, Any], steps: str | None = None) -> Place:
+    """The path of each key of a study's recipe: in the recipe, else in `training`; of its steps, where they stand."""
+
+    def place(key: str) -> str:
+        if key == "steps" and steps is not None:
+            return steps
+        return f"{study}.recipe.{key}" if key in recipe else f"training.{key}"
+
+    return place
 
 
-def _step_free_problems(config: Settings, where: str, training: Training) -> list[str]:
+def _problems_at_any_steps(config: Settings, place: Place, training: Training) -> list[str]:
     problems = []
     if training.precision == "bfloat16" and config.execution.gpus == 0:
         problems.append(
-            f"{where}.precision is bfloat16 and execution.gpus is 0: bfloat16 is several times slower than float32 "
+            f"{place('precision')} is bfloat16 and execution.gpus is 0: bfloat16 is several times slower than float32 "
             "on a CPU; use float32, or set execution.gpus to 1"
         )
-    if training.schedule == "redecayed" and training.evaluate_every < DECAYED_SHARE:
+    if training.schedule == "redecayed" and training.evaluate_every < FALL_PARTS:
         problems.append(
-            f"{where}.evaluate_every is {training.evaluate_every} and {where}.schedule is redecayed: the rate falls to "
-            f"zero in the last fifth before each test; test every {DECAYED_SHARE} steps or more rarely"
+            f"{place('evaluate_every')} is {training.evaluate_every} and {place('schedule')} is redecayed: the rate "
+            f"falls to zero in the last fifth before each test; set evaluate_every to {FALL_PARTS} or more"
         )
     return problems
 
 
-def _step_problems(where: str, training: Training) -> list[str]:
-    """A sentence for each problem of the steps of a recipe, whose place in the config is `where`."""
+def step_problems(place: Place, training: Training) -> list[str]:
+    """A sentence for each problem of the steps of a recipe whose keys are at `place` in the config."""
     problems = []
     if training.warmup_steps >= training.steps:
         problems.append(
-            f"{where}.warmup_steps is {training.warmup_steps}, not below {where}.steps ({training.steps}); "
+            f"{place('warmup_steps')} is {training.warmup_steps}, not below {place('steps')} ({training.steps}); "
             "a tenth of the steps is usual"
         )
-    return problems + observation_problems(where, training, training.steps)
+    return problems + observation_problems(place, training, training.steps)
 
 
-def observation_problems(where: str, training: Training, steps: int) -> list[str]:
+def observation_problems(place: Place, training: Training, steps: int) -> list[str]:
     """A sentence where a run of so many steps has more test losses on the way than are kept."""
     observed = -(-steps // training.evaluate_every)
     if training.schedule == Training.schedule or observed <= MOST_OBSERVATIONS:
         return []
     return [
-        f"{where}.evaluate_every is {training.evaluate_every} and {where}.schedule is {training.schedule}: that is "
-        f"{observed} observations of a run, and {MOST_OBSERVATIONS} are kept; test at most every "
+        f"{place('evaluate_every')} is {training.evaluate_every} and {place('schedule')} is {training.schedule}: that "
+        f"is {observed} observations of a run, and {MOST_OBSERVATIONS} are kept; test at most every "
         f"{-(-steps // MOST_OBSERVATIONS)} steps"
     ]
 

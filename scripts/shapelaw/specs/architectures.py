@@ -63,8 +63,8 @@ class Architecture:
     def size(self) -> int | None:
         """All parameters: as published, else the matrices of L blocks and of the embedding; None where L is not known.
 
-        Where they are not given, H d_a is taken as d and d_ff as 4 H d_a; biases, norms, positions and a classifier of
-        its own are left out, so it is right to a factor of 2 or so.
+        Where they are not given, H d_a is taken as d and d_ff as 4 H d_a. Blocks that share their weights (ALBERT) are
+        counted each, a decoder beside the encoder, experts and a classifier of its own are not.
         """
         if self.params is not None or self.depth is None:
             return self.params

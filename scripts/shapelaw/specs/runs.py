@@ -29,7 +29,7 @@ LATER_OPTIONS = (  # of a shape: those that came after the first records
 )
 
 
-DECAYED_SHARE = 5  # one step in so many of a redecayed rate lies before a test loss and falls to zero
+FALL_PARTS = 5  # a redecayed rate falls in the last of so many parts of the steps between two test losses
 
 
 @dataclass(frozen=True)

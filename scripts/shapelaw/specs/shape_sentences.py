@@ -100,7 +100,9 @@ def _of_llama(shape: Shape) -> list[str]:
             twice = 2 * shape.heads
             below, above = shape.width // twice * twice, (shape.width // twice + 1) * twice
             near = f"width {below} or {above}" if below else f"width {above}"
-            near += f" with {shape.heads} heads, or an even dim where heads is a rule such as {{dim: 64}}"
+            near += (
+                f" with {shape.heads} heads or, where heads is {{dim: {shape.attention_dim}}}, an even dim"
+            )
         problems.append(
             f"the dimension of a head is {shape.attention_dim}, and rotary positions turn its numbers in pairs: "
             f"take an even one ({near})"

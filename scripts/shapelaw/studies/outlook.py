@@ -101,7 +101,7 @@ def _constant(runs: Runs) -> Iterator[str]:
         if any(run.training.schedule == "constant" for run in of.values() if isinstance(run, Run)):
             yield (
                 f"{study} trains at a constant learning rate: without its fall all losses are too high, by an amount "
-                "that need not be the same for every shape; schedule: cosine or redecayed has no such doubt"
+                "that need not be the same for every shape; schedule: cosine lets it fall, redecayed before every test"
             )
 
 

@@ -113,8 +113,8 @@ def transition_warnings(
     found = []
     if not repeats:
         found.append(
-            f"{where}.repeated is empty and every network has one seed: without seed noise no transition is told; "
-            "repeat each depth's smallest and largest width"
+            f"{where}: every network has one seed, and without seed noise no transition is told; put each depth's "
+            "smallest and largest width into repeated, and leave repeated_seeds at 2 or more"
         )
     good = 0
     for shallow, deep in pairwise(depths):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapelaw.specs.kinds import PackedRun
-from shapelaw.specs.runs import DECAYED_SHARE, Training
+from shapelaw.specs.runs import FALL_PARTS, Training
 
 
 def learning_rate(training: Training, step: int) -> float:
@@ -28,7 +28,7 @@ def _left(training: Training, step: int) -> float:
     every = training.evaluate_every
     begun = (step - 1) // every * every
     end = min(begun + every, training.steps)
-    fall = max(1, (end - begun) // DECAYED_SHARE)
+    fall = max(1, (end - begun) // FALL_PARTS)
     return min(1.0, (end - step) / fall)
 
 

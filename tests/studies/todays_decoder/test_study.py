@@ -94,7 +94,7 @@ def test_the_analysis_is_told_the_steps_to_observe() -> None:
         (
             [{**SMALL, "budget": {"tokens_per_param": 20, "steps": 100}}],
             {},
-            "todays_decoder.grids.1st.budget.steps and todays_decoder.grids.1st.budget.tokens_per_param are both set",
+            "todays_decoder.grids.1st.budget.steps, todays_decoder.grids.1st.budget.tokens_per_param are set together",
         ),
         (
             [{**SMALL, "budget": {"tokens_per_param": 20}}],
@@ -192,7 +192,7 @@ def test_a_grid_that_gives_its_transition_is_told_nothing() -> None:
 
 def test_without_repeats_it_is_told_once_that_there_is_no_noise() -> None:
     (told,) = warned({**WIDE, "repeated": {}}, {**WIDE, "budget": {"flops": 1e12}, "repeated": {}})
-    assert told.startswith("todays_decoder.grids.1st.repeated is empty and every network has one seed")
+    assert told.startswith("todays_decoder.grids.1st: every network has one seed")
     (told,) = warned(WIDE, repeated_seeds=1)
     assert "without seed noise no transition is told" in told
 

@@ -44,7 +44,10 @@ def test_the_grid_is_every_shape_at_every_rate_and_number_of_steps() -> None:
         ([{**SMALL, "widths": {1: [8]}}], "undertraining.grids.1st.widths has 1 depth; a transition needs"),
         ([{**SMALL, "widths": {1: [7], 2: [8]}, "repeated": {}}], "width 7 is not divisible by 2 heads"),
         ([{**SMALL, "repeated": {2: [16]}}], "does not have: depth 2 width 16"),
-        ([{**SMALL, "steps": 20}], "undertraining.grids.1st.recipe.warmup_steps is 50, not below"),
+        (
+            [{**SMALL, "steps": 20}],
+            "training.warmup_steps is 50, not below undertraining.grids.1st.steps (20)",
+        ),
         (
             [{**SMALL, "learning_rates": [1e-3, 1e-3]}],
             "undertraining.grids.1st.learning_rates names a rate twice",
@@ -73,4 +76,4 @@ def test_the_noise_is_pooled_over_all_grids() -> None:
     assert warnings(config_of(wide, {**wide, "steps": 400, "repeated": {}}), REPOSITORY) == []
     none = {**wide, "repeated": {}}
     (told,) = warnings(config_of(none, {**none, "steps": 400}), REPOSITORY)
-    assert told.startswith("undertraining.grids.1st.repeated is empty and every network has one seed")
+    assert told.startswith("undertraining.grids.1st: every network has one seed")

@@ -7,7 +7,7 @@ from vocabulary_runs import SERIES, vocabulary_runs
 from shapelaw.errors import UserError
 from shapelaw.fits.line import FitStatus
 from shapelaw.studies.transitions.analysis import Options
-from shapelaw.studies.vocabulary.analysis import analyse_series
+from shapelaw.studies.vocabulary.analysis import analyse_series, fit_relations
 from shapelaw.studies.vocabulary.tables import losses_table
 
 
@@ -58,14 +58,39 @@ def test_one_matrix_and_two_factors_have_relations_of_their_own() -> None:
     assert [one.of for one in alone.relations] == ["all"]
 
 
-def test_a_series_that_repeats_no_shape_takes_the_noise_of_the_others() -> None:
-    runs = vocabulary_runs({key: SERIES[key] for key in ((257, None), (500, None))})
-    once = runs[(runs["vocab_size"] == 257) | (runs["seed"] == 0)]
-    noise = [
-        one.transitions.runs.noise for one in analyse_series(once, "runs.csv", Options(draws=100)).series
-    ]
-    assert noise[0] is not None
-    assert noise[0] == noise[1]
+def test_a_series_that_repeats_no_shape_takes_the_noise_of_its_vocabulary() -> None:
+    """Not that of another vocabulary, whose losses have another unit."""
+    runs = vocabulary_runs({(500, None): 257.0, (2000, 350): 350.0, (2000, None): 700.0})
+    full = (runs["vocab_size"] == 2000) & runs["embedding_rank"].isna()
+    once = runs[~full | (runs["seed"] == 0)]
+    found = {
+        one.name: one.transitions.runs for one in analyse_series(once, "runs.csv", Options(draws=100)).series
+    }
+    noise = {name: one.noise for name, one in found.items() if one is not None}
+    assert noise["V = 2,000"] is not None
+    assert noise["V = 2,000"] == noise["V = 2,000, r = 350"] != noise["V = 500"]
+    alone = once[once["embedding_rank"].isna()]
+    *_, last = analyse_series(alone, "runs.csv", Options(draws=100)).series
+    assert last.transitions.bootstrap_rows[0]["status"] == "no noise estimate"
+
+
+def test_a_given_noise_is_taken_though_seeds_have_equal_losses() -> None:
+    runs = vocabulary_runs({(257, None): 257.0})
+    same = runs.assign(test_loss=runs.groupby(["depth", "width"])["test_loss"].transform("mean"))
+    (one,) = analyse_series(same, "runs.csv", Options(draws=100, noise=0.001)).series
+    assert one.transitions.runs is not None
+    assert one.transitions.runs.noise is not None
+    assert one.transitions.runs.noise.std == 0.001
+
+
+def test_a_transition_at_the_edge_of_the_sizes_is_a_point() -> None:
+    runs = vocabulary_runs({(257, None): 257.0})
+    cut = runs[runs["depth"] * runs["width"] ** 2 < 1.6 * 24 * 257**2]
+    (one,) = analyse_series(cut, "runs.csv", Options(draws=300)).series
+    (row,) = one.transitions.bootstrap_rows
+    assert (row["status"], row["side"]) == ("at the edge", "at")
+    (relation,) = fit_relations([one])
+    assert relation.power.n_points == 1
 
 
 def test_unusable_runs_are_a_sentence() -> None:

@@ -7,15 +7,32 @@ import pandas as pd
 from shapelaw.report.write import Answer, Table
 from shapelaw.studies.vocabulary.answer import answer
 
-POWER = {"b": 0.9, "b_err": 0.1, "p_none": 1e-9, "p_proportional": 0.3, "p_fit": 0.5, "message": ""}
-LEVEL = {"ratio": 1.1, "ratio_err": 0.1, "flat_width": 700.0, "flat_width_err": 30.0, "p_fit": 0.5}
+POWER = {
+    "b": 0.9,
+    "b_err": 0.1,
+    "p_none": 1e-9,
+    "p_proportional": 0.3,
+    "p_fit": 0.5,
+    "chi2": 1.0,
+    "status": "converged",
+    "message": "",
+}
+LEVEL = {
+    "ratio": 1.1,
+    "ratio_err": 0.1,
+    "flat_width": 700.0,
+    "flat_width_err": 30.0,
+    "p_fit": 0.5,
+    "chi2": 1.0,
+    "status": "converged",
+}
+CURVED = {"b": 0.15, "b_err": 0.01, "p_fit": 3e-32, "chi2": 145.0, "status": "curved"}
 
 
-def told(level: dict[str, Any] | None = None, **power: Any) -> Answer:
+def told(of: str = "all", level: dict[str, Any] | None = None, **power: Any) -> Answer:
     rows = [{"model": "power", **POWER, **power}, {"model": "level", **LEVEL, **(level or {})}]
-    rows += [{"of": "factored", **rows[0], "b": None}]
-    table = pd.DataFrame(rows)
-    return answer({"relation": Table(table.assign(of=table["of"].fillna("all")), "")})
+    table = pd.DataFrame([{"of": of, **row} for row in rows])
+    return answer({"relation": Table(table, "")})
 
 
 def test_an_exponent_with_its_error_decides_where_it_excludes_something():
@@ -26,17 +43,29 @@ def test_an_exponent_with_its_error_decides_where_it_excludes_something():
 
 
 def test_an_exponent_that_does_not_fit_decides_nothing():
-    flat = told(b=0.15, b_err=0.01, p_fit=3e-32)
-    assert flat.decided
-    assert flat.sentence == (
-        "The width where depth pays is 1.10 ± 0.10 of min(V, r) up to width 700 ± 30, and flat beyond (a power of "
-        "min(V, r) does not fit, p = 3e-32)."
+    level = told(**CURVED)
+    assert level.decided
+    assert level.sentence == (
+        "The width where depth pays is 1.10 ± 0.10 of min(V, r) up to width 700 ± 30, and the same beyond; no power of "
+        "min(V, r) fits (p = 3e-32)."
     )
-    neither = told({"p_fit": 1e-9}, p_fit=3e-32)
-    assert not neither.decided
-    assert neither.sentence.startswith(
-        "The width where depth pays follows no power of min(V, r) (p = 3e-32), nor"
-    )
+    for change in ({"status": "curved"}, {"status": "not identifiable"}, {"chi2": 140.0}):
+        neither = told(level=change, **CURVED)
+        assert not neither.decided
+        assert neither.sentence == (
+            "The width where depth pays follows no power of min(V, r) (p = 3e-32); a level beyond some width does not "
+            "explain it either."
+        )
+
+
+def test_embeddings_of_one_matrix_answer_where_they_can():
+    def both(**of_one_matrix: Any) -> Answer:
+        rows = [{"of": "all", "model": name, **row} for name, row in (("power", POWER), ("level", LEVEL))]
+        rows += [{**row, "of": "one matrix", **of_one_matrix} for row in rows]
+        return answer({"relation": Table(pd.DataFrame(rows), "")})
+
+    assert "b = 0.40 ± 0.10." in both(b=0.4).sentence
+    assert both(b=None).sentence.endswith("two factors, which train differently, are taken together.")
 
 
 def test_without_a_fit_the_reason_stands_there():

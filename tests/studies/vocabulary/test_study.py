@@ -57,7 +57,7 @@ def test_the_example_of_rank_crossings_has_widths_on_both_sides_of_each_rank() -
         ([{**SMALL, "widths": {1: [8]}}], "vocabulary.grids.1st.widths has 1 depth; a transition needs"),
         ([{**SMALL, "widths": {1: [7], 2: [8]}, "repeated": {}}], "width 7 is not divisible by 2 heads"),
         ([{**SMALL, "repeated": {2: [16]}}], "does not have: depth 2 width 16"),
-        ([{**SMALL, "steps": 20}], "vocabulary.grids.1st.recipe.warmup_steps is 50, not below"),
+        ([{**SMALL, "steps": 20}], "training.warmup_steps is 50, not below vocabulary.grids.1st.steps (20)"),
         ([{**SMALL, "patch_embedding": True}], "set corpus.sources to [fashion]"),
         ([{**SMALL, "vocab_size": 256}], "vocabulary.grids.1st.vocab_size is 256"),
     ],
@@ -88,10 +88,11 @@ def test_scale_paper_is_the_paper_s_grid() -> None:
 
 
 def test_a_grid_that_repeats_no_shape_takes_the_noise_of_the_others() -> None:
-    once = {**SMALL, "vocab_size": 400, "repeated": {}}
+    once = {**SMALL, "embedding_rank": 6, "repeated": {}}
     assert not [told for told in warnings(config_of(once, SMALL), REPOSITORY) if "seed noise" in told]
-    (told,) = [told for told in warnings(config_of(once), REPOSITORY) if "seed noise" in told]
-    assert told.startswith("vocabulary.grids.1st.repeated is empty")
+    other = {**once, "vocab_size": 400}
+    (told,) = [told for told in warnings(config_of(other, SMALL), REPOSITORY) if "seed noise" in told]
+    assert told.startswith("vocabulary.grids.1st: every network has one seed")
 
 
 def test_a_rank_above_the_vocabulary_is_told() -> None:

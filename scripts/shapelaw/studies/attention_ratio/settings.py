@@ -45,5 +45,5 @@ class AttentionRatio(Decoders):
     size_axis: Literal["block", "total", "flops"] = Field(
         "block",
         description="The size at which networks are compared: parameters of the blocks (`block`), all parameters "
-        "(`total`) or training FLOPs (`flops`); redundancies are given for all three.",
+        "(`total`) or FLOPs of a training step (`flops`); redundancies are given for all three.",
     )

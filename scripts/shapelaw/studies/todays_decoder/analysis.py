@@ -22,7 +22,7 @@ OTHER_SEEDS, OWN_LOSS = "the other seeds", "its own loss"
 SCHEDULES = {
     "constant": ", undecayed",
     "redecayed": ", re-decayed",
-}  # what a budget says of its rate; cosine: nothing
+}  # of a cosine a budget says nothing
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ def with_observations(table: pd.DataFrame, observed_steps: Sequence[int], source
                 f"{source}, row {int(str(place)) + 1}: observations must be `steps:loss` pairs, such as 4000:2.31."
             ) from None
         for step in sorted(set(observed_steps) & losses.keys() - {run["steps"]}):
-            budget = f"{step:,} steps{SCHEDULES.get(run['schedule'], ', on the way')}"
+            budget = f"{step:,} steps{SCHEDULES.get(run['schedule'], '')}"
             seen = run.to_frame().T.assign(steps=step, test_loss=losses[step], budget=budget)
             rows.append(seen.astype(table.dtypes.to_dict()))
     every = pd.concat(rows, ignore_index=True)

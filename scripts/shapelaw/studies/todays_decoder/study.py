@@ -8,7 +8,7 @@ from pathlib import Path
 
 from shapelaw.settings.budgets import base_problems, budget_problems, scaled
 from shapelaw.settings.fields import MOST_STEPS
-from shapelaw.settings.problems import observation_problems, recipe_problems
+from shapelaw.settings.problems import observation_problems, recipe_place, recipe_problems
 from shapelaw.settings.sections import Settings
 from shapelaw.settings.sentences import ordinal
 from shapelaw.specs.budgets import Budget
@@ -126,7 +126,7 @@ def _training_problems(
     if most > MOST_STEPS:
         yield f"{where}.budget gives a network {most:.3g} steps, and {MOST_STEPS:,} are the most; give a smaller one"
         return
-    yield from observation_problems(f"{NAME}.recipe", recipe, most)
+    yield from observation_problems(recipe_place(NAME, study.recipe), recipe, most)
     if recipe.warmup_steps >= fewest:
         yield (
             f"{where}.budget gives the smallest network {fewest} steps, and training.warmup_steps is "

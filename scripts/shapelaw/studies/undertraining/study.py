@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from shapelaw.settings.problems import recipe_problems
+from shapelaw.settings.problems import recipe_place, recipe_problems, step_problems
 from shapelaw.settings.sections import Settings
 from shapelaw.settings.sentences import ordinal
 from shapelaw.specs.kinds import LANGUAGE
@@ -58,7 +58,8 @@ def runs(config: Settings, _root: Path) -> Iterator[Run]:
 def problems(config: Settings, _root: Path) -> list[str]:
     """A sentence for each problem: no grids, two of one number of steps, impossible or incomparable shapes."""
     study = _section(config)
-    found = recipe_problems(config, NAME, study.recipe, OWN)
+    wrong = recipe_problems(config, NAME, study.recipe, OWN)
+    found = [*wrong]
     if not study.grids:
         found.append(
             f"{NAME}.grids is empty; give it a list of grids, such as "
@@ -71,7 +72,9 @@ def problems(config: Settings, _root: Path) -> list[str]:
             found.append(f"{where} has the steps of a grid before it; put their shapes and rates together")
         if len(set(grid.learning_rates)) < len(grid.learning_rates):
             found.append(f"{where}.learning_rates names a rate twice; leave one out")
-        found += recipe_problems(config, where, {**study.recipe, "steps": grid.steps})
+        if not wrong:
+            training = config.training.spec({**study.recipe, "steps": grid.steps})
+            found += step_problems(recipe_place(NAME, study.recipe, f"{where}.steps"), training)
         found += _shape_problems(study, grid, where)
     return found
 

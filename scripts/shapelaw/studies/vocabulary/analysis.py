@@ -13,9 +13,9 @@ from shapelaw.errors import UserError
 from shapelaw.fits.curves import Side
 from shapelaw.fits.inputs import check_runs, numbers_of, refuse, require_columns
 from shapelaw.fits.level import LevelFit, fit_level
-from shapelaw.fits.limits import Limit, fit_line_with_limits
+from shapelaw.fits.limits import Limit, chance_of_limits, fit_line_with_limits
 from shapelaw.fits.line import LineFit
-from shapelaw.fits.noise import Noise, group_means, group_noise
+from shapelaw.fits.noise import Noise, group_means, group_noise, pooled_noise
 from shapelaw.specs.patches import NUMBERS
 from shapelaw.studies.transitions.analysis import Options, TransitionAnalysis, analyse_runs
 
@@ -55,17 +55,21 @@ class Series:
 
 @dataclass(frozen=True)
 class Relation:
-    """How the transitions of some series follow m = min(V, r).
+    """How the transitions of some series follow m = min(V, r), by two models.
 
     Attributes:
         of: "all", "one matrix" or "factored": two factors train otherwise than one matrix, whatever their rank.
         power: log width = a + b log m; b = 1 is "in proportion", b = 0 "the vocabulary does not matter".
-        level: width = ratio m up to a width, and flat beyond: in proportion until V exceeds what the width can use.
+        level: in proportion to m for small m, the same width for large m.
+        power_chance, level_chance: of points, or of a limit, as far from the model as the worst of these; NaN without
+            a fit.
     """
 
     of: str
     power: LineFit
     level: LevelFit
+    power_chance: float
+    level_chance: float
 
 
 @dataclass(frozen=True)
@@ -99,20 +103,19 @@ def split_series(table: pd.DataFrame, source: str) -> Iterator[tuple[int, int | 
 def analyse_series(table: pd.DataFrame, source: str, options: Options) -> VocabularyAnalysis:
     """A transition for every vocabulary and rank, and the relations through them.
 
-    A series that repeats no shape takes the noise of all the others together.
+    A series that repeats no shape takes the noise of the others of its vocabulary, whose losses have the same unit.
 
     Raises:
         UserError: the table can't be used.
     """
-    found, every = [], []
+    split = {}
     for size, rank, patches, rows in split_series(table, source):
         where = f"{source} (V = {size})" if rank is None else f"{source} (V = {size}, r = {rank})"
-        every.append(
-            (size, rank, patches, rows, check_runs(rows, where, loss=options.loss, size=options.size))
-        )
-    shared = _noise([checked for *_, checked in every])
-    for size, rank, patches, rows, checked in every:
-        transitions = analyse_runs(checked, options, _noise([checked]) or shared)
+        split[size, rank, patches] = rows, check_runs(rows, where, loss=options.loss, size=options.size)
+    found = []
+    for (size, rank, patches), (rows, checked) in split.items():
+        kin = [other for (v, _, p), (_, other) in split.items() if (v, p) == (size, patches)]
+        transitions = analyse_runs(checked, options, _borrowed_noise(checked, kin, options))
         found.append(Series(size, rank, patches, _with_text(checked, rows), transitions))
     if not any(one.transitions.runs and one.transitions.runs.adjacent for one in found):
         raise UserError(f"{source} has no vocabulary with two depths, so there are no transitions.")
@@ -120,9 +123,11 @@ def analyse_series(table: pd.DataFrame, source: str, options: Options) -> Vocabu
     return VocabularyAnalysis(series, tuple(fit_relations(series)))
 
 
-def _noise(tables: Sequence[pd.DataFrame]) -> Noise | None:
-    """The noise from seed to seed, pooled over the shapes of tables of runs; None where none is repeated."""
-    means = [group_means(runs, ["depth", "width"]).assign(part=part) for part, runs in enumerate(tables)]
+def _borrowed_noise(runs: pd.DataFrame, kin: Sequence[pd.DataFrame], options: Options) -> Noise | None:
+    """The noise of a series that repeats no shape, pooled over those of its vocabulary; None where it has its own."""
+    if options.noise is not None or pooled_noise(runs) is not None:
+        return None
+    means = [group_means(one, ["depth", "width"]).assign(part=part) for part, one in enumerate(kin)]
     return group_noise(pd.concat(means, ignore_index=True))
 
 
@@ -153,9 +158,9 @@ def fit_relations(series: Sequence[Series]) -> Iterator[Relation]:
 
 
 def _fit_relation(of: str, series: Sequence[Series]) -> Relation:
-    """Through the bootstrap's transitions of the shallowest pair of depths.
+    """Through the bootstrap's transitions of the shallowest pair of depths, as `fit_transitions` takes them.
 
-    A transition above or below a width is a limit; one `at` the edge of the sizes is neither, and is left out.
+    Those estimated at the edge of the sizes are points too; a transition above or below a width is a limit.
     """
     x, y, sigma, limits = [], [], [], []
     for one in series:
@@ -163,12 +168,22 @@ def _fit_relation(of: str, series: Sequence[Series]) -> Relation:
         if not rows:
             continue
         row, at = rows[0], math.log(one.bottleneck)
-        if row["status"] == "crossing":
+        if row["status"] == "crossing" or row["side"] == Side.AT.value:
+            name = "width" if row["status"] == "crossing" else "bound"
             x.append(at)
-            y.append(math.log(row["width"]))
-            sigma.append(row["width_err"] / row["width"])
+            y.append(math.log(row[name]))
+            sigma.append(row[f"{name}_err"] / row[name])
         elif row["side"] in (Side.ABOVE.value, Side.BELOW.value):
             sign = 1 if row["side"] == Side.ABOVE.value else -1
             limits.append(Limit(at, math.log(row["bound"]), float(row["bound_err"] / row["bound"]), sign))
     points = np.array(x), np.array(y), np.array(sigma)
-    return Relation(of, fit_line_with_limits(*points, limits), fit_level(*points, limits))
+    power, level = fit_line_with_limits(*points, limits), fit_level(*points, limits)
+    by_power = [power.a + power.b * limit.x for limit in limits]
+    by_level = [min(level.k + limit.x, level.level) for limit in limits]
+    return Relation(
+        of,
+        power,
+        level,
+        min(power.p_value, chance_of_limits(by_power, limits)) if power.usable else math.nan,
+        min(level.p_value, chance_of_limits(by_level, limits)) if level.usable else math.nan,
+    )

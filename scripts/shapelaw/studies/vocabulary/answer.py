@@ -6,51 +6,56 @@ from collections.abc import Mapping
 
 import pandas as pd
 
+from shapelaw.fits.line import FitStatus
 from shapelaw.report.write import Answer, Table
 
 SIGNIFICANT = 0.05
-WRONG = 0.01  # a model whose points have a smaller chance does not fit
+CLEAR_GAIN = 6.6  # of chi2 over a model with as many parameters: a factor of 27 in likelihood
 PUBLISHED = "a width beyond min(V, r) adds little, so depth pays earlier (b near 1; Wies et al. 2021)."
+MIXED = "; embeddings of one matrix and of two factors, which train differently, are taken together"
 
 
 def answer(tables: Mapping[str, Table]) -> Answer:
     """How the transition follows min(V, r), by the model that fits; else why nothing can be said.
 
+    It is that of embeddings of one matrix where those have enough transitions, else that of all series.
+
     Args:
         tables: `relation` and `transitions` of the study.
     """
-    rows = tables["relation"].frame
-    models = rows[rows["of"] == "all"].set_index("model")
-    power, level = models.loc["power"], models.loc["level"]
+    rows = tables["relation"].frame.set_index(["of", "model"])
+    kinds = [of for of in ("one matrix", "all") if of in rows.index.get_level_values("of")]
+    of = next((kind for kind in kinds if pd.notna(rows.loc[(kind, "power"), "b"])), "all")
+    power, level = rows.loc[(of, "power")], rows.loc[(of, "level")]
+    note = MIXED if of == "all" and len(rows) > 2 else ""
     if pd.isna(power["b"]):
         return Answer(
             f"How the transition follows min(V, r) can't be fitted: {power['message']}.", False, PUBLISHED
         )
-    if power["p_fit"] < WRONG:
-        return _beside_a_power(power, level)
+    if power["status"] == FitStatus.CURVED:
+        return _without_a_power(power, level, note)
     decided = power["p_none"] < SIGNIFICANT or power["p_proportional"] < SIGNIFICANT
     said = "" if decided else "; neither b = 0 nor b = 1 is excluded"
+    value = f"{power['b']:.2f} \u00b1 {power['b_err']:.2f}"
     return Answer(
-        f"The width where depth pays goes as min(V, r)^b with b = {power['b']:.2f} \u00b1 {power['b_err']:.2f}{said}.",
+        f"The width where depth pays goes as min(V, r)^b with b = {value}{said}{note}.",
         bool(decided),
         PUBLISHED,
     )
 
 
-def _beside_a_power(power: pd.Series, level: pd.Series) -> Answer:
-    """The answer where no power of min(V, r) goes through the transitions."""
-    chances = f"p = {power['p_fit']:.1g}"
-    if level["p_fit"] < WRONG or pd.isna(level["flat_width"]) or pd.isna(level["ratio"]):
+def _without_a_power(power: pd.Series, level: pd.Series, note: str) -> Answer:
+    """The answer where the transitions lie on no power of min(V, r)."""
+    wrong = f"The width where depth pays follows no power of min(V, r) (p = {power['p_fit']:.1g})"
+    better = level["status"] == FitStatus.CONVERGED and power["chi2"] - level["chi2"] >= CLEAR_GAIN
+    if not better:
         return Answer(
-            f"The width where depth pays follows no power of min(V, r) ({chances}), nor is it in proportion up to a "
-            f"width and flat beyond (p = {level['p_fit']:.1g}).",
-            False,
-            PUBLISHED,
+            f"{wrong}; a level beyond some width does not explain it either{note}.", False, PUBLISHED
         )
     return Answer(
         f"The width where depth pays is {level['ratio']:.2f} \u00b1 {level['ratio_err']:.2f} of min(V, r) up to width "
-        f"{level['flat_width']:.0f} \u00b1 {level['flat_width_err']:.0f}, and flat beyond (a power of min(V, r) does "
-        f"not fit, {chances}).",
+        f"{level['flat_width']:.0f} \u00b1 {level['flat_width_err']:.0f}, and the same beyond; no power of min(V, r) "
+        f"fits (p = {power['p_fit']:.1g}){note}.",
         True,
         PUBLISHED,
     )

@@ -27,8 +27,7 @@ from shapelaw.report.plots import (
 )
 from shapelaw.studies.transitions.drawing import NO_TRANSITION, draw_curves, draw_transition
 from shapelaw.studies.vocabulary.analysis import Relation, VocabularyAnalysis
-from shapelaw.studies.vocabulary.answer import WRONG
-from shapelaw.studies.vocabulary.tables import losses_table
+from shapelaw.studies.vocabulary.tables import LEAST_CHANCE, losses_table
 
 PANELS = 3  # in a row
 
@@ -86,11 +85,11 @@ def relation_figure(analysis: VocabularyAnalysis) -> Figure | str:
 def _draw_relation(axis: Axes, relation: Relation, ends: npt.NDArray[np.float64]) -> None:
     """The power law, and the proportion with its level; neither where its points don't lie on it."""
     power, level = relation.power, relation.level
-    if power.usable and power.p_value >= WRONG:
+    if power.usable and relation.power_chance >= LEAST_CHANCE:
         line = np.exp(power.a + power.b * np.log(ends))
         label = f"width ~ min(V, r)^({power.b:.2f} ± {power.b_err:.2f})"
         axis.plot(ends, line, color=INK, linewidth=1.0, label=label)
-    if level.usable and level.p_value >= WRONG and math.isfinite(level.k + level.level):
+    if level.usable and relation.level_chance >= LEAST_CHANCE:
         at = np.array([ends[0], np.exp(level.level - level.k), ends[1]])
         label = f"{np.exp(level.k):.2f} min(V, r) up to {np.exp(level.level):.0f}"
         line = np.exp(np.minimum(level.k + np.log(at), level.level))

@@ -103,9 +103,9 @@ def _relation_sentences(analysis: VocabularyAnalysis) -> Iterator[str]:
                 f"(b = 1): p = {row['p_proportional']:.2g}; without effect (b = 0): p = {row['p_none']:.2g}; "
                 f"{row['message']}."
             )
-        elif not math.isnan(row["flat_width"]) and not math.isnan(row["ratio"]):
+        elif not math.isnan(row["ratio"]):
             yield (
-                f"In proportion and then flat{of}: {row['ratio']:.2f} ± {row['ratio_err']:.2f} of min(V, r) up to "
+                f"In proportion and then the same{of}: {row['ratio']:.2f} ± {row['ratio_err']:.2f} of min(V, r) up to "
                 f"width {row['flat_width']:.0f} ± {row['flat_width_err']:.0f}; {row['message']}."
             )
 
@@ -114,8 +114,10 @@ def _fit(analysis: VocabularyAnalysis) -> dict[str, Any]:
     """The content of fit.json."""
     return {
         "study": NAME,
-        "model": "log width = a + b log min(V, r)",
-        **analysis.relations[0].power.to_dict(),
+        "models": {
+            tables.POWER: "log width = a + b log min(V, r)",
+            tables.LEVEL: "width = min(ratio min(V, r), flat_width)",
+        },
         "relations": plain_rows(tables.relation_table(analysis)),
         "transitions": plain_rows(tables.comparison_table(analysis)),
     }

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from shapelaw.settings.problems import recipe_problems
+from shapelaw.settings.problems import recipe_place, recipe_problems, step_problems
 from shapelaw.settings.sections import Settings
 from shapelaw.settings.sentences import ordinal
 from shapelaw.specs.kinds import LANGUAGE
@@ -57,7 +57,8 @@ def _shape(study: VocabularyStudy, grid: VocabularyGrid, depth: int, width: int)
 def problems(config: Settings, _root: Path) -> list[str]:
     """A sentence for each problem: no grids, two of one vocabulary and rank, impossible or incomparable shapes."""
     study = _section(config)
-    found = recipe_problems(config, NAME, study.recipe)
+    wrong = recipe_problems(config, NAME, study.recipe)
+    found = [*wrong]
     if not study.grids:
         found.append(
             f"{NAME}.grids is empty; give it a list of grids, such as "
@@ -75,8 +76,9 @@ def problems(config: Settings, _root: Path) -> list[str]:
                 f"{where}.patch_embedding is true, and the corpus is not images; set corpus.sources to [{IMAGES}], "
                 f"and a name of its own (workflow/examples/images.yaml has both)"
             )
-        if grid.steps is not None:
-            found += recipe_problems(config, where, {**study.recipe, "steps": grid.steps})
+        if grid.steps is not None and not wrong:
+            training = config.training.spec({**study.recipe, "steps": grid.steps})
+            found += step_problems(recipe_place(NAME, study.recipe, f"{where}.steps"), training)
         found += _grid_problems(study, grid, where)
     return found
 
@@ -90,11 +92,11 @@ def _grid_problems(study: VocabularyStudy, grid: VocabularyGrid, where: str) -> 
 def warnings(config: Settings, _root: Path) -> list[str]:
     """A sentence for each transition that a grid can't give, and for a rank that only adds parameters."""
     study, found = _section(config), list[str]()
-    repeated = study.repeated_seeds > 1 and any(any(grid.repeated.values()) for grid in study.grids)
+    repeated = {grid.vocab_size for grid in study.grids if any(grid.repeated.values())}
     for place, grid in enumerate(study.grids):
         shape, where = partial(_shape, study, grid), f"{NAME}.grids.{ordinal(place)}"
-        warns_of_noise = place == 0  # once: a grid that repeats no shape takes the noise of the others
-        repeats = study.seeds > 1 or repeated or not warns_of_noise
+        # a grid that repeats no shape takes the noise of the others of its vocabulary
+        repeats = study.seeds > 1 or (study.repeated_seeds > 1 and grid.vocab_size in repeated)
         found += grid_warnings(where, grid.widths, study.size_axis, shape, repeats)
         if grid.embedding_rank is not None and grid.embedding_rank > grid.vocab_size:
             found.append(

@@ -8,6 +8,8 @@ import pandas as pd
 from scipy import stats  # type: ignore[import-untyped]
 
 from shapelaw.fits.curves import SIZE_LABELS
+from shapelaw.fits.level import LevelFit
+from shapelaw.fits.line import FitStatus, LineFit
 from shapelaw.studies.reference import published_json
 from shapelaw.studies.transitions.tables import mean_losses
 from shapelaw.studies.vocabulary.analysis import Series, VocabularyAnalysis
@@ -15,7 +17,7 @@ from shapelaw.studies.vocabulary.analysis import Series, VocabularyAnalysis
 # where depth 48 overtakes depth 24, by V and r: read off figures 3 and 5, without an error
 PUBLISHED = {(500, None): "V=500", (2000, 500): "V=2000,r=500"}
 POWER, LEVEL = "power", "level"
-NUMBERS = ("b", "b_err", "p_proportional", "p_none", "ratio", "ratio_err", "flat_width", "flat_width_err")
+LEAST_CHANCE = 0.01  # of points as far from a model: below it the model is wrong
 YES, NO, OPEN = "yes", "no", "open"
 DEPTHS = (24, 48)
 
@@ -45,13 +47,14 @@ def relation_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
     - `power`: width ~ m^b, with the chance of a b as far from 1 (`p_proportional`) and from 0 (`p_none`);
     - `level`: width = min(ratio m, flat_width).
 
-    `p_fit` is the chance of points as far from the model as these: near zero the model is wrong, and so are its errors.
+    `p_fit` is the chance of points, or of a limit, as far from the model as the worst of these. Below 1% the model is
+    wrong (`curved`), and so are its errors.
     """
     rows = []
     for one in analysis.relations:
         power, level = one.power, one.level
         usable = power.usable and power.b_err > 0
-        rows.append(
+        rows += [
             {
                 "of": one.of,
                 "model": POWER,
@@ -59,33 +62,43 @@ def relation_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
                 "b_err": power.b_err if usable else math.nan,
                 "p_proportional": _chance(power.b - 1, power.b_err) if usable else math.nan,
                 "p_none": _chance(power.b, power.b_err) if usable else math.nan,
-                "points": power.n_points,
-                "chi2": power.chi2,
-                "dof": power.dof,
-                "p_fit": power.p_value,
-                "status": power.status.value,
-                "message": power.message,
-            }
-        )
-        ratio, width = math.exp(level.k), math.exp(level.level)
-        rows.append(
+                **_goodness(power, one.power_chance),
+            },
             {
                 "of": one.of,
                 "model": LEVEL,
-                "ratio": ratio,
-                "ratio_err": ratio * level.k_err,
-                "flat_width": width,
-                "flat_width_err": width * level.level_err,
-                "points": level.n_points,
-                "chi2": level.chi2,
-                "dof": level.dof,
-                "p_fit": level.p_value,
-                "status": level.status.value,
-                "message": level.message,
-            }
-        )
-    columns = ["of", "model", *NUMBERS, "points", "chi2", "dof", "p_fit", "status", "message"]
-    return pd.DataFrame(rows, columns=columns)
+                "ratio": math.exp(level.k),
+                "ratio_err": math.exp(level.k) * level.k_err,
+                "flat_width": math.exp(level.level),
+                "flat_width_err": math.exp(level.level) * level.level_err,
+                **_goodness(level, one.level_chance),
+            },
+        ]
+    parameters = [
+        "b",
+        "b_err",
+        "p_proportional",
+        "p_none",
+        "ratio",
+        "ratio_err",
+        "flat_width",
+        "flat_width_err",
+    ]
+    quality = ["points", "chi2", "dof", "p_fit", "status", "message"]
+    return pd.DataFrame(rows, columns=["of", "model", *parameters, *quality])
+
+
+def _goodness(fit: LineFit | LevelFit, chance: float) -> dict[str, object]:
+    """How well a model fits: the same columns for both."""
+    curved = chance < LEAST_CHANCE
+    return {
+        "points": fit.n_points,
+        "chi2": fit.chi2,
+        "dof": fit.dof,
+        "p_fit": chance,
+        "status": (FitStatus.CURVED if curved else fit.status).value,
+        "message": f"the transitions are not on it (p = {chance:.2g})" if curved else fit.message,
+    }
 
 
 def _chance(distance: float, err: float) -> float:
@@ -108,7 +121,7 @@ def losses_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
 def seed_noise_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
     """Loss mean and standard deviation of every repeated shape, and the pooled one of each series.
 
-    A series that repeats no shape has that of all series together."""
+    A series that repeats no shape has that of all series of its vocabulary."""
     tables = []
     for one in analysis.series:
         runs = one.transitions.runs
