@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pandas as pd
 
@@ -23,11 +24,11 @@ def answer(tables: Mapping[str, Table]) -> Answer:
     Args:
         tables: `relation` and `transitions` of the study.
     """
-    rows = tables["relation"].frame.set_index(["of", "model"])
-    kinds = [of for of in ("one matrix", "all") if of in rows.index.get_level_values("of")]
-    of = next((kind for kind in kinds if pd.notna(rows.loc[(kind, "power"), "b"])), "all")
-    power, level = rows.loc[(of, "power")], rows.loc[(of, "level")]
-    note = MIXED if of == "all" and len(rows) > 2 else ""
+    rows = {(row["of"], row["model"]): row for row in tables["relation"].frame.to_dict("records")}
+    alone = rows.get(("one matrix", "power"))
+    of = "all" if alone is None or pd.isna(alone["b"]) else "one matrix"
+    power, level = rows[of, "power"], rows[of, "level"]
+    note = MIXED if of == "all" and alone is not None else ""
     if pd.isna(power["b"]):
         return Answer(
             f"How the transition follows min(V, r) can't be fitted: {power['message']}.", False, PUBLISHED
@@ -44,7 +45,7 @@ def answer(tables: Mapping[str, Table]) -> Answer:
     )
 
 
-def _without_a_power(power: pd.Series, level: pd.Series, note: str) -> Answer:
+def _without_a_power(power: Mapping[Any, Any], level: Mapping[Any, Any], note: str) -> Answer:
     """The answer where the transitions lie on no power of min(V, r)."""
     wrong = f"The width where depth pays follows no power of min(V, r) (p = {power['p_fit']:.1g})"
     better = level["status"] == FitStatus.CONVERGED and power["chi2"] - level["chi2"] >= CLEAR_GAIN
