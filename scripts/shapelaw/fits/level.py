@@ -91,9 +91,8 @@ def fit_level(
         return _unusable(FitStatus.NOT_IDENTIFIABLE, len(x_n), text)
 
     z = kept(k, level)
-    of_limits = (
-        inverse_mills(z) * (inverse_mills(z) + z) / scale**2
-    )  # next to none of a limit that is kept by far
+    mills = inverse_mills(z)
+    of_limits = mills * (mills + z) / scale**2  # information: next to none of a limit that is kept by far
     k_err, level_err = (
         1 / math.sqrt((sigma_n[part] ** -2.0).sum() + of_limits[limit_part].sum())
         for part, limit_part in ((rises, limit_rises), (~rises, ~limit_rises))

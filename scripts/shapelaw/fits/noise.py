@@ -86,14 +86,14 @@ def seed_table(runs: pd.DataFrame) -> pd.DataFrame:
     return means[["depth", "width", "seeds", "loss_mean", "loss_std"]]
 
 
-def pooled_noise(runs: pd.DataFrame) -> Noise | None:
-    """The noise pooled over the repeated shapes of `depth, width, seed, loss`, or None with no repeated shape.
+def pooled_noise(*runs: pd.DataFrame) -> Noise | None:
+    """The noise pooled over the repeated shapes of tables of `depth, width, seed, loss`; None with no repeated shape.
 
     Raises:
         UserError: repeated seeds have exactly equal losses, so the seed changed nothing.
     """
     remedy = "Check that the seed reaches the training, or give the noise with --noise."
-    return group_noise(seed_table(runs), remedy)
+    return group_noise(pd.concat([seed_table(one) for one in runs], ignore_index=True), remedy)
 
 
 def noise_from_stds(stds: pd.Series, seeds: int) -> Noise:

@@ -19,10 +19,8 @@ SERIES = ["block", "base_width", "budget"]
 Series = tuple[str, int | None, str]
 GPT2 = "gpt2"
 OTHER_SEEDS, OWN_LOSS = "the other seeds", "its own loss"
-SCHEDULES = {
-    "constant": ", undecayed",
-    "redecayed": ", re-decayed",
-}  # of a cosine a budget says nothing
+# what a budget says of its rate; of a cosine nothing
+SCHEDULES = {"constant": ", undecayed", "redecayed": ", re-decayed"}
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,8 @@ def runs(config: Settings, _root: Path) -> Iterator[Run]:
 def problems(config: Settings, _root: Path) -> list[str]:
     """A sentence for each problem: no grids, two of one budget, impossible shapes, observations that are not made."""
     study = _section(config)
-    found = recipe_problems(config, NAME, study.recipe, OWN) + list(_unused(study))
+    of_recipe = recipe_problems(config, NAME, study.recipe, OWN)
+    found = [*of_recipe, *_unused(study)]
     if not study.grids:
         found.append(
             f"{NAME}.grids is empty; give it a list of grids, such as "
@@ -91,7 +92,7 @@ def problems(config: Settings, _root: Path) -> list[str]:
         known.append(grid.budget.given)
         wrong += _shape_problems(study, grid, where)
         found += wrong
-        if not wrong and not recipe_problems(config, NAME, study.recipe, OWN):
+        if not wrong and not of_recipe:
             found += _training_problems(config, study, grid, where)
     return list(dict.fromkeys(found))
 

@@ -106,7 +106,7 @@ class TransitionAnalysis:
         """The forms that the main fit's transitions allow, by weight; empty where the line has no projection."""
         if why_no_projection(self.fit):
             return ()
-        depth, width, err = _points(self.transitions, self.method)
+        depth, width, err = points_of(self.transitions, self.method)
         return fit_forms(depth, np.log(width), err / width)
 
 
@@ -231,33 +231,40 @@ def fit_transitions(transitions: pd.DataFrame, method: str, *, limits: bool = Tr
     With `limits` those of `limits_of` enter too, and transitions that were estimated at the edge of the grid.
     Crossings of adjacent pairs share the networks of one depth; like the paper, the fit takes them as independent.
     """
-    depth, width, err = _points(transitions, method, edge=limits)
+    depth, width, err = points_of(transitions, method, edge=limits)
     known = limits_of(transitions, method) if limits else []
     return fit_line_with_limits(depth, np.log(width), err / width, known)
 
 
-def _points(transitions: pd.DataFrame, method: str, *, edge: bool = True) -> tuple[Floats, Floats, Floats]:
-    """Depths, widths and errors of one method's crossings and, with `edge`, of those estimated at the grid's edge."""
+def points_of(
+    transitions: pd.DataFrame, method: str, *, at: str = "depth", edge: bool = True
+) -> tuple[Floats, Floats, Floats]:
+    """Places, widths and errors of one method's crossings and, with `edge`, of those estimated at the grid's edge.
+
+    Args:
+        at: the column of the places.
+    """
     used = crossings(transitions, method)
     at_edge = _bounded(transitions, method, (Side.AT,) if edge else ())
     return (
-        np.concatenate([used["depth"].to_numpy(), at_edge["depth"].to_numpy(dtype=np.float64)]),
+        np.concatenate([one[at].to_numpy(dtype=np.float64) for one in (used, at_edge)]),
         np.concatenate([used["width"].to_numpy(), at_edge["bound"].to_numpy(dtype=np.float64)]),
         np.concatenate([used["width_err"].to_numpy(), at_edge["bound_err"].to_numpy(dtype=np.float64)]),
     )
 
 
-def limits_of(transitions: pd.DataFrame, method: str) -> list[Limit]:
-    """One method's transitions that are known only by a bound, in log width."""
+def limits_of(transitions: pd.DataFrame, method: str, *, at: str = "depth") -> list[Limit]:
+    """One method's transitions that are known only by a bound, in log width; `at` is the column of their places."""
+    bounded = _bounded(transitions, method, (Side.ABOVE, Side.BELOW))
     return [
-        Limit(float(depth), math.log(bound), float(err / bound), 1 if side == Side.ABOVE else -1)
-        for depth, bound, err, side in _bounded(transitions, method, (Side.ABOVE, Side.BELOW)).to_numpy()
+        Limit(float(place), math.log(bound), float(err / bound), 1 if side == Side.ABOVE else -1)
+        for place, bound, err, side in bounded[[at, "bound", "bound_err", "side"]].to_numpy()
     ]
 
 
 def _bounded(transitions: pd.DataFrame, method: str, sides: Sequence[Side]) -> pd.DataFrame:
     there = (transitions["method"] == method) & transitions["side"].isin([side.value for side in sides])
-    return transitions.loc[there, ["depth", "bound", "bound_err", "side"]]
+    return transitions[there]
 
 
 def crossings(transitions: pd.DataFrame, method: str) -> pd.DataFrame:

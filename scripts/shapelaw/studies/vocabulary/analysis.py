@@ -10,14 +10,20 @@ import numpy as np
 import pandas as pd
 
 from shapelaw.errors import UserError
-from shapelaw.fits.curves import Side
+from shapelaw.fits.crossing import BOOTSTRAP
 from shapelaw.fits.inputs import check_runs, numbers_of, refuse, require_columns
 from shapelaw.fits.level import LevelFit, fit_level
-from shapelaw.fits.limits import Limit, chance_of_limits, fit_line_with_limits
+from shapelaw.fits.limits import chance_of_limits, fit_line_with_limits
 from shapelaw.fits.line import LineFit
-from shapelaw.fits.noise import Noise, group_means, group_noise, pooled_noise
+from shapelaw.fits.noise import Noise, pooled_noise
 from shapelaw.specs.patches import NUMBERS
-from shapelaw.studies.transitions.analysis import Options, TransitionAnalysis, analyse_runs
+from shapelaw.studies.transitions.analysis import (
+    Options,
+    TransitionAnalysis,
+    analyse_runs,
+    limits_of,
+    points_of,
+)
 
 NAT = math.log(2)  # a bit in nats
 
@@ -127,8 +133,7 @@ def _borrowed_noise(runs: pd.DataFrame, kin: Sequence[pd.DataFrame], options: Op
     """The noise of a series that repeats no shape, pooled over those of its vocabulary; None where it has its own."""
     if options.noise is not None or pooled_noise(runs) is not None:
         return None
-    means = [group_means(one, ["depth", "width"]).assign(part=part) for part, one in enumerate(kin)]
-    return group_noise(pd.concat(means, ignore_index=True))
+    return pooled_noise(*kin)
 
 
 def _with_text(checked: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
@@ -162,21 +167,15 @@ def _fit_relation(of: str, series: Sequence[Series]) -> Relation:
 
     Those estimated at the edge of the sizes are points too; a transition above or below a width is a limit.
     """
-    x, y, sigma, limits = [], [], [], []
-    for one in series:
-        rows = one.transitions.bootstrap_rows
-        if not rows:
-            continue
-        row, at = rows[0], math.log(one.bottleneck)
-        if row["status"] == "crossing" or row["side"] == Side.AT.value:
-            name = "width" if row["status"] == "crossing" else "bound"
-            x.append(at)
-            y.append(math.log(row[name]))
-            sigma.append(row[f"{name}_err"] / row[name])
-        elif row["side"] in (Side.ABOVE.value, Side.BELOW.value):
-            sign = 1 if row["side"] == Side.ABOVE.value else -1
-            limits.append(Limit(at, math.log(row["bound"]), float(row["bound_err"] / row["bound"]), sign))
-    points = np.array(x), np.array(y), np.array(sigma)
+    tables = [
+        one.transitions.transitions.query("method == @BOOTSTRAP")
+        .head(1)
+        .assign(bottleneck=math.log(one.bottleneck))
+        for one in series
+    ]
+    rows = pd.concat(tables, ignore_index=True)
+    x, width, err = points_of(rows, BOOTSTRAP, at="bottleneck")
+    points, limits = (x, np.log(width), err / width), limits_of(rows, BOOTSTRAP, at="bottleneck")
     power, level = fit_line_with_limits(*points, limits), fit_level(*points, limits)
     by_power = [power.a + power.b * limit.x for limit in limits]
     by_level = [min(level.k + limit.x, level.level) for limit in limits]
