@@ -6,9 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from shapelaw.fits.curves import Curve, Transition, TransitionStatus, no_transition
+from shapelaw.fits.gaps import gaps_of
 from shapelaw.fits.noise import Noise
-
-Flags = npt.NDArray[np.bool_]
 
 PAPER_RULE = "paper rule"
 MIN_SIZES = 3
@@ -31,23 +30,18 @@ def paper_rule(shallow: Curve, deep: Curve, noise: Noise | None, *, confidence: 
     """
     if noise is None:
         return no_transition(shallow, deep, PAPER_RULE, TransitionStatus.NO_NOISE)
-    deep_loss, deep_err = deep.loss_at(shallow.size)
-    inside = np.isfinite(deep_loss)
-    if inside.sum() < MIN_SIZES:
+    gaps = gaps_of(shallow, deep)
+    if len(gaps.width) < MIN_SIZES:
         return no_transition(shallow, deep, PAPER_RULE, TransitionStatus.TOO_FEW_SIZES)
 
-    width = shallow.width[inside]
-    errors = np.hypot(shallow.loss_err[inside], deep_err[inside])
-    z = (shallow.loss[inside] - deep_loss[inside]) / errors
-    threshold = noise.threshold(confidence)
-    shallow_worse, deep_worse = z > threshold, z < -threshold
-    right = int(np.argmax(shallow_worse))
-    alike = np.flatnonzero(z[:right] < ALIKE)
+    better = gaps.better(noise, confidence)
+    right = int(np.argmax(better > 0))
+    alike = np.flatnonzero(gaps.z[:right] < ALIKE)
 
-    status = _status(shallow_worse, deep_worse, alike)
+    status = _status(better, alike)
     if status is not TransitionStatus.CROSSING:
         return no_transition(shallow, deep, PAPER_RULE, status)
-    low, high = float(width[alike[-1]]), float(width[right])
+    low, high = float(gaps.width[alike[-1]]), float(gaps.width[right])
     return Transition(
         shallow.depth,
         deep.depth,
@@ -60,8 +54,9 @@ def paper_rule(shallow: Curve, deep: Curve, noise: Noise | None, *, confidence: 
     )
 
 
-def _status(shallow_worse: Flags, deep_worse: Flags, alike: npt.NDArray[np.intp]) -> TransitionStatus:
-    """The status from (n,) growing sizes, n >= 3; `alike`: the places before the first where the shallower is worse."""
+def _status(better: npt.NDArray[np.int64], alike: npt.NDArray[np.intp]) -> TransitionStatus:
+    """The status from `Gaps.better` at n >= 3 sizes; `alike`: those before the first where the deeper is better."""
+    shallow_worse, deep_worse = better > 0, better < 0
     if not shallow_worse.any():
         if deep_worse[-1]:
             return TransitionStatus.SHALLOWER_BETTER

@@ -19,6 +19,9 @@ def test_all_that_is_declared_is_made(tmp_path: Path) -> None:
     write_results(results, tmp_path / "out", study.name)
     assert "V = 257: depth 24 against 48: width 2" in results.summary
     assert set(results.tables["size_axes"].frame["size_axis"]) == {"block", "total", "flops"}
+    gaps = results.tables["gaps"].frame.query("vocab_size == 257")
+    assert (gaps.query("width < 230")["better"] == "shallower").any()
+    assert (gaps.query("width > 300")["better"] == "deeper").all()
 
 
 def test_bits_per_byte_and_the_text_seen_may_be_unknown(tmp_path: Path) -> None:

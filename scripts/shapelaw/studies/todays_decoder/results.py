@@ -24,7 +24,7 @@ from shapelaw.studies.todays_decoder.study import NAME
 from shapelaw.studies.transitions import ratios
 from shapelaw.studies.transitions.analysis import Options
 from shapelaw.studies.transitions.options import add_size_options
-from shapelaw.studies.transitions.results import WIDTH_FORMATS
+from shapelaw.studies.transitions.results import GAP_FORMATS, WIDTH_FORMATS
 from shapelaw.studies.transitions.sentences import transition_sentences
 
 UNDECAYED = (
@@ -73,6 +73,9 @@ def present(analysis: TodaysAnalysis) -> Results:
             tables.size_axes_table(analysis),
             "The transitions at equal parameters of the blocks, all parameters, and FLOPs.",
             WIDTH_FORMATS,
+        ),
+        "gaps": Table(
+            tables.gaps_table(analysis), "How much better the deeper network is at equal size.", GAP_FORMATS
         ),
         "ratios": Table(
             tables.ratios_table(analysis),

@@ -193,7 +193,7 @@ STUDIES = (
         "Today's decoder",
         "whether transitions survive Llama's block, the best rates and other budgets",
         Path(__file__).parent,
-        ("crossings", "transitions", "size_axes", "ratios", "best_rates", "losses", "seed_noise"),
+        ("crossings", "transitions", "size_axes", "gaps", "ratios", "best_rates", "losses", "seed_noise"),
         {"losses": OURS, "crossings": OURS},
         "shapelaw.studies.todays_decoder.results",
         question="Do transitions survive today's block, the best learning rates and other token budgets?",

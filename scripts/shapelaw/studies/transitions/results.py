@@ -31,6 +31,9 @@ WIDTH_FORMATS = dict.fromkeys(
     ),
     ".1f",
 )
+GAP_FORMATS = dict.fromkeys(("width", "deeper_width"), ".1f") | dict.fromkeys(
+    ("loss", "deeper_loss", "deeper_by", "deeper_by_err"), ".4f"
+)
 
 
 def analyse(

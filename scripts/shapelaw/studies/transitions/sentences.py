@@ -20,6 +20,7 @@ from shapelaw.fits.curves import (
     sizes_in,
 )
 from shapelaw.fits.projection import SCATTERED, why_no_projection
+from shapelaw.fits.transitions import PAPER_RULE
 from shapelaw.specs.sizes import LEAST_SIZES
 from shapelaw.studies.transitions import tables
 from shapelaw.studies.transitions.analysis import Runs, TransitionAnalysis, crossings
@@ -33,14 +34,21 @@ NO_COMMON_SIZES = (
 
 
 def transition_sentences(setting: str, analysis: TransitionAnalysis) -> Iterator[str]:
-    """Each of the bootstrap's transitions of one setting in words, without a full stop, from a study of several."""
+    """Each of the bootstrap's transitions of one setting in words, without a full stop, from a study of several.
+
+    Where the bootstrap finds no crossing and the paper's rule does, that stands beside it: it needs no curve, and lags.
+    """
     assert analysis.runs is not None
+    rule = crossings(analysis.transitions, PAPER_RULE).set_index("depth")
     for row in analysis.bootstrap_rows:
         if row["status"] == TransitionStatus.CROSSING:
             found = f"width {row['width']:.1f} ({row['width_low']:.1f} to {row['width_high']:.1f})"
         else:
             bound = f", {row['side']} {row['bound']:.0f}" if isinstance(row["side"], str) else ""
             found = f"{row['status']}{bound}"
+            if row["depth"] in rule.index:
+                width, err = rule.loc[row["depth"], ["width", "width_err"]]
+                found += f" (the paper's rule: {width:.0f} ± {err:.0f})"
         yield (
             f"{setting}: depth {row['depth']} against {row['deeper_depth']}: {found} at equal "
             f"{SIZE_LABELS[analysis.runs.size]}"

@@ -13,6 +13,7 @@ import pandas as pd
 from shapelaw.fits.curves import Curve
 from shapelaw.fits.forms import FORMS, Form, Spread, draw_sizes, log_width_of, spread
 from shapelaw.fits.forms import INTERVAL as FORMS_INTERVAL
+from shapelaw.fits.gaps import gaps_of
 from shapelaw.fits.line import Floats, LineFit
 from shapelaw.fits.noise import Noise, group_means
 from shapelaw.fits.projection import project, standard_params, transition_size, why_no_projection, widened
@@ -29,6 +30,7 @@ from shapelaw.studies.transitions.analysis import (
 SIZES_PER_DECADE = 100
 SIZES = ("block_params", "total_params", "step_flops")
 FORM_DEPTHS = (48, 80, 96)
+BETTER = {1: "deeper", -1: "shallower", 0: "neither"}
 SPREAD_COLUMNS = tuple(Spread.__dataclass_fields__)
 
 
@@ -36,6 +38,25 @@ def mean_losses(runs: pd.DataFrame) -> pd.DataFrame:
     """One row for each shape of checked runs: mean test loss, number of seeds, and the sizes that the runs have."""
     sizes = [name for name in SIZES if name in runs]
     return group_means(runs, ["depth", "width"], sizes).rename(columns={"loss": "test_loss"})
+
+
+def gaps_table(runs: Runs) -> pd.DataFrame:
+    """How much better the deeper network is at each size of the shallower: `deeper_by`, with its standard error.
+
+    No curve is fitted: the deeper network's loss is that at the same size between its two nearest, and `deeper_width`
+    is its width there. `better` is the significantly better of the two (95%, noise between seeds), or "neither".
+    """
+    columns = ["depth", "deeper_depth", "width", "deeper_width", "loss", "deeper_loss"]
+    columns += ["deeper_by", "deeper_by_err", "better"]
+    tables = [pd.DataFrame(columns=columns)]
+    for pair in runs.adjacent:
+        gaps = gaps_of(pair.shallow, pair.deep)
+        table = pd.DataFrame({**asdict(gaps), "deeper_by": gaps.deeper_by}).rename(
+            columns={"err": "deeper_by_err"}
+        )
+        table["better"] = [BETTER[sign] for sign in gaps.better(runs.noise).tolist()]
+        tables.append(table.assign(depth=pair.shallow.depth, deeper_depth=pair.deep.depth)[columns])
+    return pd.concat([table for table in tables if len(table)] or tables[:1], ignore_index=True)
 
 
 def projection_table(fit: LineFit, forms: Sequence[Form] = ()) -> pd.DataFrame:

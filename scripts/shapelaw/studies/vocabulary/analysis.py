@@ -15,7 +15,7 @@ from shapelaw.fits.inputs import check_runs, numbers_of, refuse, require_columns
 from shapelaw.fits.level import LevelFit, fit_level
 from shapelaw.fits.limits import chance_of_limits, fit_line_with_limits
 from shapelaw.fits.line import LineFit
-from shapelaw.fits.noise import Noise, pooled_noise
+from shapelaw.fits.noise import pooled_noise
 from shapelaw.specs.patches import NUMBERS
 from shapelaw.studies.transitions.analysis import (
     Options,
@@ -109,7 +109,8 @@ def split_series(table: pd.DataFrame, source: str) -> Iterator[tuple[int, int | 
 def analyse_series(table: pd.DataFrame, source: str, options: Options) -> VocabularyAnalysis:
     """A transition for every vocabulary and rank, and the relations through them.
 
-    A series that repeats no shape takes the noise of the others of its vocabulary, whose losses have the same unit.
+    The noise of a series is pooled over all series of its vocabulary, whose losses have the same unit: few shapes of
+    each are repeated.
 
     Raises:
         UserError: the table can't be used.
@@ -121,19 +122,13 @@ def analyse_series(table: pd.DataFrame, source: str, options: Options) -> Vocabu
     found = []
     for (size, rank, patches), (rows, checked) in split.items():
         kin = [other for (v, _, p), (_, other) in split.items() if (v, p) == (size, patches)]
-        transitions = analyse_runs(checked, options, _borrowed_noise(checked, kin, options))
+        noise = pooled_noise(*kin) if options.noise is None else None
+        transitions = analyse_runs(checked, options, noise)
         found.append(Series(size, rank, patches, _with_text(checked, rows), transitions))
     if not any(one.transitions.runs and one.transitions.runs.adjacent for one in found):
         raise UserError(f"{source} has no vocabulary with two depths, so there are no transitions.")
     series = tuple(sorted(found, key=lambda one: (one.bottleneck, one.vocab_size)))
     return VocabularyAnalysis(series, tuple(fit_relations(series)))
-
-
-def _borrowed_noise(runs: pd.DataFrame, kin: Sequence[pd.DataFrame], options: Options) -> Noise | None:
-    """The noise of a series that repeats no shape, pooled over those of its vocabulary; None where it has its own."""
-    if options.noise is not None or pooled_noise(runs) is not None:
-        return None
-    return pooled_noise(*kin)
 
 
 def _with_text(checked: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:

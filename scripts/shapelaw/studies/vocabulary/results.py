@@ -18,7 +18,7 @@ from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Results, Table
 from shapelaw.studies.transitions.analysis import Options
 from shapelaw.studies.transitions.options import add_size_options as add_options
-from shapelaw.studies.transitions.results import WIDTH_FORMATS
+from shapelaw.studies.transitions.results import GAP_FORMATS, WIDTH_FORMATS
 from shapelaw.studies.transitions.sentences import transition_sentences
 from shapelaw.studies.vocabulary import figures, tables
 from shapelaw.studies.vocabulary.analysis import VocabularyAnalysis, analyse_series
@@ -59,6 +59,9 @@ def present(analysis: VocabularyAnalysis) -> Results:
             tables.size_axes_table(analysis),
             "The transitions at equal parameters of the blocks, all parameters, and FLOPs.",
             WIDTH_FORMATS,
+        ),
+        "gaps": Table(
+            tables.gaps_table(analysis), "How much better the deeper network is at equal size.", GAP_FORMATS
         ),
         "relation": Table(tables.relation_table(analysis), "The dependence of the transition on min(V, r)."),
         "losses": Table(

@@ -95,7 +95,7 @@ def warnings(config: Settings, _root: Path) -> list[str]:
     repeated = {grid.vocab_size for grid in study.grids if any(grid.repeated.values())}
     for place, grid in enumerate(study.grids):
         shape, where = partial(_shape, study, grid), f"{NAME}.grids.{ordinal(place)}"
-        # a grid that repeats no shape takes the noise of the others of its vocabulary
+        # the noise is pooled over all grids of a vocabulary
         repeats = study.seeds > 1 or (study.repeated_seeds > 1 and grid.vocab_size in repeated)
         found += grid_warnings(where, grid.widths, study.size_axis, shape, repeats)
         if grid.embedding_rank is not None and grid.embedding_rank > grid.vocab_size:
@@ -117,7 +117,7 @@ STUDIES = (
         "Vocabulary",
         "what the vocabulary does to the best depth",
         Path(__file__).parent,
-        ("transitions", "size_axes", "relation", "losses", "seed_noise", "comparison"),
+        ("transitions", "size_axes", "gaps", "relation", "losses", "seed_noise", "comparison"),
         {
             "losses": "figures 1, 3 and 5 of the vocabulary paper",
             "relation": OURS,

@@ -11,6 +11,7 @@ from shapelaw.fits.curves import SIZE_LABELS
 from shapelaw.fits.level import LevelFit
 from shapelaw.fits.line import FitStatus, LineFit
 from shapelaw.studies.reference import published_json
+from shapelaw.studies.transitions.tables import gaps_table as gaps_of_runs
 from shapelaw.studies.transitions.tables import mean_losses
 from shapelaw.studies.vocabulary.analysis import Series, VocabularyAnalysis
 
@@ -38,6 +39,14 @@ def transitions_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
 def size_axes_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
     """The bootstrap's transitions on every size axis: at small widths the embedding decides what is equal."""
     tables = [_named(one, one.transitions.runs.size_axes) for one in analysis.series if one.transitions.runs]
+    return pd.concat(tables, ignore_index=True)
+
+
+def gaps_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
+    """How much better the deeper network is at equal size, size by size, for each vocabulary and rank."""
+    tables = [
+        _named(one, gaps_of_runs(one.transitions.runs)) for one in analysis.series if one.transitions.runs
+    ]
     return pd.concat(tables, ignore_index=True)
 
 
