@@ -9,7 +9,7 @@ from small import REPOSITORY
 from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.inputs import read_table
 from shapelaw.studies.todays_decoder.analysis import OWN_LOSS, TodaysAnalysis, analyse_cells
-from shapelaw.studies.todays_decoder.tables import transitions_table
+from shapelaw.studies.todays_decoder.tables import gaps_table, transitions_table
 from shapelaw.studies.transitions.analysis import Options
 
 RESULTS = REPOSITORY / "docs" / "results"
@@ -39,14 +39,57 @@ def crossing(found: pd.Series) -> str:
     return f"{found['status']}{bound}"
 
 
-def test_the_crossings_are_those_that_the_study_finds(analysis: TodaysAnalysis) -> None:
+def crossing_lines(analysis: TodaysAnalysis) -> list[str]:
+    """The page's table of crossings: a line a block, budget and rate, by the bootstrap and by the paper's rule."""
     table = transitions_table(analysis)
-    found = table[table["method"] == "bootstrap"]
-    assert len(found) == 16
-    for row in found.to_dict("records"):
-        steps = row["budget"].removesuffix(" steps")
-        line = f"| {BLOCKS[row['block']]} | {steps} | {RATES[str(row['learning_rate'])]} | {crossing(pd.Series(row))} |"
-        assert line in PAGE, line
+    cells = ["block", "budget", "learning_rate"]
+    rule = table[table["method"] == "paper rule"].set_index(cells)
+    rows = {}
+    for row in table[table["method"] == "bootstrap"].to_dict("records"):
+        key = tuple(str(row[name]) for name in cells)
+        steps, rate = row["budget"].removesuffix(" steps"), RATES[key[2]]
+        found = f"{crossing(pd.Series(row))} | {crossing(rule.loc[key])}"
+        rows[list(BLOCKS).index(key[0]), len(steps), list(RATES).index(key[2])] = (
+            f"| {BLOCKS[key[0]]} | {steps} | {rate} | {found} |"
+        )
+    return [rows[place] for place in sorted(rows)]
+
+
+def test_the_crossings_are_those_that_the_study_finds(analysis: TodaysAnalysis) -> None:
+    lines = crossing_lines(analysis)
+    assert len(lines) == 16
+    assert "\n".join(lines) in PAGE, lines
+
+
+def test_from_which_width_on_two_layers_are_significantly_better(analysis: TodaysAnalysis) -> None:
+    """No curve is drawn for it: the gaps at equal size of every rate and budget of Llama's block."""
+    table = gaps_table(analysis)
+    llama = table[table["block"] == "llama"]
+    wide = llama[llama["width"] >= 48]
+    assert (wide["better"] == "deeper").all()
+    assert (llama["better"] == "shallower").groupby(llama["learning_rate"]).any()["0.004"]
+    low, high = wide["deeper_by"].min(), wide["deeper_by"].max()
+    words = " ".join(PAGE.split())
+    assert (
+        "From width 48 on two layers are significantly better at every rate and both numbers of steps"
+        in words
+    )
+    assert f"by {low:.3f} to {high:.3f} nats at equal size" in words
+    narrow = llama[(llama["width"] < 28) & (llama["better"] == "shallower")]
+    assert {(row.budget, row.learning_rate, row.width) for row in narrow.itertuples()} == {
+        ("4,000 steps", "0.004", 12.0),
+        ("4,000 steps", "0.004", 16.0),
+    }
+    assert "one layer only at 12 and 16, after 4,000 steps at 4e-3, where there are six seeds" in words
+
+
+def test_where_the_papers_rule_puts_the_crossings(analysis: TodaysAnalysis) -> None:
+    table = transitions_table(analysis).query("method == 'paper rule' and status == 'crossing'")
+    low, high, number = (table.groupby("block")["width"].agg(of) for of in ("min", "max", "size"))
+    said = f"lies between {low['llama']:.0f} and {high['llama']:.0f} in all eight rows, with GPT-2's block between "
+    said += f"{low['gpt2']:.0f} and {high['gpt2']:.0f} in six of eight"
+    assert said in " ".join(PAGE.split())
+    assert number.to_dict() == {"gpt2": 6, "llama": 8}
 
 
 @pytest.mark.parametrize(("llama", "gpt2"), PAIRS)
