@@ -29,11 +29,9 @@ LEVEL = {
 CURVED = {"b": 0.15, "b_err": 0.01, "p_fit": 3e-32, "chi2": 145.0, "status": "curved"}
 
 
-def told(
-    of: str = "all", level: dict[str, Any] | None = None, method: str = "bootstrap", **power: Any
-) -> Answer:
+def told(of: str = "all", level: dict[str, Any] | None = None, **power: Any) -> Answer:
     rows = [{"model": "power", **POWER, **power}, {"model": "level", **LEVEL, **(level or {})}]
-    table = pd.DataFrame([{"method": method, "of": of, **row} for row in rows])
+    table = pd.DataFrame([{"of": of, **row} for row in rows])
     return answer({"relation": Table(table, "")})
 
 
@@ -42,9 +40,6 @@ def test_an_exponent_with_its_error_decides_where_it_excludes_something():
     open_ = told(b=0.5, b_err=0.4, p_none=0.2, p_proportional=0.2)
     assert not open_.decided
     assert open_.sentence.endswith("b = 0.50 ± 0.40; neither b = 0 nor b = 1 is excluded.")
-    assert told(p_fit=0.02).sentence.endswith(
-        "b = 0.90 ± 0.10, and the transitions scatter around it (p = 0.02)."
-    )
 
 
 def test_an_exponent_that_does_not_fit_decides_nothing():
@@ -65,30 +60,12 @@ def test_an_exponent_that_does_not_fit_decides_nothing():
 
 def test_embeddings_of_one_matrix_answer_where_they_can():
     def both(**of_one_matrix: Any) -> Answer:
-        rows = [
-            {"method": "bootstrap", "of": "all", "model": name, **row}
-            for name, row in (("power", POWER), ("level", LEVEL))
-        ]
+        rows = [{"of": "all", "model": name, **row} for name, row in (("power", POWER), ("level", LEVEL))]
         rows += [{**row, "of": "one matrix", **of_one_matrix} for row in rows]
         return answer({"relation": Table(pd.DataFrame(rows), "")})
 
     assert "b = 0.40 ± 0.10." in both(b=0.4).sentence
     assert both(b=None).sentence.endswith("two factors, which train differently, are taken together.")
-
-
-def test_the_papers_rule_answers_where_the_bootstrap_finds_too_few_transitions():
-    def both(b: float | None) -> Answer:
-        rows = [
-            {"method": method, "of": "all", "model": name, **row, **change}
-            for method, change in (("bootstrap", {"b": b}), ("paper rule", {"b": 0.2}))
-            for name, row in (("power", POWER), ("level", LEVEL))
-        ]
-        return answer({"relation": Table(pd.DataFrame(rows), "")})
-
-    assert both(0.9).sentence.endswith("b = 0.90 ± 0.10.")
-    assert both(None).sentence.endswith(
-        "b = 0.20 ± 0.10; by the paper's rule, since the bootstrap finds too few."
-    )
 
 
 def test_without_a_fit_the_reason_stands_there():

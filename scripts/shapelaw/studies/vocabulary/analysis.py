@@ -16,7 +16,6 @@ from shapelaw.fits.level import LevelFit, fit_level
 from shapelaw.fits.limits import chance_of_limits, fit_line_with_limits
 from shapelaw.fits.line import LineFit
 from shapelaw.fits.noise import pooled_noise
-from shapelaw.fits.transitions import PAPER_RULE
 from shapelaw.specs.patches import NUMBERS
 from shapelaw.studies.transitions.analysis import (
     Options,
@@ -65,7 +64,6 @@ class Relation:
     """How the transitions of some series follow m = min(V, r), by two models.
 
     Attributes:
-        method: of the transitions: "bootstrap" or "paper rule".
         of: "all", "one matrix" or "factored": two factors train otherwise than one matrix, whatever their rank.
         power: log width = a + b log m; b = 1 is "in proportion", b = 0 "the vocabulary does not matter".
         level: in proportion to m for small m, the same width for large m.
@@ -73,7 +71,6 @@ class Relation:
             a fit.
     """
 
-    method: str
     of: str
     power: LineFit
     level: LevelFit
@@ -83,7 +80,7 @@ class Relation:
 
 @dataclass(frozen=True)
 class VocabularyAnalysis:
-    """All series by min(V, r), and the relations through their transitions: of the bootstrap's, of all series first."""
+    """All series by min(V, r), and the relations through their transitions, that of all of them first."""
 
     series: tuple[Series, ...]
     relations: tuple[Relation, ...]
@@ -149,38 +146,35 @@ def _with_text(checked: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def fit_relations(series: Sequence[Series]) -> Iterator[Relation]:
-    """The relation of all series, and where some are factored and some not, those of each kind; by each method."""
+    """The relation of all series, and where some are factored and some not, those of each kind."""
     kinds = {
         "all": series,
         "one matrix": [one for one in series if one.rank is None],
         "factored": [one for one in series if one.rank is not None],
     }
-    for method in (BOOTSTRAP, PAPER_RULE):
-        for of, some in kinds.items():
-            if of == "all" or 0 < len(some) < len(series):
-                yield _fit_relation(method, of, some)
+    for of, some in kinds.items():
+        if of == "all" or 0 < len(some) < len(series):
+            yield _fit_relation(of, some)
 
 
-def _fit_relation(method: str, of: str, series: Sequence[Series]) -> Relation:
-    """Through one method's transitions of the shallowest pair of depths, as `fit_transitions` takes them.
+def _fit_relation(of: str, series: Sequence[Series]) -> Relation:
+    """Through the bootstrap's transitions of the shallowest pair of depths, as `fit_transitions` takes them.
 
-    Of the bootstrap those estimated at the edge of the sizes are points too, and a transition above or below a width is
-    a limit. The paper's rule has no limits, and half its bracket is taken for a standard error, as the paper does.
+    Those estimated at the edge of the sizes are points too; a transition above or below a width is a limit.
     """
     tables = [
-        one.transitions.transitions.loc[lambda table: table["method"] == method]
+        one.transitions.transitions.query("method == @BOOTSTRAP")
         .head(1)
         .assign(bottleneck=math.log(one.bottleneck))
         for one in series
     ]
     rows = pd.concat(tables, ignore_index=True)
-    x, width, err = points_of(rows, method, at="bottleneck")
-    points, limits = (x, np.log(width), err / width), limits_of(rows, method, at="bottleneck")
+    x, width, err = points_of(rows, BOOTSTRAP, at="bottleneck")
+    points, limits = (x, np.log(width), err / width), limits_of(rows, BOOTSTRAP, at="bottleneck")
     power, level = fit_line_with_limits(*points, limits), fit_level(*points, limits)
     by_power = [power.a + power.b * limit.x for limit in limits]
     by_level = [min(level.k + limit.x, level.level) for limit in limits]
     return Relation(
-        method,
         of,
         power,
         level,

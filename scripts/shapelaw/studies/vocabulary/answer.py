@@ -7,36 +7,28 @@ from typing import Any
 
 import pandas as pd
 
-from shapelaw.fits.crossing import BOOTSTRAP
 from shapelaw.fits.line import FitStatus
-from shapelaw.fits.transitions import PAPER_RULE
 from shapelaw.report.write import Answer, Table
 
 SIGNIFICANT = 0.05
 CLEAR_GAIN = 6.6  # of chi2 over a model with as many parameters: a factor of 27 in likelihood
 PUBLISHED = "a width beyond min(V, r) adds little, so depth pays earlier (b near 1; Wies et al. 2021)."
-BY_THE_RULE = "; by the paper's rule, since the bootstrap finds too few"
 MIXED = "; embeddings of one matrix and of two factors, which train differently, are taken together"
 
 
 def answer(tables: Mapping[str, Table]) -> Answer:
     """How the transition follows min(V, r), by the model that fits; else why nothing can be said.
 
-    It is that of embeddings of one matrix where those have enough transitions, else that of all series; by the
-    bootstrap's transitions where those are enough, else by those of the paper's rule.
+    It is that of embeddings of one matrix where those have enough transitions, else that of all series.
 
     Args:
         tables: `relation` and `transitions` of the study.
     """
-    rows = {
-        (row["method"], row["of"], row["model"]): row for row in tables["relation"].frame.to_dict("records")
-    }
-    wanted = [(method, of) for method in (BOOTSTRAP, PAPER_RULE) for of in ("one matrix", "all")]
-    known = [one for one in wanted if (*one, "power") in rows and not pd.isna(rows[*one, "power"]["b"])]
-    method, of = known[0] if known else (BOOTSTRAP, "all")
-    power, level = rows[method, of, "power"], rows[method, of, "level"]
-    note = MIXED if of == "all" and (method, "one matrix", "power") in rows else ""
-    note += BY_THE_RULE if method == PAPER_RULE else ""
+    rows = {(row["of"], row["model"]): row for row in tables["relation"].frame.to_dict("records")}
+    alone = rows.get(("one matrix", "power"))
+    of = "all" if alone is None or pd.isna(alone["b"]) else "one matrix"
+    power, level = rows[of, "power"], rows[of, "level"]
+    note = MIXED if of == "all" and alone is not None else ""
     if pd.isna(power["b"]):
         return Answer(
             f"How the transition follows min(V, r) can't be fitted: {power['message']}.", False, PUBLISHED
@@ -45,8 +37,6 @@ def answer(tables: Mapping[str, Table]) -> Answer:
         return _without_a_power(power, level, note)
     decided = power["p_none"] < SIGNIFICANT or power["p_proportional"] < SIGNIFICANT
     said = "" if decided else "; neither b = 0 nor b = 1 is excluded"
-    if power["p_fit"] < SIGNIFICANT:
-        said += f", and the transitions scatter around it (p = {power['p_fit']:.1g})"
     value = f"{power['b']:.2f} \u00b1 {power['b_err']:.2f}"
     return Answer(
         f"The width where depth pays goes as min(V, r)^b with b = {value}{said}{note}.",

@@ -14,7 +14,6 @@ from typing import Any
 
 from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.inputs import read_table
-from shapelaw.fits.transitions import PAPER_RULE
 from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Results, Table
 from shapelaw.studies.transitions.analysis import Options
@@ -96,10 +95,9 @@ def summary(analysis: VocabularyAnalysis) -> str:
 
 
 def _relation_sentences(analysis: VocabularyAnalysis) -> Iterator[str]:
-    """Both models of all series, and of those of one matrix and of two factors where there are both, by each method."""
+    """Both models of all series, and of those of one matrix and of two factors where there are both."""
     for row in tables.relation_table(analysis).to_dict("records"):
-        said = [row["of"]] * (row["of"] != "all") + ["the paper's rule"] * (row["method"] == PAPER_RULE)
-        of = f" ({', '.join(said)})" if said else ""
+        of = "" if row["of"] == "all" else f" ({row['of']})"
         if row["model"] == tables.POWER and math.isnan(row["b"]):
             yield f"How the transition follows min(V, r){of} can't be fitted, {row['status']}: {row['message']}."
         elif row["model"] == tables.POWER:

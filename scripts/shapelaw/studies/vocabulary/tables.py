@@ -51,7 +51,7 @@ def gaps_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
 
 
 def relation_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
-    """Two models of each method's transitions of all series, of one matrix and of two factors, with m = min(V, r).
+    """Two models of the transitions of all series, of one matrix and of two factors, with m = min(V, r).
 
     - `power`: width ~ m^b, with the chance of a b as far from 1 (`p_proportional`) and from 0 (`p_none`);
     - `level`: width = min(ratio m, flat_width).
@@ -65,7 +65,6 @@ def relation_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
         usable = power.usable and power.b_err > 0
         rows += [
             {
-                "method": one.method,
                 "of": one.of,
                 "model": POWER,
                 "b": power.b if usable else math.nan,
@@ -75,7 +74,6 @@ def relation_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
                 **_goodness(power, one.power_chance),
             },
             {
-                "method": one.method,
                 "of": one.of,
                 "model": LEVEL,
                 "ratio": math.exp(level.k),
@@ -96,7 +94,7 @@ def relation_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
         "flat_width_err",
     ]
     quality = ["points", "chi2", "dof", "p_fit", "status", "message"]
-    return pd.DataFrame(rows, columns=["method", "of", "model", *parameters, *quality])
+    return pd.DataFrame(rows, columns=["of", "model", *parameters, *quality])
 
 
 def _goodness(fit: LineFit | LevelFit, chance: float) -> dict[str, object]:
