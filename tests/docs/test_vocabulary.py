@@ -7,8 +7,8 @@ import pytest
 from small import REPOSITORY
 
 from shapelaw.studies.transitions.analysis import Options
-from shapelaw.studies.transitions.tables import gaps_table
 from shapelaw.studies.undertraining import results as undertraining
+from shapelaw.studies.undertraining.tables import gaps_table as undertraining_gaps
 from shapelaw.studies.vocabulary import results as vocabulary
 from shapelaw.studies.vocabulary import tables
 
@@ -30,13 +30,10 @@ def gaps() -> Gaps:
     options = Options(draws=2)  # of the bootstrap, which has no part in the gaps
     analysis = vocabulary.analyse(RESULTS / "laptop_vocabulary.csv", options)
     table = tables.gaps_table(analysis).fillna({"embedding_rank": ONE_MATRIX})
-    (cell,) = (
-        cell
-        for cell in undertraining.analyse(RESULTS / "laptop_undertraining.csv", options).cells
-        if (cell.steps, cell.learning_rate) == (16_000, 0.004)
+    bytes_ = undertraining_gaps(undertraining.analyse(RESULTS / "laptop_undertraining.csv", options))
+    bytes_ = bytes_.query("steps == 16_000 and learning_rate == '0.004'").assign(
+        vocab_size=257, embedding_rank=ONE_MATRIX
     )
-    assert cell.transitions.runs is not None
-    bytes_ = gaps_table(cell.transitions.runs).assign(vocab_size=257, embedding_rank=ONE_MATRIX)
     return {
         (row.vocab_size, row.embedding_rank, row.width): (row.deeper_by, row.deeper_by_err, row.better)
         for row in pd.concat([table, bytes_]).itertuples()
@@ -86,3 +83,13 @@ def test_how_far_two_seeds_of_a_network_differ() -> None:
     spread = (shapes.max() - shapes.min())[shapes.size() > 1]
     assert f"{len(RUNS)} runs of {len(MEANS)} networks" in WORDS
     assert f"two seeds of a network differ by up to {spread.max():.3f} nats" in WORDS
+
+
+def test_the_noise_over_bytes_falls_with_the_width() -> None:
+    """All of these shapes have two seeds: a variance is half the squared difference."""
+    shapes = RUNS.query("vocab_size == 257").groupby(SHAPE)["test_loss"]
+    variance = shapes.var()[shapes.size() == 2]
+    width = variance.index.get_level_values("width")
+    narrow, wide = (variance[part].mean() ** 0.5 for part in (width <= 32, width > 32))
+    assert f"where it falls from {narrow:.3f} at widths up to 32 to {wide:.3f} at 46 to 64" in WORDS
+    assert set(RUNS.query("vocab_size == 500 and seed == 1")["width"]) == {46, 64}

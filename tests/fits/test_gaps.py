@@ -30,7 +30,12 @@ def test_networks_of_equal_size_are_compared_as_they_stand() -> None:
 
 def test_sizes_that_the_deeper_depth_does_not_reach_are_left_out() -> None:
     gaps = gaps_of(curve_of(1, [16, 64, 90, 128], [4.0, 3.0, 2.5, 2.0]), curve_of(2, [46, 90], [3.0, 2.0]))
-    assert gaps.width.tolist() == [64, 90, 128]  # 128 of one layer and 90 of two differ by 1% in size
+    assert gaps.width.tolist() == [64, 90, 128]
+    assert gaps.deeper_width.tolist() == [46, 46, 90]
+    between = math.log(2 * 46**2), math.log(2 * 90**2)  # two points of two layers, and the line through them
+    at = np.array([math.log(width**2) for width in (64, 90, 128)])
+    assert gaps.deeper_loss == pytest.approx(3.0 - (at - between[0]) / (between[1] - between[0]))
+    assert gaps.deeper_loss[-1] < 2.0  # 128 of one layer is 1% larger than 90 of two
 
 
 def test_without_noise_nothing_is_significant() -> None:

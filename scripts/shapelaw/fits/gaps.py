@@ -18,10 +18,10 @@ class Gaps:
 
     Attributes:
         width: of the shallower network.
-        deeper_width: that of the deeper one at the same size, between those that were trained.
+        deeper_width: of the trained network of the deeper depth that is nearest in size.
         loss: of the shallower network.
-        deeper_loss: of the deeper one at the same size, linear in log size between its two nearest.
-        err: standard error of `loss - deeper_loss`, from the noise between seeds; NaN without a noise estimate.
+        deeper_loss: of the deeper depth at the same size, on the straight line in log size through its two nearest.
+        err: standard error of `loss - deeper_loss` by the noise between seeds alone; NaN without a noise estimate.
     """
 
     width: Floats
@@ -50,9 +50,10 @@ def gaps_of(shallow: Curve, deep: Curve) -> Gaps:
     """The gaps of two depths at equal size; sizes count as equal within 10%, as everywhere (`Curve.loss_at`)."""
     deep_loss, deep_err = deep.loss_at(shallow.size)
     inside = np.isfinite(deep_loss)
+    nearest = np.abs(deep.log_size - shallow.log_size[inside, None]).argmin(axis=1)
     return Gaps(
         shallow.width[inside],
-        deep.width_at(shallow.log_size[inside]),
+        deep.width[nearest],
         shallow.loss[inside],
         deep_loss[inside],
         np.hypot(shallow.loss_err[inside], deep_err[inside]),

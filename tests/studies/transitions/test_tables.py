@@ -24,6 +24,28 @@ def test_the_papers_numbers_from_the_papers_transitions(refitted):
     assert err_error.max() < 0.03
 
 
+def test_gaps_change_sign_at_the_crossing_and_none_is_judged_without_noise():
+    runs = check_runs(simulate(grid_of((4, 6), 6e4, 6e6, 12), {4: 200.0}, noise=0.0008), "made")
+    table = tables.gaps_table(analyse_runs(runs, Options(draws=50)).runs)
+    assert set(table["better"]) == {"shallower", "neither", "deeper"}
+    assert (table.query("better == 'deeper'")["width"] > 180).all()
+    assert (table.query("better == 'shallower'")["width"] < 220).all()
+    once = tables.gaps_table(analyse_runs(runs[runs["seed"] == 0], Options(draws=50)).runs)
+    assert len(once) == len(table)
+    assert once[["deeper_by_err", "better"]].isna().all(axis=None)
+
+
+def test_depths_of_no_common_size_have_no_gaps():
+    """Tables without rows are left out where others have rows, and keep their columns where none has."""
+    apart = check_runs(simulate({4: [64, 80, 96, 112], 6: [512, 640, 768, 896]}, {4: 100.0}), "made")
+    empty = tables.gaps_table(analyse_runs(apart, Options(draws=50, noise=0.001)).runs)
+    assert list(empty.columns) == tables.GAPS
+    assert empty.empty
+    full = empty.reindex(range(1)).assign(depth=4, width=64.0)
+    assert tables.stacked([empty, full])["width"].dtype == "float64"
+    assert list(tables.stacked([empty, empty]).columns) == tables.GAPS
+
+
 def test_the_projection_is_the_papers_table_1(refitted):
     table = tables.projection_table(refitted.fit)
     assert len(table) == 9

@@ -22,6 +22,10 @@ def test_all_that_is_declared_is_made(tmp_path: Path) -> None:
     gaps = results.tables["gaps"].frame.query("vocab_size == 257")
     assert (gaps.query("width < 230")["better"] == "shallower").any()
     assert (gaps.query("width > 300")["better"] == "deeper").all()
+    noise = results.tables["seed_noise"].frame
+    pooled = noise[noise["depth"] == "pooled"].set_index("vocab_size")
+    for size, count in noise[noise["depth"] != "pooled"].groupby("vocab_size")["seeds"].sum().items():
+        assert pooled.loc[size, "seeds"] == count
 
 
 def test_bits_per_byte_and_the_text_seen_may_be_unknown(tmp_path: Path) -> None:

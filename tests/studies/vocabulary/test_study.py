@@ -14,9 +14,10 @@ SCALES = REPOSITORY / "workflow" / "scales"
 SMALL = {"vocab_size": 300, "widths": {1: [8, 16], 2: [8]}, "repeated": {1: [8]}}
 
 
-def config_of(*grids: object, **changes: object) -> Settings:
+def config_of(*grids: object, corpus: object = None, **changes: object) -> Settings:
     section = {"context_length": 16, "grids": list(grids), **changes}
-    return load_config({"scale": "demo", "studies": ["vocabulary"], "vocabulary": section}, SCALES)
+    given = {"scale": "demo", "studies": ["vocabulary"], "vocabulary": section}
+    return load_config(given if corpus is None else {**given, "corpus": corpus}, SCALES)
 
 
 def test_the_grid_is_every_shape_at_every_vocabulary() -> None:
@@ -90,9 +91,12 @@ def test_scale_paper_is_the_paper_s_grid() -> None:
 def test_a_grid_that_repeats_no_shape_takes_the_noise_of_the_others() -> None:
     once = {**SMALL, "embedding_rank": 6, "repeated": {}}
     assert not [told for told in warnings(config_of(once, SMALL), REPOSITORY) if "seed noise" in told]
-    other = {**once, "vocab_size": 400}
-    (told,) = [told for told in warnings(config_of(other, SMALL), REPOSITORY) if "seed noise" in told]
-    assert told.startswith("vocabulary.grids.1st: every network has one seed")
+    for change in ({"vocab_size": 400}, {"embedding_rank": None, "patch_embedding": True}):
+        other = {**SMALL, **change, "repeated": {}}
+        corpus = {"name": "fashion", "sources": ["fashion"]} if "patch_embedding" in change else None
+        config = config_of(other, SMALL, corpus=corpus)
+        (told,) = [told for told in warnings(config, REPOSITORY) if "seed noise" in told]
+        assert told.startswith("vocabulary.grids.1st: every network has one seed")
 
 
 def test_a_rank_above_the_vocabulary_is_told() -> None:

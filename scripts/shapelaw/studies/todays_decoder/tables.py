@@ -12,7 +12,7 @@ import pandas as pd
 from shapelaw.studies.todays_decoder.analysis import Cell, TodaysAnalysis
 from shapelaw.studies.transitions.ratios import ratio_of
 from shapelaw.studies.transitions.tables import gaps_table as gaps_of_runs
-from shapelaw.studies.transitions.tables import mean_losses
+from shapelaw.studies.transitions.tables import mean_losses, stacked
 
 FOUND = ("depth", "deeper_depth", "status", "width", "width_low", "width_high", "bound", "side")
 
@@ -60,10 +60,9 @@ def size_axes_table(analysis: TodaysAnalysis) -> pd.DataFrame:
 
 def gaps_table(analysis: TodaysAnalysis) -> pd.DataFrame:
     """How much better the deeper network is at equal size, size by size, for every cell."""
-    tables = [
+    return stacked(
         _named(cell, gaps_of_runs(cell.transitions.runs)) for cell in analysis.cells if cell.transitions.runs
-    ]
-    return pd.concat(tables, ignore_index=True)
+    )
 
 
 def ratios_table(analysis: TodaysAnalysis) -> pd.DataFrame:

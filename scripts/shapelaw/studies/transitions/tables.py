@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -30,6 +30,17 @@ from shapelaw.studies.transitions.analysis import (
 SIZES_PER_DECADE = 100
 SIZES = ("block_params", "total_params", "step_flops")
 FORM_DEPTHS = (48, 80, 96)
+GAPS = [
+    "depth",
+    "deeper_depth",
+    "width",
+    "deeper_width",
+    "loss",
+    "deeper_loss",
+    "deeper_by",
+    "deeper_by_err",
+    "better",
+]
 BETTER = {1: "deeper", -1: "shallower", 0: "neither"}
 SPREAD_COLUMNS = tuple(Spread.__dataclass_fields__)
 
@@ -43,20 +54,33 @@ def mean_losses(runs: pd.DataFrame) -> pd.DataFrame:
 def gaps_table(runs: Runs) -> pd.DataFrame:
     """How much better the deeper network is at each size of the shallower: `deeper_by`, with its standard error.
 
-    No curve is fitted: the deeper network's loss is that at the same size between its two nearest, and `deeper_width`
-    is its width there. `better` is the significantly better of the two (95%, noise between seeds), or "neither".
+    No curve is fitted: the deeper loss is on the line through the two networks nearest in size, `deeper_width` the
+    width of the nearest. `better` is the significantly better of the two (95%, noise between seeds) or "neither", empty
+    without a noise estimate.
     """
-    columns = ["depth", "deeper_depth", "width", "deeper_width", "loss", "deeper_loss"]
-    columns += ["deeper_by", "deeper_by_err", "better"]
-    tables = [pd.DataFrame(columns=columns)]
+    tables = [pd.DataFrame(columns=GAPS)]
     for pair in runs.adjacent:
         gaps = gaps_of(pair.shallow, pair.deep)
-        table = pd.DataFrame({**asdict(gaps), "deeper_by": gaps.deeper_by}).rename(
-            columns={"err": "deeper_by_err"}
+        signs = gaps.better(runs.noise).tolist()
+        tables.append(
+            pd.DataFrame(
+                {
+                    "depth": pair.shallow.depth,
+                    "deeper_depth": pair.deep.depth,
+                    **asdict(gaps),
+                    "deeper_by": gaps.deeper_by,
+                    "deeper_by_err": gaps.err,
+                    "better": None if runs.noise is None else [BETTER[sign] for sign in signs],
+                }
+            )[GAPS]
         )
-        table["better"] = [BETTER[sign] for sign in gaps.better(runs.noise).tolist()]
-        tables.append(table.assign(depth=pair.shallow.depth, deeper_depth=pair.deep.depth)[columns])
-    return pd.concat([table for table in tables if len(table)] or tables[:1], ignore_index=True)
+    return stacked(tables)
+
+
+def stacked(tables: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    """Tables below each other; those without rows, whose columns have no types, are left out unless all are."""
+    given = list(tables)
+    return pd.concat([table for table in given if len(table)] or given, ignore_index=True)
 
 
 def projection_table(fit: LineFit, forms: Sequence[Form] = ()) -> pd.DataFrame:

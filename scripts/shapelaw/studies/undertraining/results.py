@@ -19,7 +19,7 @@ from shapelaw.studies.transitions import ratios
 from shapelaw.studies.transitions.analysis import Options
 from shapelaw.studies.transitions.options import add_size_options as add_options
 from shapelaw.studies.transitions.rates import BEST_RATES
-from shapelaw.studies.transitions.results import WIDTH_FORMATS
+from shapelaw.studies.transitions.results import GAP_FORMATS, WIDTH_FORMATS
 from shapelaw.studies.transitions.sentences import transition_sentences
 from shapelaw.studies.undertraining import figures, tables
 from shapelaw.studies.undertraining.analysis import UndertrainingAnalysis, analyse_cells
@@ -59,6 +59,9 @@ def present(analysis: UndertrainingAnalysis) -> Results:
             tables.size_axes_table(analysis),
             "The transitions at equal parameters of the blocks, all parameters, and FLOPs.",
             WIDTH_FORMATS,
+        ),
+        "gaps": Table(
+            tables.gaps_table(analysis), "How much better the deeper network is at equal size.", GAP_FORMATS
         ),
         "ratios": Table(
             tables.ratios_table(analysis),

@@ -107,7 +107,7 @@ STUDIES = (
         "Learning rate and steps",
         "whether transitions depend on the learning rate and on the steps",
         Path(__file__).parent,
-        ("transitions", "size_axes", "ratios", "best_rates", "losses", "seed_noise"),
+        ("transitions", "size_axes", "gaps", "ratios", "best_rates", "losses", "seed_noise"),
         {"losses": OURS, "transition_rate": OURS},
         "shapelaw.studies.undertraining.results",
         question="Does the width at which depth pays depend on the number of steps?",

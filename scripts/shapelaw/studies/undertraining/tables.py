@@ -8,7 +8,8 @@ from typing import Any
 import pandas as pd
 
 from shapelaw.studies.transitions.ratios import ratio_of
-from shapelaw.studies.transitions.tables import mean_losses
+from shapelaw.studies.transitions.tables import gaps_table as gaps_of_runs
+from shapelaw.studies.transitions.tables import mean_losses, stacked
 from shapelaw.studies.undertraining.analysis import SHAPE, Cell, UndertrainingAnalysis
 
 
@@ -32,6 +33,13 @@ def size_axes_table(analysis: UndertrainingAnalysis) -> pd.DataFrame:
         _named(cell, cell.transitions.runs.size_axes) for cell in analysis.cells if cell.transitions.runs
     ]
     return pd.concat(tables, ignore_index=True)
+
+
+def gaps_table(analysis: UndertrainingAnalysis) -> pd.DataFrame:
+    """How much better the deeper network is at equal size, size by size, for each rate and number of steps."""
+    return stacked(
+        _named(cell, gaps_of_runs(cell.transitions.runs)) for cell in analysis.cells if cell.transitions.runs
+    )
 
 
 def ratios_table(analysis: UndertrainingAnalysis) -> pd.DataFrame:

@@ -109,8 +109,8 @@ def split_series(table: pd.DataFrame, source: str) -> Iterator[tuple[int, int | 
 def analyse_series(table: pd.DataFrame, source: str, options: Options) -> VocabularyAnalysis:
     """A transition for every vocabulary and rank, and the relations through them.
 
-    The noise of a series is pooled over all series of its vocabulary, whose losses have the same unit: few shapes of
-    each are repeated.
+    The noise of a series is pooled over all series of its vocabulary and kind of embedding, whose losses have the same
+    unit: few shapes of each are repeated.
 
     Raises:
         UserError: the table can't be used.

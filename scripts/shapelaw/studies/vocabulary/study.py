@@ -92,11 +92,14 @@ def _grid_problems(study: VocabularyStudy, grid: VocabularyGrid, where: str) -> 
 def warnings(config: Settings, _root: Path) -> list[str]:
     """A sentence for each transition that a grid can't give, and for a rank that only adds parameters."""
     study, found = _section(config), list[str]()
-    repeated = {grid.vocab_size for grid in study.grids if any(grid.repeated.values())}
+    repeated = {
+        (grid.vocab_size, grid.patch_embedding) for grid in study.grids if any(grid.repeated.values())
+    }
     for place, grid in enumerate(study.grids):
         shape, where = partial(_shape, study, grid), f"{NAME}.grids.{ordinal(place)}"
-        # the noise is pooled over all grids of a vocabulary
-        repeats = study.seeds > 1 or (study.repeated_seeds > 1 and grid.vocab_size in repeated)
+        # the noise is pooled over all grids of a vocabulary and kind of embedding
+        kind = grid.vocab_size, grid.patch_embedding
+        repeats = study.seeds > 1 or (study.repeated_seeds > 1 and kind in repeated)
         found += grid_warnings(where, grid.widths, study.size_axis, shape, repeats)
         if grid.embedding_rank is not None and grid.embedding_rank > grid.vocab_size:
             found.append(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pandas as pd
 from scipy import stats  # type: ignore[import-untyped]
@@ -12,7 +13,7 @@ from shapelaw.fits.level import LevelFit
 from shapelaw.fits.line import FitStatus, LineFit
 from shapelaw.studies.reference import published_json
 from shapelaw.studies.transitions.tables import gaps_table as gaps_of_runs
-from shapelaw.studies.transitions.tables import mean_losses
+from shapelaw.studies.transitions.tables import mean_losses, stacked
 from shapelaw.studies.vocabulary.analysis import Series, VocabularyAnalysis
 
 # where depth 48 overtakes depth 24, by V and r: read off figures 3 and 5, without an error
@@ -44,10 +45,9 @@ def size_axes_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
 
 def gaps_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
     """How much better the deeper network is at equal size, size by size, for each vocabulary and rank."""
-    tables = [
+    return stacked(
         _named(one, gaps_of_runs(one.transitions.runs)) for one in analysis.series if one.transitions.runs
-    ]
-    return pd.concat(tables, ignore_index=True)
+    )
 
 
 def relation_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
@@ -128,24 +128,25 @@ def losses_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
 
 
 def seed_noise_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
-    """Loss mean and standard deviation of every repeated shape, and the pooled one of each series.
+    """Loss mean and standard deviation of every repeated shape; with the rank empty, the pooled one of each vocabulary.
 
-    A series that repeats no shape has that of all series of its vocabulary."""
-    tables = []
+    Tokens and patches of one vocabulary are pooled apart.
+    """
+    kinds: dict[tuple[int, bool], list[Series]] = {}
     for one in analysis.series:
-        runs = one.transitions.runs
-        if runs is None:
-            continue
-        repeated = runs.seed_noise[runs.seed_noise["seeds"] > 1].astype({"depth": object, "width": object})
-        pooled = {
-            "depth": "pooled",
-            "width": "",
-            "seeds": int(repeated["seeds"].sum()),
-            "loss_mean": math.nan,
-        }
-        pooled["loss_std"] = math.nan if runs.noise is None else runs.noise.std
-        tables.append(_named(one, pd.concat([repeated, pd.DataFrame([pooled])], ignore_index=True)))
-    return pd.concat(tables, ignore_index=True)
+        kinds.setdefault((one.vocab_size, one.patches), []).append(one)
+    tables = []
+    for kin in kinds.values():
+        noise, seeds = math.nan, 0
+        for one in kin:
+            assert one.transitions.runs is not None
+            noise = math.nan if one.transitions.runs.noise is None else one.transitions.runs.noise.std
+            repeated = one.transitions.runs.seed_noise.query("seeds > 1")
+            seeds += int(repeated["seeds"].sum())
+            tables.append(_named(one, repeated.astype({"depth": object, "width": object})))
+        pooled = {"depth": "pooled", "width": "", "seeds": seeds, "loss_mean": math.nan, "loss_std": noise}
+        tables.append(_named(replace(kin[0], rank=None), pd.DataFrame([pooled])))
+    return stacked(tables)
 
 
 def comparison_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
