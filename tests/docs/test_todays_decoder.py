@@ -92,6 +92,15 @@ def test_where_the_papers_rule_puts_the_crossings(analysis: TodaysAnalysis) -> N
     assert number.to_dict() == {"gpt2": 6, "llama": 8}
 
 
+def test_the_bootstrap_bounds_what_it_does_not_find_with_llamas_block(analysis: TodaysAnalysis) -> None:
+    table = transitions_table(analysis).query("method == 'bootstrap' and block == 'llama'")
+    bounds = table[table["status"] != "crossing"]
+    assert len(bounds) == 7
+    assert set(bounds["side"]) == {"below"}
+    said = f"at other rates, the best ones and after 16,000 steps it lies below {bounds['bound'].max():.0f} or less"
+    assert said in " ".join(PAGE.split())
+
+
 @pytest.mark.parametrize(("llama", "gpt2"), PAIRS)
 def test_the_losses_are_those_of_the_runs(llama: tuple[int, int], gpt2: tuple[int, int] | None) -> None:
     row = []
