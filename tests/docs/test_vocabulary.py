@@ -56,7 +56,11 @@ def test_every_run_is_of_a_shape_that_the_page_shows_or_the_narrowest_of_rank_16
 
 @pytest.mark.parametrize(
     ("vocab_size", "ranks", "pairs"),
-    [(257, (ONE_MATRIX, 16, 32, 96), PAIRS[:5]), (500, (ONE_MATRIX, 32, 128), PAIRS[1:])],
+    [
+        (257, (ONE_MATRIX, 16, 32, 96), PAIRS[:5]),
+        (500, (ONE_MATRIX, 32, 128), PAIRS[1:]),
+        (2000, (32, 128), PAIRS[3:5]),
+    ],
 )
 def test_the_tables_are_the_gaps_of_the_runs(
     gaps: Gaps, vocab_size: int, ranks: tuple[int, ...], pairs: tuple[tuple[int, int], ...]
@@ -76,6 +80,13 @@ def test_what_the_rank_does_at_one_pair_of_sizes(gaps: Gaps) -> None:
     )
     assert f"costs one wide layer {one:.3f} nats against one matrix" in WORDS
     assert f"they gain {-two:.3f}" in WORDS
+
+
+def test_what_the_rank_does_with_2000_words(gaps: Gaps) -> None:
+    moved = [gaps[2000, 32, width][0] - gaps[2000, 128, width][0] for width in (64, 96)]
+    assert f"moves the gap by {moved[0]:.3f} nats at 64 / 46 and {moved[1]:.3f} at 96 / 68" in WORDS
+    assert [gaps[2000, 32, width][2] for width in (64, 96)] == ["shallower", "neither"]
+    assert [gaps[2000, 128, width][2] for width in (64, 96)] == ["shallower", "shallower"]
 
 
 def test_how_far_two_seeds_of_a_network_differ() -> None:
