@@ -14,6 +14,7 @@ from shapelaw.studies.transitions.analysis import Options
 
 RESULTS = REPOSITORY / "docs" / "results"
 PAGE = (RESULTS / "todays_decoder.md").read_text(encoding="utf-8")
+WORDS = " ".join(PAGE.split())
 TABLE = RESULTS / "laptop_todays_decoder.csv"
 RUNS = pd.read_csv(TABLE).fillna({"block": "gpt2"})
 MEANS = RUNS.groupby(["steps", "learning_rate", "block", "depth", "width"])["test_loss"].mean()
@@ -61,34 +62,45 @@ def test_the_crossings_are_those_that_the_study_finds(analysis: TodaysAnalysis) 
     assert "\n".join(lines) in PAGE, lines
 
 
-def test_from_which_width_on_two_layers_are_significantly_better(analysis: TodaysAnalysis) -> None:
-    """No curve is drawn for it: the gaps at equal size of every rate and budget of Llama's block."""
+def gaps_of_all(analysis: TodaysAnalysis, block: str = "llama") -> pd.DataFrame:
+    """How much better two layers are at equal size: no curve is drawn for it."""
     table = gaps_table(analysis)
-    llama = table[table["block"] == "llama"]
-    wide = llama[llama["width"] >= 48]
+    return table[table["block"] == block].set_index(["budget", "learning_rate", "width"]).sort_index()
+
+
+def test_from_which_width_on_two_layers_are_significantly_better(analysis: TodaysAnalysis) -> None:
+    llama = gaps_of_all(analysis)
+    wide = llama[llama.index.get_level_values("width") >= 48]
     assert (wide["better"] == "deeper").all()
-    assert (llama["better"] == "shallower").groupby(llama["learning_rate"]).any()["0.004"]
     low, high = wide["deeper_by"].min(), wide["deeper_by"].max()
-    words = " ".join(PAGE.split())
     assert (
         "From width 48 on two layers are significantly better at every rate and both numbers of steps"
-        in words
+        in WORDS
     )
-    assert f"by {low:.3f} to {high:.3f} nats at equal size" in words
-    narrow = llama[(llama["width"] < 28) & (llama["better"] == "shallower")]
-    assert {(row.budget, row.learning_rate, row.width) for row in narrow.itertuples()} == {
-        ("4,000 steps", "0.004", 12.0),
-        ("4,000 steps", "0.004", 16.0),
-    }
-    assert "one layer only at 12 and 16, after 4,000 steps at 4e-3, where there are six seeds" in words
+    assert f"by {low:.3f} to {high:.3f} nats at equal size" in WORDS
+    same = [
+        gaps_of_all(analysis, block).loc[("4,000 steps", "0.004", 64.0)]["deeper_by"]
+        for block in ("llama", "gpt2")
+    ]
+    assert (
+        f"at 50,000 parameters they lead by {same[0]:.3f} nats with Llama's block and trail by {-same[1]:.3f}"
+        in WORDS
+    )
+    lost = llama[llama["better"] == "shallower"]["deeper_by"]
+    assert list(lost.index) == [("4,000 steps", "0.004", 12.0), ("4,000 steps", "0.004", 16.0)]
+    assert "one layer only at 12 and 16, after 4,000 steps at 4e-3, where there are six seeds" in WORDS
+    assert f"one layer ahead by {-lost.iloc[0]:.3f} and {-lost.iloc[1]:.3f} nats at widths 12 and 16" in WORDS
+    later = llama.loc["16,000 steps"].query("width >= 32 and learning_rate != 'best rates'")["deeper_by"]
+    assert f"Llama's two layers lead by {later.min():.3f} to {later.max():.3f} nats from 32 on" in WORDS
 
 
 def test_where_the_papers_rule_puts_the_crossings(analysis: TodaysAnalysis) -> None:
     table = transitions_table(analysis).query("method == 'paper rule' and status == 'crossing'")
-    low, high, number = (table.groupby("block")["width"].agg(of) for of in ("min", "max", "size"))
+    blocks = table.groupby("block")
+    low, high, number = blocks["width_low"].min(), blocks["width_high"].max(), blocks.size()
     said = f"lies between {low['llama']:.0f} and {high['llama']:.0f} in all eight rows, with GPT-2's block between "
     said += f"{low['gpt2']:.0f} and {high['gpt2']:.0f} in six of eight"
-    assert said in " ".join(PAGE.split())
+    assert said in WORDS
     assert number.to_dict() == {"gpt2": 6, "llama": 8}
 
 
@@ -97,23 +109,33 @@ def test_the_bootstrap_bounds_what_it_does_not_find_with_llamas_block(analysis: 
     bounds = table[table["status"] != "crossing"]
     assert len(bounds) == 7
     assert set(bounds["side"]) == {"below"}
-    said = f"at other rates, the best ones and after 16,000 steps it lies below {bounds['bound'].max():.0f} or less"
-    assert said in " ".join(PAGE.split())
+    assert f"gives upper bounds, {bounds['bound'].min():.0f} to {bounds['bound'].max():.0f}," in WORDS
 
 
-@pytest.mark.parametrize(("llama", "gpt2"), PAIRS)
-def test_the_losses_are_those_of_the_runs(llama: tuple[int, int], gpt2: tuple[int, int] | None) -> None:
+def test_a_row_of_gpt2_rests_on_one_size(analysis: TodaysAnalysis) -> None:
+    better = gaps_of_all(analysis, "gpt2").loc[("4,000 steps", "0.008")]["better"]
+    assert list(better[better == "deeper"].index) == [96.0]
+    assert set(better[better.index > 96]) == {"neither"}
+
+
+def loss_line(gaps: dict[str, pd.DataFrame], llama: tuple[int, int], gpt2: tuple[int, int] | None) -> str:
+    """A line of the page's table of losses: those of a pair, and the gap at equal size with its error."""
     row = []
     for block, pair in (("llama", llama), ("gpt2", gpt2)):
         if pair is None:
             row += ["–"] * 4
             continue
-        one, two = (
-            MEANS[4000, 0.004, block, depth, width] for depth, width in zip((1, 2), pair, strict=True)
-        )
-        row += [f"{pair[0]} / {pair[1]}", f"{one:.3f}", f"{two:.3f}", f"{one - two:+.3f}"]
-    line = f"| {' | '.join(row)} |"
-    assert line in PAGE, line
+        losses = [MEANS[4000, 0.004, block, depth, width] for depth, width in zip((1, 2), pair, strict=True)]
+        gap = gaps[block].loc[("4,000 steps", "0.004", pair[0])]
+        row += [f"{pair[0]} / {pair[1]}", *(f"{loss:.3f}" for loss in losses)]
+        row.append(f"{gap['deeper_by']:+.3f} ± {gap['deeper_by_err']:.3f}")
+    return f"| {' | '.join(row)} |"
+
+
+def test_the_losses_are_those_of_the_runs(analysis: TodaysAnalysis) -> None:
+    gaps = {block: gaps_of_all(analysis, block) for block in BLOCKS}
+    lines = [loss_line(gaps, llama, gpt2) for llama, gpt2 in PAIRS]
+    assert "\n".join(lines) in PAGE, lines
 
 
 def test_how_many_runs_seeds_and_rates_stand_behind_it(analysis: TodaysAnalysis) -> None:

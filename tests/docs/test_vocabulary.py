@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 from small import REPOSITORY
 
+from shapelaw.fits.curves import SizeAxis
 from shapelaw.studies.transitions.analysis import Options
 from shapelaw.studies.undertraining import results as undertraining
 from shapelaw.studies.undertraining.tables import gaps_table as undertraining_gaps
@@ -76,10 +77,32 @@ def test_what_the_rank_does_at_one_pair_of_sizes(gaps: Gaps) -> None:
     moved = gaps[500, 32, 96][0] - gaps[500, 128, 96][0]
     assert f"At 96 / 68 the rank alone moves the gap by {moved:.3f} nats" in WORDS
     one, two = (
-        MEANS[500, 32, depth, width] - MEANS[500, 0, depth, width] for depth, width in ((1, 96), (2, 68))
+        MEANS[500, 32, depth, width] - MEANS[500, 128, depth, width] for depth, width in ((1, 96), (2, 68))
     )
-    assert f"costs one wide layer {one:.3f} nats against one matrix" in WORDS
-    assert f"they gain {-two:.3f}" in WORDS
+    assert f"against r = 128, r = 32 costs one wide layer {one:.3f} nats" in WORDS
+    assert f"two narrower layers gain {-two:.3f}" in WORDS
+
+
+def test_the_gaps_at_equal_parameters_in_all() -> None:
+    options = Options(size=SizeAxis.TOTAL, draws=2)
+    table = tables.gaps_table(vocabulary.analyse(RESULTS / "laptop_vocabulary.csv", options))
+    table = table[table["vocab_size"] == 500].set_index(["embedding_rank", "width"])
+    low, middle, high = (
+        f"{table.loc[place, 'deeper_by']:.3f} ± {table.loc[place, 'deeper_by_err']:.3f}"
+        for place in ((32, 64), (128, 96), (128, 128))
+    )
+    assert f"to {low} at 64 / 46 of r = 32, and at r = 128 to {middle} at 96 and {high} at 128" in WORDS
+
+
+def test_why_no_relation_can_be_fitted() -> None:
+    """The statuses, as the page counts them."""
+    table = tables.transitions_table(vocabulary.analyse(RESULTS / "laptop_vocabulary.csv"))
+    table = table[table["method"] == "bootstrap"]
+    sides = table["side"].value_counts()
+    assert (len(table), sides["at"], sides["above"] + sides["below"]) == (8, 2, 3)
+    assert table["status"].value_counts()[["too noisy", "too few sizes"]].tolist() == [1, 2]
+    assert "of eight series two have a crossing at the edge of the sizes, three a bound," in WORDS
+    assert "one is too noisy and two have too few sizes" in WORDS
 
 
 def test_what_the_rank_does_with_2000_words(gaps: Gaps) -> None:

@@ -1,4 +1,4 @@
-"""How much better the deeper of two networks is at equal size, with no curve through more than two of its points."""
+"""How much better the deeper of two networks is at equal size, with no curve through more than two points."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Gaps:
         width: of the shallower network.
         deeper_width: of the trained network of the deeper depth that is nearest in size.
         loss: of the shallower network.
-        deeper_loss: of the deeper depth at the same size, on the straight line in log size through its two nearest.
+        deeper_loss: of the deeper depth at the same size, on the line in log size through its two neighbours.
         err: standard error of `loss - deeper_loss` by the noise between seeds alone; NaN without a noise estimate.
     """
 

@@ -54,8 +54,8 @@ def mean_losses(runs: pd.DataFrame) -> pd.DataFrame:
 def gaps_table(runs: Runs) -> pd.DataFrame:
     """How much better the deeper network is at each size of the shallower: `deeper_by`, with its standard error.
 
-    No curve is fitted: the deeper loss is on the line through the two networks nearest in size, `deeper_width` the
-    width of the nearest. `better` is the significantly better of the two (95%, noise between seeds) or "neither", empty
+    No curve is fitted: the deeper loss is on the line through the two neighbours in size, `deeper_width` the width of
+    the nearest. `better` is the significantly better of the two (95%, noise between seeds) or "neither", empty
     without a noise estimate.
     """
     tables = [pd.DataFrame(columns=GAPS)]
