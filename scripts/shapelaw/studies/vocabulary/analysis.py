@@ -119,11 +119,13 @@ def analyse_series(table: pd.DataFrame, source: str, options: Options) -> Vocabu
     for size, rank, patches, rows in split_series(table, source):
         where = f"{source} (V = {size})" if rank is None else f"{source} (V = {size}, r = {rank})"
         split[size, rank, patches] = rows, check_runs(rows, where, loss=options.loss, size=options.size)
+    kinds: dict[tuple[int, bool], list[pd.DataFrame]] = {}
+    for (size, _, patches), (_, checked) in split.items():
+        kinds.setdefault((size, patches), []).append(checked)
+    noise = {} if options.noise is not None else {kind: pooled_noise(*kin) for kind, kin in kinds.items()}
     found = []
     for (size, rank, patches), (rows, checked) in split.items():
-        kin = [other for (v, _, p), (_, other) in split.items() if (v, p) == (size, patches)]
-        noise = pooled_noise(*kin) if options.noise is None else None
-        transitions = analyse_runs(checked, options, noise)
+        transitions = analyse_runs(checked, options, noise.get((size, patches)))
         found.append(Series(size, rank, patches, _with_text(checked, rows), transitions))
     if not any(one.transitions.runs and one.transitions.runs.adjacent for one in found):
         raise UserError(f"{source} has no vocabulary with two depths, so there are no transitions.")
