@@ -7,6 +7,6 @@ setup(
     package_dir={"": "scripts", "shapelaw.commands": "scripts", "shapelaw.reference": "workflow/reference"},
     package_data={
         "": ["captions/*.rst", "*.cpp", "*.h", "*.html"],
-        "shapelaw.reference": ["*.csv", "*.json"],
+        "shapelaw.reference": ["*.csv", "*.json", "measured/*/*.csv"],
     },
 )

@@ -9,10 +9,10 @@
 
 Wies et al. 2021: the rank r of the input embedding, at most min(V, d), caps what the width d adds, and the width caps
 what the attention's inner width H d_a adds. Redundancy is the share of parameters that a network without the
-bottleneck saves at equal loss: by a fit of ours that covers r/d or H d_a/d at this size (--fit), else by the paper,
-which may only bound it ("between published"), else extrapolated. A table needs the columns name, width, and
-vocab_size or patch; workflow/reference/architectures.csv has all that are read. Exit codes: 0 printed, 2 impossible
-or unknown.
+bottleneck saves at equal loss: by your fits (--fit) or ours, of networks of 0.1 to 1 million parameters, where they
+cover r/d or H d_a/d within a factor of 10 of this size; else by the paper, which may only bound it ("between
+published"); else extrapolated. A table needs the columns name, width, and vocab_size or patch;
+workflow/reference/architectures.csv has all that are read. Exit codes: 0 printed, 2 impossible or unknown.
 """
 
 from __future__ import annotations
@@ -26,9 +26,7 @@ from pathlib import Path
 
 from shapelaw.errors import UserError, exit_code, reason_of
 from shapelaw.fits.curves import SizeAxis
-from shapelaw.fits.fitted_redundancy import fitted_series
 from shapelaw.fits.inputs import read_table, refuse, require_columns
-from shapelaw.fits.known_redundancy import Series, published_series
 from shapelaw.report.bottleneck_table import (
     Finding,
     aligned,
@@ -38,11 +36,12 @@ from shapelaw.report.bottleneck_table import (
     sentences,
 )
 from shapelaw.report.tables import plain_rows
-from shapelaw.specs.architectures import Architecture, architecture_of_row, make_architecture
+from shapelaw.specs.architectures import NUMBERS, Architecture, architecture_of_row, make_architecture
 from shapelaw.specs.sizes import size_of
 from shapelaw.specs.transformers_config import architecture_of_config, read_config
 from shapelaw.storage.files import replacing
-from shapelaw.studies.reference import REFERENCE, published_json
+from shapelaw.studies.measured import known_redundancies
+from shapelaw.studies.reference import REFERENCE
 
 FLAGS = {  # option: field of an architecture, help
     "vocab": ("vocab_size", "V, tokens of the vocabulary"),
@@ -61,12 +60,13 @@ FLAGS = {  # option: field of an architecture, help
     ),
 }
 OTHER_NAMES = {  # of papers and configs: the name that is read here
-    **dict.fromkeys(("d_model", "hidden_size", "n_embd"), "width"),
-    **dict.fromkeys(("n_head", "n_heads", "num_attention_heads"), "heads"),
+    **dict.fromkeys(("d", "d_model", "hidden_size", "n_embd"), "width"),
+    **dict.fromkeys(("H", "n_head", "n_heads", "num_attention_heads"), "heads"),
     **dict.fromkeys(("d_a", "d_head", "head_dim"), "attention_dim"),
-    **dict.fromkeys(("n_layer", "n_layers", "num_hidden_layers"), "depth"),
+    **dict.fromkeys(("L", "n_layer", "n_layers", "num_hidden_layers"), "depth"),
     **dict.fromkeys(("d_ff", "ffn_dim", "intermediate_size"), "ff_width"),
-    "n_vocab": "vocab_size",
+    **dict.fromkeys(("V", "n_vocab", "vocab", "vocabulary"), "vocab_size"),
+    **dict.fromkeys(("r", "rank"), "embedding_rank"),
 }
 FEW = 4  # architectures that get sentences too
 
@@ -76,7 +76,7 @@ def main() -> None:
     given = parser().parse_args()
     if given.out is not None and given.out.suffix not in (".csv", ".md"):
         raise UserError(f"--out is {given.out}; its name must end in .csv or .md.")
-    series = series_of(given)
+    series = known_redundancies(SizeAxis(given.size_axis), given.fit)
     found = [one for architecture in architectures(given) for one in findings_of(architecture, series)]
     if given.out is not None:
         write(found, given.out)
@@ -104,7 +104,7 @@ def parser() -> argparse.ArgumentParser:
         nargs="+",
         default=[],
         metavar="DIR",
-        help="results of the studies embedding_rank and attention_ratio",
+        help="results of the studies embedding_rank and attention_ratio of your own, before ours and the paper's",
     )
     add(
         "--size-axis",
@@ -155,8 +155,9 @@ def read_architectures(path: Path) -> list[Architecture]:
         UserError: the table can't be read, or a row is not an architecture.
     """
     table = read_table(path)
+    columns = [str(column) for column in table.columns]
     renamed = [
-        f"{column} to {name}" for column, name in OTHER_NAMES.items() if column in table and name not in table
+        f"{column} to {name}" for column in columns if (name := name_of(column)) and name not in columns
     ]
     if renamed:
         raise UserError(f"{path} has columns under names that are not read; rename {', '.join(renamed)}.")
@@ -167,6 +168,14 @@ def read_architectures(path: Path) -> list[Architecture]:
         architecture_of_row({str(key): value for key, value in row.items()})
         for row in table.to_dict("records")
     ]
+
+
+def name_of(column: str) -> str | None:
+    """The name under which a column of numbers is read; None for its own name, and for a column of another kind."""
+    if column in NUMBERS:
+        return None
+    near = difflib.get_close_matches(column, NUMBERS, n=1, cutoff=0.85)
+    return OTHER_NAMES.get(column, near[0] if near else None)
 
 
 def named(name: str, known: Sequence[Architecture]) -> Architecture:
@@ -204,12 +213,6 @@ def model_of(name: str) -> Architecture:
             f"({reason_of(error)}); give a folder with its config.json."
         ) from error
     return architecture_of_config(config.to_dict(), name, f"config of {name}")
-
-
-def series_of(given: argparse.Namespace) -> list[Series]:
-    """The measured redundancies, those of our fits first."""
-    fits = [one for folder in given.fit for one in fitted_series(folder, SizeAxis(given.size_axis))]
-    return [*fits, *published_series(published_json("vocabulary_findings"))]
 
 
 def write(found: Sequence[Finding], path: Path) -> None:

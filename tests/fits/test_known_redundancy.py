@@ -73,6 +73,13 @@ def test_a_fit_of_far_smaller_networks_does_not_stand_before_the_paper_s() -> No
     assert (alone.basis, alone.value) == (Basis.EXTRAPOLATED, 0.5)
 
 
+def test_the_paper_s_do_not_count_for_networks_ten_times_smaller() -> None:
+    for params, basis in ((3.1e6, Basis.PUBLISHED), (1e12, Basis.PUBLISHED), (2.9e6, Basis.EXTRAPOLATED)):
+        one = estimate(RATIO, 4, AS_T5, PUBLISHED, params)
+        assert one is not None
+        assert (one.value, one.basis) == (0.25, basis)
+
+
 def test_beyond_all_strengths_the_paper_stands_before_a_fit_of_far_smaller_networks() -> None:
     ours = Series(
         RANK,

@@ -115,6 +115,24 @@ def test_a_table_of_one_s_own_with_a_fit_of_one_s_own(tmp_path: Path) -> None:
     assert "our fit" in command(*given).stdout
 
 
+def test_a_network_of_the_size_of_ours_has_our_redundancy() -> None:
+    """Not the paper's, of 30 million parameters and more; where ours ends, nothing says how much is wasted."""
+    rank = rows("--vocab", 2000, "--width", 128, "--rank", 16, "--heads", 2, "--depth", 2)["yours"]
+    ours = pd.read_csv(REFERENCE / "measured" / "embedding_rank" / "redundancy.csv")
+    row = ours.query(
+        "size_axis == 'total' and embedding_rank == 16 and positions == 'of that rank too'"
+    ).iloc[0]
+    assert (rank["basis"], rank["redundancy"], rank["low"]) == ("our fit", row["redundancy"], row["low"])
+    assert str(rank["measured"]).startswith("docs/results/laptop_embedding_rank.csv, in all parameters")
+    ratio = rows("--vocab", 257, "--width", 34, "--heads", 16, "--attention-dim", 34, "--depth", 1)["yours"]
+    assert ratio["basis"] == "our fit"
+    assert 0.70 < ratio["redundancy"] < 0.73  # type: ignore[operator]
+    wider = rows("--vocab", 257, "--width", 34, "--heads", 16, "--attention-dim", 68, "--depth", 1)["yours"]
+    assert (wider["basis"], wider["redundancy"]) == ("extrapolated", None)
+    middle = rows("--vocab", 9000, "--width", 680, "--rank", 16, "--params", "12M")["yours"]
+    assert middle["basis"] == "published"
+
+
 def test_a_fit_counts_only_for_architectures_of_its_size(tmp_path: Path) -> None:
     write_redundancies("embedding_rank", rank_runs(noise=0.0005), tmp_path / "fit")
     given = ("--vocab", 9000, "--rank", 32, "--width", 1024, "--fit", tmp_path / "fit")
@@ -129,7 +147,10 @@ def test_a_column_under_another_name_is_told(tmp_path: Path) -> None:
     done = command("--table", table)
     assert done.returncode == 2
     assert "rename d_ff to ff_width." in done.stderr
-    table.write_text("name,width,vocab_size,hidden_size,rank\na,1024,9000,7,1\n")
+    for column, name in (("rank", "embedding_rank"), ("embeding_rank", "embedding_rank"), ("L", "depth")):
+        table.write_text(f"name,width,vocab_size,{column}\na,1024,9000,16\n")
+        assert f"rename {column} to {name}." in command("--table", table).stderr
+    table.write_text("name,width,vocab_size,hidden_size,why\na,1024,9000,7,x\n")
     assert command("--table", table).returncode == 0  # others are ignored
 
 
@@ -186,7 +207,7 @@ def test_wrong_input_is_one_sentence_and_exit_code_2(arguments: tuple[object, ..
 def test_a_table_without_names_or_inputs(tmp_path: Path) -> None:
     table = tmp_path / "mine.csv"
     for text, words in (
-        ("name,width,vocabsize\na,8,5\n", "lacks vocab_size (is it called vocabsize?)"),
+        ("name,width,vocabsize\na,8,5\n", "rename vocabsize to vocab_size."),
         ("name,width,vocab_size\n,8,5\n", "row 1: name must not be empty"),
         ("name,width,vocab_size\na,8,5.5\n", "a: vocab_size is 5.5; it must be a whole number"),
     ):

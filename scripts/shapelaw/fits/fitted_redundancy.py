@@ -19,12 +19,13 @@ _FACTORED = "of that rank too"  # the positions, as published and as in ALBERT
 _FEED_FORWARD = {"4 H d_a": AS_T5, "4 d": AS_GPT}
 
 
-def fitted_series(folder: Path, axis: SizeAxis) -> tuple[Series, ...]:
+def fitted_series(folder: Path, axis: SizeAxis, name: str = "") -> tuple[Series, ...]:
     """The redundancies in a folder of results, a series for each setting.
 
     Args:
         folder: of `analyse.py embedding_rank` or `analyse.py attention_ratio`.
         axis: the size in which the redundancy is meant.
+        name: of the measurement, for readers; its table's path where it has none.
 
     Raises:
         UserError: the folder has no such results, or none with an interval.
@@ -42,7 +43,7 @@ def fitted_series(folder: Path, axis: SizeAxis) -> tuple[Series, ...]:
         raise UserError(
             f"{path} has no redundancy in {SIZE_LABELS[axis]} with an interval; the study needs seeds that repeat."
         )
-    source = f"{path}, in {SIZE_LABELS[axis]}{_sizes(folder / _NETWORKS, axis)}"
+    source = f"{name or path}, in {SIZE_LABELS[axis]}{_sizes(folder / _NETWORKS, axis)}"
     return tuple(
         Series(kind, str(setting), Basis.FIT, source, _points(mine), _total_params(folder / _NETWORKS))
         for setting, mine in rows.groupby("setting", sort=False)

@@ -22,8 +22,9 @@ AS_T5, AS_GPT, OTHER = (
 RANK, RATIO = "d / r", "H d_a / d"  # the kinds of strength
 _SAME_WIDTH = 0.05  # relative difference of feed-forward widths that count as equal
 _ROUNDING = 1e-9  # relative, of strengths that count as equal
-SIZE_REACH = 10.0  # factor of the parameters, beyond the networks measured, within which a fit of ours counts
+SIZE_REACH = 10.0  # factor of the parameters, beyond the networks measured, within which a measurement counts
 _PAPER = "Wies et al. 2021"
+_PUBLISHED_SIZES = 3e7, math.inf  # figures 2 and 4: 30 to 75 million
 
 
 class Basis(StrEnum):
@@ -72,7 +73,8 @@ class Series:
         basis: ours or published.
         source: where they stand, and of which networks.
         points: in growing strength, at least one.
-        sizes: all parameters of the smallest and of the largest network measured; None where it counts for any size.
+        sizes: all parameters of the smallest and of the largest network that it counts for; None where it counts for
+            any size.
     """
 
     kind: str
@@ -83,10 +85,11 @@ class Series:
     sizes: tuple[float, float] | None = None
 
     def reaches(self, params: float | None) -> bool:
-        """True for a size within a factor of 10 of those measured; an unknown size is near none."""
+        """True for a size within a factor of 10 of `sizes`; an unknown size counts as a large one."""
         if self.sizes is None:
             return True
-        return params is not None and self.sizes[0] / SIZE_REACH <= params <= self.sizes[1] * SIZE_REACH
+        size = math.inf if params is None else params
+        return self.sizes[0] / SIZE_REACH <= size <= self.sizes[1] * SIZE_REACH
 
     def at(self, strength: float) -> Point | None:
         """The redundancy at a strength; None outside the strengths that were measured."""
@@ -114,18 +117,18 @@ def estimate(
 ) -> Estimate | None:
     """The redundancy of a bottleneck by the first series of its setting that covers its strength.
 
-    Where none does, the estimate is extrapolated: from the first series of other sizes or of another setting that has
+    Where none does, the estimate is extrapolated: from the first series of another setting or of other sizes that has
     this strength, or else it is at least what was measured at the greatest strength.
 
     Args:
         kind: the number that the strength is, d / r or H d_a / d.
         series: the preferred ones first.
-        params: all parameters of the architecture, where they are known; a fit of ours counts only near its own sizes.
+        params: all parameters of the architecture, where they are known; a measurement counts only near its own sizes.
 
     Returns:
         The estimate; None where no series is of this kind.
     """
-    of_kind = [one for one in series if one.kind == kind]
+    of_kind = sorted((one for one in series if one.kind == kind), key=lambda one: not one.reaches(params))
     of_setting = [one for one in of_kind if one.setting == setting]
     near = [one for one in of_setting if one.reaches(params)]
     for one in near + of_setting + of_kind:
@@ -160,7 +163,8 @@ def attention_setting(ff_width: int | None, width: int, attention_width: int) ->
 def published_series(findings: Mapping[str, Any]) -> tuple[Series, ...]:
     """The published redundancies of a low rank and of a high attention ratio; 0 without a bottleneck, by definition.
 
-    The one at r/d = 16/680 holds up to ALBERT-xxlarge's 128/4096, as section 5.1 has it ("close to").
+    The one at r/d = 16/680 holds up to ALBERT-xxlarge's 128/4096, as section 5.1 has it ("close to"). The paper itself
+    projects them to larger networks (T5-11B), not to smaller ones.
 
     Args:
         findings: content of workflow/reference/vocabulary_findings.json.
@@ -176,6 +180,7 @@ def published_series(findings: Mapping[str, Any]) -> tuple[Series, ...]:
             Basis.PUBLISHED,
             f"{_PAPER}, figure 2 and section 5.1: r/d = 16/680, 12 layers, about 70M parameters",
             (none, Point(4096 / 128, 680 / 16, rank)),
+            _PUBLISHED_SIZES,
         ),
         Series(
             RATIO,
@@ -183,6 +188,7 @@ def published_series(findings: Mapping[str, Any]) -> tuple[Series, ...]:
             Basis.PUBLISHED,
             f"{_PAPER}, figure 4 and section 5.3: H d_a/d of 4 and 16 with d_ff = 4 H d_a, 30M to 70M parameters",
             (none, *(Point(ratio, ratio, share) for ratio, share in wasted.items())),
+            _PUBLISHED_SIZES,
         ),
     )
 

@@ -12,12 +12,11 @@ from shapelaw.errors import UserError
 from shapelaw.fits.advice import Advice, Budget, advise, params_of, rounded_shape
 from shapelaw.fits.forms import FARTHEST, Form, log_width_of
 from shapelaw.fits.inputs import check_transitions, read_table
-from shapelaw.fits.known_redundancy import published_series
 from shapelaw.fits.projection import standard_params, why_no_projection
 from shapelaw.report.bottleneck_table import findings_of, sentences
 from shapelaw.specs.architectures import Architecture, make_architecture
 from shapelaw.specs.shapes import Shape
-from shapelaw.studies.reference import published_json
+from shapelaw.studies.measured import known_redundancies
 from shapelaw.studies.transitions.analysis import (
     TransitionAnalysis,
     analyse_transitions,
@@ -77,8 +76,9 @@ class Answer:
             embedding_rank=rank,
             width=self.shape.width,
             heads=self.shape.heads,
+            depth=self.shape.depth,
         )
-        measured = published_series(published_json("vocabulary_findings"))
+        measured = known_redundancies()
         asked = [advised] if self.given is None else [advised, self.given]
         return [sentences(finding) for one in asked for finding in findings_of(one, measured)]
 
