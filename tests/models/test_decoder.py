@@ -73,7 +73,7 @@ def patch_shapes(draw: st.DrawFn) -> Shape:
     rank = draw(st.none() | st.integers(1, 9))
     block: Block = draw(st.sampled_from(["gpt2", "llama"]))
     options: dict[str, Any] = {"embedding_rank": rank, "redundant_rank": True, "block": block}
-    return make_shape(draw(st.integers(1, 2)), 4, 2, 100, 3, patch_embedding=True, **options)
+    return make_shape(draw(st.integers(1, 2)), 4, 2, 257, 3, patch_embedding=True, **options)
 
 
 shapes = st.one_of(gpt2_shapes(), llama_shapes(), patch_shapes())

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
+from shapelaw.specs.patches import INPUTS
 from shapelaw.specs.shapes import Shape, ShapeError
 from shapelaw.specs.sizes import LEAST_SIZES, SAME_SIZE
 
@@ -137,3 +138,16 @@ def transition_warnings(
 
 def _counted(transitions: int) -> str:
     return "1 transition" if transitions == 1 else f"{transitions or 'no'} transitions"
+
+
+def rank_warnings(
+    where: str, ranks: Iterable[int], vocab_size: int, patch_embedding: bool = False
+) -> Iterator[str]:
+    """A sentence for each rank of the token embedding that is above the numbers that it maps."""
+    most, what = (INPUTS, "the numbers of a patch") if patch_embedding else (vocab_size, "vocab_size")
+    for rank in ranks:
+        if rank > most:
+            yield (
+                f"{where} is {rank:,}, above {what} ({most:,}): the two factors bound nothing and have more parameters "
+                "than one matrix"
+            )

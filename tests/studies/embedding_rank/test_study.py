@@ -1,5 +1,7 @@
 """The grid of the study of the embedding's rank."""
 
+from collections import Counter
+
 import pandas as pd
 import pytest
 from small import REPOSITORY
@@ -7,6 +9,7 @@ from small import REPOSITORY
 from shapelaw.errors import UserError
 from shapelaw.settings.sections import Settings
 from shapelaw.studies.config import load_config, runs_of
+from shapelaw.studies.embedding_rank.study import warnings
 
 SCALES = REPOSITORY / "workflow" / "scales"
 GRID = {
@@ -66,6 +69,15 @@ def test_each_mistake_is_a_sentence(changes: dict[str, object], sentence: str) -
     assert sentence in str(error.value)
 
 
+def test_a_rank_above_the_vocabulary_is_told_and_one_above_the_width_is_not() -> None:
+    config = config_of(ranks=[4, 100, 501], repeated_ranks=[], full_position_ranks=[5000])
+    first, second = warnings(config, REPOSITORY)
+    assert first.startswith(
+        "embedding_rank.ranks is 501, above vocab_size (500): the two factors bound nothing"
+    )
+    assert second.startswith("embedding_rank.full_position_ranks is 5,000, above vocab_size (500): ")
+
+
 def test_scale_paper_is_the_paper_s_grid() -> None:
     grid = pd.read_csv(REPOSITORY / "workflow" / "reference" / "embedding_rank_grid.csv")
     config = load_config({"scale": "paper", "studies": ["embedding_rank"]}, SCALES, REPOSITORY)
@@ -77,3 +89,9 @@ def test_scale_paper_is_the_paper_s_grid() -> None:
     }
     ranks = grid["embedding_rank"].astype("object").where(grid["embedding_rank"].notna(), None)
     assert ours == set(zip(grid["depth"], grid["width"], ranks, strict=True))
+    assert {run.shape.vocab_size for run in runs} == {2000}  # type: ignore[union-attr]
+    seeds = Counter((run.shape.width, run.shape.embedding_rank or run.shape.width) for run in runs)  # type: ignore[union-attr]
+    std = pd.read_csv(REPOSITORY / "workflow" / "reference" / "embedding_rank_seed_std.csv")
+    assert {shape for shape, count in seeds.items() if count >= 5} == set(
+        zip(std["width"], std["embedding_rank"], strict=True)
+    )

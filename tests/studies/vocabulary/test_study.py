@@ -60,6 +60,10 @@ def test_the_example_of_rank_crossings_has_widths_on_both_sides_of_each_rank() -
         ([{**SMALL, "repeated": {2: [16]}}], "does not have: depth 2 width 16"),
         ([{**SMALL, "steps": 20}], "training.warmup_steps is 50, not below vocabulary.grids.1st.steps (20)"),
         ([{**SMALL, "patch_embedding": True}], "set corpus.sources to [fashion]"),
+        (
+            [{**SMALL, "patch_embedding": True}],
+            "a patch is one token of the vocabulary of bytes alone, so set it to 257",
+        ),
         ([{**SMALL, "vocab_size": 256}], "vocabulary.grids.1st.vocab_size is 256"),
     ],
 )
@@ -89,12 +93,13 @@ def test_scale_paper_is_the_paper_s_grid() -> None:
 
 
 def test_a_grid_that_repeats_no_shape_takes_the_noise_of_the_others() -> None:
-    once = {**SMALL, "embedding_rank": 6, "repeated": {}}
-    assert not [told for told in warnings(config_of(once, SMALL), REPOSITORY) if "seed noise" in told]
+    letters = {**SMALL, "vocab_size": 257}
+    once = {**letters, "embedding_rank": 6, "repeated": {}}
+    assert not [told for told in warnings(config_of(once, letters), REPOSITORY) if "seed noise" in told]
     for change in ({"vocab_size": 400}, {"embedding_rank": None, "patch_embedding": True}):
-        other = {**SMALL, **change, "repeated": {}}
+        other = {**letters, **change, "repeated": {}}
         corpus = {"name": "fashion", "sources": ["fashion"]} if "patch_embedding" in change else None
-        config = config_of(other, SMALL, corpus=corpus)
+        config = config_of(other, letters, corpus=corpus)
         (told,) = [told for told in warnings(config, REPOSITORY) if "seed noise" in told]
         assert told.startswith("vocabulary.grids.1st: every network has one seed")
 
@@ -104,4 +109,10 @@ def test_a_rank_above_the_vocabulary_is_told() -> None:
     assert told[-1] == (
         "vocabulary.grids.1st.embedding_rank is 100,000, above vocab_size (300): the two factors bound nothing and "
         "have more parameters than one matrix"
+    )
+    images = {"name": "fashion", "sources": ["fashion"]}
+    patched = {**SMALL, "vocab_size": 257, "patch_embedding": True, "embedding_rank": 50}
+    told = warnings(config_of(patched, corpus=images), REPOSITORY)
+    assert told[-1].startswith(
+        "vocabulary.grids.1st.embedding_rank is 50, above the numbers of a patch (5): "
     )

@@ -11,6 +11,7 @@ from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import Shape, make_shape, shape_problems
 from shapelaw.studies.embedding_rank.settings import EmbeddingRank
+from shapelaw.studies.shape_grids import rank_warnings
 from shapelaw.studies.study import OURS, Key, Study
 
 NAME = "embedding_rank"
@@ -73,6 +74,16 @@ def problems(config: Settings, _root: Path) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def warnings(config: Settings, _root: Path) -> list[str]:
+    """A sentence for each rank above V; one above the width is the paper's control of what factoring costs."""
+    study = _section(config)
+    found = rank_warnings(f"{NAME}.ranks", study.ranks, study.vocab_size)
+    return [
+        *found,
+        *rank_warnings(f"{NAME}.full_position_ranks", study.full_position_ranks, study.vocab_size),
+    ]
+
+
 STUDIES = (
     Study(
         NAME,
@@ -88,5 +99,6 @@ STUDIES = (
         sections={NAME: Key(EmbeddingRank, "The study of the rank of the embedding.")},
         runs=runs,
         problems=problems,
+        warnings=warnings,
     ),
 )

@@ -15,6 +15,7 @@ from shapelaw.specs.shapes import Shape, make_shape
 from shapelaw.studies.shape_grids import (
     depth_problems,
     grid_warnings,
+    rank_warnings,
     repeated_problems,
     shapes_of,
     width_problems,
@@ -101,10 +102,10 @@ def warnings(config: Settings, _root: Path) -> list[str]:
         kind = grid.vocab_size, grid.patch_embedding
         repeats = study.seeds > 1 or (study.repeated_seeds > 1 and kind in repeated)
         found += grid_warnings(where, grid.widths, study.size_axis, shape, repeats)
-        if grid.embedding_rank is not None and grid.embedding_rank > grid.vocab_size:
-            found.append(
-                f"{where}.embedding_rank is {grid.embedding_rank:,}, above vocab_size ({grid.vocab_size:,}): the two "
-                "factors bound nothing and have more parameters than one matrix"
+        if grid.embedding_rank is not None:
+            place_of_rank = f"{where}.embedding_rank"
+            found += rank_warnings(
+                place_of_rank, [grid.embedding_rank], grid.vocab_size, grid.patch_embedding
             )
     return found
 
