@@ -8,6 +8,7 @@ from shapelaw.errors import UserError
 from shapelaw.fits.line import FitStatus
 from shapelaw.studies.transitions.analysis import Options
 from shapelaw.studies.vocabulary.analysis import analyse_series, fit_relations
+from shapelaw.studies.vocabulary.results import summary
 from shapelaw.studies.vocabulary.tables import losses_table
 
 
@@ -91,6 +92,22 @@ def test_a_transition_at_the_edge_of_the_sizes_is_a_point() -> None:
     assert (row["status"], row["side"]) == ("at the edge", "at")
     (relation,) = fit_relations([one])
     assert relation.power.n_points == 1
+
+
+def test_runs_of_a_series_differ_in_their_shapes_and_seeds_alone() -> None:
+    runs = vocabulary_runs({(257, None): 257.0, (500, 350): 350.0}).assign(corpus="wiki", steps=16000)
+    for column, value in (("corpus", "prose"), ("steps", 4000)):
+        deep = (runs["vocab_size"] == 500) & (runs["depth"] == 48)
+        mixed = runs.assign(**{column: runs[column].where(~deep, value)})
+        with pytest.raises(UserError, match=rf"V = 500, r = 350 with different values of {column} \("):
+            analyse_series(mixed, "runs.csv", Options(draws=100))
+        apart = runs.assign(**{column: runs[column].where(runs["vocab_size"] == 257, value)})
+        analysis = analyse_series(apart, "runs.csv", Options(draws=100))
+        assert ("differ in their text too: V = 257 of wiki" in summary(analysis)) == (column == "corpus")
+        assert dict(losses_table(analysis).groupby("vocab_size")["corpus"].first()) == {
+            257: "wiki",
+            500: value if column == "corpus" else "wiki",
+        }
 
 
 def test_unusable_runs_are_a_sentence() -> None:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from shapelaw.errors import UserError
 from shapelaw.fits.crossing import BOOTSTRAP
-from shapelaw.fits.inputs import check_runs, numbers_of, refuse, require_columns
+from shapelaw.fits.inputs import SHOWN_ROWS, check_runs, numbers_of, refuse, require_columns
 from shapelaw.fits.level import LevelFit, fit_level
 from shapelaw.fits.limits import chance_of_limits, fit_line_with_limits
 from shapelaw.fits.line import LineFit
@@ -26,6 +26,7 @@ from shapelaw.studies.transitions.analysis import (
 )
 
 NAT = math.log(2)  # a bit in nats
+RECIPE = ("corpus", "steps", "learning_rate", "batch_size")  # columns that are one for all runs of a series
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,8 @@ class Series:
         vocab_size: V.
         rank: r of the factored token embedding; None is full rank.
         patches: the embedding maps the numbers of a patch of an image, not one-hot tokens.
-        runs: checked runs, with `bits_per_byte` and `text_bytes` (text seen in training) where they are known.
+        runs: checked runs, with `corpus`, `bits_per_byte` and `text_bytes` (text seen in training) where they are
+            known.
         transitions: transition of each pair of adjacent depths, with the curves.
     """
 
@@ -51,6 +53,11 @@ class Series:
         """`V = 500`, `V = 2,000, r = 500`, `patches of 4 numbers, r = 2`."""
         what = f"patches of {NUMBERS} numbers" if self.patches else f"V = {self.vocab_size:,}"
         return what + ("" if self.rank is None else f", r = {self.rank:,}")
+
+    @property
+    def corpus(self) -> str | None:
+        """The corpus of its runs; None where their table doesn't say."""
+        return str(self.runs["corpus"].iloc[0]) if "corpus" in self.runs else None
 
     @property
     def bottleneck(self) -> int:
@@ -90,7 +97,7 @@ def split_series(table: pd.DataFrame, source: str) -> Iterator[tuple[int, int | 
     """The rows of each vocabulary, rank and embedding (patches or tokens).
 
     Raises:
-        UserError: a column is missing, or a value is wrong.
+        UserError: a column is missing, a value is wrong, or runs of a series differ in more than shape and seed.
     """
     require_columns(table, ["vocab_size", "embedding_rank"], source)
     sizes = numbers_of(table, ["vocab_size"], source)["vocab_size"]
@@ -103,6 +110,14 @@ def split_series(table: pd.DataFrame, source: str) -> Iterator[tuple[int, int | 
     for _, rows in keyed.groupby(["vocab_size", "embedding_rank", "patch_embedding"], sort=True):
         first = rows.iloc[0]
         rank = int(first["embedding_rank"]) or None
+        for name in RECIPE:
+            if name in rows and rows[name].nunique(dropna=False) > 1:
+                of = f"V = {first['vocab_size']:,.0f}" + ("" if rank is None else f", r = {rank:,}")
+                values = ", ".join(str(value) for value in rows[name].unique()[:SHOWN_ROWS])
+                raise UserError(
+                    f"{source} has runs of {of} with different values of {name} ({values}); depths compare at one of "
+                    "them, so keep its rows."
+                )
         yield int(first["vocab_size"]), rank, bool(first["patch_embedding"]), rows
 
 
@@ -134,14 +149,13 @@ def analyse_series(table: pd.DataFrame, source: str, options: Options) -> Vocabu
 
 
 def _with_text(checked: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
-    """The checked runs with bits per byte, and the bytes of text seen where the table has the tokens.
+    """The checked runs with their corpus, bits per byte, and the bytes of text seen where the table has the tokens.
 
     A token's bytes are those of the test set: loss / (ln 2 bits per byte).
     """
-    if "bits_per_byte" not in rows:
-        return checked
-    known = rows[["depth", "width", "seed", "test_loss", "bits_per_byte"]].copy()
-    if "tokens_trained" in rows:
+    names = [name for name in ("corpus", "bits_per_byte") if name in rows]
+    known = rows[["depth", "width", "seed", "test_loss", *names]].copy()
+    if {"bits_per_byte", "tokens_trained"} <= {*rows}:
         bytes_a_token = known["test_loss"] / (NAT * known["bits_per_byte"])
         known["text_bytes"] = rows["tokens_trained"] * bytes_a_token
     return checked.merge(known.drop(columns="test_loss"), on=["depth", "width", "seed"])

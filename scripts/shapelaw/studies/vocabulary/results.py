@@ -91,6 +91,10 @@ def summary(analysis: VocabularyAnalysis) -> str:
         for one in analysis.series
         for sentence in transition_sentences(one.name, one.transitions)
     ]
+    corpora = dict.fromkeys(one.corpus for one in analysis.series)
+    if len(corpora) > 1:
+        told = ", ".join(f"{one.name} of {one.corpus}" for one in analysis.series)
+        lines.append(f"The vocabularies differ in their text too: {told}.")
     return "\n".join([*lines, *_relation_sentences(analysis)])
 
 

@@ -115,7 +115,7 @@ def _chance(distance: float, err: float) -> float:
 
 
 def losses_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
-    """One row for each network: mean test loss, bits per byte, and bytes of text seen (by the test set's tokens)."""
+    """One row for each network: mean test loss, bits per byte, corpus, and bytes of text seen (by the test tokens)."""
     tables = []
     for one in analysis.series:
         table = mean_losses(one.runs)
@@ -123,6 +123,8 @@ def losses_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
             if name in one.runs:
                 means = one.runs.groupby(["depth", "width"], as_index=False)[name].mean()
                 table = table.merge(means, on=["depth", "width"])
+        if one.corpus is not None:
+            table["corpus"] = one.corpus
         tables.append(_named(one, table))
     return pd.concat(tables, ignore_index=True)
 
