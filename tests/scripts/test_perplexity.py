@@ -43,6 +43,18 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tokenizer of another corpus, of as many ids, beside its tokens."""
+    folder = tmp_path_factory.mktemp("other")
+    source = [Document(text, name) for name, text in sorted(topics.items())[:40]]
+    write_documents([source], folder / "documents.parquet", test_fraction=0.1)
+    tokenizer = folder / "tokenizer.json"
+    save_tokenizer(train_tokenizer([], 257), tokenizer)
+    encode_corpus(folder / "documents.parquet", tokenizer, "train", folder / "train.json")
+    return tokenizer
+
+
+@pytest.fixture(scope="module")
 def trained(corpus: Path) -> Path:
     """The checkpoint folder of a finished run that kept its weights."""
     done = run_here(SCRIPTS / "train.py", *training_arguments(corpus, "kept"), "--keep-weights", cwd=corpus)
@@ -173,6 +185,12 @@ def test_what_is_printed(corpus: Path, trained: Path) -> None:
             ("--run", "{run}", "--tokenizer", "{tokenizer}", "--most", 0),
             "--most is 0; it must be at least 1.",
         ),
+        (("--run", "{small}", "--tokenizer", "{tokenizer}"), "has no run; --run is the folder of one"),
+        (("--run", "{nowhere}", "--tokenizer", "{tokenizer}"), "has no run; --run is the folder of one"),
+        (
+            ("--run", "{run}", "--tokenizer", "{other}"),
+            f"lies beside train.json, other tokens than those that {RUN.key} was trained on; give the tokenizer of",
+        ),
         (("--run", "{run}", "--tokenizer", "{gpt2}"), "can't be read as a tokenizer.json"),
         (("--model", "{nowhere}"), "can't be read as a causal language model"),
         (
@@ -182,7 +200,12 @@ def test_what_is_printed(corpus: Path, trained: Path) -> None:
     ],
 )
 def test_wrong_input_is_one_sentence(
-    arguments: tuple[object, ...], sentence: str, corpus: Path, trained: Path, small: tuple[Any, Any]
+    arguments: tuple[object, ...],
+    sentence: str,
+    corpus: Path,
+    trained: Path,
+    other: Path,
+    small: tuple[Any, Any],
 ) -> None:
     places = {
         "run": trained,
@@ -190,6 +213,7 @@ def test_wrong_input_is_one_sentence(
         "tokenizer": corpus / "tokenizer.json",
         "gpt2": corpus / "gpt2" / "vocab.json",
         "nowhere": corpus / "nowhere",
+        "other": other,
         "small": corpus / "small",
     }
     done = perplexity(corpus, *(str(one).format(**places) for one in arguments))
