@@ -6,8 +6,9 @@
 Several seeds of one shape, or several ranks of one embedding behind it, are the same computation on other numbers. It
 is packed by `torch.func.vmap` over the decoder as it is, and by batched products (`torch.baddbmm`) written out, on the
 whole batches at once or in k parts of them, so that as many numbers are at work as in a single step. A step is:
-gradients to zero, forward, backward, AdamW, on 16 x 128 tokens as at scale `laptop`, whose grids have these sizes. The
-steps one after the other are those of training: linear maps and GELU in C++ where that is possible, freed memory kept.
+gradients to zero, forward, backward, AdamW, on 16 x 128 tokens as at scale `laptop`, whose grids have all of these
+sizes but the last. The steps one after the other are those of training: linear maps and GELU in C++ where that is
+possible, freed memory kept.
 
 All step by turns in one process on one thread. Before that, losses and gradients are compared with the single steps'.
 A time is CPU time; a ratio is the median over rounds of (k single steps / one packed step) with its quartiles.
@@ -40,11 +41,14 @@ from shapelaw.training.adam import Adam
 from shapelaw.training.hardware import keep_freed_memory
 from shapelaw.training.trainer import make_optimizer
 
-SHAPES = (  # depth, width, V, embedding rank: of the grids of workflow/scales/laptop.yaml
+SHAPES = (  # depth, width, V, embedding rank: of workflow/scales/laptop.yaml, but for the last, a smaller one
     (1, 64, 257, None),
     (1, 128, 257, None),
     (2, 90, 257, None),
     (4, 64, 257, None),
+    (1, 64, 500, 32),
+    (2, 46, 500, 32),
+    (2, 90, 500, 128),
     (2, 128, 2000, None),
     (2, 128, 2000, 16),
     (2, 16, 2000, 32),
