@@ -204,8 +204,10 @@ def model_of(name: str) -> Architecture:
     if Path(name).exists() or name.startswith((".", "/", "~")):
         return read_config(Path(name).expanduser())
     try:
+        from huggingface_hub.utils.logging import set_verbosity_error
         from transformers import AutoConfig
 
+        set_verbosity_error()  # else each try to connect is told
         config = AutoConfig.from_pretrained(name)
     except (ImportError, OSError, ValueError) as error:
         raise UserError(

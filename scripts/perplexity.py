@@ -197,11 +197,13 @@ def transformers_model(given: argparse.Namespace, device: torch.device) -> Model
         UserError: the model or its tokenizer can't be had, or its config lacks the context or a start.
     """
     try:
+        from huggingface_hub.utils.logging import set_verbosity_error
         from transformers import AutoModelForCausalLM, AutoTokenizer
         from transformers.utils.logging import disable_progress_bar
 
         quiet: Callable[[], None] = disable_progress_bar
         quiet()
+        set_verbosity_error()  # else each try to connect is told
         network: Any = AutoModelForCausalLM.from_pretrained(given.model, dtype=torch.float32)
         own: Any = None if given.tokenizer else AutoTokenizer.from_pretrained(given.model)
     except (ImportError, OSError, ValueError) as error:

@@ -218,9 +218,14 @@ def test_a_table_without_names_or_inputs(tmp_path: Path) -> None:
 
 
 def test_a_model_s_name_without_network_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a cluster's node; transformers is told not to try."""
+    """As on a cluster's node, which refuses each of six tries to connect."""
     pytest.importorskip("transformers")
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setattr(
+        "huggingface_hub.constants.HUGGINGFACE_CO_URL_TEMPLATE",
+        "http://127.0.0.1:9/{repo_id}/{revision}/{filename}",
+    )
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
     done = command("--model", "nobody/nothing")
     assert (done.returncode, done.stdout) == (2, "")
     assert "a model's name needs the package transformers and the network" in done.stderr

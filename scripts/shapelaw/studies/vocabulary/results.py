@@ -91,10 +91,15 @@ def summary(analysis: VocabularyAnalysis) -> str:
         for one in analysis.series
         for sentence in transition_sentences(one.name, one.transitions)
     ]
-    corpora = dict.fromkeys(one.corpus for one in analysis.series)
+    corpora: dict[str | None, set[int]] = {}
+    for one in analysis.series:
+        corpora.setdefault(one.corpus, set()).add(one.vocab_size)
     if len(corpora) > 1:
-        told = ", ".join(f"{one.name} of {one.corpus}" for one in analysis.series)
-        lines.append(f"The vocabularies differ in their text too: {told}.")
+        told = [
+            f"V = {' and '.join(f'{size:,}' for size in sorted(sizes))} of {name}"
+            for name, sizes in corpora.items()
+        ]
+        lines.append(f"The vocabularies differ in their text too: {', '.join(told)}.")
     return "\n".join([*lines, *_relation_sentences(analysis)])
 
 
