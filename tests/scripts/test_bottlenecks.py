@@ -1,6 +1,7 @@
 """The command, and the committed table of well-known architectures."""
 
 import json
+import logging
 from pathlib import Path
 
 import pandas as pd
@@ -217,9 +218,14 @@ def test_a_table_without_names_or_inputs(tmp_path: Path) -> None:
         assert words in done.stderr
 
 
-def test_a_model_s_name_without_network_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_s_name_without_network_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     """As on a cluster's node, which refuses each of six tries to connect."""
     pytest.importorskip("transformers")
+    hub = logging.getLogger("huggingface_hub")  # its handler has the terminal, whatever stands for it here
+    monkeypatch.setattr(hub, "propagate", True)
+    monkeypatch.setattr(hub, "level", logging.WARNING)
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.setattr(
         "huggingface_hub.constants.HUGGINGFACE_CO_URL_TEMPLATE",
@@ -230,3 +236,4 @@ def test_a_model_s_name_without_network_is_one_sentence(monkeypatch: pytest.Monk
     assert (done.returncode, done.stdout) == (2, "")
     assert "a model's name needs the package transformers and the network" in done.stderr
     assert len(done.stderr.splitlines()) == 1
+    assert not caplog.records
