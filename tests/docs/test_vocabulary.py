@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+
 import pandas as pd
 import pytest
 from small import REPOSITORY
 
 from shapelaw.fits.curves import SizeAxis
+from shapelaw.studies.config import load_config, runs_of
 from shapelaw.studies.transitions.analysis import Options
-from shapelaw.studies.undertraining import results as undertraining
-from shapelaw.studies.undertraining.tables import gaps_table as undertraining_gaps
 from shapelaw.studies.vocabulary import results as vocabulary
 from shapelaw.studies.vocabulary import tables
 
@@ -19,26 +21,45 @@ WORDS = " ".join(PAGE.split())
 RUNS = pd.read_csv(RESULTS / "laptop_vocabulary.csv").fillna({"embedding_rank": 0})
 SHAPE = ["vocab_size", "embedding_rank", "depth", "width"]
 MEANS = RUNS.groupby(SHAPE)["test_loss"].mean()
-PAIRS = ((24, 16), (32, 22), (48, 34), (64, 46), (96, 68), (128, 90))  # widths of one layer and of two
+# widths of one layer and of two
+PAIRS = ((24, 16), (32, 22), (48, 34), (64, 46), (96, 68), (128, 90), (192, 136))
 ABSENT = "–"
 ONE_MATRIX = 0
 Gaps = dict[tuple[int, int, int], tuple[float, float, str]]
 
 
-@pytest.fixture(scope="module")
-def gaps() -> Gaps:
+def gaps_at(size: SizeAxis) -> Gaps:
     """V, rank (0: one matrix) and width of one layer -> by how much two layers are better, its error, who is better."""
-    options = Options(draws=2)  # of the bootstrap, which has no part in the gaps
+    options = Options(size=size, draws=2)  # of the bootstrap, which has no part in the gaps
     analysis = vocabulary.analyse(RESULTS / "laptop_vocabulary.csv", options)
     table = tables.gaps_table(analysis).fillna({"embedding_rank": ONE_MATRIX})
-    bytes_ = undertraining_gaps(undertraining.analyse(RESULTS / "laptop_undertraining.csv", options))
-    bytes_ = bytes_.query("steps == 16_000 and learning_rate == '0.004'").assign(
-        vocab_size=257, embedding_rank=ONE_MATRIX
-    )
     return {
         (row.vocab_size, row.embedding_rank, row.width): (row.deeper_by, row.deeper_by_err, row.better)
-        for row in pd.concat([table, bytes_]).itertuples()
+        for row in table.itertuples()
     }
+
+
+@pytest.fixture(scope="module")
+def gaps() -> Gaps:
+    """At equal parameters of the blocks."""
+    return gaps_at(SizeAxis.BLOCK)
+
+
+@pytest.fixture(scope="module")
+def in_all() -> Gaps:
+    """At equal parameters in all."""
+    return gaps_at(SizeAxis.TOTAL)
+
+
+@pytest.fixture(scope="module")
+def in_flops() -> Gaps:
+    return gaps_at(SizeAxis.FLOPS)
+
+
+def moved(gaps: Gaps, vocab_size: int, low: int, high: int, width: int) -> str:
+    """How much more two layers are better by at the lower rank, with its error."""
+    (one, one_err, _), (other, other_err, _) = (gaps[vocab_size, rank, width] for rank in (low, high))
+    return f"{one - other:.3f} ± {math.hypot(one_err, other_err):.3f}"
 
 
 def cell_of(gaps: Gaps, vocab_size: int, rank: int, width: int) -> str:
@@ -58,9 +79,9 @@ def test_every_run_is_of_a_shape_that_the_page_shows_or_the_narrowest_of_rank_16
 @pytest.mark.parametrize(
     ("vocab_size", "ranks", "pairs"),
     [
-        (257, (ONE_MATRIX, 16, 32, 96), PAIRS[:5]),
-        (500, (ONE_MATRIX, 32, 128), PAIRS[1:]),
-        (2000, (32, 128), PAIRS[3:]),
+        (257, (ONE_MATRIX, 16, 32, 96), PAIRS),
+        (500, (ONE_MATRIX, 32, 128), PAIRS[1:6]),
+        (2000, (ONE_MATRIX, 32, 64, 128), PAIRS[3:6]),
     ],
 )
 def test_the_tables_are_the_gaps_of_the_runs(
@@ -72,44 +93,78 @@ def test_the_tables_are_the_gaps_of_the_runs(
         assert line in PAGE, line
 
 
-def test_what_the_rank_does_at_one_pair_of_sizes(gaps: Gaps) -> None:
-    """The gap at r = 32 beside that at r = 128, which is factored too; each shape at r = 32 beside one matrix."""
-    moved = gaps[500, 32, 96][0] - gaps[500, 128, 96][0]
-    assert f"At 96 / 68 the rank alone moves the gap by {moved:.3f} nats" in WORDS
-    one, two = (
-        MEANS[500, 32, depth, width] - MEANS[500, 128, depth, width] for depth, width in ((1, 96), (2, 68))
+def test_what_the_rank_does_to_the_gap_and_what_the_factors_do_to_the_losses(gaps: Gaps) -> None:
+    """The gap at r = 32 beside that at r = 128, which is factored too, at the narrowest pair and where both bind."""
+    assert f"By {moved(gaps, 500, 32, 128, 96)} nats at 96 / 68" in WORDS
+    assert f"by {moved(gaps, 500, 32, 128, 32)} at 32 / 22, where neither rank bounds a network" in WORDS
+    lost = {
+        width: MEANS[500, 32, depth, width] - MEANS[500, 128, depth, width]
+        for depth, width in ((1, 32), (2, 22), (1, 96), (2, 68))
+    }
+    noise = 0.006 * math.sqrt(2)
+    assert f"by {-lost[32]:.3f} (one layer) and {-lost[22]:.3f} (two), each ± {noise:.3f}" in WORDS
+    assert f"at 96 / 68 it costs one layer {lost[96]:.3f} and gains two {-lost[68]:.3f}" in WORDS
+
+
+def test_the_gaps_on_other_size_axes(in_all: Gaps, in_flops: Gaps) -> None:
+    def told(gaps: Gaps, *place: int) -> str:
+        gap, err, _ = gaps[place]  # type: ignore[index]
+        return f"{gap:+.3f} ± {err:.3f}"
+
+    assert (
+        f"to {told(in_all, 500, 32, 64)} at 64 / 46 of r = 32, at r = 128 to {told(in_all, 500, 128, 96)} at 96 and "
+        f"{told(in_all, 500, 128, 128)} at 128, and with one matrix to {told(in_all, 500, 0, 32)} at 32 / 22"
+        in WORDS
     )
-    assert f"against r = 128, r = 32 costs one wide layer {one:.3f} nats" in WORDS
-    assert f"two narrower layers gain {-two:.3f}" in WORDS
+    for size, gaps in (("in all", in_all), ("FLOPs", in_flops)):
+        line = " | ".join(
+            told(gaps, 2000, rank, width) if (2000, rank, width) in gaps else ABSENT
+            for rank, width in ((32, 64), (32, 96), (64, 64), (64, 96), (128, 64), (128, 96))
+        )
+        assert f"| {size} | {line} |" in PAGE
 
 
-def test_the_gaps_at_equal_parameters_in_all() -> None:
-    options = Options(size=SizeAxis.TOTAL, draws=2)
-    table = tables.gaps_table(vocabulary.analyse(RESULTS / "laptop_vocabulary.csv", options))
-    table = table[table["vocab_size"] == 500].set_index(["embedding_rank", "width"])
-    low, middle, high = (
-        f"{table.loc[place, 'deeper_by']:.3f} ± {table.loc[place, 'deeper_by_err']:.3f}"
-        for place in ((32, 64), (128, 96), (128, 128))
-    )
-    assert f"to {low} at 64 / 46 of r = 32, and at r = 128 to {middle} at 96 and {high} at 128" in WORDS
-
-
-def test_why_no_relation_can_be_fitted() -> None:
-    """The statuses, as the page counts them."""
-    table = tables.transitions_table(vocabulary.analyse(RESULTS / "laptop_vocabulary.csv"))
+def test_which_relation_is_fitted_and_that_it_does_not_hold() -> None:
+    analysis = vocabulary.analyse(RESULTS / "laptop_vocabulary.csv")
+    table = tables.transitions_table(analysis)
     table = table[table["method"] == "bootstrap"]
     sides = table["side"].value_counts()
-    assert (len(table), sides["at"], sides["above"] + sides["below"]) == (8, 2, 3)
-    assert table["status"].value_counts()[["too noisy", "too few sizes"]].tolist() == [1, 2]
-    assert "of eight series two have a crossing at the edge of the sizes, three a bound," in WORDS
-    assert "one is too noisy and two have too few sizes" in WORDS
+    power = tables.relation_table(analysis).iloc[0]
+    assert (power["points"], power["status"]) == (3, "curved")
+    assert f"b = {power['b']:.2f} ± {power['b_err']:.2f} (p = {power['p_fit']:.0e})" in WORDS
+    assert (sides["at"], (table["status"] == "crossing").sum(), sides["above"] + sides["below"]) == (2, 1, 3)
 
 
 def test_what_the_rank_does_with_2000_words(gaps: Gaps) -> None:
-    moved = [gaps[2000, 32, width][0] - gaps[2000, 128, width][0] for width in (64, 96)]
-    assert f"moves the gap by {moved[0]:.3f} nats at 64 / 46 and {moved[1]:.3f} at 96 / 68" in WORDS
+    narrow, middle = (moved(gaps, 2000, 32, 128, width) for width in (64, 96))
+    assert f"r = 32 moves the gap by {narrow} nats at 64 / 46, {middle} at 96 / 68" in WORDS
     assert [gaps[2000, 32, width][2] for width in (64, 96, 128)] == ["shallower", "neither", "deeper"]
-    assert [gaps[2000, 128, width][2] for width in (64, 96)] == ["shallower", "shallower"]
+    for rank in (64, 128):
+        assert [gaps[2000, rank, width][2] for width in (64, 96)] == ["shallower", "shallower"]
+    assert gaps[2000, 64, 128][2] == "neither"
+    assert (
+        f"r = 64 moves it by {moved(gaps, 2000, 64, 128, 64)} and {moved(gaps, 2000, 64, 128, 96)}, within"
+        in WORDS
+    )
+
+
+def test_the_bits_per_byte_of_each_vocabulary_where_nothing_binds() -> None:
+    runs = RUNS.set_index(SHAPE)
+    for vocab_size, rank, passes in ((257, 96, "7"), (500, 128, "14"), (2000, 128, "1.6")):
+        one, two = (runs.loc[(vocab_size, rank, depth, width)] for depth, width in ((1, 96), (2, 68)))
+        text = one["tokens_trained"] * one["test_loss"] / (math.log(2) * one["bits_per_byte"])
+        line = f"| {vocab_size:,} | `{one['corpus']}` | {text / 1e6:.0f} MB, {passes} passes |"
+        assert f"{line} {one['bits_per_byte']:.3f} | {two['bits_per_byte']:.3f} |" in PAGE
+
+
+def test_which_runs_of_the_laptop_s_grid_were_made() -> None:
+    scales = REPOSITORY / "workflow" / "scales"
+    config = load_config({"scale": "laptop", "studies": ["vocabulary"]}, scales, REPOSITORY)
+    planned = runs_of(config, "vocabulary", REPOSITORY)
+    absent = [run for key, run in planned.items() if key not in set(RUNS["key"])]
+    assert f"Of its {len(planned)} runs {len(planned) - len(absent)} were made." in WORDS
+    kinds = Counter((run.shape.vocab_size, run.shape.embedding_rank) for run in absent)  # type: ignore[union-attr]
+    assert kinds == {(257, None): 16, (500, None): 2, (257, 32): 2, (257, 16): 1}
 
 
 def test_how_far_two_seeds_of_a_network_differ() -> None:
