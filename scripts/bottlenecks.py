@@ -9,7 +9,7 @@
 
 Wies et al. 2021: the rank r of the input embedding, at most min(V, d), caps what the width d adds, and the width caps
 what the attention's inner width H d_a adds. Redundancy is the share of parameters that a network without the
-bottleneck saves at equal loss: by your fits (--fit) or ours, of networks of 0.1 to 1 million parameters, where they
+bottleneck saves at equal loss: by your fits (--fit) or ours, of networks of 0.07 to 1 million parameters, where they
 cover r/d or H d_a/d within a factor of 10 of this size; else by the paper, which may only bound it ("between
 published"); else extrapolated. A table needs the columns name, width, and vocab_size or patch;
 workflow/reference/architectures.csv has all that are read. Exit codes: 0 printed, 2 impossible or unknown.
@@ -68,6 +68,7 @@ OTHER_NAMES = {  # of papers and configs: the name that is read here
     **dict.fromkeys(("V", "n_vocab", "vocab", "vocabulary"), "vocab_size"),
     **dict.fromkeys(("r", "rank"), "embedding_rank"),
 }
+SURE = 0.93  # likeness of a name that is a mistyped one: `embeding_rank`, not `path`
 FEW = 4  # architectures that get sentences too
 
 
@@ -174,8 +175,9 @@ def name_of(column: str) -> str | None:
     """The name under which a column of numbers is read; None for its own name, and for a column of another kind."""
     if column in NUMBERS:
         return None
-    near = difflib.get_close_matches(column, NUMBERS, n=1, cutoff=0.85)
-    return OTHER_NAMES.get(column, near[0] if near else None)
+    low = column.lower()
+    near = difflib.get_close_matches(low, NUMBERS, n=1, cutoff=SURE)
+    return OTHER_NAMES.get(column, OTHER_NAMES.get(low, near[0] if near else None))
 
 
 def named(name: str, known: Sequence[Architecture]) -> Architecture:
@@ -207,7 +209,7 @@ def model_of(name: str) -> Architecture:
         from huggingface_hub.utils.logging import set_verbosity_error
         from transformers import AutoConfig
 
-        set_verbosity_error()  # else each try to connect is told
+        set_verbosity_error()  # otherwise every attempt to connect is logged
         config = AutoConfig.from_pretrained(name)
     except (ImportError, OSError, ValueError) as error:
         raise UserError(
@@ -236,7 +238,7 @@ def text_of(found: Sequence[Finding]) -> str:
         lines += ["Redundancies were measured in:"]
         lines += [f"  {source}" for source in dict.fromkeys(one.source for one in known)]
         lines += [
-            "V of patches: the numbers of a patch; r: min(V, r, d). docs/bottlenecks.md has the caveats."
+            "V of patches: the numbers of a patch; r: min(V, r, d); intervals: 68%. Caveats: docs/bottlenecks.md."
         ]
     return "\n".join(lines)
 

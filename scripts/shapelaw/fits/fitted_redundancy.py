@@ -54,18 +54,21 @@ def _ranks(known: pd.DataFrame) -> pd.DataFrame:
     """The rows of ranks up to the width, with positions of the same rank where there are such networks."""
     if "positions" in known and (known["positions"] == _FACTORED).any():
         known = known[known["positions"] == _FACTORED]
-    known = known[known["rank_over_width"] <= 1]
+    known = known[known["rank_over_width"] < 1]  # a product at full rank shows what factoring costs
     return known.assign(strength=1 / known["rank_over_width"], setting=TOKENS)
 
 
 def _ratios(known: pd.DataFrame) -> pd.DataFrame:
-    """The rows of each ratio at the largest size that it was measured at."""
-    largest = known.sort_values("size").drop_duplicates(["feed_forward", "ratio"], keep="last")
+    """The rows of each setting at the largest of the sizes with the most ratios."""
+    ratios = known.groupby(["feed_forward", "size"])["ratio"].transform("nunique")
+    shared = known[ratios == ratios.groupby(known["feed_forward"]).transform("max")]
+    largest = shared[shared["size"] == shared.groupby("feed_forward")["size"].transform("max")]
     return largest.assign(strength=largest["ratio"], setting=largest["feed_forward"].map(_FEED_FORWARD))
 
 
 def _points(rows: pd.DataFrame) -> tuple[Point, ...]:
-    return tuple(
+    """The redundancies in growing strength, behind none at a strength of 1, by definition."""
+    measured = (
         Point(
             float(row["strength"]),
             float(row["strength"]),
@@ -75,6 +78,7 @@ def _points(rows: pd.DataFrame) -> tuple[Point, ...]:
         )
         for row in rows.sort_values("strength").to_dict("records")
     )
+    return Point(1.0, 1.0, 0.0, 0.0, 0.0), *measured
 
 
 def _sizes(path: Path, axis: SizeAxis) -> str:

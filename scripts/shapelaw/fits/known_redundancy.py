@@ -24,7 +24,7 @@ _SAME_WIDTH = 0.05  # relative difference of feed-forward widths that count as e
 _ROUNDING = 1e-9  # relative, of strengths that count as equal
 SIZE_REACH = 10.0  # factor of the parameters, beyond the networks measured, within which a measurement counts
 _PAPER = "Wies et al. 2021"
-_PUBLISHED_SIZES = 3e7, math.inf  # figures 2 and 4: 30 to 75 million
+_PUBLISHED_SIZES = 3e7, math.inf  # figures 2 and 4 have 30 to 75 million; the paper projects them upwards
 
 
 class Basis(StrEnum):
@@ -115,10 +115,10 @@ class Estimate:
 def estimate(
     kind: str, strength: float, setting: str, series: Iterable[Series], params: float | None = None
 ) -> Estimate | None:
-    """The redundancy of a bottleneck by the first series of its setting that covers its strength.
+    """The redundancy of a bottleneck by the first series of its setting and size that covers its strength.
 
-    Where none does, the estimate is extrapolated: from the first series of another setting or of other sizes that has
-    this strength, or else it is at least what was measured at the greatest strength.
+    Where none does, the estimate is extrapolated: from the first series of another setting, or else of other sizes,
+    that has this strength, or else it is at least what was measured at the greatest strength.
 
     Args:
         kind: the number that the strength is, d / r or H d_a / d.
@@ -128,17 +128,19 @@ def estimate(
     Returns:
         The estimate; None where no series is of this kind.
     """
-    of_kind = sorted((one for one in series if one.kind == kind), key=lambda one: not one.reaches(params))
-    of_setting = [one for one in of_kind if one.setting == setting]
-    near = [one for one in of_setting if one.reaches(params)]
-    for one in near + of_setting + of_kind:
+    of_kind = sorted(
+        (one for one in series if one.kind == kind),
+        key=lambda one: (not one.reaches(params), one.setting != setting),
+    )
+    near = [one for one in of_kind if one.reaches(params) and one.setting == setting]
+    for one in of_kind:
         point = one.at(strength)
         if point is not None:
             basis = one.basis if one in near else Basis.EXTRAPOLATED
             if basis is Basis.PUBLISHED and math.isnan(point.value):
                 basis = Basis.BETWEEN
             return Estimate(point.value, point.low, point.high, basis, one.source)
-    for some in (near, of_setting, of_kind):
+    for some in (near, of_kind):
         beyond = [one for one in some if one.points[-1].strongest < strength]
         if beyond:
             break

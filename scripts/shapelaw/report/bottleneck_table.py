@@ -174,4 +174,6 @@ def sentences(finding: Finding) -> str:
     if finding.redundancy is not None:
         found = finding.redundancy
         cost = f" Redundancy: {redundancy_text(found)}, {found.basis.value} ({found.source})."
+        if a.size is None:
+            cost += " Its parameters are not known, nor its depth; it is taken as a large network."
     return f"{a.name}: the {one.bottleneck.value} binds. {said}{cost} {_ADVICE[one.bottleneck]}"

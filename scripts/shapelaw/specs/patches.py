@@ -11,7 +11,7 @@ SIDE, LEVELS = 2, 3  # pixels along a side of a patch; levels of grey
 NUMBERS = SIDE * SIDE  # of a patch
 PATCHES = LEVELS**NUMBERS
 FIRST_LETTER = "!"  # of patch 0; the letters after it are those of the others
-VOCABULARY = 257  # of bytes, where a letter is a token; a larger one merges letters
+BYTE_VOCABULARY = 257  # of bytes, where a letter is a token; a larger one merges letters
 FIRST_ID = 1  # of patch 0 in the vocabulary of bytes, whose id 0 ends a document
 INPUTS = NUMBERS + 1  # of a patch embedding: a patch's numbers, and one that says that an image ended
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shapelaw.specs.patches import VOCABULARY
+from shapelaw.specs.patches import BYTE_VOCABULARY
 
 if TYPE_CHECKING:
     from shapelaw.specs.shapes import Shape
@@ -67,10 +67,10 @@ def _ranks(shape: Shape, redundant_rank: bool) -> list[str]:
         problems.append(
             "tied and patch_embedding are both true: a linear map of a patch's numbers is no classifier; leave out one"
         )
-    if shape.patch_embedding and shape.vocab_size != VOCABULARY:
+    if shape.patch_embedding and shape.vocab_size != BYTE_VOCABULARY:
         problems.append(
-            f"vocab_size is {shape.vocab_size} and patch_embedding is true; a patch is one token of the vocabulary of "
-            f"bytes alone, so set it to {VOCABULARY}"
+            f"vocab_size is {shape.vocab_size} and patch_embedding is true; only in the vocabulary of "
+            f"bytes is a patch one token, so set it to {BYTE_VOCABULARY}"
         )
     if shape.tied and shape.embedding_rank is not None:
         problems.append(

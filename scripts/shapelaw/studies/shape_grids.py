@@ -144,10 +144,10 @@ def rank_warnings(
     where: str, ranks: Iterable[int], vocab_size: int, patch_embedding: bool = False
 ) -> Iterator[str]:
     """A sentence for each rank of the token embedding that is above the numbers that it maps."""
-    most, what = (INPUTS, "the numbers of a patch") if patch_embedding else (vocab_size, "vocab_size")
+    most, what = (INPUTS, "inputs of a patch embedding") if patch_embedding else (vocab_size, "tokens")
     for rank in ranks:
         if rank > most:
             yield (
-                f"{where} is {rank:,}, above {what} ({most:,}): the two factors bound nothing and have more parameters "
-                "than one matrix"
+                f"{where}: a rank of {rank:,} is above the {most:,} {what}: the two factors bound nothing and have "
+                "more parameters than one matrix"
             )

@@ -72,10 +72,8 @@ def test_each_mistake_is_a_sentence(changes: dict[str, object], sentence: str) -
 def test_a_rank_above_the_vocabulary_is_told_and_one_above_the_width_is_not() -> None:
     config = config_of(ranks=[4, 100, 501], repeated_ranks=[], full_position_ranks=[5000])
     first, second = warnings(config, REPOSITORY)
-    assert first.startswith(
-        "embedding_rank.ranks is 501, above vocab_size (500): the two factors bound nothing"
-    )
-    assert second.startswith("embedding_rank.full_position_ranks is 5,000, above vocab_size (500): ")
+    assert first.startswith("embedding_rank.ranks: a rank of 501 is above the 500 tokens: the two")
+    assert second.startswith("embedding_rank.full_position_ranks: a rank of 5,000 is above the 500 ")
 
 
 def test_scale_paper_is_the_paper_s_grid() -> None:

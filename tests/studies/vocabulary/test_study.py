@@ -62,7 +62,7 @@ def test_the_example_of_rank_crossings_has_widths_on_both_sides_of_each_rank() -
         ([{**SMALL, "patch_embedding": True}], "set corpus.sources to [fashion]"),
         (
             [{**SMALL, "patch_embedding": True}],
-            "a patch is one token of the vocabulary of bytes alone, so set it to 257",
+            "only in the vocabulary of bytes is a patch one token, so set it to 257",
         ),
         ([{**SMALL, "vocab_size": 256}], "vocabulary.grids.1st.vocab_size is 256"),
     ],
@@ -107,12 +107,13 @@ def test_a_grid_that_repeats_no_shape_takes_the_noise_of_the_others() -> None:
 def test_a_rank_above_the_vocabulary_is_told() -> None:
     told = warnings(config_of({**SMALL, "embedding_rank": 100_000}), REPOSITORY)
     assert told[-1] == (
-        "vocabulary.grids.1st.embedding_rank is 100,000, above vocab_size (300): the two factors bound nothing and "
+        "vocabulary.grids.1st.embedding_rank: a rank of 100,000 is above the 300 tokens: the two "
+        "factors bound nothing and "
         "have more parameters than one matrix"
     )
     images = {"name": "fashion", "sources": ["fashion"]}
     patched = {**SMALL, "vocab_size": 257, "patch_embedding": True, "embedding_rank": 50}
     told = warnings(config_of(patched, corpus=images), REPOSITORY)
     assert told[-1].startswith(
-        "vocabulary.grids.1st.embedding_rank is 50, above the numbers of a patch (5): "
+        "vocabulary.grids.1st.embedding_rank: a rank of 50 is above the 5 inputs of a patch embedding: "
     )

@@ -77,10 +77,11 @@ def problems(config: Settings, _root: Path) -> list[str]:
 def warnings(config: Settings, _root: Path) -> list[str]:
     """A sentence for each rank above V; one above the width is the paper's control of what factoring costs."""
     study = _section(config)
-    found = rank_warnings(f"{NAME}.ranks", study.ranks, study.vocab_size)
+    lists = {"ranks": study.ranks, "full_position_ranks": study.full_position_ranks}
     return [
-        *found,
-        *rank_warnings(f"{NAME}.full_position_ranks", study.full_position_ranks, study.vocab_size),
+        told
+        for name, ranks in lists.items()
+        for told in rank_warnings(f"{NAME}.{name}", ranks, study.vocab_size)
     ]
 
 

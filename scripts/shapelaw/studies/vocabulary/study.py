@@ -103,10 +103,8 @@ def warnings(config: Settings, _root: Path) -> list[str]:
         repeats = study.seeds > 1 or (study.repeated_seeds > 1 and kind in repeated)
         found += grid_warnings(where, grid.widths, study.size_axis, shape, repeats)
         if grid.embedding_rank is not None:
-            place_of_rank = f"{where}.embedding_rank"
-            found += rank_warnings(
-                place_of_rank, [grid.embedding_rank], grid.vocab_size, grid.patch_embedding
-            )
+            ranks = [grid.embedding_rank]
+            found += rank_warnings(f"{where}.embedding_rank", ranks, grid.vocab_size, grid.patch_embedding)
     return found
 
 
