@@ -103,7 +103,8 @@ def test_runs_of_a_series_differ_in_their_shapes_and_seeds_alone() -> None:
             analyse_series(mixed, "runs.csv", Options(draws=100))
         apart = runs.assign(**{column: runs[column].where(runs["vocab_size"] == 257, value)})
         analysis = analyse_series(apart, "runs.csv", Options(draws=100))
-        assert ("differ in their text too: V = 257 of wiki" in summary(analysis)) == (column == "corpus")
+        said = "Series differ in their text too: wiki (V = 257), prose (V = 500, r = 350)."
+        assert (said in summary(analysis)) == (column == "corpus")
         assert dict(losses_table(analysis).groupby("vocab_size")["corpus"].first()) == {
             257: "wiki",
             500: value if column == "corpus" else "wiki",

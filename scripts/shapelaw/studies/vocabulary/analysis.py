@@ -26,7 +26,8 @@ from shapelaw.studies.transitions.analysis import (
 )
 
 NAT = math.log(2)  # a bit in nats
-RECIPE = ("corpus", "steps", "learning_rate", "batch_size")  # columns that are one for all runs of a series
+# columns that are one for all runs of a series
+RECIPE = ("corpus", "context_length", "steps", "learning_rate", "batch_size", "test_sequences")
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,8 @@ class Series:
     @property
     def corpus(self) -> str | None:
         """The corpus of its runs; None where their table doesn't say."""
-        return str(self.runs["corpus"].iloc[0]) if "corpus" in self.runs else None
+        name = self.runs["corpus"].iloc[0] if "corpus" in self.runs else None
+        return name if isinstance(name, str) else None
 
     @property
     def bottleneck(self) -> int:

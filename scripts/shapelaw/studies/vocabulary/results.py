@@ -14,6 +14,7 @@ from typing import Any
 
 from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.inputs import read_table
+from shapelaw.fits.line import FitStatus
 from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Results, Table
 from shapelaw.studies.transitions.analysis import Options
@@ -91,16 +92,19 @@ def summary(analysis: VocabularyAnalysis) -> str:
         for one in analysis.series
         for sentence in transition_sentences(one.name, one.transitions)
     ]
-    corpora: dict[str | None, set[int]] = {}
-    for one in analysis.series:
-        corpora.setdefault(one.corpus, set()).add(one.vocab_size)
-    if len(corpora) > 1:
-        told = [
-            f"V = {' and '.join(f'{size:,}' for size in sorted(sizes))} of {name}"
-            for name, sizes in corpora.items()
-        ]
-        lines.append(f"The vocabularies differ in their text too: {', '.join(told)}.")
+    lines += _corpus_sentences(analysis)
     return "\n".join([*lines, *_relation_sentences(analysis)])
+
+
+def _corpus_sentences(analysis: VocabularyAnalysis) -> Iterator[str]:
+    """The series of each corpus, where there are several: they differ in their text too."""
+    corpora: dict[str, list[str]] = {}
+    for one in analysis.series:
+        if one.corpus is not None:
+            corpora.setdefault(one.corpus, []).append(one.name)
+    if len(corpora) > 1:
+        told = [f"{name} ({'; '.join(series)})" for name, series in corpora.items()]
+        yield f"Series differ in their text too: {', '.join(told)}."
 
 
 def _relation_sentences(analysis: VocabularyAnalysis) -> Iterator[str]:
@@ -109,6 +113,8 @@ def _relation_sentences(analysis: VocabularyAnalysis) -> Iterator[str]:
         of = "" if row["of"] == "all" else f" ({row['of']})"
         if row["model"] == tables.POWER and math.isnan(row["b"]):
             yield f"How the transition follows min(V, r){of} can't be fitted, {row['status']}: {row['message']}."
+        elif row["model"] == tables.POWER and row["status"] == FitStatus.CURVED.value:
+            yield f"No power of min(V, r) fits the transition width{of}: {row['message']}."
         elif row["model"] == tables.POWER:
             yield (
                 f"Transition width ~ min(V, r)^b{of} with b = {row['b']:.2f} ± {row['b_err']:.2f}; in proportion "
