@@ -5,11 +5,16 @@ from __future__ import annotations
 import math
 from collections import Counter
 
+import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats  # type: ignore[import-untyped]
 from small import REPOSITORY
 
 from shapelaw.fits.curves import SizeAxis
+from shapelaw.fits.line import FitStatus, fit_line
+from shapelaw.fits.noise import Noise
+from shapelaw.settings.loading import layered
 from shapelaw.studies.config import load_config, runs_of
 from shapelaw.studies.transitions.analysis import Options
 from shapelaw.studies.vocabulary import results as vocabulary
@@ -23,6 +28,7 @@ SHAPE = ["vocab_size", "embedding_rank", "depth", "width"]
 MEANS = RUNS.groupby(SHAPE)["test_loss"].mean()
 # widths of one layer and of two
 PAIRS = ((24, 16), (32, 22), (48, 34), (64, 46), (96, 68), (128, 90), (192, 136))
+SCALES = REPOSITORY / "workflow" / "scales"
 ABSENT = "–"
 ONE_MATRIX = 0
 Gaps = dict[tuple[int, int, int], tuple[float, float, str]]
@@ -56,10 +62,28 @@ def in_flops() -> Gaps:
     return gaps_at(SizeAxis.FLOPS)
 
 
+def noise_of(vocab_size: int) -> Noise:
+    """Pooled over all series of a vocabulary."""
+    analysis = vocabulary.analyse(RESULTS / "laptop_vocabulary.csv", Options(draws=2))
+    (found,) = {
+        one.transitions.runs.noise
+        for one in analysis.series
+        if one.vocab_size == vocab_size and one.transitions.runs
+    }
+    assert found is not None
+    return found
+
+
 def moved(gaps: Gaps, vocab_size: int, low: int, high: int, width: int) -> str:
     """How much more two layers are better by at the lower rank, with its error."""
     (one, one_err, _), (other, other_err, _) = (gaps[vocab_size, rank, width] for rank in (low, high))
     return f"{one - other:.3f} ± {math.hypot(one_err, other_err):.3f}"
+
+
+def chance_that_none_moves(gaps: Gaps, low: int, high: int, width: int) -> float:
+    """Of gaps of 2,000 words at two ranks as far apart, where their truth is the same: two-sided, by Student's t."""
+    (one, one_err, _), (other, other_err, _) = (gaps[2000, rank, width] for rank in (low, high))
+    return float(2 * stats.t.sf(abs(one - other) / math.hypot(one_err, other_err), noise_of(2000).dof))
 
 
 def cell_of(gaps: Gaps, vocab_size: int, rank: int, width: int) -> str:
@@ -101,9 +125,9 @@ def test_what_the_rank_does_to_the_gap_and_what_the_factors_do_to_the_losses(gap
         width: MEANS[500, 32, depth, width] - MEANS[500, 128, depth, width]
         for depth, width in ((1, 32), (2, 22), (1, 96), (2, 68))
     }
-    noise = 0.006 * math.sqrt(2)
-    assert f"by {-lost[32]:.3f} (one layer) and {-lost[22]:.3f} (two), each ± {noise:.3f}" in WORDS
-    assert f"at 96 / 68 it costs one layer {lost[96]:.3f} and gains two {-lost[68]:.3f}" in WORDS
+    error = noise_of(500).std * math.sqrt(2)
+    assert f"by {-lost[32]:.3f} (one layer) and {-lost[22]:.3f} (two), each ± {error:.3f}" in WORDS
+    assert f"At 96 / 68 r = 32 costs one layer {lost[96]:.3f} and gains two {-lost[68]:.3f}" in WORDS
 
 
 def test_the_gaps_on_other_size_axes(in_all: Gaps, in_flops: Gaps) -> None:
@@ -124,15 +148,23 @@ def test_the_gaps_on_other_size_axes(in_all: Gaps, in_flops: Gaps) -> None:
         assert f"| {size} | {line} |" in PAGE
 
 
-def test_which_relation_is_fitted_and_that_it_does_not_hold() -> None:
+def test_no_power_fits_the_transitions_and_why_others_are_no_points() -> None:
     analysis = vocabulary.analyse(RESULTS / "laptop_vocabulary.csv")
-    table = tables.transitions_table(analysis)
-    table = table[table["method"] == "bootstrap"]
-    sides = table["side"].value_counts()
-    power = tables.relation_table(analysis).iloc[0]
-    assert (power["points"], power["status"]) == (3, "curved")
-    assert f"b = {power['b']:.2f} ± {power['b_err']:.2f} (p = {power['p_fit']:.0e})" in WORDS
-    assert (sides["at"], (table["status"] == "crossing").sum(), sides["above"] + sides["below"]) == (2, 1, 3)
+    table = tables.transitions_table(analysis).fillna({"embedding_rank": ONE_MATRIX})
+    table = table[table["method"] == "bootstrap"].set_index(["vocab_size", "embedding_rank"])
+    assert tables.relation_table(analysis)["status"].iloc[0] == FitStatus.CURVED.value
+    points = table[(table["status"] == "crossing") | (table["side"] == "at")]
+    assert {*points.index} == {(257, 16), (257, 96), (257, ONE_MATRIX)}
+    bounds = table[table["side"].isin(["above", "below"])]
+    assert {*bounds.index} == {(257, 32), (500, 32), (500, ONE_MATRIX)}
+    assert table["status"][500, 128] == "too noisy"
+    assert set(table["status"].loc[[2000]]) == {"too few sizes"}
+    width = points["width"].fillna(points["bound"])
+    err = points["width_err"].fillna(points["bound_err"])
+    line = fit_line(
+        np.log([16, 96, 257]), np.log(width[[(257, 16), (257, 96), (257, ONE_MATRIX)]]), err / width
+    )
+    assert f"(r = 16, 96 and one matrix) p = {line.p_value:.0e}.".replace("e-0", "e-") in WORDS
 
 
 def test_what_the_rank_does_with_2000_words(gaps: Gaps) -> None:
@@ -141,27 +173,43 @@ def test_what_the_rank_does_with_2000_words(gaps: Gaps) -> None:
         f"r = 32 moves the gap by {low[0]} nats at 64 / 46, {low[1]} at 96 / 68 and {low[2]} at 128 / 90. "
         f"r = 64 moves it by {middle[0]} and {middle[1]}, within the noise" in WORDS
     )
-    assert f"and by {middle[2]} at 128 / 90." in WORDS
+    chances = [chance_that_none_moves(gaps, rank, 128, width) for rank in (32, 64) for width in (64, 96, 128)]
+    assert [p < 0.05 for p in chances] == [True, True, True, False, False, False]
+    assert f"and by {middle[2]} at 128 / 90 (p = {chances[-1]:.2f})." in WORDS
+    assert (
+        f"than factors of rank 128 at 96 / 68, by {moved(gaps, 2000, 128, ONE_MATRIX, 96)} nats, not at"
+        in WORDS
+    )
+    assert chance_that_none_moves(gaps, 128, ONE_MATRIX, 96) < 0.05
+    assert chance_that_none_moves(gaps, 128, ONE_MATRIX, 64) > 0.05
+    noise = noise_of(2000)
+    assert f"with {noise.dof:.0f} degrees of freedom 95% is {noise.threshold():.1f} of them" in WORDS
+    configured = layered([REPOSITORY / "workflow" / "examples" / "rank_crossing.yaml"], {})
+    planned = runs_of(load_config(configured, SCALES, REPOSITORY), "vocabulary", REPOSITORY)
+    made = set(planned) & set(RUNS["key"])
+    assert f"{len(made)} of these {len(planned)} runs were made." in WORDS
     better = {rank: [gaps[2000, rank, width][2] for width in (64, 96, 128)] for rank in (32, 64, 128)}
     assert better == {
         32: ["shallower", "neither", "deeper"],
         64: ["shallower", "shallower", "neither"],
         128: ["shallower", "shallower", "neither"],
     }
+    assert [gaps[2000, ONE_MATRIX, width][2] for width in (64, 96)] == ["shallower", "shallower"]
 
 
 def test_the_bits_per_byte_of_each_vocabulary_where_nothing_binds() -> None:
     runs = RUNS.set_index(SHAPE)
-    for vocab_size, rank, passes in ((257, 96, "7"), (500, 128, "14"), (2000, 128, "1.6")):
+    counts = pd.read_csv(RESULTS / "token_counts.csv").set_index(["corpus", "vocab_size"])["train_tokens"]
+    for vocab_size, rank, digits in ((257, 96, 0), (500, 128, 0), (2000, 128, 1)):
         one, two = (runs.loc[(vocab_size, rank, depth, width)] for depth, width in ((1, 96), (2, 68)))
         text = one["tokens_trained"] * one["test_loss"] / (math.log(2) * one["bits_per_byte"])
+        passes = f"{one['tokens_trained'] / counts[one['corpus'], vocab_size]:.{digits}f}"
         line = f"| {vocab_size:,} | `{one['corpus']}` | {text / 1e6:.0f} MB, {passes} passes |"
         assert f"{line} {one['bits_per_byte']:.3f} | {two['bits_per_byte']:.3f} |" in PAGE
 
 
 def test_which_runs_of_the_laptop_s_grid_were_made() -> None:
-    scales = REPOSITORY / "workflow" / "scales"
-    config = load_config({"scale": "laptop", "studies": ["vocabulary"]}, scales, REPOSITORY)
+    config = load_config({"scale": "laptop", "studies": ["vocabulary"]}, SCALES, REPOSITORY)
     planned = runs_of(config, "vocabulary", REPOSITORY)
     absent = [run for key, run in planned.items() if key not in set(RUNS["key"])]
     assert f"Of its {len(planned)} runs {len(planned) - len(absent)} were made." in WORDS
