@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -62,6 +63,7 @@ def in_flops() -> Gaps:
     return gaps_at(SizeAxis.FLOPS)
 
 
+@cache
 def noise_of(vocab_size: int) -> Noise:
     """Pooled over all series of a vocabulary."""
     analysis = vocabulary.analyse(RESULTS / "laptop_vocabulary.csv", Options(draws=2))

@@ -45,9 +45,8 @@ def test_between_the_ranks_it_is_interpolated_and_beyond_them_not_covered(result
     assert beyond.basis is Basis.EXTRAPOLATED
     weak, weakest = series.at(1.01), min(TRUE[rank] for rank in TRUE)
     assert weak is not None
-    assert (
-        0 <= weak.low <= weak.value <= weak.high < weakest + 0.01
-    )  # of full rank nothing is wasted, by definition
+    # of full rank nothing is wasted, by definition
+    assert 0 <= weak.low <= weak.value <= weak.high < weakest + 0.01
 
 
 def test_each_size_axis_has_its_own(results: Path) -> None:

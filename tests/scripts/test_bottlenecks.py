@@ -131,23 +131,9 @@ def test_a_network_of_the_size_of_ours_has_our_redundancy() -> None:
     weak = [rows("--vocab", 2000, "--width", 128, "--rank", r, "--depth", 2)["yours"] for r in (127, 100, 64)]
     assert [row["basis"] for row in weak] == ["our fit"] * 3
     assert sorted(row["redundancy"] for row in weak) == [row["redundancy"] for row in weak]
-    flops = (
-        "--vocab",
-        257,
-        "--width",
-        68,
-        "--heads",
-        4,
-        "--attention-dim",
-        68,
-        "--depth",
-        1,
-        "--size-axis",
-        "flops",
-    )
-    assert rows(*flops)["yours"]["redundancy"] == pytest.approx(
-        0.42, abs=0.01
-    )  # at the size of all the ratios
+    # a ratio of 4 in FLOPs, at the largest size that has all the ratios
+    flops = "--vocab 257 --width 68 --heads 4 --attention-dim 68 --depth 1 --size-axis flops"
+    assert rows(*flops.split())["yours"]["redundancy"] == pytest.approx(0.42, abs=0.01)
     unknown = command("--vocab", 2000, "--width", 128, "--rank", 16).stdout
     assert "Its parameters are not known, nor its depth; it is taken as a large network." in unknown
     wider = rows("--vocab", 257, "--width", 34, "--heads", 16, "--attention-dim", 68, "--depth", 1)["yours"]

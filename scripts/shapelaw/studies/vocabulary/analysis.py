@@ -52,8 +52,7 @@ class Series:
     @property
     def name(self) -> str:
         """`V = 500`, `V = 2,000, r = 500`, `patches of 4 numbers, r = 2`."""
-        what = f"patches of {NUMBERS} numbers" if self.patches else f"V = {self.vocab_size:,}"
-        return what + ("" if self.rank is None else f", r = {self.rank:,}")
+        return _name(self.vocab_size, self.rank, self.patches)
 
     @property
     def corpus(self) -> str | None:
@@ -66,6 +65,11 @@ class Series:
         """min(V, r), which bounds the rank of the embedding beside the width; a patch's numbers stand for V."""
         entries = NUMBERS if self.patches else self.vocab_size
         return entries if self.rank is None else min(self.rank, entries)
+
+
+def _name(vocab_size: int, rank: int | None, patches: bool) -> str:
+    what = f"patches of {NUMBERS} numbers" if patches else f"V = {vocab_size:,}"
+    return what + ("" if rank is None else f", r = {rank:,}")
 
 
 @dataclass(frozen=True)
@@ -114,7 +118,7 @@ def split_series(table: pd.DataFrame, source: str) -> Iterator[tuple[int, int | 
         rank = int(first["embedding_rank"]) or None
         for name in RECIPE:
             if name in rows and rows[name].nunique(dropna=False) > 1:
-                of = f"V = {first['vocab_size']:,.0f}" + ("" if rank is None else f", r = {rank:,}")
+                of = _name(int(first["vocab_size"]), rank, bool(first["patch_embedding"]))
                 values = ", ".join(str(value) for value in rows[name].unique()[:SHOWN_ROWS])
                 raise UserError(
                     f"{source} has runs of {of} with different values of {name} ({values}); depths compare at one of "

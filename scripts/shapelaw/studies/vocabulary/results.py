@@ -113,8 +113,13 @@ def _relation_sentences(analysis: VocabularyAnalysis) -> Iterator[str]:
         of = "" if row["of"] == "all" else f" ({row['of']})"
         if row["model"] == tables.POWER and math.isnan(row["b"]):
             yield f"How the transition follows min(V, r){of} can't be fitted, {row['status']}: {row['message']}."
-        elif row["model"] == tables.POWER and row["status"] == FitStatus.CURVED.value:
-            yield f"No power of min(V, r) fits the transition width{of}: {row['message']}."
+        elif row["status"] == FitStatus.CURVED.value:
+            model = (
+                "power of min(V, r)"
+                if row["model"] == tables.POWER
+                else "proportion to min(V, r) that levels off"
+            )
+            yield f"No {model} fits the transition width{of}: {row['message']}."
         elif row["model"] == tables.POWER:
             yield (
                 f"Transition width ~ min(V, r)^b{of} with b = {row['b']:.2f} ± {row['b_err']:.2f}; in proportion "
