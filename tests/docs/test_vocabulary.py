@@ -236,3 +236,24 @@ def test_the_noise_over_bytes_falls_with_the_width() -> None:
     narrow, wide = (variance[part].mean() ** 0.5 for part in (width <= 32, width > 32))
     assert f"where it falls from {narrow:.3f} at widths up to 32 to {wide:.3f} at 46 to 64" in WORDS
     assert set(RUNS.query("vocab_size == 500 and seed == 1")["width"]) == {46, 64}
+
+
+def test_each_transition_is_set_beside_its_bottleneck_and_beside_the_paper_s() -> None:
+    """An interval, an estimate at the edge or a bound that excludes min(V, r) says no; what allows it says open."""
+    analysis = vocabulary.analyse(RESULTS / "laptop_vocabulary.csv", Options(draws=200))
+    table = tables.comparison_table(analysis).set_index("setting")
+    expected = {
+        "V = 257": "no",  # 65 ± 5
+        "V = 257, r = 16": "no",  # at 29 ± 3
+        "V = 257, r = 32": "open",  # below 39 ± 10
+        "V = 500": "open",  # above 127 ± 5
+        "V = 500, r = 32": "no",  # above 72 ± 8
+        "V = 500, r = 128": "open",  # too noisy
+        "V = 2,000, r = 32": "no",  # at 98 ± 3
+    }
+    for series, agrees in expected.items():
+        assert table.loc[f"{series}: depth 1 against 2", "agrees_with_bottleneck"] == agrees, series
+    assert table["published"].isna().all()  # of depths 24 and 48
+    theirs = {"V = 257": "0.82", "V = 257, r = 16": "1.01"}
+    for series, ratio in theirs.items():
+        assert f"{table.loc[f'{series}: depth 1 against 2', 'published_over_bottleneck']:.2f}" == ratio

@@ -17,6 +17,13 @@ def test_each_transition_stands_beside_its_bottleneck() -> None:
     assert table["bottleneck"].tolist() == [257, 350, 500, 2000]
     assert table["agrees_with_bottleneck"].tolist()[3] == "no"  # the width is the bottleneck there, not V
     assert table["published"].notna().tolist() == [False, False, True, False]
+    assert table["published_over_bottleneck"].tolist() == pytest.approx(
+        [408 / 500, 504 / 500, 408 / 500, 408 / 500]
+    )
+    assert table["published_setting"].tolist()[0:2] == [
+        "V = 500: depth 24 against 48",
+        "V = 2,000, r = 500: depth 24 against 48",
+    ]
     losses = losses_table(analysis)
     assert (losses["text_bytes"] / 1e6).tolist() == pytest.approx([3.0 / 0.6931471805599453] * len(losses))
 

@@ -52,7 +52,7 @@ class Series:
     @property
     def name(self) -> str:
         """`V = 500`, `V = 2,000, r = 500`, `patches of 4 numbers, r = 2`."""
-        return _name(self.vocab_size, self.rank, self.patches)
+        return name_of(self.vocab_size, self.rank, self.patches)
 
     @property
     def corpus(self) -> str | None:
@@ -67,7 +67,8 @@ class Series:
         return entries if self.rank is None else min(self.rank, entries)
 
 
-def _name(vocab_size: int, rank: int | None, patches: bool) -> str:
+def name_of(vocab_size: int, rank: int | None, patches: bool = False) -> str:
+    """`V = 2,000, r = 500`, or `patches of 4 numbers`."""
     what = f"patches of {NUMBERS} numbers" if patches else f"V = {vocab_size:,}"
     return what + ("" if rank is None else f", r = {rank:,}")
 
@@ -118,7 +119,7 @@ def split_series(table: pd.DataFrame, source: str) -> Iterator[tuple[int, int | 
         rank = int(first["embedding_rank"]) or None
         for name in RECIPE:
             if name in rows and rows[name].nunique(dropna=False) > 1:
-                of = _name(int(first["vocab_size"]), rank, bool(first["patch_embedding"]))
+                of = name_of(int(first["vocab_size"]), rank, bool(first["patch_embedding"]))
                 values = ", ".join(str(value) for value in rows[name].unique()[:SHOWN_ROWS])
                 raise UserError(
                     f"{source} has runs of {of} with different values of {name} ({values}); depths compare at one of "

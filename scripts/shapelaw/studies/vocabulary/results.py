@@ -74,7 +74,8 @@ def present(analysis: VocabularyAnalysis) -> Results:
         "comparison": Table(
             tables.comparison_table(analysis),
             "Transitions beside min(V, r) and the published ones (Wies et al. 2021).",
-            dict.fromkeys(("ours", "low", "high"), ".1f") | {"over_bottleneck": ".2f"},
+            dict.fromkeys(("ours", "low", "high", "bound", "bound_err"), ".1f")
+            | dict.fromkeys(("over_bottleneck", "published_over_bottleneck"), ".2f"),
         ),
     }
     drawn = {

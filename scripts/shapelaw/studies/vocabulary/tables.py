@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 from scipy import stats  # type: ignore[import-untyped]
 
-from shapelaw.fits.curves import SIZE_LABELS
+from shapelaw.fits.curves import SIZE_LABELS, Side, TransitionStatus
 from shapelaw.fits.level import LevelFit
 from shapelaw.fits.line import FitStatus, LineFit
 from shapelaw.studies.reference import published_json
 from shapelaw.studies.transitions.tables import gaps_table as gaps_of_runs
 from shapelaw.studies.transitions.tables import mean_losses, stacked
-from shapelaw.studies.vocabulary.analysis import Series, VocabularyAnalysis
+from shapelaw.studies.vocabulary.analysis import Series, VocabularyAnalysis, name_of
 
 # where depth 48 overtakes depth 24, by V and r: read off figures 3 and 5, without an error
 PUBLISHED = {(500, None): "V=500", (2000, 500): "V=2000,r=500"}
+DEPTHS = (24, 48)
 POWER, LEVEL = "power", "level"
 LEAST_CHANCE = 0.01  # of points as far from a model: below it the model is wrong
 YES, NO, OPEN = "yes", "no", "open"
-DEPTHS = (24, 48)
 
 
 def _named(one: Series, table: pd.DataFrame) -> pd.DataFrame:
@@ -154,21 +156,17 @@ def seed_noise_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
 def comparison_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
     """Each series' transition beside min(V, r), where the paper says that it is, and beside its figures.
 
-    `agrees_with_bottleneck`: the 68% interval holds min(V, r); open without an interval. The published widths are of
-    depths 24 and 48, and have no errors.
+    `agrees_with_bottleneck`: the 68% interval holds min(V, r), or a bound lies on its side by more than its error;
+    open where neither is known. `over_bottleneck` is of the width, or else of the bound. The published widths are of
+    depths 24 and 48, and have no errors: `published` is that of the same series and depths,
+    `published_over_bottleneck` that of the same kind of embedding, one matrix or two factors, at the paper's V, r and
+    depths (`published_setting`). The paper has none of patches.
     """
     rows = []
-    theirs = published_json("vocabulary_findings")["depth_efficiency_width_24_vs_48"]
     for one in analysis.series:
         for row in one.transitions.bootstrap_rows:
             crossing = row["status"] == "crossing"
-            agrees = OPEN
-            if crossing:
-                agrees = YES if row["width_low"] <= one.bottleneck <= row["width_high"] else NO
             depths = row["depth"], row["deeper_depth"]
-            known = (
-                PUBLISHED.get((one.vocab_size, one.rank)) if depths == DEPTHS and not one.patches else None
-            )
             size = one.transitions.runs.size if one.transitions.runs else None
             rows.append(
                 {
@@ -177,11 +175,45 @@ def comparison_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
                     "ours": row["width"] if crossing else math.nan,
                     "low": row["width_low"] if crossing else math.nan,
                     "high": row["width_high"] if crossing else math.nan,
+                    **{name: row[name] for name in ("bound", "bound_err", "side")},
                     "status": row["status"],
                     "at_equal": "" if size is None else SIZE_LABELS[size],
-                    "over_bottleneck": row["width"] / one.bottleneck if crossing else math.nan,
-                    "agrees_with_bottleneck": agrees,
-                    "published": math.nan if known is None else float(theirs[known]),
+                    "over_bottleneck": (row["width"] if crossing else row["bound"]) / one.bottleneck,
+                    "agrees_with_bottleneck": _agrees(row, one.bottleneck),
+                    **_published_beside(one, depths),
                 }
             )
     return pd.DataFrame(rows)
+
+
+def _agrees(row: Mapping[Hashable, Any], bottleneck: int) -> str:
+    """Whether a transition can lie at min(V, r): its interval holds it, or its bound does not exclude it."""
+    if row["status"] == TransitionStatus.CROSSING:
+        return YES if row["width_low"] <= bottleneck <= row["width_high"] else NO
+    low, high = row["bound"] - row["bound_err"], row["bound"] + row["bound_err"]
+    excluded = {
+        Side.AT: not low <= bottleneck <= high,
+        Side.ABOVE: bottleneck < low,
+        Side.BELOW: bottleneck > high,
+    }
+    if row["side"] not in excluded:
+        return OPEN
+    if excluded[row["side"]]:
+        return NO
+    return YES if row["side"] == Side.AT else OPEN
+
+
+def _published_beside(one: Series, depths: tuple[int, int]) -> dict[str, object]:
+    """The paper's width for a series, and over its bottleneck that for the same kind of embedding."""
+    if one.patches:
+        return {"published": math.nan, "published_over_bottleneck": math.nan, "published_setting": ""}
+    widths = published_json("vocabulary_findings")["depth_efficiency_width_24_vs_48"]
+    (theirs,) = [key for key in PUBLISHED if (key[1] is None) == (one.rank is None)]
+    vocab_size, rank = theirs
+    width = float(widths[PUBLISHED[theirs]])
+    same = theirs == (one.vocab_size, one.rank) and depths == DEPTHS
+    return {
+        "published": width if same else math.nan,
+        "published_over_bottleneck": width / (rank or vocab_size),
+        "published_setting": f"{name_of(vocab_size, rank)}: depth {DEPTHS[0]} against {DEPTHS[1]}",
+    }
