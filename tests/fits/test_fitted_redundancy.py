@@ -73,7 +73,7 @@ def test_results_that_cannot_be_used_get_one_sentence(tmp_path: Path) -> None:
         fitted_series(tmp_path / "out", SizeAxis.TOTAL)
 
 
-def test_of_attention_ratios_the_largest_size_counts_in_each_setting(tmp_path: Path) -> None:
+def test_of_attention_ratios_the_largest_size_counts_that_all_depths_reach(tmp_path: Path) -> None:
     """Ratios 2 to 16 with d_ff = 4 H d_a, and 4 and 16 also with 4 d, where they waste half as much."""
     runs = ratio_runs(noise=0.0003, variant=True)
     found = fitted_series(write_redundancies("attention_ratio", runs, tmp_path / "out"), SizeAxis.BLOCK)
@@ -94,9 +94,24 @@ def test_of_attention_ratios_the_largest_size_counts_in_each_setting(tmp_path: P
             assert point.value == pytest.approx(share * RATIO_TRUE[int(point.weakest)], abs=0.04)
 
 
+def test_a_size_that_a_ratio_reaches_with_few_depths_does_not_count(tmp_path: Path) -> None:
+    """Without the best depth's largest network of ratio 2, its best depth there would be another, and worse."""
+    runs = ratio_runs(noise=0.0003)
+    of_ratio = runs["heads"] * runs["attention_dim"] == 2 * runs["width"]
+    largest = runs["block_params"] > runs["block_params"][of_ratio].max() / 1.2
+    fewer = runs[~(of_ratio & largest & (runs["depth"] == 18))]
+    (of_all,), (of_fewer,) = (
+        fitted_series(write_redundancies("attention_ratio", some, tmp_path / name), SizeAxis.BLOCK)
+        for name, some in (("all", runs), ("fewer", fewer))
+    )
+    table = pd.read_csv(tmp_path / "fewer" / "redundancy.csv").query("size_axis == 'block' and ratio == 2")
+    assert table.set_index("size")["compared"].sort_index().tolist()[-2:] == ["yes", "no"]
+    assert of_fewer.points[1].value == pytest.approx(of_all.points[1].value, abs=0.04)
+
+
 def test_a_bound_stays_one(tmp_path: Path) -> None:
     (tmp_path / "redundancy.csv").write_text(
-        "feed_forward,ratio,size_axis,size,redundancy,low,high,status\n4 d,4,block,2e6,0.12,0.02,1.0,at least\n"
+        "feed_forward,ratio,size_axis,size,redundancy,low,high,status,compared\n4 d,4,block,2e6,0.12,0.02,1.0,at least,yes\n"
     )
     (series,) = fitted_series(tmp_path, SizeAxis.BLOCK)
     _, bound = series.points

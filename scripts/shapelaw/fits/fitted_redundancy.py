@@ -15,6 +15,7 @@ from shapelaw.fits.redundancy import RedundancyStatus
 
 _TABLE, _NETWORKS = "redundancy.csv", "losses.csv"
 _COLUMNS = ("size_axis", "redundancy", "low", "high", "status")
+_OF_RATIOS, _OF_RANKS = ("ratio", "compared"), ("rank_over_width",)
 _FACTORED = "of that rank too"  # the positions, as published and as in ALBERT
 _FEED_FORWARD = {"4 H d_a": AS_T5, "4 d": AS_GPT}
 
@@ -36,7 +37,7 @@ def fitted_series(folder: Path, axis: SizeAxis, name: str = "") -> tuple[Series,
             f"{folder} has no {_TABLE}; --fit needs the results of the study embedding_rank or attention_ratio."
         )
     table = read_table(path)
-    require_columns(table, [*_COLUMNS, "ratio" if "feed_forward" in table else "rank_over_width"], str(path))
+    require_columns(table, [*_COLUMNS, *(_OF_RATIOS if "feed_forward" in table else _OF_RANKS)], str(path))
     known = table[(table["size_axis"] == axis.value) & table["low"].notna() & table["high"].notna()]
     kind, rows = (RATIO, _ratios(known)) if "feed_forward" in known else (RANK, _ranks(known))
     if rows.empty:
@@ -59,11 +60,9 @@ def _ranks(known: pd.DataFrame) -> pd.DataFrame:
 
 
 def _ratios(known: pd.DataFrame) -> pd.DataFrame:
-    """The rows of each setting at the largest of the sizes with the most ratios."""
-    ratios = known.groupby(["feed_forward", "size"])["ratio"].transform("nunique")
-    shared = known[ratios == ratios.groupby(known["feed_forward"]).transform("max")]
-    largest = shared[shared["size"] == shared.groupby("feed_forward")["size"].transform("max")]
-    return largest.assign(strength=largest["ratio"], setting=largest["feed_forward"].map(_FEED_FORWARD))
+    """The rows of each setting at the size at which its ratios compare."""
+    rows = known[known["compared"] == "yes"]
+    return rows.assign(strength=rows["ratio"], setting=rows["feed_forward"].map(_FEED_FORWARD))
 
 
 def _points(rows: pd.DataFrame) -> tuple[Point, ...]:

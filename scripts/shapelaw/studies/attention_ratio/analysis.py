@@ -97,6 +97,19 @@ class RatioAnalysis:
         """The findings on the main axis."""
         return tuple(one for one in self.found if one.axis is self.axis)
 
+    def compared(self, feed_forward: str, axis: SizeAxis) -> tuple[Found, ...]:
+        """The ratios at the one size at which they compare best: of those that most depths reach, the largest.
+
+        At the largest size of all some ratios have networks of few depths, whose best may be worse than that of all.
+        """
+        mine = [one for one in self.found if (one.feed_forward, one.axis) == (feed_forward, axis)]
+        depths: dict[float, int] = {}
+        for one in mine:
+            if one.redundancy is not None:
+                depths[one.at.size] = depths.get(one.at.size, 0) + len(one.at.depths)
+        best = max(depths, key=lambda size: (depths[size], size), default=None)
+        return tuple(one for one in mine if one.at.size == best)
+
 
 def check_ratio_runs(table: pd.DataFrame, source: str) -> pd.DataFrame:
     """The runs with `ratio`, `feed_forward` and `loss`; an empty `ff_width` is 4 d.

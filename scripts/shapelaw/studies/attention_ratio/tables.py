@@ -57,8 +57,18 @@ def best_depth_table(analysis: RatioAnalysis) -> pd.DataFrame:
 
 
 def redundancy_table(analysis: RatioAnalysis) -> pd.DataFrame:
-    """One row for each ratio, size and size axis: the redundancy of the best depth with its 68% interval."""
+    """One row for each ratio, size and size axis: the redundancy of the best depth with its 68% interval.
+
+    `depths` are those that reach the size. `compared`: yes at the size at which the ratios compare, the largest of
+    those that most depths reach.
+    """
     rows = []
+    compared = {
+        (one.feed_forward, one.axis, one.at.size)
+        for feed_forward in {one.feed_forward for one in analysis.found}
+        for axis in SizeAxis
+        for one in analysis.compared(feed_forward, axis)
+    }
     for one in analysis.found:
         if one.redundancy is not None:
             rows.append(
@@ -67,6 +77,7 @@ def redundancy_table(analysis: RatioAnalysis) -> pd.DataFrame:
                     "ratio": one.ratio,
                     "size_axis": one.axis.value,
                     "size": one.at.size,
+                    "depths": ", ".join(map(str, one.at.depths)),
                     "best_depth": one.at.best_depth,
                     "redundancy": one.redundancy.value,
                     "low": one.redundancy.low,
@@ -74,6 +85,7 @@ def redundancy_table(analysis: RatioAnalysis) -> pd.DataFrame:
                     "p_value": one.redundancy.p_value,
                     "status": one.redundancy.status.value,
                     "significant": YES if one.redundancy.significant else NO,
+                    "compared": YES if (one.feed_forward, one.axis, one.at.size) in compared else NO,
                 }
             )
     return pd.DataFrame(rows)
@@ -131,7 +143,7 @@ def _larger(p_value: float) -> str:
 
 
 def comparison_table(analysis: RatioAnalysis) -> pd.DataFrame:
-    """The paper's statements beside ours, for d_ff = 4 H d_a, at the largest size that most depths of a ratio reach.
+    """The paper's statements beside ours, for d_ff = 4 H d_a, at the size at which the ratios compare.
 
     `agrees`: the 68% interval overlaps the published redundancy's rounding, or a bound lies on its side; the loss rises
     significantly with the ratio; its spread over ratios is significantly larger than over depths. Open where ours
@@ -159,13 +171,9 @@ def _redundancies(analysis: RatioAnalysis) -> list[dict[str, object]]:
     theirs, rows = published_json("vocabulary_findings")["redundancy"], []
     for ratio, finding in PUBLISHED.items():
         for axis in SizeAxis:
-            mine = [
-                one
-                for one in analysis.found
-                if (one.axis, one.ratio, one.feed_forward) == (axis, ratio, ATTENTION)
-            ]
-            if mine:
-                one = max(mine, key=lambda one: (len(one.at.depths), one.at.size))
+            for one in analysis.compared(ATTENTION, axis):
+                if one.ratio != ratio:
+                    continue
                 found, share = one.redundancy, 1 - float(theirs[finding])
                 assert found is not None  # only ratio 1 has none
                 rows.append(
