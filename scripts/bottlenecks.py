@@ -124,8 +124,15 @@ def parser() -> argparse.ArgumentParser:
 
 
 def parameters(text: str) -> int:
-    """Parameters as people write them: 1.3B, 6e7."""
-    return round(size_of(text))
+    """Parameters as people write them: 1.3B, 6e7.
+
+    Raises:
+        ArgumentTypeError: the text is no positive number.
+    """
+    try:
+        return round(size_of(text))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number, such as 1.3B or 6e7") from None
 
 
 def architectures(given: argparse.Namespace) -> Sequence[Architecture]:

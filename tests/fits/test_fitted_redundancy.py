@@ -111,7 +111,8 @@ def test_a_size_that_a_ratio_reaches_with_few_depths_does_not_count(tmp_path: Pa
 
 def test_a_bound_stays_one(tmp_path: Path) -> None:
     (tmp_path / "redundancy.csv").write_text(
-        "feed_forward,ratio,size_axis,size,redundancy,low,high,status,compared\n4 d,4,block,2e6,0.12,0.02,1.0,at least,yes\n"
+        "feed_forward,ratio,size_axis,size,redundancy,low,high,status,compared\n"
+        "4 d,4,block,2e6,0.12,0.02,1.0,at least,yes\n"
     )
     (series,) = fitted_series(tmp_path, SizeAxis.BLOCK)
     _, bound = series.points

@@ -53,6 +53,11 @@ def test_missing_columns_are_named_all_at_once_with_the_nearest():
     assert "it has the columns layers, width, seed, testloss" in str(caught.value)
 
 
+def test_a_column_of_another_meaning_is_not_offered():
+    with pytest.raises(UserError, match="lacks width, test_loss; it has"):
+        check_runs(RUNS.rename(columns={"width": "ff_width", "test_loss": "train_loss"}), "runs.csv")
+
+
 def test_sizes_must_grow_with_width():
     table = pd.DataFrame({"depth": 6, "width": [64, 96], "seed": 0, "test_loss": 3.0, "params": [20.0, 10.0]})
     with pytest.raises(UserError, match="params must grow with width"):

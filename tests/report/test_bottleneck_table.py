@@ -15,6 +15,7 @@ from shapelaw.report.bottleneck_table import (
     sentences,
 )
 from shapelaw.specs.architectures import make_architecture
+from shapelaw.studies.measured import known_redundancies
 from shapelaw.studies.reference import published_json
 
 PUBLISHED = published_series(published_json("vocabulary_findings"))
@@ -73,3 +74,18 @@ def test_sentences_say_what_binds_what_it_costs_and_what_helps() -> None:
     attention = findings_of(BOTH, PUBLISHED)[1]
     assert "H d_a = 128 is 2 times the width 64, which caps it." in sentences(attention)
     assert "Redundancy" not in sentences(Finding(BOTH, attention.binding))
+
+
+def test_no_advice_where_the_bottleneck_may_cost_nothing() -> None:
+    (esm,) = findings_of(ESM, PUBLISHED)
+    free = Finding(ESM, esm.binding, Estimate(0.01, -0.05, 0.15, Basis.FIT, "ours"))
+    assert sentences(free).endswith("Whether that costs anything is not known: the interval holds zero.")
+
+
+def test_a_low_rank_of_patches_is_extrapolated_from_tokens() -> None:
+    """Patches are another setting than tokens, whichever of the patch and the rank binds."""
+    for rank in (None, 3):
+        patches = make_architecture("patches", width=64, patch=4, embedding_rank=rank, heads=2, depth=2)
+        (found,) = findings_of(patches, known_redundancies())
+        assert found.redundancy is not None
+        assert found.redundancy.basis is Basis.EXTRAPOLATED

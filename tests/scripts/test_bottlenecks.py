@@ -101,7 +101,7 @@ def test_a_table_of_one_s_own_with_a_fit_of_one_s_own(tmp_path: Path) -> None:
     table = tmp_path / "mine.csv"
     table.write_text(
         "name,width,vocab_size,embedding_rank,params,why\n"
-        "a,1024,9000,32,1e6,x\nb,1024,9000,,1e6,\nc,4096,9000,16,1e6,\nd,1024,9000,32,,\n"
+        "a,1024,9000,32,1M,x\nb,1024,9000,,1e6,\nc,4096,9000,16,1e6,\nd,1024,9000,32,,\n"
     )
     given = ("--table", table, "--fit", tmp_path / "fit", "--size-axis", "block")
     found = rows(*given)
@@ -127,11 +127,11 @@ def test_a_network_of_the_size_of_ours_has_our_redundancy() -> None:
     assert str(rank["measured"]).startswith("docs/results/laptop_embedding_rank.csv, in all parameters")
     ratio = rows("--vocab", 257, "--width", 34, "--heads", 16, "--attention-dim", 34, "--depth", 1)["yours"]
     assert ratio["basis"] == "our fit"
-    assert 0.70 < ratio["redundancy"] < 0.73  # type: ignore[operator]
+    assert 0.68 < ratio["redundancy"] < 0.71  # type: ignore[operator]
     weak = [rows("--vocab", 2000, "--width", 128, "--rank", r, "--depth", 2)["yours"] for r in (127, 100, 64)]
     assert [row["basis"] for row in weak] == ["our fit"] * 3
     assert sorted(row["redundancy"] for row in weak) == [row["redundancy"] for row in weak]
-    # a ratio of 4 in FLOPs, at the largest size that has all the ratios
+    # a ratio of 4 in FLOPs, at the largest size that most depths reach
     flops = "--vocab 257 --width 68 --heads 4 --attention-dim 68 --depth 1 --size-axis flops"
     assert rows(*flops.split())["yours"]["redundancy"] == pytest.approx(0.42, abs=0.01)
     unknown = command("--vocab", 2000, "--width", 128, "--rank", 16).stdout

@@ -173,7 +173,8 @@ def require_columns(table: pd.DataFrame, columns: Sequence[str], source: str) ->
     missing = []
     for name in columns:
         if name not in there:
-            near = difflib.get_close_matches(name, [other for other in there if other not in columns], n=1)
+            others = [other for other in there if other not in columns]
+            near = difflib.get_close_matches(name, others, n=1, cutoff=0.8)  # not ff_width for width
             missing.append(name + (f" (is it called {near[0]}?)" if near else ""))
     if missing:
         raise UserError(f"{source} lacks {', '.join(missing)}; it has the columns {', '.join(there)}.")

@@ -23,7 +23,7 @@ RANK, RATIO = "d / r", "H d_a / d"  # the kinds of strength
 _SAME_WIDTH = 0.05  # relative difference of feed-forward widths that count as equal
 _ROUNDING = 1e-9  # relative, of strengths that count as equal
 SIZE_REACH = 10.0  # factor of the parameters, beyond the networks measured, within which a measurement counts
-_PAPER = "Wies et al. 2021"
+_PAPER, _SHARE = "Wies et al. 2021", "; a share of all parameters"
 _PUBLISHED_SIZES = 3e7, math.inf  # figures 2 and 4 have 30 to 75 million; the paper projects them upwards
 
 
@@ -180,7 +180,7 @@ def published_series(findings: Mapping[str, Any]) -> tuple[Series, ...]:
             RANK,
             TOKENS,
             Basis.PUBLISHED,
-            f"{_PAPER}, figure 2 and section 5.1: r/d = 16/680, 12 layers, about 70M parameters",
+            f"{_PAPER}, figure 2 and section 5.1: r/d = 16/680, 12 layers, about 70M parameters{_SHARE}",
             (none, Point(4096 / 128, 680 / 16, rank)),
             _PUBLISHED_SIZES,
         ),
@@ -188,7 +188,8 @@ def published_series(findings: Mapping[str, Any]) -> tuple[Series, ...]:
             RATIO,
             AS_T5,
             Basis.PUBLISHED,
-            f"{_PAPER}, figure 4 and section 5.3: H d_a/d of 4 and 16 with d_ff = 4 H d_a, 30M to 70M parameters",
+            f"{_PAPER}, figure 4 and section 5.3: H d_a/d of 4 and 16 with d_ff = 4 H d_a, 30M to 70M parameters"
+            f"{_SHARE}",
             (none, *(Point(ratio, ratio, share) for ratio, share in wasted.items())),
             _PUBLISHED_SIZES,
         ),

@@ -41,6 +41,7 @@ _ADVICE = {
     Bottleneck.PATCH: "Embed more inputs at once (larger patches, another convolution), or go deeper instead of wider.",
     Bottleneck.ATTENTION: "Widen the network instead of its heads.",
 }
+_FREE = "Whether that costs anything is not known: the interval holds zero."
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def findings_of(architecture: Architecture, series: Sequence[Series]) -> tuple[F
             attention = architecture.attention_width or 0
             kind, setting = RATIO, attention_setting(architecture.ff_width, architecture.width, attention)
         else:
-            kind, setting = RANK, rank_setting(one.bottleneck is Bottleneck.PATCH)
+            kind, setting = RANK, rank_setting(architecture.patch is not None)
         found.append(
             Finding(architecture, one, estimate(kind, one.strength, setting, series, architecture.size))
         )
@@ -176,4 +177,7 @@ def sentences(finding: Finding) -> str:
         cost = f" Redundancy: {redundancy_text(found)}, {found.basis.value} ({found.source})."
         if a.size is None:
             cost += " Its parameters are not known, nor its depth; it is taken as a large network."
-    return f"{a.name}: the {one.bottleneck.value} binds. {said}{cost} {_ADVICE[one.bottleneck]}"
+    advice = (
+        _FREE if finding.redundancy is not None and finding.redundancy.low <= 0 else _ADVICE[one.bottleneck]
+    )
+    return f"{a.name}: the {one.bottleneck.value} binds. {said}{cost} {advice}"

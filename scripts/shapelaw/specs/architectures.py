@@ -9,6 +9,7 @@ from typing import Any
 
 from shapelaw.errors import UserError
 from shapelaw.specs.checks import below_one
+from shapelaw.specs.sizes import number_of
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ def _missing(value: Any) -> bool:
 
 def _whole(name: str, key: str, value: Any) -> int:
     try:
-        number = float(value)
+        number = number_of(str(value)) if key == "params" else float(value)
     except (TypeError, ValueError):
         raise UserError(f"{name}: {key} is {value!r}; it must be a whole number.") from None
     if not number.is_integer():
