@@ -77,7 +77,7 @@ def main() -> None:
     add = parser.add_argument
     add("--config", type=Path, default=ROOT / "config.yaml", metavar="FILE", help="(default: config.yaml)")
     add("--scale", help="scale to take instead of the config's")
-    add("--study", action="append", help="a study of the config; may be repeated (default: all that train)")
+    add("--study", action="append", help="a study to train, in place of the config's; may be repeated")
     add(
         "--hours",
         type=float,
@@ -88,21 +88,20 @@ def main() -> None:
     add("--cost-model", metavar="FILE", help="cost model to take instead of the config's")
     add("--out", type=Path, required=True, metavar="DIR")
     arguments = parser.parse_args()
-    config = _config(arguments.config, arguments.scale, arguments.cost_model)
+    config = _config(arguments.config, arguments.scale, arguments.study, arguments.cost_model)
     studies = [study for study in config.studies if STUDIES[study].kind is not None]
     if arguments.split < 1:
         raise UserError(f"--split is {arguments.split}; it must be at least 1.")
     if not arguments.hours > 0:
         raise UserError(f"--hours is {arguments.hours:g}; it must be above zero.")
-    unknown = sorted(set(arguments.study or ()) - set(studies))
-    if unknown:
+    if not studies:
         raise UserError(
-            f"--study is {', '.join(unknown)}; the config trains {', '.join(studies) or 'nothing'}."
+            f"{', '.join(config.studies) or 'No study'} trains nothing, so there are no specs to write."
         )
     speed = speed_of(config, Path.cwd())
     rate = packed_speed(config.execution.flops_per_second, config.execution.gpus)
     step_seconds = packed_step_seconds(config.execution.gpus)
-    for study in arguments.study or studies:
+    for study in studies:
         runs = list(runs_of(config, study, ROOT).values())
         packed = [run for run in runs if is_packed(run)]
         if not packed:
@@ -116,13 +115,14 @@ def main() -> None:
             _write(arguments.out / f"{study}-{name}.json", specs, sum(map(len, job)))
 
 
-def _config(path: Path, scale: str | None, cost_model: str | None) -> Settings:
+def _config(path: Path, scale: str | None, studies: Sequence[str] | None, cost_model: str | None) -> Settings:
     """The config with the options of the command line on top.
 
     Raises:
         UserError: the config can't be read, or has problems.
     """
-    values = layered([path], {} if scale is None else {"scale": scale})
+    given = {"scale": scale, "studies": studies}
+    values = layered([path], {name: value for name, value in given.items() if value is not None})
     if cost_model is not None:
         values["execution"] = {**(values.get("execution") or {}), "cost_model": cost_model}
     return load_config(values, ROOT / "workflow" / "scales", Path.cwd())

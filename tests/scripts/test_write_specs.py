@@ -79,10 +79,16 @@ def test_memorizers_are_written_by_packs(tmp_path: Path) -> None:
     assert said.count("if none stops early") == len(packs)
 
 
+def test_a_study_that_the_config_does_not_train_is_written_too(tmp_path: Path) -> None:
+    files, _ = files_written(tmp_path, "--study", "vocabulary")
+    assert len(files) == 3  # V = 257, 500 and 2,000
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (("--study", "ranks"), "--study is ranks; the config trains depth_width"),
+        (("--study", "ranks"), "studies.1st is 'ranks': it must be 'depth_width', "),
+        (("--study", "separation_rank"), "separation_rank trains nothing, so there are no specs to write."),
         (("--split", "0"), "--split is 0; it must be at least 1"),
         (("--hours", "-1"), "--hours is -1; it must be above zero."),
         (
