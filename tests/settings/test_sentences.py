@@ -64,6 +64,27 @@ def test_each_mistake_is_a_sentence(changes: dict[str, Any], sentences: list[str
     assert all(sentence in said for sentence in sentences), said
 
 
+EMPTY = {1: [], 2: [12, 16]}
+
+
+@pytest.mark.parametrize(
+    ("study", "section"),
+    [
+        ("depth_width", {"widths": EMPTY, "repeated": {}}),
+        ("attention_degree", {"widths": EMPTY}),
+        ("attention_ratio", {"grids": [{"ratio": 1, "widths": EMPTY}]}),
+        ("undertraining", {"grids": [{"steps": 400, "learning_rates": [1e-3], "widths": EMPTY}]}),
+        ("todays_decoder", {"grids": [{"budget": {"steps": 400}, "widths": EMPTY}]}),
+        ("vocabulary", {"grids": [{"vocab_size": 257, "widths": EMPTY}]}),
+    ],
+)
+def test_a_depth_without_widths_is_a_sentence_of_every_study(study: str, section: dict[str, Any]) -> None:
+    said = problems_of(studies=[study], **{study: section})
+    where = f"{study}.grids.1st" if "grids" in section else study
+    assert f"{where}.widths.1 is []: give it at least 1 value" in said
+    assert said.startswith("The config has 1 problem")
+
+
 def test_places_are_counted_as_people_do() -> None:
     assert [ordinal(place) for place in (0, 1, 2, 3, 10, 11, 12, 20, 110)] == [
         *("1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "111th")

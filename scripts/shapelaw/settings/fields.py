@@ -42,8 +42,8 @@ Seconds = Annotated[float, _positive("seconds")]
 Minutes = Annotated[float, _positive("minutes")]
 Hours = Annotated[float, _positive("hours")]
 Rate = Annotated[float, _positive("FLOP/s")]
-Widths = dict[Count, list[Count]]  # depth: widths
 Sizes = Annotated[list[Count], Field(min_length=1)]
+Widths = dict[Count, Sizes]  # depth: widths
 SizeAxisName = Annotated[
     Literal["block", "total", "flops"],
     Field(
