@@ -38,7 +38,7 @@ from shapelaw.report.bottleneck_table import (
 from shapelaw.report.tables import plain_rows
 from shapelaw.specs.architectures import NUMBERS, Architecture, architecture_of_row, make_architecture
 from shapelaw.specs.sizes import size_of
-from shapelaw.specs.transformers_config import architecture_of_config, read_config
+from shapelaw.specs.transformers_config import architecture_of_config, local_path, read_config
 from shapelaw.storage.files import replacing
 from shapelaw.studies.measured import known_redundancies
 from shapelaw.studies.reference import REFERENCE
@@ -210,8 +210,8 @@ def model_of(name: str) -> Architecture:
     Raises:
         UserError: there is no such folder, or no library, or no network, or no such model.
     """
-    if Path(name).exists() or name.startswith((".", "/", "~")):
-        return read_config(Path(name).expanduser())
+    if (path := local_path(name)) is not None:
+        return read_config(path)
     try:
         from huggingface_hub.utils.logging import set_verbosity_error
         from transformers import AutoConfig

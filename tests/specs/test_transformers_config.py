@@ -8,7 +8,7 @@ import pytest
 
 from shapelaw.errors import UserError
 from shapelaw.specs.architectures import Architecture
-from shapelaw.specs.transformers_config import architecture_of_config, read_config
+from shapelaw.specs.transformers_config import architecture_of_config, config_file, local_path, read_config
 
 WRITTEN = [  # model type, changes of its defaults, numbers of the architecture
     ("gpt2", {}, {"vocab_size": 50257, "width": 768, "heads": 12, "depth": 12}),
@@ -125,3 +125,19 @@ def test_a_config_that_is_none_gets_one_sentence(config: Any, words: str, tmp_pa
 def test_a_folder_without_a_config_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"There is no .*config\.json"):
         read_config(tmp_path)
+
+
+def test_a_path_is_told_from_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "config.json").write_text("{}")
+    assert local_path("mine") == Path("mine")
+    assert local_path("~/mine") == tmp_path / "mine"
+    assert local_path("/no/where") == Path("/no/where")
+    assert local_path("openai-community/gpt2") is None
+    assert config_file(Path("mine")) == config_file(Path("mine/config.json")) == Path("mine/config.json")
+    with pytest.raises(
+        UserError, match=r"^There is no /no/where; --model needs a folder with a config.json\.$"
+    ):
+        config_file(Path("/no/where"))

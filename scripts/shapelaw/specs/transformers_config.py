@@ -25,15 +25,31 @@ _KEYS = {  # the names that model families give to one number
 _NESTED = ("text_config", "vision_config")  # of a network with several parts; the text's part comes first
 
 
+def local_path(model: str) -> Path | None:
+    """The path that a `--model FOLDER_OR_NAME` is, whether it is there or not; None for a name to fetch."""
+    is_path = Path(model).exists() or model.startswith((".", "/", "~"))
+    return Path(model).expanduser() if is_path else None
+
+
+def config_file(path: Path) -> Path:
+    """The config.json of a model: the path itself, or in it where it is a folder.
+
+    Raises:
+        UserError: it is missing.
+    """
+    file = path / "config.json" if path.is_dir() else path
+    if not file.is_file():
+        raise UserError(f"There is no {file}; --model needs a folder with a config.json.")
+    return file
+
+
 def read_config(path: Path) -> Architecture:
     """The architecture of a config.json, or of a folder that has one; its name is the folder's.
 
     Raises:
         UserError: the file is missing, is not a JSON object, or lacks a number.
     """
-    file = path / "config.json" if path.is_dir() else path
-    if not file.is_file():
-        raise UserError(f"There is no {file}; --model needs a folder with a config.json.")
+    file = config_file(path)
     try:
         config = json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
