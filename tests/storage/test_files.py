@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from small import PYTHON, SCRIPTS
 
-from shapelaw.storage.files import WriteFailed, delete_leftovers, disk_errors, replacing
+from shapelaw.storage.files import WriteFailed, check_writable, delete_leftovers, disk_errors, replacing
 
 HOST = socket.gethostname()
 
@@ -85,6 +85,30 @@ def test_a_folder_that_cannot_be_made_is_a_sentence(tmp_path: Path) -> None:
     sentence = r"a\.json can't be written \(.*make its folder one that you can write"
     with pytest.raises(WriteFailed, match=sentence), replacing(path) as temporary:
         temporary.write_text("{}")
+
+
+def test_what_cannot_be_written_is_told_before_it_is(tmp_path: Path) -> None:
+    (tmp_path / "results").write_text("a file")
+    for path, reason in (
+        (
+            tmp_path / "results" / "a.json",
+            r"a\.json can't be written \(File exists\); make its folder one that",
+        ),
+        (tmp_path, r"can't be written \(Is a directory\); give the name of a file and start again\."),
+    ):
+        with pytest.raises(WriteFailed, match=reason):
+            check_writable(path)
+    assert names(tmp_path) == {"results"}
+
+
+def test_a_file_that_can_be_written_is_left_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text("old")
+    check_writable(path)
+    check_writable(tmp_path / "new" / "b.json")
+    assert path.read_text() == "old"
+    assert names(tmp_path) == {"a.json", "new"}
+    assert names(tmp_path / "new") == set()
 
 
 def test_an_error_about_another_file_is_none_of_the_disk(tmp_path: Path) -> None:

@@ -31,7 +31,9 @@ class WriteFailed(UserError):
 
     def __init__(self, path: Path, number: int) -> None:
         self.reason = os.strerror(number)
-        self.advice = _ADVICE.get(number, "make its folder one that you can write to and start again")
+        self.advice = {**_ADVICE, errno.EISDIR: "give the name of a file and start again"}.get(
+            number, "make its folder one that you can write to and start again"
+        )
         super().__init__(f"{path} can't be written ({self.reason}); {self.advice}.")
 
 
@@ -45,7 +47,7 @@ def replacing(path: Path) -> Iterator[Path]:
     Raises:
         WriteFailed: the disk is full, read-only or broken, or the folder can't be written.
     """
-    temporary = path.with_name(f".{path.name}.{socket.gethostname()}.{os.getpid()}.tmp")
+    temporary = _temporary(path)
     with disk_errors(path):
         _make_folder(path.parent)
         _delete_dead(path)
@@ -57,6 +59,25 @@ def replacing(path: Path) -> Iterator[Path]:
         finally:
             with suppress(OSError):  # the disk became read-only; the error at hand says so
                 temporary.unlink(missing_ok=True)
+
+
+def check_writable(path: Path) -> None:
+    """Check that a file can be written, before the work whose result it takes; its folder is made.
+
+    Raises:
+        WriteFailed: it is a folder, or the disk is full, read-only or broken, or its folder can't be written.
+    """
+    if path.is_dir():
+        raise WriteFailed(path, errno.EISDIR)
+    temporary = _temporary(path)
+    with disk_errors(path):
+        _make_folder(path.parent)
+        temporary.touch()
+        temporary.unlink()
+
+
+def _temporary(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{socket.gethostname()}.{os.getpid()}.tmp")
 
 
 @contextmanager
