@@ -19,7 +19,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from inspect import signature
@@ -40,8 +40,9 @@ from shapelaw.fits.document_loss import DocumentLoss, Losses, Rate, summarise
 from shapelaw.models.decoder import Decoder
 from shapelaw.settings.source_lines import parse_source
 from shapelaw.specs.runs import Run
+from shapelaw.specs.transformers_config import config_file, local_path
 from shapelaw.storage.copies import has
-from shapelaw.storage.files import replacing
+from shapelaw.storage.files import check_writable, replacing
 from shapelaw.storage.records import read_record
 from shapelaw.studies.reference import published_json
 from shapelaw.training.checkpoint import checkpoint_paths, read_checkpoint
@@ -74,13 +75,21 @@ def main() -> None:
     for name in ("most", "batch", "context"):
         if (value := getattr(given, name)) is not None and value < 1:
             raise UserError(f"--{name} is {value}; it must be at least 1.")
+    if given.out is not None:
+        check_writable(given.out)
+    documents = read_documents(given)
     device = choose_device(given.device, "float32")
     model = run_model(given, device) if given.run is not None else transformers_model(given, device)
     context = given.context or model.context
     if context > model.context:
         raise UserError(f"--context is {context}, and {model.name} takes {model.context} tokens at most.")
     gpt2 = gpt2_counter(given)
-    losses = summarise(list(measured(model, context, gpt2, given, device)))
+    found = list(measured(model, context, gpt2, documents, given.batch, device))
+    if not found:
+        raise UserError(
+            f"The tokenizer of {model.name} makes no token of {given.documents}; give another one."
+        )
+    losses = summarise(found)
     said = json.dumps({"model": model.name, "context": context, **asdict(losses)}, indent=2)
     if given.out is not None:
         with replacing(given.out) as temporary:
@@ -118,7 +127,7 @@ def parser() -> argparse.ArgumentParser:
     add(
         "--start",
         metavar="TOKEN",
-        help="of --model, before each document (default: its beginning or end of text)",
+        help="before each document, as the tokenizer spells it (default: its beginning or end of text)",
     )
     add("--batch", type=int, default=16, help="windows at once (default 16)")
     add("--device", default="auto", help="auto (a GPU if there is one), cpu, cuda or cuda:N")
@@ -161,8 +170,8 @@ def run_model(given: argparse.Namespace, device: torch.device) -> Model:
     network = Decoder(run.shape).to(device).eval()
     network.load_state_dict(state["model"])
     name = f"{run.key} after {state['step']:,} steps"
-    encode, start = encoder_of(tokenizer), end_of_text_id(tokenizer)
-    return Model(name, scores_of(network), encode, start, run.shape.context_length)
+    start = start_of(given, tokenizer.get_vocab(), end_of_text_id(tokenizer))
+    return Model(name, scores_of(network), encoder_of(tokenizer), start, run.shape.context_length)
 
 
 def refuse_other_text(tokenizer: Path, run: Run, identity: str) -> None:
@@ -190,25 +199,52 @@ def encoder_of(tokenizer: Tokenizer) -> Callable[[str], list[int]]:
     return lambda text: list(tokenizer.encode(text, add_special_tokens=False).ids)
 
 
+def start_of(given: argparse.Namespace, ids: Mapping[str, int], default: int | None) -> int:
+    """The id before a document's first token.
+
+    Args:
+        ids: of the tokenizer's tokens.
+        default: where --start is left out; None where the tokenizer has none.
+
+    Raises:
+        UserError: the tokenizer has no such token.
+    """
+    found = default if given.start is None else ids.get(given.start)
+    if found is None:
+        raise UserError(
+            f"{tokenizer_name(given)} has no token {given.start or 'for the beginning or end of a text'}; give --start "
+            "with the token that stands between documents, such as <|endoftext|>."
+        )
+    return found
+
+
+def tokenizer_name(given: argparse.Namespace) -> str:
+    """The tokenizer as the subject of a sentence."""
+    return str(given.tokenizer or f"The tokenizer of {given.model}")
+
+
 def transformers_model(given: argparse.Namespace, device: torch.device) -> Model:
     """A causal language model of the library transformers, in float32.
 
     Raises:
-        UserError: the model or its tokenizer can't be had, or its config lacks the context or a start.
+        UserError: the model or its tokenizer can't be had, its config lacks the context, or the tokenizer lacks a start
+            or has more ids than the model.
     """
+    path = local_path(given.model)
+    place = given.model if path is None else str(config_file(path).parent.absolute())
     try:
         from huggingface_hub.utils.logging import set_verbosity_error
-        from transformers import AutoModelForCausalLM, AutoTokenizer
+        from transformers import AutoModelForCausalLM
         from transformers.utils.logging import disable_progress_bar
 
         quiet: Callable[[], None] = disable_progress_bar
         quiet()
         set_verbosity_error()  # otherwise every attempt to connect is logged
-        network: Any = AutoModelForCausalLM.from_pretrained(given.model, dtype=torch.float32)
-        own: Any = None if given.tokenizer else AutoTokenizer.from_pretrained(given.model)
+        network: Any = AutoModelForCausalLM.from_pretrained(place, dtype=torch.float32)
     except (ImportError, OSError, ValueError) as error:
+        what = given.model if path is not None else f"There is no folder {given.model}, and as a name it"
         raise UserError(
-            f"{given.model} can't be read as a causal language model ({reason_of(error)}); a folder needs config.json, "
+            f"{what} can't be read as a causal language model ({reason_of(error)}); a folder needs config.json, "
             "weights and a tokenizer, and a name the package transformers and the network."
         ) from error
     config = network.config
@@ -217,18 +253,17 @@ def transformers_model(given: argparse.Namespace, device: torch.device) -> Model
     )
     if context is None:
         raise UserError(f"The config of {given.model} does not say how many tokens it takes; give --context.")
-    if own is None:
+    if given.tokenizer is not None:
         tokenizer = load_tokenizer(given.tokenizer)
-        encode, start = encoder_of(tokenizer), end_of_text_id(tokenizer)
+        encode, size, end = encoder_of(tokenizer), tokenizer.get_vocab_size(), end_of_text_id(tokenizer)
     else:
-        encode = partial(own.encode, add_special_tokens=False)
-        start = own.bos_token_id if own.bos_token_id is not None else own.eos_token_id
-        if given.start is not None:
-            start = own.get_vocab().get(given.start)
-    if start is None:
+        tokenizer = own_tokenizer(given.model, place)
+        encode, size = partial(tokenizer.encode, add_special_tokens=False), tokenizer.vocab_size
+        end = tokenizer.bos_token_id if tokenizer.bos_token_id is not None else tokenizer.eos_token_id
+    start, known = start_of(given, tokenizer.get_vocab(), end), network.get_input_embeddings().weight.shape[0]
+    if (size := max(size, start + 1)) > known:
         raise UserError(
-            f"The tokenizer of {given.model} has no token {given.start or 'for the beginning or end of a text'}; give "
-            "--start with the token that stands between documents, such as <|endoftext|>."
+            f"{tokenizer_name(given)} has {size:,} ids and {given.model} {known:,}; give the tokenizer of its training."
         )
 
     network.to(device).eval()
@@ -239,7 +274,30 @@ def transformers_model(given: argparse.Namespace, device: torch.device) -> Model
         out: torch.Tensor = network(ids_BT, use_cache=False, **options).logits[:, -last:]
         return out
 
-    return Model(Path(given.model).name, scores, encode, int(start), int(context))
+    return Model(Path(place).name, scores, encode, start, int(context))
+
+
+def own_tokenizer(model: str, place: str) -> Any:
+    """The tokenizer of a model of the library transformers.
+
+    Args:
+        model: the model as it was given.
+        place: its folder, or its name.
+
+    Raises:
+        UserError: it can't be read, or knows special tokens alone, as transformers makes one where there are no files.
+    """
+    from transformers import AutoTokenizer
+
+    advice = "a folder needs the tokenizer's files, such as tokenizer.json; add them, or give --tokenizer."
+    try:
+        own: Any = AutoTokenizer.from_pretrained(place)
+    except Exception as error:  # bare ones of a malformed file
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise UserError(f"The tokenizer of {model} can't be read ({reason}); {advice}") from error
+    if set(own.get_vocab().values()) <= set(own.all_special_ids):
+        raise UserError(f"The tokenizer of {model} has no tokens of text; {advice}")
+    return own
 
 
 def gpt2_counter(given: argparse.Namespace) -> Callable[[str], int] | None:
@@ -259,26 +317,37 @@ def measured(
     model: Model,
     context: int,
     gpt2: Callable[[str], int] | None,
-    given: argparse.Namespace,
+    documents: Sequence[str],
+    batch: int,
     device: torch.device,
 ) -> Iterator[DocumentLoss]:
-    """The loss of each document."""
-    for text in islice(texts(given), given.most):
+    """The loss of each document that has a token."""
+    for text in documents:
         ids = torch.tensor([model.start, *model.encode(text)], device=device)
         if len(ids) > 1:
-            nats = float(document_nats(model.scores, ids, context, given.batch).sum())
+            nats = float(document_nats(model.scores, ids, context, batch).sum())
             count = None if gpt2 is None else gpt2(text)
             yield DocumentLoss(nats, len(ids) - 1, count, len(text.encode()))
 
 
-def texts(given: argparse.Namespace) -> Iterator[str]:
-    """The documents' texts, those without any characters left out."""
+def read_documents(given: argparse.Namespace) -> list[str]:
+    """The texts of the first documents, those without any characters left out.
+
+    Raises:
+        UserError: they can't be read, or none has any text.
+    """
+    split = ""
     if given.documents.endswith(".parquet"):
-        found = read_texts(Path(given.documents), "test")
+        found, split = read_texts(Path(given.documents), "test"), " in its test split"
     else:
         source = parse_source(given.documents)
         found = (document.text for document in read_source(source, given.cache))
-    return (text for text in found if text.strip())
+    texts = list(islice((text for text in found if text.strip()), given.most))
+    if not texts:
+        raise UserError(
+            f"{given.documents} has no document with any text{split}; give documents that have some."
+        )
+    return texts
 
 
 def text_of(model: Model, context: int, losses: Losses) -> str:

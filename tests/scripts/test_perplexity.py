@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from pydoc_data.topics import topics
@@ -32,6 +33,9 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source = [Document(text, name) for name, text in sorted(topics.items())]
     write_documents([source], folder / "documents.parquet", test_fraction=0.1)
     save_tokenizer(train_tokenizer([], 257), folder / "tokenizer.json")
+    save_tokenizer(train_tokenizer(topics.values(), 300), folder / "larger.json")
+    (folder / "empty").mkdir()
+    (folder / "empty" / "a.txt").write_text(" \n")
     (folder / "gpt2").mkdir()
     (folder / "gpt2" / "vocab.json").write_bytes(vocabulary_json())
     (folder / "gpt2" / "merges.txt").write_bytes(PAIRS)
@@ -71,11 +75,18 @@ def small(corpus: Path) -> tuple[Any, Any]:
         vocab_size=257, n_positions=16, n_embd=16, n_layer=2, n_head=2, initializer_range=0.4
     )
     model = transformers.GPT2LMHeadModel(config).eval()
-    model.save_pretrained(corpus / "small")
+    for name in ("small", "textless"):
+        model.save_pretrained(corpus / name)
     fast = transformers.PreTrainedTokenizerFast(
         tokenizer_file=str(corpus / "tokenizer.json"), eos_token="<|endoftext|>"
     )
     fast.save_pretrained(corpus / "small")
+    shutil.copytree(corpus / "small", corpus / "mute")
+    tokens = json.loads((corpus / "tokenizer.json").read_text())
+    every = {"type": "Replace", "pattern": {"Regex": r"[\s\S]"}, "content": ""}
+    (corpus / "mute" / "tokenizer.json").write_text(json.dumps({**tokens, "normalizer": every}))
+    shutil.copytree(corpus / "small", corpus / "torn")
+    (corpus / "torn" / "tokenizer.json").write_text("{")
     return model, fast
 
 
@@ -156,8 +167,33 @@ def test_a_folder_of_transformers_against_a_loop(corpus: Path, small: tuple[Any,
     assert found["context"] == 16
     assert found["tokens"] == 13 + 50
     assert math.log(found["perplexity"]["value"]) * 63 == pytest.approx(nats, rel=1e-5)
-    own_tokenizer = json.loads(perplexity(corpus, *given, "--tokenizer", corpus / "tokenizer.json").stdout)
-    assert own_tokenizer == found
+    own_tokenizer = *given, "--tokenizer", corpus / "tokenizer.json"
+    assert json.loads(perplexity(corpus, *own_tokenizer).stdout) == found
+    comma = perplexity(corpus, *own_tokenizer, "--start", ",").stdout
+    assert json.loads(comma)["perplexity"] != found["perplexity"]
+    assert perplexity(corpus, *given, "--start", ",").stdout == comma
+
+
+def test_a_run_of_ours_behind_another_token(corpus: Path, trained: Path) -> None:
+    given = ("--run", trained, "--tokenizer", corpus / "tokenizer.json", "--most", 1)
+    plain, same, comma = (
+        perplexity(corpus, *given, *start).stdout
+        for start in ((), ("--start", "<|endoftext|>"), ("--start", ","))
+    )
+    assert plain == same != comma
+
+
+def test_a_folder_below_home_of_links(
+    corpus: Path, small: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in the cache of Hugging Face, whose files lie elsewhere under other names."""
+    (corpus / "links").mkdir()
+    for file in (corpus / "small").iterdir():
+        shutil.copy(file, corpus / f"blob-{file.name}")
+        (corpus / "links" / file.name).symlink_to(corpus / f"blob-{file.name}")
+    monkeypatch.setenv("HOME", str(corpus))
+    given = ("--model", "~/links", "--most", 1, "--context", 4)
+    assert perplexity(corpus, *given).stdout.startswith("links: 1 documents, ")
 
 
 def test_what_is_printed(corpus: Path, trained: Path) -> None:
@@ -192,10 +228,37 @@ def test_what_is_printed(corpus: Path, trained: Path) -> None:
             f"lies beside train.json, other tokens than those that {RUN.key} was trained on; give the tokenizer of",
         ),
         (("--run", "{run}", "--tokenizer", "{gpt2}"), "can't be read as a tokenizer.json"),
-        (("--model", "{nowhere}"), "can't be read as a causal language model"),
+        (
+            ("--run", "{run}", "--tokenizer", "{tokenizer}", "--start", "<s>"),
+            "tokenizer.json has no token <s>; give --start with the token that stands",
+        ),
+        (("--model", "{nowhere}"), "nowhere; --model needs a folder with a config.json."),
+        (("--model", "kept/no/where"), "There is no folder kept/no/where, and as a name it can't be read as"),
+        (("--model", "{textless}"), "textless has no tokens of text; a folder needs the tokenizer's files"),
+        (
+            ("--model", "{torn}"),
+            "a folder needs the tokenizer's files, such as tokenizer.json; add them, or give",
+        ),
+        (("--model", "{mute}"), "The tokenizer of mute makes no token of "),
         (
             ("--model", "{small}", "--start", "<s>"),
-            "has no token <s>; give --start with the token that stands",
+            "small has no token <s>; give --start with the token that stands",
+        ),
+        (
+            ("--model", "{small}", "--tokenizer", "{tokenizer}", "--start", "<s>"),
+            "tokenizer.json has no token <s>; give --start with the token that stands",
+        ),
+        (
+            ("--model", "{small}", "--tokenizer", "{larger}"),
+            "larger.json has 300 ids and {small} 257; give the tokenizer of its training.",
+        ),
+        (
+            ("--model", "{small}", "--documents", "folder:{empty}"),
+            "folder:{empty} has no document with any text; give documents that have some.",
+        ),
+        (  # told before the run, since it would be told after all measuring
+            ("--run", "{nowhere}", "--tokenizer", "{tokenizer}", "--out", "{tokenizer}/p.json"),
+            "p.json can't be written (File exists); make its folder one that you can write to",
         ),
     ],
 )
@@ -214,9 +277,10 @@ def test_wrong_input_is_one_sentence(
         "gpt2": corpus / "gpt2" / "vocab.json",
         "nowhere": corpus / "nowhere",
         "other": other,
-        "small": corpus / "small",
+        **{name: corpus / name for name in ("small", "textless", "torn", "mute", "empty")},
+        "larger": corpus / "larger.json",
     }
     done = perplexity(corpus, *(str(one).format(**places) for one in arguments))
     assert (done.returncode, done.stdout) == (2, "")
-    assert sentence in done.stderr
+    assert sentence.format(**places) in done.stderr
     assert len(done.stderr.splitlines()) == 1
