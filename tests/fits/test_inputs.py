@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from shapelaw.errors import UserError
-from shapelaw.fits.inputs import check_runs, check_transitions, read_table
+from shapelaw.fits.inputs import check_runs, check_transitions, numbers_or_empty, read_table, whole_or_empty
 
 RUNS = pd.DataFrame(
     {"depth": [12, 6, 6], "width": [64, 96, 96], "seed": [0, 1, 0], "test_loss": [3.0, 3.2, 3.1]}
@@ -38,6 +38,18 @@ def test_runs_come_sorted_and_renamed():
 def test_wrong_values_are_named_by_row(change, words):
     with pytest.raises(UserError, match=words):
         check_runs(RUNS.assign(**change), "runs.csv")
+
+
+def test_a_number_may_be_left_out_but_not_be_a_word():
+    table = pd.DataFrame({"rank": [8, None], "half": [2.5, 4], "word": ["8", "full"], "bound": [-np.inf, 1]})
+    assert whole_or_empty(table, "rank", "runs.csv").tolist() == [8, pd.NA]
+    for name, row in (("half", 1), ("word", 2), ("bound", 1)):
+        with pytest.raises(UserError, match=f"row {row}: {name} must be a whole number of 1 or more"):
+            whole_or_empty(table, name, "runs.csv")
+    numbers = numbers_or_empty(table, ["rank", "bound"], "runs.csv")
+    assert numbers.fillna(0).to_dict("list") == {"rank": [8, 0], "bound": [-np.inf, 1]}
+    with pytest.raises(UserError, match="row 2: word must be a number, or empty"):
+        numbers_or_empty(table, ["rank", "word"], "runs.csv")
 
 
 def test_many_wrong_rows_are_counted():

@@ -114,12 +114,7 @@ def check_runs(
     needed = [] if size is SizeAxis.BLOCK else [SIZE_COLUMNS[size]]
     sized = [name for name in SIZE_COLUMNS.values() if name in table]
     require_columns(table, [*RUN_COLUMNS, loss, *needed], source)
-    runs = numbers_of(table, [*RUN_COLUMNS, loss, *sized], source)
-    for name in ("depth", "width", loss, *sized):
-        refuse(runs, runs[name] <= 0, source, f"{name} must be above zero")
-    for name in RUN_COLUMNS:
-        refuse(runs, runs[name] % 1 != 0, source, f"{name} must be a whole number")
-    runs = runs.astype(dict.fromkeys(RUN_COLUMNS, "int64")).rename(columns={loss: "loss"})
+    runs = run_numbers(table, ["depth", "width"], [loss, *sized], source).rename(columns={loss: "loss"})
     refuse(
         runs,
         runs.duplicated(list(RUN_COLUMNS), keep=False),
@@ -190,6 +185,51 @@ def numbers_of(table: pd.DataFrame, columns: Sequence[str], source: str) -> pd.D
             source,
             f"{name} must be a finite number",
         )
+    return numbers.astype("float64")
+
+
+def run_numbers(
+    table: pd.DataFrame, whole: Sequence[str], measured: Sequence[str], source: str
+) -> pd.DataFrame:
+    """The columns `whole`, `seed` and `measured`, all but the seed above zero.
+
+    Raises:
+        UserError: a value is not a number, not finite or not positive, or not whole where it must be.
+    """
+    runs = numbers_of(table, [*whole, "seed", *measured], source)
+    for name in (*whole, *measured):
+        refuse(runs, runs[name] <= 0, source, f"{name} must be above zero")
+    for name in (*whole, "seed"):
+        refuse(runs, runs[name] % 1 != 0, source, f"{name} must be a whole number")
+    return runs.astype(dict.fromkeys((*whole, "seed"), "int64"))
+
+
+def whole_or_empty(table: pd.DataFrame, name: str, source: str, empty: str = "") -> pd.Series:
+    """A column of whole numbers of 1 or more, such as ranks, and where it is empty of missing values.
+
+    Args:
+        empty: the meaning of an empty value, in messages: `for full rank`.
+
+    Raises:
+        UserError: a value is neither.
+    """
+    numbers = pd.to_numeric(table[name], errors="coerce").astype("Float64")
+    wrong = table[name].notna() & ~((numbers >= 1) & (numbers % 1 == 0)).fillna(False).astype(bool)
+    rule = f"{name} must be a whole number of 1 or more, or empty {empty}"
+    refuse(table, wrong, source, rule.rstrip())
+    return numbers
+
+
+def numbers_or_empty(table: pd.DataFrame, columns: Sequence[str], source: str) -> pd.DataFrame:
+    """Columns of numbers, which may be infinite, and where they are empty of NaN.
+
+    Raises:
+        UserError: a value is neither.
+    """
+    numbers = pd.DataFrame({name: pd.to_numeric(table[name], errors="coerce") for name in columns})
+    for name in columns:
+        wrong = table[name].notna() & numbers[name].isna()
+        refuse(table, wrong, source, f"{name} must be a number, or empty")
     return numbers.astype("float64")
 
 

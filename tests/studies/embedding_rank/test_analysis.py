@@ -35,6 +35,34 @@ def test_the_redundancy_of_each_rank_is_found() -> None:
         (lambda runs: runs[runs["embedding_rank"].isna()], "a network of low rank"),
         (lambda runs: pd.concat([runs, runs.head(1)]), "must have one row"),
         (lambda runs: runs.assign(positional_rank=4), "study positional_rank is for those"),
+        (lambda runs: runs.assign(width=0), "width must be above zero"),
+        (lambda runs: runs.assign(width=-5), "width must be above zero"),
+        (lambda runs: runs.assign(width=2.5), "width must be a whole number"),
+        (lambda runs: runs.assign(depth=2.5), "depth must be a whole number"),
+        (lambda runs: runs.assign(seed=0.5), "seed must be a whole number"),
+        (
+            lambda runs: runs.assign(
+                block_params=runs["block_params"].where(runs["embedding_rank"].isna(), 0)
+            ),
+            "block_params must be above zero",
+        ),
+        (
+            lambda runs: runs.assign(
+                block_params=runs["block_params"].where(runs["embedding_rank"].notna(), 0)
+            ),
+            "block_params must be above zero",
+        ),
+        *(
+            (
+                lambda runs, rank=rank: runs.assign(embedding_rank=rank),
+                "embedding_rank must be a whole number of 1 or more, or empty for full rank",
+            )
+            for rank in (0, 2.5, "full")
+        ),
+        (
+            lambda runs: runs.assign(positional_rank=2.5),
+            "positional_rank must be a whole number of 1 or more, or empty for full rank",
+        ),
     ],
 )
 def test_unusable_runs_are_a_sentence(tmp_path: Path, change, sentence: str) -> None:  # type: ignore[no-untyped-def]

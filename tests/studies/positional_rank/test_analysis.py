@@ -103,7 +103,16 @@ def test_without_a_vocabulary_series_there_are_no_equivalents() -> None:
     [
         (lambda runs: runs.drop(columns="context_length"), "lacks context_length"),
         (lambda runs: runs.assign(depth=[1, *[2] * (len(runs) - 1)]), "more than one depth"),
-        (lambda runs: runs.assign(positional_rank=0), "positional_rank must be 1 or more, or empty"),
+        (lambda runs: runs.assign(width=0), "width must be above zero"),
+        (lambda runs: runs.assign(vocab_size=500.5), "vocab_size must be a whole number"),
+        (lambda runs: runs.assign(block_params=0), "block_params must be above zero"),
+        *(
+            (
+                lambda runs, name=name, rank=rank: runs.assign(**{name: rank}),
+                f"{name} must be a whole number of 1 or more, or empty for a plain embedding",
+            )
+            for name, rank in (("positional_rank", 0), ("positional_rank", 2.5), ("embedding_rank", 2.5))
+        ),
         (lambda runs: runs.assign(positional_rank=129), "positional_rank must not be above width or context"),
         (
             lambda runs: runs.assign(positional_rank=4),

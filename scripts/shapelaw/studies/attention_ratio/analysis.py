@@ -11,7 +11,7 @@ import pandas as pd
 from shapelaw.errors import UserError
 from shapelaw.fits.best_depth import AtSize, Networks, at_own_sizes, at_size, mean_slope, size_groups
 from shapelaw.fits.curves import SIZE_COLUMNS, SizeAxis
-from shapelaw.fits.inputs import numbers_of, refuse, require_columns
+from shapelaw.fits.inputs import refuse, require_columns, run_numbers, whole_or_empty
 from shapelaw.fits.isotonic import MonotonyTest, monotony
 from shapelaw.fits.line import Floats
 from shapelaw.fits.noise import Noise, group_means, group_noise
@@ -21,7 +21,7 @@ from shapelaw.specs.shapes import MLP_RATIO
 ATTENTION, WIDTH = "4 H d_a", "4 d"  # what the feed-forward width is
 DRAWS = 2000
 INTERVAL = (0.16, 0.84)  # 68%
-_WHOLE = ("depth", "width", "heads", "attention_dim", "seed")
+_WHOLE = ("depth", "width", "heads", "attention_dim")
 _SIZES = tuple(SIZE_COLUMNS.values())
 _NETWORK = ("ratio", "feed_forward", "depth", "width")
 
@@ -117,16 +117,10 @@ def check_ratio_runs(table: pd.DataFrame, source: str) -> pd.DataFrame:
     Raises:
         UserError: a column is missing, a value is wrong, or a run has two rows.
     """
-    require_columns(table, [*_WHOLE, "test_loss", *_SIZES, "ff_width"], source)
-    runs = numbers_of(table, [*_WHOLE, "test_loss", *_SIZES], source)
-    for name in (*_WHOLE[:-1], "test_loss", *_SIZES):
-        refuse(runs, runs[name] <= 0, source, f"{name} must be above zero")
-    for name in _WHOLE:
-        refuse(runs, runs[name] % 1 != 0, source, f"{name} must be a whole number")
+    require_columns(table, [*_WHOLE, "seed", "test_loss", *_SIZES, "ff_width"], source)
+    runs = run_numbers(table, _WHOLE, ["test_loss", *_SIZES], source)
     inner = runs["heads"] * runs["attention_dim"]
-    given = pd.to_numeric(table["ff_width"], errors="coerce").astype("Float64")
-    wrong = table["ff_width"].notna() & (given.isna() | (given < 1))
-    refuse(runs, wrong, source, "ff_width must be 1 or more, or empty for four times the width")
+    given = whole_or_empty(table, "ff_width", source, "for four times the width")
     hidden = given.fillna(MLP_RATIO * runs["width"])
     follows = hidden == MLP_RATIO * inner
     neither = ~follows & (hidden != MLP_RATIO * runs["width"])
@@ -135,7 +129,6 @@ def check_ratio_runs(table: pd.DataFrame, source: str) -> pd.DataFrame:
         ratio=inner / runs["width"],
         feed_forward=np.where(follows, ATTENTION, WIDTH),
         loss=runs["test_loss"],
-        **{name: runs[name].astype("int64") for name in _WHOLE},
     )
     twice = runs.duplicated([*_NETWORK, "seed"], keep=False)
     refuse(runs, twice, source, "a run (ratio, feed-forward width, depth, width, seed) must have one row")

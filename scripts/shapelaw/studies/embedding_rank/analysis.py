@@ -9,7 +9,7 @@ import pandas as pd
 
 from shapelaw.errors import UserError
 from shapelaw.fits.curves import SIZE_COLUMNS, SizeAxis
-from shapelaw.fits.inputs import numbers_of, refuse, require_columns
+from shapelaw.fits.inputs import refuse, require_columns, run_numbers, whole_or_empty
 from shapelaw.fits.noise import Noise, group_means, group_noise
 from shapelaw.fits.redundancy import Baseline, Needed, Redundancy, needed_rank, redundancy
 
@@ -53,12 +53,9 @@ def check_rank_runs(table: pd.DataFrame, source: str) -> pd.DataFrame:
         UserError: a column is missing, a value is wrong, there is more than one depth, or a run has two rows.
     """
     require_columns(table, [*_COLUMNS, *_SIZES], source)
-    runs = numbers_of(table, ["depth", "width", "seed", "test_loss", *_SIZES], source)
-    refuse(runs, runs["test_loss"] <= 0, source, "test_loss must be above zero")
+    runs = run_numbers(table, ["depth", "width"], ["test_loss", *_SIZES], source)
     for name in ("embedding_rank", "positional_rank"):
-        runs[name] = pd.to_numeric(table[name], errors="coerce").astype("Float64")
-        wrong = table[name].notna() & (runs[name].isna() | (runs[name] < 1))
-        refuse(runs, wrong, source, f"{name} must be 1 or more, or empty for full rank")
+        runs[name] = whole_or_empty(table, name, source, "for full rank")
     if runs["depth"].nunique() > 1:
         raise UserError(f"{source} has more than one depth; compare networks of one.")
     key = ["width", "embedding_rank", "positional_rank", "seed"]

@@ -11,13 +11,13 @@ import pandas as pd
 
 from shapelaw.errors import UserError
 from shapelaw.fits.curves import SIZE_COLUMNS
-from shapelaw.fits.inputs import numbers_of, refuse, require_columns
+from shapelaw.fits.inputs import refuse, require_columns, run_numbers, whole_or_empty
 from shapelaw.fits.noise import Noise, group_means, group_noise
 from shapelaw.fits.redundancy import Baseline, Needed, RedundancyStatus, needed_rank, redundancy
 
 PLAIN, POSITIONAL, VOCABULARY = "plain", "positional", "vocabulary"
 FACTORED = "factored at full rank"
-_WHOLE = ("depth", "width", "vocab_size", "context_length", "seed")
+_ONE = ("depth", "width", "vocab_size", "context_length")  # for all networks
 _RANKS = {POSITIONAL: "positional_rank", VOCABULARY: "embedding_rank"}
 _SIZES = tuple(SIZE_COLUMNS.values())
 BELOW, ABOVE = "below the ranks trained", "costs less than every vocabulary rank"
@@ -89,18 +89,15 @@ def check_positional_runs(table: pd.DataFrame, source: str) -> pd.DataFrame:
         UserError: a column is missing, a value is wrong, the runs differ in more than ranks, or a run has two rows.
     """
     ranked = list(_RANKS.values())
-    require_columns(table, [*_WHOLE, *ranked, "test_loss", *_SIZES], source)
-    runs = numbers_of(table, [*_WHOLE, "test_loss", *_SIZES], source)
-    refuse(runs, runs["test_loss"] <= 0, source, "test_loss must be above zero")
-    for name in ("depth", "width", "vocab_size", "context_length"):
+    require_columns(table, [*_ONE, "seed", *ranked, "test_loss", *_SIZES], source)
+    runs = run_numbers(table, _ONE, ["test_loss", *_SIZES], source)
+    for name in _ONE:
         if runs[name].nunique() > 1:
             raise UserError(
                 f"{source} has more than one {name}; compare networks that differ in ranks alone."
             )
     for name, entries in (("positional_rank", "context_length"), ("embedding_rank", "vocab_size")):
-        runs[name] = pd.to_numeric(table[name], errors="coerce").astype("Float64")
-        wrong = table[name].notna() & (runs[name].isna() | (runs[name] < 1))
-        refuse(runs, wrong, source, f"{name} must be 1 or more, or empty for a plain embedding")
+        runs[name] = whole_or_empty(table, name, source, "for a plain embedding")
         most = runs[["width", entries]].min(axis=1)
         refuse(
             runs, (runs[name] > most).fillna(False), source, f"{name} must not be above width or {entries}"

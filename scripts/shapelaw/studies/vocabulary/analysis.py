@@ -11,7 +11,7 @@ import pandas as pd
 
 from shapelaw.errors import UserError
 from shapelaw.fits.crossing import BOOTSTRAP
-from shapelaw.fits.inputs import SHOWN_ROWS, check_runs, numbers_of, refuse, require_columns
+from shapelaw.fits.inputs import SHOWN_ROWS, check_runs, numbers_of, refuse, require_columns, whole_or_empty
 from shapelaw.fits.level import LevelFit, fit_level
 from shapelaw.fits.limits import chance_of_limits, fit_line_with_limits
 from shapelaw.fits.line import LineFit
@@ -108,9 +108,7 @@ def split_series(table: pd.DataFrame, source: str) -> Iterator[tuple[int, int | 
     """
     require_columns(table, ["vocab_size", "embedding_rank"], source)
     sizes = numbers_of(table, ["vocab_size"], source)["vocab_size"]
-    ranks = pd.to_numeric(table["embedding_rank"], errors="coerce").astype("Float64")
-    wrong = table["embedding_rank"].notna() & ~((ranks >= 1) & (ranks % 1 == 0)).fillna(False)
-    refuse(table, wrong.astype(bool), source, "embedding_rank must be a whole number of 1 or more, or empty")
+    ranks = whole_or_empty(table, "embedding_rank", source)
     refuse(table, (sizes < 1) | (sizes % 1 != 0), source, "vocab_size must be a whole number of 1 or more")
     patches = table["patch_embedding"].astype(str) == "True" if "patch_embedding" in table else False
     keyed = table.assign(vocab_size=sizes, embedding_rank=ranks.fillna(0.0), patch_embedding=patches)
