@@ -73,6 +73,26 @@ def test_results_that_cannot_be_used_get_one_sentence(tmp_path: Path) -> None:
         fitted_series(tmp_path / "out", SizeAxis.TOTAL)
 
 
+@pytest.mark.parametrize(
+    ("table", "change", "sentence"),
+    [
+        ("redundancy", {"redundancy": "most"}, "redundancy.csv, row 1, .*redundancy must be a number, or"),
+        ("redundancy", {"low": "none"}, "low must be a number, or empty"),
+        ("redundancy", {"rank_over_width": "a half"}, "rank_over_width must be a finite number"),
+        ("redundancy", {"rank_over_width": 0}, "rank_over_width must be above zero"),
+        ("losses", {"total_params": "many"}, "losses.csv, row 1, .*: total_params must be a finite number"),
+    ],
+)
+def test_wrong_numbers_in_results_get_one_sentence(
+    results: Path, tmp_path: Path, table: str, change: dict[str, object], sentence: str
+) -> None:
+    for name in ("redundancy", "losses"):
+        rows = pd.read_csv(results / f"{name}.csv")
+        (rows.assign(**change) if name == table else rows).to_csv(tmp_path / f"{name}.csv", index=False)
+    with pytest.raises(UserError, match=sentence):
+        fitted_series(tmp_path, SizeAxis.BLOCK)
+
+
 def test_of_attention_ratios_the_largest_size_counts_that_all_depths_reach(tmp_path: Path) -> None:
     """Ratios 2 to 16 with d_ff = 4 H d_a, and 4 and 16 also with 4 d, where they waste half as much."""
     runs = ratio_runs(noise=0.0003, variant=True)

@@ -9,12 +9,13 @@ import pandas as pd
 
 from shapelaw.errors import UserError
 from shapelaw.fits.curves import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
-from shapelaw.fits.inputs import read_table, require_columns
+from shapelaw.fits.inputs import numbers_of, numbers_or_empty, read_table, refuse, require_columns
 from shapelaw.fits.known_redundancy import AS_GPT, AS_T5, RANK, RATIO, TOKENS, Basis, Point, Series
 from shapelaw.fits.redundancy import RedundancyStatus
 
 _TABLE, _NETWORKS = "redundancy.csv", "losses.csv"
-_COLUMNS = ("size_axis", "redundancy", "low", "high", "status")
+_SHARES = ("redundancy", "low", "high")
+_COLUMNS = ("size_axis", *_SHARES, "status")
 _OF_RATIOS, _OF_RANKS = ("ratio", "compared"), ("rank_over_width",)
 _FACTORED = "of that rank too"  # the positions, as published and as in ALBERT
 _FEED_FORWARD = {"4 H d_a": AS_T5, "4 d": AS_GPT}
@@ -37,7 +38,11 @@ def fitted_series(folder: Path, axis: SizeAxis, name: str = "") -> tuple[Series,
             f"{folder} has no {_TABLE}; --fit needs the results of the study embedding_rank or attention_ratio."
         )
     table = read_table(path)
-    require_columns(table, [*_COLUMNS, *(_OF_RATIOS if "feed_forward" in table else _OF_RANKS)], str(path))
+    strength, *others = _OF_RATIOS if "feed_forward" in table else _OF_RANKS
+    require_columns(table, [*_COLUMNS, strength, *others], str(path))
+    table[strength] = numbers_of(table, [strength], str(path))[strength]
+    refuse(table, table[strength] <= 0, str(path), f"{strength} must be above zero")
+    table[[*_SHARES]] = numbers_or_empty(table, _SHARES, str(path))
     known = table[(table["size_axis"] == axis.value) & table["low"].notna() & table["high"].notna()]
     kind, rows = (RATIO, _ratios(known)) if "feed_forward" in known else (RANK, _ranks(known))
     if rows.empty:
@@ -84,13 +89,18 @@ def _sizes(path: Path, axis: SizeAxis) -> str:
     """A clause with the sizes of the networks, where their table stands beside."""
     if not path.is_file():
         return ""
-    sizes = read_table(path)[SIZE_COLUMNS[axis]]
-    return f", measured at {float(sizes.min()):.2g} to {float(sizes.max()):.2g}"
+    least, most = _range(path, axis)
+    return f", measured at {least:.2g} to {most:.2g}"
 
 
 def _total_params(path: Path) -> tuple[float, float] | None:
     """All parameters of the smallest and of the largest network, where their table stands beside."""
-    if not path.is_file():
-        return None
-    params = read_table(path)[SIZE_COLUMNS[SizeAxis.TOTAL]]
-    return float(params.min()), float(params.max())
+    return _range(path, SizeAxis.TOTAL) if path.is_file() else None
+
+
+def _range(path: Path, axis: SizeAxis) -> tuple[float, float]:
+    """The smallest and the largest size in a table of networks."""
+    column, table = SIZE_COLUMNS[axis], read_table(path)
+    require_columns(table, [column], str(path))
+    sizes = numbers_of(table, [column], str(path))[column]
+    return float(sizes.min()), float(sizes.max())
