@@ -1,11 +1,21 @@
 """What a user's table is refused for, and in what words."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from shapelaw.errors import UserError
-from shapelaw.fits.inputs import check_runs, check_transitions, numbers_or_empty, read_table, whole_or_empty
+from shapelaw.fits.inputs import (
+    RECIPE,
+    check_runs,
+    check_transitions,
+    numbers_or_empty,
+    read_table,
+    refuse_mixed,
+    whole_or_empty,
+)
 
 RUNS = pd.DataFrame(
     {"depth": [12, 6, 6], "width": [64, 96, 96], "seed": [0, 1, 0], "test_loss": [3.0, 3.2, 3.1]}
@@ -50,6 +60,31 @@ def test_a_number_may_be_left_out_but_not_be_a_word():
     assert numbers.fillna(0).to_dict("list") == {"rank": [8, 0], "bound": [-np.inf, 1]}
     with pytest.raises(UserError, match="row 2: word must be a number, or empty"):
         numbers_or_empty(table, ["rank", "word"], "runs.csv")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            {"learning_rate": [0.002, 0.1, 0.002]},
+            "runs.csv has runs with different values of learning_rate (0.002, 0.1)",
+        ),
+        (
+            {"corpus": ["wiki", "wiki", None]},
+            "runs.csv has runs with different values of corpus (wiki, empty)",
+        ),
+        (
+            {"steps": [4000, 50, 100], "batch_size": 16},
+            "of steps (4000, 50, 100); networks compare at one of them",
+        ),
+    ],
+)
+def test_recipes_must_be_one(change, words):
+    refuse_mixed(RUNS.assign(corpus="wiki", steps=4000), RECIPE, "runs.csv")
+    with pytest.raises(UserError, match=re.escape(words)):
+        refuse_mixed(RUNS.assign(**change), RECIPE, "runs.csv")
+    with pytest.raises(UserError, match=r"runs\.csv has runs of V = 500 with different values of "):
+        refuse_mixed(RUNS.assign(**change), RECIPE, "runs.csv", of="V = 500")
 
 
 def test_many_wrong_rows_are_counted():

@@ -20,6 +20,8 @@ OPTIONAL_COLUMNS = (
     *("deeper_depth", "width_low", "width_high", "method", "status", "bound", "bound_err", "side"),
     *("reportable_low", "reportable_high", "noise_scale", "caution"),
 )
+# columns of the training, of which networks that are compared have one value each
+RECIPE = ("corpus", "context_length", "steps", "learning_rate", "batch_size", "test_sequences")
 SHOWN_ROWS = 5
 DECIMAL_COMMA = r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?"
 
@@ -240,6 +242,24 @@ def refuse(table: pd.DataFrame, wrong: pd.Series[bool], source: str, rule: str) 
     rows = [f"row {index + 1}" for index in table.index[wrong.to_numpy()][:SHOWN_ROWS]]
     more = f" and {int(wrong.sum()) - SHOWN_ROWS} more" if wrong.sum() > SHOWN_ROWS else ""
     raise UserError(f"{source}, {', '.join(rows)}{more}: {rule}.")
+
+
+def refuse_mixed(table: pd.DataFrame, columns: Sequence[str], source: str, *, of: str = "") -> None:
+    """Refuse runs that differ in a column where all must be equal; columns that the table lacks are passed over.
+
+    Args:
+        of: the name of these runs, where they are some of the table.
+
+    Raises:
+        UserError: there is such a column; the message names its values.
+    """
+    for name in columns:
+        if name in table and table[name].nunique(dropna=False) > 1:
+            values = ["empty" if pd.isna(value) else str(value) for value in table[name].unique()]
+            raise UserError(
+                f"{source} has runs{of and f' of {of}'} with different values of {name} "
+                f"({', '.join(values[:SHOWN_ROWS])}); networks compare at one of them, so keep its rows."
+            )
 
 
 def check_bootstrap(noise: float | None, draws: int) -> None:

@@ -9,6 +9,7 @@ from ratio_runs import BEST, DEEPEST, TRUE, analysed, ratio_runs
 
 from shapelaw.errors import UserError
 from shapelaw.fits.curves import SizeAxis
+from shapelaw.fits.inputs import RECIPE
 from shapelaw.fits.isotonic import Monotony
 from shapelaw.fits.redundancy import RedundancyStatus
 from shapelaw.studies.attention_ratio.analysis import (
@@ -125,3 +126,20 @@ def test_unusable_runs_are_a_sentence(tmp_path: Path, change, sentence: str) -> 
     change(ratio_runs(seeds=1)).to_csv(tmp_path / "runs.csv", index=False)
     with pytest.raises(UserError, match=sentence):
         analyse(tmp_path / "runs.csv")
+
+
+@pytest.mark.parametrize("name", ["vocab_size", *RECIPE])
+def test_networks_that_differ_in_more_than_shape_are_a_sentence(name: str) -> None:
+    runs = ratio_runs(seeds=1).assign(
+        corpus="wiki",
+        vocab_size=500,
+        context_length=128,
+        steps=4000,
+        learning_rate=0.002,
+        test_sequences=600,
+        batch_size=16,
+    )
+    check_ratio_runs(runs, "runs.csv")
+    others = runs[name].where(runs["ff_width"].isna(), "prose" if name == "corpus" else runs[name].max() + 1)
+    with pytest.raises(UserError, match=f"with different values of {name} "):
+        check_ratio_runs(runs.assign(**{name: others}), "runs.csv")

@@ -8,6 +8,7 @@ from rank_runs import TRUE, rank_runs
 
 from shapelaw.errors import UserError
 from shapelaw.fits.curves import SizeAxis
+from shapelaw.fits.inputs import RECIPE
 from shapelaw.fits.redundancy import RedundancyStatus
 from shapelaw.studies.embedding_rank.analysis import analyse_runs, check_rank_runs
 from shapelaw.studies.embedding_rank.results import analyse
@@ -30,7 +31,6 @@ def test_the_redundancy_of_each_rank_is_found() -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (lambda runs: runs.assign(depth=[1, *[2] * (len(runs) - 1)]), "more than one depth"),
         (lambda runs: runs.drop(columns="embedding_rank"), "lacks embedding_rank"),
         (lambda runs: runs[runs["embedding_rank"].isna()], "a network of low rank"),
         (lambda runs: pd.concat([runs, runs.head(1)]), "must have one row"),
@@ -69,3 +69,22 @@ def test_unusable_runs_are_a_sentence(tmp_path: Path, change, sentence: str) -> 
     change(rank_runs()).to_csv(tmp_path / "runs.csv", index=False)
     with pytest.raises(UserError, match=sentence):
         analyse(tmp_path / "runs.csv")
+
+
+@pytest.mark.parametrize("name", ["depth", "vocab_size", *RECIPE])
+def test_networks_that_differ_in_more_than_rank_and_width_are_a_sentence(name: str) -> None:
+    runs = rank_runs(seeds=1).assign(
+        corpus="wiki",
+        vocab_size=500,
+        context_length=128,
+        steps=4000,
+        learning_rate=0.002,
+        test_sequences=600,
+        batch_size=16,
+    )
+    check_rank_runs(runs, "runs.csv")
+    others = runs[name].where(
+        runs["embedding_rank"].isna(), "prose" if name == "corpus" else runs[name].max() + 1
+    )
+    with pytest.raises(UserError, match=f"with different values of {name} "):
+        check_rank_runs(runs.assign(**{name: others}), "runs.csv")

@@ -8,6 +8,7 @@ import pytest
 from positional_runs import EQUAL_TO_1, POSITIONAL, VOCABULARY, positional_runs
 
 from shapelaw.errors import UserError
+from shapelaw.fits.inputs import RECIPE
 from shapelaw.fits.redundancy import Needed
 from shapelaw.studies.positional_rank.analysis import (
     FACTORED,
@@ -102,7 +103,6 @@ def test_without_a_vocabulary_series_there_are_no_equivalents() -> None:
     ("change", "sentence"),
     [
         (lambda runs: runs.drop(columns="context_length"), "lacks context_length"),
-        (lambda runs: runs.assign(depth=[1, *[2] * (len(runs) - 1)]), "more than one depth"),
         (lambda runs: runs.assign(width=0), "width must be above zero"),
         (lambda runs: runs.assign(vocab_size=500.5), "vocab_size must be a whole number"),
         (lambda runs: runs.assign(block_params=0), "block_params must be above zero"),
@@ -126,3 +126,16 @@ def test_unusable_runs_are_a_sentence(tmp_path: Path, change, sentence: str) -> 
     change(positional_runs()).to_csv(tmp_path / "runs.csv", index=False)
     with pytest.raises(UserError, match=sentence):
         analyse(tmp_path / "runs.csv")
+
+
+@pytest.mark.parametrize("name", ["depth", "width", "vocab_size", *RECIPE])
+def test_networks_that_differ_in_more_than_ranks_are_a_sentence(name: str) -> None:
+    runs = positional_runs(seeds=1).assign(
+        corpus="wiki", steps=4000, learning_rate=0.002, test_sequences=600, batch_size=16
+    )
+    check_positional_runs(runs, "runs.csv")
+    others = runs[name].where(
+        runs["embedding_rank"].isna(), "prose" if name == "corpus" else runs[name].max() + 1
+    )
+    with pytest.raises(UserError, match=f"with different values of {name} "):
+        check_positional_runs(runs.assign(**{name: others}), "runs.csv")

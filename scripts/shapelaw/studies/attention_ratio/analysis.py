@@ -11,7 +11,7 @@ import pandas as pd
 from shapelaw.errors import UserError
 from shapelaw.fits.best_depth import AtSize, Networks, at_own_sizes, at_size, mean_slope, size_groups
 from shapelaw.fits.curves import SIZE_COLUMNS, SizeAxis
-from shapelaw.fits.inputs import refuse, require_columns, run_numbers, whole_or_empty
+from shapelaw.fits.inputs import RECIPE, refuse, refuse_mixed, require_columns, run_numbers, whole_or_empty
 from shapelaw.fits.isotonic import MonotonyTest, monotony
 from shapelaw.fits.line import Floats
 from shapelaw.fits.noise import Noise, group_means, group_noise
@@ -115,10 +115,11 @@ def check_ratio_runs(table: pd.DataFrame, source: str) -> pd.DataFrame:
     """The runs with `ratio`, `feed_forward` and `loss`; an empty `ff_width` is 4 d.
 
     Raises:
-        UserError: a column is missing, a value is wrong, or a run has two rows.
+        UserError: a column is missing, a value is wrong, runs differ in more than shape, or one has two rows.
     """
     require_columns(table, [*_WHOLE, "seed", "test_loss", *_SIZES, "ff_width"], source)
     runs = run_numbers(table, _WHOLE, ["test_loss", *_SIZES], source)
+    refuse_mixed(table, ["vocab_size", *RECIPE], source)
     inner = runs["heads"] * runs["attention_dim"]
     given = whole_or_empty(table, "ff_width", source, "for four times the width")
     hidden = given.fillna(MLP_RATIO * runs["width"])

@@ -1,7 +1,8 @@
 """The cost of attention wider than the network, H d_a > d (Wies et al. 2021, section 5.3, figures 4 and 6).
 
 Input: rows of `depth, width, heads, attention_dim, ff_width, seed, test_loss, block_params, total_params, step_flops`;
-an empty `ff_width` is 4 d, any other must be 4 H d_a.
+an empty `ff_width` is 4 d, any other must be 4 H d_a. Networks differ in shape alone: they have one vocabulary, text
+and recipe, where the table says.
 """
 
 from __future__ import annotations

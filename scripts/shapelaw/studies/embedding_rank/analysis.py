@@ -9,7 +9,7 @@ import pandas as pd
 
 from shapelaw.errors import UserError
 from shapelaw.fits.curves import SIZE_COLUMNS, SizeAxis
-from shapelaw.fits.inputs import refuse, require_columns, run_numbers, whole_or_empty
+from shapelaw.fits.inputs import RECIPE, refuse, refuse_mixed, require_columns, run_numbers, whole_or_empty
 from shapelaw.fits.noise import Noise, group_means, group_noise
 from shapelaw.fits.redundancy import Baseline, Needed, Redundancy, needed_rank, redundancy
 
@@ -50,14 +50,13 @@ def check_rank_runs(table: pd.DataFrame, source: str) -> pd.DataFrame:
     """The runs with `series` and `loss`; an empty rank is full.
 
     Raises:
-        UserError: a column is missing, a value is wrong, there is more than one depth, or a run has two rows.
+        UserError: a column is missing, a value is wrong, runs differ in more than ranks and width, or one has two rows.
     """
     require_columns(table, [*_COLUMNS, *_SIZES], source)
     runs = run_numbers(table, ["depth", "width"], ["test_loss", *_SIZES], source)
     for name in ("embedding_rank", "positional_rank"):
         runs[name] = whole_or_empty(table, name, source, "for full rank")
-    if runs["depth"].nunique() > 1:
-        raise UserError(f"{source} has more than one depth; compare networks of one.")
+    refuse_mixed(table, ["depth", "vocab_size", *RECIPE], source)
     key = ["width", "embedding_rank", "positional_rank", "seed"]
     refuse(runs, runs.duplicated(key, keep=False), source, "a run (width, ranks, seed) must have one row")
     full = runs["embedding_rank"].isna()

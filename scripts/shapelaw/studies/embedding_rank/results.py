@@ -1,7 +1,8 @@
 """The cost of a low rank of the embedding, in parameters (Wies et al. 2021, section 5.1 and figure 2).
 
 Input: rows of `depth, width, embedding_rank, positional_rank, seed, test_loss, block_params, total_params, step_flops`;
-an empty rank is full.
+an empty rank is full. Networks differ in ranks and width alone: they have one vocabulary, text and recipe, where the
+table says.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import pandas as pd
 
 from shapelaw.errors import UserError
 from shapelaw.fits.curves import SIZE_COLUMNS
-from shapelaw.fits.inputs import refuse, require_columns, run_numbers, whole_or_empty
+from shapelaw.fits.inputs import RECIPE, refuse, refuse_mixed, require_columns, run_numbers, whole_or_empty
 from shapelaw.fits.noise import Noise, group_means, group_noise
 from shapelaw.fits.redundancy import Baseline, Needed, RedundancyStatus, needed_rank, redundancy
 
@@ -91,11 +91,7 @@ def check_positional_runs(table: pd.DataFrame, source: str) -> pd.DataFrame:
     ranked = list(_RANKS.values())
     require_columns(table, [*_ONE, "seed", *ranked, "test_loss", *_SIZES], source)
     runs = run_numbers(table, _ONE, ["test_loss", *_SIZES], source)
-    for name in _ONE:
-        if runs[name].nunique() > 1:
-            raise UserError(
-                f"{source} has more than one {name}; compare networks that differ in ranks alone."
-            )
+    refuse_mixed(table, [*_ONE, *RECIPE], source)
     for name, entries in (("positional_rank", "context_length"), ("embedding_rank", "vocab_size")):
         runs[name] = whole_or_empty(table, name, source, "for a plain embedding")
         most = runs[["width", entries]].min(axis=1)

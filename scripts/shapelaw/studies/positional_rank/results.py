@@ -1,7 +1,8 @@
 """The cost of a low rank of the positional embedding (Wies et al. 2021, appendix C.4 and figure 7).
 
 Input: rows of `depth, width, vocab_size, context_length, embedding_rank, positional_rank, seed, test_loss,
-block_params, total_params, step_flops`; an empty rank is a plain embedding, and one of the two must be.
+block_params, total_params, step_flops`; an empty rank is a plain embedding, and one of the two must be. Networks
+differ in ranks alone: they have one text and recipe, where the table says.
 """
 
 from __future__ import annotations

@@ -11,7 +11,15 @@ import pandas as pd
 
 from shapelaw.errors import UserError
 from shapelaw.fits.crossing import BOOTSTRAP
-from shapelaw.fits.inputs import SHOWN_ROWS, check_runs, numbers_of, refuse, require_columns, whole_or_empty
+from shapelaw.fits.inputs import (
+    RECIPE,
+    check_runs,
+    numbers_of,
+    refuse,
+    refuse_mixed,
+    require_columns,
+    whole_or_empty,
+)
 from shapelaw.fits.level import LevelFit, fit_level
 from shapelaw.fits.limits import chance_of_limits, fit_line_with_limits
 from shapelaw.fits.line import LineFit
@@ -26,8 +34,6 @@ from shapelaw.studies.transitions.analysis import (
 )
 
 NAT = math.log(2)  # a bit in nats
-# columns that are one for all runs of a series
-RECIPE = ("corpus", "context_length", "steps", "learning_rate", "batch_size", "test_sequences")
 
 
 @dataclass(frozen=True)
@@ -115,15 +121,9 @@ def split_series(table: pd.DataFrame, source: str) -> Iterator[tuple[int, int | 
     for _, rows in keyed.groupby(["vocab_size", "embedding_rank", "patch_embedding"], sort=True):
         first = rows.iloc[0]
         rank = int(first["embedding_rank"]) or None
-        for name in RECIPE:
-            if name in rows and rows[name].nunique(dropna=False) > 1:
-                of = name_of(int(first["vocab_size"]), rank, bool(first["patch_embedding"]))
-                values = ", ".join(str(value) for value in rows[name].unique()[:SHOWN_ROWS])
-                raise UserError(
-                    f"{source} has runs of {of} with different values of {name} ({values}); depths compare at one of "
-                    "them, so keep its rows."
-                )
-        yield int(first["vocab_size"]), rank, bool(first["patch_embedding"]), rows
+        key = int(first["vocab_size"]), rank, bool(first["patch_embedding"])
+        refuse_mixed(rows, RECIPE, source, of=name_of(*key))
+        yield *key, rows
 
 
 def analyse_series(table: pd.DataFrame, source: str, options: Options) -> VocabularyAnalysis:
