@@ -87,4 +87,8 @@ def test_the_rank_from_which_nothing_is_lost() -> None:
     losses = np.array([3.2, 3.1, 3.05, 3.02, 3.001, 2.999])
     assert needed_rank(ranks, losses, np.full(6, 3.0), full, Noise(0.003, 12.0)) == Needed(16, 8)
     assert needed_rank(ranks, losses, np.full(6, 3.0), full, Noise(1.0, 12.0)) == Needed(1, None)
+    few = needed_rank(ranks, losses, np.full(6, 3.0), full, Noise(0.003, 12.0))
+    assert few.unseen == pytest.approx(
+        Noise(0.003, 12.0).threshold() * 0.003 * math.sqrt(1 / 3 + 1 / full[1])
+    )
     assert needed_rank(ranks, losses + 1, np.full(6, 3.0), full, Noise(0.003, 12.0)) == Needed(None, 32)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
@@ -156,10 +156,22 @@ class Needed:
         enough: the least rank from which on no loss is significantly worse than that of full rank; None where even the
             largest rank is worse.
         too_small: the largest rank that is significantly worse; None if no rank is.
+        unseen: the least cost, in nats, that would have been significant at the rank that is enough; NaN without one.
     """
 
     enough: int | None
     too_small: int | None
+    unseen: float = field(default=math.nan, compare=False)
+
+
+def needed_words(needed: Needed) -> str:
+    """The end of a sentence: the rank that is enough, and the cost that would not have been seen."""
+    seen = f" (a cost below {needed.unseen:.2g} nats would not be seen)"
+    if needed.too_small is None:
+        return f"no rank of the grid is significantly worse{seen}"
+    if needed.enough is None:
+        return f"every rank up to {needed.too_small} is significantly worse"
+    return f"nothing is lost from rank {needed.enough} on{seen}; rank {needed.too_small} is worse"
 
 
 def needed_rank(
@@ -180,12 +192,8 @@ def needed_rank(
         confidence: two-sided confidence for "worse".
     """
     loss, count = np.asarray(losses, dtype=np.float64), np.asarray(seeds, dtype=np.float64)
-    err = noise.std * np.sqrt(1 / count + 1 / full[1])
-    worse = [
-        rank
-        for rank, bad in zip(ranks, loss - full[0] > noise.threshold(confidence) * err, strict=True)
-        if bad
-    ]
+    least = noise.threshold(confidence) * noise.std * np.sqrt(1 / count + 1 / full[1])
+    worse = [rank for rank, bad in zip(ranks, loss - full[0] > least, strict=True) if bad]
     too_small = max(worse, default=None)
     enough = min((rank for rank in ranks if too_small is None or rank > too_small), default=None)
-    return Needed(enough, too_small)
+    return Needed(enough, too_small, math.nan if enough is None else float(least[list(ranks).index(enough)]))

@@ -14,7 +14,7 @@ from typing import Any
 
 from shapelaw.fits.curves import SIZE_LABELS, SizeAxis
 from shapelaw.fits.inputs import read_table
-from shapelaw.fits.redundancy import interval_words
+from shapelaw.fits.redundancy import interval_words, needed_words
 from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Results, Table
 from shapelaw.studies.embedding_rank import figures, tables
@@ -95,13 +95,7 @@ def summary(analysis: EmbeddingAnalysis) -> str:
                 f"{found.value:.0%}{interval}, {found.status}."
             )
     for words, needed in analysis.needed.items():
-        lines.append(
-            f"Positions {words}: nothing is lost from r = {needed.enough} on; r = {needed.too_small} is worse."
-            if needed.enough is not None and needed.too_small is not None
-            else f"Positions {words}: no rank of the grid is significantly worse than full rank."
-            if needed.too_small is None
-            else f"Positions {words}: every rank up to {needed.too_small} is significantly worse than full rank."
-        )
+        lines.append(f"Positions {words}: {needed_words(needed)}.")
     return "\n".join(lines)
 
 

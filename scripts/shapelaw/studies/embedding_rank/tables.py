@@ -46,9 +46,12 @@ def redundancy_table(analysis: EmbeddingAnalysis) -> pd.DataFrame:
 
 
 def needed_table(analysis: EmbeddingAnalysis) -> pd.DataFrame:
-    """The least rank whose cost can't be told apart from noise, and the largest whose cost can."""
-    rows = [(words, found.enough, found.too_small) for words, found in analysis.needed.items()]
-    table = pd.DataFrame(rows, columns=["positions", "enough", "too_small"])
+    """The least rank whose cost can't be told apart from noise, and the largest whose cost can.
+
+    `unseen` is the least cost, in nats, that would have been significant at the rank that is enough.
+    """
+    rows = [(words, found.enough, found.too_small, found.unseen) for words, found in analysis.needed.items()]
+    table = pd.DataFrame(rows, columns=["positions", "enough", "too_small", "unseen"])
     return table.astype({"enough": "Int64", "too_small": "Int64"})
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from shapelaw.fits.inputs import read_table
 from shapelaw.fits.noise import noise_sentence
-from shapelaw.fits.redundancy import Needed
+from shapelaw.fits.redundancy import needed_words
 from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Results, Table
 from shapelaw.studies.positional_rank import figures, tables
@@ -79,20 +79,10 @@ def present(analysis: PositionalAnalysis) -> Results:
 def summary(analysis: PositionalAnalysis) -> str:
     """The rank that is enough in each series, and the equivalent of every positional rank, a sentence a line."""
     lines = [noise_sentence(analysis.noise)]
-    unseen = tables.needed_table(analysis)["unseen"]
-    for ((name, against), needed), cost in zip(analysis.needed.items(), unseen, strict=True):
-        lines.append(f"The {name} embedding, against {against}: {_enough(needed, float(cost))}.")
+    for (name, against), needed in analysis.needed.items():
+        lines.append(f"The {name} embedding, against {against}: {needed_words(needed)}.")
     lines += [_equal(one) for one in analysis.equivalents]
     return "\n".join(lines)
-
-
-def _enough(needed: Needed, unseen: float) -> str:
-    seen = f" (a cost below {unseen:.2g} nats would not be seen)"
-    if needed.too_small is None:
-        return f"no rank of the grid is significantly worse{seen}"
-    if needed.enough is None:
-        return f"every rank up to {needed.too_small} is significantly worse"
-    return f"nothing is lost from rank {needed.enough} on{seen}; rank {needed.too_small} is worse"
 
 
 def _equal(one: Equivalent) -> str:

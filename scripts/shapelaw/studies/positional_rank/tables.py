@@ -35,14 +35,10 @@ def needed_table(analysis: PositionalAnalysis) -> pd.DataFrame:
     `against` plain embeddings the cost of factoring is part of it, against one factored at full rank it is not.
     `unseen` is the least cost, in nats, that would have been significant at the rank that is enough.
     """
-    rows = []
-    for (name, against), found in analysis.needed.items():
-        assert analysis.noise is not None
-        mine, other = analysis.series(name), analysis.references(name)[against]
-        seeds = mine.loc[mine["rank"] == found.enough, "seeds"].max()  # NaN where there is no such rank
-        err = analysis.noise.std * math.sqrt(1 / float(seeds) + 1 / float(other["seeds"]))
-        unseen = analysis.noise.threshold() * err
-        rows.append((name, against, analysis.full_ranks[name], found.enough, found.too_small, unseen))
+    rows = [
+        (name, against, analysis.full_ranks[name], found.enough, found.too_small, found.unseen)
+        for (name, against), found in analysis.needed.items()
+    ]
     columns = ["series", "against", "full_rank", "enough", "too_small", "unseen"]
     return pd.DataFrame(rows, columns=columns).astype({"enough": "Int64", "too_small": "Int64"})
 
