@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -35,10 +36,10 @@ ONE_MATRIX = 0
 Gaps = dict[tuple[int, int, int], tuple[float, float, str]]
 
 
-def gaps_at(size: SizeAxis) -> Gaps:
+def gaps_at(size: SizeAxis, runs: Path = RESULTS / "laptop_vocabulary.csv") -> Gaps:
     """V, rank (0: one matrix) and width of one layer -> by how much two layers are better, its error, who is better."""
     options = Options(size=size, draws=2)  # of the bootstrap, which has no part in the gaps
-    analysis = vocabulary.analyse(RESULTS / "laptop_vocabulary.csv", options)
+    analysis = vocabulary.analyse(runs, options)
     table = tables.gaps_table(analysis).fillna({"embedding_rank": ONE_MATRIX})
     return {
         (row.vocab_size, row.embedding_rank, row.width): (row.deeper_by, row.deeper_by_err, row.better)
@@ -142,10 +143,11 @@ def test_the_gaps_on_other_size_axes(in_all: Gaps, in_flops: Gaps) -> None:
         f"{told(in_all, 500, 128, 128)} at 128, and with one matrix to {told(in_all, 500, 0, 32)} at 32 / 22"
         in WORDS
     )
-    for size, gaps in (("parameters in all", in_all), ("FLOPs", in_flops)):
-        places = ((32, 64), (32, 96), (64, 64), (64, 96), (128, 64), (128, 96))
+    for size, gaps in (("all parameters", in_all), ("FLOPs", in_flops)):
+        places = ((32, 32), (32, 64), (32, 96), (64, 64), (64, 96), (128, 64), (128, 96))
         line = " | ".join(cell_of(gaps, 2000, rank, width) for rank, width in places)
         assert f"| {size} | {line} |" in PAGE
+        assert {gaps[2000, rank, rank][2] for rank in (32, 64)} == {"shallower"}
 
 
 def test_no_power_fits_the_transitions_and_why_others_are_no_points() -> None:
@@ -165,8 +167,11 @@ def test_no_power_fits_the_transitions_and_why_others_are_no_points() -> None:
     width = points["width"].fillna(points["bound"])[places]
     err = points["width_err"].fillna(points["bound_err"])[places]
     line = fit_line(np.log([16, 96, 257, 32]), np.log(width), err / width)
+    assert line.p_value < 1e-6
+    said = {place: f"{width[place]:.0f} ± {err[place]:.0f} for" for place in places}
     assert (
-        f"and V = 2,000 at r = 32) p = {line.p_value:.0e}. A proportion that levels off does not fit" in WORDS
+        f"at {said[257, 96]} 96 and {said[257, ONE_MATRIX]} 257 over bytes, and at {said[2000, 32]} 32 with"
+        in WORDS
     )
     assert tables.relation_table(analysis)["status"].iloc[1] == FitStatus.CURVED.value
 
@@ -204,12 +209,15 @@ def test_what_the_rank_does_with_2000_words(gaps: Gaps) -> None:
 def test_the_bits_per_byte_of_each_vocabulary_where_nothing_binds() -> None:
     runs = RUNS.set_index(SHAPE)
     counts = pd.read_csv(RESULTS / "token_counts.csv").set_index(["corpus", "vocab_size"])["train_tokens"]
+    noises = []
     for vocab_size, rank, digits in ((257, 96, 0), (500, 128, 0), (2000, 128, 1)):
         one, two = (runs.loc[(vocab_size, rank, depth, width)] for depth, width in ((1, 96), (2, 68)))
         text = one["tokens_trained"] * one["test_loss"] / (math.log(2) * one["bits_per_byte"])
         passes = f"{one['tokens_trained'] / counts[one['corpus'], vocab_size]:.{digits}f}"
         line = f"| {vocab_size:,} | `{one['corpus']}` | {text / 1e6:.0f} MB, {passes} passes |"
         assert f"{line} {one['bits_per_byte']:.3f} | {two['bits_per_byte']:.3f} |" in PAGE
+        noises.append(noise_of(vocab_size).std * one["bits_per_byte"] / one["test_loss"])
+    assert f"by the pooled noise ± {noises[0]:.3f}, {noises[1]:.3f} and {noises[2]:.3f}." in WORDS
 
 
 def test_which_runs_of_the_laptop_s_grid_were_made() -> None:
@@ -257,3 +265,61 @@ def test_each_transition_is_set_beside_its_bottleneck_and_beside_the_paper_s() -
     theirs = {"V = 257": "0.82", "V = 257, r = 16": "1.01"}
     for series, ratio in theirs.items():
         assert f"{table.loc[f'{series}: depth 1 against 2', 'published_over_bottleneck']:.2f}" == ratio
+
+
+SAME_TEXT = RESULTS / "laptop_same_text.csv"
+STEPS = {257: 16000, 500: 7900, 2000: 5400}
+
+
+def test_the_example_of_the_same_text_shows_each_vocabulary_as_much_of_it() -> None:
+    """The text of a corpus is the same for each vocabulary, so steps are in proportion to its tokens."""
+    config = load_config(
+        layered([REPOSITORY / "workflow" / "examples" / "same_text.yaml"], {}), SCALES, REPOSITORY
+    )
+    planned = runs_of(config, "vocabulary", REPOSITORY)
+    assert {run.shape.vocab_size: run.training.steps for run in planned.values()} == STEPS  # type: ignore[union-attr]
+    counts = pd.read_csv(RESULTS / "token_counts.csv").set_index(["corpus", "vocab_size"])["train_tokens"]
+    passes = [2048 * steps / counts["prose", vocab_size] for vocab_size, steps in STEPS.items()]
+    assert max(passes) < 1.01 * min(passes)
+    assert f"{passes[0]:.2f} passes" in PAGE
+
+
+def test_the_gaps_and_the_bits_per_byte_of_the_same_text() -> None:
+    found, runs = gaps_at(SizeAxis.BLOCK, SAME_TEXT), pd.read_csv(SAME_TEXT)
+    bits = runs.groupby(["vocab_size", "depth", "width"])["bits_per_byte"].mean()
+    for one, two in PAIRS[3:5]:
+        cells = [cell_of(found, vocab_size, ONE_MATRIX, one) for vocab_size in STEPS]
+        pairs = [f"{bits[vocab_size, 1, one]:.3f} / {bits[vocab_size, 2, two]:.3f}" for vocab_size in STEPS]
+        assert f"| {one} / {two} | {' | '.join((*cells, *pairs))} |" in PAGE
+
+
+IMAGES = RESULTS / "laptop_images_8000.csv"
+
+
+def test_the_gaps_of_images(tmp_path: Path) -> None:
+    """Without rank 2, whose two-layer network learned with one seed and not with the other: it has another noise."""
+    runs = pd.read_csv(IMAGES)
+    runs[runs["embedding_rank"].isna()].to_csv(tmp_path / "runs.csv", index=False)
+    table = tables.gaps_table(vocabulary.analyse(tmp_path / "runs.csv", Options(draws=2)))
+    found = {(row.embedding, row.width): row for row in table.itertuples()}
+    for one, two in (PAIRS[1], *PAIRS[3:5]):
+        cells = []
+        for embedding in ("tokens", "patches"):
+            row = found[embedding, one]
+            text = f"{row.deeper_by:+.3f} ± {row.deeper_by_err:.3f}"
+            cells.append(f"**{text}**" if row.better == "deeper" else text)
+        assert f"| {one} / {two} | {' | '.join(cells)} |" in PAGE
+    gains = []
+    for one in (32, 64, 96):
+        ours, theirs = found["patches", one], found["tokens", one]
+        err = math.hypot(ours.deeper_by_err, theirs.deeper_by_err)
+        gains.append(f"{ours.deeper_by - theirs.deeper_by:.3f} ± {err:.3f}")
+    assert f"towards depth, by {gains[0]}, {gains[1]} and {gains[2]}." in WORDS
+    low = runs[(runs["embedding_rank"] == 2) & (runs["width"] == 46)]["test_loss"]
+    assert f"end at {low.max():.3f} and {low.min():.3f} nats" in WORDS
+    kinds = runs["embedding_rank"].fillna(0), runs["patch_embedding"].fillna(False)
+    mean = runs[runs["width"] == 64].groupby(list(kinds))["test_loss"].mean()
+    assert (
+        f"is at {mean[2, True]:.3f}, behind the 4 numbers ({mean[0, True]:.3f}) and the tokens ({mean[0, False]:.3f})"
+        in WORDS
+    )

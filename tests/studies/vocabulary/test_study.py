@@ -37,7 +37,7 @@ def test_the_example_of_images_compares_tokens_with_patches_of_two_ranks() -> No
     config = load_config(layered([REPOSITORY / "workflow" / "examples" / "images.yaml"], {}), SCALES)
     keys = runs_of(config, "vocabulary", REPOSITORY)
     for part in ("L1-d64-r64-H2", "L1-d64-r5-H2-patch", "L1-d64-r2-H2-patch"):
-        assert f"fashion-V257-{part}-t2000-s0" in keys  # and not the steps of scale laptop's texts
+        assert f"fashion-V257-{part}-t8000-s0" in keys  # and not the steps of scale laptop's texts
 
 
 def test_the_example_of_rank_crossings_has_widths_on_both_sides_of_each_rank() -> None:
