@@ -93,7 +93,10 @@ def cell_of(gaps: Gaps, vocab_size: int, rank: int, width: int) -> str:
     """A gap with its error, bold where two layers are significantly better."""
     if (vocab_size, rank, width) not in gaps:
         return ABSENT
-    gap, err, better = gaps[vocab_size, rank, width]
+    return as_cell(*gaps[vocab_size, rank, width])
+
+
+def as_cell(gap: float, err: float, better: str) -> str:
     text = f"{gap:+.3f} ± {err:.3f}"
     return f"**{text}**" if better == "deeper" else text
 
@@ -303,11 +306,8 @@ def test_the_gaps_of_images(tmp_path: Path) -> None:
     table = tables.gaps_table(vocabulary.analyse(tmp_path / "runs.csv", Options(draws=2)))
     found = {(row.embedding, row.width): row for row in table.itertuples()}
     for one, two in (PAIRS[1], *PAIRS[3:5]):
-        cells = []
-        for embedding in ("tokens", "patches"):
-            row = found[embedding, one]
-            text = f"{row.deeper_by:+.3f} ± {row.deeper_by_err:.3f}"
-            cells.append(f"**{text}**" if row.better == "deeper" else text)
+        rows = [found[embedding, one] for embedding in ("tokens", "patches")]
+        cells = [as_cell(row.deeper_by, row.deeper_by_err, row.better) for row in rows]
         assert f"| {one} / {two} | {' | '.join(cells)} |" in PAGE
     gains = []
     for one in (32, 64, 96):

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from ratio_runs import BEST, DEEPEST, TRUE, analysed, ratio_runs
+from recipes import with_another, with_recipe
 
 from shapelaw.errors import UserError
 from shapelaw.fits.curves import SizeAxis
@@ -130,16 +131,7 @@ def test_unusable_runs_are_a_sentence(tmp_path: Path, change, sentence: str) -> 
 
 @pytest.mark.parametrize("name", ["vocab_size", *RECIPE])
 def test_networks_that_differ_in_more_than_shape_are_a_sentence(name: str) -> None:
-    runs = ratio_runs(seeds=1).assign(
-        corpus="wiki",
-        vocab_size=500,
-        context_length=128,
-        steps=4000,
-        learning_rate=0.002,
-        test_sequences=600,
-        batch_size=16,
-    )
+    runs = with_recipe(ratio_runs(seeds=1))
     check_ratio_runs(runs, "runs.csv")
-    others = runs[name].where(runs["ff_width"].isna(), "prose" if name == "corpus" else runs[name].max() + 1)
     with pytest.raises(UserError, match=f"with different values of {name} "):
-        check_ratio_runs(runs.assign(**{name: others}), "runs.csv")
+        check_ratio_runs(with_another(runs, name, runs["ff_width"].isna()), "runs.csv")

@@ -5,6 +5,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from rank_runs import TRUE, rank_runs
+from recipes import with_another, with_recipe
 
 from shapelaw.errors import UserError
 from shapelaw.fits.curves import SizeAxis
@@ -73,18 +74,7 @@ def test_unusable_runs_are_a_sentence(tmp_path: Path, change, sentence: str) -> 
 
 @pytest.mark.parametrize("name", ["depth", "vocab_size", *RECIPE])
 def test_networks_that_differ_in_more_than_rank_and_width_are_a_sentence(name: str) -> None:
-    runs = rank_runs(seeds=1).assign(
-        corpus="wiki",
-        vocab_size=500,
-        context_length=128,
-        steps=4000,
-        learning_rate=0.002,
-        test_sequences=600,
-        batch_size=16,
-    )
+    runs = with_recipe(rank_runs(seeds=1))
     check_rank_runs(runs, "runs.csv")
-    others = runs[name].where(
-        runs["embedding_rank"].isna(), "prose" if name == "corpus" else runs[name].max() + 1
-    )
     with pytest.raises(UserError, match=f"with different values of {name} "):
-        check_rank_runs(runs.assign(**{name: others}), "runs.csv")
+        check_rank_runs(with_another(runs, name, runs["embedding_rank"].isna()), "runs.csv")

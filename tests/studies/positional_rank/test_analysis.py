@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from positional_runs import EQUAL_TO_1, POSITIONAL, VOCABULARY, positional_runs
+from recipes import with_another, with_recipe
 
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import RECIPE
@@ -130,12 +131,7 @@ def test_unusable_runs_are_a_sentence(tmp_path: Path, change, sentence: str) -> 
 
 @pytest.mark.parametrize("name", ["depth", "width", "vocab_size", *RECIPE])
 def test_networks_that_differ_in_more_than_ranks_are_a_sentence(name: str) -> None:
-    runs = positional_runs(seeds=1).assign(
-        corpus="wiki", steps=4000, learning_rate=0.002, test_sequences=600, batch_size=16
-    )
+    runs = with_recipe(positional_runs(seeds=1))
     check_positional_runs(runs, "runs.csv")
-    others = runs[name].where(
-        runs["embedding_rank"].isna(), "prose" if name == "corpus" else runs[name].max() + 1
-    )
     with pytest.raises(UserError, match=f"with different values of {name} "):
-        check_positional_runs(runs.assign(**{name: others}), "runs.csv")
+        check_positional_runs(with_another(runs, name, runs["embedding_rank"].isna()), "runs.csv")
