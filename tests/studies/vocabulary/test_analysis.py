@@ -59,22 +59,6 @@ def test_one_matrix_and_two_factors_have_relations_of_their_own() -> None:
     assert [one.of for one in alone.relations] == ["all"]
 
 
-def test_a_series_that_repeats_no_shape_takes_the_noise_of_its_vocabulary() -> None:
-    """Not that of another vocabulary, whose losses have another unit."""
-    runs = vocabulary_runs({(500, None): 257.0, (2000, 350): 350.0, (2000, None): 700.0})
-    full = (runs["vocab_size"] == 2000) & runs["embedding_rank"].isna()
-    once = runs[~full | (runs["seed"] == 0)]
-    found = {
-        one.name: one.transitions.runs for one in analyse_series(once, "runs.csv", Options(draws=100)).series
-    }
-    noise = {name: one.noise for name, one in found.items() if one is not None}
-    assert noise["V = 2,000"] is not None
-    assert noise["V = 2,000"] == noise["V = 2,000, r = 350"] != noise["V = 500"]
-    alone = once[once["embedding_rank"].isna()]
-    *_, last = analyse_series(alone, "runs.csv", Options(draws=100)).series
-    assert last.transitions.bootstrap_rows[0]["status"] == "no noise estimate"
-
-
 def test_a_given_noise_is_taken_though_seeds_have_equal_losses() -> None:
     runs = vocabulary_runs({(257, None): 257.0})
     same = runs.assign(test_loss=runs.groupby(["depth", "width"])["test_loss"].transform("mean"))

@@ -102,6 +102,13 @@ def test_a_grid_that_repeats_no_shape_takes_the_noise_of_the_others() -> None:
         config = config_of(other, letters, corpus=corpus)
         (told,) = [told for told in warnings(config, REPOSITORY) if "seed noise" in told]
         assert told.startswith("vocabulary.grids.1st: every network has one seed")
+    patches = {**letters, "patch_embedding": True}
+    config = config_of(
+        {**patches, "embedding_rank": 2, "repeated": {}},
+        patches,
+        corpus={"name": "fashion", "sources": ["fashion"]},
+    )
+    assert len([told for told in warnings(config, REPOSITORY) if "seed noise" in told]) == 1
 
 
 def test_a_rank_above_the_vocabulary_is_told() -> None:

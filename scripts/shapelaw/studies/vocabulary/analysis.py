@@ -32,6 +32,7 @@ from shapelaw.studies.transitions.analysis import (
     limits_of,
     points_of,
 )
+from shapelaw.studies.vocabulary.noise import NoiseKind, noise_kind
 
 NAT = math.log(2)  # a bit in nats
 
@@ -129,8 +130,7 @@ def split_series(table: pd.DataFrame, source: str) -> Iterator[tuple[int, int | 
 def analyse_series(table: pd.DataFrame, source: str, options: Options) -> VocabularyAnalysis:
     """A transition for every vocabulary and rank, and the relations through them.
 
-    The noise of a series is pooled over all series of its vocabulary and kind of embedding, whose losses have the same
-    unit: few shapes of each are repeated.
+    The noise is pooled over the series that `noise_kind` puts together: few shapes of each are repeated.
 
     Raises:
         UserError: the table can't be used.
@@ -139,13 +139,13 @@ def analyse_series(table: pd.DataFrame, source: str, options: Options) -> Vocabu
     for size, rank, patches, rows in split_series(table, source):
         where = f"{source} (V = {size})" if rank is None else f"{source} (V = {size}, r = {rank})"
         split[size, rank, patches] = rows, check_runs(rows, where, loss=options.loss, size=options.size)
-    kinds: dict[tuple[int, bool], list[pd.DataFrame]] = {}
-    for (size, _, patches), (_, checked) in split.items():
-        kinds.setdefault((size, patches), []).append(checked)
+    kinds: dict[NoiseKind, list[pd.DataFrame]] = {}
+    for key, (_, checked) in split.items():
+        kinds.setdefault(noise_kind(*key), []).append(checked)
     noise = {} if options.noise is not None else {kind: pooled_noise(*kin) for kind, kin in kinds.items()}
     found = []
     for (size, rank, patches), (rows, checked) in split.items():
-        transitions = analyse_runs(checked, options, noise.get((size, patches)))
+        transitions = analyse_runs(checked, options, noise.get(noise_kind(size, rank, patches)))
         found.append(Series(size, rank, patches, _with_text(checked, rows), transitions))
     if not any(one.transitions.runs and one.transitions.runs.adjacent for one in found):
         raise UserError(f"{source} has no vocabulary with two depths, so there are no transitions.")

@@ -21,6 +21,7 @@ from shapelaw.studies.shape_grids import (
     width_problems,
 )
 from shapelaw.studies.study import OURS, Key, Study
+from shapelaw.studies.vocabulary.noise import NoiseKind, noise_kind
 from shapelaw.studies.vocabulary.settings import VocabularyGrid, VocabularyStudy
 
 NAME = "vocabulary"
@@ -93,19 +94,19 @@ def _grid_problems(study: VocabularyStudy, grid: VocabularyGrid, where: str) -> 
 def warnings(config: Settings, _root: Path) -> list[str]:
     """A sentence for each transition that a grid can't give, and for a rank that only adds parameters."""
     study, found = _section(config), list[str]()
-    repeated = {
-        (grid.vocab_size, grid.patch_embedding) for grid in study.grids if any(grid.repeated.values())
-    }
+    repeated = {_noise_kind(grid) for grid in study.grids if any(grid.repeated.values())}
     for place, grid in enumerate(study.grids):
         shape, where = partial(_shape, study, grid), f"{NAME}.grids.{ordinal(place)}"
-        # the noise is pooled over all grids of a vocabulary and kind of embedding
-        kind = grid.vocab_size, grid.patch_embedding
-        repeats = study.seeds > 1 or (study.repeated_seeds > 1 and kind in repeated)
+        repeats = study.seeds > 1 or (study.repeated_seeds > 1 and _noise_kind(grid) in repeated)
         found += grid_warnings(where, grid.widths, study.size_axis, shape, repeats)
         if grid.embedding_rank is not None:
             ranks = [grid.embedding_rank]
             found += rank_warnings(f"{where}.embedding_rank", ranks, grid.vocab_size, grid.patch_embedding)
     return found
+
+
+def _noise_kind(grid: VocabularyGrid) -> NoiseKind:
+    return noise_kind(grid.vocab_size, grid.embedding_rank, grid.patch_embedding)
 
 
 def options(config: Settings) -> list[str]:

@@ -17,6 +17,7 @@ from shapelaw.studies.reference import published_json
 from shapelaw.studies.transitions.tables import gaps_table as gaps_of_runs
 from shapelaw.studies.transitions.tables import mean_losses, stacked
 from shapelaw.studies.vocabulary.analysis import Series, VocabularyAnalysis, name_of
+from shapelaw.studies.vocabulary.noise import NoiseKind, noise_kind
 
 # where depth 48 overtakes depth 24, by V and r: read off figures 3 and 5, without an error
 PUBLISHED = {(500, None): "V=500", (2000, 500): "V=2000,r=500"}
@@ -132,15 +133,15 @@ def losses_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
 
 
 def seed_noise_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
-    """Loss mean and standard deviation of every repeated shape; with the rank empty, the pooled one of each vocabulary.
+    """Loss mean and standard deviation of every repeated shape, and the pooled one of each `noise_kind`.
 
-    Tokens and patches of one vocabulary are pooled apart.
+    The pooled one's rank is empty where it is of several.
     """
-    kinds: dict[tuple[int, bool], list[Series]] = {}
+    kinds: dict[NoiseKind, list[Series]] = {}
     for one in analysis.series:
-        kinds.setdefault((one.vocab_size, one.patches), []).append(one)
+        kinds.setdefault(noise_kind(one.vocab_size, one.rank, one.patches), []).append(one)
     tables = []
-    for kin in kinds.values():
+    for (*_, rank), kin in kinds.items():
         noise, seeds = math.nan, 0
         for one in kin:
             assert one.transitions.runs is not None
@@ -149,7 +150,7 @@ def seed_noise_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
             seeds += int(repeated["seeds"].sum())
             tables.append(_named(one, repeated.astype({"depth": object, "width": object})))
         pooled = {"depth": "pooled", "width": "", "seeds": seeds, "loss_mean": math.nan, "loss_std": noise}
-        tables.append(_named(replace(kin[0], rank=None), pd.DataFrame([pooled])))
+        tables.append(_named(replace(kin[0], rank=rank), pd.DataFrame([pooled])))
     return stacked(tables)
 
 
