@@ -235,18 +235,25 @@ def transformers_model(given: argparse.Namespace, device: torch.device) -> Model
     try:
         from huggingface_hub.utils.logging import set_verbosity_error
         from transformers import AutoModelForCausalLM
-        from transformers.utils.logging import disable_progress_bar
+        from transformers.utils import logging
 
-        quiet: Callable[[], None] = disable_progress_bar
-        quiet()
-        set_verbosity_error()  # otherwise every attempt to connect is logged
-        network: Any = AutoModelForCausalLM.from_pretrained(place, dtype=torch.float32)
-    except (ImportError, OSError, ValueError) as error:
+        for quiet in (logging.disable_progress_bar, logging.set_verbosity_error, set_verbosity_error):
+            quiet()  # otherwise every attempt to connect is logged, and every tensor that is missing
+        network, loaded = AutoModelForCausalLM.from_pretrained(
+            place, dtype=torch.float32, output_loading_info=True, ignore_mismatched_sizes=True
+        )
+    except Exception as error:  # bare ones of torn weights
         what = given.model if path is not None else f"There is no folder {given.model}, and as a name it"
         raise UserError(
             f"{what} can't be read as a causal language model ({reason_of(error)}); a folder needs config.json, "
             "weights and a tokenizer, and a name the package transformers and the network."
         ) from error
+    # transformers draws them at random
+    if drawn := sorted({*loaded["missing_keys"], *(name for name, *_ in loaded["mismatched_keys"])}):
+        raise UserError(
+            f"The weights of {given.model} lack {len(drawn):,} tensors of its config.json's network, or have them in "
+            f"other sizes, such as {drawn[0]}; give a folder whose config is that of its weights."
+        )
     config = network.config
     context = next(
         (getattr(config, name) for name in _CONTEXTS if getattr(config, name, None)), given.context

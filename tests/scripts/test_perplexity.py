@@ -87,6 +87,13 @@ def small(corpus: Path) -> tuple[Any, Any]:
     (corpus / "mute" / "tokenizer.json").write_text(json.dumps({**tokens, "normalizer": every}))
     shutil.copytree(corpus / "small", corpus / "torn")
     (corpus / "torn" / "tokenizer.json").write_text("{")
+    for name in ("half", "deeper", "wider"):
+        shutil.copytree(corpus / "small", corpus / name)
+    weights = corpus / "half" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:5000])
+    for name, key, value in (("deeper", "n_layer", 3), ("wider", "n_embd", 32)):
+        place = corpus / name / "config.json"
+        place.write_text(json.dumps({**json.loads(place.read_text()), key: value}))
     return model, fast
 
 
@@ -239,6 +246,18 @@ def test_what_is_printed(corpus: Path, trained: Path) -> None:
             ("--model", "{torn}"),
             "a folder needs the tokenizer's files, such as tokenizer.json; add them, or give",
         ),
+        (
+            ("--model", "{half}"),
+            "half can't be read as a causal language model (Error while deserializing header",
+        ),
+        (
+            ("--model", "{deeper}"),
+            "The weights of {deeper} lack 12 tensors of its config.json's network, or have",
+        ),
+        (
+            ("--model", "{wider}"),
+            "such as transformer.h.0.attn.c_attn.bias; give a folder whose config is that",
+        ),
         (("--model", "{mute}"), "The tokenizer of mute makes no token of "),
         (
             ("--model", "{small}", "--start", "<s>"),
@@ -277,7 +296,10 @@ def test_wrong_input_is_one_sentence(
         "gpt2": corpus / "gpt2" / "vocab.json",
         "nowhere": corpus / "nowhere",
         "other": other,
-        **{name: corpus / name for name in ("small", "textless", "torn", "mute", "empty")},
+        **{
+            name: corpus / name
+            for name in ("small", "textless", "torn", "half", "deeper", "wider", "mute", "empty")
+        },
         "larger": corpus / "larger.json",
     }
     done = perplexity(corpus, *(str(one).format(**places) for one in arguments))
