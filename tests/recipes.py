@@ -1,4 +1,4 @@
-"""Columns of the training in tables of runs, the same for all and then not."""
+"""Columns of the recipe in tables of runs, the same for all and then not."""
 
 import pandas as pd
 
@@ -10,6 +10,9 @@ ONE_RECIPE = {
     "learning_rate": 0.002,
     "test_sequences": 600,
     "batch_size": 16,
+    **dict.fromkeys(
+        ("schedule", "gelu", "block", "tied", "base_width", "attention_degree")
+    ),  # empty: the usual ones
 }
 
 
@@ -20,5 +23,5 @@ def with_recipe(runs: pd.DataFrame) -> pd.DataFrame:
 
 def with_another(runs: pd.DataFrame, name: str, same: "pd.Series[bool]") -> pd.DataFrame:
     """The runs with another value of a column, but for those of `same`."""
-    other = "prose" if name == "corpus" else runs[name].max() + 1
+    other = runs[name].max() + 1 if pd.api.types.is_numeric_dtype(runs[name]) else "other"
     return runs.assign(**{name: runs[name].where(same, other)})

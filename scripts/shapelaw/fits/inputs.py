@@ -20,8 +20,11 @@ OPTIONAL_COLUMNS = (
     *("deeper_depth", "width_low", "width_high", "method", "status", "bound", "bound_err", "side"),
     *("reportable_low", "reportable_high", "noise_scale", "caution"),
 )
-# columns of the training, of which networks that are compared have one value each
-RECIPE = ("corpus", "context_length", "steps", "learning_rate", "batch_size", "test_sequences")
+# columns of the training and the kind of block, of which networks that are compared have one value each
+RECIPE = (
+    *("corpus", "context_length", "steps", "learning_rate", "schedule", "batch_size", "test_sequences"),
+    *("gelu", "block", "tied", "base_width", "attention_degree"),
+)
 SHOWN_ROWS = 5
 DECIMAL_COMMA = r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?"
 
