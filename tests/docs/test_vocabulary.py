@@ -188,7 +188,8 @@ def test_what_the_rank_does_with_2000_words(gaps: Gaps) -> None:
     assert (
         f"r = 32 moves the gap towards depth by {low[0]} nats at 64 / 46, {low[1]} at 96 / 68 and {low[2]} at 128 / "
         "90. "
-        f"At 32 / 22, which neither rank bounds, it moves it towards width, by {moved(gaps, 2000, 128, 32, 32)}. "
+        f"At 32 / 22, which neither rank bounds, it moves it towards width, by {moved(gaps, 2000, 128, 32, 32)} "
+        "(if the noise there is that of 64 / 46). "
         f"r = 64 moves it towards depth by {middle[0]} and {middle[1]}, within the noise" in WORDS
     )
     chances = [chance_that_none_moves(gaps, rank, 128, width) for rank in (32, 64) for width in (64, 96, 128)]

@@ -20,11 +20,9 @@ OPTIONAL_COLUMNS = (
     *("deeper_depth", "width_low", "width_high", "method", "status", "bound", "bound_err", "side"),
     *("reportable_low", "reportable_high", "noise_scale", "caution"),
 )
-# columns of the training and the kind of block, of which networks that are compared have one value each
-RECIPE = (
-    *("corpus", "context_length", "steps", "learning_rate", "schedule", "batch_size", "test_sequences"),
-    *("gelu", "block", "tied", "base_width", "attention_degree"),
-)
+# columns of which networks that are compared have one value each: what they read and are, and how they are trained
+TEXT_AND_BLOCK = ("corpus", "context_length", "test_sequences", "gelu", "block", "tied", "attention_degree")
+RECIPE = (*TEXT_AND_BLOCK, "steps", "batch_size", "learning_rate", "schedule", "base_width")
 SHOWN_ROWS = 5
 DECIMAL_COMMA = r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?"
 

@@ -8,8 +8,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from recipes import with_another, with_recipe
 
 from shapelaw.errors import UserError
+from shapelaw.fits.inputs import RECIPE
 from shapelaw.report.write import write_results
 from shapelaw.studies.attention_degree.results import analyse, present, read_decoders, summary
 
@@ -84,6 +86,15 @@ def test_without_a_reference_nothing_is_compared(tmp_path: Path) -> None:
     write_results(present(found), tmp_path / "out", "study")
     assert found.differences == []
     assert "Nothing can be compared" in summary(found)
+
+
+@pytest.mark.parametrize("name", ["vocab_size", *RECIPE])
+def test_decoders_that_differ_in_more_than_degree_are_a_sentence(name: str) -> None:
+    runs = with_recipe(table())
+    read_decoders(runs, "runs.csv")
+    if name != "attention_degree":
+        with pytest.raises(UserError, match=f"with different values of {name} "):
+            read_decoders(with_another(runs, name, runs["attention_degree"].isna()), "runs.csv")
 
 
 def test_wrong_tables_are_told() -> None:

@@ -3,16 +3,20 @@
 import json
 
 import pandas as pd
+import pytest
 from loss_surfaces import grid_of, simulate
+from recipes import with_another, with_recipe
+from transition_runs import runs_of
 
+from shapelaw.errors import UserError
 from shapelaw.fits.crossing import BOOTSTRAP
-from shapelaw.fits.inputs import check_runs
+from shapelaw.fits.inputs import TEXT_AND_BLOCK, check_runs
 from shapelaw.fits.line import FitStatus
 from shapelaw.fits.transitions import PAPER_RULE
 from shapelaw.report.write import write_results
 from shapelaw.studies.transitions.analysis import analyse_runs
 from shapelaw.studies.transitions.figures import best_depth_figure, loss_figure
-from shapelaw.studies.transitions.results import present
+from shapelaw.studies.transitions.results import analyse, present
 
 
 def test_one_depth_alone_is_no_comparison(tmp_path):
@@ -22,6 +26,14 @@ def test_one_depth_alone_is_no_comparison(tmp_path):
     assert loss_figure(study.runs.adjacent, "test loss") == "there are no two depths to compare"
     assert best_depth_figure(study.runs) == "no two depths share a size, so none is the best"
     assert len(write_results(present(study), tmp_path, "study")) > 20
+
+
+@pytest.mark.parametrize("name", ["vocab_size", "schedule", *TEXT_AND_BLOCK])
+def test_networks_of_other_texts_or_blocks_are_a_sentence(tmp_path, name):
+    runs = with_recipe(runs_of().rename(columns={"loss": "test_loss"}))
+    with_another(runs, name, runs["depth"] == 6).to_csv(tmp_path / "runs.csv", index=False)
+    with pytest.raises(UserError, match=f"with different values of {name} "):
+        analyse(runs=tmp_path / "runs.csv")
 
 
 def test_everything_is_written(analysis, tmp_path):

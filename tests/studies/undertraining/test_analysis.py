@@ -2,9 +2,11 @@
 
 import pandas as pd
 import pytest
+from recipes import with_another, with_recipe
 from undertraining_runs import CELLS, undertraining_runs
 
 from shapelaw.errors import UserError
+from shapelaw.fits.inputs import TEXT_AND_BLOCK
 from shapelaw.studies.transitions.analysis import Options
 from shapelaw.studies.undertraining.analysis import analyse_cells, best_rates
 
@@ -46,6 +48,14 @@ def test_the_best_rate_is_that_of_least_mean_loss_and_says_whether_it_is_at_the_
 def test_a_shape_without_every_rate_has_no_best_one() -> None:
     one = pd.DataFrame({"depth": 1, "width": [8, 16], "seed": 0, "loss": [2.0, 1.0]})
     assert best_rates({1e-3: one, 2e-3: one[one["width"] == 8]})["width"].tolist() == [8]
+
+
+@pytest.mark.parametrize("name", ["vocab_size", "schedule", *TEXT_AND_BLOCK])
+def test_networks_of_other_texts_or_blocks_are_a_sentence(name: str) -> None:
+    runs = with_recipe(undertraining_runs())
+    analyse_cells(runs, "runs.csv", Options(draws=2))
+    with pytest.raises(UserError, match=f"with different values of {name} "):
+        analyse_cells(with_another(runs, name, runs["steps"] == runs["steps"].min()), "runs.csv", Options())
 
 
 def test_unusable_runs_are_a_sentence() -> None:

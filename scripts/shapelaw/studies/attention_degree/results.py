@@ -25,7 +25,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from shapelaw.fits.inputs import numbers_of, read_table, refuse, require_columns
+from shapelaw.fits.inputs import RECIPE, numbers_of, read_table, refuse, refuse_mixed, require_columns
 from shapelaw.fits.paired import Mean, mean_of, paired_mean
 from shapelaw.report.plots import (
     ACCENT,
@@ -143,6 +143,7 @@ def read_decoders(table: pd.DataFrame, source: str) -> list[Decoders]:
         UserError: a column is missing, a value is wrong, or a run has two rows.
     """
     require_columns(table, [*_COLUMNS, "attention_degree"], source)
+    refuse_mixed(table, [name for name in ("vocab_size", *RECIPE) if name != "attention_degree"], source)
     sized = [name for name in ("attention_dim", "total_params") if name in table]
     runs = numbers_of(table, [*_COLUMNS, *sized], source)
     degrees = table["attention_degree"].astype("object").where(table["attention_degree"].notna(), 0)

@@ -8,7 +8,14 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from shapelaw.errors import UserError
-from shapelaw.fits.inputs import check_bootstrap, check_runs, check_transitions, read_table
+from shapelaw.fits.inputs import (
+    TEXT_AND_BLOCK,
+    check_bootstrap,
+    check_runs,
+    check_transitions,
+    read_table,
+    refuse_mixed,
+)
 from shapelaw.report.write import Results, Table
 from shapelaw.studies.transitions import figures
 from shapelaw.studies.transitions import tables as tabled
@@ -52,7 +59,9 @@ def analyse(
         raise UserError("Give either a table of runs or a table of transitions.")
     check_bootstrap(options.noise, options.draws)
     if runs is not None:
-        checked = check_runs(read_table(runs), str(runs), loss=options.loss, size=options.size)
+        table = read_table(runs)
+        refuse_mixed(table, ("vocab_size", *TEXT_AND_BLOCK, "schedule"), str(runs))
+        checked = check_runs(table, str(runs), loss=options.loss, size=options.size)
         return analyse_runs(checked, options)
     assert transitions is not None
     given = check_transitions(read_table(transitions), str(transitions))

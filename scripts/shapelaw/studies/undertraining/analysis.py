@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from shapelaw.errors import UserError
-from shapelaw.fits.inputs import check_runs, numbers_of, refuse, require_columns
+from shapelaw.fits.inputs import TEXT_AND_BLOCK, check_runs, numbers_of, refuse, refuse_mixed, require_columns
 from shapelaw.fits.noise import Noise, group_means, group_noise
 from shapelaw.studies.transitions.analysis import Options, TransitionAnalysis, analyse_runs
 from shapelaw.studies.transitions.rates import at_best_rates, rate_name
@@ -68,6 +68,7 @@ def analyse_cells(table: pd.DataFrame, source: str, options: Options) -> Undertr
         UserError: the table can't be used.
     """
     require_columns(table, ["steps", "learning_rate"], source)
+    refuse_mixed(table, ("vocab_size", *TEXT_AND_BLOCK, "schedule"), source)
     keys = numbers_of(table, ["steps", "learning_rate"], source)
     for name in keys:
         refuse(table, keys[name] <= 0, source, f"{name} must be above zero")
