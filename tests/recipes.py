@@ -10,9 +10,8 @@ ONE_RECIPE = {
     "learning_rate": 0.002,
     "test_sequences": 600,
     "batch_size": 16,
-    **dict.fromkeys(
-        ("schedule", "gelu", "block", "tied", "base_width", "attention_degree")
-    ),  # empty: the usual ones
+    # empty stands for the usual one
+    **dict.fromkeys(("schedule", "gelu", "block", "tied", "base_width", "attention_degree")),
 }
 
 

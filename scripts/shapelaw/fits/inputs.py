@@ -20,9 +20,12 @@ OPTIONAL_COLUMNS = (
     *("deeper_depth", "width_low", "width_high", "method", "status", "bound", "bound_err", "side"),
     *("reportable_low", "reportable_high", "noise_scale", "caution"),
 )
-# columns of which networks that are compared have one value each: what they read and are, and how they are trained
-TEXT_AND_BLOCK = ("corpus", "context_length", "test_sequences", "gelu", "block", "tied", "attention_degree")
-RECIPE = (*TEXT_AND_BLOCK, "steps", "batch_size", "learning_rate", "schedule", "base_width")
+# columns of which compared networks have one value each; of TEXT_AND_BLOCK also where steps and rates may differ
+TEXT_AND_BLOCK = (
+    *("corpus", "vocab_size", "context_length", "test_sequences", "schedule"),
+    *("gelu", "block", "tied", "attention_degree"),
+)
+RECIPE = (*TEXT_AND_BLOCK, "steps", "batch_size", "learning_rate", "base_width")
 SHOWN_ROWS = 5
 DECIMAL_COMMA = r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?"
 

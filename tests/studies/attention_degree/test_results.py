@@ -88,7 +88,7 @@ def test_without_a_reference_nothing_is_compared(tmp_path: Path) -> None:
     assert "Nothing can be compared" in summary(found)
 
 
-@pytest.mark.parametrize("name", ["vocab_size", *RECIPE])
+@pytest.mark.parametrize("name", RECIPE)
 def test_decoders_that_differ_in_more_than_degree_are_a_sentence(name: str) -> None:
     runs = with_recipe(table())
     read_decoders(runs, "runs.csv")

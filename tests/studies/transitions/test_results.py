@@ -28,7 +28,7 @@ def test_one_depth_alone_is_no_comparison(tmp_path):
     assert len(write_results(present(study), tmp_path, "study")) > 20
 
 
-@pytest.mark.parametrize("name", ["vocab_size", "schedule", *TEXT_AND_BLOCK])
+@pytest.mark.parametrize("name", TEXT_AND_BLOCK)
 def test_networks_of_other_texts_or_blocks_are_a_sentence(tmp_path, name):
     runs = with_recipe(runs_of().rename(columns={"loss": "test_loss"}))
     with_another(runs, name, runs["depth"] == 6).to_csv(tmp_path / "runs.csv", index=False)

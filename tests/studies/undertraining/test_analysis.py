@@ -50,7 +50,7 @@ def test_a_shape_without_every_rate_has_no_best_one() -> None:
     assert best_rates({1e-3: one, 2e-3: one[one["width"] == 8]})["width"].tolist() == [8]
 
 
-@pytest.mark.parametrize("name", ["vocab_size", "schedule", *TEXT_AND_BLOCK])
+@pytest.mark.parametrize("name", TEXT_AND_BLOCK)
 def test_networks_of_other_texts_or_blocks_are_a_sentence(name: str) -> None:
     runs = with_recipe(undertraining_runs())
     analyse_cells(runs, "runs.csv", Options(draws=2))

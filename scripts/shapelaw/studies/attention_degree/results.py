@@ -143,7 +143,7 @@ def read_decoders(table: pd.DataFrame, source: str) -> list[Decoders]:
         UserError: a column is missing, a value is wrong, or a run has two rows.
     """
     require_columns(table, [*_COLUMNS, "attention_degree"], source)
-    refuse_mixed(table, [name for name in ("vocab_size", *RECIPE) if name != "attention_degree"], source)
+    refuse_mixed(table, [name for name in RECIPE if name != "attention_degree"], source)
     sized = [name for name in ("attention_dim", "total_params") if name in table]
     runs = numbers_of(table, [*_COLUMNS, *sized], source)
     degrees = table["attention_degree"].astype("object").where(table["attention_degree"].notna(), 0)

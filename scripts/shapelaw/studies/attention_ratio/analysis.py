@@ -119,7 +119,7 @@ def check_ratio_runs(table: pd.DataFrame, source: str) -> pd.DataFrame:
     """
     require_columns(table, [*_WHOLE, "seed", "test_loss", *_SIZES, "ff_width"], source)
     runs = run_numbers(table, _WHOLE, ["test_loss", *_SIZES], source)
-    refuse_mixed(table, ["vocab_size", *RECIPE], source)
+    refuse_mixed(table, RECIPE, source)
     inner = runs["heads"] * runs["attention_dim"]
     given = whole_or_empty(table, "ff_width", source, "for four times the width")
     hidden = given.fillna(MLP_RATIO * runs["width"])

@@ -56,7 +56,7 @@ def check_rank_runs(table: pd.DataFrame, source: str) -> pd.DataFrame:
     runs = run_numbers(table, ["depth", "width"], ["test_loss", *_SIZES], source)
     for name in ("embedding_rank", "positional_rank"):
         runs[name] = whole_or_empty(table, name, source, "for full rank")
-    refuse_mixed(table, ["depth", "vocab_size", *RECIPE], source)
+    refuse_mixed(table, ["depth", *RECIPE], source)
     key = ["width", "embedding_rank", "positional_rank", "seed"]
     refuse(runs, runs.duplicated(key, keep=False), source, "a run (width, ranks, seed) must have one row")
     full = runs["embedding_rank"].isna()

@@ -91,7 +91,7 @@ def check_positional_runs(table: pd.DataFrame, source: str) -> pd.DataFrame:
     ranked = list(_RANKS.values())
     require_columns(table, [*_ONE, "seed", *ranked, "test_loss", *_SIZES], source)
     runs = run_numbers(table, _ONE, ["test_loss", *_SIZES], source)
-    refuse_mixed(table, [*_ONE, *RECIPE], source)
+    refuse_mixed(table, ["depth", "width", *RECIPE], source)
     for name, entries in (("positional_rank", "context_length"), ("embedding_rank", "vocab_size")):
         runs[name] = whole_or_empty(table, name, source, "for a plain embedding")
         most = runs[["width", entries]].min(axis=1)

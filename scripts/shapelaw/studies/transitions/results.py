@@ -60,7 +60,7 @@ def analyse(
     check_bootstrap(options.noise, options.draws)
     if runs is not None:
         table = read_table(runs)
-        refuse_mixed(table, ("vocab_size", *TEXT_AND_BLOCK, "schedule"), str(runs))
+        refuse_mixed(table, TEXT_AND_BLOCK, str(runs))
         checked = check_runs(table, str(runs), loss=options.loss, size=options.size)
         return analyse_runs(checked, options)
     assert transitions is not None

@@ -68,7 +68,7 @@ def analyse_cells(table: pd.DataFrame, source: str, options: Options) -> Undertr
         UserError: the table can't be used.
     """
     require_columns(table, ["steps", "learning_rate"], source)
-    refuse_mixed(table, ("vocab_size", *TEXT_AND_BLOCK, "schedule"), source)
+    refuse_mixed(table, TEXT_AND_BLOCK, source)
     keys = numbers_of(table, ["steps", "learning_rate"], source)
     for name in keys:
         refuse(table, keys[name] <= 0, source, f"{name} must be above zero")
