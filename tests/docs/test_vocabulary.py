@@ -252,6 +252,7 @@ def test_the_noise_over_bytes_at_narrow_and_at_wide_networks() -> None:
     width = variance.index.get_level_values("width")
     narrow, wide = (variance[part].mean() ** 0.5 for part in (width <= 32, width > 32))
     assert f"over bytes: {narrow:.3f} at widths up to 32 and {wide:.3f} at 46 to 64" in WORDS
+    assert f"(each loss of one seed, ± {noise_of(257).std:.3f}: " in WORDS
     assert variance[257, 16, 2, 46] > 0.9 * variance[width > 32].sum()
     assert set(RUNS.query("vocab_size == 500 and seed == 1")["width"]) == {46, 64}
 
