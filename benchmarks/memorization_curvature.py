@@ -54,9 +54,7 @@ def rank_of_z(run: MemorizationRun, parameters: Mapping[str, Tensor], tolerance:
 def train(heads: int, seeds: list[int], steps: int) -> list[dict[str, object]]:
     """A row a seed."""
     m = Memorizer(heads, 32, 64, value_dim=1, logit_scale="width")
-    runs = [
-        MemorizationRun("curvature", m, "classification", "shared", EXAMPLES, steps, seed) for seed in seeds
-    ]
+    runs = [MemorizationRun(m, "classification", "shared", EXAMPLES, steps, seed) for seed in seeds]
     start_afresh(CPU)
     pack = MemorizerPack(runs, CPU, compiled=len(runs) * steps >= COMPILE_FROM)
     begin = time.process_time()

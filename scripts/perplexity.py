@@ -151,7 +151,7 @@ def run_model(given: argparse.Namespace, device: torch.device) -> Model:
     if not has(given.run, "spec.json"):
         raise UserError(
             f"There is no run in {given.run}; --run is the folder of one, with its spec.json, such as "
-            "results/checkpoints/STUDY/KEY."
+            "results/checkpoints/KEY."
         )
     run, paths = read_record(given.run).run, checkpoint_paths(given.run)
     if not isinstance(run, Run) or not paths:

@@ -24,7 +24,7 @@ def small_run(seed: int = 0, **training: object) -> Run:
         "test_sequences": 20,
         **training,
     }
-    return Run("depth_width", "prose", make_shape(2, 16, 2, 257, 32), Training(**settings), seed)
+    return Run("prose", make_shape(2, 16, 2, 257, 32), Training(**settings), seed)
 
 
 def small_llama(**training: object) -> Run:

@@ -39,7 +39,7 @@ def test_a_budget_has_a_name_and_a_part_of_the_key() -> None:
 def test_runs_say_their_budget_and_schedule_and_older_ones_keep_their_digests(
     budget: Budget | None, schedule: str
 ) -> None:
-    run = Run("study", "wiki", SHAPE, Training(800, 16, schedule=schedule), 0, budget=budget)  # type: ignore[arg-type]
+    run = Run("wiki", SHAPE, Training(800, 16, schedule=schedule), 0, budget=budget)  # type: ignore[arg-type]
     values = run_to_dict(run)
     assert run_from_dict(values) == run
     assert ("budget" in values, "schedule" in values["training"]) == (

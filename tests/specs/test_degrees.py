@@ -8,7 +8,7 @@ from shapelaw.errors import UserError
 from shapelaw.specs.degrees import DegreeRun, ProductShape, check_degree_run, degree_run_from_dict
 
 MIXTURE = ProductShape((3, 3, 3, 3), 32, 64, 10, mixture=True)
-RUN = DegreeRun("block_degree", MIXTURE, "digits", 0, 1500, 0, learning_rate=1e-3, evaluate_every=25)
+RUN = DegreeRun(MIXTURE, "digits", 0, 1500, 0, learning_rate=1e-3, evaluate_every=25)
 
 
 def test_a_mixture_that_begins_half_way_has_the_digest_of_records_made_before_there_was_a_choice() -> None:

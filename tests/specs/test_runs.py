@@ -12,29 +12,29 @@ TRAINING = Training(steps=100, batch_size=4)
 
 
 def run_of(shape: Shape, seed: int = 0) -> Run:
-    return Run("study", "wiki", shape, TRAINING, seed)
+    return Run("wiki", shape, TRAINING, seed)
 
 
 def test_a_key_says_what_is_unusual_and_no_more() -> None:
     plain = make_shape(6, 128, 2, 500, 64)
-    assert run_of(plain).key == "wiki-V500-L6-d128-r128-H2-t100-s0"
-    assert run_of(replace(plain, embedding_rank=16)).key == "wiki-V500-L6-d128-r16-H2-t100-s0"
-    assert run_of(replace(plain, embedding_rank=128)).key == "wiki-V500-L6-d128-r128f-H2-t100-s0"
-    assert run_of(replace(plain, embedding_rank=200)).key == "wiki-V500-L6-d128-r200f-H2-t100-s0"
+    assert run_of(plain).label == "wiki-V500-L6-d128-H2-t100-s0"
+    assert run_of(replace(plain, embedding_rank=16)).label == "wiki-V500-L6-d128-r16-H2-t100-s0"
+    assert run_of(replace(plain, embedding_rank=128)).label == "wiki-V500-L6-d128-r128-H2-t100-s0"
+    assert run_of(replace(plain, embedding_rank=200)).label == "wiki-V500-L6-d128-r200-H2-t100-s0"
     wide = make_shape(6, 128, 2, 500, 64, attention_dim=128, ff_width=1024)
-    assert run_of(wide).key == "wiki-V500-L6-d128-r128-H2-a128-f1024-t100-s0"
+    assert run_of(wide).label == "wiki-V500-L6-d128-H2-a128-f1024-t100-s0"
 
 
 def test_a_key_says_which_block_it_is() -> None:
     plain = make_shape(6, 128, 4, 500, 64, block="llama")
-    assert run_of(plain).key == "wiki-V500-L6-d128-r128-H4-llama-t100-s0"
+    assert run_of(plain).label == "wiki-V500-L6-d128-H4-llama-t100-s0"
     assert (
-        run_of(replace(plain, kv_heads=2, tied=True)).key
-        == "wiki-V500-L6-d128-r128-H4-llama-kv2-tied-t100-s0"
+        run_of(replace(plain, kv_heads=2, tied=True)).label
+        == "wiki-V500-L6-d128-H4-llama-kv2-tied-t100-s0"
     )
-    assert run_of(replace(plain, base_width=64)).key == "wiki-V500-L6-d128-r128-H4-llama-mu64-t100-s0"
+    assert run_of(replace(plain, base_width=64)).label == "wiki-V500-L6-d128-H4-llama-mu64-t100-s0"
     scaled = replace(plain, base_width=64, base_attention_dim=16)
-    assert run_of(scaled).key == "wiki-V500-L6-d128-r128-H4-llama-mu64a16-t100-s0"
+    assert run_of(scaled).label == "wiki-V500-L6-d128-H4-llama-mu64a16-t100-s0"
 
 
 @st.composite
@@ -97,9 +97,9 @@ def test_the_exact_gelu_makes_another_run_and_the_usual_one_keeps_its_digest() -
     for degree, digest in ((None, "963f2fcf4c3ff806"), (3, "288f4bdd47cd9180")):
         shape = make_shape(2, 16, 2, 500, 64, attention_degree=degree)
         study = "depth_width" if degree is None else "attention_degree"
-        run = Run(study, "wiki", shape, Training(800, 16), 0)
+        run = Run("wiki", shape, Training(800, 16), 0)
         exact = replace(run, shape=replace(shape, gelu="erf"))
         assert run.digest == digest
         assert exact.digest != digest
-        assert exact.key == run.key.replace("-t800", "-erf-t800")
+        assert exact.label == run.key.replace("-t800", "-erf-t800")
         assert [run_from_dict(run_to_dict(one)) for one in (run, exact)] == [run, exact]

@@ -15,7 +15,6 @@ from shapelaw.training.trainer import Runtime
 
 STUDY = "memorization_heads"
 RUN = MemorizationRun(
-    STUDY,
     Memorizer(heads=2, context=4, head_dim=8, width=8, value_dim=1, outputs=6),
     "classification",
     "shared",

@@ -19,9 +19,9 @@ def test_names_begin_with_what_differs() -> None:
 
 
 def test_names_of_packed_runs() -> None:
-    one = MemorizationRun("m", Memorizer(2, 4, 8, 8, 8, 5, "by width"), "classification", "shared", 20, 60, 1)
+    one = MemorizationRun(Memorizer(2, 4, 8, 8, 8, 5, "by width"), "classification", "shared", 20, 60, 1)
     assert run_name(one).startswith("H2 T20 n4 h8 s1 ")
-    degree = DegreeRun("d", ProductShape((3, 3), 8, 4, 1), "separable", 2, 60, 0, 8, 1e-05)
+    degree = DegreeRun(ProductShape((3, 3), 8, 4, 1), "separable", 2, 60, 0, 8, 1e-05)
     assert run_name(degree).startswith("k3x2 R2 d8 s0 ")
     assert "lr1e-05" in run_name(degree).split()
     assert "s0" not in shape_name(degree).split()

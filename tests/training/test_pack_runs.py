@@ -91,7 +91,7 @@ def test_one_process_at_a_time_trains_a_run_whatever_its_pack(tmp_path: Path) ->
 
 
 def test_models_of_two_kinds_are_no_pack(tmp_path: Path) -> None:
-    other = DegreeRun("block_degree", ProductShape((3, 3), 8, 4, 1), "separable", 1, 50, 0, 32, 1e-2)
+    other = DegreeRun(ProductShape((3, 3), 8, 4, 1), "separable", 1, 50, 0, 32, 1e-2)
     with pytest.raises(ValueError, match="must be of one kind"):
         train_packs([[RUN, other]], tmp_path / "runs", tmp_path / "checkpoints", Runtime("cpu"))
 

@@ -14,7 +14,7 @@ from shapelaw.training.relu import flat_examples, train_relu, units_of
 
 MEMORIZER = Memorizer(2, 4, 8, width=8, value_dim=1, outputs=5)
 RUN = MemorizationRun(
-    "memorization", MEMORIZER, "classification", "shared", 24, 2_000, 0,
+    MEMORIZER, "classification", "shared", 24, 2_000, 0,
     batch_size=8, learning_rate=1e-2, evaluate_every=50,
 )  # fmt: skip
 

@@ -65,7 +65,7 @@ def run(seed: int, degree: int, target: str = "separable") -> DegreeRun:
     """A small run."""
     sizes = (64, 10, 0) if target == "digits" else (6, 1, 2)
     network = ProductShape((degree,), 4, *sizes[:2])
-    return DegreeRun("block_degree", network, target, sizes[2], 10, seed, batch_size=5)  # type: ignore[arg-type]
+    return DegreeRun(network, target, sizes[2], 10, seed, batch_size=5)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("target", ["separable", "digits"])

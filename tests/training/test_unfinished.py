@@ -26,7 +26,7 @@ from shapelaw.training.trainer import Runtime
 # large enough that float32 shows how many models are stepped together, and odd enough that it shows where they lie
 SHAPE = Memorizer(heads=12, context=32, head_dim=16, width=32, value_dim=1, outputs=49)
 RUN = MemorizationRun(
-    "memorization", SHAPE, "classification", "shared", 200, 300, 0,
+    SHAPE, "classification", "shared", 200, 300, 0,
     batch_size=64, learning_rate=1e-2, evaluate_every=50, stop_when_memorized=False,
 )  # fmt: skip
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -182,7 +182,19 @@ def _memory_mb(run: Run, gpus: int) -> float:
     return _START_MB + (_STATE_BYTES * shape.total_params + min(activations, _ACTIVATION_BYTES_AT_MOST)) / 1e6
 
 
-def keys_pattern(runs: Iterable[Run]) -> str:
-    """A regular expression that matches the keys of these runs (of any seed), and nothing when there are none."""
-    families = sorted({run.key.rpartition("-s")[0] for run in runs})
-    return rf"(?:{'|'.join(map(re.escape, families))})-s\d+" if families else "(?!)"
+def keys_pattern(runs: Iterable[AnyRun]) -> str:
+    """A regular expression for the keys of these runs, by the digits that end them."""
+    return rf"[^/]*-{one_of(run.key.rpartition('-')[2] for run in runs)}"
+
+
+def one_of(words: Iterable[str]) -> str:
+    """A regular expression that matches each of these words, and nothing without any.
+
+    Words with a common beginning share it, so that a match looks at the letters of one word, not at all words: the
+    rules match each of up to 100,000 keys.
+    """
+    heads: dict[str, set[str]] = {}
+    for word in words:
+        heads.setdefault(word[:1], set()).add(word[1:])
+    parts = [re.escape(head) + (one_of(tails) if head else "") for head, tails in sorted(heads.items())]
+    return f"(?:{'|'.join(parts)})" if parts else "(?!)"

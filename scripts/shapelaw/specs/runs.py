@@ -8,21 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from shapelaw.specs.budgets import Budget
 from shapelaw.specs.checks import KeyDoc
-from shapelaw.specs.digests import digest_of
+from shapelaw.specs.digests import digest_of, key_of
 from shapelaw.specs.shapes import Shape
 
 # raise it when a change of the code changes what a spec trains to: every run is then trained again
 TRAINING_VERSION = 2  # 2: attention by batched products on a CPU
-VARIED = {
-    "learning_rate": "lr",
-    "weight_decay": "wd",
-    "dropout": "do",
-    "batch_size": "b",
-}  # as keys have them
+SHOWN = {"learning_rate": "lr", "weight_decay": "wd", "dropout": "do"}  # in keys, where not at their defaults
 LATER_OPTIONS = (  # of a shape: those that came after the first records
     *("attention_degree", "gelu", "ff_width", "block", "kv_heads", "tied"),
     *("base_width", "base_attention_dim", "patch_embedding"),
@@ -98,20 +94,16 @@ class Training:
 
 @dataclass(frozen=True)
 class Run:
-    """One training run of a study on a corpus.
+    """One training run on a corpus. It belongs to no study: studies that ask for the same run share it.
 
     Attributes:
-        varied: values of the recipe, beside the steps, that its study varies and that its key therefore has; some of
-            `VARIED`.
         budget: what its steps follow from; None where they are given.
     """
 
-    study: str
     corpus: str
     shape: Shape
     training: Training
     seed: int
-    varied: tuple[str, ...] = ()
     budget: Budget | None = None
 
     @property
@@ -134,25 +126,22 @@ class Run:
         """Rows of its history, at most."""
         return self.steps // self.training.log_every + 1
 
-    @property
+    @cached_property
     def key(self) -> str:
-        """Readable: `wiki-V2000-L6-d128-r128-H2-t1000-s0` (t: steps).
+        """Its name everywhere, unique: the label and eight digits of the digest, `wiki-V2000-...-s0-3f2a9c01`."""
+        return key_of(self.label, self.digest)
 
-        What the study varies of the recipe stands before the steps: `...-H2-lr0.004-t1000-s0`. Unique within a study
-        as long as its runs share a context length and the rest of the recipe.
+    @property
+    def label(self) -> str:
+        """What a person looks for: `wiki-V2000-L6-d128-H2-t1000-s0` (t: steps), and options not at their defaults.
+
+        Two runs can share it: the context length and most of the recipe aren't shown.
         """
         shape = self.shape
-        full = min(shape.width, shape.embedding_inputs)
-        rank = full if shape.embedding_rank is None else shape.embedding_rank
-        factored = "f" if shape.embedding_rank is not None and rank >= full else ""  # of no lower rank
-        parts = [
-            self.corpus,
-            f"V{shape.vocab_size}",
-            f"L{shape.depth}",
-            f"d{shape.width}",
-            f"r{rank}{factored}",
-            f"H{shape.heads}",
-        ]
+        parts = [self.corpus, f"V{shape.vocab_size}", f"L{shape.depth}", f"d{shape.width}"]
+        if shape.embedding_rank is not None:
+            parts.append(f"r{shape.embedding_rank}")
+        parts.append(f"H{shape.heads}")
         if shape.attention_width != shape.width:
             parts.append(f"a{shape.attention_dim}")
         if shape.ff_width is not None:
@@ -174,14 +163,16 @@ class Run:
         if shape.base_width is not None:
             of_heads = "" if shape.base_attention_dim is None else f"a{shape.base_attention_dim}"
             parts.append(f"mu{shape.base_width}{of_heads}")
-        parts += [f"{VARIED[name]}{_decimal(getattr(self.training, name))}" for name in self.varied]
+        for name, letters in SHOWN.items():
+            if (value := getattr(self.training, name)) != getattr(Training, name):
+                parts.append(f"{letters}{_decimal(value)}")
         if self.training.schedule != Training.schedule:
             parts.append(self.training.schedule)
         if self.budget is not None:
             parts.append(self.budget.tag)
         return "-".join([*parts, f"t{self.training.steps}", f"s{self.seed}"])
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """A hash of the whole spec: two runs with the same one are the same run."""
         return digest_of(run_to_dict(self))
@@ -199,9 +190,8 @@ def run_to_dict(run: Run) -> dict[str, Any]:
             del values["shape"][name]
     if run.training.schedule == Training.schedule:
         del values["training"]["schedule"]
-    for name in ("varied", "budget"):
-        if not values[name]:
-            del values[name]
+    if run.budget is None:
+        del values["budget"]
     return values
 
 
@@ -214,7 +204,6 @@ def flat_run(run: Run) -> dict[str, Any]:
     """The run without sections, with the sizes that follow from it; None stands for a full rank or an unused option."""
     values = run_to_dict(run)
     return {
-        "study": run.study,
         "corpus": run.corpus,
         "seed": run.seed,
         **values["shape"],
@@ -233,11 +222,9 @@ def run_from_dict(values: Mapping[str, Any]) -> Run:
         KeyError, TypeError: a field is missing or unknown.
     """
     return Run(
-        study=values["study"],
         corpus=values["corpus"],
         shape=Shape(**values["shape"]),
         training=Training(**values["training"]),
         seed=values["seed"],
-        varied=tuple(values.get("varied", ())),
         budget=Budget(**values["budget"]) if "budget" in values else None,
     )

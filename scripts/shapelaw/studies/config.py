@@ -78,15 +78,11 @@ def runs_of(config: Settings, study: str, root: Path) -> dict[str, AnyRun]:
         root: folder that a relative `grid_file` starts from.
 
     Raises:
-        UserError: a grid file can't be used, two different runs have one name, or there are more than `MOST_RUNS`.
+        UserError: a grid file can't be used, or there are more than `MOST_RUNS`.
     """
     found: dict[str, AnyRun] = {}
     for run in STUDIES[study].runs(config, root):
         if len(found) == MOST_RUNS:
             raise UserError(f"{study} has more than {MOST_RUNS:,} runs; take smaller grids or fewer seeds.")
-        if found.setdefault(run.key, run) != run:
-            raise UserError(
-                f"{study} has two different runs with the name {run.key} (its grids differ in something that "
-                "the name does not show, such as batch_size); leave one of them out."
-            )
+        found[run.key] = run
     return found

@@ -22,6 +22,7 @@ from shapelaw.settings.sentences import listed
 from shapelaw.specs.digests import digest_of
 from shapelaw.specs.kinds import AnyRun, spec_from_dict, spec_to_dict
 from shapelaw.storage.files import replacing
+from shapelaw.storage.records import add_asked
 from shapelaw.studies.config import Config, runs_of
 from shapelaw.studies.outlook import hopeless
 from shapelaw.studies.registry import STUDIES
@@ -73,8 +74,7 @@ def submission_of(config: Settings, root: Path, folder: Path) -> Submission:
         folder: folder that a relative `execution.cost_model` starts from.
 
     Raises:
-        UserError: a grid file or the cost model can't be used, two different runs have one name, or there are runs that
-            no machine can train.
+        UserError: a grid file or the cost model can't be used, or there are runs that no machine can train.
     """
     runs = {study: runs_of(config, study, root) for study in config.studies if STUDIES[study].kind}
     if problems := hopeless(config, runs, folder):
@@ -88,10 +88,12 @@ def write_submission(submission: Submission, folder: Path) -> None:
     Also where its file is there: the newest file is what was started last, of which `make status` tells.
 
     Raises:
+        UserError: the list of the studies' runs is damaged.
         WriteFailed: the disk is full, read-only or broken.
     """
     with replacing(folder / submission.path) as temporary:
         temporary.write_text(submission.content, encoding="utf-8")
+    add_asked(folder / "results", submission.runs)
 
 
 def read_submission(path: Path) -> Submission:

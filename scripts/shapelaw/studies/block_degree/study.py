@@ -35,7 +35,6 @@ def grid_runs(grid: DegreeGrid) -> Iterator[DegreeRun]:
         networks, [0] if digits else grid.target_ranks, grid.learning_rates, range(grid.seeds)
     ):
         yield DegreeRun(
-            NAME,
             network,
             grid.target,
             rank,

@@ -67,7 +67,7 @@ def runs(config: Settings, root: Path) -> Iterator[Run]:
         shape = scaled(shape, study.rates.base_width, study.heads)
         recipe = study.rates.training(training, width)
         for seed in range(seeds):
-            yield Run(NAME, config.corpus.name, shape, recipe, seed, study.rates.varied)
+            yield Run(config.corpus.name, shape, recipe, seed)
 
 
 def read_grid(path: Path, study: DepthWidth) -> dict[int, list[int]]:

@@ -38,7 +38,6 @@ def grid_runs(common: Memorization, study: str, grid: MemorizationGrid) -> Itera
         if last_batch == "short":
             batches = Fraction(math.ceil(batches))
         yield MemorizationRun(
-            study,
             Memorizer(heads, context, head_dim, common.width, common.value_dim, outputs, common.logit_scale),
             grid.task,
             grid.context_type,

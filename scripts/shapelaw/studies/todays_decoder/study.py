@@ -68,7 +68,7 @@ def runs(config: Settings, _root: Path) -> Iterator[Run]:
                         changes = {**study.recipe, "steps": steps, "learning_rate": rate}
                         training = config.training.spec(changes)
                         for seed in range(seeds):
-                            yield Run(NAME, config.corpus.name, one, training, seed, ("learning_rate",), said)
+                            yield Run(config.corpus.name, one, training, seed, said)
 
 
 def problems(config: Settings, _root: Path) -> list[str]:
