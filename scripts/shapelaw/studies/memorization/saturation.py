@@ -51,9 +51,7 @@ def analyse_saturation(
     if runs is None and attention is None:
         raise UserError(f"{SATURATION} needs a table of runs, a folder of attention weights, or both.")
     return Saturation(
-        ()
-        if attention is None
-        else tuple(a for a in read_attention(attention) if keys is None or a.name in keys),
+        () if attention is None else tuple(read_attention(attention, keys)),
         None if runs is None else perfect_table(runs),
     )
 

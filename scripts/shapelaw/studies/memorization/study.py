@@ -87,7 +87,7 @@ def relu_problems(config: Settings, _root: Path) -> list[str]:
 
 def attention_options(_config: Settings) -> list[str]:
     """The option that names the folder of the largest weights."""
-    return ["--attention", f"results/runs/{SATURATION}"]
+    return ["--attention", "results/runs"]
 
 
 def _study(name: str, what: str, question: str, tables: Sequence[str], figures: Mapping[str, str]) -> Study:
