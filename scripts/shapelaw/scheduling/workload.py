@@ -132,8 +132,8 @@ class Workload:
 
     @property
     def pack_names(self) -> str:
-        """A regular expression for the names of jobs that train packs."""
-        return one_of(self.jobs_of_packs)
+        """A regular expression for the names of jobs that train packs; and a wrong name, for its sentence."""
+        return rf"(?!{self.in_turn_names}(?:\.|$))[0-9a-f]+"
 
     def run(self, key: str) -> AnyRun:
         """The run of a record's path.
@@ -157,7 +157,9 @@ class Workload:
         Raises:
             UserError: the config has no such job.
         """
-        return _named(self.jobs_of_packs, name, "job")
+        if name not in self.jobs_of_packs:
+            _named({**self.jobs_in_turn, **self.jobs_of_packs}, name, "job")
+        return self.jobs_of_packs[name]
 
     def job_path(self, key: str) -> str:
         """The file that the job of a run writes, where a job trains several.
