@@ -12,7 +12,6 @@ from small import PYTHON
 pytestmark = pytest.mark.slow
 
 CHANGED = "prose-V300-L2-d8-r8-H2-t30-s0"
-SIBLING = "prose-V300-L2-d4-r4-H2-t30-s0"  # of its pack
 
 
 class PackedProject(Project):
