@@ -12,7 +12,6 @@ from small import PYTHON
 pytestmark = pytest.mark.slow
 
 CHANGED = key_of(2, 8)
-SIBLING = key_of(2, 4)  # of its pack
 
 
 class PackedProject(Project):

@@ -7,7 +7,7 @@ saturated, and almost every example has a head that is not.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ class Saturation:
 
 
 def analyse_saturation(
-    runs: pd.DataFrame | None, attention: Path | None, keys: Container[str] | None = None
+    runs: pd.DataFrame | None, attention: Path | None, keys: Collection[str] | None = None
 ) -> Saturation:
     """Analyse checked runs (`check_memorization_runs`), a folder of attention weights, or both.
 
