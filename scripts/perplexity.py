@@ -1,6 +1,6 @@
 """Print the perplexity of a decoder on held-out documents with stride 1, and its bits per byte.
 
-  python scripts/perplexity.py --run results/checkpoints/STUDY/KEY --tokenizer results/corpora/wiki/V257/tokenizer.json
+  python scripts/perplexity.py --run results/checkpoints/KEY --tokenizer results/corpora/wiki/V257/tokenizer.json
       --documents results/corpora/wiki/documents.parquet --most 100
   python scripts/perplexity.py --model FOLDER_OR_NAME --documents folder:texts
 

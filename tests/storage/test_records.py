@@ -33,12 +33,12 @@ def write(directory: Path) -> Path:
 @pytest.fixture
 def finished(tmp_path: Path) -> Path:
     """Where the workflow puts it."""
-    return write(tmp_path / "my results" / "runs" / "depth_width" / RUN.key)
+    return write(tmp_path / "my results" / "runs" / RUN.key)
 
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write(tmp_path_factory.mktemp("records") / "runs" / "depth_width" / RUN.key)
+    return write(tmp_path_factory.mktemp("records") / "runs" / RUN.key)
 
 
 def sentence_of(directory: Path) -> str | None:
@@ -125,7 +125,7 @@ def test_a_missing_file_is_a_sentence(finished: Path, name: str) -> None:
 
 def test_a_damaged_status_costs_no_checkpoint(finished: Path) -> None:
     """The command to mend it is another one, where checkpoints are."""
-    live = finished.parents[2] / "checkpoints" / "depth_width" / RUN.key
+    live = finished.parents[1] / "checkpoints" / RUN.key
     records.write_spec(live, RUN)
     (live / "live.json").write_text("{")
     with pytest.raises(
@@ -149,7 +149,7 @@ def test_a_spec_that_is_none_is_a_sentence(finished: Path, change: dict[str, Any
 @pytest.mark.parametrize("version", [0, 2, None, "1"])
 def test_another_schema_version_is_refused_with_the_command_to_run(finished: Path, version: object) -> None:
     """The command is copied from the sentence and run, but for Snakemake itself."""
-    copy = finished.parents[2] / "checkpoints" / "depth_width" / RUN.key
+    copy = finished.parents[1] / "checkpoints" / RUN.key
     shutil.copytree(finished, copy)
     other = finished.parent / "other"
     shutil.copytree(finished, other)
@@ -165,3 +165,50 @@ def test_another_schema_version_is_refused_with_the_command_to_run(finished: Pat
     assert said.endswith(" && snakemake")
     subprocess.run(said.rpartition(": ")[2].removesuffix(" && snakemake"), shell=True, check=True)
     assert (finished.exists(), copy.exists(), other.exists()) == (False, False, True)
+
+
+def test_the_studies_of_a_run_are_noted_beside_those_of_before(tmp_path: Path) -> None:
+    assert records.read_asked(tmp_path) == {}
+    records.add_asked(tmp_path, {"depth_width": ["b", "a"]})
+    records.add_asked(tmp_path, {"vocabulary": ["b"], "depth_width": ["c"]})
+    asked = {"depth_width": ["a", "b", "c"], "vocabulary": ["b"]}
+    assert records.read_asked(tmp_path) == asked
+    assert records.studies_by_key(asked) == {
+        "a": ["depth_width"],
+        "b": ["depth_width", "vocabulary"],
+        "c": ["depth_width"],
+    }
+
+
+def test_what_was_noted_already_is_not_written_again(tmp_path: Path) -> None:
+    records.add_asked(tmp_path, {"depth_width": ["a", "b"]})
+    path = tmp_path / "runs" / "studies.json"
+    before = path.stat()
+    records.add_asked(tmp_path, {"depth_width": ["b"]})
+    assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
+@pytest.mark.parametrize("content", ["{", "[1]", '{"depth_width": 5}', "\x80"])
+def test_a_damaged_list_of_the_studies_is_a_sentence_with_the_command_that_mends_it(
+    tmp_path: Path, content: str
+) -> None:
+    path = tmp_path / "runs" / "studies.json"
+    path.parent.mkdir()
+    path.write_bytes(content.encode("latin-1"))
+    with pytest.raises(
+        UserError, match=rf"^{path}, .* can't be read .*; the next start writes it anew: rm {path}$"
+    ):
+        records.read_asked(tmp_path)
+    with pytest.raises(UserError, match="can't be read"):
+        records.add_asked(tmp_path, {"depth_width": ["a"]})
+
+
+def test_a_folder_keeps_the_run_that_it_has(finished: Path) -> None:
+    records.refuse_other_run(finished, RUN)
+    records.refuse_other_run(finished.parent / "none", RUN)
+    other = small_run(learning_rate=1e-3)
+    with pytest.raises(
+        UserError,
+        match=rf"has another run, {RUN.key}, whose .* lost; give {other.key} a folder of its own\.$",
+    ):
+        records.refuse_other_run(finished, other)

@@ -95,7 +95,7 @@ def job_resources(
 def jobs_in_turn(runs: Iterable[Run], runs_per_job: int | None, speed: Speed) -> dict[str, list[Run]]:
     """The small runs of a study by the name of the job that trains them in turn, all of one corpus and vocabulary.
 
-    A name is a hash of the keys of a job's runs, so it stays when a recipe changes.
+    A name is a hash of the keys of a job's runs: other runs are another job.
 
     Args:
         runs_per_job: most runs of a job; with 1 each run has its own. None chooses it from the estimated times: enough
