@@ -110,7 +110,7 @@ def packed_step(way: Way, parameters: dict[str, Tensor], ids_KBT: Tensor, parts:
     """One step of all models as one computation, on so many parts of the batches one after the other."""
     matrices = [p for p in parameters.values() if p.ndim > 2]
     others = [p for p in parameters.values() if p.ndim <= 2]
-    groups = [(matrices, TRAINING.weight_decay, 1.0), (others, 0.0, 1.0)]
+    groups = [(matrices, TRAINING.weight_decay, 1.0, 1.0), (others, 0.0, 1.0, 1.0)]
     optimizer = Adam(
         groups, TRAINING.optimizer == "adamw", TRAINING.learning_rate, (TRAINING.beta1, TRAINING.beta2)
     )
