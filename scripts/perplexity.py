@@ -167,7 +167,7 @@ def run_model(given: argparse.Namespace, device: torch.device) -> Model:
         )
     state = read_checkpoint(paths[0])
     refuse_other_text(given.tokenizer, run, state["identity"])
-    network = Decoder(run.shape).to(device).eval()
+    network = Decoder(run.shape, parametrization=run.training.parametrization).to(device).eval()
     network.load_state_dict(state["model"])
     name = f"{run.key} after {state['step']:,} steps"
     start = start_of(given, tokenizer.get_vocab(), end_of_text_id(tokenizer))

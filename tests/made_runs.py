@@ -40,7 +40,7 @@ memorization_grids = st.lists(memorization_runs, max_size=20, unique_by=lambda r
 LLAMA_OPTIONS = Run(  # those of a decoder that exclude others of EVERY_OPTION
     "wiki",
     make_shape(2, 64, 4, 500, 32, block="llama", kv_heads=2, tied=True, base_width=32),
-    Training(800, 16, schedule="constant"),
+    Training(800, 16, schedule="constant", parametrization="completep"),
     3,
     budget=Budget("flops", 1e15),
 )

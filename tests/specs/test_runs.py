@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapelaw.specs.runs import LATER_OPTIONS, Run, Training, run_from_dict, run_to_dict
+from shapelaw.specs.runs import LATER_OPTIONS, Run, Training, flat_run, run_from_dict, run_to_dict
 from shapelaw.specs.shapes import Shape, make_shape
 
 TRAINING = Training(steps=100, batch_size=4)
@@ -116,6 +116,18 @@ def test_options_that_are_not_used_are_not_in_a_spec() -> None:
     """So that runs from before an option was there keep their digests."""
     values = run_to_dict(run_of(make_shape(6, 128, 2, 500, 64)))["shape"]
     assert not set(LATER_OPTIONS) & values.keys()
+
+
+def test_another_parametrization_makes_another_run_and_the_usual_one_keeps_its_digest() -> None:
+    """A digest of before there was a choice."""
+    run = Run("depth_width", "wiki", make_shape(2, 16, 2, 500, 64), Training(800, 16), 0)
+    other = replace(run, training=replace(run.training, parametrization="completep"))
+    assert run.digest == "963f2fcf4c3ff806"
+    assert "parametrization" not in run_to_dict(run)["training"]
+    assert other.digest != run.digest
+    assert other.key == run.key.replace("-t800", "-completep-t800")
+    assert run_from_dict(run_to_dict(other)) == other
+    assert flat_run(other)["parametrization"] == "completep"
 
 
 def test_the_exact_gelu_makes_another_run_and_the_usual_one_keeps_its_digest() -> None:

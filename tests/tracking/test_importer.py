@@ -35,7 +35,8 @@ def test_a_finished_record_arrives_whole(any_place: Place) -> None:
         "corpus": "wiki",
         "study": run.study,
     }
-    assert expected.pop("schedule") == "cosine"  # the default, left out of records
+    left_out = {name: expected.pop(name) for name in ("schedule", "parametrization")}
+    assert left_out == {"schedule": "cosine", "parametrization": "standard"}  # the defaults
     expected |= {"block_params": 12 * 2 * 16**2, "total_params": run.shape.total_params}
     expected |= {"step_flops": run.shape.step_flops(8)}
     expected |= {

@@ -54,6 +54,7 @@ def test_the_table_has_a_row_a_run_with_its_numbers(any_place: Place) -> None:
                 "tied",
                 "base_width",
                 "schedule",
+                "parametrization",
                 "budget",
                 "observations",
             )

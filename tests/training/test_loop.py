@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 import torch
-from small import small_llama, small_run
+from small import small_completep, small_llama, small_run
 from trained_here import CPU, Stores, history_bytes, train
 
 from shapelaw.errors import UserError
@@ -78,6 +78,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(stores: St
         (small_run, "adamw", (1, 7, 10, 11, 30, 59)),
         (small_run, "adam", (11, 30)),  # what a checkpoint has of them; when, is the same for all
         (small_llama, "adamw", (11, 30)),
+        (small_completep, "adamw", (11, 30)),
     ],
 )
 def test_stopped_after_any_step_and_resumed_it_is_the_undisturbed_run(

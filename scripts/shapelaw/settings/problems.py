@@ -114,6 +114,12 @@ def _problems_at_any_steps(config: Settings, place: Place, training: Training) -
             f"{place('evaluate_every')} is {training.evaluate_every} and {place('schedule')} is redecayed: the rate "
             f"falls to zero in the last fifth before each test; set evaluate_every to {FALL_PARTS} or more"
         )
+    if training.parametrization == "completep" and training.optimizer == "adam" and training.weight_decay:
+        problems.append(
+            f"{place('parametrization')} is completep and {place('optimizer')} is adam with a weight decay of "
+            f"{training.weight_decay:g}, which adam adds to gradients that get smaller with the depth; set optimizer "
+            "to adamw, or weight_decay to 0"
+        )
     return problems
 
 

@@ -23,8 +23,9 @@ LATER_OPTIONS = (  # of a shape: those that came after the first records
     *("attention_degree", "gelu", "ff_width", "block", "kv_heads", "tied"),
     *("base_width", "base_attention_dim", "patch_embedding"),
 )
+LATER_CHOICES = ("schedule", "parametrization")  # the same of a recipe
 
-
+Parametrization = Literal["standard", "completep"]
 FALL_PARTS = 5  # a redecayed rate falls in the last of so many parts of the steps between two test losses
 
 
@@ -78,6 +79,14 @@ class Training:
             "are observations at several numbers of steps."
         ),
     ] = "cosine"
+    parametrization: Annotated[
+        Parametrization,
+        KeyDoc(
+            "What follows the depth L: `standard`, GPT-2's initial output weights of a branch times 1 / sqrt(2 L); or "
+            "`completep` (Dey et al. 2025), every branch times 1 / L and Adam's epsilon in the blocks too, so that one "
+            "learning rate serves every depth, and with a base width every width."
+        ),
+    ] = "standard"
     log_every: Annotated[int, KeyDoc("Steps between two rows of a run's history.", "steps", ge=1)] = 100
     evaluate_every: Annotated[
         int, KeyDoc("Steps between two test losses; the end always has one.", "steps", ge=1)
@@ -166,8 +175,9 @@ class Run:
         for name, letters in SHOWN.items():
             if (value := getattr(self.training, name)) != getattr(Training, name):
                 parts.append(f"{letters}{_decimal(value)}")
-        if self.training.schedule != Training.schedule:
-            parts.append(self.training.schedule)
+        for name in LATER_CHOICES:
+            if (choice := getattr(self.training, name)) != getattr(Training, name):
+                parts.append(choice)
         if self.budget is not None:
             parts.append(self.budget.tag)
         return "-".join([*parts, f"t{self.training.steps}", f"s{self.seed}"])
@@ -188,8 +198,9 @@ def run_to_dict(run: Run) -> dict[str, Any]:
     for name in LATER_OPTIONS:
         if getattr(run.shape, name) == getattr(Shape, name):
             del values["shape"][name]
-    if run.training.schedule == Training.schedule:
-        del values["training"]["schedule"]
+    for name in LATER_CHOICES:
+        if getattr(run.training, name) == getattr(Training, name):
+            del values["training"][name]
     if run.budget is None:
         del values["budget"]
     return values

@@ -168,8 +168,8 @@ def _decoders(folder: Path, seed: int) -> tuple[list[Probe], Run]:
     state = read_checkpoint(paths[0])
     note = f"{run.key} after {state['step']:,} steps"
     return [
-        networks.decoder(run.shape, seed, None, "our initialisation"),
-        networks.decoder(run.shape, seed, state["model"], note),
+        networks.decoder(run.shape, seed, None, "our initialisation", run.training.parametrization),
+        networks.decoder(run.shape, seed, state["model"], note, run.training.parametrization),
     ], run
 
 
