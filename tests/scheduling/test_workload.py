@@ -117,7 +117,7 @@ def test_records_are_where_the_runs_are() -> None:
             lambda: SOME.runs_in_turn("f00"),
             r"The config has no job f00; it has 2 jobs, such as [0-9a-f]{16}\.$",
         ),
-        (lambda: SOME.packs_together("f00"), r"The config has no job f00; it has 2 jobs, such as"),
+        (lambda: SOME.packs_together("f00"), r"The config has no job f00; it has 4 jobs, such as"),
         (lambda: SOME.job_path("x"), r"The config has no run x; it has 11 runs"),
     ],
 )

@@ -120,12 +120,12 @@ def test_options_that_are_not_used_are_not_in_a_spec() -> None:
 
 def test_another_parametrization_makes_another_run_and_the_usual_one_keeps_its_digest() -> None:
     """A digest of before there was a choice."""
-    run = Run("depth_width", "wiki", make_shape(2, 16, 2, 500, 64), Training(800, 16), 0)
+    run = Run("wiki", make_shape(2, 16, 2, 500, 64), Training(800, 16), 0)
     other = replace(run, training=replace(run.training, parametrization="completep"))
-    assert run.digest == "963f2fcf4c3ff806"
+    assert run.digest == "83c0b9d8b5b1498e"
     assert "parametrization" not in run_to_dict(run)["training"]
     assert other.digest != run.digest
-    assert other.key == run.key.replace("-t800", "-completep-t800")
+    assert other.label == run.label.replace("-t800", "-completep-t800")
     assert run_from_dict(run_to_dict(other)) == other
     assert flat_run(other)["parametrization"] == "completep"
 
