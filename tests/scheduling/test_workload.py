@@ -70,6 +70,15 @@ def test_the_path_of_a_record_is_of_the_rule_of_its_level(some: list[Run], packe
     assert rules("no-such-run") == ["large"]  # which tells that there is none
 
 
+def test_no_two_rules_make_one_record_where_digests_begin_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 100,000 runs, two probably do."""
+    monkeypatch.setattr("shapelaw.specs.runs.key_of", lambda label, _: f"{label}-0a1b2c3d")
+    small, large = a_run(2, 64), a_run(48, 1600, steps=10**6)
+    work = workload_of([small, large])
+    for run, wanted in ((small, "small"), (large, "large")):
+        assert [of for of in RULES if re.fullmatch(work.keys(of), run.key)] == [wanted]
+
+
 def test_runs_are_told_apart_by_how_they_are_trained() -> None:
     assert (SOME.decoders, SOME.packed) == ([*DECODERS, LARGE], MEMORIZERS)
     assert SOME.vocab_sizes == {2000}

@@ -65,7 +65,7 @@ def told(process: subprocess.Popen[str], start: str = "Open ") -> str:
 @pytest.mark.slow
 def test_the_store_of_the_config_is_served(tmp_path: Path) -> None:
     """On the loopback alone; no results/mlflow.db beside it."""
-    results, run, port = tmp_path / "results", make_run("depth_width"), free_port()
+    results, run, port = tmp_path / "results", make_run(), free_port()
     write_finished(results, run)
     uri = f"sqlite:///{tmp_path}/elsewhere.db"
     config = write_config(tmp_path, uri)
@@ -90,7 +90,7 @@ def test_of_a_tracking_server_the_address_is_said(tmp_path: Path, server: str) -
     """Of the environment, as the config names none. Without its password; no second server or store is begun; the
     records are followed into it.
     """
-    results, run = tmp_path / "results", make_run("browsed")
+    results, run = tmp_path / "results", make_run()
     write_finished(results, run)
     config = write_config(tmp_path, None)
     secret = server.replace("://", f"://me:{PASSWORD}@")

@@ -13,7 +13,7 @@ from sqlalchemy import event
 from sqlalchemy.engine import Connection, Engine
 from stored import active_runs, content
 
-RUN = make_run("depth_width")
+RUN = make_run()
 
 
 class Killed(BaseException):

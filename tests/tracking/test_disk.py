@@ -18,7 +18,7 @@ from shapelaw.tracking.disk import Liveness, find_records
 
 
 def test_a_run_that_died_says_so(place: Place) -> None:
-    run = make_run(place.study)
+    run = make_run()
     write_live(place.results, run, "FAILED", message="The GPU fell off the bus.", updated=STARTED)
     place.import_all()
     found = active_runs(place.store(), place.study)[run.key]
@@ -27,7 +27,7 @@ def test_a_run_that_died_says_so(place: Place) -> None:
 
 
 def test_a_run_that_went_silent_is_killed_and_may_come_back(place: Place) -> None:
-    run = make_run(place.study)
+    run = make_run()
     now = datetime.now(UTC)
     write_live(place.results, run, host="elsewhere", updated=now - timedelta(minutes=9))
     place.import_all()
@@ -48,7 +48,7 @@ def test_a_run_that_went_silent_is_killed_and_may_come_back(place: Place) -> Non
 def test_a_run_whose_process_is_gone_is_killed_at_once(place: Place) -> None:
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
-    gone, alive = make_run(place.study, 0), make_run(place.study, 1)
+    gone, alive = make_run(0), make_run(1)
     write_live(place.results, gone, pid=process.pid)
     write_live(place.results, alive, pid=os.getpid())
     place.import_all()
@@ -57,7 +57,7 @@ def test_a_run_whose_process_is_gone_is_killed_at_once(place: Place) -> None:
 
 
 def test_the_finished_record_wins_over_the_checkpoint_directory(place: Place) -> None:
-    both, left = make_run(place.study, 0), make_run(place.study, 1)
+    both, left = make_run(0), make_run(1)
     write_live(place.results, both, "KILLED")
     write_finished(place.results, both)
     write_finished(place.results, left, place="checkpoints")  # training ended, then Snakemake died
@@ -68,7 +68,7 @@ def test_the_finished_record_wins_over_the_checkpoint_directory(place: Place) ->
 
 @pytest.mark.parametrize("missing", [{"started_at": None}, {"finished_at": "yesterday"}])
 def test_a_record_without_its_times_is_named(place: Place, missing: dict[str, Any]) -> None:
-    run = make_run(place.study)
+    run = make_run()
     write_finished(place.results, run, **missing)
     (sentence,) = place.import_all().problems.values()
     assert next(iter(missing)) in sentence
@@ -76,7 +76,7 @@ def test_a_record_without_its_times_is_named(place: Place, missing: dict[str, An
 
 def test_a_few_records_are_found_by_key_alone(place: Place) -> None:
     """Follow mode imports single records: neither neighbours nor the record's own run may be doubled or killed."""
-    first, second = make_run(place.study, 0), make_run(place.study, 1)
+    first, second = make_run(0), make_run(1)
     write_live(place.results, first)
     write_live(place.results, second)
     place.import_all()

@@ -42,7 +42,7 @@ def status(place: Place, key: str, study: str | None = None) -> str | None:
 
 
 def test_a_run_is_followed_from_its_start_to_its_end(any_place: Place) -> None:
-    done, run = make_run(any_place.study, 0), make_run(any_place.study, 1)
+    done, run = make_run(0), make_run(1)
     write_finished(any_place.results, done)
     write_live(any_place.results, run, last=0)
     with following(any_place):
@@ -61,7 +61,7 @@ def test_a_run_is_followed_from_its_start_to_its_end(any_place: Place) -> None:
 
 
 def test_studies_that_begin_later_and_records_that_vanish(place: Place) -> None:
-    late = make_run("vocabulary")
+    late = make_run()
     with following(place):
         write_live(place.results, late)
         wait_for(lambda: status(place, late.key, late.study) == "RUNNING")
@@ -70,8 +70,8 @@ def test_studies_that_begin_later_and_records_that_vanish(place: Place) -> None:
 
 
 def test_a_broken_record_is_told_once(place: Place) -> None:
-    run = make_run(place.study)
-    good = make_run(place.study, 1)
+    run = make_run()
+    good = make_run(1)
     broken = write_finished(place.results, run) / "history.parquet"
     broken.unlink()
     with following(place) as said:
@@ -82,15 +82,15 @@ def test_a_broken_record_is_told_once(place: Place) -> None:
 
 
 def test_a_second_look_at_unchanged_records_does_not_even_open_the_store(place: Place) -> None:
-    write_finished(place.results, make_run(place.study, 0))
-    write_live(place.results, make_run(place.study, 1))
+    write_finished(place.results, make_run(0))
+    write_live(place.results, make_run(1))
     seen, stop = Seen(), threading.Event()
     look(place.results, place.uri, seen, Liveness(), silent, stop)
     look(place.results, "sqlite:////proc/nothing/there.db", seen, Liveness(), silent, stop)
 
 
 def test_a_run_that_falls_silent_between_two_looks_is_killed(place: Place) -> None:
-    run = make_run(place.study)
+    run = make_run()
     write_live(place.results, run, host="elsewhere", updated=datetime.now(UTC) - timedelta(seconds=5))
     seen, stop = Seen(), threading.Event()
     look(place.results, place.uri, seen, Liveness(silence=600), silent, stop)
@@ -102,20 +102,20 @@ def test_a_run_that_falls_silent_between_two_looks_is_killed(place: Place) -> No
 def test_another_importer_gets_its_turn_and_neither_doubles_the_other(place: Place) -> None:
     with following(place):
         for seed in range(5):
-            write_finished(place.results, make_run(place.study, seed))
-            write_live(place.results, make_run(place.study, 10), last=10 * (seed + 1))
+            write_finished(place.results, make_run(seed))
+            write_live(place.results, make_run(10), last=10 * (seed + 1))
             place.import_all()
     before = dump(place.results)
     assert len(active_runs(place.store(), place.study)) == 6
     assert place.import_all().unchanged == 6
     assert dump(place.results) == before
-    live = active_runs(place.store(), place.study)[make_run(place.study, 10).key]
+    live = active_runs(place.store(), place.study)[make_run(10).key]
     assert [step for step, _ in curves(place.store(), live)["train_loss"]] == [10, 20, 30, 40, 50]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_cleanly(place: Place, number: signal.Signals) -> None:
-    run = make_run(place.study)
+    run = make_run()
     write_finished(place.results, run)
     command = [str(warm_python()), str(SCRIPTS / "follow_runs.py"), "--results", str(place.results)]
     process = subprocess.Popen([*command, "--every", "0.1"], stderr=subprocess.PIPE, text=True)

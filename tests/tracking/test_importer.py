@@ -17,7 +17,7 @@ from shapelaw.tracking.store import search_runs
 
 
 def test_a_finished_record_arrives_whole(any_place: Place) -> None:
-    run = make_run(any_place.study, embedding_rank=8)
+    run = make_run(embedding_rank=8)
     folder = write_finished(any_place.results, run, unheard_of=2.5, remark="late night")
     assert any_place.import_all().written == [run.key]
     store = any_place.store()
@@ -65,8 +65,8 @@ def test_a_finished_record_arrives_whole(any_place: Place) -> None:
 
 def test_importing_twice_leaves_the_same_store(any_place: Place) -> None:
     for seed in range(3):
-        write_finished(any_place.results, make_run(any_place.study, seed))
-    write_live(any_place.results, make_run(any_place.study, 3), "FAILED", message="The loss is not a number.")
+        write_finished(any_place.results, make_run(seed))
+    write_live(any_place.results, make_run(3), "FAILED", message="The loss is not a number.")
     assert len(any_place.import_all().written) == 4
     before = dump(any_place.results)
     runs = active_runs(any_place.store(), any_place.study)
@@ -79,7 +79,7 @@ def test_importing_twice_leaves_the_same_store(any_place: Place) -> None:
 
 @pytest.mark.parametrize("how", ["other spec", "other numbers"])
 def test_a_retrained_run_replaces_the_old_one(any_place: Place, how: str) -> None:
-    run = make_run(any_place.study)
+    run = make_run()
     write_finished(any_place.results, run)
     any_place.import_all()
     old = active_runs(any_place.store(), any_place.study)[run.key].info.run_id
@@ -94,7 +94,7 @@ def test_a_retrained_run_replaces_the_old_one(any_place: Place, how: str) -> Non
 
 
 def test_a_live_run_grows_and_finishes_as_one_run(any_place: Place) -> None:
-    run = make_run(any_place.study)
+    run = make_run()
     write_live(any_place.results, run, last=0)
     any_place.import_all()
     first = active_runs(any_place.store(), any_place.study)[run.key]
@@ -114,7 +114,7 @@ def test_a_live_run_grows_and_finishes_as_one_run(any_place: Place) -> None:
 
 
 def test_a_running_run_without_a_record_is_killed_and_a_finished_one_kept(place: Place) -> None:
-    live, done = make_run(place.study, 0), make_run(place.study, 1)
+    live, done = make_run(0), make_run(1)
     folders = [write_live(place.results, live), write_finished(place.results, done)]
     place.import_all()
     for folder in folders:
@@ -125,7 +125,7 @@ def test_a_running_run_without_a_record_is_killed_and_a_finished_one_kept(place:
 
 
 def test_a_broken_record_is_named_and_the_others_arrive(place: Place) -> None:
-    good, cut, moved = (make_run(place.study, seed) for seed in range(3))
+    good, cut, moved = (make_run(seed) for seed in range(3))
     write_finished(place.results, good)
     (write_finished(place.results, cut) / "history.parquet").write_bytes(b"PAR1")
     folder = write_finished(place.results, moved)
@@ -140,7 +140,7 @@ def test_a_broken_record_is_named_and_the_others_arrive(place: Place) -> None:
 
 
 def test_an_experiment_in_the_trash_comes_back_with_one_run_a_key(any_place: Place) -> None:
-    run = make_run(any_place.study)
+    run = make_run()
     write_finished(any_place.results, run)
     any_place.import_all()
     write_finished(any_place.results, other_spec(run))
@@ -154,9 +154,9 @@ def test_an_experiment_in_the_trash_comes_back_with_one_run_a_key(any_place: Pla
 
 
 def test_more_runs_than_a_page_holds(place: Place) -> None:
-    keys = [make_run(place.study, seed).key for seed in range(5)]
+    keys = [make_run(seed).key for seed in range(5)]
     for seed in range(5):
-        write_finished(place.results, make_run(place.study, seed))
+        write_finished(place.results, make_run(seed))
     place.import_all()
     store = place.store()
     experiment = store.client.get_experiment_by_name(place.study)
@@ -167,15 +167,15 @@ def test_more_runs_than_a_page_holds(place: Place) -> None:
 
 def test_somebody_elses_run_of_that_name_is_left_alone(any_place: Place, tmp_path: Path) -> None:
     """Two colleagues, one server, the same study at two learning rates."""
-    run = make_run(any_place.study)
+    run = make_run()
     write_finished(any_place.results, run)
     assert any_place.import_all().written == [run.key]
     mine = active_runs(any_place.store(), any_place.study)[run.key].info.run_id
     elsewhere = Place(tmp_path / "elsewhere", any_place.uri, any_place.study)
     write_finished(elsewhere.results, other_spec(run))
-    write_finished(elsewhere.results, make_run(any_place.study, seed=7))
+    write_finished(elsewhere.results, make_run(seed=7))
     outcome = elsewhere.import_all()
-    assert outcome.written == [make_run(any_place.study, seed=7).key]
+    assert outcome.written == [make_run(seed=7).key]
     (problem,) = outcome.problems.values()
     assert f"has another run with the name {run.key} in {run.study}, imported from" in problem
     assert str(any_place.results) in problem
@@ -187,7 +187,7 @@ def test_the_login_nodes_of_a_cluster_are_one_importer(
     any_place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What one of them imported, the other goes on with, a changed spec too."""
-    run = make_run(any_place.study)
+    run = make_run()
     write_finished(any_place.results, run)
     any_place.import_all()
     shutil.rmtree(any_place.results / "runs")

@@ -12,7 +12,7 @@ from shapelaw.tracking.names import CURVES, plain_metrics, result_name, run_name
 
 
 def test_names_begin_with_what_differs() -> None:
-    run = make_run("depth_width", seed=3, depth=4)
+    run = make_run(seed=3, depth=4)
     assert run_name(run) == "L4 d16 s3 wiki V257 r16 H2 t60"
     assert shape_name(run) == "L4 d16 wiki V257 r16 H2 t60"
     assert sorted(run_name(run).split()) == sorted(run.key.split("-"))
@@ -28,7 +28,7 @@ def test_names_of_packed_runs() -> None:
 
 
 def test_a_corpus_with_letters_like_a_part_of_the_shape() -> None:
-    run = make_run("depth_width")
+    run = make_run()
     object.__setattr__(run, "corpus", "L9-s7-text")
     assert run_name(run).startswith("L2 d16 s0 L9 s7 text ")
 

@@ -79,7 +79,7 @@ def test_the_same_runs_at_the_same_moment(
         new = [next(study_names) for _ in range(4)]
         for study in new:
             for seed in range(3):
-                write_finished(machines[0].results, make_run(study, seed))
+                write_finished(machines[0].results, make_run(seed))
         for said in race([place.results for place in machines], machines[0].uri, new, [figure]):
             sentences += said
         studies += new
@@ -144,7 +144,7 @@ def test_one_is_killed_and_the_other_completes(
 ) -> None:
     place, other = machines
     for seed in range(8):
-        write_finished(place.results, make_run(place.study, seed))
+        write_finished(place.results, make_run(seed))
     command = [sys.executable, str(SCRIPTS / "import_runs.py"), "--uri", place.uri, "--study", place.study]
     killed = subprocess.Popen([*command, "--results", place.results, "--out", tmp_path / "runs.parquet"])
     store = place.store()
@@ -173,7 +173,7 @@ def following(place: Place) -> Iterator[None]:
 def test_a_growing_run_followed_twice_has_each_point_once(
     machines: list[Place], tmp_path: Path, empty_store: Path
 ) -> None:
-    place, run = machines[0], make_run(machines[0].study)
+    place, run = machines[0], make_run()
     store = place.store()
 
     def steps() -> list[int]:
@@ -193,17 +193,17 @@ def test_a_growing_run_followed_twice_has_each_point_once(
 
 def test_an_importer_leaves_the_live_runs_of_another_alone(machines: list[Place], tmp_path: Path) -> None:
     """Its own folder says nothing of them, but it is not the folder that they come from."""
-    place, run = machines[0], make_run(machines[0].study)
+    place, run = machines[0], make_run()
     write_live(place.results, run)
     place.import_all()
     elsewhere = Place(tmp_path / "elsewhere", place.uri, place.study)
-    write_finished(elsewhere.results, make_run(place.study, 1))
+    write_finished(elsewhere.results, make_run(1))
     elsewhere.import_all()
     assert active_runs(place.store(), place.study)[run.key].info.status == "RUNNING"
 
 
 def test_two_that_disagree_leave_each_others_runs_alone(machines: list[Place], tmp_path: Path) -> None:
-    place, run = machines[0], make_run(machines[0].study)
+    place, run = machines[0], make_run()
     elsewhere = Place(tmp_path / "elsewhere", place.uri, place.study)
     write_finished(place.results, run)
     write_finished(elsewhere.results, other_spec(run))

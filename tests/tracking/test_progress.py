@@ -13,7 +13,7 @@ from shapelaw.tracking.disk import Liveness, find_records
 from shapelaw.tracking.progress import StudyProgress, duration, lines_of, progress_of
 
 STUDY = "depth_width"
-RUNS = {run.key: run for run in (make_run(STUDY, seed) for seed in range(7))}
+RUNS = {run.key: run for run in (make_run(seed) for seed in range(7))}
 KEYS = list(RUNS)
 
 

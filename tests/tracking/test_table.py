@@ -18,9 +18,9 @@ from shapelaw.tracking.table import read_runs, table_schema
 
 
 def test_the_table_has_a_row_a_run_with_its_numbers(any_place: Place) -> None:
-    low_rank = make_run(any_place.study, 1, embedding_rank=8, positional_rank=4)
-    full = make_run(any_place.study, 0, depth=12)
-    failed = make_run(any_place.study, 2)
+    low_rank = make_run(1, embedding_rank=8, positional_rank=4)
+    full = make_run(0, depth=12)
+    failed = make_run(2)
     write_finished(any_place.results, low_rank, model_flops_utilisation=0.41)
     write_finished(any_place.results, full, test_loss=0.1 + 0.2)
     write_live(any_place.results, failed, "FAILED", message="The loss is not a number.")
@@ -88,7 +88,7 @@ def test_the_table_has_a_row_a_run_with_its_numbers(any_place: Place) -> None:
 def test_the_command_writes_the_wanted_keys_and_names_missing_ones(
     place: Place, tmp_path: Path, script: Script
 ) -> None:
-    runs = [make_run(place.study, seed) for seed in range(3)]
+    runs = [make_run(seed) for seed in range(3)]
     for run in runs:
         write_finished(place.results, run)
     keys = tmp_path / "keys.txt"
@@ -110,7 +110,7 @@ def test_the_command_writes_the_wanted_keys_and_names_missing_ones(
 
 
 def test_a_study_without_records_is_a_sentence(place: Place, tmp_path: Path, script: Script) -> None:
-    write_finished(place.results, make_run(place.study, 0))
+    write_finished(place.results, make_run(0))
     arguments = ["--results", place.results, "--study", "nothing", "--out", tmp_path / "runs.parquet"]
     done = script("import_runs.py", *arguments)
     assert (done.code, done.output) == (2, "")
@@ -124,7 +124,7 @@ def test_equal_records_give_equal_tables_apart_from_run_ids(
     place: Place, tmp_path: Path, empty_store: Path
 ) -> None:
     for seed in (2, 0, 1):
-        write_finished(place.results, make_run(place.study, seed))
+        write_finished(place.results, make_run(seed))
     place.import_all()
     other = tmp_path / "other"
     other.mkdir()
@@ -137,7 +137,7 @@ def test_equal_records_give_equal_tables_apart_from_run_ids(
 
 
 def test_a_loss_that_is_not_finite_in_the_curve_stays_out_of_the_table(place: Place) -> None:
-    run = make_run(place.study)
+    run = make_run()
     rows = [*make_rows(run)[:-1], (60, math.nan, 0.0, math.nan, math.nan)]
     write_finished(place.results, run, rows, test_loss=None, train_loss=None, bits_per_byte=None)
     place.import_all()
@@ -163,7 +163,7 @@ def test_a_file_of_keys_that_says_nothing(tmp_path: Path) -> None:
 def test_records_of_other_specs_are_named_with_the_command_that_mends_it(
     place: Place, tmp_path: Path, script: Script
 ) -> None:
-    runs = [make_run(place.study, seed) for seed in range(3)]
+    runs = [make_run(seed) for seed in range(3)]
     for run in runs:
         write_finished(place.results, run)
     keys, records = tmp_path / "keys.txt", place.results / "runs" / place.study
@@ -189,7 +189,7 @@ def test_records_of_other_specs_are_named_with_the_command_that_mends_it(
 def test_a_broken_record_among_the_wanted_stops_the_table(
     place: Place, tmp_path: Path, script: Script
 ) -> None:
-    run = make_run(place.study)
+    run = make_run()
     (write_finished(place.results, run) / "spec.json").write_text("{")
     arguments = ["--results", place.results, "--study", place.study, "--out", tmp_path / "runs.parquet"]
     done = script("import_runs.py", *arguments)
@@ -198,7 +198,7 @@ def test_a_broken_record_among_the_wanted_stops_the_table(
 
 
 def test_what_was_observed_on_the_way_is_read_back(any_place: Place) -> None:
-    run = make_run(any_place.study, block="llama", kv_heads=1, tied=True)
+    run = make_run(block="llama", kv_heads=1, tied=True)
     write_finished(any_place.results, run, observations="30:2.25 60:1.5")
     any_place.import_all()
     (row,) = read_runs(any_place.store(), any_place.study).to_pylist()

@@ -10,7 +10,7 @@ import hashlib
 import heapq
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -182,9 +182,20 @@ def _memory_mb(run: Run, gpus: int) -> float:
     return _START_MB + (_STATE_BYTES * shape.total_params + min(activations, _ACTIVATION_BYTES_AT_MOST)) / 1e6
 
 
-def keys_pattern(runs: Iterable[AnyRun]) -> str:
-    """A regular expression for the keys of these runs, by the digits that end them."""
-    return rf"[^/]*-{one_of(run.key.rpartition('-')[2] for run in runs)}"
+def keys_pattern(runs: Iterable[AnyRun], shared: Collection[str] = ()) -> str:
+    """A regular expression for the keys of these runs, by the digits that end them.
+
+    Args:
+        shared: digits that keys of runs of other rules end in too: of those the whole key is looked at.
+    """
+    keys = [run.key for run in runs]
+    digits = one_of(end for key in keys if (end := digits_of(key)) not in shared)
+    return rf"(?:[^/]*-{digits}|{one_of(key for key in keys if digits_of(key) in shared)})"
+
+
+def digits_of(key: str) -> str:
+    """The digits of its run's digest that end a key."""
+    return key.rpartition("-")[2]
 
 
 def one_of(words: Iterable[str]) -> str:

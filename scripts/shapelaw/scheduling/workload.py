@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -15,6 +16,7 @@ from shapelaw.scheduling.jobs import (
     LEVELS,
     JobResources,
     Level,
+    digits_of,
     job_resources,
     jobs_in_turn,
     jobs_of_packs,
@@ -115,8 +117,10 @@ class Workload:
 
     @cached_property
     def _patterns(self) -> dict[str, str]:
-        small, medium = (keys_pattern(self.of_level[level]) for level in ("small", "medium"))
-        packed = keys_pattern(self.packed)
+        rules: list[Sequence[AnyRun]] = [*(self.of_level[level] for level in LEVELS), self.packed]
+        ends = Counter(end for runs in rules for end in {digits_of(run.key) for run in runs})
+        shared = {end for end, rules_with_it in ends.items() if rules_with_it > 1}
+        small, medium, _, packed = (keys_pattern(runs, shared) for runs in rules)
         # large: also a wrong key, so that its sentence is printed
         large = rf"(?!(?:{small}|{medium}|{packed})(?:/|$))[^/]+"
         return {"small": small, "medium": medium, "large": large, "packed": packed}
