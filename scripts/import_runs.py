@@ -31,6 +31,7 @@ def main() -> int:
         type=Path,
         help="file with one run key a line, and the digest of its spec: the table has these runs only",
     )
+    parser.add_argument("--submitted", type=Path, help="results/submitted/<digest>.json, which has the grids")
     parser.add_argument("--out", required=True, type=Path, help="runs.parquet, one row a run, sorted by key")
     add_silence_option(parser)
     arguments = parser.parse_args()
@@ -38,7 +39,7 @@ def main() -> int:
     def work() -> None:
         results = check_results(arguments.results)
         from shapelaw.storage.records import RUNS, read_keys
-        from shapelaw.studies.registry import STUDIES
+        from shapelaw.studies.submission import submitted_study
         from shapelaw.tracking.disk import Liveness, find_records
         from shapelaw.tracking.importer import import_study
         from shapelaw.tracking.table import read_runs, refuse_other_specs, write_runs
@@ -69,8 +70,9 @@ def main() -> int:
             except UserError:
                 if not (outcome.rivals and left):  # else another importer is replacing runs right now
                     raise
-        if outcome.written and arguments.study in STUDIES:  # the answer follows, with the summary run
-            write_note(store, arguments.study, STUDIES[arguments.study].question)
+        study = submitted_study(arguments.submitted, arguments.study)
+        if outcome.written and study is not None:  # the answer follows, with the summary run
+            write_note(store, arguments.study, study.question)
         refuse_other_specs(table, keys or {}, results / RUNS / arguments.study)
         write_runs(arguments.out, table)
         say(
