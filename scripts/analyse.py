@@ -5,8 +5,9 @@
   python scripts/analyse.py STUDY --help
 
 FILE is the study's results/STUDY/runs.parquet, any .csv or .parquet with the same columns, or what the study measured
-without training. GRID is any name, of a table whose runs differ in the columns that --axes names. Written to DIR: tables as .csv, .md and .tex, figures as .svg and .png, and fit.json. Exit codes: 0
-done, also where no fit is possible (fit.json's status and the output say so), 2 unusable input.
+without training. GRID is any name; the runs of its table differ in depth, width and the columns that --axes names.
+Written to DIR: tables as .csv, .md and .tex, figures as .svg and .png, and fit.json. Exit codes: 0 done, also where no
+fit is possible (fit.json's status and the output say so), 2 unusable input.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Write the report's first page: each study's question, its answer beside the published one, figure and command.
 
-  python scripts/write_findings.py --results results --studies STUDY [STUDY ...] [--submitted FILE] --out results/findings.html
+  python scripts/write_findings.py --results results --studies STUDY ... [--submitted FILE] --out results/findings.html
 
 The answers come from results/STUDY/fit.json, the links into MLflow from results/STUDY/logged, where there is one. Exit
 codes: 0 done, 2 a study has no results, or the page can't be written.
@@ -15,8 +15,8 @@ from pathlib import Path
 from shapelaw.errors import UserError, exit_code
 from shapelaw.report.findings import findings_page
 from shapelaw.report.tables import writing_to
-from shapelaw.studies.findings import read_finding
 from shapelaw.settings.sentences import did_you_mean
+from shapelaw.studies.findings import read_finding
 from shapelaw.studies.registry import STUDIES
 from shapelaw.studies.study import Study
 from shapelaw.studies.submission import submitted_study
@@ -45,7 +45,9 @@ def _study(name: str, submitted: Path | None) -> Study:
     """Raises UserError: there is no study and no grid of that name."""
     study = submitted_study(submitted, name)
     if study is None:
-        raise UserError(f"There is no study {name}{did_you_mean(name, list(STUDIES))}; a grid needs --submitted FILE.")
+        raise UserError(
+            f"There is no study {name}{did_you_mean(name, list(STUDIES))}; a grid needs --submitted FILE."
+        )
     return study
 
 

@@ -24,7 +24,9 @@ def test_a_study_gets_its_section_of_the_model_that_it_declares() -> None:
     assert isinstance(config.section("depth_width", DepthWidth), DepthWidth)
     with pytest.raises(TypeError, match="depth_width is of DepthWidth, not of MemorizationGrid"):
         config.section("depth_width", MemorizationGrid)
-    assert {type(grid) for grid in config.section_list("memorization_heads", MemorizationGrid)} == {MemorizationGrid}
+    assert {type(grid) for grid in config.section_list("memorization_heads", MemorizationGrid)} == {
+        MemorizationGrid
+    }
     with pytest.raises(TypeError, match="memorization_heads has grids that are not of DepthWidth"):
         config.section_list("memorization_heads", DepthWidth)
 

@@ -35,8 +35,8 @@ def common_problems(config: Settings, root: Path) -> list[str]:
         problems += corpus_problems(f"corpora.{name}", texts, root)
         if name == config.corpus.name:
             problems.append(
-                f"corpora.{name} has the name of corpus, whose sources are {', '.join(config.corpus.sources)}; give one "
-                "of them another name"
+                f"corpora.{name} has the name of corpus, whose sources are {', '.join(config.corpus.sources)}; give "
+                "one of them another name"
             )
     if config.execution.cost_model is not None:
         try:

@@ -200,7 +200,8 @@ class Settings(Section):
     )
     corpus: Corpus = Field(Corpus(), description="The text that decoders are trained and tested on.")
     corpora: dict[Annotated[str, Field(pattern=CORPUS_NAME, max_length=64)], Texts] = Field(
-        {}, description="Further texts by their names, for the corpus axis of a grid; each has the keys of `corpus`."
+        {},
+        description="Further texts by their names, for the corpus axis of a grid; each has the keys of `corpus`.",
     )
     training: Recipe = Field(description="The training recipe of every decoder.")
     tracking: Tracking = Field(Tracking(), description="The store in which runs are tracked.")

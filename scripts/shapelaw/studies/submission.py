@@ -132,7 +132,9 @@ def submitted_study(path: Path | None, name: str) -> Study | None:
     try:
         config = Config.model_validate(json.loads(path.read_text(encoding="utf-8"))["config"])
     except (OSError, KeyError, TypeError, ValueError) as error:
-        raise UserError(f"{path}, the config of the grid {name}, can't be read ({error}); {_AGAIN}.") from error
+        raise UserError(
+            f"{path}, the config of the grid {name}, can't be read ({error}); {_AGAIN}."
+        ) from error
     return studies_of(config).get(name)
 
 

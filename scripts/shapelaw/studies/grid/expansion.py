@@ -30,7 +30,10 @@ _SHAPE_OPTIONS = (  # of `make_shape`
 )
 _NAMES = tuple(name for name in ALL_AXES if name != "head_dim")
 _PLACE = _NAMES.index("depth")
-BEFORE, AFTER = _NAMES[:_PLACE], tuple(n for n in _NAMES[_PLACE:] if n not in ("depth", "width", "block_params"))
+BEFORE, AFTER = (
+    _NAMES[:_PLACE],
+    tuple(n for n in _NAMES[_PLACE:] if n not in ("depth", "width", "block_params")),
+)
 REACH = 0.15  # in log size: how far a network may be from the size asked for, where that pairs depths to 2%
 MOST_NEAR = 24  # networks on each side of the size that are looked at
 
@@ -164,7 +167,9 @@ def number_of_runs(block: Block) -> int:
         repeated &= _listed(block.widths)
     else:
         widths = block.values.get("width")  # of block_params they are not known yet
-        repeated = {(d, w) for d, w in repeated if d in block.values["depth"] and (widths is None or w in widths)}
+        repeated = {
+            (d, w) for d, w in repeated if d in block.values["depth"] and (widths is None or w in widths)
+        }
     shapes = math.prod(counts.get(name, 1) for name in ("widths", "depth", "width", "block_params"))
     further = max(block.repeated_seeds - block.seeds, 0) * len(repeated)
     return networks * block.seeds + networks // shapes * further
@@ -336,5 +341,7 @@ def _ranks(shape: Shape) -> list[str]:
         ("positional_rank", shape.positional_rank, shape.context_length, "positions of a window"),
     )
     return [
-        f"{name} {rank:,} is above the {most:,} {what}" for name, rank, most, what in maps if rank and rank > most
+        f"{name} {rank:,} is above the {most:,} {what}"
+        for name, rank, most, what in maps
+        if rank and rank > most
     ]

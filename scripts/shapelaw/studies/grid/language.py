@@ -21,7 +21,7 @@ from shapelaw.studies.grid.expansion import (
     lengths,
     number_of_runs,
 )
-from shapelaw.studies.grid.settings import ALL_AXES, RECIPE_AXES, BlockKeys
+from shapelaw.studies.grid.settings import ALL_AXES, RECIPE_AXES, BlockKeys, Given
 from shapelaw.studies.shape_grids import repeated_problems
 
 MOST_RUNS = 100_000  # of a study: with more, Snakemake takes hours before the first job
@@ -45,12 +45,12 @@ def block_of(where: str, keys: BlockKeys) -> Block:
     """
     return make_block(
         where,
-        {name: (value,) for name, value in keys.values().items()} | keys.axes.values(),
+        {**{name: (value,) for name, value in keys.values().items()}, **axes_values(keys.axes)},
         keys.widths,
         seeds=keys.seeds,
         repeated=keys.repeated,
         repeated_seeds=keys.repeated_seeds,
-        leave_out=[_named(one.values()) for one in keys.leave_out],
+        leave_out=[_named(axes_values(one)) for one in keys.leave_out],
         skips_impossible=keys.impossible == "leave_out",
     )
 
@@ -66,6 +66,11 @@ def make_block(where: str, values: Mapping[str, Sequence[Any]], widths: Any, **o
     """
     named = _named(values)
     return Block(where, {name: tuple(named[name]) for name in ALL_AXES if name in named}, widths, **options)
+
+
+def axes_values(axes: Given) -> dict[str, list[Any]]:
+    """The values of each axis that is given; null alone is a list of it."""
+    return {name: [None] if value is None else value for name, value in axes.values().items()}
 
 
 def _named(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,9 +100,11 @@ def section_problems(where: str, keys: BlockKeys, corpora: Collection[str]) -> l
         where: its place in the config.
         corpora: the names of all corpora that the config defines.
     """
-    single, axes = keys.values(), keys.axes.values()
+    single, axes = keys.values(), axes_values(keys.axes)
     found = [
-        f"{where}.{name} and {where}.axes.{name} are both set; leave one of them out" for name in single if name in axes
+        f"{where}.{name} and {where}.axes.{name} are both set; leave one of them out"
+        for name in single
+        if name in axes
     ]
     every: dict[str, Any] = {name: [value] for name, value in single.items()} | axes
     found += _shape_problems(where, keys, every, axes)
@@ -107,8 +114,9 @@ def section_problems(where: str, keys: BlockKeys, corpora: Collection[str]) -> l
             found.append(f"{' and '.join(given)} are both set, and one decides; leave one out")
     for name in every.get("corpus", ()):
         if name not in corpora:
+            near = did_you_mean(name, list(corpora))
             found.append(
-                f"{_place(where, 'corpus', axes)} has {name}, of which the config has no sources{did_you_mean(name, list(corpora))}; "
+                f"{_place(where, 'corpus', axes)} has {name}, of which the config has no sources{near}; "
                 f"give them: corpora: {{{name}: {{sources: [...]}}}} (there are {', '.join(corpora)})"
             )
     found += _leave_out_problems(where, keys, every)
@@ -119,7 +127,9 @@ def _place(where: str, name: str, axes: Collection[str]) -> str:
     return f"{where}.axes.{name}" if name in axes else f"{where}.{name}"
 
 
-def _shape_problems(where: str, keys: BlockKeys, every: Mapping[str, Any], axes: Collection[str]) -> Iterator[str]:
+def _shape_problems(
+    where: str, keys: BlockKeys, every: Mapping[str, Any], axes: Collection[str]
+) -> Iterator[str]:
     """Sentences on depth, width, widths and block_params: one too many, or none."""
     if keys.widths is not None:
         for name in _SHAPES:
@@ -159,13 +169,19 @@ def _table_problems(where: str, keys: BlockKeys, depths: Sequence[int]) -> Itera
 
 def _leave_out_problems(where: str, keys: BlockKeys, every: Mapping[str, Any]) -> Iterator[str]:
     """A sentence for each entry of leave_out that can match nothing."""
-    known: dict[str, Collection[Any] | None] = {**{name: [value] for name, value in DEFAULTS.items()}, **every}
+    known: dict[str, Collection[Any] | None] = {
+        **{name: [value] for name, value in DEFAULTS.items()},
+        **every,
+    }
     if keys.widths is not None:
-        known |= {"depth": list(keys.widths), "width": {width for row in keys.widths.values() for width in row}}
+        known |= {
+            "depth": list(keys.widths),
+            "width": {width for row in keys.widths.values() for width in row},
+        }
     if "block_params" in every:
         known["width"] = None  # not known yet
     for place, one in enumerate(keys.leave_out):
-        at, given = f"{where}.leave_out.{ordinal(place)}", one.values()
+        at, given = f"{where}.leave_out.{ordinal(place)}", axes_values(one)
         if not given:
             yield f"{at} is empty and would leave out everything; name a field, such as {{depth: 2}}"
         for name, values in given.items():
@@ -189,9 +205,7 @@ def size_problems(name: str, blocks: Sequence[Block]) -> list[str]:
     ]
 
 
-def network_problems(
-    config: Settings, name: str, blocks: Sequence[Block], defaults: Defaults
-) -> list[str]:
+def network_problems(config: Settings, name: str, blocks: Sequence[Block], defaults: Defaults) -> list[str]:
     """A sentence for each block with combinations that make no network, and for each recipe that can't be.
 
     Args:
@@ -204,7 +218,9 @@ def network_problems(
         networks += len(made)
         found += _repeated_problems(block, made)
         if not block.skips_impossible:
-            found += impossible_sentences(block, every, "correct them, leave them out, or set impossible: leave_out")
+            found += impossible_sentences(
+                block, every, "correct them, leave them out, or set impossible: leave_out"
+            )
         found += recipe_sentences(config, block, made)
     if not networks and not found:
         found.append(f"{name} has no network left; leave out less")
@@ -221,9 +237,7 @@ def _repeated_problems(block: Block, networks: Iterable[Network]) -> list[str]:
     return repeated_problems(widths, block.repeated, block.where)
 
 
-def impossible_sentences(
-    block: Block, every: Sequence[Network | Impossible], advice: str
-) -> Iterator[str]:
+def impossible_sentences(block: Block, every: Sequence[Network | Impossible], advice: str) -> Iterator[str]:
     """A sentence on a block's combinations that make no network: their number, and the first few."""
     wrong = [one for one in every if isinstance(one, Impossible)]
     if not wrong:
@@ -249,7 +263,9 @@ def shown_names(blocks: Iterable[Block]) -> list[str]:
 
 def named(settings: Mapping[str, Any], names: Iterable[str]) -> str:
     """Some of a combination's values, as `depth 2, heads 4`."""
-    return ", ".join(f"{name} {'null' if settings[name] is None else settings[name]}" for name in names if name in settings)
+    return ", ".join(
+        f"{name} {'null' if settings[name] is None else settings[name]}" for name in names if name in settings
+    )
 
 
 def recipe_sentences(config: Settings, block: Block, networks: Sequence[Network]) -> list[str]:
@@ -262,7 +278,9 @@ def recipe_sentences(config: Settings, block: Block, networks: Sequence[Network]
         return f"{block.where}.{key}" if key in block.values else f"training.{key}"
 
     recipes: dict[Training, None] = dict.fromkeys(one.training for one in networks)
-    own = [name for name in RECIPE_AXES if name in block.values] + [name for name in BUDGETS if name in block.values]
+    own = [name for name in RECIPE_AXES if name in block.values] + [
+        name for name in BUDGETS if name in block.values
+    ]
     found = []
     for recipe in recipes:
         if own:  # those of `training` alone are told once, of the section

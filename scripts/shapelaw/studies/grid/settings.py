@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, get_args, get_type_hints
 from pydantic import (
     AfterValidator,
     BeforeValidator,
+    ConfigDict,
     Discriminator,
     Field,
     Tag,
@@ -31,10 +32,16 @@ from shapelaw.specs.shapes import Block, Gelu
 
 Positive = Annotated[float, Field(gt=0)]
 Degree = Annotated[int, Field(ge=2)]
+FIELDS_OF = "x-fields-of"  # in a model's JSON schema: where the reference explains its fields
 BY_DEPTH = ("learning_rate", "steps")  # also a table by depth
-SHAPE_AXES: dict[str, tuple[Any, str]] = {  # in the order in which a grid's runs stand: the last changes fastest
+SHAPE_AXES: dict[
+    str, tuple[Any, str]
+] = {  # in the order in which a grid's runs stand: the last changes fastest
     "corpus": (str, "Name of a corpus: that of `corpus`, or one of `corpora`."),
-    "vocab_size": (Vocabulary, "Size of the vocabulary; 257 is bytes, a larger one byte-level BPE. Default: 2000."),
+    "vocab_size": (
+        Vocabulary,
+        "Size of the vocabulary; 257 is bytes, a larger one byte-level BPE. Default: 2000.",
+    ),
     "context_length": (Tokens, "Tokens in a window. Default: 128."),
     "embedding_rank": (Count | None, "Rank of factored token embeddings, at most V; null is one matrix."),
     "patch_embedding": (bool, "Tokens are patches of images, with an embedding of their numbers."),
@@ -58,7 +65,10 @@ SHAPE_AXES: dict[str, tuple[Any, str]] = {  # in the order in which a grid's run
         "size to 2% where heads allow, else as near as they do.",
     ),
     "width": (Count, "Width of the network, d."),
-    "base_width": (Count | None, "Width from which rates, initialisation and logits are scaled (muP); null: none."),
+    "base_width": (
+        Count | None,
+        "Width from which rates, initialisation and logits are scaled (muP); null: none.",
+    ),
     "tokens_per_param": (Positive, "Tokens for every parameter, in place of `steps`."),
     "flops": (Positive, "FLOPs of a training, in place of `steps`."),
 }
@@ -69,7 +79,9 @@ def _recipe_axes() -> dict[str, tuple[Any, str]]:
     hints, found = get_type_hints(Training, include_extras=True), {}
     for one in fields(Training):
         kind, doc = get_args(hints[one.name])
-        bounds = {name: value for name in ("ge", "gt", "lt", "le") if (value := getattr(doc, name)) is not None}
+        bounds = {
+            name: value for name in ("ge", "gt", "lt", "le") if (value := getattr(doc, name)) is not None
+        }
         if type(None) in get_args(kind):
             inner = next(part for part in get_args(kind) if part is not type(None))
             kind = Annotated[inner, Field(**bounds)] | None
@@ -81,6 +93,7 @@ def _recipe_axes() -> dict[str, tuple[Any, str]]:
 
 RECIPE_AXES = _recipe_axes()
 ALL_AXES = {**SHAPE_AXES, **RECIPE_AXES}
+_NULLABLE = {name for name, (kind, _) in ALL_AXES.items() if type(None) in get_args(kind)}
 
 
 def _as_list(value: Any) -> Any:
@@ -93,7 +106,9 @@ def _once(values: list[Any]) -> list[Any]:
     twice = next((value for place, value in enumerate(values) if value in values[:place]), _NONE)
     if twice is not _NONE:
         raise PydanticCustomError(
-            "twice", "{value} stands there twice; leave one out", {"value": "null" if twice is None else twice}
+            "twice",
+            "{value} stands there twice; leave one out",
+            {"value": "null" if twice is None else twice},
         )
     return values
 
@@ -117,7 +132,8 @@ def _block_or_blocks(value: Any) -> str:
 
 
 def _list_of(_: str, kind: Any) -> Any:
-    return Annotated[list[kind], BeforeValidator(_as_list), AfterValidator(_once), Field(min_length=1)] | None
+    as_list = BeforeValidator(_as_list, json_schema_input_type=list[kind] | kind)
+    return Annotated[list[kind], as_list, AfterValidator(_once), Field(min_length=1)] | None
 
 
 def _single_of(name: str, kind: Any) -> Any:
@@ -130,7 +146,8 @@ def _single_of(name: str, kind: Any) -> Any:
 
 def _fields_of(kind_of: Callable[[str, Any], Any]) -> dict[str, Any]:
     return {
-        name: (kind_of(name, kind), Field(None, description=meaning)) for name, (kind, meaning) in ALL_AXES.items()
+        name: (kind_of(name, kind), Field(None, description=meaning))
+        for name, (kind, meaning) in ALL_AXES.items()
     }
 
 
@@ -142,20 +159,30 @@ class Given(Section):
         return {name: value for name, value in dump(self).items() if name in self.model_fields_set}
 
     def values(self) -> dict[str, Any]:
-        """What the keys that are given say, in the order of the axes."""
-        return {name: getattr(self, name) for name in ALL_AXES if name in self.model_fields_set}
+        """What the keys that are given say, in the order of the axes; null is a value of those that can be null."""
+        found = {name: getattr(self, name) for name in ALL_AXES if name in self.model_fields_set}
+        return {name: value for name, value in found.items() if value is not None or name in _NULLABLE}
 
 
-Axes: type[Given] = create_model(
-    "Axes", __base__=Given, __doc__="Fields of shape, recipe and corpus, each with its values.", **_fields_of(_list_of)
+class Fields(Given):
+    """Fields that have a table of their own in the reference, under another section."""
+
+    model_config = ConfigDict(json_schema_extra={FIELDS_OF: "grids"})
+
+
+Axes: type[Fields] = create_model(
+    "Axes",
+    __base__=Fields,
+    __doc__="Any of the fields of `grids` from `corpus` on, each with a list of values, or one.",
+    **_fields_of(_list_of),
 )
 
 
 class Combinations(Section):
     """The part of a block that says which combinations of its values are wanted."""
 
-    axes: Axes = Field(default_factory=Axes, description="What varies: every combination is trained.")  # type: ignore[valid-type]
-    leave_out: list[Axes] = Field(  # type: ignore[valid-type]
+    axes: Axes = Field(default_factory=Axes, description="What varies: every combination is trained.")
+    leave_out: list[Axes] = Field(
         [], description="Combinations that are not wanted, as far as given: `{depth: 2, heads: [4, 8]}`."
     )
     impossible: Literal["refuse", "leave_out"] = Field(
@@ -186,8 +213,7 @@ GridBlock: type[BlockKeys] = create_model(
 NAME_PATTERN = "^[a-z][a-z0-9_]*$"
 GridName = Annotated[str, Field(pattern=NAME_PATTERN, max_length=64)]
 OneOrMore = Annotated[
-    Annotated[GridBlock, Tag("[block]")]  # type: ignore[valid-type]
-    | Annotated[list[GridBlock], Field(min_length=1), Tag("[blocks]")],  # type: ignore[valid-type]
+    Annotated[GridBlock, Tag("[block]")] | Annotated[list[GridBlock], Field(min_length=1), Tag("[blocks]")],
     Discriminator(_block_or_blocks),
 ]
 Grids = dict[GridName, OneOrMore]

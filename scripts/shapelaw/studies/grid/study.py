@@ -11,6 +11,7 @@ from shapelaw.settings.sections import Settings
 from shapelaw.settings.sentences import did_you_mean
 from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run
+from shapelaw.specs.shapes import EQUAL_SHARE
 from shapelaw.studies.grid.expansion import (
     Block,
     Defaults,
@@ -34,7 +35,6 @@ from shapelaw.studies.grid.language import (
 from shapelaw.studies.grid.settings import RECIPE_AXES, BlockKeys
 from shapelaw.studies.shape_grids import size_of, transition_warnings
 from shapelaw.studies.study import OURS, Study
-from shapelaw.specs.shapes import EQUAL_SHARE
 
 ROOM = Path(__file__).parent
 RESULTS = "shapelaw.studies.grid.results"
@@ -172,7 +172,7 @@ def size_axis_of(config: Settings, name: str) -> str:
 
 
 def pairing_warnings(block: Block) -> Iterator[str]:
-    """A sentence for each size in parameters at which depths are not paired to 2%, or have the width of another size."""
+    """A sentence for each size in parameters at which depths are not paired to 2%."""
     if "block_params" not in block.values:
         return
     names = shown_names([block])
@@ -194,17 +194,18 @@ def costs(name: str, config: Settings) -> list[str]:
             continue
         pairs = [pair for _, pair in all_pairings(block)]
         widths = {
-            depth: sorted({pair.widths[depth] for pair in pairs if depth in pair.widths}) for depth in block.depths
+            depth: sorted({pair.widths[depth] for pair in pairs if depth in pair.widths})
+            for depth in block.depths
         }
         listed = "; ".join(f"depth {depth}: {', '.join(map(str, row))}" for depth, row in widths.items())
         worst = max(pair.mismatch for pair in pairs)
-        found.append(f"{name}: widths from block_params: {listed}; sizes of the depths differ by at most {worst:.1%}")
+        found.append(
+            f"{name}: widths from block_params: {listed}; sizes of the depths differ by at most {worst:.1%}"
+        )
     return found
 
 
-def cell_warnings(
-    where: str, blocks: Sequence[Block], networks: Sequence[Network], axis: str
-) -> list[str]:
+def cell_warnings(where: str, blocks: Sequence[Block], networks: Sequence[Network], axis: str) -> list[str]:
     """A sentence for each transition that some cells can't give, where they have several depths.
 
     Cells that differ in their recipe alone are one here: their networks have the same sizes.
