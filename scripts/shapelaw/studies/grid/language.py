@@ -84,11 +84,11 @@ def axes_of(blocks: Sequence[Block], listed: Collection[str]) -> list[str]:
     Args:
         listed: fields that stand under `axes`; they count with one value too.
     """
-    found = []
+    found, also = [], _named(dict.fromkeys(listed))
     for name in ALL_AXES:
         values = {repr(block.values.get(name, (DEFAULTS.get(name),))) for block in blocks}
         several = len(values) > 1 or any(len(block.values.get(name, ())) > 1 for block in blocks)
-        if name not in _SHAPES and (several or name in listed):
+        if name not in _SHAPES and (several or name in also):
             found.append("budget" if name in BUDGETS else name)
     return list(dict.fromkeys(found))
 
