@@ -31,6 +31,7 @@ def main() -> int:
         type=Path,
         help="file with the keys of its runs, one a line (default: all records of the folder)",
     )
+    parser.add_argument("--submitted", type=Path, help="results/submitted/<digest>.json, which has the grids")
     parser.add_argument("--out", required=True, type=Path, help="runs.parquet, one row a run, sorted by key")
     add_silence_option(parser)
     arguments = parser.parse_args()
@@ -38,7 +39,7 @@ def main() -> int:
     def work() -> None:
         results = check_results(arguments.results)
         from shapelaw.storage.records import read_keys
-        from shapelaw.studies.registry import STUDIES
+        from shapelaw.studies.submission import submitted_study
         from shapelaw.tracking.disk import Liveness, find_records
         from shapelaw.tracking.importer import import_study
         from shapelaw.tracking.table import read_runs, write_runs
@@ -66,8 +67,9 @@ def main() -> int:
             except UserError:
                 if not (outcome.rivals and left):  # else another importer is replacing runs right now
                     raise
-        if outcome.written and arguments.study in STUDIES:  # the answer follows, with the summary run
-            write_note(store, arguments.study, STUDIES[arguments.study].question)
+        study = submitted_study(arguments.submitted, arguments.study)
+        if outcome.written and study is not None:  # the answer follows, with the summary run
+            write_note(store, arguments.study, study.question)
         write_runs(arguments.out, table)
         say(
             f"{arguments.study}: {len(outcome.written)} runs written to MLflow, {outcome.unchanged} were up to "

@@ -79,9 +79,7 @@ def test_two_importers_of_a_new_store_wait_for_each_other(tmp_path: Path) -> Non
         _, errors = process.communicate()
         assert process.returncode == 0, errors
     store = open_store(default_uri(tmp_path), tmp_path)
-    assert [list(active_runs(store, study)) for study in studies] == [
-        [make_run().key] for study in studies
-    ]
+    assert [list(active_runs(store, study)) for study in studies] == [[make_run().key] for study in studies]
 
 
 def test_waiting_ends_when_the_user_says_so(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from shapelaw.specs.runs import run_to_dict
 from shapelaw.storage.failures import FailedJob, drop_empty, failures, told_again
 
 EXECUTION = CONFIG.execution
+CORPORA = CONFIG.all_corpora
 SPEED = SUBMITTED.speed
 WORK = Workload(RUNS, EXECUTION, SPEED)
 # What the next attempt at a job asks for: on Slurm by why the last one ended, elsewhere by its number.
@@ -44,6 +45,16 @@ def run_of(wildcards):
 def job_path(wildcards):
     """The file that the job of a run leaves, where it trains several."""
     return asked(WORK.job_path, wildcards.key)
+
+
+def vocab_sizes(corpus):
+    """The vocabulary sizes of a corpus's decoders."""
+    return {run.shape.vocab_size for run in WORK.decoders if run.corpus == corpus}
+
+
+def gpt2_option(corpus):
+    """The option for a corpus's files of GPT-2's tokenizer."""
+    return f"--gpt2-files {shlex.quote(corpus.gpt2_files)}" if corpus.gpt2_files else ""
 
 
 def costs(wildcards):

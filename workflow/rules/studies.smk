@@ -66,4 +66,5 @@ rule findings:
     message:
         "the questions and what was found"
     shell:
-        "python $SCRIPTS/write_findings.py --results results --studies {params.studies} --out {output} 2>&1 | tee {log}"
+        "python $SCRIPTS/write_findings.py --results results --studies {params.studies} --submitted $SUBMITTED --out {output}"
+        " 2>&1 | tee {log}"

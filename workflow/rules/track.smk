@@ -39,7 +39,7 @@ rule import_runs:
         "importing the runs of {wildcards.study} into MLflow"
     shell:
         "python $SCRIPTS/import_runs.py --results results --study {wildcards.study} --keys {input.listed} {params.tracking}"
-        " --out {output} 2>&1 | tee {log}"
+        " --submitted $SUBMITTED --out {output} 2>&1 | tee {log}"
 
 
 rule log_study:
@@ -58,4 +58,4 @@ rule log_study:
         "logging the figures and tables of {wildcards.study} as one summary run"
     shell:
         "python $SCRIPTS/log_study.py --results results --study {wildcards.study} --metrics {input.fit} {params.tracking}"
-        " --artifacts {input.files} --out {output} 2>&1 | tee {log}"
+        " --submitted $SUBMITTED --artifacts {input.files} --out {output} 2>&1 | tee {log}"

@@ -98,7 +98,7 @@ def grid_warnings(
 
 
 def transition_warnings(
-    where: str, sizes: Mapping[int, Sequence[float]], repeats: bool, line: bool
+    where: str, sizes: Mapping[int, Sequence[float]], repeats: bool, line: bool, key: str = ".widths"
 ) -> list[str]:
     """A sentence for each result about transitions that a grid can't give.
 
@@ -107,10 +107,11 @@ def transition_warnings(
         sizes: the sizes of each depth's networks.
         repeats: True where some network has two seeds.
         line: True where the study draws a line through its transitions.
+        key: what has the shapes there.
     """
     depths = sorted(sizes)
     if len(depths) < 2:
-        return [f"{where}.widths has one depth, so no transition: one needs a shallower and a deeper network"]
+        return [f"{where}{key} has one depth, so no transition: one needs a shallower and a deeper network"]
     found = []
     if not repeats:
         found.append(
@@ -125,12 +126,12 @@ def transition_warnings(
         good += min(common) >= LEAST_SIZES
         if min(common) < LEAST_SIZES:
             found.append(
-                f"{where}.widths: at the sizes that depths {shallow} and {deep} both cover, they have {common[0]} and "
+                f"{where}{key}: at the sizes that depths {shallow} and {deep} both cover, they have {common[0]} and "
                 f"{common[1]} networks; a transition needs {LEAST_SIZES} of each"
             )
     if line and good < LEAST_TRANSITIONS:
         found.append(
-            f"{where}.widths can give {_counted(good)}; a line through them and a projection need "
+            f"{where}{key} can give {_counted(good)}; a line through them and a projection need "
             f"{LEAST_TRANSITIONS}, so {LEAST_TRANSITIONS + 1} depths"
         )
     return found

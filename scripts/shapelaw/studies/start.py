@@ -16,7 +16,7 @@ from shapelaw.settings.problems import uri_problems
 from shapelaw.settings.sections import Settings
 from shapelaw.settings.sentences import did_you_mean
 from shapelaw.specs.kinds import AnyRun
-from shapelaw.studies.registry import STUDIES
+from shapelaw.studies.config import studies_of
 from shapelaw.studies.study import FIGURE_ENDINGS, TABLE_COPIES, TABLE_ENDINGS, TABLES, Study
 
 URI_VARIABLE = "MLFLOW_TRACKING_URI"
@@ -155,14 +155,16 @@ def target_problems(target: str, config: Settings, runs: Mapping[str, Mapping[st
     elif (result := _RESULT.fullmatch(target)) and result[1] not in _OTHER_FOLDERS:
         name, file = result.groups()
         found = list(_study_problems(target, name, config))
-        yield from found or (_file_problems(STUDIES[name], file) if name in STUDIES else ())
+        studies = studies_of(config)
+        yield from found or (_file_problems(studies[name], file) if name in studies else ())
 
 
 def _study_problems(target: str, name: str, config: Settings) -> Iterator[str]:
-    study = STUDIES.get(name)
+    studies = studies_of(config)
+    study = studies.get(name)
     if study is None:
-        if near := did_you_mean(name, list(STUDIES)):
-            yield f"There is no study {name}{near}; there are {', '.join(STUDIES)}."
+        if near := did_you_mean(name, list(studies)):
+            yield f"There is no study {name}{near}; there are {', '.join(studies)}."
     elif not study.extra and name not in config.studies:
         yield (
             f"The config does not run the study {name}; add it to studies in config.yaml, or run it alone: "

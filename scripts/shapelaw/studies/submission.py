@@ -23,9 +23,10 @@ from shapelaw.specs.digests import digest_of
 from shapelaw.specs.kinds import AnyRun, spec_from_dict, spec_to_dict
 from shapelaw.storage.files import replacing
 from shapelaw.storage.records import add_asked
-from shapelaw.studies.config import Config, runs_of
+from shapelaw.studies.config import Config, runs_of, studies_of
 from shapelaw.studies.outlook import hopeless
 from shapelaw.studies.registry import STUDIES
+from shapelaw.studies.study import Study
 
 FOLDER = Path("results/submitted")
 _AGAIN = "stop the workflow (Ctrl-C) and start it again"
@@ -76,7 +77,8 @@ def submission_of(config: Settings, root: Path, folder: Path) -> Submission:
     Raises:
         UserError: a grid file or the cost model can't be used, or there are runs that no machine can train.
     """
-    runs = {study: runs_of(config, study, root) for study in config.studies if STUDIES[study].kind}
+    studies = studies_of(config)
+    runs = {study: runs_of(config, study, root) for study in config.studies if studies[study].kind}
     if problems := hopeless(config, runs, folder):
         raise UserError(listed(problems))
     return Submission(config, runs, speed_of(config, folder))
@@ -119,6 +121,23 @@ def read_submission(path: Path) -> Submission:
             f"{path}, the config that this job was submitted with, is of another version of shapelaw ({error}); "
             f"{_AGAIN}."
         ) from error
+
+
+def submitted_study(path: Path | None, name: str) -> Study | None:
+    """A study of the list, or a grid of the config that a workflow was started with; None where there is neither.
+
+    Raises:
+        UserError: the submission is looked at, and it is missing or of another version.
+    """
+    if name in STUDIES or path is None:
+        return STUDIES.get(name)
+    try:
+        config = Config.model_validate(json.loads(path.read_text(encoding="utf-8"))["config"])
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise UserError(
+            f"{path}, the config of the grid {name}, can't be read ({error}); {_AGAIN}."
+        ) from error
+    return studies_of(config).get(name)
 
 
 def _parsed(values: Mapping[str, Any]) -> Submission:
