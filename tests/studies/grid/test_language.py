@@ -34,7 +34,7 @@ def test_a_grid_is_every_combination_of_its_axes() -> None:
     axes = {**SMALL, "heads": [1, 2, 4], "embedding_rank": [8, None], "vocab_size": [257, 500]}
     found = runs_at({"mine": {"axes": axes, "context_length": 64}})
     assert len(found) == 2 * 2 * 3 * 2 * 2
-    assert "wiki-V257-L2-d32-r8-H4-t400-s0" in found
+    assert "wiki-V257-L2-d32-r8-H4-lr0.003-t400-s0" in {run.label for run in found.values()}
     assert {run.shape.context_length for run in found.values()} == {64}
     assert {run.training for run in found.values()} == {config_of({}).training.spec()}
 
@@ -49,11 +49,12 @@ def test_values_can_be_spelled_as_the_command_line_passes_them_on() -> None:
 def test_a_list_of_blocks_is_their_union() -> None:
     one = {"widths": {1: [16, 32], 2: [12]}, "vocab_size": 257, "repeated": {1: [16]}, "repeated_seeds": 2}
     other = {"axes": {"depth": 1, "width": [16]}, "vocab_size": 257, "seeds": 3}
-    assert set(runs_at({"mine": [one, other]})) == {
-        *(f"wiki-V257-L1-d16-r16-H2-t400-s{seed}" for seed in range(3)),
-        "wiki-V257-L1-d32-r32-H2-t400-s0",
-        "wiki-V257-L2-d12-r12-H2-t400-s0",
-    }
+    found = runs_at({"mine": [one, other]}).values()
+    assert sorted((run.shape.depth, run.shape.width, run.seed) for run in found) == [
+        *((1, 16, seed) for seed in range(3)),
+        (1, 32, 0),
+        (2, 12, 0),
+    ]
 
 
 def test_impossible_combinations_are_refused_or_left_out_and_told() -> None:
