@@ -110,9 +110,14 @@ def finish(results: Path, run: Run, **summary: Any) -> Path:
     return write_finished(results, run, **summary)
 
 
-def other_spec(run: Run) -> Run:
-    """The same key, trained otherwise."""
-    return replace(run, training=replace(run.training, learning_rate=1e-3))
+def other_recipe(run: Run) -> Run:
+    """The same network trained otherwise: another run, which has the same label."""
+    return replace(run, training=replace(run.training, batch_size=16))
+
+
+def ask(results: Path, study: str, *runs: Run) -> None:
+    """Note that a study asks for these runs, as the start of a workflow does."""
+    records.add_asked(results, {study: [run.key for run in runs]})
 
 
 def _common(run: Run) -> Mapping[str, Any]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
-from made_records import make_run
+from made_records import make_run, other_recipe
 
 from shapelaw.specs.degrees import DegreeRun, ProductShape
 from shapelaw.specs.kinds import KINDS
@@ -13,9 +15,15 @@ from shapelaw.tracking.names import CURVES, plain_metrics, result_name, run_name
 
 def test_names_begin_with_what_differs() -> None:
     run = make_run(seed=3, depth=4)
-    assert run_name(run) == "L4 d16 s3 wiki V257 r16 H2 t60"
-    assert shape_name(run) == "L4 d16 wiki V257 r16 H2 t60"
-    assert sorted(run_name(run).split()) == sorted(run.key.split("-"))
+    assert run_name(run) == "L4 d16 s3 wiki V257 H2 lr0.003 t60"
+    assert sorted(run_name(run).split()) == sorted(run.label.split("-"))
+
+
+def test_runs_that_differ_by_the_seed_alone_share_the_name_of_a_shape() -> None:
+    run = make_run(seed=3, depth=4)
+    assert re.fullmatch("L4 d16 wiki V257 H2 lr0.003 t60 [0-9a-f]{4}", shape_name(run))
+    assert shape_name(make_run(seed=0, depth=4)) == shape_name(run)
+    assert shape_name(other_recipe(run)) != shape_name(run)
 
 
 def test_names_of_packed_runs() -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from disturbed import FULL_LENGTH, OUTAGE, WAITING, importing, undisturbed, with_runs
-from made_records import finish, make_run, other_spec, write_finished, write_live
+from made_records import ask, finish, make_run, other_recipe, write_finished, write_live
 from places import SCRIPTS, Place, serve, silent, wait_for
 from postgres import Cluster
 from racing import race
@@ -182,6 +182,7 @@ def test_a_growing_run_followed_twice_has_each_point_once(
         histories = [store.client.get_metric_history(each.info.run_id, "loss/train") for each in found]
         return [point.step for points in histories for point in points]
 
+    ask(place.results, place.study, run)
     with following(machines[0]), following(machines[1]):
         for last in (10, 20, 30, 40, 50):
             write_live(place.results, run, last=last)
@@ -202,11 +203,15 @@ def test_an_importer_leaves_the_live_runs_of_another_alone(machines: list[Place]
     assert active_runs(place.store(), place.study)[run.key].info.status == "RUNNING"
 
 
-def test_two_that_disagree_leave_each_others_runs_alone(machines: list[Place], tmp_path: Path) -> None:
+def test_two_that_disagree_leave_each_others_runs_alone(
+    machines: list[Place], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the digests of two different runs begin alike."""
+    monkeypatch.setattr("shapelaw.specs.runs.key_of", lambda label, _: f"{label}-0a1b2c3d")
     place, run = machines[0], make_run()
     elsewhere = Place(tmp_path / "elsewhere", place.uri, place.study)
     write_finished(place.results, run)
-    write_finished(elsewhere.results, other_spec(run))
+    write_finished(elsewhere.results, other_recipe(run))
     with ThreadPoolExecutor() as pool:
         outcomes = list(pool.map(Place.import_all, (place, elsewhere)))
     told = [problem for outcome in outcomes for problem in outcome.problems.values()]
@@ -215,7 +220,7 @@ def test_two_that_disagree_leave_each_others_runs_alone(machines: list[Place], t
     experiment = place.store().client.get_experiment_by_name(place.study)
     found = place.store().client.search_runs([experiment.experiment_id])
     digests = {each.data.tags["spec_digest"] for each in found}
-    assert digests <= {run.digest, other_spec(run).digest}
+    assert digests <= {run.digest, other_recipe(run).digest}
     assert (
         len(found) == len(digests) == len(told)
     )  # who comes second writes nothing; at once, both write and both tell

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from made_records import make_run, write_finished, write_live
+from made_records import ask, make_run, write_finished, write_live
 from places import Place, Script, free_port, web_server
 from postgres import Cluster
 from stored import dump
@@ -33,6 +33,7 @@ def run(
     (tmp_path / "figure.svg").write_text("<svg/>")
     write_finished(tmp_path / "results", make_run())
     write_live(tmp_path / "results", make_run(1))
+    ask(tmp_path / "results", "depth_width", make_run(), make_run(1))
 
     def start(command: tuple[str, ...], uri: str, how: str) -> tuple[int, str]:
         caplog.set_level(logging.DEBUG)
