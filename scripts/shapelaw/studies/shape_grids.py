@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from shapelaw.specs.patches import INPUTS
-from shapelaw.specs.shapes import Shape, ShapeError
+from shapelaw.specs.shapes import Shape
 from shapelaw.specs.sizes import LEAST_SIZES, SAME_SIZE
 
 LEAST_TRANSITIONS = 3  # for a line and its error
@@ -54,24 +54,6 @@ def depth_problems(widths: Widths, where: str) -> list[str]:
     return [f"{where}.widths has {count}; a transition needs a shallower and a deeper one"]
 
 
-def width_problems(
-    widths: Widths, shape: Callable[[int, int], Shape], where: str, block: str = ""
-) -> Iterator[str]:
-    """A sentence for each problem of the networks of a grid, whose place in the config is `where`.
-
-    Args:
-        shape: returns the network of a depth and a width, or raises `ShapeError`.
-        block: of the networks, where a study has several.
-    """
-    of = f", block {block}" if block else ""
-    for depth, row in widths.items():
-        for width in row:
-            try:
-                shape(depth, width)
-            except ShapeError as error:
-                yield from (f"{where}.widths.{depth}{of}: {problem}" for problem in error.problems)
-
-
 def size_of(axis: str) -> Callable[[Shape], float]:
     """The size of a shape on one of the axes of `size_axis`."""
     sizes: dict[str, Callable[[Shape], float]] = {
@@ -80,21 +62,6 @@ def size_of(axis: str) -> Callable[[Shape], float]:
         "flops": lambda shape: shape.step_flops(1),
     }
     return sizes[axis]
-
-
-def grid_warnings(
-    where: str, widths: Widths, axis: str, shape: Callable[[int, int], Shape], repeats: bool
-) -> list[str]:
-    """A sentence for each transition that a grid, whose place in the config is `where`, can't give.
-
-    Args:
-        axis: the size at which networks are compared, as in `size_axis`.
-        shape: returns the network of a depth and a width.
-        repeats: True where some network has two seeds.
-    """
-    size = size_of(axis)
-    sizes = {depth: [size(shape(depth, width)) for width in row] for depth, row in widths.items()}
-    return transition_warnings(where, sizes, repeats, line=False)
 
 
 def transition_warnings(

@@ -1,5 +1,6 @@
 """Grids in a config: what they make, and what is wrong with them as sentences, all at once."""
 
+import re
 from typing import Any
 
 import pytest
@@ -8,8 +9,12 @@ from small import REPOSITORY
 from shapelaw.errors import UserError
 from shapelaw.settings.loading import merge
 from shapelaw.settings.sections import Settings
-from shapelaw.specs.runs import Run
+from shapelaw.specs.runs import Run, Training
 from shapelaw.studies.config import Config, load_config, runs_of, studies_of
+from shapelaw.studies.grid.expansion import Defaults
+from shapelaw.studies.grid.language import listed_problems, make_block
+from shapelaw.studies.grid.study import RESERVED
+from shapelaw.studies.registry import STUDIES
 
 SCALES = REPOSITORY / "workflow" / "scales"
 SMALL: dict[str, Any] = {"depth": [1, 2], "width": [16, 32]}
@@ -163,6 +168,7 @@ def test_impossible_combinations_are_refused_or_left_out_and_told() -> None:
             {"axes": SMALL, "warmup_steps": 400},
             "grids.mine.warmup_steps is 400, not below training.steps (400)",
         ),
+        ({"axes": {**SMALL, "flops": [1e30]}}, "grids.mine.flops gives a network"),
         ({"axes": SMALL, "steps": 20}, "training.warmup_steps is 50, not below grids.mine.steps (20)"),
         (
             {"axes": SMALL, "precision": "bfloat16"},
@@ -276,7 +282,7 @@ def test_transitions_that_cannot_be_told_are_told_of_their_cells() -> None:
         }
     )
     (told,) = studies_of(config)["mine"].warnings(config, REPOSITORY)
-    assert told.endswith("they have 0 and 0 networks; a transition needs 4 of each (1 of 3 cells: heads 4)")
+    assert told.endswith("they have 0 and 0 networks; a transition needs 4 of each (heads 4)")
     config = config_of({"mine": {"axes": {"depth": 1, "width": [16, 32]}}})
     assert studies_of(config)["mine"].warnings(config, REPOSITORY) == []
 
@@ -285,3 +291,65 @@ def test_a_grid_replaces_one_of_the_same_name_whole() -> None:
     below = {"grids": {"mine": {"axes": {"depth": [1], "width": [8]}}, "other": {"widths": {1: [8]}}}}
     top = {"grids": {"mine": {"widths": {2: [16]}}}}
     assert merge(below, top)["grids"] == {"mine": {"widths": {2: [16]}}, "other": {"widths": {1: [8]}}}
+
+
+def test_networks_that_do_not_exist_are_named_by_their_depth_and_their_block() -> None:
+    defaults = Defaults("wiki", Training(steps=100, batch_size=8))
+
+    def said(widths: dict[int, list[int]], *blocks: str) -> list[str]:
+        some = [make_block("study.grids.1st", {"block": [block]}, widths) for block in blocks]
+        return list(listed_problems(some, defaults))
+
+    assert said({1: [8], 2: [4, 8]}, "gpt2", "llama") == []
+    (told,) = said({1: [8], 2: [4, 7]}, "gpt2")
+    assert told.startswith("study.grids.1st.widths.2: width 7 ")
+    (told,) = said({1: [8], 2: [6]}, "gpt2", "llama")
+    assert told.startswith("study.grids.1st.widths.2, block llama: the dimension of a head is 3")
+
+
+def test_a_study_s_own_section_takes_axes() -> None:
+    """They replace the grid of the scale, whose other keys stay."""
+    own = {"axes": {"depth": [1, 2], "block_params": [2e4, 4e4]}, "seeds": 2}
+    config = load_config({"scale": "demo", "studies": ["depth_width"], "depth_width": own}, SCALES)
+    runs = [run for run in runs_of(config, "depth_width", REPOSITORY).values() if isinstance(run, Run)]
+    assert len(runs) == 2 * 2 * 2
+    assert {(run.shape.vocab_size, run.shape.context_length) for run in runs} == {(500, 64)}
+    (line,) = studies_of(config)["depth_width"].costs(config)
+    assert line.startswith("depth_width: widths from block_params: depth 1: ")
+    again = Config.model_validate(config.model_dump(mode="json"))
+    assert runs_of(again, "depth_width", REPOSITORY) == runs_of(config, "depth_width", REPOSITORY)
+
+
+@pytest.mark.parametrize(
+    ("own", "sentence"),
+    [
+        (
+            {"axes": {**SMALL, "heads": [1, 2]}},
+            "depth_width.axes has heads, and this study compares depth and width",
+        ),
+        ({"axes": {"depth": [1]}}, "depth_width has no width (or block_params)"),
+        ({"axes": SMALL, "grid_file": "x.csv"}, "depth_width needs exactly one of widths"),
+        ({"axes": SMALL, "widths": {1: [8]}}, "depth_width.axes.depth and depth_width.widths are both set"),
+        (
+            {"axes": {**SMALL, "width": [9]}},
+            "depth_width: 2 of 2 combinations make no network: depth 1, width 9 (",
+        ),
+        ({"axes": {**SMALL, "dpeth": [9]}}, "depth_width.axes.dpeth is not a key (did you mean depth?)"),
+    ],
+)
+def test_a_mistake_in_a_study_s_own_axes_is_a_sentence(own: Any, sentence: str) -> None:
+    with pytest.raises(UserError) as error:
+        load_config({"scale": "demo", "studies": ["depth_width"], "depth_width": own}, SCALES)
+    assert sentence in str(error.value)
+
+
+def test_no_grid_has_the_name_of_a_rule_or_of_a_folder_of_results() -> None:
+    files = [REPOSITORY / "Snakefile", *(REPOSITORY / "workflow" / "rules").glob("*.smk")]
+    text = "\n".join(file.read_text(encoding="utf-8") for file in files)
+    rules = {
+        *re.findall(r"^\s*rule (\w+):", text, re.M),
+        *re.findall(r"^\s*use rule \w+ as (\w+)", text, re.M),
+    }
+    assert {"train_large", "train_medium", "plan"} <= rules
+    assert rules <= RESERVED
+    assert set(re.findall(r'"results/(\w+)/', text)) - set(STUDIES) <= RESERVED

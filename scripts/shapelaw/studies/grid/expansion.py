@@ -13,7 +13,7 @@ from itertools import product
 from typing import Any
 
 from shapelaw.settings.budgets import base_problems, scaled
-from shapelaw.settings.fields import MOST_STEPS, HeadDim
+from shapelaw.settings.fields import HeadDim
 from shapelaw.specs.budgets import Budget
 from shapelaw.specs.runs import Run, Training
 from shapelaw.specs.shapes import EQUAL_SHARE, Shape, ShapeError, make_shape
@@ -118,6 +118,12 @@ def expanded(block: Block, defaults: Defaults) -> Iterator[Network | Impossible]
                 combination = {**settings, **shape, **dict(zip(inner, rest, strict=True))}
                 if not any(_matches(combination, unwanted) for unwanted in block.leave_out):
                     yield _network(block, combination, defaults)
+
+
+def reasons(block: Block) -> list[str]:
+    """Why the shapes of a block make no network."""
+    combinations = expanded(block, Defaults("", Training(1, 1)))
+    return [reason for one in combinations if isinstance(one, Impossible) for reason in one.reasons]
 
 
 def networks_of(blocks: Iterable[Block], defaults: Defaults) -> list[Network]:
@@ -271,10 +277,6 @@ def _network(block: Block, settings: Settings, defaults: Defaults) -> Network | 
         budget = Budget(kind, settings[kind])  # type: ignore[arg-type]
         batch_size = recipe.get("batch_size", defaults.training.batch_size)
         recipe["steps"] = budget.steps(shape, batch_size)
-        if recipe["steps"] > MOST_STEPS:
-            return Impossible(
-                settings, (f"{budget.name} are {recipe['steps']:.3g} steps, and {MOST_STEPS:,} are the most",)
-            )
     training = _changed(defaults.training, tuple(recipe.items()))
     repeated = shape.width in block.repeated.get(shape.depth, [])
     seeds = max(block.seeds, block.repeated_seeds if repeated else 1)

@@ -6,8 +6,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
+from shapelaw.settings.fields import MOST_STEPS
 from shapelaw.settings.problems import recipe_problems_at, step_problems
-from shapelaw.settings.sections import Settings
+from shapelaw.settings.sections import DecoderStudy, Settings
 from shapelaw.settings.sentences import did_you_mean, ordinal
 from shapelaw.specs.runs import Training
 from shapelaw.studies.grid.expansion import (
@@ -22,10 +23,11 @@ from shapelaw.studies.grid.expansion import (
     number_of_runs,
 )
 from shapelaw.studies.grid.settings import ALL_AXES, RECIPE_AXES, BlockKeys, Given
-from shapelaw.studies.shape_grids import repeated_problems
+from shapelaw.studies.shape_grids import depth_problems, repeated_problems
 
 MOST_RUNS = 100_000  # of a study: with more, Snakemake takes hours before the first job
 FEW = 3  # combinations that are shown of those that make no network
+SAME_SIZE = {*RECIPE_AXES, *BUDGETS, "base_width", "corpus"}  # fields that change no network's size
 _SHAPES = ("depth", "width", "block_params")
 
 
@@ -71,6 +73,35 @@ def make_block(where: str, values: Mapping[str, Sequence[Any]], widths: Any, **o
 def axes_values(axes: Given) -> dict[str, list[Any]]:
     """The values of each axis that is given; null alone is a list of it."""
     return {name: [None] if value is None else value for name, value in axes.values().items()}
+
+
+def decoder_values(section: DecoderStudy) -> dict[str, Sequence[Any]]:
+    """The values that the keys of a study's section give to all of its networks."""
+    heads, given = section.heads, section.model_dump()
+    rule = {"heads": (heads,)} if isinstance(heads, int) else {"attention_dim": (heads.dim,)}
+    names = ("vocab_size", "context_length", "block", "gelu", "tied", "kv_heads")
+    return {**rule, **{name: (given[name],) for name in names if name in given}}
+
+
+def listed_problems(blocks: Iterable[Block], defaults: Defaults, least_depths: int = 2) -> Iterator[str]:
+    """A sentence for each problem of the shapes of blocks that list them as `widths`, each told by its depth.
+
+    Args:
+        least_depths: of each place.
+    """
+    places: dict[str, list[Block]] = {}
+    for block in blocks:
+        places.setdefault(block.where, []).append(block)
+    for where, own in places.items():
+        names = shape_names(own)
+        if least_depths > 1:
+            yield from depth_problems(own[0].widths or {}, where)
+        for one in (one for block in own for one in expanded(block, defaults)):
+            if isinstance(one, Impossible):
+                label = named(one.settings, names)
+                at = f"{where}.widths.{one.settings['depth']}{', ' if label else ''}{label}"
+                yield from (f"{at}: {reason}" for reason in one.reasons)
+        yield from repeated_problems(own[0].widths or {}, own[0].repeated, where)
 
 
 def _named(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -227,6 +258,12 @@ def network_problems(config: Settings, name: str, blocks: Sequence[Block], defau
     return list(dict.fromkeys(found))
 
 
+def left_out(block: Block, defaults: Defaults) -> Iterator[str]:
+    """A sentence on combinations that make no network and are left out."""
+    if block.skips_impossible:
+        yield from impossible_sentences(block, list(expanded(block, defaults)), "they are left out")
+
+
 def _repeated_problems(block: Block, networks: Iterable[Network]) -> list[str]:
     """The sentence of `repeated_problems` for a block whose widths follow from parameters."""
     if "block_params" not in block.values:
@@ -261,11 +298,23 @@ def shown_names(blocks: Iterable[Block]) -> list[str]:
     return ["depth", "width", *others]
 
 
+def shape_names(blocks: Iterable[Block]) -> list[str]:
+    """The same without depth and width, and without what changes no size."""
+    return [name for name in shown_names(blocks)[2:] if name not in SAME_SIZE]
+
+
 def named(settings: Mapping[str, Any], names: Iterable[str]) -> str:
     """Some of a combination's values, as `depth 2, heads 4`."""
     return ", ".join(
         f"{name} {'null' if settings[name] is None else settings[name]}" for name in names if name in settings
     )
+
+
+def most_steps(where: str, networks: Iterable[Network]) -> Iterator[str]:
+    """A sentence where a budget, at `where` in the config, gives a network more steps than a run can have."""
+    most = max((one.training.steps for one in networks), default=0)
+    if most > MOST_STEPS:
+        yield f"{where} gives a network {most:.3g} steps, and {MOST_STEPS:,} are the most; give a smaller one"
 
 
 def recipe_sentences(config: Settings, block: Block, networks: Sequence[Network]) -> list[str]:
@@ -281,8 +330,13 @@ def recipe_sentences(config: Settings, block: Block, networks: Sequence[Network]
     own = [name for name in RECIPE_AXES if name in block.values] + [
         name for name in BUDGETS if name in block.values
     ]
-    found = []
-    for recipe in recipes:
+    found = [
+        one
+        for name in BUDGETS
+        if name in block.values
+        for one in most_steps(f"{block.where}.{name}", networks)
+    ]
+    for recipe in () if found else recipes:
         if own:  # those of `training` alone are told once, of the section
             found += [*recipe_problems_at(config, place, recipe), *step_problems(place, recipe)]
     return list(dict.fromkeys(found))[:FEW]

@@ -151,12 +151,16 @@ def _fields_of(kind_of: Callable[[str, Any], Any]) -> dict[str, Any]:
     }
 
 
-class Given(Section):
-    """Keys of which a dump has only those that are given, since null can be a value."""
+class Dumped(Section):
+    """Keys of which a dump has only those that are given."""
 
     @model_serializer(mode="wrap")
     def _given(self, dump: Any) -> dict[str, Any]:
         return {name: value for name, value in dump(self).items() if name in self.model_fields_set}
+
+
+class Given(Dumped):
+    """Fields of a run, those that are given: null can be a value."""
 
     def values(self) -> dict[str, Any]:
         """What the keys that are given say, in the order of the axes; null is a value of those that can be null."""
@@ -178,7 +182,7 @@ Axes: type[Fields] = create_model(
 )
 
 
-class Combinations(Section):
+class Combinations(Dumped):
     """The part of a block that says which combinations of its values are wanted."""
 
     axes: Axes = Field(default_factory=Axes, description="What varies: every combination is trained.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,22 +17,22 @@ from shapelaw.studies.grid.expansion import (
     Defaults,
     Network,
     all_pairings,
-    expanded,
     networks_of,
     runs_of_networks,
 )
 from shapelaw.studies.grid.language import (
     axes_of,
     block_of,
-    impossible_sentences,
+    left_out,
     named,
     network_problems,
     placed,
     section_problems,
+    shape_names,
     shown_names,
     size_problems,
 )
-from shapelaw.studies.grid.settings import RECIPE_AXES, BlockKeys
+from shapelaw.studies.grid.settings import BlockKeys
 from shapelaw.studies.shape_grids import size_of, transition_warnings
 from shapelaw.studies.study import OURS, Study
 
@@ -51,7 +51,6 @@ RESERVED = frozenset(  # folders of results/, and rules, whose names a grid can'
         *("import_runs", "log_study", "measure_separation_ranks", "measure_assumptions", "measure_relu"),
     )
 )
-RECIPE_ALONE = {*RECIPE_AXES, "base_width", "tokens_per_param", "flops", "corpus"}  # what changes no size
 FEW = 3  # cells that are named
 
 Keys = BlockKeys | Sequence[BlockKeys]
@@ -129,16 +128,21 @@ def defaults_of(config: Settings, recipe: Mapping[str, Any] | None = None) -> De
 def problems(name: str, config: Settings, _root: Path) -> list[str]:
     """A sentence for each problem of a grid, those of its keys first; the others are found where these are right."""
     sections = placed(name, grids_of(config)[name])
-    found = [one for where, keys in sections for one in section_problems(where, keys, config.all_corpora)]
+    return sections_problems(config, f"grids.{name}", sections, defaults_of(config))
+
+
+def sections_problems(
+    config: Settings, where: str, sections: Sequence[tuple[str, BlockKeys]], defaults: Defaults
+) -> list[str]:
+    """The same for the sections of the blocks of a grid at some place."""
+    found = [one for at, keys in sections for one in section_problems(at, keys, config.all_corpora)]
     sizes = dict.fromkeys(keys.size_axis for _, keys in sections if "size_axis" in keys.model_fields_set)
     if len(sizes) > 1:
-        found.append(f"grids.{name} has the size_axis {' and '.join(sizes)}; give all of its blocks one")
+        found.append(f"{where} has the size_axis {' and '.join(sizes)}; give all of its blocks one")
     if found:
         return found
-    blocks = blocks_of(config, name)
-    return size_problems(f"grids.{name}", blocks) or network_problems(
-        config, f"grids.{name}", blocks, defaults_of(config)
-    )
+    blocks = [block_of(at, keys) for at, keys in sections]
+    return size_problems(where, blocks) or network_problems(config, where, blocks, defaults)
 
 
 def name_problems(names: Iterable[str], studies: Iterable[str]) -> Iterator[str]:
@@ -156,14 +160,16 @@ def name_problems(names: Iterable[str], studies: Iterable[str]) -> Iterator[str]
 
 def warnings(name: str, config: Settings, _root: Path) -> list[str]:
     """A sentence for what is left out, for depths of other sizes than asked for, for transitions that can't be told."""
-    blocks, defaults = blocks_of(config, name), defaults_of(config)
+    axis = size_axis_of(config, name)
+    return block_warnings(f"grids.{name}", blocks_of(config, name), defaults_of(config), axis)
+
+
+def block_warnings(where: str, blocks: Sequence[Block], defaults: Defaults, axis: str) -> list[str]:
+    """The same for the blocks of a grid at some place."""
     found = list[str]()
     for block in blocks:
-        if block.skips_impossible:
-            found += impossible_sentences(block, list(expanded(block, defaults)), "they are left out")
-        found += pairing_warnings(block)
-    networks = networks_of(blocks, defaults)
-    return found + cell_warnings(f"grids.{name}", blocks, networks, size_axis_of(config, name))
+        found += [*left_out(block, defaults), *pairing_warnings(block)]
+    return found + cell_warnings(where, blocks, networks_of(blocks, defaults), axis)
 
 
 def size_axis_of(config: Settings, name: str) -> str:
@@ -188,8 +194,13 @@ def pairing_warnings(block: Block) -> Iterator[str]:
 
 def costs(name: str, config: Settings) -> list[str]:
     """Lines of `snakemake plan`: the widths that follow from parameters, and how well they pair the depths."""
+    return width_lines(name, blocks_of(config, name))
+
+
+def width_lines(name: str, blocks: Iterable[Block]) -> list[str]:
+    """The same for the blocks of a study."""
     found = []
-    for block in blocks_of(config, name):
+    for block in blocks:
         if "block_params" not in block.values:
             continue
         pairs = [pair for _, pair in all_pairings(block)]
@@ -205,32 +216,70 @@ def costs(name: str, config: Settings) -> list[str]:
     return found
 
 
-def cell_warnings(where: str, blocks: Sequence[Block], networks: Sequence[Network], axis: str) -> list[str]:
-    """A sentence for each transition that some cells can't give, where they have several depths.
+def cell_warnings(
+    where: str,
+    blocks: Sequence[Block],
+    networks: Sequence[Network],
+    axis: str,
+    *,
+    repeats: bool | None = None,
+    listed: bool = False,
+    line: bool = False,
+) -> list[str]:
+    """A sentence for each transition that some cells can't give.
 
-    Cells that differ in their recipe alone are one here: their networks have the same sizes.
+    Cells that differ in what changes no size are one here.
+
+    Args:
+        where: place of the grid in the config.
+        axis: the size at which networks are compared, as in `size_axis`.
+        repeats: True where some network has two seeds, False where none has; None looks at these networks.
+        listed: the shapes stand in `widths`, of which a single depth is told too.
+        line: True where the study draws a line through its transitions.
     """
-    size, names = size_of(axis), [name for name in shown_names(blocks)[2:] if name not in RECIPE_ALONE]
+    size, names = size_of(axis), shape_names(blocks)
     cells: dict[str, dict[int, set[float]]] = {}
     for one in networks:
         label = named({name: one.settings.get(name) for name in names}, names)
         cells.setdefault(label, {}).setdefault(one.shape.depth, set()).add(size(one.shape))
-    repeats = any(one.seeds > 1 for one in networks)
+    if repeats is None:
+        repeats = any(one.seeds > 1 for one in networks)
     said: dict[str, list[str]] = {}
     for label, sizes in cells.items():
-        if len(sizes) > 1:
+        if len(sizes) > 1 or listed:
             rows = {depth: sorted(row) for depth, row in sizes.items()}
-            for sentence in transition_warnings(where, rows, repeats, line=False, key=""):
+            for sentence in transition_warnings(where, rows, repeats, line, ".widths" if listed else ""):
                 said.setdefault(sentence, []).append(label)
     return [sentence + _of_cells(labels, len(cells)) for sentence, labels in said.items()]
+
+
+def place_warnings(
+    blocks: Iterable[Block], defaults: Defaults, axis: str, repeats: Callable[[int], bool]
+) -> list[str]:
+    """The sentences of `cell_warnings` for each place of some blocks that list their shapes.
+
+    Args:
+        repeats: whether some network has two seeds that give the noise of the place of this number.
+    """
+    places: dict[str, list[Block]] = {}
+    for block in blocks:
+        places.setdefault(block.where, []).append(block)
+    return [
+        sentence
+        for place, (where, own) in enumerate(places.items())
+        for sentence in cell_warnings(
+            where, own, networks_of(own, defaults), axis, repeats=repeats(place), listed=True
+        )
+    ]
 
 
 def _of_cells(labels: Sequence[str], of: int) -> str:
     """Which cells a sentence is about, where it is not all of them."""
     if len(labels) == of:
         return ""
-    more = f" and {len(labels) - FEW} more" if len(labels) > FEW else ""
-    return f" ({len(labels)} of {of} cells: {'; '.join(labels[:FEW])}{more})"
+    if len(labels) <= FEW:
+        return f" ({'; '.join(labels)})"
+    return f" ({len(labels)} of {of} cells: {'; '.join(labels[:FEW])} and {len(labels) - FEW} more)"
 
 
 def unknown_study(name: str, place: str, known: Sequence[str]) -> str:
