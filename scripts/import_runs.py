@@ -29,7 +29,8 @@ def main() -> int:
     parser.add_argument(
         "--keys",
         type=Path,
-        help="file with the keys of its runs, one a line (default: all records of the folder)",
+        help="file with the keys of its runs, one a line (default: those that it asked for, by runs/studies.json; "
+        "without that file all records of the folder)",
     )
     parser.add_argument("--submitted", type=Path, help="results/submitted/<digest>.json, which has the grids")
     parser.add_argument("--out", required=True, type=Path, help="runs.parquet, one row a run, sorted by key")
@@ -38,7 +39,7 @@ def main() -> int:
 
     def work() -> None:
         results = check_results(arguments.results)
-        from shapelaw.storage.records import read_keys
+        from shapelaw.storage.records import read_asked, read_keys
         from shapelaw.studies.submission import submitted_study
         from shapelaw.tracking.disk import Liveness, find_records
         from shapelaw.tracking.importer import import_study
@@ -47,8 +48,14 @@ def main() -> int:
         from shapelaw.tracking.waiting import ImportProgress, patiently
 
         keys = read_keys(arguments.keys) if arguments.keys else None
-        if not find_records(results):
-            raise UserError(f"{results} has no records of runs; train first.")
+        found, asked = find_records(results), read_asked(results)
+        chosen = keys or (asked.get(arguments.study, []) if asked else list(found))
+        if keys is None and not found.keys() & set(chosen):
+            known = [study for study, of in asked.items() if found.keys() & set(of)]
+            raise UserError(
+                f"--study is {arguments.study}, of which {results} has no records; "
+                + (f"there are records of {', '.join(known)}." if known else "train first.")
+            )
         patience = PATIENCE if arguments.patience is None else arguments.patience
         progress = ImportProgress(say, arguments.notice)
         uri, liveness = tracking_uri(arguments, results), Liveness(silence=60 * arguments.silence)
@@ -56,7 +63,7 @@ def main() -> int:
         while left:
             left -= 1
             store, outcome = import_study(
-                results, arguments.study, uri, patience, say, liveness, progress, keys
+                results, arguments.study, uri, patience, say, liveness, progress, chosen
             )
             if outcome.problems:
                 raise UserError("\n".join(outcome.problems.values()))

@@ -75,11 +75,9 @@ def test_the_same_runs_at_the_same_moment(
     figure = tmp_path / "figure.svg"
     figure.write_text("<svg/>")
     studies, sentences = list[str](), list[str]()
+    with_runs(machines[0], 3)
     for _ in range(20):  # until they meet
         new = [next(study_names) for _ in range(4)]
-        for study in new:
-            for seed in range(3):
-                write_finished(machines[0].results, make_run(seed))
         for said in race([place.results for place in machines], machines[0].uri, new, [figure]):
             sentences += said
         studies += new

@@ -83,8 +83,8 @@ def look(
     states = {key: _state(item, liveness) for key, item in found.items()}
     changed = {key: item for key, item in found.items() if seen.states.get(key) != states[key]}
     vanished = seen.states.keys() - found.keys()
-    new = {study: set(keys) - set(seen.asked.get(study, ())) for study, keys in asked.items()}
-    if not (changed or vanished or seen.first or any(new.values())):
+    anew = {key for study, keys in asked.items() for key in set(keys) - set(seen.asked.get(study, ()))}
+    if not (changed or vanished or seen.first or anew):
         return
     progress = progress or ImportProgress(say)
 
@@ -97,9 +97,8 @@ def look(
         progress.at(f"opening {redact(uri, uri)}")
         store = open_store(uri, results)
         for study, keys in asked.items():
-            items = {
-                key: found[key] for key in keys if key in changed or (key in new[study] and key in found)
-            }
+            # also where another study has asked for it since, which its copies here and there then say
+            items = {key: found[key] for key in keys if key in found and (key in changed or key in anew)}
             on_disk = found if seen.first else None
             outcome = import_records(
                 store, study, items, liveness, on_disk, stop, progress, None, shared_of(results)
