@@ -93,8 +93,8 @@ rule all:
         [STUDIES[name].target for name in [*CONFIG.studies, *CONFIG.extras]],
         # of themselves, so that one that was deleted is made again: what was made of it is still there
         [record for study in CONFIG.studies for record in WORK.records(study)],
-        "results/advisor.html",
-        "results/findings.html",
+        f"{CONFIG.results}/advisor.html",
+        f"{CONFIG.results}/findings.html",
 
 
 include: "workflow/rules/corpus.smk"

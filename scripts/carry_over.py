@@ -30,6 +30,7 @@ from typing import Any
 from shapelaw.errors import UserError, exit_code, say
 from shapelaw.specs.kinds import AnyRun, PackedRun, is_packed, kind_of
 from shapelaw.storage import records
+from shapelaw.storage.asked import add_asked
 from shapelaw.storage.copies import FILES, content, fold, has
 from shapelaw.storage.records import CHECKPOINTS, RUNS, Record, read_record
 from shapelaw.training import checkpoint
@@ -102,7 +103,7 @@ def carry_over(old: Path, results: Path, name: str) -> list[str]:
     asked: dict[str, set[str]] = {}
     for one in found:
         asked.setdefault(one.study, set()).add(one.run.key)
-    records.add_asked(results, asked)
+    add_asked(results, asked)
     done = {one.run.key for one in carried if one.record.summary}
     under_way = {one.run.key for one in carried} - done
     say(

@@ -24,8 +24,9 @@ import torch
 
 from shapelaw.errors import UserError
 from shapelaw.specs.memorizers import MemorizationRun
+from shapelaw.storage.asked import read_keys
 from shapelaw.storage.files import replacing
-from shapelaw.storage.records import CHECKPOINTS, RUNS, Record, read_keys, read_record, write_json
+from shapelaw.storage.records import CHECKPOINTS, RUNS, Record, read_record, write_json
 from shapelaw.theory.memorization import memorizable_examples, relu_examples
 from shapelaw.training.command import exit_code_of
 from shapelaw.training.relu import ReluResult, train_relu, units_of

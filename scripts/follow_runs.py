@@ -37,7 +37,7 @@ def main() -> int:
 
     def work() -> None:
         results = check_results(arguments.results)
-        from shapelaw.storage.records import read_asked
+        from shapelaw.storage.asked import read_asked
         from shapelaw.tracking.disk import Liveness
         from shapelaw.tracking.follow import follow
         from shapelaw.tracking.redaction import redact

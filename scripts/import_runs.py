@@ -39,7 +39,7 @@ def main() -> int:
 
     def work() -> None:
         results = check_results(arguments.results)
-        from shapelaw.storage.records import read_asked, read_keys
+        from shapelaw.storage.asked import read_asked, read_keys
         from shapelaw.studies.submission import submitted_study
         from shapelaw.tracking.disk import Liveness, find_records
         from shapelaw.tracking.importer import import_study

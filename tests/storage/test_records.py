@@ -167,42 +167,6 @@ def test_another_schema_version_is_refused_with_the_command_to_run(finished: Pat
     assert (finished.exists(), copy.exists(), other.exists()) == (False, False, True)
 
 
-def test_the_studies_of_a_run_are_noted_beside_those_of_before(tmp_path: Path) -> None:
-    assert records.read_asked(tmp_path) == {}
-    records.add_asked(tmp_path, {"depth_width": ["b", "a"]})
-    records.add_asked(tmp_path, {"vocabulary": ["b"], "depth_width": ["c"]})
-    asked = {"depth_width": ["a", "b", "c"], "vocabulary": ["b"]}
-    assert records.read_asked(tmp_path) == asked
-    assert records.studies_by_key(asked) == {
-        "a": ["depth_width"],
-        "b": ["depth_width", "vocabulary"],
-        "c": ["depth_width"],
-    }
-
-
-def test_what_was_noted_already_is_not_written_again(tmp_path: Path) -> None:
-    records.add_asked(tmp_path, {"depth_width": ["a", "b"]})
-    path = tmp_path / "runs" / "studies.json"
-    before = path.stat()
-    records.add_asked(tmp_path, {"depth_width": ["b"]})
-    assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
-
-
-@pytest.mark.parametrize("content", ["{", "[1]", '{"depth_width": 5}', "\x80"])
-def test_a_damaged_list_of_the_studies_is_a_sentence_with_the_command_that_mends_it(
-    tmp_path: Path, content: str
-) -> None:
-    path = tmp_path / "runs" / "studies.json"
-    path.parent.mkdir()
-    path.write_bytes(content.encode("latin-1"))
-    with pytest.raises(
-        UserError, match=rf"^{path}, .* can't be read .*; the next start writes it anew: rm {path}$"
-    ):
-        records.read_asked(tmp_path)
-    with pytest.raises(UserError, match="can't be read"):
-        records.add_asked(tmp_path, {"depth_width": ["a"]})
-
-
 def test_a_folder_keeps_the_run_that_it_has(finished: Path) -> None:
     records.refuse_other_run(finished, RUN)
     records.refuse_other_run(finished.parent / "none", RUN)

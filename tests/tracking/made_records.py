@@ -14,6 +14,7 @@ from typing import Any
 from shapelaw.specs.runs import Run, Training
 from shapelaw.specs.shapes import make_shape
 from shapelaw.storage import records
+from shapelaw.storage.asked import add_asked
 
 STARTED = datetime(2026, 3, 1, 12, tzinfo=UTC)
 STEPS = 60
@@ -117,7 +118,7 @@ def other_recipe(run: Run) -> Run:
 
 def ask(results: Path, study: str, *runs: Run) -> None:
     """Note that a study asks for these runs, as the start of a workflow does."""
-    records.add_asked(results, {study: [run.key for run in runs]})
+    add_asked(results, {study: [run.key for run in runs]})
 
 
 def _common(run: Run) -> Mapping[str, Any]:

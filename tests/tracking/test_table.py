@@ -13,7 +13,7 @@ from places import Place, Script
 
 from shapelaw.errors import UserError
 from shapelaw.specs.kinds import LANGUAGE
-from shapelaw.storage.records import read_keys
+from shapelaw.storage.asked import read_keys
 from shapelaw.tracking.table import read_runs, table_schema
 
 

@@ -103,7 +103,7 @@ def test_a_pack_of_memorizers_makes_nothing_on_the_host(
 
 def train_products(target: Target, rank: int, outputs: int, mixture: bool) -> None:
     network = ProductShape((2, 3), 8, 64 if target == "digits" else 4, outputs, mixture=mixture)
-    runs = [DegreeRun("block_degree", network, target, rank, 50, seed, 32, 1e-2) for seed in (0, 1)]
+    runs = [DegreeRun(network, target, rank, 50, seed, 32, 1e-2) for seed in (0, 1)]
     train_pack(DegreePack(runs, META))
 
 

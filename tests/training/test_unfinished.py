@@ -159,10 +159,10 @@ def test_in_a_pack_of_another_size_it_differs_by_rounding_alone(
         np.testing.assert_allclose(found[column].to_numpy(), expected[column].to_numpy(), rtol=0, atol=1e-10)
 
 
-def test_another_recipe_of_the_same_name_begins_anew(tmp_path: Path, stepped: Stepped) -> None:
+def test_another_recipe_is_another_run_and_begins_anew(tmp_path: Path, stepped: Stepped) -> None:
     stepped.train([A, B], tmp_path, stop_after=120)
     other = replace(A, learning_rate=3e-3)
-    assert other.key == A.key
+    assert (other.label, other.key != A.key) == (A.label, True)
     assert stepped.train([other, C], tmp_path) == 600
 
 

@@ -57,7 +57,7 @@ rule measure_assumptions:
 rule measure_relu:
     input:
         records=lambda wildcards: WORK.records(ALONG_HEADS),
-        listed=f"results/{ALONG_HEADS}/keys.txt",
+        listed=f"{CONFIG.results}/{ALONG_HEADS}/keys.txt",
     output:
         "results/relu/measured.csv",
     log:

@@ -9,7 +9,7 @@ if not EXECUTION.submit_analysis:
 
 rule list_runs:
     output:
-        "results/{study}/keys.txt",
+        f"{CONFIG.results}/{{study}}/keys.txt",
     log:
         "results/logs/list_runs/{study}.log",
     conda:
@@ -26,9 +26,9 @@ rule list_runs:
 rule import_runs:
     input:
         records=lambda wildcards: WORK.records(wildcards.study),
-        listed="results/{study}/keys.txt",
+        listed=f"{CONFIG.results}/{{study}}/keys.txt",
     output:
-        "results/{study}/runs.parquet",
+        f"{CONFIG.results}/{{study}}/runs.parquet",
     log:
         "results/logs/import_runs/{study}.log",
     conda:
@@ -44,10 +44,10 @@ rule import_runs:
 
 rule log_study:
     input:
-        fit="results/{study}/fit.json",
+        fit=f"{CONFIG.results}/{{study}}/fit.json",
         files=lambda wildcards: STUDIES[wildcards.study].artifacts,
     output:
-        "results/{study}/logged",
+        f"{CONFIG.results}/{{study}}/logged",
     log:
         "results/logs/log_study/{study}.log",
     conda:

@@ -34,7 +34,6 @@ from shapelaw.storage.files import replacing
 
 SCHEMA_VERSION = 1
 RUNS, CHECKPOINTS = "runs", "checkpoints"  # folders in results/
-ASKED = "studies.json"  # in runs/: which studies asked for which runs
 CONTENT = "content_sha256"  # of summary.json; records of before 2026-11-23 have none
 RUNNING, FINISHED, FAILED, KILLED = "RUNNING", "FINISHED", "FAILED", "KILLED"  # MLflow's names
 
@@ -176,60 +175,6 @@ def refuse_other_run(directory: Path, run: AnyRun) -> None:
             f"The folder {directory} has another run, {there.key}, whose record and weights would be lost; give "
             f"{run.key} a folder of its own."
         )
-
-
-def read_keys(path: Path) -> list[str]:
-    """The runs of a file with one key a line; blank lines don't count.
-
-    Raises:
-        UserError: the file can't be read or names no key.
-    """
-    try:
-        keys = [line.strip() for line in path.read_text().splitlines() if line.strip()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"The file of keys {path} can't be read ({error}).") from error
-    if not keys:
-        raise UserError(f"The file of keys {path} names no run; write one key a line.")
-    return keys
-
-
-def read_asked(results: Path) -> dict[str, list[str]]:
-    """The keys of the runs that each study ever asked for, from `runs/studies.json`; empty where there is none.
-
-    Raises:
-        UserError: the file is damaged.
-    """
-    path = results / RUNS / ASKED
-    try:
-        return {str(study): list(keys) for study, keys in json.loads(path.read_text()).items()}
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, AttributeError, TypeError) as error:
-        raise UserError(
-            f"{path}, the studies of the runs, can't be read ({error}); the next start writes it anew: rm {path}"
-        ) from error
-
-
-def add_asked(results: Path, asked: Mapping[str, Iterable[str]]) -> None:
-    """Note which studies ask for which runs, beside what was noted before.
-
-    Raises:
-        UserError: the file is damaged.
-        WriteFailed: the disk is full, read-only or broken.
-    """
-    before = read_asked(results)
-    now = {study: sorted({*before.get(study, ()), *keys}) for study, keys in asked.items()}
-    if (after := before | now) != before:
-        write_json(results / RUNS / ASKED, after)
-
-
-def studies_by_key(asked: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
-    """The studies that ask for each run."""
-    found: dict[str, list[str]] = {}
-    for study, keys in asked.items():
-        for key in keys:
-            found.setdefault(key, []).append(study)
-    return found
 
 
 def _read_history(directory: Path, sha256: str | None, schema: pa.Schema) -> pa.Table:

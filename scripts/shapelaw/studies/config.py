@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -88,7 +89,8 @@ def config_problems(config: Settings, root: Path) -> list[str]:
 
 def studies_of(config: Settings) -> dict[str, Study]:
     """All studies of a config by name: those of the list, then its own grids."""
-    return {**STUDIES, **{name: study_of(config, name) for name in grids_of(config) if name not in STUDIES}}
+    grids = {name: study_of(config, name) for name in grids_of(config) if name not in STUDIES}
+    return {name: replace(study, place=config.results) for name, study in {**STUDIES, **grids}.items()}
 
 
 def study_named(name: str, config: Settings | None) -> Study:

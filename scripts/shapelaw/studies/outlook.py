@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from shapelaw.errors import UserError
 from shapelaw.scheduling.texts import all_sources
 from shapelaw.settings.sections import Corpus, Settings
 from shapelaw.settings.source_lines import (
@@ -23,6 +24,7 @@ from shapelaw.settings.source_lines import (
 )
 from shapelaw.specs.kinds import AnyRun
 from shapelaw.specs.runs import Run
+from shapelaw.storage.asked import read_keys
 from shapelaw.studies.config import studies_of
 
 _MOST_GB = 4000  # of one process: no machine has more
@@ -59,11 +61,35 @@ def warnings(
         found += _overruled(config, runs, own.get("training", {}))
         found += _vocabularies(config, runs, root, _TOKEN_BYTES)
         found += [one for corpus in config.all_corpora.values() for one in _not_read(corpus, root)]
+    found += replaced_tables(config, runs, root)
     if cores is not None and config.execution.threads > cores:
         found.append(
             f"execution.threads is {config.execution.threads}, and there are {cores} cores: jobs get {cores} threads"
         )
     return found
+
+
+def replaced_tables(config: Settings, runs: Runs, root: Path) -> Iterator[str]:
+    """A sentence where a start replaces tables of other runs altogether, as those of another corpus or scale.
+
+    Args:
+        root: folder that the workflow runs in.
+    """
+    replaced = {}
+    for name, of in runs.items():
+        try:
+            before = read_keys(root / config.results / name / "keys.txt")
+        except UserError:  # none yet, or of no use
+            continue
+        if not of.keys() & set(before):
+            replaced[name] = before[0]
+    if replaced:
+        study, key = next(iter(replaced.items()))
+        more = f" and of {len(replaced) - 1} more studies" if len(replaced) > 1 else ""
+        yield (
+            f"the tables of {study}{more} in {config.results} are of other runs, such as {key}, and are replaced; to "
+            f"keep them, give these a folder of their own: --config results={config.results}-2"
+        )
 
 
 def _too_large(study: str, runs: Collection[AnyRun]) -> Iterator[str]:

@@ -22,7 +22,7 @@ from shapelaw.studies.study import FIGURE_ENDINGS, TABLE_COPIES, TABLE_ENDINGS, 
 URI_VARIABLE = "MLFLOW_TRACKING_URI"
 _PATIENCE = 3.0  # seconds
 _RECORD = re.compile(r"results/runs/([^/]+)/[^/]+")
-_RESULT = re.compile(r"results/([^/]+)/(.+)")
+_RESULT = r"/([^/]+)/(.+)"  # behind the folder of results
 _OPTIONS = (
     "--report",
     "--configfile",
@@ -152,7 +152,9 @@ def target_problems(target: str, config: Settings, runs: Mapping[str, Mapping[st
             yield f"The config has no run {key}; it has {len(known)} runs{near}."
         elif not target.endswith("/summary.json"):
             yield f"{target} comes with its summary.json; ask for that: snakemake {Path(target).parent}/summary.json"
-    elif (result := _RESULT.fullmatch(target)) and result[1] not in _OTHER_FOLDERS:
+    elif (result := re.fullmatch(re.escape(config.results) + _RESULT, target)) and result[
+        1
+    ] not in _OTHER_FOLDERS:
         name, file = result.groups()
         found = list(_study_problems(target, name, config))
         studies = studies_of(config)

@@ -9,8 +9,9 @@ from pathlib import Path
 from threading import Event
 
 from shapelaw.errors import UserError
+from shapelaw.storage.asked import read_asked
 from shapelaw.storage.copies import COPY
-from shapelaw.storage.records import read_asked, read_record
+from shapelaw.storage.records import read_record
 from shapelaw.tracking.disk import Liveness, RecordFolder, find_records, live_fingerprint, true_status
 from shapelaw.tracking.importer import bury_vanished, import_records, shared_of, tell_rivals
 from shapelaw.tracking.redaction import redact

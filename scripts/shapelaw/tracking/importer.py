@@ -24,7 +24,8 @@ from mlflow.exceptions import MlflowException
 
 from shapelaw.errors import UserError
 from shapelaw.specs.kinds import AnyRun, Kind, kind_of
-from shapelaw.storage.records import KILLED, RUNNING, read_asked, studies_by_key
+from shapelaw.storage.asked import read_asked, studies_by_key
+from shapelaw.storage.records import KILLED, RUNNING
 from shapelaw.tracking.disk import Liveness, RecordFolder, find_records
 from shapelaw.tracking.entities import IMPORTER, MESSAGE, SPEC_DIGEST, STUDIES
 from shapelaw.tracking.errors import is_conflict, tracker_errors
