@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
 
@@ -97,7 +97,7 @@ class Candidate:
 
     Attributes:
         above: loss over that of the best; 0 for the best.
-        above_err: standard error of that; NaN without a noise estimate.
+        err: standard error of the loss; NaN without a noise estimate, as is that of `above`.
         near: not significantly worse than the best, at 95%.
     """
 
@@ -106,9 +106,11 @@ class Candidate:
     depth: int
     width: float
     loss: float
-    above: float
-    above_err: float
-    near: bool
+    err: float
+    noise: Noise | None
+    above: float = 0.0
+    above_err: float = 0.0
+    near: bool = True
 
 
 @dataclass(frozen=True)
@@ -291,30 +293,31 @@ def best_shapes(analyses: Sequence[CellAnalysis], unit: str) -> Iterator[tuple[C
         return
     every = [curve.size for _, (of, _) in known for curve in of.values()]
     for size in size_groups(np.concatenate(every)):
-        at = np.array([size])
-        rows = []
+        at, rows = np.array([size]), list[Candidate]()
         for one, (of, noise) in known:
             for depth, curve in of.items():
                 (weights,), (inside,) = weights_at(curve, at)
                 if inside:
                     err = math.sqrt(float(weights**2 @ curve.loss_err**2))
-                    width = float(curve.width_at(math.log(size)))
-                    rows.append((float(weights @ curve.loss), err, depth, width, noise, one))
+                    width = round(float(curve.width_at(math.log(size))), 6)
+                    loss = float(weights @ curve.loss)
+                    rows.append(Candidate(one, round(size, 6), depth, width, loss, err, noise))
         if rows:
-            yield tuple(_ranked(size, rows))
+            yield within(rows)
 
 
-def _ranked(
-    size: float, rows: list[tuple[float, float, int, float, Noise | None, CellAnalysis]]
-) -> Iterator[Candidate]:
-    rows.sort(key=lambda row: row[0])
-    best, best_err, _, _, best_noise, _ = rows[0]
-    for place, (loss, err, depth, width, noise, cell) in enumerate(rows):
-        apart = math.hypot(err, best_err) if place else 0.0
-        limit = math.nan
-        if noise is not None and best_noise is not None:
-            limit = max(noise.threshold(), best_noise.threshold()) * apart
-        yield Candidate(cell, size, depth, width, loss, loss - best, apart, not loss - best > limit)
+def within(rows: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    """Candidates of one size, the best one first, each beside it."""
+    best, *others = sorted(rows, key=lambda one: one.loss)
+    found = [replace(best, above=0.0, above_err=0.0 * best.err, near=True)]
+    for one in others:
+        apart, limit = math.hypot(one.err, best.err), math.inf
+        if one.noise is not None and best.noise is not None:
+            limit = max(one.noise.threshold(), best.noise.threshold()) * apart
+        found.append(
+            replace(one, above=one.loss - best.loss, above_err=apart, near=one.loss - best.loss <= limit)
+        )
+    return tuple(found)
 
 
 def require_two_depths(analyses: Iterable[CellAnalysis], source: str, what: str) -> None:

@@ -391,8 +391,8 @@ def frame_of(cells: Iterable[tuple[Mapping[str, Value], pd.DataFrame]]) -> pd.Da
 def typed(column: pd.Series) -> pd.Series:
     """A column of plain values with the type that keeps them: Int64 for whole numbers with gaps, else as they are."""
     there = column.dropna()
-    if len(there) and all(isinstance(value, int) for value in there):
+    if len(there) and all(isinstance(value, int | np.integer) for value in there):
         return column.astype("Int64")
-    if len(there) and all(isinstance(value, int | float) for value in there):
+    if len(there) and all(isinstance(value, int | float | np.number) for value in there):
         return column.astype("float64")
     return column

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
-import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -16,20 +15,19 @@ from shapelaw.report.plots import (
     MUTED,
     PAGE,
     legend_below,
-    log_axis,
     new_figure,
     ordered_looks,
     size_axis,
     style,
 )
-from shapelaw.studies.grid.analysis import CellAnalysis, GridAnalysis
+from shapelaw.studies.grid.analysis import CellAnalysis, GridAnalysis, within
 from shapelaw.studies.grid.cells import Value, plain, said
 from shapelaw.studies.grid.tables import DIFFERENCE
 from shapelaw.studies.transitions.drawing import draw_panels
 
 MOST_ROWS, MOST_COLUMNS = 12, 6  # of panels
 MOST_PAIRS = 40  # of one axis
-MOST_LOOKS = 16  # cells in one panel
+MOST_LOOKS = 40  # cells in one panel
 
 
 def losses_figure(analysis: GridAnalysis) -> Figure:
@@ -40,14 +38,12 @@ def losses_figure(analysis: GridAnalysis) -> Figure:
     along = max(fitting, key=counts.__getitem__) if fitting else None
     panels = {}
     for one in analysis.analyses:
-        below = ", ".join(said(name, one.values[name]) for name in axes if name != along) or "all runs"
+        below = ", ".join(said(name, one.values[name]) for name in axes if name != along)
         panels[below, "" if along is None else said(along, one.values[along])] = one.transitions
     rows = list(dict.fromkeys(row for row, _ in panels))[:MOST_ROWS]
     columns = [""] if along is None else [said(along, value) for value in analysis.cells.values_of(along)]
-    figure = draw_panels({key: found for key, found in panels.items() if key[0] in rows}, columns)
-    for axis in figure.axes:
-        axis.set_title(axis.get_title(loc="left").removesuffix(",\n").removeprefix("all runs,\n"))
-    return figure
+    shown = {key: found for key, found in panels.items() if key[0] in rows}
+    return draw_panels(shown, columns, analysis.analyses[0].compared.loss_label)
 
 
 def effects_figure(analysis: GridAnalysis, effects: pd.DataFrame) -> Figure | str:
@@ -102,41 +98,42 @@ def _value(value: object) -> Value:
 
 
 def best_depth_figure(analysis: GridAnalysis) -> Figure | str:
-    """The depth of least loss against size, of every cell; the best cell of a size is filled. Else the reason."""
-    depths = sorted({depth for one in analysis.analyses for depth in one.losses[0]})
-    if len(depths) < 2:
-        return "all networks have one depth"
-    best = {place: _best_depths(analysis, one) for place, one in enumerate(analysis.analyses)}
-    shown = [place for place, found in best.items() if found][:MOST_LOOKS]
+    """The depth of least loss of every cell at each size at which it has several: a row a cell. Else the reason.
+
+    A mark is pale where another depth of the cell is not significantly worse; a ring is the best cell of its size.
+    """
+    found = {place: list(_best_depths(analysis, one)) for place, one in enumerate(analysis.analyses)}
+    shown = [place for place, marks in found.items() if marks][:MOST_LOOKS]
     if not shown:
         return "no cell has two depths of one size, or the cells have no loss in which they compare"
+    looks = ordered_looks(sorted({depth for one in analysis.analyses for depth in one.losses[0]}))
     with style():
-        figure, axes = new_figure(width=PAGE, height=3.2 + 0.16 * math.ceil(len(shown) / 3))
-        axis, looks = axes[0, 0], ordered_looks(shown)
-        for at, place in enumerate(shown):
-            sizes, deep, wins = (np.array(part) for part in zip(*best[place], strict=True))
-            moved = deep * 1.02 ** (at - (len(shown) - 1) / 2)  # so that equal depths can be told apart
-            look = looks[place]
-            axis.plot(
-                sizes, moved, look.dashes, marker=look.marker, color=look.color, linewidth=0.8,
-                markerfacecolor="white", label=analysis.analyses[place].cell.name,
-            )  # fmt: skip
-            axis.plot(sizes[wins], moved[wins], look.marker, color=look.color)
+        figure, axes = new_figure(width=PAGE, height=1.3 + 0.24 * len(shown))
+        axis = axes[0, 0]
+        for row, place in enumerate(shown):
+            for size, depth, certain, wins in found[place]:
+                look = looks[depth]
+                axis.plot(
+                    size, row, look.marker, color=look.color, alpha=1.0 if certain else 0.35, markersize=6,
+                    label=f"L = {depth}",
+                )  # fmt: skip
+                if wins:
+                    axis.plot(
+                        size, row, "o", color=INK, markerfacecolor="none", markersize=11, label="best cell"
+                    )
         size_axis(axis)
-        log_axis(axis, "y", whole=True)
-        axis.set_yticks(depths, [str(depth) for depth in depths])
+        axis.set_yticks(range(len(shown)), [analysis.analyses[place].cell.name for place in shown])
+        axis.set_ylim(len(shown) - 0.5, -0.5)
         axis.set_xlabel(SIZE_LABELS[analysis.options.size])
-        axis.set_ylabel("depth of least loss")
-        axis.set_title("filled: the best cell of that size")
-        legend_below(figure, 3)
+        axis.set_title("depth of least loss; pale: another depth is as good, within the noise")
+        legend_below(figure, 6)
         return figure
 
 
-def _best_depths(analysis: GridAnalysis, one: CellAnalysis) -> list[tuple[float, int, bool]]:
-    """The best depth of a cell at each size at which it has two depths, and whether it is the best of all cells."""
-    found = []
+def _best_depths(analysis: GridAnalysis, one: CellAnalysis) -> Iterator[tuple[float, int, bool, bool]]:
+    """The best depth of a cell at each size at which it has two: size, depth, whether it is certain, and the best."""
     for at in analysis.best:
         mine = [candidate for candidate in at if candidate.cell is one]
         if len(mine) > 1:
-            found.append((mine[0].size, mine[0].depth, mine[0] is at[0]))
-    return found
+            ranked = within(mine)
+            yield mine[0].size, mine[0].depth, not any(other.near for other in ranked[1:]), mine[0] is at[0]

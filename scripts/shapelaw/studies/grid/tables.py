@@ -13,7 +13,7 @@ from shapelaw.fits.curves import TransitionStatus
 from shapelaw.fits.equal_sizes import Difference, holm, quantile, two_sided
 from shapelaw.fits.projection import why_no_projection
 from shapelaw.studies.grid.analysis import BITS, CellAnalysis, Effect, GridAnalysis
-from shapelaw.studies.grid.cells import Value, frame_of
+from shapelaw.studies.grid.cells import Value, frame_of, typed
 from shapelaw.studies.surface.tables import penalty_table
 from shapelaw.studies.transitions.ratios import ratio_of
 from shapelaw.studies.transitions.tables import gaps_table as gaps_of_runs
@@ -186,7 +186,11 @@ def effects_table(analysis: GridAnalysis) -> pd.DataFrame:
         ),
         *("sizes", *NUMBERS, "status"),
     ]
-    table = pd.DataFrame(rows, columns=columns).astype({"depth": "Int64", "deeper_depth": "Int64"})
+    table = pd.DataFrame(rows, columns=columns, dtype=object)
+    table = table.assign(**{name: typed(table[name]) for name in columns if name not in ("one", "other")})
+    table = table.astype(
+        dict.fromkeys(NUMBERS, "float64") | dict.fromkeys(("depth", "deeper_depth"), "Int64")
+    )
     order = {axis: place for place, axis in enumerate(analysis.cells.axes)}
     table = table.sort_values(
         ["axis", "quantity"],
@@ -298,7 +302,7 @@ def effects_by_size_table(analysis: GridAnalysis) -> pd.DataFrame:
         curves = effect.one.curves(effect.unit)
         assert curves is not None
         width = [
-            float(curves[0][int(depth)].width_at(math.log(size)))
+            round(float(curves[0][int(depth)].width_at(math.log(size))), 6)
             for depth, size in zip(found.depth, found.size, strict=True)
         ]
         reach = quantile(found.dof) * found.err
@@ -318,12 +322,12 @@ def effects_by_size_table(analysis: GridAnalysis) -> pd.DataFrame:
                     "high": found.value + reach,
                 },
                 dtype=object,
-            ).infer_objects()
+            )
         )
     columns = ["axis", "one", "other", *analysis.cells.axes, "depth", "size", "width", "unit"]
     columns += ["loss_one", "loss_other", "value", "err", "low", "high"]
-    whole = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
-    return whole.reindex(columns=columns)
+    whole = (pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()).reindex(columns=columns)
+    return whole.assign(**{name: typed(whole[name]) for name in columns if name not in ("one", "other")})
 
 
 def cells_table(analysis: GridAnalysis) -> list[dict[str, Any]]:
