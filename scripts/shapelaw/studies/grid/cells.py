@@ -362,7 +362,7 @@ def _rule(rows: pd.DataFrame, name: str) -> str:
         if groups.nunique(dropna=False).max() == 1:
             if by == "width" or rows[by].nunique() > SHOWN:
                 return f"{name} by {by}"
-            told = ", ".join(f"{key}: {value:g}" for key, value in groups.first().items())
+            told = ", ".join(f"{key:g}: {value:g}" for key, value in groups.first().items())
             return f"{name} by depth ({told})"
     return f"{name} by depth and width"
 
