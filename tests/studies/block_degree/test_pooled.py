@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from shapelaw.studies.block_degree.analysis import ALL_SEEDS, OTHER_SEEDS, check_runs
-from shapelaw.studies.block_degree.pooled import holm, pooled, pooled_table
+from shapelaw.studies.block_degree.pooled import pooled, pooled_table
 
 LAPTOP_RUNS = Path(__file__).parents[3] / "docs" / "results" / "laptop_block_degree.parquet"
 RATES = (3e-3, 1e-2, 3e-2, 1e-1)
@@ -121,11 +121,6 @@ def test_nothing_is_pooled_where_a_run_diverged() -> None:
     runs = simulated(np.random.default_rng(3), 1.3)
     two = (runs["degrees"] == "2.2.2") & (runs["target_rank"] == 16) & (runs["seed"] == 0)
     assert pooled(runs.assign(loss=runs["loss"].mask(two, math.inf))) == []
-
-
-def test_holms_correction() -> None:
-    assert holm(np.array([0.04, 0.01, 0.03])) == pytest.approx([0.06, 0.03, 0.06])
-    assert holm(np.array([0.6, 0.9])) == pytest.approx([1.0, 1.0])
 
 
 def test_our_runs_give_the_numbers_that_a_referee_recomputed() -> None:

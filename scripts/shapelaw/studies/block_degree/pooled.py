@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from shapelaw.fits.equal_sizes import holm
 from shapelaw.fits.paired import Mean, mean_of
 from shapelaw.studies.block_degree.analysis import ALL_SEEDS, OTHER_SEEDS, Tuned, references, tune
 
@@ -120,16 +121,6 @@ def pooled_table(found: Sequence[Pooled]) -> pd.DataFrame:
         kind="stable",
         ignore_index=True,
     )
-
-
-def holm(p_values: np.ndarray) -> np.ndarray:
-    """P values with Holm's correction (1979) for their number, in the order given; NaN stays NaN and counts."""
-    corrected, largest = np.full(len(p_values), math.nan), 0.0
-    for place, index in enumerate(np.argsort(p_values)):
-        if not math.isnan(p_values[index]):
-            largest = max(largest, min(1.0, (len(p_values) - place) * p_values[index]))
-            corrected[index] = largest
-    return corrected
 
 
 def summary(found: Sequence[Pooled]) -> list[str]:

@@ -22,7 +22,7 @@ from shapelaw.report.plots import (
     size_axis,
     style,
 )
-from shapelaw.studies.transitions.analysis import Runs, TransitionAnalysis
+from shapelaw.studies.transitions.analysis import LOSS_LABELS, Runs, TransitionAnalysis
 
 NO_TRANSITION = "there is no transition within the widths that were trained"
 
@@ -60,12 +60,17 @@ def draw_transition(
     return True
 
 
-def draw_panels(analyses: Mapping[tuple[str, str], TransitionAnalysis], columns: Sequence[str]) -> Figure:
+def draw_panels(
+    analyses: Mapping[tuple[str, str], TransitionAnalysis],
+    columns: Sequence[str],
+    loss_label: str = LOSS_LABELS["test_loss"],
+) -> Figure:
     """Loss curves of several settings, a panel each, on one size axis: where they cross can be compared.
 
     Args:
         analyses: by the names of their row and column, the rows in the order in which they stand.
-        columns: names of the columns in order.
+        columns: names of the columns in order; an empty name is left out of a panel's title.
+        loss_label: the label of the losses.
     """
     rows = list(dict.fromkeys(row for row, _ in analyses))
     depths = {depth for one in analyses.values() if one.runs is not None for depth in one.runs.curves}
@@ -80,10 +85,10 @@ def draw_panels(analyses: Mapping[tuple[str, str], TransitionAnalysis], columns:
                 axis.set_axis_off()
                 continue
             draw_curves(axis, analysis.runs, analysis.bootstrap_rows, looks)
-            axis.set_title(f"{row},\n{column}")
+            axis.set_title(",\n".join(filter(None, (row, column))))
             axis.tick_params(labelbottom=True)
         for axis in axes[:, 0]:
-            axis.set_ylabel("test loss (nats per token)")
+            axis.set_ylabel(loss_label)
         legend_below(figure, 6)
         return figure
 

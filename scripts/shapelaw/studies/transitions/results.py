@@ -28,9 +28,9 @@ from shapelaw.studies.transitions.analysis import (
 from shapelaw.studies.transitions.answer import answer
 from shapelaw.studies.transitions.sentences import summary
 
-_SHAPE_FORMATS = {"depth": ".1f", "depth_err": ".1f", "width": ".0f", "width_err": ".0f"}
-_SHAPE_FORMATS |= {"depth_low": ".1f", "depth_high": ".1f", "width_low": ".0f", "width_high": ".0f"}
-_SHAPE_FORMATS |= {"unreached": ".1%"}
+SHAPE_FORMATS = {"depth": ".1f", "depth_err": ".1f", "width": ".0f", "width_err": ".0f"}
+SHAPE_FORMATS |= {"depth_low": ".1f", "depth_high": ".1f", "width_low": ".0f", "width_high": ".0f"}
+SHAPE_FORMATS |= {"unreached": ".1%"}
 WIDTH_FORMATS = dict.fromkeys(
     (
         *("width", "width_err", "width_low", "width_high", "bound", "bound_err"),
@@ -92,7 +92,7 @@ def _tables(analysis: TransitionAnalysis) -> dict[str, Table]:
         "projection": Table(
             tabled.projection_table(analysis.fit, analysis.forms),
             "Best depth and width for the sizes of GPT-3 and for 1T parameters.",
-            _SHAPE_FORMATS | {"params": ".3g", "non_embedding_params": ".3g"},
+            SHAPE_FORMATS | {"params": ".3g", "non_embedding_params": ".3g"},
         ),
         "forms": Table(
             tabled.forms_table(analysis.forms),

@@ -1,0 +1,330 @@
+"""The analysis of a grid: each cell's transitions, the effect of every axis, and the best shape of every size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+
+from shapelaw.errors import UserError
+from shapelaw.fits.best_depth import size_groups
+from shapelaw.fits.budgets import Budget
+from shapelaw.fits.curves import Curve, loss_curves
+from shapelaw.fits.equal_sizes import Difference, difference, weights_at
+from shapelaw.fits.inputs import check_bootstrap, check_runs
+from shapelaw.fits.noise import Noise, group_means, group_noise
+from shapelaw.fits.surface_shapes import LEAST_SHAPES
+from shapelaw.studies.grid.cells import Cell, Cells, Value, cells_of
+from shapelaw.studies.surface.analysis import Options as SurfaceOptions
+from shapelaw.studies.surface.analysis import SurfaceAnalysis, analyse_surface
+from shapelaw.studies.transitions.analysis import Options, Runs, TransitionAnalysis, analyse_runs
+
+TEXT = ("corpus", "vocab_size", "patch_embedding")  # of these a loss has its unit
+DEFAULT = Options()
+BITS = "bits_per_byte"
+LOSS = "test_loss"
+Pool = Callable[[Cell], Hashable]
+
+
+@dataclass(frozen=True)
+class CellAnalysis:
+    """A cell with its checked runs, its transitions, and what the losses' noise is.
+
+    Attributes:
+        cell: the cell.
+        runs: checked runs: `depth, width, seed, loss` and the sizes that the table has.
+        transitions: of each pair of adjacent depths by both methods, with the curves and the line through them.
+        bits: the curves in bits per byte, and their noise; None where not every run has them.
+    """
+
+    cell: Cell
+    runs: pd.DataFrame
+    transitions: TransitionAnalysis
+    bits: tuple[Mapping[int, Curve], Noise | None] | None = None
+
+    @property
+    def values(self) -> Mapping[str, Value]:
+        """What tells the cell from the others."""
+        return self.cell.values
+
+    @property
+    def compared(self) -> Runs:
+        """The curves of every depth, the compared pairs, and the noise."""
+        assert self.transitions.runs is not None
+        return self.transitions.runs
+
+    @property
+    def losses(self) -> tuple[Mapping[int, Curve], Noise | None]:
+        """The curves of every depth, in the loss that the transitions compare, and their noise."""
+        return self.compared.curves, self.compared.noise
+
+    def curves(self, unit: str) -> tuple[Mapping[int, Curve], Noise | None] | None:
+        """The curves in a unit, `bits_per_byte` or another for the loss itself; None where the cell has none."""
+        return self.bits if unit == BITS else self.losses
+
+
+@dataclass(frozen=True)
+class Effect:
+    """Two cells that differ in one column.
+
+    Attributes:
+        axis: the column.
+        one, other: the cells; the other's value comes later.
+        unit: the column of the loss in which they are compared: bits per byte where the texts' pieces differ.
+        found: the difference at equal size; None without such losses.
+    """
+
+    axis: str
+    one: CellAnalysis
+    other: CellAnalysis
+    unit: str
+    found: Difference | None
+
+    @property
+    def setting(self) -> dict[str, Value]:
+        """The values that both share."""
+        return {name: value for name, value in self.one.values.items() if name != self.axis}
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A depth of a cell at a size: its width there, its loss, and how it stands against the best.
+
+    Attributes:
+        above: loss over that of the best; 0 for the best.
+        err: standard error of the loss; NaN without a noise estimate, as is that of `above`.
+        near: not significantly worse than the best, at 95%.
+    """
+
+    cell: CellAnalysis
+    size: float
+    depth: int
+    width: float
+    loss: float
+    err: float
+    noise: Noise | None
+    above: float = 0.0
+    above_err: float = 0.0
+    near: bool = True
+
+
+@dataclass(frozen=True)
+class GridAnalysis:
+    """All cells of a grid.
+
+    Attributes:
+        cells: the cells of the table.
+        analyses: their analyses in the same order.
+        options: of the transitions.
+        noise: the noise between seeds of each pool of cells that share one.
+        unit: the loss in which all cells compare.
+    """
+
+    cells: Cells
+    analyses: tuple[CellAnalysis, ...]
+    options: Options
+    noise: Mapping[Hashable, Noise | None]
+    pool: Pool
+    unit: str
+    surfaces: Mapping[int, SurfaceAnalysis] = field(default_factory=dict)
+
+    @cached_property
+    def effects(self) -> tuple[Effect, ...]:
+        """The effects of all axes, by axis."""
+        return tuple(effects_of(self.cells.axes, self.analyses, self.unit, self.options.loss))
+
+    @cached_property
+    def best(self) -> tuple[tuple[Candidate, ...], ...]:
+        """The candidates of each size, the best one first; empty where the cells have no common unit."""
+        return tuple(best_shapes(self.analyses, self.unit))
+
+
+def unit_of_loss(cell: Cell) -> Hashable:
+    """The pool of a cell: cells of one corpus and one vocabulary share the unit of their loss, and their noise.
+
+    A patch embedding shares it with no other rank: fewer numbers of a patch are another input, which some seeds learn
+    and others don't.
+    """
+    rank = cell.value("embedding_rank") if cell.value("patch_embedding") == "True" else None
+    return (*(cell.value(name) for name in TEXT), rank)
+
+
+def analyse_grid(
+    table: pd.DataFrame,
+    source: str,
+    options: Options = DEFAULT,
+    axes: Sequence[str] | None = None,
+    *,
+    pool: Pool = unit_of_loss,
+    surfaces: bool = True,
+) -> GridAnalysis:
+    """The analysis of a table of runs.
+
+    Args:
+        axes: the columns that the grid lists; None for a table from elsewhere (`cells_of`).
+        pool: cells with equal keys share their noise.
+        surfaces: fit one surface through all shapes of each cell that has enough.
+
+    Raises:
+        UserError: the table can't be used.
+    """
+    check_bootstrap(options.noise, options.draws)
+    cells = cells_of(table, axes, source=source, loss=options.loss)
+    analyses, noise = analyse_cells(cells.cells, source, options, pool)
+    several = len({tuple(cell.value(name) for name in TEXT) for cell in cells.cells}) > 1
+    unit = BITS if several else options.loss
+    found = dict(_surfaces(analyses, options)) if surfaces else {}
+    return GridAnalysis(cells, analyses, options, noise, pool, unit, found)
+
+
+def analyse_cells(
+    cells: Sequence[Cell], source: str, options: Options, pool: Pool = unit_of_loss, *, borrow: bool = False
+) -> tuple[tuple[CellAnalysis, ...], dict[Hashable, Noise | None]]:
+    """The cells with their transitions, and the noise of each pool.
+
+    Args:
+        borrow: a pool without repeated shapes takes the noise of all cells together.
+
+    Raises:
+        UserError: a cell's runs can't be used.
+    """
+    checked = [checked_runs(cell, source, options) for cell in cells]
+    noise = pooled(zip(map(pool, cells), checked, strict=True), options.noise, borrow=borrow)
+    in_bits = [_in_bits(cell, source, options) for cell in cells]
+    known = [(pool(cell), runs) for cell, runs in zip(cells, in_bits, strict=True) if runs is not None]
+    bits_noise = pooled(known, None)
+    found = []
+    for cell, runs, bits in zip(cells, checked, in_bits, strict=True):
+        of = bits_noise.get(pool(cell))
+        curves = None if bits is None else (loss_curves(bits, of, options.size), of)
+        found.append(CellAnalysis(cell, runs, analyse_runs(runs, options, noise[pool(cell)]), curves))
+    return tuple(found), noise
+
+
+def checked_runs(cell: Cell, source: str, options: Options) -> pd.DataFrame:
+    """The checked runs of a cell (`check_runs`).
+
+    Raises:
+        UserError: they can't be used; the sentence names the cell.
+    """
+    where = f"{source} ({cell.name})" if cell.values else source
+    return check_runs(cell.runs, where, loss=options.loss, size=options.size)
+
+
+def pooled(
+    runs: Iterable[tuple[Hashable, pd.DataFrame]], given: float | None = None, *, borrow: bool = False
+) -> dict[Hashable, Noise | None]:
+    """The noise between seeds of each pool, over the repeated shapes of its cells; of a given noise that one.
+
+    Args:
+        runs: the pool and the checked runs of each cell.
+        borrow: a pool without repeated shapes takes the noise of all cells together.
+
+    Raises:
+        UserError: repeated seeds have exactly equal losses.
+    """
+    parts: dict[Hashable, list[pd.DataFrame]] = {}
+    for key, one in runs:
+        parts.setdefault(key, []).append(group_means(one, ["depth", "width"]))
+    if given is not None:
+        return dict.fromkeys(parts, Noise(given, math.inf))
+    means = {key: pd.concat(mine, ignore_index=True) for key, mine in parts.items()}
+    found: dict[Hashable, Noise | None] = {key: group_noise(mine) for key, mine in means.items()}
+    if borrow and None in found.values():
+        of_all = group_noise(pd.concat(means.values(), ignore_index=True))
+        found = {key: noise or of_all for key, noise in found.items()}
+    return found
+
+
+def _in_bits(cell: Cell, source: str, options: Options) -> pd.DataFrame | None:
+    if BITS not in cell.runs or cell.runs[BITS].isna().any():
+        return None
+    return check_runs(cell.runs, source, loss=BITS, size=options.size)
+
+
+def _surfaces(analyses: Sequence[CellAnalysis], options: Options) -> Iterator[tuple[int, SurfaceAnalysis]]:
+    """The surface of each cell that has shapes enough, by the cell's place."""
+    for place, one in enumerate(analyses):
+        if len(one.runs.drop_duplicates(["depth", "width"])) < LEAST_SHAPES:
+            continue
+        noise = one.losses[1]
+        asked = SurfaceOptions(
+            options.size, (), None if noise is None else noise.std, options.draws, options.seed
+        )
+        found = analyse_surface(Budget(one.runs, math.nan, "networks of one cell"), asked)
+        if found.surface.usable:
+            yield place, found
+
+
+def effects_of(
+    axes: Sequence[str], analyses: Sequence[CellAnalysis], unit: str = LOSS, loss: str = LOSS
+) -> Iterator[Effect]:
+    """The effects of each axis: all pairs of cells that differ in it alone, the earlier value first.
+
+    Args:
+        unit: the loss in which all cells compare; cells of one text that have none in it compare in `loss`.
+    """
+    for axis in axes:
+        for one, other in combinations(analyses, 2):
+            differing = [name for name in axes if one.values[name] != other.values[name]]
+            if differing != [axis]:
+                continue
+            known = one.curves(unit) is not None and other.curves(unit) is not None
+            in_unit = unit if known or axis in TEXT else loss
+            first, second = one.curves(in_unit), other.curves(in_unit)
+            found = None
+            if first is not None and second is not None:
+                found = difference(first[0], second[0], (first[1], second[1]))
+            yield Effect(axis, one, other, in_unit, found)
+
+
+def best_shapes(analyses: Sequence[CellAnalysis], unit: str) -> Iterator[tuple[Candidate, ...]]:
+    """The depths of all cells at each size that a network has, the best one first.
+
+    The best is the least of several noisy losses, so its own loss is a little too low.
+    """
+    known = [(one, curves) for one in analyses if (curves := one.curves(unit)) is not None]
+    if len(known) < len(analyses):
+        return
+    every = [curve.size for _, (of, _) in known for curve in of.values()]
+    for size in size_groups(np.concatenate(every)):
+        at, rows = np.array([size]), list[Candidate]()
+        for one, (of, noise) in known:
+            for depth, curve in of.items():
+                (weights,), (inside,) = weights_at(curve, at)
+                if inside:
+                    err = math.sqrt(float(weights**2 @ curve.loss_err**2))
+                    width = round(float(curve.width_at(math.log(size))), 6)
+                    loss = float(weights @ curve.loss)
+                    rows.append(Candidate(one, round(size, 6), depth, width, loss, err, noise))
+        if rows:
+            yield within(rows)
+
+
+def within(rows: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    """Candidates of one size, the best one first, each beside it."""
+    best, *others = sorted(rows, key=lambda one: one.loss)
+    found = [replace(best, above=0.0, above_err=0.0 * best.err, near=True)]
+    for one in others:
+        apart, limit = math.hypot(one.err, best.err), math.inf
+        if one.noise is not None and best.noise is not None:
+            limit = max(one.noise.threshold(), best.noise.threshold()) * apart
+        found.append(
+            replace(one, above=one.loss - best.loss, above_err=apart, near=one.loss - best.loss <= limit)
+        )
+    return tuple(found)
+
+
+def require_two_depths(analyses: Iterable[CellAnalysis], source: str, what: str) -> None:
+    """Refuse a table in which no cell has two depths.
+
+    Raises:
+        UserError: so it is.
+    """
+    if not any(len(one.losses[0]) > 1 for one in analyses):
+        raise UserError(f"{source} has no {what} with two depths, so there are no transitions.")

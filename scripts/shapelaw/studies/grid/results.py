@@ -1,0 +1,124 @@
+"""What a grid says: the transitions of every cell, the effect of every axis, and the best shape of every size.
+
+Input: rows of `depth, width, seed, test_loss`, and of what a grid varies by the names of `specs/columns.py`: heads,
+vocab_size, embedding_rank, block, steps and others; `block_params`, `total_params`, `step_flops` and `bits_per_byte`
+where the table has them. Losses of several vocabularies or texts compare in bits per byte alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from shapelaw.fits.curves import SizeAxis
+from shapelaw.fits.inputs import read_table
+from shapelaw.fits.line import overall_status
+from shapelaw.report.tables import plain_rows
+from shapelaw.report.write import Results, Table
+from shapelaw.studies.grid import figures, tables
+from shapelaw.studies.grid.analysis import BITS, GridAnalysis, analyse_grid
+from shapelaw.studies.grid.answer import answer, summary
+from shapelaw.studies.transitions.analysis import Options
+from shapelaw.studies.transitions.options import add_size_options
+from shapelaw.studies.transitions.results import GAP_FORMATS, SHAPE_FORMATS, WIDTH_FORMATS
+
+TABLES = (
+    *("losses", "transitions", "size_axes", "gaps", "fit", "projection", "effects", "effects_by_size"),
+    *("best_shapes", "surface_costs", "seed_noise"),
+)
+FIGURES = ("losses", "effects", "best_depth")
+_NUMBERS = dict.fromkeys(("value", "err", "low", "high", "loss_one", "loss_other"), ".4f")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the axes, the size and the bootstrap's draws."""
+    parser.add_argument(
+        "--axes",
+        nargs="*",
+        metavar="NAME",
+        help="columns that the grid lists, each of which splits its runs into cells (default: those that take several "
+        "values at one depth and width)",
+    )
+    add_size_options(parser)
+
+
+def results(arguments: argparse.Namespace) -> Results:
+    """The results of a table of runs.
+
+    Raises:
+        UserError: the table can't be used.
+    """
+    options = Options(size=SizeAxis(arguments.size), draws=arguments.draws)
+    return present(analyse_grid(read_table(arguments.input), str(arguments.input), options, arguments.axes))
+
+
+def present(analysis: GridAnalysis) -> Results:
+    """The tables, figures and fit.json of an analysis."""
+    made, left_out = _tables(analysis), {}
+    if "surface_costs" not in made:
+        left_out["surface_costs"] = "no cell has shapes from which a surface can be fitted"
+    effects = made["effects"].frame
+    drawn: dict[str, Figure | str] = {
+        "losses": figures.losses_figure(analysis),
+        "effects": figures.effects_figure(analysis, effects),
+        "best_depth": figures.best_depth_figure(analysis),
+    }
+    return Results(made, drawn, _fit(analysis, made), summary(analysis, effects), left_out, answer(made))
+
+
+def _tables(analysis: GridAnalysis) -> dict[str, Table]:
+    every = analysis.analyses
+    losses = tables.losses_table(every)
+    in_bits = {BITS: ".4f"} if BITS in losses else {}
+    made = {
+        "losses": Table(losses, "Mean test loss of every network.", {"test_loss": ".4f"} | in_bits),
+        "transitions": Table(
+            tables.transitions_table(every),
+            "Width at which the deeper network wins, for each cell.",
+            WIDTH_FORMATS,
+        ),
+        "size_axes": Table(
+            tables.size_axes_table(every),
+            "The transitions at equal parameters of the blocks, all parameters, and FLOPs.",
+            WIDTH_FORMATS,
+        ),
+        "gaps": Table(
+            tables.gaps_table(every), "How much better the deeper network is at equal size.", GAP_FORMATS
+        ),
+        "fit": Table(tables.fit_table(every), "Weighted fit of log d = a + b L, for each cell."),
+        "projection": Table(
+            tables.projection_of_cells(every), "Shapes that the line of a cell projects.", SHAPE_FORMATS
+        ),
+        "effects": Table(
+            tables.effects_table(analysis),
+            "What each axis does: cells that differ in it alone, at equal size. Intervals are 95%.",
+            {name: how for name, how in _NUMBERS.items() if not name.startswith("loss")}
+            | dict.fromkeys(("p", "p_holm"), ".2g"),
+        ),
+        "effects_by_size": Table(tables.effects_by_size_table(analysis), "The same, size by size.", _NUMBERS),
+        "best_shapes": Table(
+            tables.best_shapes_table(analysis),
+            "The best shape of each size over all cells, and those within the noise of it.",
+            {"size": ".3g", "width": ".1f", "above": ".4f", "above_err": ".4f"},
+        ),
+        "seed_noise": Table(tables.seed_noise_table(analysis), "Spread of the loss over seeds."),
+    }
+    costs = tables.surface_costs_table(analysis)
+    if costs is not None:
+        made["surface_costs"] = Table(
+            costs, "What the depth of each shape costs, by a surface through all shapes."
+        )
+    return made
+
+
+def _fit(analysis: GridAnalysis, made: dict[str, Table]) -> dict[str, Any]:
+    """The content of fit.json."""
+    return {
+        "status": overall_status([one.transitions.fit.status.value for one in analysis.analyses]),
+        "axes": list(analysis.cells.axes),
+        "unit": analysis.unit,
+        "cells": tables.cells_table(analysis),
+        **{name: plain_rows(made[name].frame) for name in ("transitions", "fit", "effects", "best_shapes")},
+    }

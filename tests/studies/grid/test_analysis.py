@@ -1,0 +1,122 @@
+"""Cells' transitions, effects of axes and best shapes of runs whose effects are known."""
+
+import math
+
+import pandas as pd
+import pytest
+from grid_runs import HEADS_COST, RANK_COST, grid_runs
+from hypothesis import given
+from hypothesis import strategies as st
+from loss_surfaces import grid_of, simulate
+from small import REPOSITORY
+
+from shapelaw.errors import UserError
+from shapelaw.studies.grid.analysis import analyse_cells, analyse_grid, pooled, require_two_depths, within
+from shapelaw.studies.grid.cells import cells_of
+from shapelaw.studies.transitions.analysis import Options, analyse_runs
+
+AXES = ("heads", "embedding_rank", "vocab_size")
+FEW = Options(draws=200)
+LAPTOP = REPOSITORY / "docs" / "results" / "laptop_depth_width.parquet"
+
+
+@given(st.sampled_from([(16, 32, 48), (16, 24, 80), (32,)]), st.sampled_from([(1, 2), (2,), (1, 2, 4)]))
+def test_effects_without_noise_are_exact(widths: tuple[int, ...], depths: tuple[int, ...]) -> None:
+    analysis = analyse_grid(grid_runs(depths, widths), "x", FEW, AXES, surfaces=False)
+    of = {(e.axis, e.one.values[e.axis], e.other.values[e.axis]): e for e in analysis.effects}
+    assert len(analysis.effects) == 12 + 6 + 6
+    assert {e.unit for e in analysis.effects} == {"bits_per_byte"}
+    assert of["heads", 1, 4].found.mean == pytest.approx(2 * HEADS_COST)
+    assert of["heads", 1, 4].found.value == pytest.approx(2 * HEADS_COST)
+    assert of["embedding_rank", 8, None].found.mean == pytest.approx(-RANK_COST)
+    assert of["vocab_size", 257, 500].found.mean == pytest.approx(0)
+    assert math.isnan(of["heads", 1, 4].found.mean_err)  # one seed each
+
+
+def test_widths_that_the_cells_do_not_share_are_interpolated() -> None:
+    one = grid_runs(heads=(1,), ranks=(None,), vocab_sizes=(257,))
+    other = grid_runs(widths=(20, 40), heads=(4,), ranks=(None,), vocab_sizes=(257,))
+    (effect,) = analyse_grid(pd.concat([one, other]), "x", FEW, ("heads",)).effects
+    assert effect.found.mean == pytest.approx(2 * HEADS_COST)
+    assert len(effect.found.size) == 2 * 3  # depths; 20, 32, 40 of 16, 20, 32, 40, 48
+
+
+def test_the_interval_holds_the_truth_and_noise_is_that_of_a_text() -> None:
+    analysis = analyse_grid(grid_runs(seeds=3, noise=0.01), "x", FEW, AXES, surfaces=False)
+    assert [noise.dof for noise in analysis.noise.values()] == [2 * 36, 2 * 36]
+    by_text = [noise.std for noise in analysis.noise.values()]
+    assert by_text == pytest.approx([0.01, 0.018], rel=0.25)
+    found = [e for e in analysis.effects if e.axis == "heads" and e.one.values["heads"] == 1]
+    off = [(e.found.mean - HEADS_COST * math.log2(e.other.values["heads"])) / e.found.mean_err for e in found]
+    assert max(map(abs, off)) < 3
+
+
+def test_a_mixed_table_has_the_crossing_of_its_original() -> None:
+    """Heads mixed into one kind of network would raise the noise from 0.0077 to 0.0287 and the error to 13.7."""
+    runs = pd.read_parquet(LAPTOP)
+    other = runs.assign(heads=4, attention_dim=runs["width"] // 4, seed=runs["seed"] + 10)
+    other["test_loss"] += 0.05
+    mixed = pd.concat([runs, other], ignore_index=True)
+    cells = cells_of(mixed, source="mixed")
+    alone, _ = analyse_cells(cells.cells, "mixed", Options(), pool=lambda cell: cell.value("heads"))
+    analysis = analyse_grid(mixed, "mixed", surfaces=False)
+    original = analyse_runs(alone[0].runs, Options()).bootstrap_rows[0]
+    assert (round(original["width"], 1), round(original["width_err"], 1)) == (137.3, 5.0)
+    numbers = ("width", "width_err", "width_low", "width_high", "reportable_low", "reportable_high", "status")
+    assert [alone[0].transitions.bootstrap_rows[0][name] for name in numbers] == [
+        original[name] for name in numbers
+    ]
+    assert [round(one.transitions.bootstrap_rows[0]["width"], 1) for one in analysis.analyses] == [
+        137.3,
+        137.3,
+    ]
+    (effect,) = analysis.effects
+    assert effect.found.mean == pytest.approx(0.05)
+    assert 0.001 < effect.found.mean_err < 0.0025
+
+
+def test_a_pool_without_repeats_borrows_where_asked() -> None:
+    twice, once = (pd.DataFrame({"depth": 1, "width": 8, "seed": seeds, "loss": losses}) for seeds, losses in (
+        ([0, 1], [1.0, 1.2]), ([0], [3.0]),
+    ))  # fmt: skip
+    runs = [("a", twice), ("b", once)]
+    assert pooled(runs)["b"] is None
+    assert pooled(runs, borrow=True)["b"] == pooled(runs)["a"]
+    assert pooled(runs, 0.5)["b"].std == 0.5
+
+
+def test_the_best_shape_of_a_size_over_everything() -> None:
+    analysis = analyse_grid(grid_runs(seeds=2, noise=0.001), "x", FEW, AXES, surfaces=False)
+    for at in analysis.best:
+        assert at[0].above == 0
+        assert at[0].near
+        assert at[0].cell.values["embedding_rank"] is None
+        assert at[0].depth == min(one.depth for one in at)
+        assert [one.loss for one in at] == sorted(one.loss for one in at)
+        assert not any(one.near for one in at if one.cell.values["embedding_rank"] == 8)
+    assert within(analysis.best[1])[0] is not analysis.best[1][0]
+    assert within(analysis.best[1]) == analysis.best[1]
+
+
+def test_several_vocabularies_without_bits_per_byte_have_no_best_and_no_effect_of_the_vocabulary() -> None:
+    analysis = analyse_grid(grid_runs().drop(columns="bits_per_byte"), "x", FEW, AXES, surfaces=False)
+    assert analysis.best == ()
+    assert {e.axis for e in analysis.effects if e.found is None} == {"vocab_size"}
+    assert {e.unit for e in analysis.effects if e.found is not None} == {"test_loss"}
+
+
+def test_cells_with_shapes_enough_have_a_surface() -> None:
+    runs = simulate(grid_of((2, 4, 8), 1e5, 1e7, 5), {2: 60.0, 4: 120.0})
+    analysis = analyse_grid(runs.assign(heads=2), "x", FEW)
+    assert [one.surface.usable for one in analysis.surfaces.values()] == [True]
+
+
+def test_wrong_tables_are_sentences() -> None:
+    runs = grid_runs(heads=(1,), ranks=(None,))
+    with pytest.raises(UserError, match=r"x \(V = 500\), row .*: test_loss must be above zero"):
+        analyse_grid(runs.assign(test_loss=runs["test_loss"].where(runs["vocab_size"] == 257, -1)), "x", FEW)
+    with pytest.raises(UserError, match="10 bootstrap draws are too few"):
+        analyse_grid(runs, "x", Options(draws=10))
+    one_depth = analyse_grid(runs[runs["depth"] == 1], "x", FEW)
+    with pytest.raises(UserError, match="x has no vocabulary with two depths"):
+        require_two_depths(one_depth.analyses, "x", "vocabulary")

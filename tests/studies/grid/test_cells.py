@@ -1,0 +1,167 @@
+"""Which runs of a table are one cell, and what follows in it."""
+
+import pandas as pd
+import pytest
+from grid_runs import grid_runs
+from hypothesis import given
+from hypothesis import strategies as st
+from small import REPOSITORY
+
+from shapelaw.errors import UserError
+from shapelaw.studies.grid.cells import Best, cells_of, frame_of, order_of, said, typed, with_values
+
+RESULTS = REPOSITORY / "docs" / "results"
+
+
+def names(table: pd.DataFrame, *axes: str, **options) -> list[str]:
+    return [cell.name for cell in cells_of(table, axes or None, source="runs.csv", **options).cells]
+
+
+def test_a_grid_splits_by_what_it_lists_and_names_what_follows() -> None:
+    found = cells_of(grid_runs(), ("depth", "width", "heads", "embedding_rank", "vocab_size"), source="x")
+    assert found.axes == ("vocab_size", "embedding_rank", "heads")
+    assert len(found.cells) == 12
+    first = found.cells[0]
+    assert first.values == {"vocab_size": 257, "embedding_rank": 8, "heads": 1}
+    assert first.rules == ("attention_dim = width",)
+    assert found.cells[4].name == "V = 257, full rank, H = 2"
+    assert found.cells[4].rules == ("attention_dim = width / 2",)
+    assert found.values_of("embedding_rank") == [8, None]
+    assert found.name_of([cell for cell in found.cells if cell.values["heads"] == 2]) == "H = 2"
+
+
+def test_a_table_from_elsewhere_has_the_same_cells() -> None:
+    runs = grid_runs()
+    assert names(runs) == names(runs, "heads", "embedding_rank", "vocab_size")
+
+
+@given(st.permutations(range(36)))
+def test_the_order_of_rows_does_not_matter(order: list[int]) -> None:
+    runs = grid_runs(vocab_sizes=(257,))
+    assert names(runs.iloc[order]) == names(runs)
+
+
+def test_heads_at_one_head_dimension_follow_from_the_width() -> None:
+    fixed = pd.concat([grid_runs(heads=(1,)).assign(attention_dim=size) for size in (8, 16)])
+    fixed = fixed.assign(heads=fixed["width"] // fixed["attention_dim"])
+    found = cells_of(fixed, source="x")
+    assert found.axes == ("vocab_size", "embedding_rank", "attention_dim")
+    assert {cell.rules for cell in found.cells} == {("heads = width / 8",), ("heads = width / 16",)}
+
+
+def test_a_column_that_grows_with_the_width_splits_by_its_ratio() -> None:
+    runs = grid_runs(heads=(2,), ranks=(None,), vocab_sizes=(257,))
+    both = pd.concat([runs.assign(ff_width=factor * runs["width"]) for factor in (2, 4)])
+    found = cells_of(both, source="x")
+    assert [cell.values for cell in found.cells] == [{"ff_width / width": 2}, {"ff_width / width": 4}]
+    assert found.cells[0].rules == ("attention_dim = width / 2", "ff_width = 2 width")
+    empty = both.assign(ff_width=both["ff_width"].where(both["ff_width"] != 4 * both["width"]))
+    assert [cell.values for cell in cells_of(empty, source="x").cells] == [
+        cell.values for cell in found.cells
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [
+        (
+            {"learning_rate": lambda runs: 0.002 / runs["depth"]},
+            "learning_rate by depth (1: 0.002, 2: 0.001)",
+        ),
+        ({"learning_rate": lambda runs: 0.1 / runs["width"]}, "learning_rate by width"),
+        (
+            {"learning_rate": lambda runs: runs["depth"] + runs["width"] % 7},
+            "learning_rate by depth and width",
+        ),
+        ({"steps": lambda runs: runs["total_params"]}, "steps = 1.02e+03 tokens a parameter"),
+        (
+            {"steps": lambda runs: runs["width"] ** 2 + runs["depth"], "budget": lambda runs: "20 tpp"},
+            "steps follow",
+        ),
+    ],
+)
+def test_what_follows_from_depth_and_width_is_named(changes, rule: str) -> None:
+    runs = grid_runs(heads=(2,), ranks=(None,), vocab_sizes=(257,))
+    found = cells_of(runs.assign(**changes), source="x")
+    assert len(found.cells) == 1
+    assert found.cells[0].rules[-1].startswith(rule)
+
+
+def test_empty_fields_are_their_defaults() -> None:
+    runs = grid_runs(heads=(2,), ranks=(None,), vocab_sizes=(257,))
+    named = pd.concat([runs.assign(block=None, kv_heads=None), runs.assign(block="gpt2", kv_heads=2, seed=9)])
+    assert names(named) == ["all runs"]
+    assert names(pd.concat([runs.assign(block=None), runs.assign(block="llama")])) == ["gpt2", "llama"]
+
+
+def test_measured_and_unknown_columns_never_split() -> None:
+    runs = grid_runs(heads=(2,), ranks=(None,), vocab_sizes=(257,))
+    runs = runs.assign(train_loss=range(len(runs)), mood=range(len(runs)), key=range(len(runs)))
+    assert names(runs) == ["all runs"]
+    assert len(names(runs, "mood")) == len(runs)  # unless a grid lists it
+
+
+def test_rates_and_steps_split_a_grid_and_are_refused_elsewhere() -> None:
+    runs = grid_runs(heads=(2,), ranks=(None,), vocab_sizes=(257,))
+    rates = pd.concat(
+        [runs.assign(learning_rate=rate, test_loss=runs["test_loss"] + rate) for rate in (0.002, 0.001)]
+    )
+    assert names(rates, "learning_rate") == ["rate 0.001", "rate 0.002"]
+    with pytest.raises(
+        UserError, match=r"several values of learning_rate \(0.001, 0.002\).*--best-of learning_rate"
+    ):
+        cells_of(rates, source="runs.csv")
+    best = cells_of(rates, source="runs.csv", best_of=["learning_rate"])
+    assert best.cells[0].runs["learning_rate"].unique().tolist() == [0.001]
+    assert best.notes == ("of learning_rate each shape has its best by mean loss: 6 of 12 rows",)
+    with pytest.raises(UserError, match="several values of steps"):
+        cells_of(pd.concat([runs, runs.assign(steps=200)]), source="runs.csv")
+
+
+@pytest.mark.parametrize(
+    ("change", "axes", "sentence"),
+    [
+        ({}, ("head",), "no column head, which is listed as an axis; did you mean heads"),
+        ({}, ("zzz",), "no column zzz, .* axes are columns such as corpus"),
+        ({"train_loss": 1.0}, ("train_loss",), "train_loss of runs.csv is measured"),
+        ({"width": "wide"}, None, "width must be a finite number"),
+    ],
+)
+def test_wrong_tables_and_axes_are_sentences(change, axes, sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence):
+        cells_of(grid_runs().assign(**change), axes, source="runs.csv")
+    with pytest.raises(UserError, match="lacks seed"):
+        cells_of(grid_runs().drop(columns="seed"), source="runs.csv")
+    with pytest.raises(UserError, match="The best steps of each shape can't be taken"):
+        cells_of(grid_runs(), source="runs.csv", best_of=["steps"])
+
+
+def test_the_committed_runs_are_one_cell_and_a_copy_with_other_heads_is_another() -> None:
+    runs = pd.read_parquet(RESULTS / "laptop_depth_width.parquet")
+    assert names(runs) == ["all runs"]
+    other = runs.assign(heads=4, attention_dim=runs["width"] // 4, seed=runs["seed"] + 10)
+    assert names(pd.concat([runs, other])) == ["H = 2", "H = 4"]
+
+
+def test_the_committed_vocabularies_are_cells_by_their_own_columns() -> None:
+    found = cells_of(pd.read_csv(RESULTS / "laptop_vocabulary.csv"), source="x")
+    assert found.axes == ("vocab_size", "embedding_rank") or set(found.axes) >= {
+        "vocab_size",
+        "embedding_rank",
+    }
+
+
+def test_values_are_said_sorted_and_typed() -> None:
+    assert [said("steps", 4000), said("corpus", "wiki"), said("base_width", None)] == [
+        *("4,000 steps", "wiki", "one rate for all widths"),
+    ]
+    assert said("learning_rate", Best.RATES) == "best rates"
+    assert said("kv_heads", None) == "no kv_heads"
+    assert sorted([None, Best.RATES, "x", 2, 0.5], key=order_of) == [0.5, 2, "x", None, Best.RATES]
+    assert typed(pd.Series([1, None], dtype=object)).dtype == "Int64"
+    table = frame_of([({"r": None}, pd.DataFrame({"x": [1.5]})), ({"r": 3}, pd.DataFrame({"x": [2.5]}))])
+    assert table.to_csv(index=False) == "r,x\n,1.5\n3,2.5\n"
+    (cell,) = cells_of(grid_runs(heads=(1,), ranks=(8,), vocab_sizes=(257,)), source="x").cells
+    assert with_values(cell, cell.runs[:2], learning_rate=Best.RATES).name == "best rates"
+    assert cell.value("heads") == 1
+    assert cell.value("depth") is None

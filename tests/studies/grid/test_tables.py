@@ -1,0 +1,144 @@
+"""The tables of a grid."""
+
+import math
+
+import pandas as pd
+import pytest
+from grid_runs import HEADS_COST, grid_runs
+from loss_surfaces import grid_of, simulate
+
+from shapelaw.studies.grid import tables
+from shapelaw.studies.grid.analysis import GridAnalysis, analyse_grid
+from shapelaw.studies.transitions.analysis import Options
+
+AXES = ("heads", "embedding_rank", "vocab_size")
+
+
+def analysed(**options) -> GridAnalysis:
+    return analyse_grid(grid_runs(**options), "x", Options(draws=200), AXES, surfaces=False)
+
+
+def moving(widths: dict[int, float]) -> GridAnalysis:
+    """Cells whose transitions lie at these widths, by heads."""
+    grid = grid_of((4, 8), 2e5, 8e6, 9)
+    runs = [simulate(grid, {4: width}, noise=0.0005).assign(heads=heads) for heads, width in widths.items()]
+    return analyse_grid(pd.concat(runs), "x", Options(draws=300), ("heads",), surfaces=False)
+
+
+def test_values_stand_in_columns_of_their_own_with_their_types() -> None:
+    losses = tables.losses_table(analysed().analyses)
+    assert losses.columns[:6].tolist() == [
+        "vocab_size",
+        "embedding_rank",
+        "heads",
+        "depth",
+        "width",
+        "test_loss",
+    ]
+    assert losses.dtypes.iloc[:3].astype(str).tolist() == ["Int64"] * 3
+    assert losses["embedding_rank"].isna().sum() == len(losses) / 2
+    assert "bits_per_byte" in losses
+    assert len(losses) == 72
+
+
+def test_every_effect_has_a_row_and_holm_counts_them_all() -> None:
+    effects = tables.effects_table(analysed(seeds=2, noise=0.01))
+    differences = effects[effects["quantity"] == tables.DIFFERENCE]
+    assert differences["axis"].value_counts().to_dict() == {
+        "heads": 12 + 3,
+        "embedding_rank": 6 + 1,
+        "vocab_size": 7,
+    }
+    assert (effects["status"][effects["quantity"] == tables.RATIO] == "not both are crossings").all()
+    measured = effects[effects["p"].notna()]
+    assert len(measured) == 29
+    least = measured.loc[measured["p"].idxmin()]
+    assert least["p_holm"] == pytest.approx(29 * least["p"])
+    assert (measured["p_holm"] >= measured["p"]).all()
+    heads = measured[(measured["axis"] == "heads") & (measured["settings"] == 4)]
+    assert heads["value"].tolist() == pytest.approx([HEADS_COST, 2 * HEADS_COST, HEADS_COST], abs=0.006)
+    assert (heads["low"] < heads["value"]).all()
+    single = measured[(measured["axis"] == "heads") & (measured["settings"] == 1)]
+    assert heads["err"].max() < single["err"].min()
+    assert heads["vocab_size"].isna().all()
+
+
+def test_without_noise_differences_stand_without_intervals() -> None:
+    effects = tables.effects_table(analysed())
+    differences = effects[effects["quantity"] == tables.DIFFERENCE]
+    assert set(differences["status"]) == {"no noise estimate"}
+    assert differences[["err", "low", "high", "p", "p_holm"]].isna().all(axis=None)
+    best = tables.best_shapes_table(analysed())
+    assert set(best["standing"]) == {"best"}
+    assert set(tables.seed_noise_table(analysed())["depth"]) == {"pooled"}
+
+
+def test_a_moved_transition_is_a_ratio_with_an_interval() -> None:
+    effects = tables.effects_table(moving({2: 100.0, 4: 150.0}))
+    (row,) = effects[effects["quantity"] == tables.RATIO].to_dict("records")
+    assert (row["depth"], row["deeper_depth"], row["status"]) == (4, 8, tables.MEASURED)
+    assert row["low"] < 1.5 < row["high"]
+    assert row["p_holm"] < 0.01
+
+
+def test_missing_bits_and_sizes_are_said() -> None:
+    runs = grid_runs(heads=(1,), ranks=(None,)).drop(columns="bits_per_byte")
+    effects = tables.effects_table(analyse_grid(runs, "x", Options(draws=200), ("vocab_size",)))
+    assert effects["status"].tolist()[0] == tables.NO_BITS
+    far = grid_runs(heads=(1,), vocab_sizes=(257,))
+    far = far[(far["embedding_rank"].notna()) == (far["width"] == 16)]
+    effects = tables.effects_table(analyse_grid(far, "x", Options(draws=200), ("embedding_rank",)))
+    assert effects["status"].tolist()[0] == tables.NO_SIZES
+
+
+def test_size_by_size_the_differences_average_to_the_effect() -> None:
+    analysis = analysed(seeds=2, noise=0.01)
+    effects, by_size = tables.effects_table(analysis), tables.effects_by_size_table(analysis)
+    key = ["axis", "one", "other", *analysis.cells.axes]
+    means = by_size.groupby(key, dropna=False)["value"].mean()
+    single = effects[(effects["quantity"] == tables.DIFFERENCE) & (effects["settings"] == 1)]
+    assert sorted(means.tolist()) == pytest.approx(sorted(single["value"]))
+    assert by_size["width"].isin([16, 32, 48]).all()
+
+
+def test_best_shapes_and_those_within_the_noise() -> None:
+    best = tables.best_shapes_table(analysed(seeds=2, noise=0.01))
+    firsts = best[best["standing"] == "best"]
+    assert firsts["size"].is_unique
+    assert (firsts["above"] == 0).all()
+    near = best[best["standing"] != "best"]
+    assert (near["above"] < 2.1 * near["above_err"]).all()
+
+
+def test_noise_is_listed_for_every_pool() -> None:
+    noise = tables.seed_noise_table(analysed(seeds=2, noise=0.01))
+    pooled = noise[noise["depth"] == "pooled"]
+    assert pooled["vocab_size"].tolist() == [257, 500]
+    assert pooled["seeds"].tolist() == [72, 72]
+    assert pooled[["heads", "embedding_rank"]].isna().all(axis=None)
+
+
+def test_lines_projections_and_surfaces_of_cells_that_have_them() -> None:
+    flat = analysed()
+    assert set(tables.fit_table(flat.analyses)["status"]) == {"too few points"}
+    assert tables.projection_of_cells(flat.analyses).empty
+    assert tables.surface_costs_table(flat) is None
+    depths = (4, 6, 8, 10, 12)
+    true = {depth: math.exp(4 + 0.1 * depth) for depth in depths}
+    runs = simulate(grid_of(depths, 6e4, 6e6, 12), true, noise=0.0008).assign(heads=2)
+    found = analyse_grid(runs, "x", Options(draws=200), ("heads",))
+    assert len(tables.projection_of_cells(found.analyses)) > 3
+    costs = tables.surface_costs_table(found)
+    assert costs is not None
+    assert len(costs) == runs.drop_duplicates(["depth", "width"]).shape[0]
+
+
+def test_cells_say_their_rules_for_fit_json() -> None:
+    assert tables.cells_table(analysed())[0] == {
+        "vocab_size": 257,
+        "embedding_rank": 8,
+        "heads": 1,
+        "rules": ["attention_dim = width"],
+        "runs": 6,
+        "shapes": 6,
+    }
