@@ -160,6 +160,10 @@ def test_impossible_combinations_are_refused_or_left_out_and_told() -> None:
             "grids.mine.impossible is 'skip': it must be 'refuse' or 'leave_out'",
         ),
         (
+            {"axes": {**SMALL, "log_every": [10, 20]}},
+            "grids.mine.axes.log_every has several values, and tables of runs have no column log_every",
+        ),
+        (
             {"axes": SMALL, "warmup_steps": 400},
             "grids.mine.warmup_steps is 400, not below training.steps (400)",
         ),
