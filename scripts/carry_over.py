@@ -1,7 +1,7 @@
 """Bring the runs of before the pool into it: finished records, runs under way, and archives of records.
 
   python scripts/carry_over.py OLD [OLD ...] --into results
-  python scripts/carry_over.py docs/results/records/undertraining.tar.xz --archive new.tar.xz
+  python scripts/carry_over.py old.tar.xz --archive new.tar.xz
 
 Before the pool a run belonged to a study, in results/runs/<study>/<key>/ and results/checkpoints/<study>/<key>/. OLD is
 such a results folder, or a .tar.xz with its `runs` or `checkpoints`. Losses and histories stay as they are, byte for

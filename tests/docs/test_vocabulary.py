@@ -254,7 +254,7 @@ def test_which_runs_of_the_laptop_s_grid_were_made() -> None:
     config = load_config({"scale": "laptop", "studies": ["vocabulary"]}, SCALES, REPOSITORY)
     planned = runs_of(config, "vocabulary", REPOSITORY)
     absent = [run for run in planned.values() if what_trained(run) not in MADE]
-    assert f"Of the grid's {len(planned)} runs {len(planned) - len(absent)} were made." in WORDS
+    assert f"Of the grid's {len(planned)} runs {len(planned) - len(absent)} were made" in WORDS
     kinds = Counter((run.shape.vocab_size, run.shape.embedding_rank) for run in absent)  # type: ignore[union-attr]
     assert kinds == {(257, None): 6}
 
