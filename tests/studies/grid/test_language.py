@@ -200,3 +200,14 @@ def test_networks_that_do_not_exist_are_named_by_their_depth_and_their_block() -
     assert told.startswith("study.grids.1st.widths.2: width 7 ")
     (told,) = said({1: [8], 2: [6]}, "gpt2", "llama")
     assert told.startswith("study.grids.1st.widths.2, block llama: the dimension of a head is 3")
+
+
+def test_one_wrong_grid_leaves_the_others_and_is_not_missed_among_the_studies() -> None:
+    wrong, impossible = (
+        {"axes": {"dept": [1], "width": [16]}},
+        {"axes": {"depth": 1, "width": 30, "heads": 4}},
+    )
+    said = refused({"mine": wrong, "other": impossible}, studies=["mine", "other"])
+    assert "grids.mine.axes.dept is not a key (did you mean depth?)" in said
+    assert "grids.other: 1 of 1 combinations make no network" in said
+    assert "  - studies." not in said
