@@ -9,7 +9,8 @@ form no grid; eight shapes are the least, and they must differ in depth at one s
 
 Written to DIR: penalty (the main table: what each shape gives away against the best one of its size), best_depth,
 forms and overtaking as .csv, .md and .tex, fit.json, and the figures penalty and best_depth as .svg and .png; with
-several token budgets one folder for each.
+several token budgets one folder for each. Networks that differ in more than depth, width and seed (heads, vocabulary,
+block, ...) are kinds of their own: what tells them apart is a further column of each table.
 Exit codes: 0 done, also where no surface is possible (fit.json's status and the output say so), 2 unusable input.
 """
 
@@ -80,9 +81,10 @@ def main() -> None:
         print(note)
     if len(budgets) > 1:
         print(f"{len(budgets)} token budgets, one surface each.")
-    for budget in budgets:
-        folder = arguments.out / budget.folder if len(budgets) > 1 else arguments.out
-        show_results(present_surface(analyse_surface(budget, options)), folder, "surface")
+    for given in budgets:
+        folder = arguments.out / given.budget.folder if len(budgets) > 1 else arguments.out
+        found = given.results(lambda budget: present_surface(analyse_surface(budget, options)))
+        show_results(found, folder, "surface")
 
 
 if __name__ == "__main__":

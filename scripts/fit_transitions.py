@@ -11,7 +11,9 @@ comes the weighted line log d = a + b L, N_transition(L) = 12 L exp(2a + 2bL), a
 larger sizes.
 
 Written to DIR: transitions, fit, projection and comparison (with runs also size_axes, seed_noise and best_depth) as
-.csv, .md and .tex, fit.json, and the figures as .svg and .png; with several token budgets one folder for each.
+.csv, .md and .tex, fit.json, and the figures as .svg and .png; with several token budgets one folder for each. Networks
+that differ in more than depth, width and seed (heads, vocabulary, block, ...) are kinds of their own: what tells them
+apart is a further column of each table.
 Exit codes: 0 done, also where no fit is possible (fit.json's status and the output say so), 2 unusable input.
 """
 
@@ -20,14 +22,22 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from shapelaw.errors import exit_code
+from shapelaw.fits.budgets import Budget
 from shapelaw.fits.inputs import check_bootstrap
-from shapelaw.report.write import show_results
+from shapelaw.report.write import Results, show_results
 from shapelaw.specs.sizes import LEAST_SIZES
-from shapelaw.studies.given_runs import add_column_options, add_mlflow_option, add_runs_option, given_budgets
-from shapelaw.studies.transitions.analysis import Options, TransitionAnalysis, analyse_runs
+from shapelaw.studies.given_runs import (
+    GivenRuns,
+    add_column_options,
+    add_mlflow_option,
+    add_runs_option,
+    given_budgets,
+)
+from shapelaw.studies.transitions.analysis import Options, analyse_runs
 from shapelaw.studies.transitions.options import add_options, options_of
 from shapelaw.studies.transitions.results import analyse, present
 
@@ -58,22 +68,26 @@ def main() -> None:
         show_results(present(found), arguments.out, LABELS)
         return
     check_bootstrap(options.noise, options.draws)
-    for folder, analysis in _analyses(arguments, options):
-        show_results(present(analysis), folder, LABELS)
+    for folder, results in _results(arguments, options):
+        show_results(results, folder, LABELS)
 
 
-def _analyses(arguments: argparse.Namespace, options: Options) -> Iterator[tuple[Path, TransitionAnalysis]]:
-    """The analysis of each token budget with its folder; how the table was read is printed."""
+def _results(arguments: argparse.Namespace, options: Options) -> Iterator[tuple[Path, Results]]:
+    """The results of each token budget with its folder; how the table was read is printed."""
     budgets, notes = given_budgets(arguments, options.size, least=2 * LEAST_SIZES, loss=arguments.loss)
     for note in notes:
         print(note)
-    for budget in budgets:
+    for given in budgets:
         if len(budgets) > 1:
-            print(f"\n{budget.rule.capitalize()}:")
-        yield (
-            (arguments.out / budget.folder if len(budgets) > 1 else arguments.out),
-            analyse_runs(budget.runs, options),
-        )
+            print(f"\n{given.budget.rule.capitalize()}:")
+        folder = arguments.out / given.budget.folder if len(budgets) > 1 else arguments.out
+        yield folder, given.results(partial(_present, options, given))
+
+
+def _present(options: Options, given: GivenRuns, budget: Budget) -> Results:
+    """The results of the runs of one kind of network."""
+    known = given.noise_of(budget.runs) if options.noise is None else None
+    return present(analyse_runs(budget.runs, options, known))
 
 
 if __name__ == "__main__":

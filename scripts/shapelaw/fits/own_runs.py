@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,6 +45,32 @@ ROLES: Mapping[str, tuple[str, ...]] = {
     "step_flops": ("step_flops", "flops_per_step"),
 }
 NEEDED = ("depth", "width", "loss")
+# what runs may differ in, by the names of our own tables, and the names under which it is known
+SETTINGS: Mapping[str, tuple[str, ...]] = {
+    "corpus": ("corpus", "dataset"),
+    "vocab_size": ("vocab_size", "n_vocab"),
+    "patch_embedding": ("patch_embedding",),
+    "embedding_rank": ("embedding_rank",),
+    "positional_rank": ("positional_rank",),
+    "context_length": ("context_length", "seq_len", "seq_length", "n_ctx", "max_seq_len"),
+    "block": ("block",),
+    "heads": ("heads", "n_head", "n_heads", "num_heads", "num_attention_heads"),
+    "attention_dim": ("attention_dim", "head_dim", "d_head", "head_size"),
+    "kv_heads": ("kv_heads", "n_kv_heads", "num_key_value_heads", "n_query_groups"),
+    "ff_width": ("ff_width", "d_ff", "ffn_dim", "intermediate_size", "ffn_hidden_size"),
+    "gelu": ("gelu",),
+    "tied": ("tied", "tie_word_embeddings", "tied_embeddings"),
+    "attention_degree": ("attention_degree",),
+    "parametrization": ("parametrization",),
+    "base_width": ("base_width",),
+    "schedule": ("schedule", "lr_schedule"),
+    "batch_size": ("batch_size", "global_batch_size"),
+    "budget": ("budget",),
+    "steps": ("steps", "train_steps", "max_steps"),
+    "learning_rate": ("learning_rate", "lr", "peak_lr", "max_lr"),
+    "test_sequences": ("test_sequences",),
+}
+NUMBERED = ("heads", "attention_dim", "kv_heads", "ff_width", "batch_size", "steps", "learning_rate")
 # where tools put what a user logged
 PREFIXES = frozenset(
     ("config", "summary", "params", "metrics", "model", "args", "hparams", "hyperparameters", "final", "test")
@@ -54,7 +80,7 @@ EMBEDDED = 0.02  # of a size: a greater share in embeddings means that it counts
 
 @dataclass(frozen=True)
 class OwnRuns:
-    """Rows with the columns `depth, width, seed, loss` and the sizes and tokens that were found; `notes` says how."""
+    """Rows with `depth, width, seed, loss`, the sizes, tokens and settings that were found; `notes` says how."""
 
     table: pd.DataFrame
     notes: tuple[str, ...]
@@ -68,14 +94,14 @@ def find_columns(table: pd.DataFrame, source: str, given: Mapping[str, str]) -> 
             be one role.
     """
     names = [str(name) for name in table.columns]
-    if unknown := sorted(set(given) - set(ROLES)):
+    if unknown := sorted(set(given) - set(ROLES) - set(SETTINGS)):
         raise UserError(f"--column {unknown[0]}=... names no role; the roles are {', '.join(ROLES)}.")
     for role, name in given.items():
         if name not in names:
             raise UserError(
                 f"{source} has no column {name!r} for the {role}; it has the columns {', '.join(names)}."
             )
-    found = dict(given)
+    found = {role: name for role, name in given.items() if role in ROLES}
     missing, unclear = [], []
     for role, known in ROLES.items():
         if role in found:
@@ -138,11 +164,13 @@ def own_runs(
         for role, name in columns.items()
         if name not in (role, ROLES[role][0])
     ]
-    key = [name for name in ("depth", "width", "tokens") if name in runs]
+    settings = settings_of(shown, given or {}, taken=[*columns, *columns.values()])
+    runs = runs.join(settings)
+    key = [name for name in ("depth", "width", "tokens", *settings) if name in runs]
     if "seed" in columns:
         runs["seed"] = numbers_of(shown, ["seed"], source)["seed"]
     else:
-        runs["seed"] = runs.groupby(key).cumcount()
+        runs["seed"] = runs.groupby(key, dropna=False).cumcount()
         if runs["seed"].any():
             notes.append("no column of seeds, so rows of one shape count as repeats with other seeds")
         _refuse_copies(runs, key, source)
@@ -151,6 +179,24 @@ def own_runs(
         runs = runs.drop(columns="params") if role in runs else runs.rename(columns={"params": role})
         notes.append(note)
     return OwnRuns(runs, tuple(notes))
+
+
+def settings_of(table: pd.DataFrame, given: Mapping[str, str], *, taken: Sequence[str]) -> pd.DataFrame:
+    """What the runs may differ in, by the names of our own tables: heads, vocabulary, block, rates and others.
+
+    Args:
+        given: the columns of some, setting -> column.
+        taken: columns that are something else.
+    """
+    found: dict[str, pd.Series] = {}
+    for setting, known in SETTINGS.items():
+        free = [name for name in map(str, table.columns) if name not in (*taken, *given.values())]
+        names = [given[setting]] if setting in given else [name for name in free if _plain(name) in known]
+        if names:
+            column = table[names[0]]
+            numbers = pd.to_numeric(column, errors="coerce")
+            found[setting] = numbers if setting in NUMBERED and numbers.notna().any() else column
+    return pd.DataFrame(found, index=table.index)
 
 
 def _refuse_copies(runs: pd.DataFrame, key: list[str], source: str) -> None:
@@ -187,7 +233,7 @@ def _plain(name: str) -> str:
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.strip())
     parts = [re.sub(r"[^a-z0-9]+", "_", part.lower()).strip("_") for part in re.split(r"[./:]", words)]
     parts = [part for part in parts if part]
-    known = {alias for aliases in ROLES.values() for alias in aliases}
+    known = {alias for aliases in (*ROLES.values(), *SETTINGS.values()) for alias in aliases}
     while len(parts) > 1 and "_".join(parts) not in known and parts[0] in PREFIXES:
         parts = parts[1:]
     return "_".join(parts)
