@@ -23,8 +23,7 @@ sys.path.insert(0, str(BASE / "scripts"))
 from shapelaw.errors import UserError, say_last
 from shapelaw.scheduling.plan import job_environment
 from shapelaw.settings.loading import layered
-from shapelaw.studies.config import load_config
-from shapelaw.studies.registry import STUDIES
+from shapelaw.studies.config import load_config, studies_of
 from shapelaw.studies.outlook import warnings
 from shapelaw.studies.start import Start, check_start, link_scratch, targets_of, tracker_warnings
 from shapelaw.studies.submission import read_submission, submission_of, write_submission
@@ -54,6 +53,7 @@ try:
 except UserError as error:
     sys.exit(str(error))  # the sentences alone, no traceback
 CONFIG, RUNS = SUBMITTED.config, SUBMITTED.runs
+STUDIES = studies_of(CONFIG)  # those of the list and the config's own grids
 
 os.environ.update(job_environment(BASE, CONFIG, SUBMITTED_FILE))
 
@@ -73,7 +73,7 @@ if DeploymentMethod.APPTAINER in workflow.deployment_settings.deployment_method:
 
 
 wildcard_constraints:
-    corpus=CONFIG.corpus.name,
+    corpus="|".join(CONFIG.all_corpora),
     vocab_size=r"\d+",
     split="train|test",
     study="|".join(CONFIG.studies),
@@ -93,8 +93,8 @@ rule all:
         [STUDIES[name].target for name in [*CONFIG.studies, *CONFIG.extras]],
         # of themselves, so that one that was deleted is made again: what was made of it is still there
         [record for study in CONFIG.studies for record in WORK.records(study)],
-        "results/advisor.html",
-        "results/findings.html",
+        f"{CONFIG.results}/advisor.html",
+        f"{CONFIG.results}/findings.html",
 
 
 include: "workflow/rules/corpus.smk"

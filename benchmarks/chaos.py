@@ -78,7 +78,7 @@ def chaos(folder: Path, work: Work, plan: Plan) -> Outcome:
     undisturbed = calm.run()
     results = [project.folder / "results" for project in projects]
     found = differences(results[1], results[0]) + oddities(projects[0])
-    runs = len(list((results[0] / "runs/depth_width").iterdir()))
+    runs = len(list(results[0].glob("runs/*/summary.json")))
     setting = (
         f"{runs} runs of {work.steps} steps on {plan.cores} cores, in {storm.grids} grids, each with one seed more, "
         f"and {storm.calls} calls of Snakemake; kills drawn with seed {plan.seed}, one in {plan.every:g} s"

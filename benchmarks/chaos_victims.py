@@ -26,7 +26,7 @@ KINDS = {
     "log_study.py": "logging the study",
     "follow_runs.py": FOLLOWER,
 }
-CHECKPOINTS = Path("results/checkpoints/depth_width")
+CHECKPOINTS = Path("results/checkpoints")
 
 
 @dataclass(frozen=True)

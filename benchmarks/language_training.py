@@ -116,7 +116,7 @@ def our_step(setting: Setting, way: str, micro_batch: int, folder: Path) -> tupl
     attention = last if last in ("products", "fused") else None
     part = OURS[name if attention else way]
     training = Training(10**6, setting.batch, precision=setting.precision, log_every=10**9, test_sequences=1)
-    run = Run("benchmark", "tokens", setting.shape, training, 0)
+    run = Run("tokens", setting.shape, training, 0)
     runtime = Runtime(
         micro_batch=micro_batch,
         compile=part is not None,

@@ -20,14 +20,13 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-import numpy as np
 import torch
 from machine import machine
 from torch import Tensor
 
 from shapelaw.models.memorizer import forward, initial_parameters, positions
 from shapelaw.specs.memorizers import MemorizationRun, Memorizer
-from shapelaw.theory.memorization import combine, numerical_rank, shared_context_rank
+from shapelaw.theory.memorization import numerical_rank, shared_context_rank
 from shapelaw.training.examples import draw_examples
 from shapelaw.training.hardware import start_afresh
 from shapelaw.training.memorizer_pack import MemorizerPack
@@ -47,16 +46,14 @@ def rank_of_z(run: MemorizationRun, parameters: Mapping[str, Tensor], tolerance:
     queries, context_nd = drawn.queries[None, :RANKED].double(), drawn.contexts.double()
     _, weights = forward(alone, m, place_nd, queries, context_nd[None])
     tokens_nd = context_nd @ alone["embedding"][0] + alone["embedding_bias"][0] + place_nd[1:]
-    shared_TnD = np.broadcast_to(tokens_nd.numpy(), (RANKED, *tokens_nd.shape))
-    return numerical_rank(combine(weights[0].numpy(), shared_TnD), tolerance).rank
+    z_THd = weights[0].numpy() @ tokens_nd.numpy()
+    return numerical_rank(z_THd.reshape(RANKED, -1), tolerance).rank
 
 
 def train(heads: int, seeds: list[int], steps: int) -> list[dict[str, object]]:
     """A row a seed."""
     m = Memorizer(heads, 32, 64, value_dim=1, logit_scale="width")
-    runs = [
-        MemorizationRun("curvature", m, "classification", "shared", EXAMPLES, steps, seed) for seed in seeds
-    ]
+    runs = [MemorizationRun(m, "classification", "shared", EXAMPLES, steps, seed) for seed in seeds]
     start_afresh(CPU)
     pack = MemorizerPack(runs, CPU, compiled=len(runs) * steps >= COMPILE_FROM)
     begin = time.process_time()

@@ -32,8 +32,8 @@ def write_runs(results: Path, runs: int, rows: int) -> None:
     """Finished records whose histories have `rows` rows, a test loss in every tenth."""
     for seed in range(runs):
         training = Training(steps=10 * rows, batch_size=64, log_every=10, evaluate_every=100)
-        run = Run(STUDY, "wiki", make_shape(6, 128, 2, 2000, 128), training, seed)
-        folder = results / "runs" / STUDY / run.key
+        run = Run("wiki", make_shape(6, 128, 2, 2000, 128), training, seed)
+        folder = results / "runs" / run.key
         losses = [7.6 * row**-0.2 + seed / 1000 for row in range(1, rows + 1)]
         history = [
             (10 * row, loss, 1e-3, 1 / row, loss if row % 10 == 0 else math.nan)

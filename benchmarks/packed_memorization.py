@@ -68,7 +68,7 @@ IDEAS = {  # without it, with it: names of steps behind "pack of N"
 def run_of(heads: int, head_dim: int, examples: int, context_type: str, seed: int = 0) -> MemorizationRun:
     """A run of the paper's grid, with the conventions of its authors' code."""
     m = Memorizer(heads, 32, head_dim, value_dim=1, logit_scale="width")
-    return MemorizationRun("benchmark", m, "classification", context_type, examples, 50_000, seed)  # type: ignore[arg-type]
+    return MemorizationRun(m, "classification", context_type, examples, 50_000, seed)  # type: ignore[arg-type]
 
 
 def naive(run: MemorizationRun, device: torch.device) -> Step:

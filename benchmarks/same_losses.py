@@ -144,7 +144,7 @@ def main() -> int:
                         print("The time is up; call it again for the rest.")
                         return 3
                     begun = time.monotonic()
-                    run = Run("same_losses", "tokens", shape, _training(arguments), seed)
+                    run = Run("tokens", shape, _training(arguments), seed)
                     if way == "fast" and not on_cpu:
                         run = replace(run, training=replace(run.training, precision="bfloat16"))
                     out = arguments.out / way / run.key

@@ -89,7 +89,7 @@ def main() -> None:
     track, _ = timed(project, "results/depth_width/runs.parquet", *slurm)
     (project.folder / "results/depth_width/runs.parquet").unlink()
     again, _ = timed(project, "results/depth_width/runs.parquet", *slurm)
-    finished = len(list(folder.glob("results/runs/depth_width/*/summary.json")))
+    finished = len(list(folder.glob("results/runs/*/summary.json")))
     print(f"{machine()}\n")
     arrays = said.count("Submitted array job")
     how = f"{arrays} arrays of {packs} tasks" if arrays else f"{packs} jobs"

@@ -188,7 +188,7 @@ def overhead(steps: int) -> None:
     from shapelaw.training.trainer import Runtime, Trainer
 
     shape = make_shape(6, 128, 2, 2000, CONTEXT)
-    run = Run("benchmark", "random", shape, Training(steps, BATCH, log_every=10, evaluate_every=10**9), 0)
+    run = Run("random", shape, Training(steps, BATCH, log_every=10, evaluate_every=10**9), 0)
     spent = {"saving": 0.0, "noting": 0.0}
 
     def timed(name: str, action: Callable[..., object]) -> Callable[..., object]:

@@ -81,7 +81,7 @@ MISTAKES = (
     Mistake(
         "a run that is not in the grid",
         "traceback",
-        "snakemake -n results/runs/depth_width/wiki-V500-L9-d16-r16-H2-t400-s0/summary.json",
+        "snakemake -n results/runs/wiki-V500-L9-d16-H2-t400-s0/summary.json",
     ),
     Mistake(
         "results of a study that is off",
@@ -201,7 +201,7 @@ MISTAKES = (
         "silent",
         "python scripts/import_runs.py --results results --study depth_width --out runs.parquet",
         "tar -xJf tests/golden/finished.tar.xz results; "
-        'sed -i \'s/"test_loss": [0-9]/"test_loss": 1/\' results/runs/depth_width/*/summary.json',
+        'sed -i \'s/"test_loss": [0-9]/"test_loss": 1/\' results/runs/*/summary.json',
     ),
     # --- wording
     Mistake("a number for a section", "`instance of TrainingConfig`", _in_config("training=5")),

@@ -1,24 +1,29 @@
 """Analyse a study: its tables, figures and fits, from the table of its runs.
 
   python scripts/analyse.py STUDY --input FILE --out DIR [options of the study]
+  python scripts/analyse.py GRID --axes AXIS ... --input FILE --out DIR
   python scripts/analyse.py STUDY --help
 
 FILE is the study's results/STUDY/runs.parquet, any .csv or .parquet with the same columns, or what the study measured
-without training. Written to DIR: tables as .csv, .md and .tex, figures as .svg and .png, and fit.json. Exit codes: 0
-done, also where no fit is possible (fit.json's status and the output say so), 2 unusable input.
+without training. GRID is any name; the runs of its table differ in depth, width and the columns that --axes names.
+Written to DIR: tables as .csv, .md and .tex, figures as .svg and .png, and fit.json. Exit codes: 0 done, also where no
+fit is possible (fit.json's status and the output say so), 2 unusable input.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Protocol, cast
 
 from shapelaw.errors import UserError, exit_code
 from shapelaw.report.write import Results, check_declared, show_results
+from shapelaw.studies.grid.study import grid_study
 from shapelaw.studies.registry import STUDIES
+from shapelaw.studies.study import Study
 
 
 class Room(Protocol):
@@ -33,18 +38,27 @@ class Room(Protocol):
         """The results from `arguments.study`, `arguments.input` and the study's own options."""
 
 
+def _study(arguments: Sequence[str]) -> Study | None:
+    """The study that the command line begins with: of the list, or with `--axes` a grid of that name."""
+    name = arguments[0] if arguments else ""
+    if name in STUDIES:
+        return STUDIES[name]
+    return grid_study(name) if "--axes" in arguments and not name.startswith("-") else None
+
+
 def main() -> None:
     """Parse the command line, analyse, write the results and print the findings."""
-    known = sys.argv[1] if len(sys.argv) > 1 and sys.argv[1] in STUDIES else None
-    room = cast(Room, import_module(STUDIES[known].results)) if known else None
-    description = f"{__doc__}\nThe study {known}. {room.__doc__}" if room else __doc__
+    study = _study(sys.argv[1:])
+    room = cast(Room, import_module(study.results)) if study else None
+    description = f"{__doc__}\nThe study {study.name}. {room.__doc__}" if study and room else __doc__
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("study", choices=STUDIES, metavar="STUDY", help=", ".join(STUDIES))
+    known = [*STUDIES, *([study.name] if study else [])]
+    parser.add_argument("study", choices=known, metavar="STUDY", help=", ".join(STUDIES))
     parser.add_argument("--input", type=Path, metavar="FILE", help="the table or folder to analyse")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for all results")
-    if room is None:
+    if study is None or room is None:
         parser.parse_args()  # prints what is wrong, or the help
         raise AssertionError("the study comes first")
     room.add_options(parser)
@@ -53,7 +67,7 @@ def main() -> None:
         raise UserError(
             f"{arguments.study} needs --input FILE; analyse.py {arguments.study} --help says of what."
         )
-    study, found = STUDIES[arguments.study], room.results(arguments)
+    found = room.results(arguments)
     check_declared(found, study.tables, study.figures)
     show_results(found, arguments.out, study.name)
 

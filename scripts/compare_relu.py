@@ -4,7 +4,7 @@
   python scripts/compare_relu.py --runs DIR --out DIR/relu.csv
   python scripts/analyse.py relu --input DIR/relu.csv --out DIR/relu
 
-Reads the records of DIR/runs/memorization (--study names another folder). Each ReLU network that is trained is kept
+Reads the records of memorizers in DIR/runs. Each ReLU network that is trained is kept
 beside the checkpoints of its run: started again, the command goes on with the next one. It writes a CSV with one row a
 run: what both networks memorized (accuracy, or the mean squared error of a regression), what theorem 1 guarantees
 the attention layer, and the most that proposition 3 allows the ReLU network on every data set of the theorem's kind
@@ -24,13 +24,13 @@ import torch
 
 from shapelaw.errors import UserError
 from shapelaw.specs.memorizers import MemorizationRun
+from shapelaw.storage.asked import read_keys
 from shapelaw.storage.files import replacing
-from shapelaw.storage.records import CHECKPOINTS, RUNS, Record, read_keys, read_record, write_json
+from shapelaw.storage.records import CHECKPOINTS, RUNS, Record, read_record, write_json
 from shapelaw.theory.memorization import memorizable_examples, relu_examples
 from shapelaw.training.command import exit_code_of
 from shapelaw.training.relu import ReluResult, train_relu, units_of
 
-STUDY = "memorization"
 KEPT = "relu.json"
 
 
@@ -41,25 +41,23 @@ def main() -> int:
     )
     parser.add_argument("--runs", type=Path, required=True, metavar="DIR", help="the --out of the training")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the table, as .csv")
-    parser.add_argument(
-        "--study", default=STUDY, help=f"folder of the records in DIR/{RUNS} (default: {STUDY})"
-    )
     parser.add_argument("--keys", type=Path, metavar="FILE", help="one key a line: the runs (default: all)")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads (default 1)")
     arguments = parser.parse_args()
 
     def work() -> None:
         torch.set_num_threads(arguments.threads)
-        folder = arguments.runs / RUNS / arguments.study
+        folder = arguments.runs / RUNS
         finished = sorted(path.parent for path in folder.glob("*/summary.json"))
         if arguments.keys is not None:
             finished = [folder / key for key in read_keys(arguments.keys)]
         if not finished:
             raise UserError(f"{folder} has no finished run; train some with scripts/train_memorization.py.")
-        records = [read_record(path) for path in finished]
+        every = [read_record(path) for path in finished]
+        records = [record for record in every if isinstance(record.run, MemorizationRun)]
         rows = []
         for number, record in enumerate(records, start=1):
-            kept = arguments.runs / CHECKPOINTS / arguments.study / record.run.key / KEPT
+            kept = arguments.runs / CHECKPOINTS / record.run.key / KEPT
             rows.append(row_of(record, kept))
             print(
                 f"{number} of {len(records)}: {record.run.key}: "

@@ -20,6 +20,7 @@ import yaml
 from shapelaw.errors import exit_code
 from shapelaw.storage.files import replacing
 from shapelaw.studies.config import Config
+from shapelaw.studies.grid.settings import FIELDS_OF
 
 ROOT = Path(__file__).resolve().parent.parent
 SCALES = ("demo", "laptop", "gpu", "paper")
@@ -69,7 +70,8 @@ def reference() -> str:
     lines = [BEGIN, *_table(keys, {"scale"}), ""]
     for model, users in _used(keys, models).items():
         lines += [f"## {', '.join(f'`{user}`' for user in users)}", "", models[model]["description"], ""]
-        lines += [*_table(models[model]["properties"], required[model]), ""]
+        if FIELDS_OF not in models[model]:
+            lines += [*_table(models[model]["properties"], required[model]), ""]
         if users[0] in keys and _section(keys[users[0]]):
             lines += _at_scales(users[0], models[model]["properties"])
     return "\n".join(lines).rstrip() + "\n"
@@ -95,13 +97,19 @@ def _used(keys: Mapping[str, Schema], models: Mapping[str, Schema]) -> dict[str,
     """For each model, the keys that are sections, or lists of sections, of that model: `section`, `section.key`."""
     used: dict[str, list[str]] = {}
     for name, key in keys.items():
-        model = _section(key) or _section(key.get("items", {}))
-        if model:
+        for model in _sections_in(key):
             used.setdefault(model, []).append(name)
             inside = {f"{name}.{part}": inner for part, inner in models[model]["properties"].items()}
             for other, users in _used(inside, models).items():
                 used.setdefault(other, []).extend(users)
     return used
+
+
+def _sections_in(key: Schema) -> list[str]:
+    """The models of a key that is a section, a list or a table of sections, or one of them."""
+    inside = [*key.get("oneOf", ()), key.get("items", {}), *key.get("patternProperties", {}).values()]
+    found = [_section(key), *(model for one in inside if one for model in _sections_in(one))]
+    return list(dict.fromkeys(filter(None, found)))
 
 
 def _table(keys: Mapping[str, Schema], required: set[str]) -> Iterator[str]:
@@ -116,18 +124,23 @@ def kind(key: Schema) -> str:
     """The type of a key in words, with its bounds."""
     if _section(key):
         return "section"
-    if "anyOf" in key:
-        return " or ".join(map(kind, key["anyOf"]))
+    if either := _spellings(key):
+        return " or ".join(map(kind, either))
     if "enum" in key:
         return "one of " + ", ".join(f"`{word}`" for word in key["enum"])
     if key["type"] == "array":
         return "list of grids" if _section(key["items"]) else f"list, each {kind(key['items'])}"
     if key["type"] == "object":
-        values = key["additionalProperties"]
+        values = key.get("additionalProperties") or next(iter(key["patternProperties"].values()))
         return "table" if values is True else f"table of {kind(values)}"
     words = {"integer": "whole number", "string": "text", "boolean": "true or false"}
     bounds = [f"{sign} {key[bound]:g}" for bound, sign in _BOUNDS.items() if bound in key]
     return f"{words.get(key['type'], key['type'])} {', '.join(bounds)}".rstrip()
+
+
+def _spellings(key: Schema) -> list[Schema]:
+    """The types of which a key has one; empty where it has one type."""
+    return list(key.get("anyOf", key.get("oneOf", ())))
 
 
 def _default(key: Schema, required: bool) -> str:
@@ -145,7 +158,7 @@ def _yaml(value: Any) -> str:
 
 def _unit(key: Schema) -> str:
     """The unit of a key, from the key itself, its branches or the elements of its list."""
-    inside = [*key.get("anyOf", ()), key.get("items", {})]
+    inside = [*_spellings(key), key.get("items", {})]
     return next((str(part["unit"]) for part in (key, *inside) if "unit" in part), "")
 
 

@@ -37,7 +37,8 @@ def main() -> int:
 
     def work() -> None:
         results = check_results(arguments.results)
-        from shapelaw.tracking.disk import Liveness, find_records
+        from shapelaw.storage.asked import read_asked
+        from shapelaw.tracking.disk import Liveness
         from shapelaw.tracking.follow import follow
         from shapelaw.tracking.redaction import redact
         from shapelaw.tracking.store import open_store
@@ -55,7 +56,7 @@ def main() -> int:
 
         def links() -> None:
             store = open_store(uri, results)
-            for study in dict.fromkeys(study for study, _ in find_records(results)):
+            for study in read_asked(results):
                 for name, link in pages(store, study, arguments.address).items():
                     say(f"{study}, {name}: {link}")
 

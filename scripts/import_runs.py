@@ -1,4 +1,4 @@
-"""Import the run records of a study into MLflow, then read them back from MLflow into one runs.parquet.
+"""Import the runs of a study into MLflow, then read them back from MLflow into one runs.parquet.
 
 Importing twice changes nothing. An import that was killed is completed by the next one.
 """
@@ -25,29 +25,33 @@ ATTEMPTS = 5  # attempts where another importer gets in between
 def main() -> int:
     """Parse the command line, import, and write the table."""
     parser = tracking_parser(__doc__)
-    parser.add_argument("--study", required=True, help="its records are below <results>/runs/<study>")
+    parser.add_argument("--study", required=True, help="name of the study, and of its experiment")
     parser.add_argument(
         "--keys",
         type=Path,
-        help="file with one run key a line, and the digest of its spec: the table has these runs only",
+        help="file with the keys of its runs, one a line (default: those that it asked for, by runs/studies.json; "
+        "without that file all records of the folder)",
     )
+    parser.add_argument("--submitted", type=Path, help="results/submitted/<digest>.json, which has the grids")
     parser.add_argument("--out", required=True, type=Path, help="runs.parquet, one row a run, sorted by key")
     add_silence_option(parser)
     arguments = parser.parse_args()
 
     def work() -> None:
         results = check_results(arguments.results)
-        from shapelaw.storage.records import RUNS, read_keys
-        from shapelaw.studies.registry import STUDIES
+        from shapelaw.storage.asked import read_asked, read_keys
+        from shapelaw.studies.submission import submitted_study
         from shapelaw.tracking.disk import Liveness, find_records
         from shapelaw.tracking.importer import import_study
-        from shapelaw.tracking.table import read_runs, refuse_other_specs, write_runs
+        from shapelaw.tracking.table import read_runs, write_runs
         from shapelaw.tracking.views import write_note
         from shapelaw.tracking.waiting import ImportProgress, patiently
 
         keys = read_keys(arguments.keys) if arguments.keys else None
-        if not find_records(results, arguments.study):
-            known = sorted({study for study, _ in find_records(results)})
+        found, asked = find_records(results), read_asked(results)
+        chosen = keys or (asked.get(arguments.study, []) if asked else list(found))
+        if keys is None and not found.keys() & set(chosen):
+            known = [study for study, of in asked.items() if found.keys() & set(of)]
             raise UserError(
                 f"--study is {arguments.study}, of which {results} has no records; "
                 + (f"there are records of {', '.join(known)}." if known else "train first.")
@@ -58,10 +62,11 @@ def main() -> int:
         left = ATTEMPTS
         while left:
             left -= 1
-            store, outcome = import_study(results, arguments.study, uri, patience, say, liveness, progress)
-            problems = [text for key, text in outcome.problems.items() if keys is None or key in keys]
-            if problems:
-                raise UserError("\n".join(problems))
+            store, outcome = import_study(
+                results, arguments.study, uri, patience, say, liveness, progress, chosen
+            )
+            if outcome.problems:
+                raise UserError("\n".join(outcome.problems.values()))
             read = partial(read_runs, store, arguments.study, keys, progress)
             try:
                 table = patiently(read, patience, say, progress=progress)
@@ -69,9 +74,9 @@ def main() -> int:
             except UserError:
                 if not (outcome.rivals and left):  # else another importer is replacing runs right now
                     raise
-        if outcome.written and arguments.study in STUDIES:  # the answer follows, with the summary run
-            write_note(store, arguments.study, STUDIES[arguments.study].question)
-        refuse_other_specs(table, keys or {}, results / RUNS / arguments.study)
+        study = submitted_study(arguments.submitted, arguments.study)
+        if outcome.written and study is not None:  # the answer follows, with the summary run
+            write_note(store, arguments.study, study.question)
         write_runs(arguments.out, table)
         say(
             f"{arguments.study}: {len(outcome.written)} runs written to MLflow, {outcome.unchanged} were up to "

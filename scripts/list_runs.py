@@ -1,7 +1,6 @@
-"""List the runs of a study that a workflow was started for: one line a run, its key and the digest of its spec.
+"""List the runs of a study that a workflow was started for, one key a line: import_runs.py takes these.
 
-import_runs.py takes these runs, and only where their records are of these specs. Exit codes: 0 done, 2 the file can't
-be read or written.
+Exit codes: 0 done, 2 the file can't be read or written.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import sys
 from pathlib import Path
 
 from shapelaw.errors import UserError, exit_code
-from shapelaw.specs.digests import digest_of
 from shapelaw.storage.files import replacing
 
 
@@ -34,8 +32,7 @@ def main() -> None:
             "it starts (without --no-hooks)."
         ) from error
     with replacing(arguments.out) as temporary:
-        lines = [f"{key} {digest_of(spec)}\n" for key, spec in runs.items()]
-        temporary.write_text("".join(lines), encoding="utf-8")
+        temporary.write_text("".join(f"{key}\n" for key in runs), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -32,13 +32,14 @@ def main() -> int:
         type=Path,
         help="JSON object: numbers become metrics, texts params, nested names become a.b",
     )
+    parser.add_argument("--submitted", type=Path, help="results/submitted/<digest>.json, which has the grids")
     parser.add_argument("--out", type=Path, help="JSON file for the addresses of the study's pages in MLflow")
     arguments = parser.parse_args()
 
     def work() -> None:
         results = check_results(arguments.results)
         from shapelaw.studies.findings import described
-        from shapelaw.studies.registry import STUDIES
+        from shapelaw.studies.submission import submitted_study
         from shapelaw.tracking.redaction import redact
         from shapelaw.tracking.store import open_store
         from shapelaw.tracking.summary import log_summary
@@ -49,7 +50,7 @@ def main() -> int:
         patience = PATIENCE if arguments.patience is None else arguments.patience
         progress = ImportProgress(say, arguments.notice)
 
-        study = STUDIES.get(arguments.study)
+        study = submitted_study(arguments.submitted, arguments.study)
         note = "" if study is None or arguments.metrics is None else described(study, arguments.metrics)
 
         def once() -> tuple[str, dict[str, str]]:

@@ -1,6 +1,6 @@
 """Print the perplexity of a decoder on held-out documents with stride 1, and its bits per byte.
 
-  python scripts/perplexity.py --run results/checkpoints/STUDY/KEY --tokenizer results/corpora/wiki/V257/tokenizer.json
+  python scripts/perplexity.py --run results/checkpoints/KEY --tokenizer results/corpora/wiki/V257/tokenizer.json
       --documents results/corpora/wiki/documents.parquet --most 100
   python scripts/perplexity.py --model FOLDER_OR_NAME --documents folder:texts
 
@@ -151,7 +151,7 @@ def run_model(given: argparse.Namespace, device: torch.device) -> Model:
     if not has(given.run, "spec.json"):
         raise UserError(
             f"There is no run in {given.run}; --run is the folder of one, with its spec.json, such as "
-            "results/checkpoints/STUDY/KEY."
+            "results/checkpoints/KEY."
         )
     run, paths = read_record(given.run).run, checkpoint_paths(given.run)
     if not isinstance(run, Run) or not paths:
@@ -167,7 +167,7 @@ def run_model(given: argparse.Namespace, device: torch.device) -> Model:
         )
     state = read_checkpoint(paths[0])
     refuse_other_text(given.tokenizer, run, state["identity"])
-    network = Decoder(run.shape).to(device).eval()
+    network = Decoder(run.shape, parametrization=run.training.parametrization).to(device).eval()
     network.load_state_dict(state["model"])
     name = f"{run.key} after {state['step']:,} steps"
     start = start_of(given, tokenizer.get_vocab(), end_of_text_id(tokenizer))

@@ -20,19 +20,18 @@ from shapelaw.storage.files import replacing
 EXTRA = ("attention.npz",)  # only of a memorizer that keeps its attention
 
 
-def problem_of(folder: Path, digest: str, pack: Path, out: Path) -> str | None:
-    """A sentence and a command where `folder` has no finished record of the spec with this digest; else None.
+def problem_of(folder: Path, pack: Path, out: Path) -> str | None:
+    """A sentence and a command where `folder` has no finished record; else None.
 
     Args:
         folder: the run's checkpoint folder; its name is the run's key.
-        digest: digest of the run's spec.
         pack: file with the outcome of each run of its pack.
         out: folder of the record.
     """
-    if _read(folder, "summary.json").get("spec_digest") == digest:
+    if _read(folder, "summary.json"):
         return None
     live = _read(folder, "live.json")
-    if live.get("spec_digest") == digest and live.get("status") == "FAILED":
+    if live.get("status") == "FAILED":
         return str(live["message"])
     outcome = _read(pack.parent, pack.name).get(folder.name, "FINISHED")
     why = outcome if outcome != "FINISHED" else f"{folder} has no finished record of this run."
@@ -56,14 +55,13 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--checkpoints", required=True, type=Path, help="the run's checkpoint folder")
-    parser.add_argument("--digest", required=True, help="digest of the run's spec")
     parser.add_argument(
         "--pack", required=True, type=Path, help="the --out of train_in_turn.py or train_together.py"
     )
     parser.add_argument("--out", required=True, type=Path, help="the record's folder")
     parser.add_argument("--log", type=Path, help="file for what is wrong; none is left where nothing is")
     arguments = parser.parse_args()
-    problem = problem_of(arguments.checkpoints, arguments.digest, arguments.pack, arguments.out)
+    problem = problem_of(arguments.checkpoints, arguments.pack, arguments.out)
     if problem is None:
         problem = take(arguments.checkpoints, arguments.out)
     if problem is None:

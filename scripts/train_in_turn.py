@@ -47,7 +47,7 @@ def _train_each(runs: list[Run], checkpoints: Path, stores: Stores, runtime: Run
     """
     outcomes, refused = {}, 0
     for run in runs:
-        folder = checkpoints / run.study / run.key
+        folder = checkpoints / run.key
         try:
             train(run, *stores, folder, folder, runtime)
             outcomes[run.key] = FINISHED
@@ -67,7 +67,7 @@ def main() -> int:
     parser = training_parser(__doc__)
     parser.add_argument("--specs", required=True, help="the runs as a JSON list of specs, or @FILE")
     parser.add_argument(
-        "--checkpoints", required=True, type=Path, help="folder of checkpoints, each run's in <study>/<key>"
+        "--checkpoints", required=True, type=Path, help="folder of checkpoints, each run's in <key>"
     )
     parser.add_argument("--out", required=True, type=Path, help="JSON file for the outcome of each run")
     arguments = parser.parse_args()

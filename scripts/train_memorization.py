@@ -6,7 +6,7 @@
 
 Every combination of the lists is a run. With --largest, each shape of network searches by bisection for the largest T
 that one of its seeds memorizes perfectly (figure 3), by runs like any others. Records go to
-DIR/runs/memorization/<key>, checkpoints to DIR/checkpoints; started again, it goes on where it was. DIR/runs.csv has
+DIR/runs/<key>, checkpoints to DIR/checkpoints; started again, it goes on where it was. DIR/runs.csv has
 one row a run, for scripts/analyse.py.
 The defaults are the model of the paper's equations (Mahdavi et al. 2024, eqs. 1-6); its published numbers come from
 --value-dim 1 --logit-scale width, which are the conventions of the authors' code.
@@ -39,6 +39,7 @@ from shapelaw.specs.memorizers import (
     beyond_theorem,
     check_memorization_run,
 )
+from shapelaw.storage.asked import add_asked
 from shapelaw.storage.records import CHECKPOINTS, RUNS, read_record
 from shapelaw.training.command import exit_code_of
 from shapelaw.training.pack_runs import train_packs
@@ -67,11 +68,11 @@ def main() -> int:
             compile=arguments.compile,
             checkpoint_seconds=60 * arguments.checkpoint_minutes,
         )
-        folders = (arguments.out / RUNS / STUDY, arguments.out / CHECKPOINTS / STUDY)
+        folders = (arguments.out / RUNS, arguments.out / CHECKPOINTS)
 
         def train(runs: list[MemorizationRun]) -> None:
-            _refuse_other_records(runs, folders[0])
-            _refuse_other_steps(runs, folders[0])
+            _refuse_other_recipes(runs, folders[0])
+            add_asked(arguments.out, {STUDY: [run.key for run in runs]})
             packs = in_packs(runs, arguments.pack, arguments.padding)
 
             def announced() -> Iterator[list[MemorizationRun]]:
@@ -142,40 +143,28 @@ def _search(
         )
 
 
-def _refuse_other_records(runs: list[MemorizationRun], records: Path) -> None:
-    """Refuse to overwrite a record of another recipe with the same key, since a key doesn't hold the whole recipe.
-
-    Raises:
-        UserError: there is such a record.
-    """
-    for run in runs:
-        if (records / run.key / "summary.json").exists():
-            there = read_record(records / run.key).run
-            assert isinstance(there, MemorizationRun)
-            before, now = (asdict(each) | asdict(each.memorizer) for each in (there, run))
-            other = [name for name in now if before[name] != now[name] and name != "memorizer"]
-            if other:
-                raise UserError(
-                    f"{records / run.key} is another run with that name: its {other[0]} is {before[other[0]]}, not "
-                    f"{now[other[0]]}; give another --out, or delete that folder and the one in {CHECKPOINTS}/."
-                )
-
-
-def _refuse_other_steps(runs: list[MemorizationRun], records: Path) -> None:
-    """Refuse a folder of runs of other steps: its table has all records, and no analysis takes steps apart.
+def _refuse_other_recipes(runs: list[MemorizationRun], records: Path) -> None:
+    """Refuse a folder with runs of another recipe: its table has all records, and no analysis takes recipes apart.
 
     Raises:
         UserError: there are such records.
     """
-    asked = {run.steps for run in runs}
-    folders = (summary.parent for summary in records.glob("*/summary.json"))
-    there = sorted({steps for folder in folders if (steps := read_record(folder).run.steps) not in asked})
-    if there:
-        found = " and ".join(f"{steps:,}" for steps in there)
-        raise UserError(
-            f"{records} has runs of {found} steps, and --steps asks for {min(asked):,}; one table with both would mix "
-            f"them: give another --out, or go on there with --steps {there[-1]}."
-        )
+    asked = [_recipe(run) for run in runs]
+    for summary in sorted(records.glob("*/summary.json")):
+        there = read_record(summary.parent).run
+        if isinstance(there, MemorizationRun) and (before := _recipe(there)) not in asked:
+            name = next(name for name in before if before[name] != asked[0][name])
+            raise UserError(
+                f"{records} has runs whose {name} is {before[name]}, and this call asks for {asked[0][name]}; one "
+                "table with both would mix them: give another --out."
+            )
+
+
+def _recipe(run: MemorizationRun) -> dict[str, object]:
+    """What runs of one table have in common: all but the sizes that the lists vary, and the seed."""
+    values = asdict(run) | asdict(run.memorizer)
+    varied = ("memorizer", "heads", "context", "head_dim", "examples", "seed", "keep_attention")
+    return {name: value for name, value in values.items() if name not in varied}
 
 
 def write_runs(path: Path, records: Path) -> None:
@@ -220,7 +209,6 @@ def _runs(arguments: argparse.Namespace, grid: Iterable[tuple[int, ...]]) -> lis
         )
         for seed in range(arguments.seeds):
             run = MemorizationRun(
-                STUDY,
                 memorizer,
                 arguments.task,
                 arguments.context_type,

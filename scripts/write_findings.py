@@ -1,6 +1,6 @@
 """Write the report's first page: each study's question, its answer beside the published one, figure and command.
 
-  python scripts/write_findings.py --results results --studies STUDY [STUDY ...] --out results/findings.html
+  python scripts/write_findings.py --results results --studies STUDY ... [--submitted FILE] --out results/findings.html
 
 The answers come from results/STUDY/fit.json, the links into MLflow from results/STUDY/logged, where there is one. Exit
 codes: 0 done, 2 a study has no results, or the page can't be written.
@@ -12,29 +12,43 @@ import argparse
 import sys
 from pathlib import Path
 
-from shapelaw.errors import exit_code
+from shapelaw.errors import UserError, exit_code
 from shapelaw.report.findings import findings_page
 from shapelaw.report.tables import writing_to
+from shapelaw.settings.sentences import did_you_mean
 from shapelaw.studies.findings import read_finding
 from shapelaw.studies.registry import STUDIES
+from shapelaw.studies.study import Study
+from shapelaw.studies.submission import submitted_study
 
 
 def main() -> None:
-    """Parse the command line and write the page, studies in the order of the registry."""
+    """Parse the command line and write the page, studies in the order of the registry, then grids."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
     add("--results", required=True, type=Path, metavar="DIR", help="results folder")
-    add("--studies", required=True, nargs="+", choices=STUDIES, metavar="STUDY", help=", ".join(STUDIES))
+    add("--studies", required=True, nargs="+", metavar="STUDY", help=f"{', '.join(STUDIES)}, or a grid")
+    add("--submitted", type=Path, metavar="FILE", help="results/submitted/<digest>.json, which has the grids")
     add("--out", required=True, type=Path, metavar="FILE", help="findings.html")
     arguments = parser.parse_args()
-    asked = set(arguments.studies)
-    page = findings_page(
-        [read_finding(study, arguments.results) for name, study in STUDIES.items() if name in asked]
-    )
+    asked = list(dict.fromkeys(arguments.studies))
+    ordered = [name for name in STUDIES if name in asked] + [name for name in asked if name not in STUDIES]
+    studies = [_study(name, arguments.submitted) for name in ordered]
+    page = findings_page([read_finding(study, arguments.results) for study in studies])
     with writing_to(arguments.out.parent):
         arguments.out.write_text(page, encoding="utf-8")
+
+
+def _study(name: str, submitted: Path | None) -> Study:
+    """Raises UserError: there is no study and no grid of that name."""
+    study = submitted_study(submitted, name)
+    if study is None:
+        raise UserError(
+            f"There is no study {name}{did_you_mean(name, list(STUDIES))}; a grid needs --submitted FILE."
+        )
+    return study
 
 
 if __name__ == "__main__":

@@ -30,14 +30,14 @@ from shapelaw.settings.sections import Settings
 from shapelaw.specs.kinds import AnyRun, is_packed, spec_to_dict
 from shapelaw.specs.runs import Run
 from shapelaw.storage.files import replacing
-from shapelaw.studies.config import load_config, runs_of
-from shapelaw.studies.registry import STUDIES
+from shapelaw.studies.config import load_config, runs_of, studies_of
+from shapelaw.studies.study import Study
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
 def write_language(
-    study: str, runs: Iterable[AnyRun], speed: Speed, hours: float, split: int, out: Path
+    study: Study, runs: Iterable[AnyRun], speed: Speed, hours: float, split: int, out: Path
 ) -> None:
     """Write `split` files for each corpus and vocabulary of a study, and print a line for each run.
 
@@ -47,15 +47,15 @@ def write_language(
     """
     stores: dict[str, list[Run]] = {}
     spent = 0.0
-    for run in STUDIES[study].informative_first(run for run in runs if isinstance(run, Run)):
+    for run in study.informative_first(run for run in runs if isinstance(run, Run)):
         seconds = run_seconds(run, speed)
         if spent + seconds > 3600 * hours:
             continue
         spent += seconds
         print(f"{spent / 3600:8.3f} h  {seconds:8.1f} s  {run.step_flops * run.steps:.2e} FLOPs  {run.key}")
-        stores.setdefault(f"{run.study}-{run.corpus}-V{run.shape.vocab_size}", []).append(run)
+        stores.setdefault(f"{study}-{run.corpus}-V{run.shape.vocab_size}", []).append(run)
     if not stores:
-        raise UserError(f"No run of {study} takes at most {60 * hours:.3g} minutes; give more --hours.")
+        raise UserError(f"No run of {study.name} takes at most {60 * hours:.3g} minutes; give more --hours.")
     for name, chosen in stores.items():
         for part in range(split):
             path = out / (f"{name}.json" if split == 1 else f"{name}-{part + 1}.json")
@@ -89,7 +89,8 @@ def main() -> None:
     add("--out", type=Path, required=True, metavar="DIR")
     arguments = parser.parse_args()
     config = _config(arguments.config, arguments.scale, arguments.study, arguments.cost_model)
-    studies = [study for study in config.studies if STUDIES[study].kind is not None]
+    known = studies_of(config)
+    studies = [study for study in config.studies if known[study].kind is not None]
     if arguments.split < 1:
         raise UserError(f"--split is {arguments.split}; it must be at least 1.")
     if not arguments.hours > 0:
@@ -105,7 +106,7 @@ def main() -> None:
         runs = list(runs_of(config, study, ROOT).values())
         packed = [run for run in runs if is_packed(run)]
         if not packed:
-            write_language(study, runs, speed, arguments.hours, arguments.split, arguments.out)
+            write_language(known[study], runs, speed, arguments.hours, arguments.split, arguments.out)
             continue
         packs = jobs_of_packs(packed, config.execution)
         for name, job in packs.items():

@@ -11,7 +11,6 @@ Snakemake does not track, such as logs, checkpoints and the MLflow store, is lef
 from __future__ import annotations
 
 import argparse
-import io
 import os
 import subprocess
 import sys
@@ -25,11 +24,11 @@ import yaml
 REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPOSITORY / "scripts"))
 
+from archives import ONE_TIME, write_archive  # noqa: E402
 from project import Project, copy_code  # noqa: E402
 
 GOLDEN = REPOSITORY / "tests" / "golden"
 ARCHIVE, CONFIG = GOLDEN / "finished.tar.xz", GOLDEN / "finished.yaml"
-ONE_TIME = 1_767_225_600  # 2026-01-01: of every file, so that none is newer than another
 UNTRACKED = {"checkpoints", "downloads", "logs", "mlartifacts", "mlflow.db", "separation_ranks"}
 EMPTIED = (".svg", ".png", ".npz")
 
@@ -60,14 +59,10 @@ def kept_files(folder: Path) -> Iterator[Path]:
                 yield path
 
 
-def write_archive(folder: Path) -> None:
-    """The archive of a finished folder; the same files give the same bytes."""
-    with tarfile.open(ARCHIVE, "w:xz", preset=9) as archive:
-        for path in sorted(kept_files(folder)):
-            content = b"" if path.suffix in EMPTIED else path.read_bytes()
-            member = tarfile.TarInfo(str(path.relative_to(folder)))
-            member.size, member.mtime = len(content), ONE_TIME
-            archive.addfile(member, io.BytesIO(content))
+def archived(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """The names of these files and what the archive keeps of them."""
+    for path in sorted(kept_files(folder)):
+        yield str(path.relative_to(folder)), b"" if path.suffix in EMPTIED else path.read_bytes()
 
 
 def made_texts() -> dict[str, str]:
@@ -94,7 +89,7 @@ def main() -> None:
             path.write_text(text, encoding="utf-8")
             os.utime(path, (ONE_TIME, ONE_TIME))
         subprocess.run([sys.executable, "-m", "snakemake", "--quiet", "rules"], cwd=folder, check=True)
-        write_archive(folder)
+        write_archive(ARCHIVE, archived(folder))
     print(f"{ARCHIVE.relative_to(REPOSITORY)}: {ARCHIVE.stat().st_size / 1e3:.0f} kB")
 
 

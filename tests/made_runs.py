@@ -15,7 +15,7 @@ RATE = 1e13  # FLOP/s
 def a_run(depth: int, width: int, steps: int = 1000, seed: int = 0) -> Run:
     """A decoder's run, the shape and the steps of which decide what its job asks for."""
     shape = make_shape(depth, width, 2, 2000, 128)
-    return Run("depth_width", "wiki", shape, Training(steps, 64), seed)
+    return Run("wiki", shape, Training(steps, 64), seed)
 
 
 decoder_runs = st.builds(
@@ -29,9 +29,7 @@ decoder_runs = st.builds(
 
 def a_memorization_run(heads: int, examples: int, seed: int) -> MemorizationRun:
     """A memorizer's run of 32 tokens of context and heads of dimension 64."""
-    return MemorizationRun(
-        "memorization_heads", Memorizer(heads, 32, 64), "classification", "shared", examples, 50_000, seed
-    )
+    return MemorizationRun(Memorizer(heads, 32, 64), "classification", "shared", examples, 50_000, seed)
 
 
 memorization_runs = st.builds(
@@ -40,22 +38,20 @@ memorization_runs = st.builds(
 memorization_grids = st.lists(memorization_runs, max_size=20, unique_by=lambda run: run.key)
 
 LLAMA_OPTIONS = Run(  # those of a decoder that exclude others of EVERY_OPTION
-    "todays_decoder",
     "wiki",
     make_shape(2, 64, 4, 500, 32, block="llama", kv_heads=2, tied=True, base_width=32),
-    Training(800, 16, schedule="constant"),
+    Training(800, 16, schedule="constant", parametrization="completep"),
     3,
     budget=Budget("flops", 1e15),
 )
 
 PATCHES = Run(  # of images
-    "vocabulary", "fashion", make_shape(2, 64, 4, 257, 196, patch_embedding=True), Training(800, 16), 3
+    "fashion", make_shape(2, 64, 4, 257, 196, patch_embedding=True), Training(800, 16), 3
 )
 
 # one of each kind, in the order of KINDS, with other values than the defaults wherever there are some
 EVERY_OPTION: tuple[AnyRun, ...] = (
     Run(
-        "attention_degree",
         "wiki",
         make_shape(
             2,
@@ -74,7 +70,6 @@ EVERY_OPTION: tuple[AnyRun, ...] = (
         3,
     ),
     MemorizationRun(
-        "memorization_heads",
         Memorizer(4, 32, 16, 64, 8, 100, "head_dim", True),
         "classification",
         "per_example",
@@ -91,7 +86,6 @@ EVERY_OPTION: tuple[AnyRun, ...] = (
         last_batch="short",
     ),
     DegreeRun(
-        "block_degree",
         ProductShape((2, 3), 32, 64, 10, mixture=True, initial_share=0.9),
         "digits",
         0,

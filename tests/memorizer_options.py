@@ -12,7 +12,6 @@ if TYPE_CHECKING:  # PyTorch is not needed for the runs
 
 SMALL = Memorizer(heads=3, context=5, head_dim=4, width=8, value_dim=1, outputs=7)
 RUN = MemorizationRun(
-    "memorization",
     SMALL,
     "classification",
     "shared",

@@ -13,6 +13,8 @@ from job_server import warm_python
 from small import REPOSITORY
 from snakemake_server import run_snakemake
 
+from shapelaw.studies.config import load_config, runs_of
+
 CONFIG: dict[str, Any] = {
     "scale": "demo",
     "studies": ["depth_width"],
@@ -35,15 +37,26 @@ CONFIG: dict[str, Any] = {
         "repeated_seeds": 2,
     },
 }
-KEYS = {
-    *("prose-V300-L1-d4-r4-H2-t30-s0", "prose-V300-L1-d8-r8-H2-t30-s0", "prose-V300-L1-d8-r8-H2-t30-s1"),
-    *("prose-V300-L1-d12-r12-H2-t30-s0", "prose-V300-L2-d4-r4-H2-t30-s0", "prose-V300-L2-d8-r8-H2-t30-s0"),
+
+
+def key_of(depth: int, width: int, seed: int = 0, **sections: Any) -> str:
+    """The key of a network of depth_width, whose config has these sections in place of `CONFIG`'s."""
+    own = {"widths": {depth: [width]}, "repeated": {}, "seeds": seed + 1}
+    values = {**CONFIG, "depth_width": {**CONFIG["depth_width"], **own}, **sections}
+    values["corpus"] = {"name": "prose", "sources": ["wiki"]}  # read by nobody: keys have the name alone
+    runs = runs_of(load_config(values, REPOSITORY / "workflow/scales"), "depth_width", REPOSITORY)
+    (key,) = [key for key, run in runs.items() if run.seed == seed]
+    return key
+
+
+KEYS = {key_of(depth, width) for depth, width in ((1, 4), (1, 8), (1, 12), (2, 4), (2, 8))} | {
+    key_of(1, 8, 1)
 }
 
 
 def records_of(keys: Iterable[str]) -> list[str]:
     """The targets that train these runs."""
-    return [f"results/runs/depth_width/{key}/summary.json" for key in sorted(keys)]
+    return [f"results/runs/{key}/summary.json" for key in sorted(keys)]
 
 
 def copy_code(folder: Path) -> None:
@@ -104,10 +117,7 @@ class Project:
 
     def trained(self) -> dict[str, int]:
         """When each run's record was written, in nanoseconds, by key."""
-        return {
-            p.parent.name: p.stat().st_mtime_ns
-            for p in self.folder.glob("results/runs/depth_width/*/summary.json")
-        }
+        return {p.parent.name: p.stat().st_mtime_ns for p in self.folder.glob("results/runs/*/summary.json")}
 
 
 class ColdProject(Project):

@@ -2,6 +2,7 @@
 
     python tests/promises.py              rewrite the golden files of all scales, on purpose
     python tests/promises.py demo         of one scale, such as after a change of its grids
+    python tests/promises.py tables       the tables of all analyses (tests/golden_tables.py)
 
 There are two files a scale in tests/golden/. `runs-<scale>.tsv` has the key, the digest and the pack of every run, and
 the digest of every separation rank. `jobs-<scale>.json` has the jobs of the real Snakemake, by rule, with their files.
@@ -24,6 +25,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
 
+from golden_tables import rewrite  # noqa: E402
+
 from shapelaw.scheduling.jobs import jobs_in_turn, jobs_of_packs  # noqa: E402
 from shapelaw.scheduling.plan import speed_of  # noqa: E402
 from shapelaw.settings.sections import Settings  # noqa: E402
@@ -38,6 +41,7 @@ STUDIES = tuple(name for name, study in REGISTRY.items() if not study.extra)
 EXTRAS = tuple(name for name, study in REGISTRY.items() if study.extra)
 RUNS_PER_JOB = 16  # small decoders share jobs in packs of that many here; no scale does so by itself
 LISTED = 60  # files: a rule that makes more has a hash of their names instead
+TABLES = "tables"  # the word for them on the command line
 SHOWN = 10  # lines of one kind of difference
 
 
@@ -177,8 +181,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("scales", nargs="*", metavar="SCALE", help=f"of {', '.join(SCALES)} (default: all)")
+    parser.add_argument(
+        "scales", nargs="*", metavar="SCALE", help=f"of {', '.join(SCALES)} (default: all), or {TABLES} alone"
+    )
     chosen = parser.parse_args().scales or SCALES
+    if chosen == [TABLES]:
+        rewrite()
+        return
     if unknown := set(chosen) - set(SCALES):
         parser.error(f"no scale {', '.join(sorted(unknown))}; there are {', '.join(SCALES)}")
     GOLDEN.mkdir(exist_ok=True)

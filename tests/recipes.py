@@ -11,7 +11,9 @@ ONE_RECIPE = {
     "test_sequences": 600,
     "batch_size": 16,
     # empty stands for the usual one
-    **dict.fromkeys(("schedule", "gelu", "block", "tied", "base_width", "attention_degree")),
+    **dict.fromkeys(
+        ("schedule", "gelu", "block", "tied", "base_width", "attention_degree", "parametrization")
+    ),
 }
 
 

@@ -24,7 +24,7 @@ def small_run(seed: int = 0, **training: object) -> Run:
         "test_sequences": 20,
         **training,
     }
-    return Run("depth_width", "prose", make_shape(2, 16, 2, 257, 32), Training(**settings), seed)
+    return Run("prose", make_shape(2, 16, 2, 257, 32), Training(**settings), seed)
 
 
 def small_llama(**training: object) -> Run:
@@ -33,3 +33,8 @@ def small_llama(**training: object) -> Run:
         2, 16, 2, 257, 32, block="llama", kv_heads=1, tied=True, base_width=8, base_attention_dim=4
     )
     return replace(small_run(**training), shape=shape)
+
+
+def small_completep(**training: object) -> Run:
+    """The same again by CompleteP, in depth and width."""
+    return small_llama(**training, parametrization="completep")

@@ -75,9 +75,7 @@ SMALLER = {
 }
 ELSEWHERE = (
     Elsewhere("python benchmarks/chaos.py", "hundreds of kills", "tests/test_chaos.py"),
-    Elsewhere("python benchmarks/decoder_kernel.py", "products of full size", "docs/results/speed.md"),
     Elsewhere("python benchmarks/mlflow_import.py", "a PostgreSQL server", "docs/results/speed.md"),
-    Elsewhere("python benchmarks/packed_decoders.py", "compiles: minutes", "docs/results/speed.md"),
     Elsewhere(
         "python scripts/perplexity.py --model",
         "a model of transformers; a small one there",

@@ -108,7 +108,5 @@ def _write_specs(folder: Path) -> None:
     (folder / "gpu" / "one.json").write_text(json.dumps(spec))
     (folder / "specs" / "depth_width-prose-V2000.json").write_text(json.dumps([spec, spec]))
     memorizer = Memorizer(heads=2, context=4, head_dim=4, width=8, value_dim=1, outputs=5)
-    one = MemorizationRun(
-        "memorization", memorizer, "classification", "shared", 12, 20, 0, batch_size=8, evaluate_every=10
-    )
+    one = MemorizationRun(memorizer, "classification", "shared", 12, 20, 0, batch_size=8, evaluate_every=10)
     (folder / "specs" / "pack.json").write_text(json.dumps([[one.to_dict()]]))

@@ -78,7 +78,7 @@ def test_the_laptops_runs_give_a_plausible_machine() -> None:
     assert fit.typical_error < 0.5
     assert fit.total_ratio < 0.8  # of the hours that others took too
     # of (2, 136): three runs in 450 to 570 s, by two cores
-    run = Run("depth_width", "wiki", make_shape(2, 136, 2, 257, 128), Training(4000, 16), 0)
+    run = Run("wiki", make_shape(2, 136, 2, 257, 128), Training(4000, 16), 0)
     assert 350 < run_seconds(run, fit.model) < 700
 
 

@@ -38,37 +38,6 @@ def test_nist_norris():
     assert (fit.dof, fit.n_points) == (34, 36)
 
 
-@pytest.mark.parametrize(
-    ("x", "y", "slope", "slope_err", "residual_std", "r_squared"),
-    [
-        (
-            range(60, 71),
-            range(130, 141),
-            2.07438016528926,
-            0.165289256198347e-01,
-            3.56753034006338,
-            0.999365492298663,
-        ),
-        (
-            [4, 5, 6],
-            [3, 4, 4],
-            0.727272727272727,
-            0.420827318078432e-01,
-            0.369274472937998,
-            0.993348115299335,
-        ),
-    ],
-    ids=["NoInt1", "NoInt2"],
-)
-def test_nist_lines_through_the_origin(x, y, slope, slope_err, residual_std, r_squared):
-    fit = fit_line(list(x), list(y), rescale_covariance=True, through_origin=True)
-    assert fit.b == pytest.approx(slope, rel=1e-11)
-    assert fit.b_err == pytest.approx(slope_err, rel=1e-7)
-    assert math.sqrt(fit.chi2_reduced) == pytest.approx(residual_std, rel=1e-9)
-    assert fit.r_squared == pytest.approx(r_squared, rel=1e-11)
-    assert (fit.a, fit.a_err, fit.cov_ab) == (0.0, 0.0, 0.0)
-
-
 def test_the_papers_fit():
     fit = fit_line(DEPTH, np.log(WIDTH), WIDTH_ERR / WIDTH)
     assert fit.status is FitStatus.CONVERGED

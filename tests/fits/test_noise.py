@@ -13,7 +13,6 @@ from shapelaw.fits.noise import (
     Noise,
     group_means,
     group_noise,
-    noise_from_stds,
     pooled_noise,
     seed_table,
 )
@@ -64,11 +63,6 @@ def test_seeds_that_change_nothing_are_refused():
 def test_threshold_is_students():
     assert Noise(1.0, math.inf).threshold(0.95) == pytest.approx(1.959964, abs=1e-6)
     assert Noise(1.0, 4.0).threshold(0.95) == pytest.approx(2.776445, abs=1e-6)
-
-
-def test_published_standard_deviations_pool():
-    noise = noise_from_stds(pd.Series([0.003, 0.004]), seeds=3)
-    assert noise == Noise(pytest.approx(math.sqrt((9e-6 + 16e-6) / 2)), 4.0)
 
 
 def test_a_missing_rank_is_a_group_of_its_own() -> None:

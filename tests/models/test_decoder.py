@@ -206,7 +206,7 @@ def test_initialisation_is_a_function_of_the_seed() -> None:
 def test_only_matrices_decay() -> None:
     model = Decoder(make_shape(2, 8, 2, 11, 6))
     (decayed, *settings), (free, *others) = parameter_groups(model, 0.1)
-    assert (settings, others) == ([0.1, 1.0], [0.0, 1.0])
+    assert (settings, others) == ([0.1, 1.0, 1.0], [0.0, 1.0, 1.0])
     assert len(decayed) == 3 + 2 * 4
     assert sum(p.numel() for p in decayed + free) == model.shape.total_params
 
@@ -240,7 +240,11 @@ def test_both_ways_of_attention_give_the_same_losses(options: dict[str, Any]) ->
 def test_only_the_rate_of_the_blocks_matrices_follows_the_width() -> None:
     model = Decoder(make_shape(2, 32, 2, 11, 6, base_width=8))
     hidden, others, free = parameter_groups(model, 0.1)
-    assert [group[1:] for group in (hidden, others, free)] == [(0.1, 0.25), (0.1, 1.0), (0.0, 1.0)]
+    assert [group[1:] for group in (hidden, others, free)] == [
+        (0.1, 0.25, 1.0),
+        (0.1, 1.0, 1.0),
+        (0.0, 1.0, 1.0),
+    ]
     assert len(hidden[0]) == 2 * 4
     assert {id(p) for p in others[0]} == {
         id(part.weight) for part in (model.tokens, model.positions, model.classifier)
@@ -258,7 +262,8 @@ def test_at_its_base_width_a_scaled_decoder_is_the_plain_one() -> None:
         found.append(losses_and_gradients(model, model, ids))
     for one, other in zip(*found, strict=True):
         assert torch.equal(one, other)
-    assert [group[1:] for group in parameter_groups(Decoder(scaled), 0.1)] == [(0.1, 1.0), (0.0, 1.0)]
+    groups = parameter_groups(Decoder(scaled), 0.1)
+    assert [group[1:] for group in groups] == [(0.1, 1.0, 1.0), (0.0, 1.0, 1.0)]
 
 
 def test_a_scaled_decoder_starts_with_smaller_matrices_and_outputs() -> None:
@@ -270,3 +275,90 @@ def test_a_scaled_decoder_starts_with_smaller_matrices_and_outputs() -> None:
         0.25, rel=0.01
     )
     assert model.blocks[0].attention.scale == pytest.approx(8**0.5 / 32)
+
+
+# Dey et al. 2025, table 1, the column of alpha in {0.5, 1}, at alpha = 1: powers of m_N = width / base width, of
+# m_L = depth / base depth. Of a group: its standard deviation at the start (0: constant), its rate, its weight decay
+# (None: none), Adam's epsilon. Branches have m_L^-1, and logits m_N^-1.
+TABLE: dict[str, dict[str, tuple[float, float] | None]] = {
+    "embeddings": {"std": (0, 0), "rate": (0, 0), "decay": (0, 0), "eps": (0, 0)},
+    "norms of blocks": {"std": None, "rate": (0, 0), "decay": None, "eps": (-1, -1)},
+    "matrices of blocks": {"std": (-1 / 2, 0), "rate": (-1, 0), "decay": (1, 0), "eps": (-1, -1)},
+    "biases of blocks": {"std": None, "rate": (0, 0), "decay": None, "eps": (-1, -1)},
+    "last norm": {"std": None, "rate": (0, 0), "decay": None, "eps": (0, 0)},
+    "classifier": {"std": (0, 0), "rate": (0, 0), "decay": (0, 0), "eps": (0, 0)},
+}
+
+
+def row_of(name: str) -> str:
+    """The row of the table that a parameter is in."""
+    if name.startswith("blocks."):
+        if "norm" in name:
+            return "norms of blocks"
+        return "biases of blocks" if name.endswith("bias") else "matrices of blocks"
+    if name.startswith("classifier"):
+        return "classifier"
+    return "last norm" if "norm" in name else "embeddings"
+
+
+@pytest.mark.parametrize("block", ["gpt2", "llama"])
+@pytest.mark.parametrize("depth", [1, 2, 8])
+@pytest.mark.parametrize("base", [{}, {"base_width": 16, "base_attention_dim": 4}])
+def test_completep_scales_what_its_table_says(block: Block, depth: int, base: dict[str, int]) -> None:
+    width, decay, m_L = 64, 0.1, depth
+    m_N = width / base["base_width"] if base else 1.0
+
+    def scaled(powers: tuple[float, float] | None) -> float:
+        return 0.0 if powers is None else m_N ** powers[0] * m_L ** powers[1]
+
+    model = Decoder(make_shape(depth, width, 4, 300, 300, block=block, **base), parametrization="completep")
+    initialise(model, 0)
+    assert [part.multiplier for part in model.blocks] == [pytest.approx(1 / m_L)] * depth
+    names, seen = {p: name for name, p in model.named_parameters()}, set()
+    for parameters, of_decay, of_rate, of_eps in parameter_groups(model, decay):
+        for p in parameters:
+            row = TABLE[row_of(names[p])]
+            assert of_rate == pytest.approx(scaled(row["rate"]))
+            assert of_decay == pytest.approx(decay * scaled(row["decay"]))
+            assert of_eps == pytest.approx(scaled(row["eps"]))
+            std = p.detach().std().item()
+            assert std == pytest.approx(INIT_STD * scaled(row["std"]), rel=0.05, abs=0)
+            seen.add(names[p])
+    assert seen == set(dict(model.named_parameters()))
+    size = model.features(torch.arange(8)[None]).square().mean().sqrt().item()
+    assert size == pytest.approx(1 / m_N, rel=0.02)
+
+
+@pytest.mark.parametrize("block", ["gpt2", "llama"])
+def test_of_one_block_completep_differs_in_the_start_of_its_outputs_alone(block: Block) -> None:
+    shape = make_shape(1, 16, 2, 53, 8, block=block)
+    standard, completep = Decoder(shape), Decoder(shape, parametrization="completep")
+    for model in (standard, completep):
+        initialise(model, 0)
+    for (name, p), q in zip(standard.named_parameters(), completep.parameters(), strict=True):
+        output = name.endswith(("attention.out.weight", "down.weight"))
+        torch.testing.assert_close(q, p * (2**0.5 if output else 1.0), rtol=1e-6, atol=0)
+    completep.load_state_dict(standard.state_dict())
+    ids = torch.randint(0, 53, (4, 9), generator=torch.Generator().manual_seed(0))
+    found = [losses_and_gradients(model, model, ids) for model in (standard, completep)]
+    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
+    settings = [
+        {id(p): group[1:] for group in parameter_groups(completep, 0.1) for p in group.parameters}[id(p)]
+        for p in completep.parameters()
+    ]
+    assert settings == [(0.1 if p.ndim >= 2 else 0.0, 1.0, 1.0) for p in completep.parameters()]
+
+
+@pytest.mark.parametrize("options", [{}, {"attention_degree": 3}, {"block": "llama"}])
+def test_every_branch_has_the_multiplier(options: dict[str, Any]) -> None:
+    """Weights of a branch's output, over the multiplier, give back what a standard decoder computes."""
+    shape = make_shape(4, 16, 2, 53, 8, **options)
+    standard, completep = (Decoder(shape, parametrization=name) for name in ("standard", "completep"))
+    initialise(standard, 0)
+    completep.load_state_dict(standard.state_dict())
+    with torch.no_grad():
+        for name, p in completep.named_parameters():
+            if name.startswith("blocks.") and ("attention.out" in name or "down" in name):
+                p *= 4
+    ids = torch.arange(8)[None]
+    torch.testing.assert_close(completep.logits(ids), standard.logits(ids))

@@ -19,6 +19,7 @@ from torch import Tensor
 from shapelaw.models import decoder_kernel, llama_kernel
 from shapelaw.models.decoder import Decoder, initialise
 from shapelaw.models.memorizer_kernel import compiler
+from shapelaw.specs.runs import Parametrization
 from shapelaw.specs.shapes import make_shape
 
 pytestmark = pytest.mark.skipif(compiler() is None, reason="there is no C++ compiler")
@@ -194,25 +195,26 @@ def test_instructions_of_older_cpus_give_right_products(target: str, kernel: pyt
 
 
 @pytest.mark.parametrize(
-    ("options", "dropout"),
+    ("options", "dropout", "parametrization"),
     [
         *(
-            ({"gelu": gelu, **options}, dropout)
+            ({"gelu": gelu, **options}, dropout, "standard")
             for gelu in ("tanh", "erf")
             for options, dropout in (({}, 0.0), ({"embedding_rank": 7}, 0.3), ({"attention_degree": 3}, 0.1))
         ),
-        ({"block": "llama", "kv_heads": 1, "tied": True}, 0.1),
+        ({"block": "llama", "kv_heads": 1, "tied": True}, 0.1, "standard"),
+        *((options, 0.1, "completep") for options in ({}, {"attention_degree": 3}, {"block": "llama"})),
     ],
 )
 def test_a_decoder_learns_the_same_to_the_last_bit(
-    options: dict[str, Any], dropout: float, monkeypatch: pytest.MonkeyPatch
+    options: dict[str, Any], dropout: float, parametrization: Parametrization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(llama_kernel, "is_possible", lambda: False)  # which rounds differently
     shape = make_shape(2, 40, 2, 99, 24, **options)
     ids = torch.randint(0, 99, (8, 25), generator=torch.Generator().manual_seed(0))
     learnt = []
     for by_kernel in (True, False):
-        model = Decoder(shape, dropout)
+        model = Decoder(shape, dropout, parametrization)
         initialise(model, 0)
         if by_kernel:
             model.use_kernel()

@@ -20,6 +20,7 @@ from shapelaw.models.cpp import compiler
 from shapelaw.models.decoder import Decoder, initialise
 from shapelaw.models.llama import RMSNorm
 from shapelaw.models.llama_kernel import Heads, attend, rms_norm
+from shapelaw.specs.runs import Parametrization
 from shapelaw.specs.shapes import make_shape
 
 pytestmark = [
@@ -129,8 +130,8 @@ def test_numbers_that_are_none_stay_so() -> None:
     assert rms_norm(torch.tensor([[1.0, torch.nan]]), torch.ones(2), 1e-5).isnan().all()
 
 
-def llama(dropout: float = 0.0, **options: int) -> Decoder:
-    model = Decoder(make_shape(2, 24, 4, 53, 40, block="llama", kv_heads=2, **options), dropout)
+def llama(dropout: float = 0.0, parametrization: Parametrization = "standard") -> Decoder:
+    model = Decoder(make_shape(2, 24, 4, 53, 40, block="llama", kv_heads=2), dropout, parametrization)
     initialise(model, 0)
     return model
 
@@ -146,11 +147,14 @@ def names_of(loss: Tensor) -> set[str]:
     return names
 
 
-def test_a_decoder_by_the_kernel_is_the_same_up_to_rounding_and_twice_the_same() -> None:
+@pytest.mark.parametrize("parametrization", ["standard", "completep"])
+def test_a_decoder_by_the_kernel_is_the_same_up_to_rounding_and_twice_the_same(
+    parametrization: Parametrization,
+) -> None:
     ids = torch.randint(0, 53, (4, 41), generator=torch.Generator().manual_seed(0))
     found = []
     for by_kernel in (False, True, True):
-        model = llama()
+        model = llama(parametrization=parametrization)
         if by_kernel:
             model.use_kernel()
         loss = model(ids[:, :-1], ids[:, 1:])

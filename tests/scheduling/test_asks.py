@@ -10,7 +10,7 @@ from shapelaw.scheduling.jobs import JobResources
 from shapelaw.scheduling.plan import cost_of
 from shapelaw.scheduling.workload import Workload
 from shapelaw.settings.sections import Execution
-from shapelaw.specs.kinds import AnyRun
+from shapelaw.specs.kinds import AnyRun, is_packed
 
 DECODERS = [a_run(2, 64, seed=seed) for seed in range(5)]
 LARGE = a_run(48, 1600, steps=10**6)
@@ -18,9 +18,9 @@ MEMORIZERS = [a_memorization_run(4, 550, seed) for seed in range(5)]
 
 
 def workload_of(some: list[AnyRun], **execution: object) -> Workload:
-    by_study: dict[str, dict[str, AnyRun]] = {}
+    by_study: dict[str, dict[str, AnyRun]] = {"depth_width": {}, "memorization_heads": {}}
     for run in some:
-        by_study.setdefault(run.study, {})[run.key] = run
+        by_study["memorization_heads" if is_packed(run) else "depth_width"][run.key] = run
     return Workload(by_study, Execution(flops_per_second=RATE, **execution), RATE)  # type: ignore[arg-type]
 
 

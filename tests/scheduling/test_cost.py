@@ -22,7 +22,7 @@ def test_a_step_is_counted_by_hand() -> None:
     assert wider_vocabulary - numbers == 4 * 16  # a logit more for each token
     model = CostModel(2.0, 3.0, 5.0, 7.0, extra_seconds=11.0, factor=1.0)
     assert model.step_seconds(shape, 4) == pytest.approx(2 + 3 * 3 + 5 * numbers + 7 * flops)
-    run = Run("depth_width", "wiki", shape, Training(10, 4), 0)
+    run = Run("wiki", shape, Training(10, 4), 0)
     assert model.run_seconds(run) == pytest.approx(11 + 10 * model.step_seconds(shape, 4))
 
 
@@ -59,10 +59,7 @@ def test_a_file_that_is_no_model_is_told(tmp_path: Path, content: str, sentence:
 
 def test_hours_and_time_limits_follow_the_model() -> None:
     model = CostModel(1e-3, 1e-3, 0.0, 0.0, 30.0, 1.2)
-    runs = [
-        Run("depth_width", "wiki", make_shape(depth, 64, 2, 2000, 128), Training(10_000, 64), 0)
-        for depth in (1, 99)
-    ]
+    runs = [Run("wiki", make_shape(depth, 64, 2, 2000, 128), Training(10_000, 64), 0) for depth in (1, 99)]
     assert [run_seconds(run, model) for run in runs] == pytest.approx([50.0, 1030.0])
     assert cost_of(runs, model).hours == pytest.approx(1080 / 3600)
     assert [level_of(run, model) for run in runs] == ["small", "medium"]

@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import dataclass
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -122,6 +123,22 @@ def test_every_run_has_one_level_and_the_patterns_say_so(some: list[Run]) -> Non
     for run in some:
         matching = [level for level, pattern in patterns.items() if pattern.fullmatch(run.key)]
         assert matching == [level_of(run, RATE)]
+
+
+@dataclass(frozen=True)
+class Named:
+    """All that a pattern looks at."""
+
+    key: str
+
+
+def test_keys_of_two_rules_that_end_in_the_same_digits_are_told_apart() -> None:
+    ours = [Named("wiki-L1-s0-0a1b2c3d"), Named("wiki-L1-s1-99999999")]
+    theirs = [Named("wiki-L9-s0-0a1b2c3d"), Named("wiki-L9-s1-88888888")]
+    patterns = [re.compile(keys_pattern(runs, {"0a1b2c3d"})) for runs in (ours, theirs)]  # type: ignore[arg-type]
+    for runs, wanted in ((ours, [True, False]), (theirs, [False, True])):
+        for run in runs:
+            assert [bool(pattern.fullmatch(run.key)) for pattern in patterns] == wanted
 
 
 def test_levels_follow_time() -> None:

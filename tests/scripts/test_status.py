@@ -25,7 +25,7 @@ def test_it_tells_of_every_study_that_was_submitted_and_fails_where_a_run_failed
     for study, runs in submission.runs.items():
         assert f"{study}: 0 of {len(runs)} runs done" in said.stdout
     run = next(iter(submission.runs["depth_width"].values()))
-    folder = tmp_path / "results" / "checkpoints" / "depth_width" / run.key
+    folder = tmp_path / "results" / "checkpoints" / run.key
     records.write_spec(folder, run)
     records.write_live(
         folder, {"status": "FAILED", "message": "It diverged.", "spec_digest": run.digest, "step": 0}

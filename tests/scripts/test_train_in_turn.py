@@ -19,7 +19,7 @@ OTHER_VERSION = {"schema_version": 0, "key": FIRST.key}
 
 
 def checkpoints_of(folder: Path, run: Run) -> Path:
-    path = folder / "checkpoints" / run.study / run.key
+    path = folder / "checkpoints" / run.key
     path.mkdir(parents=True, exist_ok=True)
     return path
 
@@ -53,8 +53,7 @@ def take(folder: Path, run: Run, out: Path | None = None) -> subprocess.Complete
             "--checkpoints",
             str(checkpoints_of(folder, run)),
         ),
-        *("--digest", run.digest, "--pack", str(folder / "pack.json")),
-        *("--out", str(out or folder / "runs" / run.key)),
+        *("--pack", str(folder / "pack.json"), "--out", str(out or folder / "runs" / run.key)),
     ]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
@@ -122,7 +121,7 @@ def test_a_record_that_can_not_be_written_is_a_sentence(stores: Stores, tmp_path
 
 def test_a_run_under_way_has_no_sentence_of_its_own(tmp_path: Path) -> None:
     """Its live record has a message, which is null."""
-    live = {"spec_digest": FIRST.digest, "status": "RUNNING", "message": None}
+    live = {"status": "RUNNING", "message": None}
     records.write_live(checkpoints_of(tmp_path, FIRST), live)
     done = take(tmp_path, FIRST)
     assert done.returncode == 1

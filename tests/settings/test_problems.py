@@ -55,6 +55,17 @@ def test_a_tracking_uri_without_a_secret_is_taken(uri: str | None) -> None:
             {"training": {"steps": 1000, "warmup_steps": 5000}},
             ["training.warmup_steps is 5000, not below training.steps (1000)"],
         ),
+        (
+            {"training": {"parametrization": "completep", "optimizer": "adam"}},
+            [
+                "training.parametrization is completep and training.optimizer is adam with a weight decay of 0.01, "
+                "which adam adds to gradients that get smaller with the depth; set optimizer to adamw, or weight_decay"
+            ],
+        ),
+        (
+            {"training": {"parametrization": "complete"}},
+            ["training.parametrization is 'complete'", "'standard' or 'completep'"],
+        ),
         ({"training": {"precision": "bfloat16"}}, ["bfloat16 is several times slower than float32 on a CPU"]),
     ],
 )

@@ -24,9 +24,11 @@ def test_a_study_gets_its_section_of_the_model_that_it_declares() -> None:
     assert isinstance(config.section("depth_width", DepthWidth), DepthWidth)
     with pytest.raises(TypeError, match="depth_width is of DepthWidth, not of MemorizationGrid"):
         config.section("depth_width", MemorizationGrid)
-    assert {type(grid) for grid in config.grids("memorization_heads", MemorizationGrid)} == {MemorizationGrid}
+    assert {type(grid) for grid in config.section_list("memorization_heads", MemorizationGrid)} == {
+        MemorizationGrid
+    }
     with pytest.raises(TypeError, match="memorization_heads has grids that are not of DepthWidth"):
-        config.grids("memorization_heads", DepthWidth)
+        config.section_list("memorization_heads", DepthWidth)
 
 
 def test_heads_are_a_number_or_have_a_dimension() -> None:

@@ -18,7 +18,7 @@ import psutil
 import pytest
 import torch
 from mlflow.tracking import MlflowClient
-from project import CONFIG, KEYS, ColdProject, records_of
+from project import CONFIG, KEYS, ColdProject, key_of, records_of
 from small import PYTHON, REPOSITORY
 
 from shapelaw.storage import copies
@@ -70,7 +70,7 @@ class SlurmProject(ColdProject):
 
     def live(self, key: str) -> dict[str, Any]:
         """Where a run stands; a finished one has its record's numbers."""
-        folder = self.folder / "results/checkpoints/depth_width" / key
+        folder = self.folder / "results/checkpoints" / key
         for name in ("summary.json", "live.json"):
             if copies.has(folder, name):
                 return dict(json.loads(copies.content(folder, name)))
@@ -78,12 +78,12 @@ class SlurmProject(ColdProject):
 
     def newest_step(self, key: str) -> int:
         """Of a run's checkpoints; 0 without one."""
-        folder = self.folder / "results/checkpoints/depth_width" / key
+        folder = self.folder / "results/checkpoints" / key
         return max((int(path.stem[5:]) for path in folder.glob("step-*.pt")), default=0)
 
     def histories(self) -> dict[str, bytes]:
         """The finished histories, byte for byte."""
-        folder = self.folder / "results/runs/depth_width"
+        folder = self.folder / "results/runs"
         return {path.parent.name: path.read_bytes() for path in folder.glob("*/history.parquet")}
 
     def tracked(self) -> list[tuple[str, str]]:
@@ -274,7 +274,7 @@ def test_a_run_on_two_gpus_gets_them_on_one_node_with_a_cpu_each(
     )
     project.configure(execution={"gpus": 2})
     monkeypatch.setenv("SHAPELAW_DEVICE", "cpu")
-    key = "prose-V300-L1-d4-r4-H2-t30-s0"
+    key = key_of(1, 4)
     options = [option for option in SLURM if option not in INTERVAL]
     command = ["--precommand", "date > modules_are_loaded"]  # in the place of `module load`
     said = project.snakemake(*records_of([key]), *command, *options, *MEMORY).stderr
@@ -282,7 +282,7 @@ def test_a_run_on_two_gpus_gets_them_on_one_node_with_a_cpu_each(
     record = project.live(key)
     assert (record["processes"], record["device_type"], record["device"]) == (2, "cpu", "cpu")
     (job,) = [job for job in jobs_of(project.folder, since) if job.name.startswith("train")]
-    assert job.name == f"train_small.depth_width.{key}"
+    assert job.name == f"train_small.{key}"
     assert {"cpu=2", "node=1", "gres/gpu=2"} <= set(job.granted.split(","))
     finished = re.findall(r"\[(.+)\]\nFinished jobid: \d+ \(Rule: train_small\)", said)
     noticed = datetime.strptime(finished[-1], "%a %b %d %H:%M:%S %Y") - datetime.fromisoformat(job.end)
@@ -440,7 +440,7 @@ def test_a_run_that_fails_for_good_leaves_every_other_one_finished(
         == 2
     )
     (last_line,) = [line for line in told if "FAILED" in line]
-    assert "another attempt would end the same. Its log: results/logs/train/depth_width/" in last_line
+    assert "another attempt would end the same. Its log: results/logs/train/" in last_line
     assert "Error in rule train_small" not in said
     assert "Trying to restart" not in said
     assert "Traceback" not in said

@@ -36,10 +36,10 @@ def test_a_budget_has_a_name_and_a_part_of_the_key() -> None:
 
 @pytest.mark.parametrize("schedule", ["cosine", "constant"])
 @pytest.mark.parametrize("budget", [None, Budget("flops", 1e15)])
-def test_runs_say_their_budget_and_schedule_and_older_ones_keep_their_digests(
+def test_runs_say_their_budget_and_schedule_where_they_have_one_of_their_own(
     budget: Budget | None, schedule: str
 ) -> None:
-    run = Run("study", "wiki", SHAPE, Training(800, 16, schedule=schedule), 0, budget=budget)  # type: ignore[arg-type]
+    run = Run("wiki", SHAPE, Training(800, 16, schedule=schedule), 0, budget=budget)  # type: ignore[arg-type]
     values = run_to_dict(run)
     assert run_from_dict(values) == run
     assert ("budget" in values, "schedule" in values["training"]) == (
@@ -52,6 +52,6 @@ def test_runs_say_their_budget_and_schedule_and_older_ones_keep_their_digests(
         "t800",
         "s0",
     ]
-    assert run.key == "-".join(["wiki-V500-L2-d64-r64-H2", *expected])
+    assert run.label == "-".join(["wiki-V500-L2-d64-H2", *expected])
     assert flat_run(run).get("budget") == (None if budget is None else "1e+15 FLOPs")
     assert flat_run(run).get("schedule") == (None if schedule == "cosine" else schedule)

@@ -31,11 +31,11 @@ def test_sizes_by_hand() -> None:
 
 
 def test_what_differs_from_the_usual_is_in_the_name() -> None:
-    assert RUN.key == "shared-c100-H4-n32-h64-v64-T550-t50000-s0"
+    assert RUN.label == "shared-c100-H4-n32-h64-v64-T550-t50000-s0"
     short = replace(RUN, last_batch="short")
     other = replace(short, memorizer=replace(RUN.memorizer, logit_scale="head_dim", attend_to_query=True))
-    assert short.key == RUN.key.replace("-T550", "-short-T550")
-    assert other.key == RUN.key.replace("-T550", "-byheaddim-self-short-T550")
+    assert short.label == RUN.label.replace("-T550", "-short-T550")
+    assert other.label == RUN.label.replace("-T550", "-byheaddim-self-short-T550")
     assert "last_batch" not in RUN.to_dict()
     assert len({run.digest for run in (RUN, short, other)}) == 3
 

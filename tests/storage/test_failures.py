@@ -7,16 +7,16 @@ from shapelaw.storage.failures import FailedJob, drop_empty, failures, last_word
 
 
 def note(folder: Path, key: str, **live: str) -> Path:
-    path = folder / "depth_width" / key / "live.json"
+    path = folder / key / "live.json"
     path.parent.mkdir(parents=True)
-    path.write_text(json.dumps({"spec_digest": key, "status": "FAILED", "message": f"{key} fell.", **live}))
+    path.write_text(json.dumps({"status": "FAILED", "message": f"{key} fell.", **live}))
     return path
 
 
 def test_runs_that_failed_are_told_and_no_others(tmp_path: Path) -> None:
     note(tmp_path, "a")
     note(tmp_path, "b", status="RUNNING")
-    note(tmp_path, "c", spec_digest="of another config")
+    note(tmp_path, "c")
     note(tmp_path, "d")
     assert list(failures(tmp_path, {"a", "b", "d"})) == ["a fell.", "d fell."]
     assert list(failures(tmp_path / "nowhere", {"a"})) == []
@@ -35,7 +35,7 @@ def test_a_note_that_goes_away_meanwhile_is_passed_over(tmp_path: Path) -> None:
 def test_a_note_that_is_not_whole_is_told(tmp_path: Path) -> None:
     note(tmp_path, "a").write_text("{")
     (sentence,) = failures(tmp_path, {"a"})
-    assert sentence.startswith(f"{tmp_path}/depth_width/a/live.json can't be read")
+    assert sentence.startswith(f"{tmp_path}/a/live.json can't be read")
 
 
 def test_what_a_job_said_last_is_that_of_its_last_attempt(tmp_path: Path) -> None:

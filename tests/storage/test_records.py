@@ -33,12 +33,12 @@ def write(directory: Path) -> Path:
 @pytest.fixture
 def finished(tmp_path: Path) -> Path:
     """Where the workflow puts it."""
-    return write(tmp_path / "my results" / "runs" / "depth_width" / RUN.key)
+    return write(tmp_path / "my results" / "runs" / RUN.key)
 
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write(tmp_path_factory.mktemp("records") / "runs" / "depth_width" / RUN.key)
+    return write(tmp_path_factory.mktemp("records") / "runs" / RUN.key)
 
 
 def sentence_of(directory: Path) -> str | None:
@@ -125,7 +125,7 @@ def test_a_missing_file_is_a_sentence(finished: Path, name: str) -> None:
 
 def test_a_damaged_status_costs_no_checkpoint(finished: Path) -> None:
     """The command to mend it is another one, where checkpoints are."""
-    live = finished.parents[2] / "checkpoints" / "depth_width" / RUN.key
+    live = finished.parents[1] / "checkpoints" / RUN.key
     records.write_spec(live, RUN)
     (live / "live.json").write_text("{")
     with pytest.raises(
@@ -149,7 +149,7 @@ def test_a_spec_that_is_none_is_a_sentence(finished: Path, change: dict[str, Any
 @pytest.mark.parametrize("version", [0, 2, None, "1"])
 def test_another_schema_version_is_refused_with_the_command_to_run(finished: Path, version: object) -> None:
     """The command is copied from the sentence and run, but for Snakemake itself."""
-    copy = finished.parents[2] / "checkpoints" / "depth_width" / RUN.key
+    copy = finished.parents[1] / "checkpoints" / RUN.key
     shutil.copytree(finished, copy)
     other = finished.parent / "other"
     shutil.copytree(finished, other)
@@ -165,3 +165,14 @@ def test_another_schema_version_is_refused_with_the_command_to_run(finished: Pat
     assert said.endswith(" && snakemake")
     subprocess.run(said.rpartition(": ")[2].removesuffix(" && snakemake"), shell=True, check=True)
     assert (finished.exists(), copy.exists(), other.exists()) == (False, False, True)
+
+
+def test_a_folder_keeps_the_run_that_it_has(finished: Path) -> None:
+    records.refuse_other_run(finished, RUN)
+    records.refuse_other_run(finished.parent / "none", RUN)
+    other = small_run(learning_rate=1e-3)
+    with pytest.raises(
+        UserError,
+        match=rf"has another run, {RUN.key}, whose .* lost; give {other.key} a folder of its own\.$",
+    ):
+        records.refuse_other_run(finished, other)

@@ -11,7 +11,6 @@ from pydantic import BaseModel
 from shipped import SCALE_NAMES, SCALES, problems_of, shipped
 from small import PYTHON, REPOSITORY, SCRIPTS
 
-from shapelaw.errors import UserError
 from shapelaw.scheduling.plan import cost_of
 from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run, run_from_dict, run_to_dict
@@ -61,11 +60,14 @@ def test_decoders_get_the_activation_of_their_section(study: str) -> None:
     assert not exact.keys() & usual.keys()
 
 
-def test_two_runs_of_one_name_that_are_trained_otherwise_are_refused() -> None:
-    grids = [{"batch_size": 64}, {"batch_size": 256}]
-    config = load_config(shipped(block_degree=grids), SCALES)
-    with pytest.raises(UserError, match=r"two different runs with the name .* batch_size"):
-        runs_of(config, "block_degree", REPOSITORY)
+def test_runs_that_differ_in_what_their_labels_do_not_show_are_two() -> None:
+    both, small, large = (
+        runs_of(load_config(shipped(block_degree=grids), SCALES), "block_degree", REPOSITORY)
+        for grids in ([{"batch_size": 64}, {"batch_size": 256}], [{"batch_size": 64}], [{"batch_size": 256}])
+    )
+    assert both == small | large
+    assert len(both) == len(small) + len(large)
+    assert {run.label for run in small.values()} == {run.label for run in large.values()}
 
 
 @pytest.mark.parametrize(
@@ -99,6 +101,9 @@ def test_every_text_of_a_config_is_known_to_be_no_path_that_is_written() -> None
     assert set(texts(Config)) == {
         "corpus.name",  # a folder in results/; its pattern has neither dots nor slashes
         "corpus.sources",  # read, and quoted on command lines
+        "corpora",  # as those of corpus, and its names as corpus.name
+        "grids",  # names with a pattern, as corpus.name; a corpus in it is one of those names
+        "studies",  # names that are on the list, or of a grid
         "corpus.gpt2_files",  # read
         "depth_width.grid_file",  # read
         "execution.cost_model",  # read

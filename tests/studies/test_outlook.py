@@ -51,7 +51,10 @@ def test_the_scales_can_be_trained(scale: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        (grid({1: [200_000]}), "wiki-V500-L1-d200000-r500-H2-t400-s0 has 480,"),
+        (
+            grid({1: [200_000]}),
+            " has 480,215,800,000 parameters, and training it takes 7,684 GB in one process",
+        ),
         (
             grid({1: [16]}, context_length=2**20, heads=16),
             "more than any machine has; take a smaller width, depth",

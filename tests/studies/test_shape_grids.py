@@ -3,14 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapelaw.specs.shapes import make_shape
 from shapelaw.studies.shape_grids import (
     absent_shapes,
     depth_problems,
-    grid_warnings,
     repeated_problems,
     shapes_of,
-    width_problems,
+    transition_warnings,
 )
 
 grids = st.dictionaries(st.integers(1, 4), st.lists(st.integers(1, 9), max_size=5), max_size=3)
@@ -47,25 +45,12 @@ def test_the_sentences_say_where_and_what() -> None:
     assert depth_problems({1: [8], 2: [8]}, "study") == []
 
 
-def test_networks_that_do_not_exist_are_named_by_their_depth_and_their_block() -> None:
-    def shape(depth: int, width: int):  # type: ignore[no-untyped-def]
-        return make_shape(depth, width, 2, 257, 16)
-
-    assert list(width_problems({1: [8], 2: [4, 6]}, shape, "study.grids.1st")) == []
-    (said,) = width_problems({1: [8], 2: [4, 7]}, shape, "study.grids.1st")
-    assert said.startswith("study.grids.1st.widths.2: width 7 ")
-    (said,) = width_problems({2: [7]}, shape, "study.grids.1st", "llama")
-    assert said.startswith("study.grids.1st.widths.2, block llama: width 7 ")
-
-
 def test_sizes_that_differ_by_less_than_a_tenth_are_covered_by_both() -> None:
     """As the fits have it: the blocks of 96 / 68 and of 192 / 136 differ by less than a percent."""
 
     def warned(*rows: list[int]) -> list[str]:
-        widths = dict(enumerate(rows, start=1))
-        return grid_warnings(
-            "study", widths, "block", lambda depth, width: make_shape(depth, width, 2, 257, 128), True
-        )
+        sizes = {depth: [12.0 * depth * width**2 for width in row] for depth, row in enumerate(rows, start=1)}
+        return transition_warnings("study", sizes, repeats=True, line=False)
 
     assert warned([96, 128, 160, 192], [68, 90, 112, 136]) == []
     assert (

@@ -10,6 +10,7 @@ from shipped import SCALES, shipped
 from small import REPOSITORY
 
 from shapelaw.errors import UserError
+from shapelaw.specs.kinds import AnyRun
 from shapelaw.studies.config import load_config
 from shapelaw.studies.registry import STUDIES
 from shapelaw.studies.start import Start, check_start, link_scratch, targets_of, tracker_warnings
@@ -17,7 +18,8 @@ from shapelaw.studies.submission import submission_of
 
 CONFIG = load_config(shipped(), SCALES)
 RUNS = submission_of(CONFIG, REPOSITORY, REPOSITORY).runs
-KEY = next(iter(RUNS["depth_width"]))
+KEY, RUN = next(iter(RUNS["depth_width"].items()))
+NUMBER = len({key for runs in RUNS.values() for key in runs})
 
 
 def said(
@@ -26,17 +28,18 @@ def said(
     environment: Mapping[str, str] | None = None,
     cores: int | None = 1,
     jobs: int | None = None,
+    runs: Mapping[str, Mapping[str, AnyRun]] = RUNS,
 ) -> str:
     """The sentences about such a start; empty where it is right."""
     try:
-        check_start(Start(targets, folder, environment or {}, cores, jobs), CONFIG, RUNS)
+        check_start(Start(targets, folder, environment or {}, cores, jobs), CONFIG, runs)
     except UserError as error:
         return str(error)
     return ""
 
 
 def test_what_there_is_can_be_asked_for(tmp_path: Path) -> None:
-    targets = [f"results/runs/depth_width/{KEY}/summary.json", "results/corpora/wiki/documents.parquet"]
+    targets = [f"results/runs/{KEY}/summary.json", "results/corpora/wiki/documents.parquet"]
     for name in (*CONFIG.studies, "laptop_runs", "assumptions"):
         study = STUDIES[name]
         targets += [study.target, study.analysed, *study.artifacts, f"results/{name}/keys.txt"]
@@ -47,19 +50,19 @@ def test_what_there_is_can_be_asked_for(tmp_path: Path) -> None:
     ("target", "sentence"),
     [
         (
-            "results/runs/depth_width/wiki-V500-L9-d9-r9-H2-t400-s0/summary.json",
+            "results/runs/wiki-V500-L9-d9-H2-t400-s0/summary.json",
             "The config has no run wiki-V500-L9",
         ),
-        (f"results/runs/depth_width/{KEY}9/spec.json", f"it has 21 runs (did you mean {KEY}?)."),
+        (f"results/runs/{KEY}9/spec.json", f"it has {NUMBER} runs (did you mean {KEY}?)."),
+        (f"results/runs/{RUN.label}/summary.json", f"it has {NUMBER} runs (did you mean {KEY}?)."),
+        (
+            f"results/runs/{KEY}/spec.json",
+            "comes with its summary.json; ask for that: snakemake results/runs/",
+        ),
         (
             "results/block_degree/fit.json",
             "snakemake results/block_degree/fit.json --config studies='[block_degree]'",
         ),
-        (
-            "results/runs/block_degree/any/summary.json",
-            "The config does not run the study block_degree; add it",
-        ),
-        ("results/runs/separation_rank/any/summary.json", "The study separation_rank trains nothing"),
         ("results/depthwidth/fit.json", "There is no study depthwidth (did you mean depth_width?)"),
         (
             "results/depth_width/transition.csv",
@@ -81,6 +84,11 @@ def test_a_target_that_the_config_cannot_make(tmp_path: Path, target: str, sente
     told = said(tmp_path, target)
     assert sentence in told
     assert len(told.splitlines()) == 1
+
+
+def test_a_run_where_nothing_is_trained(tmp_path: Path) -> None:
+    told = said(tmp_path, "results/runs/any/summary.json", runs={})
+    assert told == "The config trains nothing, so it has no run any."
 
 
 def test_targets_are_read_off_the_command_line() -> None:

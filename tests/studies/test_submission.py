@@ -11,6 +11,7 @@ from small import REPOSITORY
 
 from shapelaw.errors import UserError
 from shapelaw.scheduling.cost import CostModel
+from shapelaw.storage.asked import read_asked
 from shapelaw.studies.config import load_config
 from shapelaw.studies.registry import STUDIES
 from shapelaw.studies.submission import Submission, read_submission, submission_of, write_submission
@@ -48,6 +49,16 @@ def test_what_was_started_last_has_the_newest_file(tmp_path: Path) -> None:
     assert path.stat().st_mtime > 1.0
     assert path.read_bytes() == content
     assert [one.name for one in path.parent.iterdir()] == [path.name]
+
+
+def test_the_runs_of_every_study_are_noted_beside_those_of_earlier_starts(tmp_path: Path) -> None:
+    first, second = submitted(), submitted("laptop")
+    write_submission(first, tmp_path)
+    assert read_asked(tmp_path / "results") == {study: sorted(runs) for study, runs in first.runs.items()}
+    write_submission(second, tmp_path)
+    assert read_asked(tmp_path / "results") == {
+        study: sorted({*runs, *second.runs[study]}) for study, runs in first.runs.items()
+    }
 
 
 def test_a_changed_grid_file_makes_another_submission(tmp_path: Path) -> None:

@@ -16,3 +16,15 @@ def random_heads(heads, width, head_dim, seed):
     """`w_k`, `w_q` (H, d, d_h) that give logits of a standard deviation of about 3 on uniform data."""
     rng = np.random.default_rng([seed, 1])
     return rng.standard_normal((2, heads, width, head_dim)) * 3.0 / np.sqrt(width) / head_dim**0.25
+
+
+def head_outputs(contexts, queries, w_k, w_q):
+    """The matrix Z, (T, H d): each head's convex combination of the context tokens (eqs. 1 to 3 and 7)."""
+    contexts_TnD = np.broadcast_to(contexts, (len(queries), *contexts.shape[-2:]))
+    queries_HTk = queries @ w_q
+    logits_THn = np.stack(
+        [(contexts_TnD @ k @ q[..., None])[..., 0] for k, q in zip(w_k, queries_HTk, strict=True)], 1
+    )
+    weights_THn = np.exp(logits_THn - logits_THn.max(axis=-1, keepdims=True))
+    weights_THn /= weights_THn.sum(axis=-1, keepdims=True)
+    return (weights_THn @ contexts_TnD).reshape(len(queries), -1)

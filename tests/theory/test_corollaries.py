@@ -11,7 +11,6 @@ from shapelaw.theory.corollaries import (
     least_width,
     published_realizing_width,
     realizing_width,
-    surpassing_depth,
 )
 from shapelaw.theory.linear_attention import LinearAttention
 from shapelaw.theory.rank_bounds import early_lower, early_upper, late_upper, log3
@@ -58,6 +57,27 @@ def test_the_least_width_has_the_rank_and_one_less_has_not(rank, depth, tokens):
     width = least_width(rank, depth, tokens)
     assert separation_rank(LinearAttention(depth, width, tokens)).rank >= rank
     assert width == 1 or separation_rank(LinearAttention(depth, width - 1, tokens)).rank < rank
+
+
+def surpassing_depth(log3_rank: float, heads: int = 1) -> float:
+    """L' of corollary 2, as a real number: the least at which theorem 1 guarantees width 3^L' a rank.
+
+    `b` is this minus log3 d. Theorem 1's lower bound grows with L' on the line d' = 3^L' from L' = 1 on.
+    """
+    low = max(1.0, math.log(heads + 1, 3))
+    high = low + 1.0
+    while on_threshold(high, heads) < log3_rank:
+        high *= 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if on_threshold(middle, heads) < log3_rank else (low, middle)
+    return high
+
+
+def on_threshold(depth: float, heads: int) -> float:
+    """Theorem 1's lower bound at width 3^L: eq. 7, with `log3(d - H) - L` in a form without cancellation."""
+    inside = math.log1p(-heads / 3.0**depth) / math.log(3) + 2 - math.log(2, 3)
+    return float(3.0 ** (depth - 2) * inside)
 
 
 @given(st.floats(2, 1e6), st.integers(1, 64))

@@ -1,24 +1,20 @@
 """The bounds against the paper's numbers, and the rank of Z against propositions 1, 2 and 5."""
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_examples import random_heads, uniform_examples
+from made_examples import head_outputs, random_heads, uniform_examples
 
 from shapelaw.errors import UserError
 from shapelaw.theory.memorization import (
+    as_data,
     attention_params,
-    attention_weights,
     capacity_bounds,
     constant_sum_rank,
     equal_relu_units,
-    head_outputs,
     memorizable_examples,
     numerical_rank,
-    reachable_rank,
     relu_examples,
     relu_params,
     shared_context_rank,
@@ -46,13 +42,12 @@ def test_examples_that_can_be_memorized(heads, context, head_dim, kruskal_rank, 
     assert memorizable_examples(heads, context, head_dim, kruskal_rank) == examples
 
 
-@given(sizes, sizes, sizes, sizes, sizes)
+@given(sizes, sizes, sizes, sizes)
 @settings(max_examples=200, deadline=None, derandomize=True)
-def test_the_bounds_are_in_order(heads, context, head_dim, examples, more_width):
+def test_the_bounds_are_in_order(heads, context, head_dim, more_width):
     width = max(context, head_dim) + more_width
     least = memorizable_examples(heads, context, head_dim)
     assert least <= shared_context_rank(heads, context) <= constant_sum_rank(heads, width)
-    assert reachable_rank(heads, context, head_dim, examples) == min(least, examples)
     if head_dim >= context:
         assert least == shared_context_rank(heads, context)
     one_more = memorizable_examples(heads + 1, context, head_dim) - least
@@ -100,11 +95,6 @@ def test_sizes_that_cannot_be(arguments, words):
         capacity_bounds(*arguments)
 
 
-def test_examples_must_be_positive():
-    with pytest.raises(UserError, match="examples = 0"):
-        reachable_rank(4, 32, 8, 0)
-
-
 def test_warnings():
     assert theorem_warnings(32, 64, 32) == []
     assert "n < d" in theorem_warnings(64, 64, 32)[0]
@@ -114,48 +104,18 @@ def test_warnings():
     assert "adds no example" in theorem_warnings(32, 64, 1)[0]
 
 
-def test_head_outputs_against_the_equations_one_example_at_a_time():
-    contexts, queries = uniform_examples(5, 3, 4, seed=0, shared=False)
-    w_k, w_q = random_heads(2, 4, 3, seed=0)
-    for scale, divisor in (("none", 1.0), ("width", 2.0), ("head_dim", math.sqrt(3.0))):
-        z = head_outputs(contexts, queries, w_k, w_q, scale)
-        for t in range(5):
-            for h in range(2):
-                logits = [(token @ w_k[h]) @ (queries[t] @ w_q[h]) / divisor for token in contexts[t]]
-                theta = np.exp(logits) / np.exp(logits).sum()
-                assert z[t, 4 * h : 4 * h + 4] == pytest.approx(theta @ contexts[t], rel=1e-12)
-
-
-def test_a_shared_context_is_the_same_context_for_each():
-    contexts, queries = uniform_examples(6, 3, 5, seed=1)
-    w_k, w_q = random_heads(2, 5, 4, seed=1)
-    repeated = np.repeat(contexts[None], 6, axis=0)
-    assert head_outputs(contexts, queries, w_k, w_q) == pytest.approx(
-        head_outputs(repeated, queries, w_k, w_q), rel=1e-12
-    )
-
-
-def test_huge_logits_saturate_without_overflow():
-    contexts, queries = uniform_examples(6, 3, 5, seed=1)
-    w_k, w_q = random_heads(2, 5, 4, seed=1) * 1e6
-    theta = attention_weights(contexts, queries, w_k, w_q)
-    assert theta.max(axis=2) == pytest.approx(1.0)
-    assert theta.sum(axis=2) == pytest.approx(1.0)
-
-
 @pytest.mark.parametrize("wrong", [(3, 4), (5, 2, 4), (5, 3, 3)])
 def test_shapes_that_do_not_agree(wrong):
-    w_k, w_q = random_heads(2, 5, 4, seed=1)
     with pytest.raises(ValueError, match="do not agree"):
-        head_outputs(np.ones(wrong), np.ones((6, 5)), w_k, w_q)
+        as_data(np.ones(wrong), np.ones((6, 5)))
 
 
-def test_weights_of_another_width_and_numbers_that_are_not_finite():
+def test_numbers_that_are_not_finite():
     contexts, queries = uniform_examples(6, 3, 5, seed=1)
-    with pytest.raises(ValueError, match="w_k and w_q"):
-        head_outputs(contexts, queries, *random_heads(2, 4, 4, seed=1))
     with pytest.raises(ValueError, match="finite"):
-        head_outputs(contexts, np.full((6, 5), np.nan), *random_heads(2, 5, 4, seed=1))
+        as_data(contexts, np.full((6, 5), np.nan))
+    with pytest.raises(ValueError, match="finite"):
+        as_data(np.full((3, 5), np.inf), queries)
 
 
 shapes = st.tuples(
@@ -173,7 +133,7 @@ def test_with_a_shared_context_random_heads_reach_proposition_2_and_never_more(c
     rank = numerical_rank(head_outputs(*data, *random_heads(heads, 9, head_dim, seed)))
     assert rank.rank == min(most, examples)
     assert rank.margin > MARGIN
-    assert rank.rank >= reachable_rank(heads, context, head_dim, examples)  # proposition 1
+    assert rank.rank >= min(memorizable_examples(heads, context, head_dim), examples)  # proposition 1
 
 
 @given(shapes, st.floats(-3.0, 9.0))

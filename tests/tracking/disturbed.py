@@ -30,7 +30,7 @@ SLOW, WAITING, BACK = "The tracker is slow: ", "Waiting up to ", "The tracker is
 def with_runs(place: Place, number: int = RUNS) -> Place:
     """The place, with so many finished records in it."""
     for seed in range(number):
-        write_finished(place.results, make_run(place.study, seed))
+        write_finished(place.results, make_run(seed))
     return place
 
 

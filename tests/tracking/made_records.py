@@ -14,6 +14,7 @@ from typing import Any
 from shapelaw.specs.runs import Run, Training
 from shapelaw.specs.shapes import make_shape
 from shapelaw.storage import records
+from shapelaw.storage.asked import add_asked
 
 STARTED = datetime(2026, 3, 1, 12, tzinfo=UTC)
 STEPS = 60
@@ -25,9 +26,9 @@ def milliseconds(seconds: float) -> int:
     return round((STARTED.timestamp() + seconds) * 1000)
 
 
-def make_run(study: str, seed: int = 0, depth: int = 2, **shape: Any) -> Run:
+def make_run(seed: int = 0, depth: int = 2, **shape: Any) -> Run:
     training = Training(steps=STEPS, batch_size=8, learning_rate=3e-3, log_every=10, evaluate_every=30)
-    return Run(study, "wiki", make_shape(depth, 16, 2, 257, 32, **shape), training, seed)
+    return Run("wiki", make_shape(depth, 16, 2, 257, 32, **shape), training, seed)
 
 
 def make_rows(run: Run, last: int = STEPS, shift: float = 0.0) -> list[Row]:
@@ -43,7 +44,7 @@ def write_finished(
     results: Path, run: Run, rows: Sequence[Row] | None = None, place: str = "runs", **summary: Any
 ) -> Path:
     rows = make_rows(run) if rows is None else rows
-    folder = results / place / run.study / run.key
+    folder = results / place / run.key
     records.write_spec(folder, run)
     records.write_history(folder, rows)
     store = {"path": "data/wiki.bin", "tokens": 1000, "vocab_size": 257, "corpus": "wiki"}
@@ -86,7 +87,7 @@ def write_live(
     rows: Sequence[Row] | None = None,
     **live: Any,
 ) -> Path:
-    folder = results / "checkpoints" / run.study / run.key
+    folder = results / "checkpoints" / run.key
     records.write_spec(folder, run)
     if last:
         records.write_history(folder, make_rows(run, last) if rows is None else rows)
@@ -106,19 +107,23 @@ def write_live(
 
 def finish(results: Path, run: Run, **summary: Any) -> Path:
     """What training does at the end: a finished record, and no live state any more."""
-    (results / "checkpoints" / run.study / run.key / "live.json").unlink()
+    (results / "checkpoints" / run.key / "live.json").unlink()
     return write_finished(results, run, **summary)
 
 
-def other_spec(run: Run) -> Run:
-    """The same key, trained otherwise."""
-    return replace(run, training=replace(run.training, learning_rate=1e-3))
+def other_recipe(run: Run) -> Run:
+    """The same network trained otherwise: another run, which has the same label."""
+    return replace(run, training=replace(run.training, batch_size=16))
+
+
+def ask(results: Path, study: str, *runs: Run) -> None:
+    """Note that a study asks for these runs, as the start of a workflow does."""
+    add_asked(results, {study: [run.key for run in runs]})
 
 
 def _common(run: Run) -> Mapping[str, Any]:
     return {
         "key": run.key,
-        "study": run.study,
         "spec_digest": run.digest,
         "host": socket.gethostname(),
         "started_at": _iso(0),

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 import yaml
-from made_records import make_run, write_finished
+from made_records import ask, make_run, write_finished
 from mlflow.tracking import MlflowClient
 from places import SCRIPTS, Place, free_port, wait_for
 from stored import active_runs
@@ -47,10 +47,10 @@ def browsing(*arguments: object, **environment: str) -> Iterator[subprocess.Pope
         process.communicate()
 
 
-def shown(uri: str, run: Run) -> bool:
+def shown(uri: str, study: str, run: Run) -> bool:
     """Whether a server answers with that run."""
     try:
-        return run.key in active_runs(Place(Path(), uri, run.study).store(), run.study)
+        return run.key in active_runs(Place(Path(), uri, study).store(), study)
     except Exception as error:  # not up yet; what else it is shows when waiting ends
         print(error)
         return False
@@ -65,15 +65,16 @@ def told(process: subprocess.Popen[str], start: str = "Open ") -> str:
 @pytest.mark.slow
 def test_the_store_of_the_config_is_served(tmp_path: Path) -> None:
     """On the loopback alone; no results/mlflow.db beside it."""
-    results, run, port = tmp_path / "results", make_run("depth_width"), free_port()
+    results, run, port = tmp_path / "results", make_run(), free_port()
     write_finished(results, run)
+    ask(results, "depth_width", run)
     uri = f"sqlite:///{tmp_path}/elsewhere.db"
     config = write_config(tmp_path, uri)
     with browsing("--results", results, "--config", config, "--port", port) as process:
         link = f"http://127.0.0.1:{port}/#/experiments/1/runs?workflowType=machine_learning&viewStateShareKey=runs"
         assert told(process, "depth_width, runs: ") == f"depth_width, runs: {link}\n"
         assert told(process).startswith(f"Open http://127.0.0.1:{port}/#/experiments")
-        wait_for(lambda: shown(f"http://127.0.0.1:{port}", run))
+        wait_for(lambda: shown(f"http://127.0.0.1:{port}", "depth_width", run))
         family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
         opened = [c for each in family for c in each.net_connections() if c.status == psutil.CONN_LISTEN]
         assert {c.laddr.ip for c in opened} == {"127.0.0.1"}
@@ -90,8 +91,9 @@ def test_of_a_tracking_server_the_address_is_said(tmp_path: Path, server: str) -
     """Of the environment, as the config names none. Without its password; no second server or store is begun; the
     records are followed into it.
     """
-    results, run = tmp_path / "results", make_run("browsed")
+    results, run = tmp_path / "results", make_run()
     write_finished(results, run)
+    ask(results, "browsed", run)
     config = write_config(tmp_path, None)
     secret = server.replace("://", f"://me:{PASSWORD}@")
     with browsing("--results", results, "--config", config, MLFLOW_TRACKING_URI=secret) as process:
@@ -100,14 +102,14 @@ def test_of_a_tracking_server_the_address_is_said(tmp_path: Path, server: str) -
             f"Open {server}/#/experiments?workflowType=machine_learning: the runs are tracked by that server, "
             "so none is started here.\n"
         )
-        assert told(process, f"{run.study}, runs: ").startswith(f"{run.study}, runs: {server}/#/experiments/")
-        wait_for(lambda: shown(server, run))
+        assert told(process, "browsed, runs: ").startswith(f"browsed, runs: {server}/#/experiments/")
+        wait_for(lambda: shown(server, "browsed", run))
         family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
         assert not [c for each in family for c in each.net_connections() if c.status == psutil.CONN_LISTEN]
         assert not [part for each in family for part in each.cmdline() if "hush" in part]
         process.send_signal(signal.SIGTERM)
         assert "hush" not in process.communicate(timeout=300)[1]
-    assert MlflowClient(server).get_experiment_by_name(run.study) is not None
+    assert MlflowClient(server).get_experiment_by_name("browsed") is not None
     assert not (results / "mlflow.db").exists()
 
 

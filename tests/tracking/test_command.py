@@ -15,10 +15,10 @@ def test_a_tracker_that_is_down_costs_exit_code_3_and_nothing_else(
     tmp_path: Path, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", "t0ps3cret")
-    run = make_run("depth_width")
+    run = make_run()
     folder = write_finished(tmp_path, run)
     before = {file.name: file.read_bytes() for file in folder.iterdir()}
-    arguments = ["--results", tmp_path, "--study", run.study, "--out", tmp_path / "runs.parquet"]
+    arguments = ["--results", tmp_path, "--study", "depth_width", "--out", tmp_path / "runs.parquet"]
     uri = f"http://me:hush@127.0.0.1:{free_port()}"
     done = script("import_runs.py", *arguments, "--uri", uri, "--patience", 1)
     assert done.code == 3, done.errors

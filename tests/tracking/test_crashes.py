@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from made_records import finish, make_rows, make_run, other_spec, write_finished, write_live
+from made_records import finish, make_rows, make_run, write_finished, write_live
 from places import Place
 from sqlalchemy import event
 from sqlalchemy.engine import Connection, Engine
 from stored import active_runs, content
 
-RUN = make_run("depth_width")
+RUN = make_run()
 
 
 class Killed(BaseException):
@@ -70,7 +70,7 @@ def finished(results: Path) -> None:
 
 
 def retrained(results: Path) -> None:
-    write_finished(results, other_spec(RUN), make_rows(RUN, shift=0.1))
+    write_finished(results, RUN, make_rows(RUN, shift=0.1))
 
 
 @pytest.mark.parametrize(

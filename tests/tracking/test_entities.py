@@ -11,7 +11,7 @@ from stored import active_runs, curves
 
 
 def test_losses_that_are_not_finite_survive(any_place: Place) -> None:
-    run = make_run(any_place.study)
+    run = make_run()
     bad = [(10, math.nan, 1e-3, math.inf, math.nan), (20, math.inf, 1e-3, math.nan, math.nan)]
     write_live(any_place.results, run, rows=bad)
     any_place.import_all()
@@ -28,7 +28,7 @@ def test_losses_that_are_not_finite_survive(any_place: Place) -> None:
 
 
 def test_texts_and_names_that_mlflow_refuses_are_made_to_fit(place: Place) -> None:
-    run = make_run(place.study)
+    run = make_run()
     write_finished(
         place.results, run, tags={"größe?": "x" * 9000, "key": "not mine", "fingerprint": "nor this"}
     )
@@ -39,7 +39,7 @@ def test_texts_and_names_that_mlflow_refuses_are_made_to_fit(place: Place) -> No
 
 
 def test_the_device_and_the_versions_are_tags(place: Place) -> None:
-    run = make_run(place.study)
+    run = make_run()
     machine = {
         "device_type": "cuda",
         "device": "NVIDIA A100",
@@ -53,7 +53,7 @@ def test_the_device_and_the_versions_are_tags(place: Place) -> None:
 
 
 def test_curves_are_spread_over_the_run_and_single_numbers_are_no_curves(place: Place) -> None:
-    run = make_run(place.study)
+    run = make_run()
     write_finished(place.results, run)
     place.import_all()
     store = place.store()

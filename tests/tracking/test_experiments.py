@@ -34,7 +34,7 @@ def test_an_experiment_without_runs(place: Place) -> None:
 
 
 def test_our_own_runs_have_plain_names_and_the_summary_run_is_none_of_them(place: Place) -> None:
-    run = make_run(place.study)
+    run = make_run()
     write_finished(place.results, run)
     place.import_all()
     fit = place.results / "fit.json"

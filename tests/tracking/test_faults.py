@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -35,7 +35,7 @@ from disturbed import (
 )
 from faults import Weather, held_by_another_process, proxy
 from job_server import warm_python
-from made_records import make_run, write_finished
+from made_records import ask, make_run, write_finished
 from places import SCRIPTS, Place, Script, Server, serving, wait_for
 from small import small_run
 from stored import content
@@ -313,23 +313,25 @@ def test_training_never_notices_and_its_run_arrives_later(
     study_names: Iterator[str],
     script: Script,
 ) -> None:
-    run = replace(small_run(), study=next(study_names))
+    run, study = small_run(), next(study_names)
     results = tmp_path / "results"
 
     def train(folder: Path, uri: str) -> subprocess.CompletedProcess[str]:
         command = [str(warm_python()), str(SCRIPTS / "train.py"), "--spec", json.dumps(run_to_dict(run))]
         command += ["--device", "cpu", "--threads", "1"]
         command += ["--train-store", str(stores[0].path), "--test-store", str(stores[1].path)]
-        command += ["--out", str(folder / "runs" / run.study / run.key)]
-        command += ["--checkpoints", str(folder / "checkpoints" / run.study / run.key)]
+        command += ["--out", str(folder / "runs" / run.key)]
+        command += ["--checkpoints", str(folder / "checkpoints" / run.key)]
         environment = {**os.environ, "MLFLOW_TRACKING_URI": uri}
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
 
     def history(folder: Path) -> bytes:
-        return (folder / "runs" / run.study / run.key / "history.parquet").read_bytes()
+        return (folder / "runs" / run.key / "history.parquet").read_bytes()
 
     alone = train(tmp_path / "alone", "")
-    write_finished(results, make_run(next(study_names)))  # so that the importer has something to do at once
+    write_finished(results, make_run())  # so that the importer has something to do at once
+    ask(results, next(study_names), make_run())
+    ask(results, study, run)
     command = [sys.executable, str(SCRIPTS / "follow_runs.py"), "--results", str(results), "--every", "0.1"]
     with trouble(kind, tracker, weather, tmp_path / "disk", empty_store) as (uri, end):
         began = time.monotonic()
@@ -349,12 +351,12 @@ def test_training_never_notices_and_its_run_arrives_later(
         store = patiently(
             lambda: open_store(uri, results), 60.0, print
         )  # a server that goes on may drop connections first
-        wait_for(lambda: store.client.get_experiment_by_name(run.study) is not None)
-        wait_for(lambda: run.key in content(store, run.study))
+        wait_for(lambda: store.client.get_experiment_by_name(study) is not None)
+        wait_for(lambda: run.key in content(store, study))
         follower.send_signal(signal.SIGTERM)
         sentences.append(follower.communicate()[1])
         assert follower.returncode == 0
-        arguments = ["--results", results, "--uri", uri, "--study", run.study]
+        arguments = ["--results", results, "--uri", uri, "--study", study]
         done = script("import_runs.py", *arguments, "--out", tmp_path / "runs.parquet")
         assert "0 runs written to MLflow, 1 were up to date; 1 rows" in done.errors
         print(kind, "".join(sentences), done.errors, sep="\n")

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from job_server import warm_python
-from made_records import finish, make_run, write_finished, write_live
+from made_records import ask, finish, make_run, write_finished, write_live
 from places import SCRIPTS, Place, silent, wait_for
 from stored import active_runs, curves, dump, recorded_curves
 
@@ -42,9 +42,10 @@ def status(place: Place, key: str, study: str | None = None) -> str | None:
 
 
 def test_a_run_is_followed_from_its_start_to_its_end(any_place: Place) -> None:
-    done, run = make_run(any_place.study, 0), make_run(any_place.study, 1)
+    done, run = make_run(0), make_run(1)
     write_finished(any_place.results, done)
     write_live(any_place.results, run, last=0)
+    ask(any_place.results, any_place.study, done, run)
     with following(any_place):
         wait_for(lambda: status(any_place, run.key) == "RUNNING")
         started = active_runs(any_place.store(), any_place.study)[run.key]
@@ -61,17 +62,51 @@ def test_a_run_is_followed_from_its_start_to_its_end(any_place: Place) -> None:
 
 
 def test_studies_that_begin_later_and_records_that_vanish(place: Place) -> None:
-    late = make_run("vocabulary")
+    late = make_run()
     with following(place):
+        ask(place.results, "vocabulary", late)
         write_live(place.results, late)
-        wait_for(lambda: status(place, late.key, late.study) == "RUNNING")
+        wait_for(lambda: status(place, late.key, "vocabulary") == "RUNNING")
         shutil.rmtree(place.results / "checkpoints")
-        wait_for(lambda: status(place, late.key, late.study) == "KILLED")
+        wait_for(lambda: status(place, late.key, "vocabulary") == "KILLED")
+
+
+def test_a_run_that_a_second_study_asks_for_later_appears_there_too(place: Place) -> None:
+    """Both copies then say so."""
+    shared, own = make_run(0), make_run(1)
+    for run in (shared, own):
+        write_finished(place.results, run)
+    ask(place.results, place.study, shared, own)
+    seen, stop = Seen(), threading.Event()
+    look(place.results, place.uri, seen, Liveness(), silent, stop)
+    before = active_runs(place.store(), place.study)
+    assert not [run for run in before.values() if "studies" in run.data.tags]
+    ask(place.results, "vocabulary", shared)
+    look(place.results, place.uri, seen, Liveness(), silent, stop)
+    runs = {study: active_runs(place.store(), study) for study in (place.study, "vocabulary")}
+    assert [list(found) for found in runs.values()] == [sorted([shared.key, own.key]), [shared.key]]
+    assert {key: run.info.run_id for key, run in runs[place.study].items()} == {
+        key: run.info.run_id for key, run in before.items()
+    }
+    for study, found in runs.items():
+        tags = found[shared.key].data.tags
+        assert (tags["study"], tags["studies"]) == (study, f"{place.study}, vocabulary")
+    assert "studies" not in runs[place.study][own.key].data.tags
+
+
+def test_a_record_that_no_study_asks_for_is_not_imported(place: Place) -> None:
+    asked, other = make_run(0), make_run(1)
+    for run in (asked, other):
+        write_finished(place.results, run)
+    ask(place.results, place.study, asked)
+    look(place.results, place.uri, Seen(), Liveness(), silent, threading.Event())
+    assert list(active_runs(place.store(), place.study)) == [asked.key]
 
 
 def test_a_broken_record_is_told_once(place: Place) -> None:
-    run = make_run(place.study)
-    good = make_run(place.study, 1)
+    run = make_run()
+    good = make_run(1)
+    ask(place.results, place.study, run, good)
     broken = write_finished(place.results, run) / "history.parquet"
     broken.unlink()
     with following(place) as said:
@@ -82,15 +117,17 @@ def test_a_broken_record_is_told_once(place: Place) -> None:
 
 
 def test_a_second_look_at_unchanged_records_does_not_even_open_the_store(place: Place) -> None:
-    write_finished(place.results, make_run(place.study, 0))
-    write_live(place.results, make_run(place.study, 1))
+    write_finished(place.results, make_run(0))
+    write_live(place.results, make_run(1))
+    ask(place.results, place.study, make_run(0), make_run(1))
     seen, stop = Seen(), threading.Event()
     look(place.results, place.uri, seen, Liveness(), silent, stop)
     look(place.results, "sqlite:////proc/nothing/there.db", seen, Liveness(), silent, stop)
 
 
 def test_a_run_that_falls_silent_between_two_looks_is_killed(place: Place) -> None:
-    run = make_run(place.study)
+    run = make_run()
+    ask(place.results, place.study, run)
     write_live(place.results, run, host="elsewhere", updated=datetime.now(UTC) - timedelta(seconds=5))
     seen, stop = Seen(), threading.Event()
     look(place.results, place.uri, seen, Liveness(silence=600), silent, stop)
@@ -100,23 +137,25 @@ def test_a_run_that_falls_silent_between_two_looks_is_killed(place: Place) -> No
 
 
 def test_another_importer_gets_its_turn_and_neither_doubles_the_other(place: Place) -> None:
+    ask(place.results, place.study, make_run(10), *map(make_run, range(5)))
     with following(place):
         for seed in range(5):
-            write_finished(place.results, make_run(place.study, seed))
-            write_live(place.results, make_run(place.study, 10), last=10 * (seed + 1))
+            write_finished(place.results, make_run(seed))
+            write_live(place.results, make_run(10), last=10 * (seed + 1))
             place.import_all()
     before = dump(place.results)
     assert len(active_runs(place.store(), place.study)) == 6
     assert place.import_all().unchanged == 6
     assert dump(place.results) == before
-    live = active_runs(place.store(), place.study)[make_run(place.study, 10).key]
+    live = active_runs(place.store(), place.study)[make_run(10).key]
     assert [step for step, _ in curves(place.store(), live)["train_loss"]] == [10, 20, 30, 40, 50]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_cleanly(place: Place, number: signal.Signals) -> None:
-    run = make_run(place.study)
+    run = make_run()
     write_finished(place.results, run)
+    ask(place.results, place.study, run)
     command = [str(warm_python()), str(SCRIPTS / "follow_runs.py"), "--results", str(place.results)]
     process = subprocess.Popen([*command, "--every", "0.1"], stderr=subprocess.PIPE, text=True)
     wait_for(lambda: status(place, run.key) == "FINISHED")

@@ -15,7 +15,6 @@ from shapelaw.training.trainer import Runtime
 
 STUDY = "memorization_heads"
 RUN = MemorizationRun(
-    STUDY,
     Memorizer(heads=2, context=4, head_dim=8, width=8, value_dim=1, outputs=6),
     "classification",
     "shared",
@@ -35,9 +34,7 @@ def test_memorizers_go_from_training_through_mlflow_to_the_fit(tmp_path: Path) -
     runs = []
     for heads in (1, 2, 3, 4):
         same = [replace(RUN, memorizer=replace(RUN.memorizer, heads=heads), seed=seed) for seed in (0, 1)]
-        train_packs(
-            [same], results / "runs" / STUDY, results / "checkpoints" / STUDY, Runtime("cpu", threads=1)
-        )
+        train_packs([same], results / "runs", results / "checkpoints", Runtime("cpu", threads=1))
         runs += same
     out = results / STUDY / "runs.parquet"
     arguments = ("--results", results, "--study", STUDY, "--out", out)
@@ -46,7 +43,7 @@ def test_memorizers_go_from_training_through_mlflow_to_the_fit(tmp_path: Path) -
     table = {row["key"]: row for row in pq.read_table(out).to_pylist()}
     assert set(table) == {run.key for run in runs}
     for run in runs:
-        summary = json.loads((results / "runs" / STUDY / run.key / "summary.json").read_text())
+        summary = json.loads((results / "runs" / run.key / "summary.json").read_text())
         row = table[run.key]
         assert (row["heads"], row["examples"], row["seed"]) == (run.memorizer.heads, 120, run.seed)
         assert (row["accuracy"], row["loss"]) == (summary["final_accuracy"], summary["final_loss"])
@@ -54,7 +51,7 @@ def test_memorizers_go_from_training_through_mlflow_to_the_fit(tmp_path: Path) -
         assert row["steps_done"] == summary["steps_done"]
     for options in (
         (STUDY, "--input", out),
-        ("memorization_saturation", "--attention", results / "runs" / STUDY),
+        ("memorization_saturation", "--attention", results / "runs"),
     ):
         arguments = (*options, "--out", tmp_path / options[0])
         fitted = run_here(SCRIPTS / "analyse.py", *arguments, cwd=tmp_path)

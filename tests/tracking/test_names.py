@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
-from made_records import make_run
+from made_records import make_run, other_recipe
 
 from shapelaw.specs.degrees import DegreeRun, ProductShape
 from shapelaw.specs.kinds import KINDS
@@ -12,23 +14,29 @@ from shapelaw.tracking.names import CURVES, plain_metrics, result_name, run_name
 
 
 def test_names_begin_with_what_differs() -> None:
-    run = make_run("depth_width", seed=3, depth=4)
-    assert run_name(run) == "L4 d16 s3 wiki V257 r16 H2 t60"
-    assert shape_name(run) == "L4 d16 wiki V257 r16 H2 t60"
-    assert sorted(run_name(run).split()) == sorted(run.key.split("-"))
+    run = make_run(seed=3, depth=4)
+    assert run_name(run) == "L4 d16 s3 wiki V257 H2 lr0.003 t60"
+    assert sorted(run_name(run).split()) == sorted(run.label.split("-"))
+
+
+def test_runs_that_differ_by_the_seed_alone_share_the_name_of_a_shape() -> None:
+    run = make_run(seed=3, depth=4)
+    assert re.fullmatch("L4 d16 wiki V257 H2 lr0.003 t60 [0-9a-f]{4}", shape_name(run))
+    assert shape_name(make_run(seed=0, depth=4)) == shape_name(run)
+    assert shape_name(other_recipe(run)) != shape_name(run)
 
 
 def test_names_of_packed_runs() -> None:
-    one = MemorizationRun("m", Memorizer(2, 4, 8, 8, 8, 5, "by width"), "classification", "shared", 20, 60, 1)
+    one = MemorizationRun(Memorizer(2, 4, 8, 8, 8, 5, "by width"), "classification", "shared", 20, 60, 1)
     assert run_name(one).startswith("H2 T20 n4 h8 s1 ")
-    degree = DegreeRun("d", ProductShape((3, 3), 8, 4, 1), "separable", 2, 60, 0, 8, 1e-05)
+    degree = DegreeRun(ProductShape((3, 3), 8, 4, 1), "separable", 2, 60, 0, 8, 1e-05)
     assert run_name(degree).startswith("k3x2 R2 d8 s0 ")
     assert "lr1e-05" in run_name(degree).split()
     assert "s0" not in shape_name(degree).split()
 
 
 def test_a_corpus_with_letters_like_a_part_of_the_shape() -> None:
-    run = make_run("depth_width")
+    run = make_run()
     object.__setattr__(run, "corpus", "L9-s7-text")
     assert run_name(run).startswith("L2 d16 s0 L9 s7 text ")
 

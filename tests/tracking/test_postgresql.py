@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from disturbed import FULL_LENGTH, OUTAGE, WAITING, importing, undisturbed, with_runs
-from made_records import finish, make_run, other_spec, write_finished, write_live
+from made_records import ask, finish, make_run, other_recipe, write_finished, write_live
 from places import SCRIPTS, Place, serve, silent, wait_for
 from postgres import Cluster
 from racing import race
@@ -75,11 +75,9 @@ def test_the_same_runs_at_the_same_moment(
     figure = tmp_path / "figure.svg"
     figure.write_text("<svg/>")
     studies, sentences = list[str](), list[str]()
+    with_runs(machines[0], 3)
     for _ in range(20):  # until they meet
         new = [next(study_names) for _ in range(4)]
-        for study in new:
-            for seed in range(3):
-                write_finished(machines[0].results, make_run(study, seed))
         for said in race([place.results for place in machines], machines[0].uri, new, [figure]):
             sentences += said
         studies += new
@@ -144,7 +142,7 @@ def test_one_is_killed_and_the_other_completes(
 ) -> None:
     place, other = machines
     for seed in range(8):
-        write_finished(place.results, make_run(place.study, seed))
+        write_finished(place.results, make_run(seed))
     command = [sys.executable, str(SCRIPTS / "import_runs.py"), "--uri", place.uri, "--study", place.study]
     killed = subprocess.Popen([*command, "--results", place.results, "--out", tmp_path / "runs.parquet"])
     store = place.store()
@@ -173,7 +171,7 @@ def following(place: Place) -> Iterator[None]:
 def test_a_growing_run_followed_twice_has_each_point_once(
     machines: list[Place], tmp_path: Path, empty_store: Path
 ) -> None:
-    place, run = machines[0], make_run(machines[0].study)
+    place, run = machines[0], make_run()
     store = place.store()
 
     def steps() -> list[int]:
@@ -182,6 +180,7 @@ def test_a_growing_run_followed_twice_has_each_point_once(
         histories = [store.client.get_metric_history(each.info.run_id, "loss/train") for each in found]
         return [point.step for points in histories for point in points]
 
+    ask(place.results, place.study, run)
     with following(machines[0]), following(machines[1]):
         for last in (10, 20, 30, 40, 50):
             write_live(place.results, run, last=last)
@@ -193,20 +192,24 @@ def test_a_growing_run_followed_twice_has_each_point_once(
 
 def test_an_importer_leaves_the_live_runs_of_another_alone(machines: list[Place], tmp_path: Path) -> None:
     """Its own folder says nothing of them, but it is not the folder that they come from."""
-    place, run = machines[0], make_run(machines[0].study)
+    place, run = machines[0], make_run()
     write_live(place.results, run)
     place.import_all()
     elsewhere = Place(tmp_path / "elsewhere", place.uri, place.study)
-    write_finished(elsewhere.results, make_run(place.study, 1))
+    write_finished(elsewhere.results, make_run(1))
     elsewhere.import_all()
     assert active_runs(place.store(), place.study)[run.key].info.status == "RUNNING"
 
 
-def test_two_that_disagree_leave_each_others_runs_alone(machines: list[Place], tmp_path: Path) -> None:
-    place, run = machines[0], make_run(machines[0].study)
+def test_two_that_disagree_leave_each_others_runs_alone(
+    machines: list[Place], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the digests of two different runs begin alike."""
+    monkeypatch.setattr("shapelaw.specs.runs.key_of", lambda label, _: f"{label}-0a1b2c3d")
+    place, run = machines[0], make_run()
     elsewhere = Place(tmp_path / "elsewhere", place.uri, place.study)
     write_finished(place.results, run)
-    write_finished(elsewhere.results, other_spec(run))
+    write_finished(elsewhere.results, other_recipe(run))
     with ThreadPoolExecutor() as pool:
         outcomes = list(pool.map(Place.import_all, (place, elsewhere)))
     told = [problem for outcome in outcomes for problem in outcome.problems.values()]
@@ -215,7 +218,7 @@ def test_two_that_disagree_leave_each_others_runs_alone(machines: list[Place], t
     experiment = place.store().client.get_experiment_by_name(place.study)
     found = place.store().client.search_runs([experiment.experiment_id])
     digests = {each.data.tags["spec_digest"] for each in found}
-    assert digests <= {run.digest, other_spec(run).digest}
+    assert digests <= {run.digest, other_recipe(run).digest}
     assert (
         len(found) == len(digests) == len(told)
     )  # who comes second writes nothing; at once, both write and both tell

@@ -6,14 +6,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from made_records import STEPS, make_run, other_spec, write_finished, write_live
+from made_records import STEPS, make_run, other_recipe, write_finished, write_live
 
 from shapelaw.errors import UserError
 from shapelaw.tracking.disk import Liveness, find_records
 from shapelaw.tracking.progress import StudyProgress, duration, lines_of, progress_of
 
 STUDY = "depth_width"
-RUNS = {run.key: run for run in (make_run(STUDY, seed) for seed in range(7))}
+RUNS = {run.key: run for run in (make_run(seed) for seed in range(7))}
 KEYS = list(RUNS)
 
 
@@ -23,7 +23,7 @@ def progress(results: Path) -> StudyProgress:
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
-    """Two finished, one running at a third, one killed, one failed, one of another recipe, one not begun."""
+    """Two finished, one running at a third, one killed, one failed, two not begun, and another run's record."""
     run = [RUNS[key] for key in KEYS]
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
@@ -32,18 +32,17 @@ def results(tmp_path: Path) -> Path:
     write_live(tmp_path, run[2], updated=datetime.now(UTC) - timedelta(seconds=30), step=STEPS // 3)
     write_live(tmp_path, run[3], pid=gone.pid, step=0)
     write_live(tmp_path, run[4], "FAILED", message="The loss of the fifth is nan at step 7.", step=0)
-    write_finished(tmp_path, other_spec(run[5]))
+    write_finished(tmp_path, other_recipe(run[5]))
     return tmp_path
 
 
 def test_each_run_is_in_one_state(results: Path) -> None:
     found = progress(results)
-    assert (found.total, found.done, found.waiting) == (7, 2, 1)
+    assert (found.total, found.done, found.waiting) == (7, 2, 2)
     assert [(run.key, run.step, run.steps) for run in found.running] == [(KEYS[2], STEPS // 3, STEPS)]
     assert found.running[0].silent_seconds == pytest.approx(30, abs=10)
     assert found.stopped == (KEYS[3],)
     assert found.failed == {KEYS[4]: "The loss of the fifth is nan at step 7."}
-    assert found.other_spec == (KEYS[5],)
 
 
 def test_the_time_left_is_at_the_speed_of_finished_runs(results: Path) -> None:
@@ -64,19 +63,18 @@ def test_nothing_begun_has_no_time_left(tmp_path: Path) -> None:
 def test_the_words_name_what_runs_and_what_failed(results: Path) -> None:
     first, *rest = lines_of(progress(results))
     assert first == (
-        f"{STUDY}: 2 of 7 runs done, 1 running, 1 stopped, 1 failed, 1 waiting; 33% of the work, about 7 min left, "
+        f"{STUDY}: 2 of 7 runs done, 1 running, 1 stopped, 1 failed, 2 waiting; 33% of the work, about 7 min left, "
         "1 at a time."
     )
     assert rest[0].startswith(f"  running: {KEYS[2]} at step 20 of 60, 3")
     assert rest[1:] == [
         f"  stopped, and resumed by snakemake: {KEYS[3]}",
         "  failed: The loss of the fifth is nan at step 7.",
-        f"  trained by another config, and trained again by snakemake: {KEYS[5]}",
     ]
 
 
 def test_a_damaged_record_is_named(results: Path) -> None:
-    (results / "runs" / STUDY / KEYS[0] / "summary.json").write_text("{")
+    (results / "runs" / KEYS[0] / "summary.json").write_text("{")
     with pytest.raises(UserError, match=r"summary\.json can't be read"):
         progress(results)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from made_records import make_run, write_finished, write_live
+from made_records import ask, make_run, write_finished, write_live
 from places import Place, Script, free_port, web_server
 from postgres import Cluster
 from stored import dump
@@ -31,8 +31,9 @@ def run(
     """Run a command against a URI; its exit code and all that it said or logged."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "figure.svg").write_text("<svg/>")
-    write_finished(tmp_path / "results", make_run("depth_width"))
-    write_live(tmp_path / "results", make_run("depth_width", 1))
+    write_finished(tmp_path / "results", make_run())
+    write_live(tmp_path / "results", make_run(1))
+    ask(tmp_path / "results", "depth_width", make_run(), make_run(1))
 
     def start(command: tuple[str, ...], uri: str, how: str) -> tuple[int, str]:
         caplog.set_level(logging.DEBUG)
@@ -72,7 +73,7 @@ def test_no_command_shows_it(
 def test_the_store_does_not_hold_it(place: Place, server: str, tmp_path: Path) -> None:
     """Neither our tags nor MLflow's."""
     study = "secrets of the store"
-    write_finished(place.results, make_run(study))
+    write_finished(place.results, make_run())
     through = Place(place.results, with_password(server), study)
     through.import_all()
     runs = through.store().client.search_runs(

@@ -33,7 +33,7 @@ def fit(tmp_path: Path) -> Path:
 
 
 def test_figures_and_fits_arrive_in_one_run(any_place: Place, files: list[Path], fit: Path) -> None:
-    run = make_run(any_place.study)
+    run = make_run()
     write_finished(any_place.results, run)
     any_place.import_all()
     store = any_place.store()

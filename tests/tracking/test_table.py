@@ -8,19 +8,19 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from made_records import make_rows, make_run, write_finished, write_live
+from made_records import ask, make_rows, make_run, write_finished, write_live
 from places import Place, Script
 
 from shapelaw.errors import UserError
 from shapelaw.specs.kinds import LANGUAGE
-from shapelaw.storage.records import read_keys
+from shapelaw.storage.asked import read_keys
 from shapelaw.tracking.table import read_runs, table_schema
 
 
 def test_the_table_has_a_row_a_run_with_its_numbers(any_place: Place) -> None:
-    low_rank = make_run(any_place.study, 1, embedding_rank=8, positional_rank=4)
-    full = make_run(any_place.study, 0, depth=12)
-    failed = make_run(any_place.study, 2)
+    low_rank = make_run(1, embedding_rank=8, positional_rank=4)
+    full = make_run(0, depth=12)
+    failed = make_run(2)
     write_finished(any_place.results, low_rank, model_flops_utilisation=0.41)
     write_finished(any_place.results, full, test_loss=0.1 + 0.2)
     write_live(any_place.results, failed, "FAILED", message="The loss is not a number.")
@@ -54,6 +54,7 @@ def test_the_table_has_a_row_a_run_with_its_numbers(any_place: Place) -> None:
                 "tied",
                 "base_width",
                 "schedule",
+                "parametrization",
                 "budget",
                 "observations",
             )
@@ -87,7 +88,7 @@ def test_the_table_has_a_row_a_run_with_its_numbers(any_place: Place) -> None:
 def test_the_command_writes_the_wanted_keys_and_names_missing_ones(
     place: Place, tmp_path: Path, script: Script
 ) -> None:
-    runs = [make_run(place.study, seed) for seed in range(3)]
+    runs = [make_run(seed) for seed in range(3)]
     for run in runs:
         write_finished(place.results, run)
     keys = tmp_path / "keys.txt"
@@ -96,10 +97,10 @@ def test_the_command_writes_the_wanted_keys_and_names_missing_ones(
     done = script("import_runs.py", *arguments, "--out", tmp_path / "runs.parquet")
     assert (done.code, done.output) == (0, ""), done.errors
     (sentence,) = done.errors.splitlines()
-    assert sentence.startswith("depth_width: 3 runs written to MLflow, 0 were up to date; 2 rows in ")
-    assert pq.read_table(tmp_path / "runs.parquet")["key"].to_pylist() == [runs[0].key, runs[2].key]
+    assert sentence.startswith("depth_width: 2 runs written to MLflow, 0 were up to date; 2 rows in ")
+    assert pq.read_table(tmp_path / "runs.parquet")["key"].to_pylist() == sorted([runs[0].key, runs[2].key])
 
-    shutil.rmtree(place.results / "runs" / place.study / runs[2].key)
+    shutil.rmtree(place.results / "runs" / runs[2].key)
     keys.write_text(f"{runs[0].key}\nwiki-V257-L99\nwiki-V257-L98\n")
     done = script("import_runs.py", *arguments, "--out", tmp_path / "other.parquet")
     assert done.code == 2
@@ -108,8 +109,26 @@ def test_the_command_writes_the_wanted_keys_and_names_missing_ones(
     assert not (tmp_path / "other.parquet").exists()
 
 
+def test_without_keys_the_runs_are_those_that_the_study_asked_for(
+    place: Place, tmp_path: Path, script: Script
+) -> None:
+    """Of which some may not have begun; where nobody noted what was asked for, they are all that there are."""
+    runs = [make_run(seed) for seed in range(4)]
+    for run in runs[:3]:
+        write_finished(place.results, run)
+    out = tmp_path / "runs.parquet"
+    ask(place.results, place.study, runs[0], runs[3])
+    for study, wanted in ((place.study, runs[:1]), ("vocabulary", runs[:3])):
+        done = script("import_runs.py", "--results", place.results, "--study", study, "--out", out)
+        assert done.code == 0, done.errors
+        assert pq.read_table(out)["key"].to_pylist() == sorted(run.key for run in wanted)
+        (place.results / "runs" / "studies.json").unlink(missing_ok=True)
+
+
 def test_a_study_without_records_is_a_sentence(place: Place, tmp_path: Path, script: Script) -> None:
-    write_finished(place.results, make_run(place.study, 0))
+    write_finished(place.results, make_run(0))
+    ask(place.results, place.study, make_run(0))
+    ask(place.results, "vocabulary", make_run(1))
     arguments = ["--results", place.results, "--study", "nothing", "--out", tmp_path / "runs.parquet"]
     done = script("import_runs.py", *arguments)
     assert (done.code, done.output) == (2, "")
@@ -123,7 +142,7 @@ def test_equal_records_give_equal_tables_apart_from_run_ids(
     place: Place, tmp_path: Path, empty_store: Path
 ) -> None:
     for seed in (2, 0, 1):
-        write_finished(place.results, make_run(place.study, seed))
+        write_finished(place.results, make_run(seed))
     place.import_all()
     other = tmp_path / "other"
     other.mkdir()
@@ -136,7 +155,7 @@ def test_equal_records_give_equal_tables_apart_from_run_ids(
 
 
 def test_a_loss_that_is_not_finite_in_the_curve_stays_out_of_the_table(place: Place) -> None:
-    run = make_run(place.study)
+    run = make_run()
     rows = [*make_rows(run)[:-1], (60, math.nan, 0.0, math.nan, math.nan)]
     write_finished(place.results, run, rows, test_loss=None, train_loss=None, bits_per_byte=None)
     place.import_all()
@@ -151,6 +170,11 @@ def test_a_study_without_runs(place: Place) -> None:
         read_runs(place.store(), "nothing", many)
 
 
+def test_a_file_of_keys_has_one_a_line(tmp_path: Path) -> None:
+    (tmp_path / "keys.txt").write_text("\n b-s0-2\na-s0-1 \n\n")
+    assert read_keys(tmp_path / "keys.txt") == ["b-s0-2", "a-s0-1"]
+
+
 def test_a_file_of_keys_that_says_nothing(tmp_path: Path) -> None:
     (tmp_path / "keys.txt").write_text(" \n\n")
     with pytest.raises(UserError, match="names no run"):
@@ -159,36 +183,10 @@ def test_a_file_of_keys_that_says_nothing(tmp_path: Path) -> None:
         read_keys(tmp_path / "nothing.txt")
 
 
-def test_records_of_other_specs_are_named_with_the_command_that_mends_it(
-    place: Place, tmp_path: Path, script: Script
-) -> None:
-    runs = [make_run(place.study, seed) for seed in range(3)]
-    for run in runs:
-        write_finished(place.results, run)
-    keys, records = tmp_path / "keys.txt", place.results / "runs" / place.study
-    lines = [f"{run.key} {run.digest}\n" for run in runs]
-    out = tmp_path / "runs.parquet"
-    arguments = ["--results", place.results, "--study", place.study, "--keys", keys, "--out", out]
-    keys.write_text("".join([*lines[:1], *(f"{run.key} 0123456789abcdef\n" for run in runs[1:])]))
-    done = script("import_runs.py", *arguments)
-    assert done.code == 2
-    assert "2 records are not of the runs that the config asks for" in done.errors
-    wrong = [records / run.key for run in runs[1:]]
-    mend = f"rm -r {wrong[0]} {wrong[1]} && snakemake"
-    assert f": {runs[1].key}, {runs[2].key}. To train them anew: {mend}\n" in done.errors
-    assert not out.exists()
-    keys.write_text(f"{runs[0].key} 0123456789abcdef\n")
-    said = script("import_runs.py", *arguments).errors
-    assert "1 record is not of the runs" in said
-    assert f"rm -r {records} && snakemake\n" in said  # nothing else is asked for
-    keys.write_text("".join(lines))
-    assert script("import_runs.py", *arguments).code == 0
-
-
 def test_a_broken_record_among_the_wanted_stops_the_table(
     place: Place, tmp_path: Path, script: Script
 ) -> None:
-    run = make_run(place.study)
+    run = make_run()
     (write_finished(place.results, run) / "spec.json").write_text("{")
     arguments = ["--results", place.results, "--study", place.study, "--out", tmp_path / "runs.parquet"]
     done = script("import_runs.py", *arguments)
@@ -197,7 +195,7 @@ def test_a_broken_record_among_the_wanted_stops_the_table(
 
 
 def test_what_was_observed_on_the_way_is_read_back(any_place: Place) -> None:
-    run = make_run(any_place.study, block="llama", kv_heads=1, tied=True)
+    run = make_run(block="llama", kv_heads=1, tied=True)
     write_finished(any_place.results, run, observations="30:2.25 60:1.5")
     any_place.import_all()
     (row,) = read_runs(any_place.store(), any_place.study).to_pylist()

@@ -31,7 +31,7 @@ def browser(tmp_path: Path) -> Iterator[Any]:
 
 @pytest.mark.slow
 def test_a_user_finds_the_study_its_runs_and_a_loss_curve(place: Place, browser: Any, tmp_path: Path) -> None:
-    runs = [make_run(place.study, seed) for seed in range(5)]
+    runs = [make_run(seed) for seed in range(5)]
     for run in runs[:3]:
         write_finished(place.results, run)
     write_live(place.results, runs[3], "FAILED", message="The GPU fell off the bus.")

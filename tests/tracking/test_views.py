@@ -35,7 +35,7 @@ def test_the_columns_are_those_that_answer() -> None:
 
 
 def test_an_imported_study_opens_as_model_training_with_its_views(any_place: Place) -> None:
-    write_finished(any_place.results, make_run(any_place.study))
+    write_finished(any_place.results, make_run())
     any_place.import_all()
     store = any_place.store()
     write_note(store, any_place.study, "**Deep or wide?**")

@@ -24,7 +24,7 @@ from shapelaw.tracking.waiting import LOCK_NAME, Stopped, TrackerDown, one_write
 
 @pytest.mark.slow
 def test_an_importer_waits_for_a_server_that_starts_late(place: Place, tmp_path: Path) -> None:
-    write_finished(place.results, make_run(place.study))
+    write_finished(place.results, make_run())
     said: list[str] = []
     uri = f"http://127.0.0.1:{free_port()}"
     importing = threading.Thread(
@@ -34,12 +34,12 @@ def test_an_importer_waits_for_a_server_that_starts_late(place: Place, tmp_path:
     wait_for(lambda: bool(said))
     with serve(place.uri, tmp_path, int(uri.rpartition(":")[2])):
         importing.join(600)
-    assert set(active_runs(place.store(), place.study)) == {make_run(place.study).key}
+    assert set(active_runs(place.store(), place.study)) == {make_run().key}
     assert len([each for each in said if each.startswith("Waiting")]) == 1, "the same reason is said once"
 
 
 def test_an_importer_waits_for_a_locked_database(place: Place) -> None:
-    write_finished(place.results, make_run(place.study))
+    write_finished(place.results, make_run())
     holder = sqlite3.connect(place.results / "mlflow.db", check_same_thread=False)
     holder.execute("BEGIN EXCLUSIVE")
     said: list[str] = []
@@ -52,14 +52,13 @@ def test_an_importer_waits_for_a_locked_database(place: Place) -> None:
     holder.close()
     importing.join(600)
     assert "database is locked" in said[0]
-    assert set(active_runs(place.store(), place.study)) == {make_run(place.study).key}
+    assert set(active_runs(place.store(), place.study)) == {make_run().key}
 
 
 @pytest.mark.slow
 def test_two_importers_of_a_new_store_wait_for_each_other(tmp_path: Path) -> None:
     studies = ("depth_width", "vocabulary")
-    for study in studies:
-        write_finished(tmp_path, make_run(study))
+    write_finished(tmp_path, make_run())
     command = [sys.executable, str(SCRIPTS / "import_runs.py"), "--results", str(tmp_path)]
     with (tmp_path / LOCK_NAME).open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -79,9 +78,7 @@ def test_two_importers_of_a_new_store_wait_for_each_other(tmp_path: Path) -> Non
         _, errors = process.communicate()
         assert process.returncode == 0, errors
     store = open_store(default_uri(tmp_path), tmp_path)
-    assert [list(active_runs(store, study)) for study in studies] == [
-        [make_run(study).key] for study in studies
-    ]
+    assert [list(active_runs(store, study)) for study in studies] == 2 * [[make_run().key]]
 
 
 def test_waiting_ends_when_the_user_says_so(tmp_path: Path) -> None:
@@ -125,7 +122,7 @@ def test_the_importer_waits_where_its_log_can_not_be_written(tmp_path: Path) -> 
         "--study",
         "recipe",
     ]
-    write_finished(tmp_path, make_run("recipe", 0))
+    write_finished(tmp_path, make_run(0))
     with open("/dev/full", "w") as log:
         done = subprocess.run(
             [*command, "--uri", uri, "--out", str(tmp_path / "runs.parquet"), "--patience", "1"],

@@ -10,7 +10,7 @@ from stored import active_runs, curves, recorded_curves
 
 
 def test_a_heartbeat_alone_writes_nothing(place: Place) -> None:
-    run = make_run(place.study)
+    run = make_run()
     write_live(place.results, run, step=21, updated=datetime.now(UTC) - timedelta(seconds=9))
     place.import_all()
     write_live(place.results, run, step=29)
@@ -18,7 +18,7 @@ def test_a_heartbeat_alone_writes_nothing(place: Place) -> None:
 
 
 def test_a_resumed_run_that_went_back_does_not_double_points(place: Place) -> None:
-    run = make_run(place.study)
+    run = make_run()
     write_live(place.results, run, "KILLED", last=40, message="It was told to stop.")
     place.import_all()
     killed = active_runs(place.store(), place.study)[run.key]
@@ -36,7 +36,7 @@ def test_a_resumed_run_that_went_back_does_not_double_points(place: Place) -> No
 
 
 def test_a_run_that_resumed_with_other_numbers_is_written_anew(place: Place) -> None:
-    run = make_run(place.study)
+    run = make_run()
     write_live(place.results, run, last=40)
     place.import_all()
     folder = finish(place.results, run, rows=make_rows(run, shift=1e-9))  # on another machine, say
@@ -46,7 +46,7 @@ def test_a_run_that_resumed_with_other_numbers_is_written_anew(place: Place) -> 
 
 
 def test_a_long_history_takes_several_batches(any_place: Place) -> None:
-    run = make_run(any_place.study)
+    run = make_run()
     rows = [(step, 1 / step, 1e-3, 1.0, 2 / step) for step in range(1, 701)]
     folder = write_finished(any_place.results, run, rows)
     any_place.import_all()

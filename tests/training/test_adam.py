@@ -11,6 +11,7 @@ SHAPES = [(7, 5), (33,), (4, 3, 2), (64, 16)]
 BETAS = (0.8, 0.95)
 DECAY = 0.1
 FACTOR = 0.3  # of the second group's learning rate
+OF_EPS = 1e5  # of its epsilon
 
 
 def drawn() -> list[torch.Tensor]:
@@ -19,7 +20,7 @@ def drawn() -> list[torch.Tensor]:
 
 
 def ours_of(parameters: list[torch.Tensor], decoupled: bool) -> Adam:
-    groups = [(parameters[:2], DECAY, 1.0), (parameters[2:], 0.0, FACTOR)]
+    groups = [(parameters[:2], DECAY, 1.0, 1.0), (parameters[2:], 0.0, FACTOR, OF_EPS)]
     return Adam(groups, decoupled, 1e-2, BETAS)
 
 
@@ -27,7 +28,7 @@ def theirs_of(parameters: list[torch.Tensor], decoupled: bool) -> torch.optim.Op
     kind = torch.optim.AdamW if decoupled else torch.optim.Adam
     groups = [
         {"params": parameters[:2], "weight_decay": DECAY},
-        {"params": parameters[2:], "weight_decay": 0.0},
+        {"params": parameters[2:], "weight_decay": 0.0, "eps": OF_EPS * 1e-8},
     ]
     return kind(groups, lr=1e-2, betas=BETAS, fused=True)
 
@@ -71,8 +72,10 @@ def test_the_state_of_other_parameters_is_refused() -> None:
     take_gradients(parameters, 5)
     ours = ours_of(parameters, True)
     ours.step()
-    fewer = Adam([(parameters[:2], DECAY, 1.0)], True, 1e-2, BETAS)
-    reversed_ = Adam([(parameters[1::-1], DECAY, 1.0), (parameters[2:], 0.0, 1.0)], True, 1e-2, BETAS)
+    fewer = Adam([(parameters[:2], DECAY, 1.0, 1.0)], True, 1e-2, BETAS)
+    reversed_ = Adam(
+        [(parameters[1::-1], DECAY, 1.0, 1.0), (parameters[2:], 0.0, 1.0, 1.0)], True, 1e-2, BETAS
+    )
     for other in (fewer, reversed_):
         with pytest.raises(ValueError, match="belongs to other parameters"):
             other.load_state_dict(ours.state_dict())

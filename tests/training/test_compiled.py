@@ -8,6 +8,7 @@ from losses_and_gradients import losses_and_gradients
 
 from shapelaw.models.cross_entropy import linear_cross_entropy
 from shapelaw.models.decoder import Decoder, initialise
+from shapelaw.specs.runs import Parametrization
 from shapelaw.specs.shapes import Block, make_shape
 from shapelaw.training.compiled import CompiledDecoder, CompiledPart
 from shapelaw.training.packed import can_compile
@@ -20,11 +21,15 @@ needs_compiler = pytest.mark.skipif(not can_compile(CPU), reason="torch.compile 
 @needs_compiler
 @pytest.mark.usefixtures("compiling")
 @pytest.mark.parametrize("part", ["model", "blocks"])
-@pytest.mark.parametrize("block", ["gpt2", "llama"])
-def test_compiled_parts_give_the_plain_losses_and_gradients(block: Block, part: CompiledPart) -> None:
+@pytest.mark.parametrize(
+    ("block", "parametrization"), [("gpt2", "standard"), ("llama", "standard"), ("llama", "completep")]
+)
+def test_compiled_parts_give_the_plain_losses_and_gradients(
+    block: Block, parametrization: Parametrization, part: CompiledPart
+) -> None:
     from torch._dynamo.utils import counters
 
-    model = Decoder(make_shape(2, 16, 2, 53, 8, block=block))
+    model = Decoder(make_shape(2, 16, 2, 53, 8, block=block), parametrization=parametrization)
     initialise(model, 0)
     ids = torch.randint(0, 53, (4, 9), generator=torch.Generator().manual_seed(0))
     plain = losses_and_gradients(model, model, ids)

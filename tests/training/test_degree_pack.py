@@ -9,7 +9,7 @@ from shapelaw.training.degree_pack import DegreePack
 
 NETWORK = ProductShape((3, 3), 8, 4, 1)
 RUNS = [
-    DegreeRun("block_degree", NETWORK, "separable", rank, 50, seed, 32, rate)
+    DegreeRun(NETWORK, "separable", rank, 50, seed, 32, rate)
     for rank, seed, rate in ((1, 0, 1e-2), (8, 0, 1e-2), (8, 1, 3e-3), (1, 1, 1e-2))
 ]
 

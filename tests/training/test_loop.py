@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 import torch
-from small import small_llama, small_run
+from small import small_completep, small_llama, small_run
 from trained_here import CPU, Stores, history_bytes, train
 
 from shapelaw.errors import UserError
@@ -78,6 +78,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(stores: St
         (small_run, "adamw", (1, 7, 10, 11, 30, 59)),
         (small_run, "adam", (11, 30)),  # what a checkpoint has of them; when, is the same for all
         (small_llama, "adamw", (11, 30)),
+        (small_completep, "adamw", (11, 30)),
     ],
 )
 def test_stopped_after_any_step_and_resumed_it_is_the_undisturbed_run(
@@ -128,18 +129,31 @@ def test_a_checkpoint_cut_short_falls_back_to_the_one_before(
     train(run, stores, tmp_path / "cut")
     warning = capsys.readouterr().err
     assert f"{newest} can't be read" in warning
-    assert "resumed prose-V257-L2-d16-r16-H2-t60-s0 at step 59 of 60" in warning
+    assert f"resumed {run.key} at step 59 of 60" in warning
     assert before.name == "step-0000000059.pt"
     assert history_bytes(tmp_path / "cut") == history_bytes(tmp_path / "undisturbed")
 
 
-def test_a_checkpoint_of_another_spec_is_not_resumed(stores: Stores, tmp_path: Path) -> None:
+def other_texts(stores: Stores) -> Stores:
+    """As where the corpus of that name was changed: runs keep their keys."""
+    return stores[1], stores[0]
+
+
+def test_a_record_of_other_texts_is_trained_anew(stores: Stores, tmp_path: Path) -> None:
     folder = tmp_path / "shared"
-    trainer_of = small_run(learning_rate=1e-3)
     train(small_run(), stores, tmp_path / "undisturbed")
-    train(trainer_of, stores, folder)
-    train(small_run(), stores, folder)  # the finished record and checkpoints there are another run's
+    train(small_run(), other_texts(stores), folder)
+    assert history_bytes(folder) != history_bytes(tmp_path / "undisturbed")
+    train(small_run(), stores, folder)
     assert history_bytes(folder) == history_bytes(tmp_path / "undisturbed")
+
+
+def test_the_folder_of_another_run_is_left_alone(stores: Stores, tmp_path: Path) -> None:
+    train(small_run(), stores, tmp_path)
+    before = history_bytes(tmp_path)
+    with pytest.raises(UserError, match=f"has another run, {small_run().key}, .* a folder of its own"):
+        train(small_run(learning_rate=1e-3), stores, tmp_path)
+    assert history_bytes(tmp_path) == before
 
 
 def test_a_finished_run_whose_outputs_were_deleted_is_not_trained_again(
@@ -182,7 +196,6 @@ def test_a_run_that_diverged_is_not_tried_again(
     subprocess.run(shlex.split("rm -r" + str(told.value).rpartition("rm -r")[2]), check=True)
     with pytest.raises(TrainingFailed, match=r"lower training\.learning_rate"):
         train(run, stores, tmp_path)
-    assert train(small_run(), stores, tmp_path).status == "FINISHED"  # another spec under that key
 
 
 @pytest.mark.slow
@@ -270,14 +283,13 @@ def interrupt_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Trainer, "step", stopping)
 
 
-def test_later_checkpoints_of_another_spec_do_not_cost_a_run_its_own(
+def test_later_checkpoints_of_other_texts_do_not_cost_a_run_its_own(
     stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The learning rate of a run is changed, as a failed one's sentence advises: the key stays the same."""
     with monkeypatch.context() as patch:
         interrupt_at(50, patch)
         with pytest.raises(loop.Stopped):
-            train(small_run(learning_rate=1e-3), stores, tmp_path)
+            train(small_run(), other_texts(stores), tmp_path)
     with monkeypatch.context() as patch:
         interrupt_at(20, patch)
         with pytest.raises(loop.Stopped):
@@ -290,10 +302,13 @@ def test_later_checkpoints_of_another_spec_do_not_cost_a_run_its_own(
     assert history_bytes(tmp_path) == history_bytes(tmp_path / "undisturbed")
 
 
-def test_a_failed_run_does_not_show_another_specs_history(stores: Stores, tmp_path: Path) -> None:
-    train(small_run(), stores, tmp_path)
+def test_a_failed_run_does_not_show_the_history_of_other_texts(
+    stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train(small_run(), other_texts(stores), tmp_path)
+    monkeypatch.setattr(Trainer, "step", lambda trainer: math.nan)
     with pytest.raises(TrainingFailed):
-        train(small_run(learning_rate=1e20, warmup_steps=0), stores, tmp_path)
+        train(small_run(), stores, tmp_path)
     record = records.read_record(tmp_path / "checkpoints")
     assert (record.status, record.history.num_rows) == ("FAILED", 0)
 

@@ -176,7 +176,7 @@ def test_the_compiled_step_is_the_same_and_is_the_one_that_runs() -> None:
 )
 def test_the_benchmark_steps_the_pack_without_an_idea(context: str, by: Gradients) -> None:
     m = Memorizer(heads=3, context=6, head_dim=4, width=8, value_dim=1, outputs=5, logit_scale="width")
-    run = MemorizationRun("benchmark", m, "classification", context, 40, 100, 0, batch_size=16)
+    run = MemorizationRun(m, "classification", context, 40, 100, 0, batch_size=16)
     packs = [
         MemorizerPack([run, replace(run, seed=1)], torch.device("cpu"), compiled=False, by=way)
         for way in (None, by)

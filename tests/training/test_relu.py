@@ -14,7 +14,7 @@ from shapelaw.training.relu import flat_examples, train_relu, units_of
 
 MEMORIZER = Memorizer(2, 4, 8, width=8, value_dim=1, outputs=5)
 RUN = MemorizationRun(
-    "memorization", MEMORIZER, "classification", "shared", 24, 2_000, 0,
+    MEMORIZER, "classification", "shared", 24, 2_000, 0,
     batch_size=8, learning_rate=1e-2, evaluate_every=50,
 )  # fmt: skip
 
@@ -82,7 +82,7 @@ def test_the_command_puts_both_networks_into_one_row(tmp_path):
     assert (table["relu_params"] <= table["attention_params"]).all()
     assert table["attention_at_least"].tolist() == [2 * 3 + 1] * 2
     # what was trained is kept: only what is missing, or is of another spec, is trained again
-    kept = sorted(tmp_path.glob("checkpoints/memorization/*/relu.json"))
+    kept = sorted(tmp_path.glob("checkpoints/*/relu.json"))
     assert len(kept) == 2
     before = kept[0].stat().st_mtime_ns
     kept[1].write_text("{")

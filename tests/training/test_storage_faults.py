@@ -184,7 +184,7 @@ def test_a_checkpoint_that_the_model_does_not_fit_is_refused_with_a_command(
 def test_a_finished_record_of_another_version_is_not_trained_over(
     stores: Stores, tmp_path: Path, undisturbed: bytes, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out, checkpoints = (tmp_path / "results" / name / "s" / "k" for name in ("runs", "checkpoints"))
+    out, checkpoints = (tmp_path / "results" / name / RUN.key for name in ("runs", "checkpoints"))
     train(stores, out, checkpoints)
     summary = checkpoints / "summary.json"
     summary.write_text(summary.read_text().replace('"schema_version": 1', '"schema_version": 0'))

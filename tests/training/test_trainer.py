@@ -16,8 +16,8 @@ from trained_here import CPU, Stores, history_bytes, train
 from shapelaw.models import decoder_kernel, llama_kernel
 from shapelaw.models.decoder import Decoder, initialise
 from shapelaw.models.memorizer_kernel import compiler
-from shapelaw.specs.runs import Run, Training
-from shapelaw.specs.shapes import make_shape
+from shapelaw.specs.runs import Parametrization, Run, Training
+from shapelaw.specs.shapes import Block, make_shape
 from shapelaw.storage import records
 from shapelaw.training import trainer
 from shapelaw.training.distributed import Ranks
@@ -152,3 +152,35 @@ def largest_growth(base: bool, block: str) -> float:
 def test_with_the_rule_of_the_width_activations_do_not_grow_with_it(block: str) -> None:
     assert largest_growth(base=True, block=block) < 0.1
     assert largest_growth(base=False, block=block) > 0.3
+
+
+def changes_over_depths(parametrization: Parametrization, block: Block) -> list[float]:
+    """The size of what four steps of Adam change in the last block's output, at 2 to 32 blocks.
+
+    The mean absolute difference from the output before the first step (the coordinate check of Dey et al. 2025,
+    section 3).
+    """
+    ids = torch.randint(0, 61, (4, 17), generator=torch.Generator().manual_seed(1))
+    found = []
+    for depth in (2, 4, 8, 16, 32):
+        model = Decoder(make_shape(depth, 32, 4, 61, 16, block=block), parametrization=parametrization)
+        initialise(model, 0)
+        outputs: list[Tensor] = []
+        model.norm.register_forward_pre_hook(
+            lambda _, given, outputs=outputs: outputs.append(given[0].detach())
+        )
+        optimizer = make_optimizer(model, Training(4, 4, learning_rate=1e-3, parametrization=parametrization))
+        for _ in range(4):
+            optimizer.zero_grad()
+            model(ids[:, :-1], ids[:, 1:]).backward()
+            optimizer.step()
+        model.features(ids[:, :-1])
+        found.append((outputs[-1] - outputs[0]).abs().mean().item())
+    return found
+
+
+@pytest.mark.parametrize("block", ["gpt2", "llama"])
+def test_by_completep_what_a_step_changes_does_not_grow_with_the_depth(block: Block) -> None:
+    flat, growing = changes_over_depths("completep", block), changes_over_depths("standard", block)
+    assert max(flat) < 1.25 * min(flat)
+    assert growing[-1] > 2.5 * growing[0]

@@ -26,7 +26,7 @@ from shapelaw.training.trainer import Runtime
 # large enough that float32 shows how many models are stepped together, and odd enough that it shows where they lie
 SHAPE = Memorizer(heads=12, context=32, head_dim=16, width=32, value_dim=1, outputs=49)
 RUN = MemorizationRun(
-    "memorization", SHAPE, "classification", "shared", 200, 300, 0,
+    SHAPE, "classification", "shared", 200, 300, 0,
     batch_size=64, learning_rate=1e-2, evaluate_every=50, stop_when_memorized=False,
 )  # fmt: skip
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -159,10 +159,10 @@ def test_in_a_pack_of_another_size_it_differs_by_rounding_alone(
         np.testing.assert_allclose(found[column].to_numpy(), expected[column].to_numpy(), rtol=0, atol=1e-10)
 
 
-def test_another_recipe_of_the_same_name_begins_anew(tmp_path: Path, stepped: Stepped) -> None:
+def test_another_recipe_is_another_run_and_begins_anew(tmp_path: Path, stepped: Stepped) -> None:
     stepped.train([A, B], tmp_path, stop_after=120)
     other = replace(A, learning_rate=3e-3)
-    assert other.key == A.key
+    assert (other.label, other.key != A.key) == (A.label, True)
     assert stepped.train([other, C], tmp_path) == 600
 
 

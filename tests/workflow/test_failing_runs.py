@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from project import CONFIG, Project, records_of
+from project import CONFIG, Project, key_of, records_of
 
 pytestmark = pytest.mark.slow
 
@@ -26,16 +26,14 @@ def test_a_run_that_diverges_is_named_and_costs_no_other(tmp_path: Path, with_co
         Project(tmp_path, with_corpus),
         {**CONFIG["depth_width"], "widths": {1: [4], 2: [4]}, "repeated": {}},
     )
-    project.configure(
-        depth_width=two, training={**CONFIG["training"], "learning_rate": 1e20, "warmup_steps": 0}
-    )
+    wild = {**CONFIG["training"], "learning_rate": 1e20, "warmup_steps": 0}
+    project.configure(depth_width=two, training=wild)
     done = project.snakemake("--keep-going", "--quiet", "rules", ok=False)
-    assert "The loss of prose-V300-L1-d4-r4-H2-t30-s0 is nan at step" in done.stderr
+    assert f"The loss of {key_of(1, 4, training=wild)} is nan at step" in done.stderr
     assert "lower training.learning_rate" in done.stderr
     assert len({line for line in done.stderr.splitlines() if line.startswith("The loss of")}) == 2
     project.configure(depth_width=two)
-    keys = {"prose-V300-L1-d4-r4-H2-t30-s0", "prose-V300-L2-d4-r4-H2-t30-s0"}
-    # the mended config trains them all, over the failures' traces
+    keys = {key_of(1, 4), key_of(2, 4)}
     project.snakemake(*records_of(keys), "--quiet", "rules")
     assert set(project.trained()) == keys
 
@@ -45,11 +43,11 @@ def test_the_log_has_every_attempt(tmp_path: Path, with_corpus: Path, runs_per_j
     """Snakemake deletes a job's log before it tries again; the first failure's reason is wanted most."""
     project = Project(tmp_path, with_corpus)
     project.configure(
-        training={**CONFIG["training"], "learning_rate": 1e20, "warmup_steps": 0},
+        training=(wild := {**CONFIG["training"], "learning_rate": 1e20, "warmup_steps": 0}),
         execution={"runs_per_job": runs_per_job},
     )
-    key = "prose-V300-L1-d4-r4-H2-t30-s0"
-    target = f"results/runs/depth_width/{key}/summary.json"
+    key = key_of(1, 4, training=wild)
+    target = f"results/runs/{key}/summary.json"
     attempts = {1: 3, 2: 1}[runs_per_job]  # a pack notes what became of its runs and is done
     project.snakemake(target, "--retries", str(attempts - 1), "--quiet", "rules", ok=False)
     if attempts == 1:  # as after the pack's deletion
@@ -57,7 +55,7 @@ def test_the_log_has_every_attempt(tmp_path: Path, with_corpus: Path, runs_per_j
         attempts = 2
     (log,) = [
         path.read_text()
-        for path in (project.folder / "results/logs" / rule / "depth_width").glob("*.log")
+        for path in (project.folder / "results/logs" / rule).glob("*.log")
         if f"The loss of {key}" in path.read_text()
     ]
     assert log.count("\n== ") + log.startswith("== ") == attempts
@@ -67,10 +65,8 @@ def test_the_log_has_every_attempt(tmp_path: Path, with_corpus: Path, runs_per_j
 
 def test_what_a_job_says_is_seen(tmp_path: Path, with_corpus: Path) -> None:
     project = Project(tmp_path, with_corpus)
-    project.configure(training={**CONFIG["training"], "test_sequences": 10**6})
-    done = project.snakemake(
-        "results/runs/depth_width/prose-V300-L1-d4-r4-H2-t30-s0/summary.json", "--quiet", "rules", ok=False
-    )
+    project.configure(training=(many := {**CONFIG["training"], "test_sequences": 10**6}))
+    done = project.snakemake(*records_of([key_of(1, 4, training=many)]), "--quiet", "rules", ok=False)
     assert "test_sequences" in done.stderr
     assert "1,000,000" in done.stderr or "1000000" in done.stderr
 

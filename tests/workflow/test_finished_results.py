@@ -42,11 +42,11 @@ def test_every_rule_that_makes_a_file_is_among_them(project: FinishedProject) ->
 
 
 def test_old_records_are_read(project: FinishedProject) -> None:
-    records = [read_record(path.parent) for path in project.folder.glob("results/runs/*/*/summary.json")]
-    assert len(records) == len(list(project.folder.glob("results/runs/*/*")))
+    records = [read_record(path.parent) for path in project.folder.glob("results/runs/*/summary.json")]
+    assert len(records) == len(list(project.folder.glob("results/runs/*")))
     for record in records:
         assert record.status == "FINISHED"
-        assert (record.directory.parent.name, record.directory.name) == (record.run.study, record.run.key)
+        assert record.directory.name == record.run.key
         assert record.summary["spec_digest"] == record.run.digest
 
 
@@ -60,7 +60,7 @@ def test_every_job_took_some_time(project: FinishedProject) -> None:
 def test_a_deleted_record_is_made_again(tmp_path: Path) -> None:
     """What was made of it is still there: it is asked for itself."""
     project = FinishedProject(tmp_path)
-    record = min(project.folder.glob("results/runs/depth_width/*"))
+    record = min(project.folder.glob("results/runs/*"))
     shutil.rmtree(record)
     planned = project.planned()
     assert len([rule for rule in planned if rule in TRAINING]) == 1, project.reasons()

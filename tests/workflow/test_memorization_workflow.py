@@ -11,6 +11,7 @@ import pytest
 from mlflow.tracking import MlflowClient
 from project import Project
 
+from shapelaw.storage.asked import read_asked
 from shapelaw.tracking.store import default_uri
 
 pytestmark = pytest.mark.slow
@@ -30,9 +31,10 @@ class MemorizingProject(Project):
     """A project with two memorization studies of tiny networks."""
 
     def records(self, study: str) -> dict[str, bytes]:
-        """Every summary, by key; with the clock of when it was trained."""
-        folder = self.folder / "results/runs" / study
-        return {path.parent.name: path.read_bytes() for path in folder.glob("*/summary.json")}
+        """Every summary of the runs that a study ever asked for, by key; with the clock of when it was trained."""
+        keys = read_asked(self.folder / "results")[study]
+        paths = {key: self.folder / "results/runs" / key / "summary.json" for key in keys}
+        return {key: path.read_bytes() for key, path in paths.items() if path.exists()}
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +71,7 @@ def test_saturation_reads_the_attention_of_the_records(project: MemorizingProjec
     shares = pd.read_csv(results / "memorization_saturation/saturation.csv")
     assert sorted(shares["examples"]) == [20, 40]
     for run in shares["run"]:
-        with np.load(results / "runs/memorization_saturation" / run / "attention.npz") as kept:
+        with np.load(results / "runs" / run / "attention.npz") as kept:
             share = (kept["largest_weight"] > 0.99).mean()
         (row,) = shares[shares["run"] == run].to_dict("records")
         assert row["saturated"] == pytest.approx(share)
@@ -110,10 +112,10 @@ def test_a_fit_is_a_target_of_its_own(project: MemorizingProject) -> None:
 
 def test_a_deleted_record_is_taken_again_from_its_pack(project: MemorizingProject) -> None:
     key = sorted(project.records("memorization_heads"))[0]
-    record = project.folder / "results/runs/memorization_heads" / key
+    record = project.folder / "results/runs" / key
     before = (record / "summary.json").read_bytes()
     os.remove(record / "summary.json")
-    project.snakemake(f"results/runs/memorization_heads/{key}/summary.json", "--quiet", "rules")
+    project.snakemake(f"results/runs/{key}/summary.json", "--quiet", "rules")
     assert (record / "summary.json").read_bytes() == before
 
 

@@ -6,13 +6,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from project import CONFIG, KEYS, Project, records_of
+from project import CONFIG, KEYS, Project, key_of, records_of
 from small import PYTHON
 
 pytestmark = pytest.mark.slow
 
-CHANGED = "prose-V300-L2-d8-r8-H2-t30-s0"
-SIBLING = "prose-V300-L2-d4-r4-H2-t30-s0"  # of its pack
+CHANGED = key_of(2, 8)
 
 
 class PackedProject(Project):
@@ -24,7 +23,7 @@ class PackedProject(Project):
 
     def read(self, name: str) -> dict[str, bytes]:
         """A file of every record, by key."""
-        folder = self.folder / "results/runs/depth_width"
+        folder = self.folder / "results/runs"
         return {path.parent.name: path.read_bytes() for path in folder.glob(f"*/{name}")}
 
 
@@ -38,7 +37,7 @@ def project(tmp_path_factory: pytest.TempPathFactory, with_corpus: Path) -> Pack
 
 def test_a_second_run_trains_nothing(project: PackedProject) -> None:
     assert set(project.trained()) == KEYS
-    assert len(list((project.folder / "results/packs/depth_width").glob("*.json"))) == 3
+    assert len(list((project.folder / "results/packs").glob("*.json"))) == 3
     assert project.planned(*records_of(KEYS)) == []
 
 
@@ -46,7 +45,7 @@ def test_one_changed_width_trains_one_run(project: PackedProject) -> None:
     before = project.read("summary.json")  # with the clock of when each was trained
     project.configure(depth_width={**CONFIG["depth_width"], "widths": {1: [4, 8, 12], 2: [4, 10]}})
     assert project.planned().count("train_in_turn") == 1
-    new = {"prose-V300-L2-d10-r10-H2-t30-s0"}
+    new = {key_of(2, 10)}
     project.train(KEYS - {CHANGED} | new)
     after = project.read("summary.json")
     assert set(after) - set(before) == new
@@ -60,7 +59,7 @@ def test_an_added_width_is_a_target(project: PackedProject) -> None:
     """In the middle of the grid, so that every later run is in another pack."""
     before = project.read("summary.json")
     project.configure(depth_width={**CONFIG["depth_width"], "widths": {1: [4, 6, 8, 12], 2: [4, 8]}})
-    key = "prose-V300-L1-d6-r6-H2-t30-s0"
+    key = key_of(1, 6)
     project.train({key})
     after = project.read("summary.json")
     assert set(after) - set(before) == {key}
@@ -73,12 +72,12 @@ def test_an_added_width_is_a_target(project: PackedProject) -> None:
 def test_a_run_is_trained_again_by_the_command_that_it_says(project: PackedProject) -> None:
     before = project.read("summary.json")
     for place in ("runs", "checkpoints"):
-        shutil.rmtree(project.folder / "results" / place / "depth_width" / CHANGED)
-    target = f"results/runs/depth_width/{CHANGED}/summary.json"
+        shutil.rmtree(project.folder / "results" / place / CHANGED)
+    target = f"results/runs/{CHANGED}/summary.json"
     said = project.snakemake(target, "--quiet", "rules", ok=False).stderr
-    assert f"results/checkpoints/depth_width/{CHANGED} has no finished record of this run" in said
+    assert f"results/checkpoints/{CHANGED} has no finished record of this run" in said
     command = next(line.partition(": ")[2] for line in said.splitlines() if " && snakemake" in line)
-    assert command.startswith("rm -f results/packs/depth_width/")
+    assert command.startswith("rm -f results/packs/")
     command = command.replace("snakemake", f"{PYTHON} -m snakemake")
     done = subprocess.run(
         command, shell=True, cwd=project.folder, capture_output=True, text=True, check=False
@@ -100,20 +99,22 @@ def test_a_new_text_trains_every_run_again(project: PackedProject) -> None:
         assert stores[0]["sha256"] != stores[1]["sha256"]
 
 
-def test_a_new_recipe_trains_every_run_again(project: PackedProject) -> None:
+def test_a_new_recipe_makes_new_runs_and_keeps_the_others(project: PackedProject) -> None:
     before = project.read("history.parquet")
-    project.configure(training={**CONFIG["training"], "learning_rate": 2e-3})
+    project.configure(training=(slower := {**CONFIG["training"], "learning_rate": 2e-3}))
     planned = project.planned()
     assert (planned.count("train_in_turn"), planned.count("train_small")) == (3, len(KEYS))
-    project.train(KEYS)
-    specs = {key: json.loads(text) for key, text in project.read("spec.json").items() if key in KEYS}
-    assert {spec["training"]["learning_rate"] for spec in specs.values()} == {2e-3}
+    one = key_of(1, 4, training=slower)
+    project.train({one})
     after = project.read("history.parquet")
-    assert all(after[key] != before[key] for key in KEYS)
+    assert after[one] not in before.values()
+    assert {key: after[key] for key in before} == before  # those of before stay in the pool
+    project.configure()
+    assert project.planned(*records_of(KEYS)) == []
 
 
 def test_a_job_that_the_config_has_not_is_a_sentence(project: PackedProject) -> None:
     for name in ("0", "0123456789abcdef"):
-        said = project.snakemake(f"results/packs/depth_width/{name}.json", ok=False).stderr
-        assert f"The config has no job {name} in study depth_width; it has 3 jobs, such as " in said
+        said = project.snakemake(f"results/packs/{name}.json", ok=False).stderr
+        assert f"The config has no job {name}; it has 3 jobs, such as " in said
         assert "KeyError" not in said

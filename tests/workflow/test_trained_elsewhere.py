@@ -30,12 +30,12 @@ def test_records_that_are_brought_back_are_not_trained_again(tmp_path: Path, wit
     missing, *brought = sorted(KEYS)
     for key in brought:  # as docs/gpu.md brings them back
         shutil.copytree(
-            tmp_path / "elsewhere" / "depth_width" / key,
-            tmp_path / "results" / "checkpoints" / "depth_width" / key,
+            tmp_path / "elsewhere" / key,
+            tmp_path / "results" / "checkpoints" / key,
             ignore=shutil.ignore_patterns("lock"),
         )
     project.snakemake(*records_of(KEYS), "--quiet", "rules")
-    results, elsewhere = tmp_path / "results/runs/depth_width", tmp_path / "elsewhere/depth_width"
+    results, elsewhere = tmp_path / "results/runs", tmp_path / "elsewhere"
     for key in brought:
         assert (results / key / "summary.json").read_bytes() == (
             elsewhere / key / "summary.json"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from project import CONFIG, KEYS, ColdProject, Project, records_of
+from project import CONFIG, KEYS, ColdProject, Project, key_of, records_of
 from small import PYTHON, REPOSITORY
 
 
@@ -87,19 +87,19 @@ def test_one_changed_width_trains_one_run(project: Project) -> None:
     assert project.planned().count("train_small") == 1
     project.snakemake("results/depth_width/runs.parquet", "--quiet", "rules")
     after = project.trained()
-    assert set(after) - set(before) == {"prose-V300-L2-d10-r10-H2-t30-s0"}
+    assert set(after) - set(before) == {key_of(2, 10)}
     assert {key: after[key] for key in before} == before
     keys = set(pd.read_parquet(project.folder / "results/depth_width/runs.parquet")["key"])
-    assert keys == KEYS - {"prose-V300-L2-d8-r8-H2-t30-s0"} | {"prose-V300-L2-d10-r10-H2-t30-s0"}
+    assert keys == KEYS - {key_of(2, 8)} | {key_of(2, 10)}
     project.configure()
 
 
 @pytest.mark.slow
 def test_a_run_is_trained_afresh_as_the_page_of_the_results_says(project: Project) -> None:
-    key = "prose-V300-L2-d8-r8-H2-t30-s0"
+    key = key_of(2, 8)
     page = (REPOSITORY / "results" / "README.md").read_text()
     command = next(line for line in page.splitlines() if line.startswith("rm -r results/"))
-    command = command.replace("<study>", "depth_width").replace("<key>", key)
+    command = command.replace("<key>", key)
     before = project.trained()
     command = command.replace("snakemake", f"{PYTHON} -m snakemake")
     done = subprocess.run(
@@ -120,12 +120,33 @@ def test_other_steps_train_every_run_again(project: Project) -> None:
 @pytest.mark.slow
 def test_one_run_is_a_target_of_its_own(tmp_path: Path, with_corpus: Path) -> None:
     project = Project(tmp_path, with_corpus)
-    target = "results/runs/depth_width/prose-V300-L2-d4-r4-H2-t30-s0/summary.json"
+    (target,) = records_of([key_of(2, 4)])
     assert project.planned(target) == ["train_small"]  # the corpus was made for all tests
     project.snakemake(target, "--quiet", "rules")
-    assert set(project.trained()) == {"prose-V300-L2-d4-r4-H2-t30-s0"}
+    assert set(project.trained()) == {key_of(2, 4)}
     said = project.snakemake(target.replace("L2-d4", "L2-d5"), ok=False).stderr
-    assert "The config has no run prose-V300-L2-d5-r4-H2-t30-s0 in study depth_width; it has 6 runs" in said
+    assert f"The config has no run {key_of(2, 4).replace('L2-d4', 'L2-d5')}; it has 6 runs" in said
+    label = key_of(2, 4).rpartition("-")[0]
+    said = project.snakemake(f"results/runs/{label}/summary.json", ok=False).stderr
+    assert f"(did you mean {key_of(2, 4)}?)" in said
+
+
+@pytest.mark.slow
+def test_two_studies_that_ask_for_one_network_train_it_once(tmp_path: Path, with_corpus: Path) -> None:
+    widths = {1: [4, 8], 2: [4]}
+    again = {"steps": 30, "learning_rates": [3e-3], "widths": widths}
+    own = {"vocab_size": 300, "context_length": 16, "grids": [again], "repeated_seeds": 1}
+    one = {**CONFIG["depth_width"], "widths": widths, "repeated": {}}
+    project = Project(
+        tmp_path, with_corpus, studies=["depth_width", "undertraining"], depth_width=one, undertraining=own
+    )
+    tables = [f"results/{study}/runs.parquet" for study in ("depth_width", "undertraining")]
+    assert project.planned(*tables).count("train_small") == 3
+    project.snakemake(*tables, "--quiet", "rules")
+    first, second = (pd.read_parquet(project.folder / table) for table in tables)
+    assert list(first["key"]) == list(second["key"]) == sorted(project.trained())
+    assert set(first["run_id"]).isdisjoint(second["run_id"])  # a copy in each experiment
+    assert list(first["test_loss"]) == list(second["test_loss"])
 
 
 @pytest.mark.parametrize("arguments", [(), ("-n",), ("plan",)])
@@ -182,10 +203,10 @@ def test_several_devices_a_run_are_started_together(
     """Two processes, on CPUs here: the same command as on two GPUs."""
     project = Project(tmp_path, with_corpus)
     project.configure(execution={"gpus": 2})
-    key = "prose-V300-L1-d4-r4-H2-t30-s0"
+    key = key_of(1, 4)
     monkeypatch.setenv("SHAPELAW_DEVICE", "cpu")
-    project.snakemake(f"results/runs/depth_width/{key}/summary.json", "--quiet", "rules")
-    summary = json.loads((project.folder / f"results/runs/depth_width/{key}/summary.json").read_text())
+    project.snakemake(f"results/runs/{key}/summary.json", "--quiet", "rules")
+    summary = json.loads((project.folder / f"results/runs/{key}/summary.json").read_text())
     assert summary["processes"] == 2
 
 
@@ -199,10 +220,10 @@ def test_small_runs_can_share_a_job(tmp_path: Path, with_corpus: Path, project: 
     packed.snakemake(*records, "--quiet", "rules")
     assert set(packed.trained()) == KEYS
     for key in KEYS:
-        histories = [p.folder / f"results/runs/depth_width/{key}/history.parquet" for p in (project, packed)]
+        histories = [p.folder / f"results/runs/{key}/history.parquet" for p in (project, packed)]
         assert histories[0].read_bytes() == histories[1].read_bytes()
     assert packed.planned(*records) == []
-    summaries = {p: p.read_bytes() for p in packed.folder.glob("results/runs/*/*/summary.json")}
+    summaries = {p: p.read_bytes() for p in packed.folder.glob("results/runs/*/summary.json")}
     shutil.rmtree(packed.folder / "results/runs")
     shutil.rmtree(packed.folder / "results/packs")
     packed.snakemake(*records, "--quiet", "rules")

@@ -6,7 +6,7 @@ localrules:
 rule advisor:
     output:
         report(
-            "results/advisor.html",
+            f"{CONFIG.results}/advisor.html",
             caption="../report/advisor.rst",
             category="A shape for your budget",
             labels={"page": "advisor"},

@@ -14,6 +14,7 @@ from shapelaw.specs.runs import run_to_dict
 from shapelaw.storage.failures import FailedJob, drop_empty, failures, told_again
 
 EXECUTION = CONFIG.execution
+CORPORA = CONFIG.all_corpora
 SPEED = SUBMITTED.speed
 WORK = Workload(RUNS, EXECUTION, SPEED)
 # What the next attempt at a job asks for: on Slurm by why the last one ended, elsewhere by its number.
@@ -38,28 +39,36 @@ def asked(find, *names):
 
 def run_of(wildcards):
     """The run of a record's path."""
-    return asked(WORK.run, wildcards.study, wildcards.key)
+    return asked(WORK.run, wildcards.key)
 
 
 def job_path(wildcards):
     """The file that the job of a run leaves, where it trains several."""
-    return asked(WORK.job_path, wildcards.study, wildcards.key)
+    return asked(WORK.job_path, wildcards.key)
+
+
+def vocab_sizes(corpus):
+    """The vocabulary sizes of a corpus's decoders."""
+    return {run.shape.vocab_size for run in WORK.decoders if run.corpus == corpus}
+
+
+def gpt2_option(corpus):
+    """The option for a corpus's files of GPT-2's tokenizer."""
+    return f"--gpt2-files {shlex.quote(corpus.gpt2_files)}" if corpus.gpt2_files else ""
 
 
 def costs(wildcards):
     """One line a study, one a training rule, and the sum."""
     lines = [line for study in CONFIG.studies for line in STUDIES[study].costs(CONFIG)]
-    lists = {study: list(runs.values()) for study, runs in RUNS.items()}
-    lines += [cost_line(study, runs, EXECUTION, SPEED) for study, runs in lists.items()]
+    lines += [cost_line(study, list(runs.values()), EXECUTION, SPEED) for study, runs in RUNS.items()]
     asks = asks_of(WORK)
-    lines += [*map(ask_line, asks), total_line(lists.values(), asks, EXECUTION, SPEED)]
+    lines += [*map(ask_line, asks), total_line(WORK.trained, asks, EXECUTION, SPEED)]
     return "\n".join(lines)
 
 
 def said_failures():
     """Why jobs failed: a sentence for every run of the config that could not go on, and what other jobs said last."""
-    digests = {run.digest for runs in RUNS.values() for run in runs.values()}
-    sentences = list(dict.fromkeys(failures(Path("results/checkpoints"), digests)))
+    sentences = list(dict.fromkeys(failures(Path("results/checkpoints"), WORK.pool)))
     failed = [
         FailedJob(" ".join([job.rule.name, *job.wildcards]), Path(job.log[0]) if job.log else None)
         for job in sorted(workflow.scheduler.failed, key=lambda job: job.jobid)

@@ -17,8 +17,10 @@ rule prepare_corpus:
     conda:
         "../../envs/shapelaw.yaml"
     params:
-        options=shlex.join(source_options(CONFIG.corpus, WORK.vocab_sizes)),
-        texts=lambda wildcards: asked(texts_digest, CONFIG.corpus),
+        options=lambda wildcards: shlex.join(
+            source_options(CORPORA[wildcards.corpus], vocab_sizes(wildcards.corpus))
+        ),
+        texts=lambda wildcards: asked(texts_digest, CORPORA[wildcards.corpus]),
     message:
         "collecting the documents of {wildcards.corpus}"
     shell:
@@ -40,7 +42,7 @@ rule train_tokenizer:
         mem_mb=lambda wildcards, attempt: TOKENIZER_MB * ATTEMPTS.memory(wildcards, attempt),
         runtime=lambda wildcards, attempt: min(60 * ATTEMPTS.minutes(wildcards, attempt), WORK.job_minutes),
     params:
-        gpt2=f"--gpt2-files {shlex.quote(CONFIG.corpus.gpt2_files)}" if CONFIG.corpus.gpt2_files else "",
+        gpt2=lambda wildcards: gpt2_option(CORPORA[wildcards.corpus]),
     message:
         "training a tokenizer of {wildcards.vocab_size} on {wildcards.corpus}"
     shell:

@@ -57,7 +57,7 @@ rule measure_assumptions:
 rule measure_relu:
     input:
         records=lambda wildcards: WORK.records(ALONG_HEADS),
-        listed=f"results/{ALONG_HEADS}/keys.txt",
+        listed=f"{CONFIG.results}/{ALONG_HEADS}/keys.txt",
     output:
         "results/relu/measured.csv",
     log:
@@ -70,10 +70,8 @@ rule measure_relu:
             ATTEMPTS.memory(wildcards, attempt)
         ).memory_mb,
         runtime=WORK.job_minutes,
-    params:
-        study=ALONG_HEADS,
     message:
         "training a ReLU network beside each attention network"
     shell:
-        "python $SCRIPTS/compare_relu.py --runs results --study {params.study} --keys {input.listed}"
+        "python $SCRIPTS/compare_relu.py --runs results --keys {input.listed}"
         " --out {output} --threads {threads} > {log} 2>&1"

@@ -40,22 +40,23 @@ for study in STUDIES.values():
             "../../envs/shapelaw.yaml"
         params:
             study=study.name,
+            folder=study.folder,
             options=shlex.join(study.options(CONFIG)),
         message:
             study.message
         shell:
             "python $SCRIPTS/analyse.py {params.study} --input {input} {params.options}"
-            " --out results/{params.study} 2>&1 | tee {log}"
+            " --out {params.folder} 2>&1 | tee {log}"
 
 
 rule findings:
     input:
         [STUDIES[name].target for name in FOUND],
-        [f"results/{name}/fit.json" for name in FOUND],
+        [f"{STUDIES[name].folder}/fit.json" for name in FOUND],
         # all of them: of results of an older version, the report misses no table that they don't have
         [STUDIES[name].artifacts for name in FOUND],
     output:
-        report("results/findings.html", category="Findings", labels={"page": "what was found"}),
+        report(f"{CONFIG.results}/findings.html", category="Findings", labels={"page": "what was found"}),
     log:
         "results/logs/findings.log",
     localrule: True
@@ -63,7 +64,9 @@ rule findings:
         "../../envs/shapelaw.yaml"
     params:
         studies=FOUND,
+        place=CONFIG.results,
     message:
         "the questions and what was found"
     shell:
-        "python $SCRIPTS/write_findings.py --results results --studies {params.studies} --out {output} 2>&1 | tee {log}"
+        "python $SCRIPTS/write_findings.py --results {params.place} --studies {params.studies} --submitted $SUBMITTED --out {output}"
+        " 2>&1 | tee {log}"

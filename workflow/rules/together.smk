@@ -1,12 +1,11 @@
 # Runs that are trained in packs, as one computation each, and leave a record each.
 rule train_together:
     output:
-        "results/packs/{study}/{pack}.json",
+        "results/packs/{pack}.json",
     log:
-        "results/logs/train_together/{study}/{pack}.log",
+        "results/logs/train_together/{pack}.log",
     wildcard_constraints:
-        study=WORK.packed_studies,
-        pack="[0-9a-f]+",
+        pack=WORK.pack_names,
     conda:
         "../../envs/shapelaw.yaml"
     threads: EXECUTION.threads
@@ -21,17 +20,14 @@ rule train_together:
         ).minutes,
     params:
         packs=lambda wildcards: json.dumps(
-            [
-                [run.to_dict() for run in pack]
-                for pack in asked(WORK.packs_together, wildcards.study, wildcards.pack)
-            ]
+            [[run.to_dict() for run in pack] for pack in asked(WORK.packs_together, wildcards.pack)]
         ),
     message:
-        "training pack {wildcards.pack} of {wildcards.study}"
+        "training pack {wildcards.pack}"
     shell:
         "ln -sf {wildcards.pack}.attempts {log} && echo \"== $(date '+%F %T') on $(hostname)\" >> {log}"
         " && exec python $SCRIPTS/train_together.py --packs {params.packs:q}"
-        " --checkpoints results/checkpoints/{wildcards.study} --out {output} --checkpoint-minutes $CHECKPOINT_MINUTES --wait-minutes $WAIT_MINUTES --threads {threads}"
+        " --checkpoints results/checkpoints --out {output} --checkpoint-minutes $CHECKPOINT_MINUTES --wait-minutes $WAIT_MINUTES --threads {threads}"
         " --tag config_hash=$CONFIG_HASH $SLURM_OPTIONS >> {log} 2>&1"
 
 
@@ -40,21 +36,19 @@ rule take_record:
         job_path,
     output:
         # written last; spec.json and history.parquet lie beside it, unlisted: Snakemake keeps a file for each output
-        summary="results/runs/{study}/{key}/summary.json",
+        summary="results/runs/{key}/summary.json",
     log:
-        "results/logs/train/{study}/{key}.log",
+        "results/logs/train/{key}.log",
     wildcard_constraints:
-        study=WORK.packed_studies,
+        key=WORK.keys("packed"),
     localrule: not EXECUTION.submit_analysis
     conda:
         "../../envs/shapelaw.yaml"
     resources:
         mem_mb=1000,
         runtime=lambda wildcards, attempt: 2 * ATTEMPTS.minutes(wildcards, attempt),
-    params:
-        digest=lambda wildcards: run_of(wildcards).digest,
     message:
         "taking the record of {wildcards.key}"
     shell:
-        "python $SCRIPTS/take_record.py --checkpoints results/checkpoints/{wildcards.study}/{wildcards.key}"
-        " --digest {params.digest} --pack {input} --out results/runs/{wildcards.study}/{wildcards.key} --log {log}"
+        "python $SCRIPTS/take_record.py --checkpoints results/checkpoints/{wildcards.key}"
+        " --pack {input} --out results/runs/{wildcards.key} --log {log}"

@@ -9,7 +9,7 @@ if not EXECUTION.submit_analysis:
 
 rule list_runs:
     output:
-        "results/{study}/keys.txt",
+        f"{CONFIG.results}/{{study}}/keys.txt",
     log:
         "results/logs/list_runs/{study}.log",
     conda:
@@ -26,9 +26,9 @@ rule list_runs:
 rule import_runs:
     input:
         records=lambda wildcards: WORK.records(wildcards.study),
-        listed="results/{study}/keys.txt",
+        listed=f"{CONFIG.results}/{{study}}/keys.txt",
     output:
-        "results/{study}/runs.parquet",
+        f"{CONFIG.results}/{{study}}/runs.parquet",
     log:
         "results/logs/import_runs/{study}.log",
     conda:
@@ -39,15 +39,15 @@ rule import_runs:
         "importing the runs of {wildcards.study} into MLflow"
     shell:
         "python $SCRIPTS/import_runs.py --results results --study {wildcards.study} --keys {input.listed} {params.tracking}"
-        " --out {output} 2>&1 | tee {log}"
+        " --submitted $SUBMITTED --out {output} 2>&1 | tee {log}"
 
 
 rule log_study:
     input:
-        fit="results/{study}/fit.json",
+        fit=f"{CONFIG.results}/{{study}}/fit.json",
         files=lambda wildcards: STUDIES[wildcards.study].artifacts,
     output:
-        "results/{study}/logged",
+        f"{CONFIG.results}/{{study}}/logged",
     log:
         "results/logs/log_study/{study}.log",
     conda:
@@ -58,4 +58,4 @@ rule log_study:
         "logging the figures and tables of {wildcards.study} as one summary run"
     shell:
         "python $SCRIPTS/log_study.py --results results --study {wildcards.study} --metrics {input.fit} {params.tracking}"
-        " --artifacts {input.files} --out {output} 2>&1 | tee {log}"
+        " --submitted $SUBMITTED --artifacts {input.files} --out {output} 2>&1 | tee {log}"

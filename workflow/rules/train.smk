@@ -13,11 +13,10 @@ rule train_large:
         unpack(lambda wildcards: stores_of(run_of(wildcards))),
     output:
         # written last; spec.json and history.parquet lie beside it, unlisted: Snakemake keeps a file for each output
-        summary="results/runs/{study}/{key}/summary.json",
+        summary="results/runs/{key}/summary.json",
     log:
-        "results/logs/train/{study}/{key}.log",
+        "results/logs/train/{key}.log",
     wildcard_constraints:
-        study=WORK.decoder_studies,
         key=WORK.keys("large"),
     conda:
         "../../envs/shapelaw.yaml"
@@ -28,10 +27,10 @@ rule train_large:
         nodes=1,
         cpus_per_task=TRAIN_CPUS,
         mem_mb=lambda wildcards, attempt: WORK.resources(
-            *wildcards, ATTEMPTS.memory(wildcards, attempt)
+            wildcards.key, ATTEMPTS.memory(wildcards, attempt)
         ).memory_mb,
         runtime=lambda wildcards, attempt: WORK.resources(
-            *wildcards, ATTEMPTS.minutes(wildcards, attempt)
+            wildcards.key, ATTEMPTS.minutes(wildcards, attempt)
         ).minutes,
     params:
         # the whole spec: change anything that decides the result and this run, only this one, is trained again
@@ -41,15 +40,14 @@ rule train_large:
     shell:
         "ln -sf {wildcards.key}.attempts {log} && echo \"== $(date '+%F %T') on $(hostname)\" >> {log}"
         " && exec python $LAUNCH $SCRIPTS/train.py --spec {params.spec:q} --train-store {input.train_store}"
-        " --test-store {input.test_store} --out results/runs/{wildcards.study}/{wildcards.key}"
-        " --checkpoints results/checkpoints/{wildcards.study}/{wildcards.key}"
+        " --test-store {input.test_store} --out results/runs/{wildcards.key}"
+        " --checkpoints results/checkpoints/{wildcards.key}"
         " --checkpoint-minutes $CHECKPOINT_MINUTES --wait-minutes $WAIT_MINUTES --threads {threads}"
         " --tag config_hash=$CONFIG_HASH $SLURM_OPTIONS >> {log} 2>&1"
 
 
 use rule train_large as train_medium with:
     wildcard_constraints:
-        study=WORK.decoder_studies,
         key=WORK.keys("medium"),
 
 
@@ -57,21 +55,19 @@ if WORK.runs_per_job == 1:
 
     use rule train_large as train_small with:
         wildcard_constraints:
-            study=WORK.decoder_studies,
             key=WORK.keys("small"),
 
 else:
 
     rule train_in_turn:
         input:
-            unpack(lambda wildcards: stores_of(asked(WORK.runs_in_turn, wildcards.study, wildcards.pack)[0])),
+            unpack(lambda wildcards: stores_of(asked(WORK.runs_in_turn, wildcards.pack)[0])),
         output:
-            "results/packs/{study}/{pack}.json",
+            "results/packs/{pack}.json",
         log:
-            "results/logs/train_in_turn/{study}/{pack}.log",
+            "results/logs/train_in_turn/{pack}.log",
         wildcard_constraints:
-            study=WORK.decoder_studies,
-            pack="[0-9a-f]+",
+            pack=WORK.in_turn_names,
         conda:
             "../../envs/shapelaw.yaml"
         threads: CONFIG.execution.threads
@@ -87,10 +83,10 @@ else:
             ).minutes,
         params:
             specs=lambda wildcards: json.dumps(
-                [run_to_dict(run) for run in asked(WORK.runs_in_turn, wildcards.study, wildcards.pack)]
+                [run_to_dict(run) for run in asked(WORK.runs_in_turn, wildcards.pack)]
             ),
         message:
-            "training small runs of {wildcards.study} in turn: job {wildcards.pack}"
+            "training small runs in turn: job {wildcards.pack}"
         shell:
             "ln -sf {wildcards.pack}.attempts {log} && echo \"== $(date '+%F %T') on $(hostname)\" >> {log}"
             " && exec python $SCRIPTS/train_in_turn.py --specs {params.specs:q} --train-store {input.train_store}"
@@ -103,11 +99,10 @@ else:
             job_path,
         output:
             # written last; spec.json and history.parquet lie beside it, unlisted: Snakemake keeps a file for each output
-            summary="results/runs/{study}/{key}/summary.json",
+            summary="results/runs/{key}/summary.json",
         log:
-            "results/logs/train/{study}/{key}.log",
+            "results/logs/train/{key}.log",
         wildcard_constraints:
-            study=WORK.decoder_studies,
             key=WORK.keys("small"),
         localrule: not EXECUTION.submit_analysis
         conda:
@@ -115,10 +110,8 @@ else:
         resources:
             mem_mb=1000,
             runtime=lambda wildcards, attempt: 2 * ATTEMPTS.minutes(wildcards, attempt),
-        params:
-            digest=lambda wildcards: run_of(wildcards).digest,
         message:
             "taking the record of {wildcards.key}"
         shell:
-            "python $SCRIPTS/take_record.py --checkpoints results/checkpoints/{wildcards.study}/{wildcards.key}"
-            " --digest {params.digest} --pack {input} --out results/runs/{wildcards.study}/{wildcards.key} --log {log}"
+            "python $SCRIPTS/take_record.py --checkpoints results/checkpoints/{wildcards.key}"
+            " --pack {input} --out results/runs/{wildcards.key} --log {log}"

@@ -28,7 +28,7 @@ class Orphan:
 
 
 def job_name(rule: str, wildcards: Iterable[object]) -> str:
-    """A job's name in the queue: its rule, study and run, as in `train_large.STUDY.wiki-V2000-...-s0`."""
+    """A job's name in the queue: its rule and run, as in `train_large.wiki-V2000-...-s0-3f2a9c01`."""
     return ".".join(_UNUSUAL.sub("_", str(word)) for word in (rule, *wildcards))
 
 

@@ -23,7 +23,7 @@ OPTIONAL_COLUMNS = (
 # columns of which compared networks have one value each; of TEXT_AND_BLOCK also where steps and rates may differ
 TEXT_AND_BLOCK = (
     *("corpus", "vocab_size", "context_length", "test_sequences", "schedule"),
-    *("gelu", "block", "tied", "attention_degree"),
+    *("gelu", "block", "tied", "attention_degree", "parametrization"),
 )
 RECIPE = (*TEXT_AND_BLOCK, "steps", "batch_size", "learning_rate", "base_width")
 SHOWN_ROWS = 5

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from shapelaw.fits.noise import Noise
 
 Floats = npt.NDArray[np.float64]
+_FREE = 2  # parameters of a line
 
 
 class FitStatus(StrEnum):
@@ -79,7 +80,6 @@ def fit_line(
     *,
     sigma_dof: float = math.inf,
     rescale_covariance: bool = False,
-    through_origin: bool = False,
 ) -> LineFit:
     """Weighted least squares of `y = a + b x`.
 
@@ -89,7 +89,6 @@ def fit_line(
         sigma_dof: degrees of freedom with which a common factor of `sigma` was estimated; `p_value` accounts for them.
         rescale_covariance: multiply the covariance by `chi2 / dof`, for errors known up to a common factor.
             Off by default: the transition widths have errors of their own (Levine et al. 2020, D.1).
-        through_origin: hold `a` at 0; `r_squared` is then the uncentred one.
 
     Raises:
         ValueError: the arrays differ in shape, or a value is not finite, or a `sigma` is not positive.
@@ -105,18 +104,16 @@ def fit_line(
     if (sigma_n <= 0).any():
         raise ValueError("sigma must be positive")
 
-    n_points, n_free = len(x_n), 1 if through_origin else 2
-    if n_points <= n_free:
-        text = too_few_points(n_points, "a line", n_free + 1)
-        return _unusable(FitStatus.TOO_FEW_POINTS, n_points, n_free, text)
-    if (not through_origin and np.unique(x_n).size < 2) or not x_n.any():
-        return _unusable(
-            FitStatus.NOT_IDENTIFIABLE, n_points, n_free, "all points share one x, so they determine no slope"
-        )
+    n_points = len(x_n)
+    if n_points <= _FREE:
+        text = too_few_points(n_points, "a line", _FREE + 1)
+        return _unusable(FitStatus.TOO_FEW_POINTS, n_points, text)
+    if np.unique(x_n).size < 2:
+        text = "all points share one x, so they determine no slope"
+        return _unusable(FitStatus.NOT_IDENTIFIABLE, n_points, text)
 
     model = lmfit.models.LinearModel()
-    start = model.make_params(intercept=0.0 if through_origin else float(y_n.mean()), slope=0.0)
-    start["intercept"].set(vary=not through_origin)
+    start = model.make_params(intercept=float(y_n.mean()), slope=0.0)
     result = model.fit(
         y_n,
         start,
@@ -126,18 +123,15 @@ def fit_line(
         fit_kws={"xtol": 1e-13, "ftol": 1e-13},
     )
     if not result.success or result.covar is None or not np.isfinite(result.covar).all():
-        return _unusable(FitStatus.FAILED, n_points, n_free, f"the minimiser failed: {result.message}")
-    return _converged(result, y_n, sigma_n, sigma_dof, n_points, n_free)
+        return _unusable(FitStatus.FAILED, n_points, f"the minimiser failed: {result.message}")
+    return _converged(result, y_n, sigma_n, sigma_dof)
 
 
-def _converged(
-    result: lmfit.model.ModelResult, y: Floats, sigma: Floats, sigma_dof: float, n_points: int, n_free: int
-) -> LineFit:
-    order = [result.var_names.index(name) for name in ("intercept", "slope") if name in result.var_names]
-    covariance = np.zeros((2, 2))
-    covariance[2 - n_free :, 2 - n_free :] = result.covar[np.ix_(order, order)]
-    chi2, dof = float(result.chisqr), n_points - n_free
-    centre = float(np.average(y, weights=sigma**-2.0)) if n_free == 2 else 0.0
+def _converged(result: lmfit.model.ModelResult, y: Floats, sigma: Floats, sigma_dof: float) -> LineFit:
+    order = [result.var_names.index(name) for name in ("intercept", "slope")]
+    covariance = result.covar[np.ix_(order, order)]
+    chi2, dof = float(result.chisqr), len(y) - _FREE
+    centre = float(np.average(y, weights=sigma**-2.0))
     total = float((((y - centre) / sigma) ** 2).sum())
     p_value = Noise(1.0, sigma_dof).chance(chi2, dof)
     return LineFit(
@@ -153,7 +147,7 @@ def _converged(
         p_value=p_value,
         r_squared=1.0 - chi2 / total if total > 0 else math.nan,
         dof=dof,
-        n_points=n_points,
+        n_points=len(y),
         status=FitStatus.CONVERGED,
         message=goodness(chi2, dof, p_value),
     )
@@ -172,7 +166,7 @@ def goodness(chi2: float, dof: int, p_value: float) -> str:
     return words
 
 
-def _unusable(status: FitStatus, n_points: int, n_free: int, message: str) -> LineFit:
+def _unusable(status: FitStatus, n_points: int, message: str) -> LineFit:
     nothing = dict.fromkeys(
         (
             "a",
@@ -189,6 +183,4 @@ def _unusable(status: FitStatus, n_points: int, n_free: int, message: str) -> Li
         ),
         math.nan,
     )
-    return LineFit(
-        **nothing, dof=max(n_points - n_free, 0), n_points=n_points, status=status, message=message
-    )
+    return LineFit(**nothing, dof=max(n_points - _FREE, 0), n_points=n_points, status=status, message=message)

@@ -94,8 +94,3 @@ def pooled_noise(*runs: pd.DataFrame) -> Noise | None:
     """
     remedy = "Check that the seed reaches the training, or give the noise with --noise."
     return group_noise(pd.concat([seed_table(one) for one in runs], ignore_index=True), remedy)
-
-
-def noise_from_stds(stds: pd.Series, seeds: int) -> Noise:
-    """Pool published standard deviations of `seeds` repeats each (e.g. Levine et al. 2020, table 3: 11 of 3)."""
-    return Noise(float((stds**2).mean() ** 0.5), float(len(stds) * (seeds - 1)))

@@ -63,7 +63,6 @@ class Redundancy:
     Attributes:
         value: from the mean losses; the bound where `status` is a bound, NaN where there is neither.
         low, high: the 68% interval; -inf or 1 where the draws leave the baseline's sizes on that side.
-        equal_size: size of the baseline at the same loss.
         p_value: the chance of a redundancy of zero or less; NaN without noise.
         status: whether the value is measured or a bound.
     """
@@ -71,7 +70,6 @@ class Redundancy:
     value: float
     low: float
     high: float
-    equal_size: float
     p_value: float
     status: RedundancyStatus
 
@@ -115,7 +113,7 @@ def redundancy_of_draws(
     """
     if len(baseline.size) < 2:
         nan = math.nan
-        return Redundancy(nan, nan, nan, nan, nan, RedundancyStatus.TOO_FEW_POINTS)
+        return Redundancy(nan, nan, nan, nan, RedundancyStatus.TOO_FEW_POINTS)
     equal = float(equal_sizes(baseline, baseline.loss[None], np.array([loss]))[0])
     ends = float(baseline.size[0]), float(baseline.size[-1])
     value = 1 - min(max(equal, ends[0]), ends[1]) / size
@@ -125,13 +123,13 @@ def redundancy_of_draws(
     elif equal == 0:
         status = RedundancyStatus.AT_LEAST
     if drawn is None:
-        return Redundancy(value, math.nan, math.nan, equal, math.nan, RedundancyStatus.NO_NOISE)
+        return Redundancy(value, math.nan, math.nan, math.nan, RedundancyStatus.NO_NOISE)
     sizes = equal_sizes(baseline, *drawn)
     # a draw below the smallest or beyond the largest baseline is known only as that bound
     low = np.quantile(1 - np.maximum(sizes, ends[0]) / size, INTERVAL[0], method="inverted_cdf")
     high = np.quantile(1 - np.minimum(sizes, ends[1]) / size, INTERVAL[1], method="inverted_cdf")
     p_value = float(np.mean(1 - sizes / size <= 0))
-    return Redundancy(value, float(low), float(high), equal, p_value, status)
+    return Redundancy(value, float(low), float(high), p_value, status)
 
 
 def equal_sizes(baseline: Baseline, losses: Floats, loss: Floats) -> Floats:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -27,9 +27,11 @@ from shapelaw.models.attention import (
 from shapelaw.models.cross_entropy import linear_cross_entropy
 from shapelaw.models.llama import RMSNorm
 from shapelaw.specs.patches import INPUTS, numbers_of_ids
+from shapelaw.specs.runs import Parametrization
 from shapelaw.specs.shapes import Gelu, Shape
 
 INIT_STD = 0.02  # GPT-2's
+BASE_DEPTH = 1  # blocks at which CompleteP scales nothing
 AttentionWay = Literal["auto", "products", "fused"]
 _GELUS: dict[Gelu, str] = {"tanh": "tanh", "erf": "none"}  # as PyTorch calls them
 FULL_RANK_NAMES = ("tokens.weight", "tokens.kernel.weight", "positions.weight")
@@ -126,40 +128,44 @@ class Attention(nn.Module):
 
 
 class Block(nn.Module):
-    """x + attention(norm(x)), then x + mlp(norm(x))."""
+    """x + c attention(norm(x)), then x + c mlp(norm(x)), with c the `multiplier` of branches."""
 
-    def __init__(self, shape: Shape, dropout: float) -> None:
+    def __init__(self, shape: Shape, dropout: float, multiplier: float = 1.0) -> None:
         super().__init__()
         d = shape.width
         self.norm1, self.norm2 = nn.LayerNorm(d), nn.LayerNorm(d)
         self.attention = Attention(shape, dropout)
         self.up, self.down = Linear(d, shape.hidden_width), Linear(shape.hidden_width, d)
-        self.dropout, self.gelu = dropout, shape.gelu
+        self.dropout, self.multiplier, self.gelu = dropout, multiplier, shape.gelu
 
     def forward(self, x_BTD: Tensor) -> Tensor:
-        x_BTD = x_BTD + F.dropout(self.attention(self.norm1(x_BTD)), self.dropout, self.training)
+        branch_BTD = F.dropout(self.attention(self.norm1(x_BTD)), self.dropout, self.training)
+        x_BTD = torch.add(x_BTD, branch_BTD, alpha=self.multiplier)
         hidden = self.up(self.norm2(x_BTD), self.gelu)
-        return x_BTD + F.dropout(self.down(hidden), self.dropout, self.training)
+        branch_BTD = F.dropout(self.down(hidden), self.dropout, self.training)
+        return torch.add(x_BTD, branch_BTD, alpha=self.multiplier)
 
 
 class LlamaBlock(nn.Module):
     """The same with RMSNorm, rotary positions and SwiGLU, without biases (Touvron et al. 2023)."""
 
-    def __init__(self, shape: Shape, dropout: float, rotary: Rotary) -> None:
+    def __init__(self, shape: Shape, dropout: float, rotary: Rotary, multiplier: float = 1.0) -> None:
         super().__init__()
         d = shape.width
         self.norm1, self.norm2 = RMSNorm(d), RMSNorm(d)
         self.attention = Attention(shape, dropout, rotary)
         self.gate, self.up = (Linear(d, shape.hidden_width, bias=False) for _ in range(2))
         self.down = Linear(shape.hidden_width, d, bias=False)
-        self.dropout = dropout
+        self.dropout, self.multiplier = dropout, multiplier
 
     def forward(self, x_BTD: Tensor) -> Tensor:
-        x_BTD = x_BTD + F.dropout(self.attention(self.norm1(x_BTD)), self.dropout, self.training)
+        branch_BTD = F.dropout(self.attention(self.norm1(x_BTD)), self.dropout, self.training)
+        x_BTD = torch.add(x_BTD, branch_BTD, alpha=self.multiplier)
         normal_BTD = self.norm2(x_BTD)
         gate, up = self.gate(normal_BTD), self.up(normal_BTD)
         hidden = decoder_kernel.swiglu(gate, up) if self.gate.by_kernel else F.silu(gate) * up
-        return x_BTD + F.dropout(self.down(hidden), self.dropout, self.training)
+        branch_BTD = F.dropout(self.down(hidden), self.dropout, self.training)
+        return torch.add(x_BTD, branch_BTD, alpha=self.multiplier)
 
 
 class Decoder(nn.Module):
@@ -171,23 +177,33 @@ class Decoder(nn.Module):
 
     by_llama_kernel = False
 
-    def __init__(self, shape: Shape, dropout: float = 0.0) -> None:
+    def __init__(
+        self, shape: Shape, dropout: float = 0.0, parametrization: Parametrization = "standard"
+    ) -> None:
         super().__init__()
-        self.shape, self.dropout = shape, dropout
+        self.shape, self.dropout, self.parametrization = shape, dropout, parametrization
+        multiplier = self.depth_ratio
         embed = PatchEmbedding if shape.patch_embedding else _embedding
         self.tokens: nn.Module = embed(shape.vocab_size, rank=shape.embedding_rank, width=shape.width)
         if shape.block == "gpt2":
             self.positions = _embedding(shape.context_length, shape.width, shape.positional_rank)
-            self.blocks = nn.ModuleList(Block(shape, dropout) for _ in range(shape.depth))
+            self.blocks = nn.ModuleList(Block(shape, dropout, multiplier) for _ in range(shape.depth))
             self.norm: nn.Module = nn.LayerNorm(shape.width)
         else:
             rotary = rotary_of(shape)
-            self.blocks = nn.ModuleList(LlamaBlock(shape, dropout, rotary) for _ in range(shape.depth))
+            self.blocks = nn.ModuleList(
+                LlamaBlock(shape, dropout, rotary, multiplier) for _ in range(shape.depth)
+            )
             self.norm = RMSNorm(shape.width)
         self.classifier = Linear(shape.width, shape.vocab_size, bias=False)
         if shape.tied:
             assert isinstance(self.tokens, nn.Embedding)
             self.classifier.weight = self.tokens.weight
+
+    @property
+    def depth_ratio(self) -> float:
+        """CompleteP's base depth over the depth, 1 / m_L; 1 in the standard parametrization."""
+        return BASE_DEPTH / self.shape.depth if self.parametrization == "completep" else 1.0
 
     def features(self, ids_BT: Tensor, blocks: Iterable[Callable[[Tensor], Tensor]] | None = None) -> Tensor:
         """The final hidden states, [B, T, D]; `blocks` are the model's own, or their compiled versions."""
@@ -235,11 +251,14 @@ def rotary_of(shape: Shape) -> Rotary:
 def initialise(model: Decoder, seed: int) -> None:
     """GPT-2's initialisation, a pure function of (shape, seed): N(0, 0.02), residual outputs by 1/sqrt(2L).
 
+    CompleteP leaves residual outputs at 0.02 too (Dey et al. 2025, table 1).
+
     The two factors of a factored embedding are scaled so that the product's entries have the same 0.02. With a base
     width the blocks' matrices are scaled by sqrt(base / width) (muP, Yang et al. 2022, table 8).
     """
     generator = torch.Generator().manual_seed(seed)
-    residual_std = INIT_STD / math.sqrt(2 * model.shape.depth)
+    standard = model.parametrization == "standard"
+    residual_std = INIT_STD / math.sqrt(2 * model.shape.depth) if standard else INIT_STD
     of_width = math.sqrt(model.shape.width_ratio)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -256,20 +275,43 @@ def initialise(model: Decoder, seed: int) -> None:
                 parameter.normal_(0.0, std * of_width if in_blocks else std, generator=generator)
 
 
-def parameter_groups(model: Decoder, weight_decay: float) -> list[tuple[list[nn.Parameter], float, float]]:
-    """Parameters with their weight decay and the factor of their learning rate.
+class ParameterGroup(NamedTuple):
+    """Parameters that one rule updates."""
+
+    parameters: list[nn.Parameter]
+    weight_decay: float
+    of_rate: float  # factor of the learning rate
+    of_eps: float  # factor of Adam's epsilon
+
+
+def parameter_groups(model: Decoder, weight_decay: float) -> list[ParameterGroup]:
+    """Parameters with their weight decay and the factors of their learning rate and of Adam's epsilon.
 
     Matrices and embeddings decay, biases and norms do not. With a base width the rate of the blocks' matrices has the
-    factor base / width (muP's rule for Adam, Yang et al. 2022, table 8).
+    factor base / width (muP's rule for Adam, Yang et al. 2022, table 8). CompleteP (Dey et al. 2025, table 1 at
+    alpha = 1) has it too and divides their decay by it; epsilon in the blocks has it and the factor of the depth, which
+    no rate follows.
     """
-    parameters, ratio = list(model.parameters()), model.shape.width_ratio
-    groups = [
-        ([p for p in parameters if p.ndim >= 2], weight_decay, 1.0),
-        ([p for p in parameters if p.ndim < 2], 0.0, 1.0),
-    ]
+    ratio, inside = model.shape.width_ratio, set(model.blocks.parameters())
+    hidden, others, of_blocks, free = (
+        [p for p in model.parameters() if (p.ndim >= 2) == matrices and (p in inside) == in_blocks]
+        for matrices in (True, False)
+        for in_blocks in (True, False)
+    )
+    if model.parametrization == "completep":
+        of_eps = ratio * model.depth_ratio
+        return [
+            ParameterGroup(hidden, weight_decay / ratio, ratio, of_eps),
+            ParameterGroup(others, weight_decay, 1.0, 1.0),
+            ParameterGroup(of_blocks, 0.0, 1.0, of_eps),
+            ParameterGroup(free, 0.0, 1.0, 1.0),
+        ]
+    vectors = [p for p in model.parameters() if p.ndim < 2]
     if ratio == 1.0:
-        return groups
-    hidden = [p for p in model.blocks.parameters() if p.ndim >= 2]
-    inside = set(hidden)
-    others = [p for p in groups[0][0] if p not in inside]
-    return [(hidden, weight_decay, ratio), (others, weight_decay, 1.0), groups[1]]
+        matrices = [p for p in model.parameters() if p.ndim >= 2]
+        return [ParameterGroup(matrices, weight_decay, 1.0, 1.0), ParameterGroup(vectors, 0.0, 1.0, 1.0)]
+    return [
+        ParameterGroup(hidden, weight_decay, ratio, 1.0),
+        ParameterGroup(others, weight_decay, 1.0, 1.0),
+        ParameterGroup(vectors, 0.0, 1.0, 1.0),
+    ]

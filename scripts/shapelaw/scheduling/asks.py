@@ -55,12 +55,12 @@ def asks_of(work: Workload) -> list[Ask]:
     for level in LEVELS:
         runs = len(work.of_level[level])
         if runs and level == "small" and work.runs_per_job != 1:
-            jobs = sum(map(len, work.jobs_in_turn.values()))
+            jobs = len(work.jobs_in_turn)
             found.append(Ask("train_in_turn", runs, jobs, cpus, gpus, work.in_turn_resources(1)))
         elif runs:
             found.append(Ask(f"train_{level}", runs, runs, cpus, gpus, work.level_resources(level, 1)))
-    if runs := sum(map(len, work.packed.values())):
-        jobs = sum(map(len, work.jobs_of_packs.values()))
+    if runs := len(work.packed):
+        jobs = len(work.jobs_of_packs)
         found.append(
             Ask("train_together", runs, jobs, execution.threads, min(gpus, 1), work.together_resources(1))
         )

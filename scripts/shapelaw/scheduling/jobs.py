@@ -10,7 +10,7 @@ import hashlib
 import heapq
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -95,7 +95,7 @@ def job_resources(
 def jobs_in_turn(runs: Iterable[Run], runs_per_job: int | None, speed: Speed) -> dict[str, list[Run]]:
     """The small runs of a study by the name of the job that trains them in turn, all of one corpus and vocabulary.
 
-    A name is a hash of the keys of a job's runs, so it stays when a recipe changes.
+    A name is a hash of the keys of a job's runs: other runs are another job.
 
     Args:
         runs_per_job: most runs of a job; with 1 each run has its own. None chooses it from the estimated times: enough
@@ -182,7 +182,30 @@ def _memory_mb(run: Run, gpus: int) -> float:
     return _START_MB + (_STATE_BYTES * shape.total_params + min(activations, _ACTIVATION_BYTES_AT_MOST)) / 1e6
 
 
-def keys_pattern(runs: Iterable[Run]) -> str:
-    """A regular expression that matches the keys of these runs (of any seed), and nothing when there are none."""
-    families = sorted({run.key.rpartition("-s")[0] for run in runs})
-    return rf"(?:{'|'.join(map(re.escape, families))})-s\d+" if families else "(?!)"
+def keys_pattern(runs: Iterable[AnyRun], shared: Collection[str] = ()) -> str:
+    """A regular expression for the keys of these runs, by the digits that end them.
+
+    Args:
+        shared: digits that keys of runs of other rules end in too: of those the whole key is looked at.
+    """
+    keys = [run.key for run in runs]
+    digits = one_of(end for key in keys if (end := digits_of(key)) not in shared)
+    return rf"(?:[^/]*-{digits}|{one_of(key for key in keys if digits_of(key) in shared)})"
+
+
+def digits_of(key: str) -> str:
+    """The digits of its run's digest that end a key."""
+    return key.rpartition("-")[2]
+
+
+def one_of(words: Iterable[str]) -> str:
+    """A regular expression that matches each of these words, and nothing without any.
+
+    Words with a common beginning share it, so that a match looks at the letters of one word, not at all words: the
+    rules match each of up to 100,000 keys.
+    """
+    heads: dict[str, set[str]] = {}
+    for word in words:
+        heads.setdefault(word[:1], set()).add(word[1:])
+    parts = [re.escape(head) + (one_of(tails) if head else "") for head, tails in sorted(heads.items())]
+    return f"(?:{'|'.join(parts)})" if parts else "(?!)"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from shapelaw.errors import UserError
 from shapelaw.scheduling.cost import Speed
@@ -15,11 +16,13 @@ from shapelaw.scheduling.jobs import (
     LEVELS,
     JobResources,
     Level,
+    digits_of,
     job_resources,
     jobs_in_turn,
     jobs_of_packs,
     keys_pattern,
     level_of,
+    one_of,
     packed_resources,
 )
 from shapelaw.settings.sections import Execution
@@ -27,44 +30,54 @@ from shapelaw.specs.kinds import AnyRun, PackedRun, is_packed
 from shapelaw.specs.runs import Run
 
 Named = TypeVar("Named")
-NO_KEY = "(?!)"  # matches nothing
 CHECKPOINTS = Path("results/checkpoints")
 
 
 @dataclass(frozen=True, eq=False)  # one workload is itself alone, so its results can be cached by it
 class Workload:
-    """All runs of a config by study and key, with the settings of their execution."""
+    """All runs of a config by study and key, with the settings of their execution.
+
+    Several studies can ask for the same run: it is trained once, by a job of the first of them.
+    """
 
     runs: Mapping[str, Mapping[str, AnyRun]]
     execution: Execution
     speed: Speed
 
     @cached_property
-    def decoders(self) -> dict[str, list[Run]]:
-        """The runs of the studies that train decoders."""
-        found = {
-            study: [run for run in runs.values() if isinstance(run, Run)] for study, runs in self.runs.items()
-        }
-        return {study: runs for study, runs in found.items() if runs}
+    def pool(self) -> dict[str, AnyRun]:
+        """Every run once, by key."""
+        return {key: run for runs in self.runs.values() for key, run in runs.items()}
 
     @cached_property
-    def packed(self) -> dict[str, list[PackedRun]]:
-        """The runs of the studies that train many models as one computation."""
-        found = {study: [run for run in runs.values() if is_packed(run)] for study, runs in self.runs.items()}
-        return {study: runs for study, runs in found.items() if runs}
+    def trained(self) -> list[list[AnyRun]]:
+        """The runs of each study that no study before it asks for."""
+        left, found = dict(self.pool), []
+        for runs in self.runs.values():
+            found.append([left.pop(key) for key in runs if key in left])
+        return found
+
+    @cached_property
+    def decoders(self) -> list[Run]:
+        """The runs that are decoders."""
+        return [run for run in self.pool.values() if isinstance(run, Run)]
+
+    @cached_property
+    def packed(self) -> list[PackedRun]:
+        """The runs that are trained many as one computation."""
+        return [run for run in self.pool.values() if is_packed(run)]
 
     @cached_property
     def vocab_sizes(self) -> set[int]:
         """The vocabulary sizes of all decoders."""
-        return {run.shape.vocab_size for runs in self.decoders.values() for run in runs}
+        return {run.shape.vocab_size for run in self.decoders}
 
     @cached_property
     def of_level(self) -> dict[Level, list[Run]]:
         """The decoders of each level."""
         levels: dict[Level, list[Run]] = {level: [] for level in LEVELS}
-        for runs in self.decoders.values():
-            for run in runs:
-                levels[level_of(run, self.speed)].append(run)
+        for run in self.decoders:
+            levels[level_of(run, self.speed)].append(run)
         return levels
 
     @property
@@ -73,31 +86,28 @@ class Workload:
         return 1 if self.execution.gpus > 1 else self.execution.runs_per_job
 
     @cached_property
-    def jobs_in_turn(self) -> dict[str, dict[str, list[Run]]]:
-        """The small decoders of each study, by the name of the job that trains them."""
-        return {
-            study: jobs_in_turn(runs, self.runs_per_job, self.speed) for study, runs in self.decoders.items()
-        }
+    def jobs_in_turn(self) -> dict[str, list[Run]]:
+        """The small decoders, by the name of the job that trains them; those of one job are of one study."""
+        found: dict[str, list[Run]] = {}
+        for runs in self.trained:
+            found |= jobs_in_turn(
+                [run for run in runs if isinstance(run, Run)], self.runs_per_job, self.speed
+            )
+        return found
 
     @cached_property
-    def jobs_of_packs(self) -> dict[str, dict[str, list[list[PackedRun]]]]:
-        """The packs of each study that are one computation each, by the name of the job that trains them."""
-        return {study: jobs_of_packs(runs, self.execution) for study, runs in self.packed.items()}
+    def jobs_of_packs(self) -> dict[str, list[list[PackedRun]]]:
+        """The packs that are one computation each, by the name of the job that trains them."""
+        found: dict[str, list[list[PackedRun]]] = {}
+        for runs in self.trained:
+            found |= jobs_of_packs([run for run in runs if is_packed(run)], self.execution)
+        return found
 
     @cached_property
-    def _job_names(self) -> dict[tuple[str, str], str]:
-        names = {
-            (study, run.key): name
-            for study, jobs in self.jobs_in_turn.items()
-            for name, job in jobs.items()
-            for run in job
-        }
+    def _job_names(self) -> dict[str, str]:
+        names = {run.key: name for name, job in self.jobs_in_turn.items() for run in job}
         return names | {
-            (study, run.key): name
-            for study, jobs in self.jobs_of_packs.items()
-            for name, job in jobs.items()
-            for pack in job
-            for run in pack
+            run.key: name for name, job in self.jobs_of_packs.items() for pack in job for run in pack
         }
 
     @property
@@ -106,71 +116,76 @@ class Workload:
         return round(60 * self.execution.job_hours)
 
     @cached_property
-    def _patterns(self) -> dict[Level, str]:
-        small, medium = (keys_pattern(self.of_level[level]) for level in ("small", "medium"))
+    def _patterns(self) -> dict[str, str]:
+        rules: list[Sequence[AnyRun]] = [*(self.of_level[level] for level in LEVELS), self.packed]
+        ends = Counter(end for runs in rules for end in {digits_of(run.key) for run in runs})
+        shared = {end for end, rules_with_it in ends.items() if rules_with_it > 1}
+        small, medium, _, packed = (keys_pattern(runs, shared) for runs in rules)
         # large: also a wrong key, so that its sentence is printed
-        return {"small": small, "medium": medium, "large": rf"(?!(?:{small}|{medium})/)[^/]+"}
+        large = rf"(?!(?:{small}|{medium}|{packed})(?:/|$))[^/]+"
+        return {"small": small, "medium": medium, "large": large, "packed": packed}
 
-    def keys(self, level: Level) -> str:
-        """A regular expression for the keys of a level's runs; for large ones, all keys of no other level."""
-        return self._patterns[level]
-
-    @property
-    def decoder_studies(self) -> str:
-        """A regular expression for their names."""
-        return "|".join(self.decoders) or NO_KEY
+    def keys(self, of: Level | Literal["packed"]) -> str:
+        """A regular expression for the keys of a level's runs, or of the packed ones; of large ones, all others."""
+        return self._patterns[of]
 
     @property
-    def packed_studies(self) -> str:
-        """A regular expression for their names."""
-        return "|".join(self.packed) or NO_KEY
+    def in_turn_names(self) -> str:
+        """A regular expression for the names of jobs that train decoders in turn."""
+        return one_of(self.jobs_in_turn)
 
-    def run(self, study: str, key: str) -> AnyRun:
+    @property
+    def pack_names(self) -> str:
+        """A regular expression for the names of jobs that train packs; and a wrong name, for its sentence."""
+        return rf"(?!{self.in_turn_names}(?:\.|$))[0-9a-f]+"
+
+    def run(self, key: str) -> AnyRun:
         """The run of a record's path.
 
         Raises:
             UserError: the config has no such run.
         """
-        return _named(self.runs.get(study, {}), study, key, "run")
+        return _named(self.pool, key, "run")
 
-    def runs_in_turn(self, study: str, name: str) -> Sequence[Run]:
+    def runs_in_turn(self, name: str) -> Sequence[Run]:
         """The decoders that a job trains, one after the other.
 
         Raises:
             UserError: the config has no such job.
         """
-        return _named(self.jobs_in_turn.get(study, {}), study, name, "job")
+        return _named(self.jobs_in_turn, name, "job")
 
-    def packs_together(self, study: str, name: str) -> Sequence[Sequence[PackedRun]]:
+    def packs_together(self, name: str) -> Sequence[Sequence[PackedRun]]:
         """The packs, each one computation, that a job trains.
 
         Raises:
             UserError: the config has no such job.
         """
-        return _named(self.jobs_of_packs.get(study, {}), study, name, "job")
+        if name not in self.jobs_of_packs:
+            _named({**self.jobs_in_turn, **self.jobs_of_packs}, name, "job")
+        return self.jobs_of_packs[name]
 
-    def job_path(self, study: str, key: str) -> str:
+    def job_path(self, key: str) -> str:
         """The file that the job of a run writes, where a job trains several.
 
         Raises:
             UserError: the config has no such run.
         """
-        return f"results/packs/{study}/{self._job_names[study, self.run(study, key).key]}.json"
+        return f"results/packs/{self._job_names[self.run(key).key]}.json"
 
     def checkpoint_folders(self, name: tuple[str, ...]) -> list[Path]:
-        """The folders of the checkpoints of a job that trains, given its study and its run or pack; else none."""
-        study, key = name if len(name) == 2 else ("", "")
-        folder = CHECKPOINTS / study
-        if key in self.runs.get(study, {}):
-            return [folder / key]
-        if key in self.jobs_in_turn.get(study, {}):
-            return [folder / run.key for run in self.jobs_in_turn[study][key]]
-        runs = [run.key for pack in self.jobs_of_packs.get(study, {}).get(key, []) for run in pack]
-        return [folder / one for one in runs] + _pack_folders(folder, set(runs))
+        """The folders of the checkpoints of a job that trains, given its run or pack; else none."""
+        one = name[0] if len(name) == 1 else ""
+        if one in self.pool:
+            return [CHECKPOINTS / one]
+        if one in self.jobs_in_turn:
+            return [CHECKPOINTS / run.key for run in self.jobs_in_turn[one]]
+        runs = [run.key for pack in self.jobs_of_packs.get(one, []) for run in pack]
+        return [CHECKPOINTS / key for key in runs] + _pack_folders(CHECKPOINTS, set(runs))
 
     def records(self, study: str) -> list[str]:
         """The records of all runs of a study; empty where the config doesn't have that study."""
-        return [f"results/runs/{study}/{key}/summary.json" for key in self.runs.get(study, {})]
+        return [f"results/runs/{key}/summary.json" for key in self.runs.get(study, {})]
 
     @lru_cache(maxsize=64)  # noqa: B019 - there is one workload a process
     def level_resources(self, level: Level, attempt: int, in_a_row: int = 1) -> JobResources:
@@ -179,9 +194,9 @@ class Workload:
             self.of_level[level], self.speed, self.execution.gpus, self.job_minutes, attempt, in_a_row
         )
 
-    def resources(self, study: str, key: str, attempt: int) -> JobResources:
+    def resources(self, key: str, attempt: int) -> JobResources:
         """Resources for the job of a run."""
-        run = self.run(study, key)
+        run = self.run(key)
         if not isinstance(run, Run):
             raise TypeError(f"{run.key} is trained in a pack")
         return self.level_resources(level_of(run, self.speed), attempt)
@@ -193,13 +208,12 @@ class Workload:
     @cached_property
     def _most_in_turn(self) -> int:
         """Runs of the longest job of small decoders; asked for by every job."""
-        return max((len(job) for jobs in self.jobs_in_turn.values() for job in jobs.values()), default=1)
+        return max(map(len, self.jobs_in_turn.values()), default=1)
 
     @lru_cache(maxsize=16)  # noqa: B019 - there is one workload a process
     def together_resources(self, attempt: int) -> JobResources:
         """Resources that are enough for the longest job of packs that are one computation each."""
-        jobs = [job for jobs in self.jobs_of_packs.values() for job in jobs.values()]
-        return packed_resources(jobs, self.execution, self.job_minutes, attempt)
+        return packed_resources(self.jobs_of_packs.values(), self.execution, self.job_minutes, attempt)
 
 
 def _pack_folders(folder: Path, keys: set[str]) -> list[Path]:
@@ -215,12 +229,10 @@ def _pack_folders(folder: Path, keys: set[str]) -> list[Path]:
     return found
 
 
-def _named(found: Mapping[str, Named], study: str, name: str, what: str) -> Named:
+def _named(found: Mapping[str, Named], name: str, what: str) -> Named:
     if name not in found:
         some = f", such as {next(iter(found))}." if found else "."
-        raise UserError(
-            f"The config has no {what} {name} in study {study}; it has {len(found)} {what}s{some}"
-        )
+        raise UserError(f"The config has no {what} {name}; it has {len(found)} {what}s{some}")
     return found[name]
 
 

@@ -74,11 +74,6 @@ class Rates(Section):
             raise UserError(f"{no_rate(width, 'rates')}.")
         return replace(training, learning_rate=self.by_width[width])
 
-    @property
-    def varied(self) -> tuple[str, ...]:
-        """What the keys of the runs have to say of the recipe."""
-        return () if self.by_width is None else ("learning_rate",)
-
 
 def no_rate(width: int, where: str) -> str:
     """A sentence on a width that a table of rates misses."""

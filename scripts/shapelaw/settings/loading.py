@@ -19,6 +19,8 @@ from shapelaw.settings.sections import Settings
 from shapelaw.settings.sentences import did_you_mean, listed, nearest, sentence
 
 AnySettings = TypeVar("AnySettings", bound=Settings)
+_GRID = ("axes", "widths", "grid_file", "repeated", "leave_out")  # keys that an `axes` of the user replaces
+_WHOLE = ("widths", "repeated", "axes")  # keys whose value is replaced whole, as is every grid of `grids`
 _KEY = re.compile(r"\b[a-z][a-z_]*\.[a-z][a-z_]*\b")  # of a section
 
 
@@ -111,7 +113,7 @@ def load_settings(
             f"scale is {scale!r}; it must be one of {', '.join(names)}{did_you_mean(scale, names)}"
         )
         scale = nearest(scale, names) or names[0]  # so that the other problems are told too
-    base = _values_of(scales, scale)
+    base = _without_replaced(_values_of(scales, scale), own)
     merged = merge(base, own)
     found: list[str] = []
     try:
@@ -128,6 +130,17 @@ def load_settings(
     if problems:
         raise UserError(listed(problems))
     return config
+
+
+def _without_replaced(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """The scale's values without the grids of the sections whose grid the user gives as `axes`."""
+    kept = dict(base)
+    for name, section in own.items():
+        axes = section.get("axes") if isinstance(section, Mapping) else None
+        if isinstance(axes, Mapping) and isinstance(base.get(name), Mapping):
+            replaced = {*_GRID, *map(str, axes), *(["heads"] if "head_dim" in axes else [])}
+            kept[name] = {key: value for key, value in base[name].items() if key not in replaced}
+    return kept
 
 
 def _from_scale(problem: str, own: Mapping[str, Any], base: Mapping[str, Any], scale: str) -> str:
@@ -173,6 +186,8 @@ def merge(base: Mapping[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
     for key, value in top.items():
         same = spelled.get(str(key), key)
         below = merged.get(same) if same == key else merged.pop(same)
-        deep = isinstance(value, Mapping) and isinstance(below, Mapping) and key not in ("widths", "repeated")
-        merged[key] = merge(below, value) if deep else value  # type: ignore[arg-type]
+        if not (isinstance(value, Mapping) and isinstance(below, Mapping)) or key in _WHOLE:
+            merged[key] = value
+        else:
+            merged[key] = {**below, **value} if key == "grids" else merge(below, value)
     return merged

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from shapelaw.errors import UserError
 from shapelaw.scheduling.cost import read_cost_model
-from shapelaw.settings.sections import Settings
+from shapelaw.settings.sections import Settings, Texts
 from shapelaw.settings.sentences import did_you_mean, what_is_right
 from shapelaw.settings.source_lines import TEXT_SUFFIXES, Folder, parse_source
 from shapelaw.specs.runs import FALL_PARTS, Training
@@ -30,16 +30,14 @@ def common_problems(config: Settings, root: Path) -> list[str]:
     Args:
         root: folder that relative paths are relative to.
     """
-    problems = [
-        problem
-        for source in config.corpus.sources
-        for problem in source_problems("corpus.sources", source, root)
-    ]
-    gpt2_files = config.corpus.gpt2_files
-    if gpt2_files is not None and not (root / gpt2_files).is_dir():
-        problems.append(
-            f"corpus.gpt2_files is {gpt2_files}, which is not a folder; leave it out to train a tokenizer"
-        )
+    problems = corpus_problems("corpus", config.corpus, root)
+    for name, texts in config.corpora.items():
+        problems += corpus_problems(f"corpora.{name}", texts, root)
+        if name == config.corpus.name:
+            problems.append(
+                f"corpora.{name} has the name of corpus, whose sources are {', '.join(config.corpus.sources)}; give "
+                "one of them another name"
+            )
     if config.execution.cost_model is not None:
         try:
             read_cost_model(root / config.execution.cost_model)
@@ -47,11 +45,23 @@ def common_problems(config: Settings, root: Path) -> list[str]:
             problems.append(f"execution.cost_model: {error}")
     problems += uri_problems("tracking.uri", config.tracking.uri)
     training, place = config.training.spec(), recipe_place("training", {})
-    problems += [*_problems_at_any_steps(config, place, training), *step_problems(place, training)]
+    problems += [*recipe_problems_at(config, place, training), *step_problems(place, training)]
     if config.execution.gpus > 1 and (config.execution.runs_per_job or 1) > 1:
         problems.append(
             f"execution.runs_per_job is {config.execution.runs_per_job} and execution.gpus is {config.execution.gpus}: "
             "runs that share a job train on one GPU; set one of them to 1"
+        )
+    return problems
+
+
+def corpus_problems(where: str, texts: Texts, root: Path) -> list[str]:
+    """A sentence for each source and folder of a corpus, at `where` in the config, that can't be used."""
+    problems = [
+        problem for source in texts.sources for problem in source_problems(f"{where}.sources", source, root)
+    ]
+    if texts.gpt2_files is not None and not (root / texts.gpt2_files).is_dir():
+        problems.append(
+            f"{where}.gpt2_files is {texts.gpt2_files}, which is not a folder; leave it out to train a tokenizer"
         )
     return problems
 
@@ -86,7 +96,7 @@ def recipe_problems(
             for key, why in own.items()
             if key in recipe
         ),
-        *_problems_at_any_steps(config, place, changed),
+        *recipe_problems_at(config, place, changed),
         *([] if "steps" in own else step_problems(place, changed)),
     ]
 
@@ -102,7 +112,8 @@ def recipe_place(study: str, recipe: Mapping[str, Any], steps: str | None = None
     return place
 
 
-def _problems_at_any_steps(config: Settings, place: Place, training: Training) -> list[str]:
+def recipe_problems_at(config: Settings, place: Place, training: Training) -> list[str]:
+    """A sentence for each problem of a recipe, whose keys are at `place` in the config, whatever its steps."""
     problems = []
     if training.precision == "bfloat16" and config.execution.gpus == 0:
         problems.append(
@@ -113,6 +124,12 @@ def _problems_at_any_steps(config: Settings, place: Place, training: Training) -
         problems.append(
             f"{place('evaluate_every')} is {training.evaluate_every} and {place('schedule')} is redecayed: the rate "
             f"falls to zero in the last fifth before each test; set evaluate_every to {FALL_PARTS} or more"
+        )
+    if training.parametrization == "completep" and training.optimizer == "adam" and training.weight_decay:
+        problems.append(
+            f"{place('parametrization')} is completep and {place('optimizer')} is adam with a weight decay of "
+            f"{training.weight_decay:g}, which adam adds to gradients that get smaller with the depth; set optimizer "
+            "to adamw, or weight_decay to 0"
         )
     return problems
 

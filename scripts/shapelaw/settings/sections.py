@@ -27,18 +27,13 @@ from shapelaw.specs.shapes import Block, Gelu
 
 Kind = TypeVar("Kind")
 
+CORPUS_NAME = "^[a-z0-9_]+$"
 MOST_RUNS = 128  # of one job: their specs travel in one argument, which Linux limits to 128 KiB
 
 
-class Corpus(Section):
-    """The text that decoders are trained and tested on."""
+class Texts(Section):
+    """A further text, which the corpus axis of a grid can name."""
 
-    name: str = Field(
-        "wiki",
-        pattern=r"^[a-z0-9_]+$",
-        max_length=64,
-        description="Short name of the corpus; it is a part of every run's key and of folders in results/.",
-    )
     sources: list[str] = Field(
         ["wiki"],
         min_length=1,
@@ -53,6 +48,17 @@ class Corpus(Section):
     )
     gpt2_files: str | None = Field(
         None, description="Folder with GPT-2's tokenizer, for a vocabulary of 50257; null trains one."
+    )
+
+
+class Corpus(Texts):
+    """The text that decoders are trained and tested on."""
+
+    name: str = Field(
+        "wiki",
+        pattern=CORPUS_NAME,
+        max_length=64,
+        description="Short name of the corpus; it is a part of every run's key and of folders in results/.",
     )
 
 
@@ -192,10 +198,25 @@ class Settings(Section):
         "theorem's assumptions, a ReLU network of equal parameters beside each network of memorization_heads, or the "
         "analysis of depth against width on the committed runs of scale laptop.",
     )
+    results: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.][A-Za-z0-9_.+-]*$")] = Field(
+        "results",
+        description="Folder, beside `results`, for tables, figures and pages, so that those of another corpus or scale "
+        "stay. Runs, texts and the store are in `results` always.",
+    )
     corpus: Corpus = Field(Corpus(), description="The text that decoders are trained and tested on.")
+    corpora: dict[Annotated[str, Field(pattern=CORPUS_NAME, max_length=64)], Texts] = Field(
+        {},
+        description="Further texts by their names, for the corpus axis of a grid; each has the keys of `corpus`.",
+    )
     training: Recipe = Field(description="The training recipe of every decoder.")
     tracking: Tracking = Field(Tracking(), description="The store in which runs are tracked.")
     execution: Execution = Field(Execution(), description="The execution of jobs.")
+
+    @property
+    def all_corpora(self) -> dict[str, Corpus]:
+        """The corpus and all further ones, by name."""
+        further = {name: Corpus(name=name, **texts.model_dump()) for name, texts in self.corpora.items()}
+        return {**further, self.corpus.name: self.corpus}
 
     def section(self, name: str, kind: type[Kind]) -> Kind:
         """A study's section, of the model that the study declares.
@@ -208,7 +229,7 @@ class Settings(Section):
             raise TypeError(f"{name} is of {type(section).__name__}, not of {kind.__name__}")
         return section
 
-    def grids(self, name: str, kind: type[Kind]) -> list[Kind]:
+    def section_list(self, name: str, kind: type[Kind]) -> list[Kind]:
         """A study's section that is a list of grids, each of the model that the study declares.
 
         Raises:

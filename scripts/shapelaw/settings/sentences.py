@@ -14,6 +14,8 @@ _Model = type(BaseModel)
 _PATTERNS = {  # what would be right for a key with a pattern
     "corpus.name": "use lower-case letters, digits and underscores; it names a folder in results/",
     "tracking.uri": "a tracking URI begins with its kind, such as sqlite:///, http:// or postgresql://",
+    "grids": "a grid's name has lower-case letters, digits and underscores, and begins with a letter",
+    "corpora": "a corpus's name has lower-case letters, digits and underscores",
 }
 
 
@@ -50,7 +52,8 @@ def sentence(error: Any, whole: type[BaseModel]) -> str:
         return f"{where} is not a key{_nearest_key(error['loc'], whole)}"
     if error["type"] == "missing":
         return f"{where} is missing"
-    message = _PATTERNS.get(where) if error["type"] == "string_pattern_mismatch" else None
+    patterns = _PATTERNS.get(where, _PATTERNS.get(str(error["loc"][0])))
+    message = patterns if error["type"] == "string_pattern_mismatch" else None
     return f"{where} is {_shown(where, error['input'])}: {message or what_is_right(error, whole)}"
 
 
@@ -83,7 +86,8 @@ def _path(location: tuple[Any, ...], whole: type[BaseModel]) -> str:
     """Where a value is, as `vocabulary.grids.2nd.widths.1`: the second grid's widths of depth 1."""
     parts, kind = [], cast(Any, whole)
     for part in location:
-        if part == "[key]":
+        if _is_tag(part):
+            kind = _inside(kind, part)
             continue
         in_list = isinstance(part, int) and get_origin(kind) is list
         parts.append(ordinal(part) if in_list else str(part))
@@ -99,8 +103,18 @@ def _model_at(location: tuple[Any, ...], whole: type[BaseModel]) -> Any:
     return kind
 
 
+def _is_tag(part: object) -> bool:
+    """True for a part of a place that nobody wrote: pydantic's `[key]`, or the tag of one of several spellings."""
+    return str(part).startswith("[")
+
+
 def _inside(kind: Any, part: object) -> Any:
-    """The type of what is at a key or a place of a value of some type, without null; None where it is not known."""
+    """The type of what is at a key or a place of a value of some type, without null; None where it is not known.
+
+    Of a type with several spellings the first is taken; the tag `[blocks]` stands for a list of it.
+    """
+    if _is_tag(part):
+        return list[kind] if part == "[blocks]" else kind
     if isinstance(kind, _Model):
         field = kind.model_fields.get(str(part))
         found = field.annotation if field else None

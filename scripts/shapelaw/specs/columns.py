@@ -69,6 +69,7 @@ LANGUAGE_PARAMS = (
     Column("tied", str),  # null: the classifier is a matrix of its own
     Column("base_width", int),  # null: no scaling with the width
     Column("schedule", str),  # null: cosine
+    Column("parametrization", str),  # null: standard
     Column("budget", str),  # null: so many steps
     Column("seed", int),
     Column("block_params", int),  # 12 L d^2, the papers' network size

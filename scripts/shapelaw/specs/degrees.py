@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 from shapelaw.errors import UserError
 from shapelaw.specs.checks import below_one, schedule_problems
-from shapelaw.specs.digests import digest_of
+from shapelaw.specs.digests import digest_of, key_of
 
 # raise it when a change of the code changes what a spec trains to
 DEGREE_VERSION = 1
@@ -81,7 +82,6 @@ class DegreeRun:
         evaluate_every: steps between two test losses.
     """
 
-    study: str
     network: ProductShape
     target: Target
     target_rank: int
@@ -92,9 +92,14 @@ class DegreeRun:
     warmup: float = 0.05
     evaluate_every: int = 250
 
-    @property
+    @cached_property
     def key(self) -> str:
-        """Readable: `separable-i16-R8-k3x4-d32-lr0.003-t4000-s0`, degrees as `k3x4` (equal ones) or `k2.3.2`."""
+        """Its name everywhere, unique: `separable-i16-R8-k3x4-d32-lr0.003-t4000-s0-3f2a9c01`."""
+        return key_of(self.label, self.digest)
+
+    @property
+    def label(self) -> str:
+        """What a person looks for, degrees as `k3x4` (equal ones) or `k2.3.2`; two runs can share it."""
         n = self.network
         equal = len(set(n.degrees)) == 1
         layers = f"k{n.degrees[0]}x{n.depth}" if equal else "k" + ".".join(map(str, n.degrees))
@@ -142,7 +147,7 @@ class DegreeRun:
         """A value that is equal for runs of a group that see the same examples at the same step."""
         return self.seed, self.target_rank
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """A hash of the whole spec: two runs with the same one are the same run."""
         return digest_of(self.to_dict())

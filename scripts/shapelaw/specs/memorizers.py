@@ -8,11 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 from shapelaw.errors import UserError
 from shapelaw.specs.checks import below_one, schedule_problems
-from shapelaw.specs.digests import digest_of
+from shapelaw.specs.digests import digest_of, key_of
 
 # raise it when a change of the code changes what a spec trains to
 MEMORIZER_VERSION = 1
@@ -84,7 +85,6 @@ class MemorizationRun:
         keep_attention: keep the largest attention weight of each head for each example (figure 3).
     """
 
-    study: str
     memorizer: Memorizer
     task: Task
     context_type: ContextType
@@ -100,9 +100,14 @@ class MemorizationRun:
     keep_attention: bool = False
     last_batch: LastBatch = "filled"
 
-    @property
+    @cached_property
     def key(self) -> str:
-        """Readable: `shared-c100-H4-n32-h64-v1-T550-t300000-s0`; unique as long as a study has one recipe."""
+        """Its name everywhere, unique: `shared-c100-H4-n32-h64-v1-T550-t300000-s0-3f2a9c01`."""
+        return key_of(self.label, self.digest)
+
+    @property
+    def label(self) -> str:
+        """What a person looks for; two runs of different recipes can share it."""
         m = self.memorizer
         label = f"c{m.outputs}" if self.task == "classification" else "r"
         parts = [self.context_type.replace("_", ""), label, f"H{m.heads}", f"n{m.context}", f"h{m.head_dim}"]
@@ -162,7 +167,7 @@ class MemorizationRun:
         head_dim = m.head_dim if m.logit_scale == "head_dim" else 1
         return replace(m, heads=1, context=1, head_dim=head_dim), *self.group[1:]
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """A hash of the whole spec: two runs with the same one are the same run."""
         return digest_of(self.to_dict())

@@ -8,27 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from shapelaw.specs.budgets import Budget
 from shapelaw.specs.checks import KeyDoc
-from shapelaw.specs.digests import digest_of
+from shapelaw.specs.digests import digest_of, key_of
 from shapelaw.specs.shapes import Shape
 
 # raise it when a change of the code changes what a spec trains to: every run is then trained again
 TRAINING_VERSION = 2  # 2: attention by batched products on a CPU
-VARIED = {
-    "learning_rate": "lr",
-    "weight_decay": "wd",
-    "dropout": "do",
-    "batch_size": "b",
-}  # as keys have them
+SHOWN = {"learning_rate": "lr", "weight_decay": "wd", "dropout": "do"}  # in keys, where not at their defaults
 LATER_OPTIONS = (  # of a shape: those that came after the first records
     *("attention_degree", "gelu", "ff_width", "block", "kv_heads", "tied"),
     *("base_width", "base_attention_dim", "patch_embedding"),
 )
+LATER_CHOICES = ("schedule", "parametrization")  # the same of a recipe
 
-
+Parametrization = Literal["standard", "completep"]
 FALL_PARTS = 5  # a redecayed rate falls in the last of so many parts of the steps between two test losses
 
 
@@ -82,6 +79,14 @@ class Training:
             "are observations at several numbers of steps."
         ),
     ] = "cosine"
+    parametrization: Annotated[
+        Parametrization,
+        KeyDoc(
+            "What follows the depth L: `standard`, GPT-2's initial output weights of a branch times 1 / sqrt(2 L); or "
+            "`completep` (Dey et al. 2025), every branch times 1 / L and Adam's epsilon in the blocks too, so that one "
+            "learning rate serves every depth, and with a base width every width."
+        ),
+    ] = "standard"
     log_every: Annotated[int, KeyDoc("Steps between two rows of a run's history.", "steps", ge=1)] = 100
     evaluate_every: Annotated[
         int, KeyDoc("Steps between two test losses; the end always has one.", "steps", ge=1)
@@ -98,20 +103,16 @@ class Training:
 
 @dataclass(frozen=True)
 class Run:
-    """One training run of a study on a corpus.
+    """One training run on a corpus. It belongs to no study: studies that ask for the same run share it.
 
     Attributes:
-        varied: values of the recipe, beside the steps, that its study varies and that its key therefore has; some of
-            `VARIED`.
         budget: what its steps follow from; None where they are given.
     """
 
-    study: str
     corpus: str
     shape: Shape
     training: Training
     seed: int
-    varied: tuple[str, ...] = ()
     budget: Budget | None = None
 
     @property
@@ -134,25 +135,22 @@ class Run:
         """Rows of its history, at most."""
         return self.steps // self.training.log_every + 1
 
-    @property
+    @cached_property
     def key(self) -> str:
-        """Readable: `wiki-V2000-L6-d128-r128-H2-t1000-s0` (t: steps).
+        """Its name everywhere, unique: the label and eight digits of the digest, `wiki-V2000-...-s0-3f2a9c01`."""
+        return key_of(self.label, self.digest)
 
-        What the study varies of the recipe stands before the steps: `...-H2-lr0.004-t1000-s0`. Unique within a study
-        as long as its runs share a context length and the rest of the recipe.
+    @property
+    def label(self) -> str:
+        """What a person looks for: `wiki-V2000-L6-d128-H2-t1000-s0` (t: steps), and options not at their defaults.
+
+        Two runs can share it: the context length and most of the recipe aren't shown.
         """
         shape = self.shape
-        full = min(shape.width, shape.embedding_inputs)
-        rank = full if shape.embedding_rank is None else shape.embedding_rank
-        factored = "f" if shape.embedding_rank is not None and rank >= full else ""  # of no lower rank
-        parts = [
-            self.corpus,
-            f"V{shape.vocab_size}",
-            f"L{shape.depth}",
-            f"d{shape.width}",
-            f"r{rank}{factored}",
-            f"H{shape.heads}",
-        ]
+        parts = [self.corpus, f"V{shape.vocab_size}", f"L{shape.depth}", f"d{shape.width}"]
+        if shape.embedding_rank is not None:
+            parts.append(f"r{shape.embedding_rank}")
+        parts.append(f"H{shape.heads}")
         if shape.attention_width != shape.width:
             parts.append(f"a{shape.attention_dim}")
         if shape.ff_width is not None:
@@ -174,14 +172,17 @@ class Run:
         if shape.base_width is not None:
             of_heads = "" if shape.base_attention_dim is None else f"a{shape.base_attention_dim}"
             parts.append(f"mu{shape.base_width}{of_heads}")
-        parts += [f"{VARIED[name]}{_decimal(getattr(self.training, name))}" for name in self.varied]
-        if self.training.schedule != Training.schedule:
-            parts.append(self.training.schedule)
+        for name, letters in SHOWN.items():
+            if (value := getattr(self.training, name)) != getattr(Training, name):
+                parts.append(f"{letters}{_decimal(value)}")
+        for name in LATER_CHOICES:
+            if (choice := getattr(self.training, name)) != getattr(Training, name):
+                parts.append(choice)
         if self.budget is not None:
             parts.append(self.budget.tag)
         return "-".join([*parts, f"t{self.training.steps}", f"s{self.seed}"])
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """A hash of the whole spec: two runs with the same one are the same run."""
         return digest_of(run_to_dict(self))
@@ -197,11 +198,11 @@ def run_to_dict(run: Run) -> dict[str, Any]:
     for name in LATER_OPTIONS:
         if getattr(run.shape, name) == getattr(Shape, name):
             del values["shape"][name]
-    if run.training.schedule == Training.schedule:
-        del values["training"]["schedule"]
-    for name in ("varied", "budget"):
-        if not values[name]:
-            del values[name]
+    for name in LATER_CHOICES:
+        if getattr(run.training, name) == getattr(Training, name):
+            del values["training"][name]
+    if run.budget is None:
+        del values["budget"]
     return values
 
 
@@ -214,7 +215,6 @@ def flat_run(run: Run) -> dict[str, Any]:
     """The run without sections, with the sizes that follow from it; None stands for a full rank or an unused option."""
     values = run_to_dict(run)
     return {
-        "study": run.study,
         "corpus": run.corpus,
         "seed": run.seed,
         **values["shape"],
@@ -233,11 +233,9 @@ def run_from_dict(values: Mapping[str, Any]) -> Run:
         KeyError, TypeError: a field is missing or unknown.
     """
     return Run(
-        study=values["study"],
         corpus=values["corpus"],
         shape=Shape(**values["shape"]),
         training=Training(**values["training"]),
         seed=values["seed"],
-        varied=tuple(values.get("varied", ())),
         budget=Budget(**values["budget"]) if "budget" in values else None,
     )

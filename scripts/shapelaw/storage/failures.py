@@ -26,14 +26,14 @@ class FailedJob:
     log: Path | None
 
 
-def failures(checkpoints: Path, digests: Collection[str]) -> Iterator[str]:
+def failures(checkpoints: Path, keys: Collection[str]) -> Iterator[str]:
     """A sentence for every run that could not go on, from its live record.
 
     Args:
-        checkpoints: folder of `<study>/<key>/live.json`; other jobs may write and delete files there meanwhile.
-        digests: digests of the runs that are asked for; other runs are ignored.
+        checkpoints: folder of `<key>/live.json`; other jobs may write and delete files there meanwhile.
+        keys: of the runs that are asked for; other runs are ignored.
     """
-    for path in sorted(checkpoints.glob("*/*/live.json")):
+    for path in sorted(checkpoints.glob("*/live.json")):
         try:
             live = json.loads(path.read_text())
         except FileNotFoundError:  # the run has finished since
@@ -41,7 +41,7 @@ def failures(checkpoints: Path, digests: Collection[str]) -> Iterator[str]:
         except ValueError as error:
             yield f"{path} can't be read ({error}); start the run again to see why it ended."
             continue
-        if live.get("status") == "FAILED" and live.get("spec_digest") in digests:
+        if live.get("status") == "FAILED" and path.parent.name in keys:
             yield live["message"]
 
 

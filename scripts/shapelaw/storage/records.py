@@ -1,12 +1,12 @@
 """The files that a run leaves on disk, written and read back.
 
-A finished run is a directory `<results>/runs/<study>/<key>/` with
+A finished run is a directory `<results>/runs/<key>/` with
 
 - `spec.json`: the run (`shapelaw.specs.runs.Run`) as JSON,
 - `history.parquet`: one row for each logged step; only numbers that a resumed run reproduces bit for bit,
 - `summary.json`: the final numbers, the times, the machine. Written last: where it exists, the record is whole.
 
-A run that is under way or died has `<results>/checkpoints/<study>/<key>/` with `live.json` (its state),
+A run that is under way or died has `<results>/checkpoints/<key>/` with `live.json` (its state),
 the same `spec.json` and `history.parquet`, and its checkpoints; once it is finished, `record.zip`, its record's copy.
 Every file is written to a temporary name, flushed to the disk and renamed.
 """
@@ -161,10 +161,8 @@ def read_record(directory: Path) -> Record:
 def refuse_other_run(directory: Path, run: AnyRun) -> None:
     """Let a folder keep the run that it has: another one would delete its weights and its record.
 
-    The same run by a changed recipe has the same key, and takes the folder.
-
     Raises:
-        UserError: the folder has a run of another name.
+        UserError: the folder has another run.
     """
     if not has(directory, "spec.json"):
         return
@@ -172,29 +170,11 @@ def refuse_other_run(directory: Path, run: AnyRun) -> None:
         there = spec_from_dict(_read_json(directory / "spec.json"))
     except (UserError, KeyError, TypeError):  # damaged or of another version: told where the record is read
         return
-    if (there.study, there.key) != (run.study, run.key):
+    if there.key != run.key:
         raise UserError(
-            f"The folder {directory} has another run, {there.key} of {there.study}, whose record and weights would be "
-            f"lost; give {run.key} a folder of its own."
+            f"The folder {directory} has another run, {there.key}, whose record and weights would be lost; give "
+            f"{run.key} a folder of its own."
         )
-
-
-def read_keys(path: Path) -> dict[str, str | None]:
-    """The runs of a file with one key a line, each with the digest of its spec where that follows the key.
-
-    Blank lines don't count.
-
-    Raises:
-        UserError: the file can't be read or names no key.
-    """
-    try:
-        lines = [line.split() for line in path.read_text().splitlines() if line.strip()]
-        keys = {words[0]: words[1] if len(words) > 1 else None for words in lines}
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"The file of keys {path} can't be read ({error}).") from error
-    if not keys:
-        raise UserError(f"The file of keys {path} names no run; write one key a line.")
-    return keys
 
 
 def _read_history(directory: Path, sha256: str | None, schema: pa.Schema) -> pa.Table:
@@ -220,12 +200,8 @@ def _read_json(path: Path) -> dict[str, Any]:
     version = values.get("schema_version") if isinstance(values, dict) else None
     if version != SCHEMA_VERSION:
         folders = [path.parent]
-        if path.parent.parent.parent.name in (
-            RUNS,
-            CHECKPOINTS,
-        ):  # a finished record has copies in both folders
-            results, name = path.parents[3], Path(path.parent.parent.name, path.parent.name)
-            folders = [results / RUNS / name, results / CHECKPOINTS / name]
+        if path.parent.parent.name in (RUNS, CHECKPOINTS):  # a finished record has copies in both folders
+            folders = [path.parents[2] / place / path.parent.name for place in (RUNS, CHECKPOINTS)]
         raise OtherSchema(
             f"{path} has record schema version {version}, and this shapelaw reads version {SCHEMA_VERSION}; check out "
             f"the version of shapelaw that wrote it, or train the run again: rm -rf {_quoted(*folders)} && snakemake"
@@ -235,7 +211,7 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 def _damaged(directory: Path, what: str) -> UserError:
     """A sentence that ends in the command that repairs it, without a full stop, so that the command can be copied."""
-    if directory.parent.parent.name == CHECKPOINTS:  # its checkpoints must not be deleted
+    if directory.parent.name == CHECKPOINTS:  # its checkpoints must not be deleted
         mend = "start the run again; it goes on from its checkpoints and writes its record anew: snakemake"
     else:
         mend = f"write it again, from its copy if there is one: rm -r {_quoted(directory)} && snakemake"

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, create_model
+from pydantic import Field, WithJsonSchema, create_model
 
 from shapelaw.errors import UserError
 from shapelaw.settings.fields import section_of
 from shapelaw.settings.loading import load_settings
 from shapelaw.settings.problems import common_problems
 from shapelaw.settings.sections import Recipe, Settings
+from shapelaw.settings.sentences import did_you_mean, ordinal
 from shapelaw.specs.kinds import AnyRun
 from shapelaw.specs.runs import Training
+from shapelaw.studies.grid.language import MOST_RUNS
+from shapelaw.studies.grid.settings import NAME_PATTERN, Grids
+from shapelaw.studies.grid.study import grids_of, name_problems, study_of, unknown_study
 from shapelaw.studies.registry import STUDIES
+from shapelaw.studies.study import Study
 
-MOST_RUNS = 100_000  # of a study: with more, Snakemake takes hours before the first job
 _ASKED = tuple(name for name, study in STUDIES.items() if not study.extra)
 _EXTRAS = tuple(name for name, study in STUDIES.items() if study.extra)
+_A_STUDY = {"anyOf": [{"enum": list(_ASKED)}, {"type": "string", "pattern": NAME_PATTERN}]}
 _SECTIONS: dict[str, Any] = {
     name: (key.kind, Field(key.default, validate_default=True, description=key.description))
     for study in STUDIES.values()
@@ -31,8 +37,12 @@ Config: type[Settings] = create_model(
     __base__=Settings,
     __doc__="A whole config, scale and overrides together.",
     studies=(
-        list[Literal[_ASKED]],  # type: ignore[valid-type]
+        list[Annotated[str, WithJsonSchema(_A_STUDY)]],
         Field([_ASKED[0]], min_length=1, description=_INHERITED["studies"].description),
+    ),
+    grids=(
+        Grids,
+        Field({}, description="Grids of your own, by name: each is a study, which `studies` can name."),
     ),
     extras=(
         list[Literal[_EXTRAS]],  # type: ignore[valid-type]
@@ -62,11 +72,39 @@ def load_config(values: Mapping[str, Any], scales: Path, root: Path = Path()) ->
 
 def config_problems(config: Settings, root: Path) -> list[str]:
     """A sentence for each problem that no single key shows, of the config's studies and of all extras."""
+    studies, grids = studies_of(config), grids_of(config)
+    asked = list(dict.fromkeys([*_ASKED, *grids]))
     problems = common_problems(config, root)
-    for study in STUDIES.values():
-        if study.extra or study.name in config.studies:
+    problems += [
+        unknown_study(name, f"studies.{ordinal(place)}", asked)
+        for place, name in enumerate(config.studies)
+        if name not in asked
+    ]
+    problems += name_problems(grids, STUDIES)
+    for study in studies.values():
+        if study.extra or study.name in config.studies or study.name not in STUDIES:
             problems += study.problems(config, root)
     return list(dict.fromkeys(problems))
+
+
+def studies_of(config: Settings) -> dict[str, Study]:
+    """All studies of a config by name: those of the list, then its own grids."""
+    grids = {name: study_of(config, name) for name in grids_of(config) if name not in STUDIES}
+    return {name: replace(study, place=config.results) for name, study in {**STUDIES, **grids}.items()}
+
+
+def study_named(name: str, config: Settings | None) -> Study:
+    """A study of the list, or a grid of a config.
+
+    Raises:
+        UserError: there is none of that name.
+    """
+    known = STUDIES if config is None else studies_of(config)
+    if name not in known:
+        raise UserError(
+            f"There is no study {name}{did_you_mean(name, list(known))}; there are {', '.join(known)}."
+        )
+    return known[name]
 
 
 def runs_of(config: Settings, study: str, root: Path) -> dict[str, AnyRun]:
@@ -78,15 +116,11 @@ def runs_of(config: Settings, study: str, root: Path) -> dict[str, AnyRun]:
         root: folder that a relative `grid_file` starts from.
 
     Raises:
-        UserError: a grid file can't be used, two different runs have one name, or there are more than `MOST_RUNS`.
+        UserError: a grid file can't be used, or there are more than `MOST_RUNS`.
     """
     found: dict[str, AnyRun] = {}
-    for run in STUDIES[study].runs(config, root):
+    for run in studies_of(config)[study].runs(config, root):
         if len(found) == MOST_RUNS:
             raise UserError(f"{study} has more than {MOST_RUNS:,} runs; take smaller grids or fewer seeds.")
-        if found.setdefault(run.key, run) != run:
-            raise UserError(
-                f"{study} has two different runs with the name {run.key} (its grids differ in something that "
-                "the name does not show, such as batch_size); leave one of them out."
-            )
+        found[run.key] = run
     return found

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from shapelaw.errors import UserError
 from shapelaw.scheduling.texts import all_sources
 from shapelaw.settings.sections import Corpus, Settings
 from shapelaw.settings.source_lines import (
@@ -23,7 +24,8 @@ from shapelaw.settings.source_lines import (
 )
 from shapelaw.specs.kinds import AnyRun
 from shapelaw.specs.runs import Run
-from shapelaw.studies.registry import STUDIES
+from shapelaw.storage.asked import read_keys
+from shapelaw.studies.config import studies_of
 
 _MOST_GB = 4000  # of one process: no machine has more
 _STATE_BYTES = 16  # of a parameter: weight, gradient and two moments
@@ -36,7 +38,7 @@ Runs = Mapping[str, Mapping[str, AnyRun]]
 def hopeless(config: Settings, runs: Runs, root: Path) -> list[str]:
     """A sentence for what no machine can train: networks that are too large, a vocabulary that the text can't fill."""
     found = [sentence for study, of in runs.items() for sentence in _too_large(study, list(of.values()))]
-    return found + _vocabulary(config.corpus, runs, root, _LEAST_TOKEN_BYTES)
+    return found + _vocabularies(config, runs, root, _LEAST_TOKEN_BYTES)
 
 
 def warnings(
@@ -51,18 +53,43 @@ def warnings(
         cores: cores of this machine that jobs may use; None where they run elsewhere.
         own: what the user set, without the scale's values.
     """
-    found = [sentence for name in config.studies for sentence in STUDIES[name].warnings(config, root)]
+    studies = studies_of(config)
+    found = [sentence for name in config.studies for sentence in studies[name].warnings(config, root)]
     if any(isinstance(run, Run) for of in runs.values() for run in of.values()):
         found += _recipe(config)
         found += _constant(runs)
         found += _overruled(config, runs, own.get("training", {}))
-        found += _vocabulary(config.corpus, runs, root, _TOKEN_BYTES)
-        found += _not_read(config.corpus, root)
+        found += _vocabularies(config, runs, root, _TOKEN_BYTES)
+        found += [one for corpus in config.all_corpora.values() for one in _not_read(corpus, root)]
+    found += replaced_tables(config, runs, root)
     if cores is not None and config.execution.threads > cores:
         found.append(
             f"execution.threads is {config.execution.threads}, and there are {cores} cores: jobs get {cores} threads"
         )
     return found
+
+
+def replaced_tables(config: Settings, runs: Runs, root: Path) -> Iterator[str]:
+    """A sentence where a start replaces tables of other runs altogether, as those of another corpus or scale.
+
+    Args:
+        root: folder that the workflow runs in.
+    """
+    replaced = {}
+    for name, of in runs.items():
+        try:
+            before = read_keys(root / config.results / name / "keys.txt")
+        except UserError:  # none yet, or of no use
+            continue
+        if not of.keys() & set(before):
+            replaced[name] = before[0]
+    if replaced:
+        study, key = next(iter(replaced.items()))
+        more = f" and of {len(replaced) - 1} more studies" if len(replaced) > 1 else ""
+        yield (
+            f"the tables of {study}{more} in {config.results} are of other runs, such as {key}, and are replaced; to "
+            f"keep them, give these a folder of their own: --config results={config.results}-2"
+        )
 
 
 def _too_large(study: str, runs: Collection[AnyRun]) -> Iterator[str]:
@@ -120,17 +147,30 @@ def _overruled(config: Settings, runs: Runs, own: Collection[str]) -> Iterator[s
                 )
 
 
-def _vocabulary(corpus: Corpus, runs: Runs, root: Path, token_bytes: int) -> list[str]:
+def _vocabularies(config: Settings, runs: Runs, root: Path, token_bytes: int) -> list[str]:
+    """A sentence for each corpus with fewer bytes for each token of its largest vocabulary."""
+    sizes: dict[str, set[int]] = {}
+    for run in (run for of in runs.values() for run in of.values() if isinstance(run, Run)):
+        sizes.setdefault(run.corpus, set()).add(run.shape.vocab_size)
+    found = []
+    for name, ones in sizes.items():
+        where = "corpus" if name == config.corpus.name else f"corpora.{name}"
+        found += _vocabulary(where, config.all_corpora[name], ones, root, token_bytes)
+    return found
+
+
+def _vocabulary(
+    where: str, corpus: Corpus, sizes: Collection[int], root: Path, token_bytes: int
+) -> list[str]:
     """A sentence where the text has fewer bytes for each token of the largest vocabulary."""
-    sizes = [run.shape.vocab_size for of in runs.values() for run in of.values() if isinstance(run, Run)]
     text = _text_bytes(corpus.model_copy(update={"sources": all_sources(corpus, sizes)}), root)
-    if not sizes or corpus.gpt2_files is not None or text is None:
+    if corpus.gpt2_files is not None or text is None:
         return []
     largest = max(sizes)
     if text >= token_bytes * largest:
         return []
     return [
-        f"vocab_size {largest:,} wants more text than corpus.sources have ({text / 1e6:,.1f} MB): a vocabulary takes "
+        f"vocab_size {largest:,} wants more text than {where}.sources have ({text / 1e6:,.1f} MB): a vocabulary takes "
         f"about {_TOKEN_BYTES} bytes for each token; take one of {int(text / _TOKEN_BYTES):,} or less, or more text"
     ]
 

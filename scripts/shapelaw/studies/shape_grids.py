@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from shapelaw.specs.patches import INPUTS
-from shapelaw.specs.shapes import Shape, ShapeError
+from shapelaw.specs.shapes import Shape
 from shapelaw.specs.sizes import LEAST_SIZES, SAME_SIZE
 
 LEAST_TRANSITIONS = 3  # for a line and its error
@@ -54,24 +54,6 @@ def depth_problems(widths: Widths, where: str) -> list[str]:
     return [f"{where}.widths has {count}; a transition needs a shallower and a deeper one"]
 
 
-def width_problems(
-    widths: Widths, shape: Callable[[int, int], Shape], where: str, block: str = ""
-) -> Iterator[str]:
-    """A sentence for each problem of the networks of a grid, whose place in the config is `where`.
-
-    Args:
-        shape: returns the network of a depth and a width, or raises `ShapeError`.
-        block: of the networks, where a study has several.
-    """
-    of = f", block {block}" if block else ""
-    for depth, row in widths.items():
-        for width in row:
-            try:
-                shape(depth, width)
-            except ShapeError as error:
-                yield from (f"{where}.widths.{depth}{of}: {problem}" for problem in error.problems)
-
-
 def size_of(axis: str) -> Callable[[Shape], float]:
     """The size of a shape on one of the axes of `size_axis`."""
     sizes: dict[str, Callable[[Shape], float]] = {
@@ -82,23 +64,8 @@ def size_of(axis: str) -> Callable[[Shape], float]:
     return sizes[axis]
 
 
-def grid_warnings(
-    where: str, widths: Widths, axis: str, shape: Callable[[int, int], Shape], repeats: bool
-) -> list[str]:
-    """A sentence for each transition that a grid, whose place in the config is `where`, can't give.
-
-    Args:
-        axis: the size at which networks are compared, as in `size_axis`.
-        shape: returns the network of a depth and a width.
-        repeats: True where some network has two seeds.
-    """
-    size = size_of(axis)
-    sizes = {depth: [size(shape(depth, width)) for width in row] for depth, row in widths.items()}
-    return transition_warnings(where, sizes, repeats, line=False)
-
-
 def transition_warnings(
-    where: str, sizes: Mapping[int, Sequence[float]], repeats: bool, line: bool
+    where: str, sizes: Mapping[int, Sequence[float]], repeats: bool, line: bool, key: str = ".widths"
 ) -> list[str]:
     """A sentence for each result about transitions that a grid can't give.
 
@@ -107,10 +74,11 @@ def transition_warnings(
         sizes: the sizes of each depth's networks.
         repeats: True where some network has two seeds.
         line: True where the study draws a line through its transitions.
+        key: what has the shapes there.
     """
     depths = sorted(sizes)
     if len(depths) < 2:
-        return [f"{where}.widths has one depth, so no transition: one needs a shallower and a deeper network"]
+        return [f"{where}{key} has one depth, so no transition: one needs a shallower and a deeper network"]
     found = []
     if not repeats:
         found.append(
@@ -125,12 +93,12 @@ def transition_warnings(
         good += min(common) >= LEAST_SIZES
         if min(common) < LEAST_SIZES:
             found.append(
-                f"{where}.widths: at the sizes that depths {shallow} and {deep} both cover, they have {common[0]} and "
+                f"{where}{key}: at the sizes that depths {shallow} and {deep} both cover, they have {common[0]} and "
                 f"{common[1]} networks; a transition needs {LEAST_SIZES} of each"
             )
     if line and good < LEAST_TRANSITIONS:
         found.append(
-            f"{where}.widths can give {_counted(good)}; a line through them and a projection need "
+            f"{where}{key} can give {_counted(good)}; a line through them and a projection need "
             f"{LEAST_TRANSITIONS}, so {LEAST_TRANSITIONS + 1} depths"
         )
     return found

@@ -16,13 +16,13 @@ from shapelaw.settings.problems import uri_problems
 from shapelaw.settings.sections import Settings
 from shapelaw.settings.sentences import did_you_mean
 from shapelaw.specs.kinds import AnyRun
-from shapelaw.studies.registry import STUDIES
+from shapelaw.studies.config import studies_of
 from shapelaw.studies.study import FIGURE_ENDINGS, TABLE_COPIES, TABLE_ENDINGS, TABLES, Study
 
 URI_VARIABLE = "MLFLOW_TRACKING_URI"
 _PATIENCE = 3.0  # seconds
-_RECORD = re.compile(r"results/runs/([^/]+)/([^/]+)/[^/]+")
-_RESULT = re.compile(r"results/([^/]+)/(.+)")
+_RECORD = re.compile(r"results/runs/([^/]+)/[^/]+")
+_RESULT = r"/([^/]+)/(.+)"  # behind the folder of results
 _OPTIONS = (
     "--report",
     "--configfile",
@@ -143,33 +143,35 @@ def tracker_warnings(config: Settings, environment: Mapping[str, str]) -> list[s
 def target_problems(target: str, config: Settings, runs: Mapping[str, Mapping[str, AnyRun]]) -> Iterator[str]:
     """A sentence for a target that this config can't make: a run or a study that it does not have, a wrong name."""
     if record := _RECORD.fullmatch(target):
-        study, key = record.groups()
-        known = list(runs.get(study, {}))
+        key, known = record[1], list(dict.fromkeys(key for of in runs.values() for key in of))
         if not known:
-            yield from _study_problems(target, study, config)
+            yield f"The config trains nothing, so it has no run {key}."
         elif key not in known:
-            near = did_you_mean(key, known) or f", such as {known[0]}"
-            yield f"The config has no run {key} in study {study}; it has {len(known)} runs{near}."
+            begun = [one for one in known if one.startswith(f"{key}-")]  # without its last digits
+            near = did_you_mean(key, begun or known) or f", such as {known[0]}"
+            yield f"The config has no run {key}; it has {len(known)} runs{near}."
         elif not target.endswith("/summary.json"):
             yield f"{target} comes with its summary.json; ask for that: snakemake {Path(target).parent}/summary.json"
-    elif (result := _RESULT.fullmatch(target)) and result[1] not in _OTHER_FOLDERS:
+    elif (result := re.fullmatch(re.escape(config.results) + _RESULT, target)) and result[
+        1
+    ] not in _OTHER_FOLDERS:
         name, file = result.groups()
         found = list(_study_problems(target, name, config))
-        yield from found or (_file_problems(STUDIES[name], file) if name in STUDIES else ())
+        studies = studies_of(config)
+        yield from found or (_file_problems(studies[name], file) if name in studies else ())
 
 
 def _study_problems(target: str, name: str, config: Settings) -> Iterator[str]:
-    study = STUDIES.get(name)
+    studies = studies_of(config)
+    study = studies.get(name)
     if study is None:
-        if near := did_you_mean(name, list(STUDIES)):
-            yield f"There is no study {name}{near}; there are {', '.join(STUDIES)}."
+        if near := did_you_mean(name, list(studies)):
+            yield f"There is no study {name}{near}; there are {', '.join(studies)}."
     elif not study.extra and name not in config.studies:
         yield (
             f"The config does not run the study {name}; add it to studies in config.yaml, or run it alone: "
             f"snakemake {target} --config studies='[{name}]'"
         )
-    elif study.kind is None and target.startswith("results/runs/"):
-        yield f"The study {name} trains nothing, so it has no runs."
 
 
 def _file_problems(study: Study, file: str) -> Iterator[str]:

@@ -67,6 +67,7 @@ class Study:
         tables_caption: name of the text in captions/ for all tables.
         verdict: page of docs/, and its section, where the verdict stands.
         informative_first: sorts the runs, the most informative first, for the case that time runs out.
+        place: folder of the results of all studies.
     """
 
     name: str
@@ -91,11 +92,12 @@ class Study:
     tables_caption: str = "tables"
     verdict: str = "results.md"
     informative_first: Callable[[Iterable[Run]], list[Run]] = _first_seeds
+    place: str = "results"
 
     @property
     def folder(self) -> str:
         """The folder of its results."""
-        return f"results/{self.name}"
+        return f"{self.place}/{self.name}"
 
     @property
     def analysed(self) -> str:

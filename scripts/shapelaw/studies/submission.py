@@ -21,10 +21,12 @@ from shapelaw.settings.sections import Settings
 from shapelaw.settings.sentences import listed
 from shapelaw.specs.digests import digest_of
 from shapelaw.specs.kinds import AnyRun, spec_from_dict, spec_to_dict
+from shapelaw.storage.asked import add_asked
 from shapelaw.storage.files import replacing
-from shapelaw.studies.config import Config, runs_of
+from shapelaw.studies.config import Config, runs_of, studies_of
 from shapelaw.studies.outlook import hopeless
 from shapelaw.studies.registry import STUDIES
+from shapelaw.studies.study import Study
 
 FOLDER = Path("results/submitted")
 _AGAIN = "stop the workflow (Ctrl-C) and start it again"
@@ -73,10 +75,10 @@ def submission_of(config: Settings, root: Path, folder: Path) -> Submission:
         folder: folder that a relative `execution.cost_model` starts from.
 
     Raises:
-        UserError: a grid file or the cost model can't be used, two different runs have one name, or there are runs that
-            no machine can train.
+        UserError: a grid file or the cost model can't be used, or there are runs that no machine can train.
     """
-    runs = {study: runs_of(config, study, root) for study in config.studies if STUDIES[study].kind}
+    studies = studies_of(config)
+    runs = {study: runs_of(config, study, root) for study in config.studies if studies[study].kind}
     if problems := hopeless(config, runs, folder):
         raise UserError(listed(problems))
     return Submission(config, runs, speed_of(config, folder))
@@ -88,10 +90,12 @@ def write_submission(submission: Submission, folder: Path) -> None:
     Also where its file is there: the newest file is what was started last, of which `make status` tells.
 
     Raises:
+        UserError: the list of the studies' runs is damaged.
         WriteFailed: the disk is full, read-only or broken.
     """
     with replacing(folder / submission.path) as temporary:
         temporary.write_text(submission.content, encoding="utf-8")
+    add_asked(folder / "results", submission.runs)
 
 
 def read_submission(path: Path) -> Submission:
@@ -117,6 +121,23 @@ def read_submission(path: Path) -> Submission:
             f"{path}, the config that this job was submitted with, is of another version of shapelaw ({error}); "
             f"{_AGAIN}."
         ) from error
+
+
+def submitted_study(path: Path | None, name: str) -> Study | None:
+    """A study of the list, or a grid of the config that a workflow was started with; None where there is neither.
+
+    Raises:
+        UserError: the submission is looked at, and it is missing or of another version.
+    """
+    if name in STUDIES or path is None:
+        return STUDIES.get(name)
+    try:
+        config = Config.model_validate(json.loads(path.read_text(encoding="utf-8"))["config"])
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise UserError(
+            f"{path}, the config of the grid {name}, can't be read ({error}); {_AGAIN}."
+        ) from error
+    return studies_of(config).get(name)
 
 
 def _parsed(values: Mapping[str, Any]) -> Submission:

@@ -13,12 +13,8 @@ width d' = 3^b d have the higher rank. That network is on its own threshold, d' 
 
 from __future__ import annotations
 
-import math
-
 from shapelaw.theory.linear_attention import LinearAttention
 from shapelaw.theory.rank_bounds import early_lower, mixings
-
-_STEPS = 60  # steps of a bisection
 
 
 def realizing_width(log3_rank: float, depth: int) -> float:
@@ -54,24 +50,3 @@ def least_width(rank: int, depth: int, tokens: int) -> int:
         else:
             high = middle
     return high
-
-
-def surpassing_depth(log3_rank: float, heads: int = 1) -> float:
-    """L' of corollary 2, as a real number: the least at which theorem 1 guarantees width 3^L' a rank.
-
-    `b` is this minus log3 d. Theorem 1's lower bound grows with L' on the line d' = 3^L' from L' = 1 on.
-    """
-    low = max(1.0, math.log(heads + 1, 3))
-    high = low + 1.0
-    while _on_threshold(high, heads) < log3_rank:
-        high *= 2
-    for _ in range(_STEPS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _on_threshold(middle, heads) < log3_rank else (low, middle)
-    return high
-
-
-def _on_threshold(depth: float, heads: int) -> float:
-    """Theorem 1's lower bound at width 3^L: eq. 7, with `log3(d - H) - L` in a form without cancellation."""
-    inside = math.log1p(-heads / 3.0**depth) / math.log(3) + 2 - math.log(2, 3)
-    return float(3.0 ** (depth - 2) * inside)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +17,6 @@ from shapelaw.errors import UserError
 from shapelaw.specs.memorizers import beyond_theorem
 
 Floats = npt.NDArray[np.float64]
-Scale = Literal["none", "width", "head_dim"]
 
 TOLERANCE = 1e-10  # relative to the largest singular value: float64 rounds at about 1e-15 of it
 
@@ -51,14 +49,6 @@ def memorizable_examples(heads: int, context: int, head_dim: int, kruskal_rank: 
     """
     check_sizes(heads=heads)
     return heads * (examples_per_head(context, head_dim, kruskal_rank) - 1) + 1
-
-
-def reachable_rank(
-    heads: int, context: int, head_dim: int, examples: int, kruskal_rank: int | None = None
-) -> int:
-    """`min(H (r - 1) + 1, T)`: the rank of Z that some key and query weights reach (proposition 1)."""
-    check_sizes(examples=examples)
-    return min(memorizable_examples(heads, context, head_dim, kruskal_rank), examples)
 
 
 def shared_context_rank(heads: int, context: int) -> int:
@@ -182,60 +172,6 @@ def theorem_warnings(
             "With min(n, d_h) = 1 a head adds no example: one is memorized, however many heads there are."
         )
     return warnings
-
-
-def attention_weights(
-    contexts: npt.ArrayLike, queries: npt.ArrayLike, w_k: Floats, w_q: Floats, scale: Scale = "none"
-) -> Floats:
-    """The softmax coefficients of each head (eqs. 1 and 2), (T, H, n); see `head_outputs` for the arguments."""
-    e_TnD, q_TD = as_data(contexts, queries)
-    if not (w_k.ndim == 3 and w_k.shape == w_q.shape and w_k.shape[1] == q_TD.shape[1]):
-        raise ValueError(f"w_k and w_q must both be (H, {q_TD.shape[1]}, d_h), not {w_k.shape}, {w_q.shape}")
-    heads, width, head_dim = w_k.shape
-    divisor = {"none": 1.0, "width": math.sqrt(width), "head_dim": math.sqrt(head_dim)}[scale]
-    theta_THn = np.empty((len(q_TD), heads, e_TnD.shape[1]))
-    for h in range(heads):
-        logits_Tn = bilinear(e_TnD, q_TD @ w_q[h] @ w_k[h].T) / divisor
-        theta_THn[:, h] = softmax(logits_Tn)
-    return theta_THn
-
-
-def head_outputs(
-    contexts: npt.ArrayLike, queries: npt.ArrayLike, w_k: Floats, w_q: Floats, scale: Scale = "none"
-) -> Floats:
-    """The matrix Z, (T, H d): each head's convex combination of the context tokens (eqs. 1 to 3 and 7).
-
-    Args:
-        contexts: (n, d), shared by all examples, or (T, n, d).
-        queries: (T, d).
-        w_k, w_q: (H, d, d_h).
-        scale: the divisor of the logits: none (as in the theory), sqrt(d), or sqrt(d_h).
-
-    Raises:
-        ValueError: the shapes do not agree, or a number is not finite.
-    """
-    e_TnD, q_TD = as_data(contexts, queries)
-    theta_THn = attention_weights(e_TnD, q_TD, w_k, w_q, scale)
-    return combine(theta_THn, e_TnD)
-
-
-def combine(theta_THn: Floats, e_TnD: Floats) -> Floats:
-    """Convex combinations of each example's tokens, all heads side by side: (T, H, n), (T, n, d) -> (T, H d)."""
-    z_THD = theta_THn @ (e_TnD[0] if is_shared(e_TnD) else e_TnD)
-    return z_THD.reshape(len(theta_THn), -1)
-
-
-def bilinear(e_TnD: Floats, v_TD: Floats) -> Floats:
-    """`E v` of each example, (T, n)."""
-    if is_shared(e_TnD):
-        return np.asarray(v_TD @ e_TnD[0].T)
-    return np.asarray((e_TnD @ v_TD[:, :, None])[:, :, 0])
-
-
-def softmax(logits: Floats) -> Floats:
-    """Softmax over the last axis, after subtracting its largest entry, so that no logit overflows."""
-    weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
 
 def as_data(contexts: npt.ArrayLike, queries: npt.ArrayLike) -> tuple[Floats, Floats]:

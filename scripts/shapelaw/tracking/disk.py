@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 
 from shapelaw.errors import UserError
 from shapelaw.storage.copies import FILES, content, has
-from shapelaw.storage.records import KILLED, RUNNING, Record
+from shapelaw.storage.records import CHECKPOINTS, KILLED, RUNNING, RUNS, Record
 
 IMPORT_FORMAT = 2  # part of every fingerprint: raise it when the importer writes something new
 
@@ -23,7 +23,6 @@ IMPORT_FORMAT = 2  # part of every fingerprint: raise it when the importer write
 class RecordFolder:
     """A record on disk that has not been read yet."""
 
-    study: str
     key: str
     directory: Path
     finished: bool
@@ -42,24 +41,18 @@ class Liveness:
     host: str = field(default_factory=socket.gethostname)
 
 
-def find_records(results: Path, study: str | None = None) -> dict[tuple[str, str], RecordFolder]:
-    """The records below `results` by (study, key); a finished one wins over one under way.
+def find_records(results: Path) -> dict[str, RecordFolder]:
+    """The records below `results` by key; a finished one wins over one under way.
 
     `runs/` is listed after `checkpoints/`, so a run that finishes meanwhile is seen at least once.
     """
-    found: dict[tuple[str, str], RecordFolder] = {}
-    for place in ("checkpoints", "runs"):
-        for directory in _subdirectories(results / place, study):
+    found: dict[str, RecordFolder] = {}
+    for place in (CHECKPOINTS, RUNS):
+        for directory in _folders(results / place):
             finished = has(directory, "summary.json")
-            if finished or (place == "checkpoints" and (directory / "live.json").exists()):
-                item = RecordFolder(directory.parent.name, directory.name, directory, finished)
-                found[item.study, item.key] = item
+            if finished or (place == CHECKPOINTS and (directory / "live.json").exists()):
+                found[directory.name] = RecordFolder(directory.name, directory, finished)
     return dict(sorted(found.items()))
-
-
-def _subdirectories(root: Path, study: str | None) -> Iterable[Path]:
-    studies = _folders(root) if study is None else [root / study]
-    return [folder for each in studies for folder in _folders(each)]
 
 
 def _folders(root: Path) -> list[Path]:

@@ -18,6 +18,7 @@ from shapelaw.tracking.names import CONSTANTS, CURVES, result_name, shape_name
 from shapelaw.tracking.store import FINGERPRINT, KEY, STUDY
 
 SPEC_DIGEST, MESSAGE, IMPORTER = "spec_digest", "message", "importer"  # tags
+STUDIES = "studies"  # tag of a run that several studies ask for: their names, each of which has a copy of it
 SHAPE = "shape"  # tag: the run's name without its seed, by which MLflow groups runs
 _TAGS_THOUGH_NUMBERS = ("attempts", "threads", "processes", "micro_batch")
 _ELSEWHERE = {"schema_version", "key", "study", "spec_digest", "status", "message", "tags", "pid"}
@@ -42,8 +43,8 @@ def constants(record: Record) -> list[Param]:
     ]
 
 
-def tags(record: Record, message: str, importer: str) -> list[RunTag]:
-    """Tags: key, importer, git commit, host, attempts, the caller's tags (config hash, Slurm job), all other texts."""
+def tags(record: Record, study: str, message: str, importer: str) -> list[RunTag]:
+    """Tags: key, study, importer, git commit, host, attempts, the caller's tags, all other texts."""
     values = record.summary or record.live
     texts = {name: str(value) for name, value in values.get("tags", {}).items()}
     for name, value in values.items():
@@ -51,7 +52,7 @@ def tags(record: Record, message: str, importer: str) -> list[RunTag]:
             continue
         if isinstance(value, str | bool) or name in _TAGS_THOUGH_NUMBERS:
             texts[name] = str(value)
-    texts |= {KEY: record.run.key, STUDY: record.run.study, SPEC_DIGEST: record.run.digest}
+    texts |= {KEY: record.run.key, STUDY: study, SPEC_DIGEST: record.run.digest}
     texts |= {SHAPE: shape_name(record.run), MLFLOW_RUN_NOTE: note(record, message)}
     texts |= {MLFLOW_SOURCE_NAME: source(record), MLFLOW_SOURCE_TYPE: SourceType.to_string(SourceType.LOCAL)}
     if values.get("git_commit"):
@@ -71,8 +72,7 @@ def source(record: Record) -> str:
 
 def note(record: Record, message: str) -> str:
     """The run's description: its key and record, what it came to, and why it ended where it did not finish."""
-    place = f"results/runs/{record.run.study}/{record.run.key}"
-    said = [f"Run `{record.run.key}` of the study `{record.run.study}`; its record: `{place}`."]
+    said = [f"Run `{record.run.key}`; its record: `results/runs/{record.run.key}`."]
     results = [
         f"{name.replace('_', ' ')} {record.summary[name]:.4g}"
         for name in _NOTED

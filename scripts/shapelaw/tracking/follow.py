@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
 
 from shapelaw.errors import UserError
+from shapelaw.storage.asked import read_asked
 from shapelaw.storage.copies import COPY
 from shapelaw.storage.records import read_record
 from shapelaw.tracking.disk import Liveness, RecordFolder, find_records, live_fingerprint, true_status
-from shapelaw.tracking.importer import bury_vanished, import_records, tell_rivals
+from shapelaw.tracking.importer import bury_vanished, import_records, shared_of, tell_rivals
 from shapelaw.tracking.redaction import redact
 from shapelaw.tracking.store import open_store
 from shapelaw.tracking.waiting import ImportProgress, Say, Stopped, one_writer, patiently
-
-Name = tuple[str, str]  # study, key
 
 
 @dataclass
 class Seen:
     """The findings of the last looks. Only files are remembered; MLflow is asked each time."""
 
-    states: dict[Name, str] = field(default_factory=dict)  # the state that was imported, by `_state`
+    states: dict[str, str] = field(default_factory=dict)  # the state that was imported, by `_state`
+    asked: dict[str, list[str]] = field(default_factory=dict)  # keys by study
     told: set[str] = field(default_factory=set)  # problems and rivals that were reported already
     first: bool = True
 
@@ -44,7 +44,7 @@ def follow(
     progress: ImportProgress | None = None,
     looked: Callable[[], None] = _nothing,
 ) -> None:
-    """Import all studies, finished and live, every `every` seconds (None: once) until `stop` is set.
+    """Import the runs of all studies, finished and live, every `every` seconds (None: once) until `stop` is set.
 
     The lock of the one writer is held only while something is written, so that other importers get their turn.
 
@@ -80,11 +80,12 @@ def look(
     progress: ImportProgress | None = None,
 ) -> None:
     """Import what changed since the last look; the first one opens the store, and creates a SQLite one."""
-    found = find_records(results)
-    states = {name: _state(item, liveness) for name, item in found.items()}
-    changed = {name: item for name, item in found.items() if seen.states.get(name) != states[name]}
+    found, asked = find_records(results), read_asked(results)
+    states = {key: _state(item, liveness) for key, item in found.items()}
+    changed = {key: item for key, item in found.items() if seen.states.get(key) != states[key]}
     vanished = seen.states.keys() - found.keys()
-    if not (changed or vanished or seen.first):
+    anew = {key for study, keys in asked.items() for key in set(keys) - set(seen.asked.get(study, ()))}
+    if not (changed or vanished or seen.first or anew):
         return
     progress = progress or ImportProgress(say)
 
@@ -96,8 +97,13 @@ def look(
     with one_writer(results, say, stop):
         progress.at(f"opening {redact(uri, uri)}")
         store = open_store(uri, results)
-        for study, items in _by_study(changed).items():
-            outcome = import_records(store, study, items, liveness, seen.first, stop, progress)
+        for study, keys in asked.items():
+            # also where another study has asked for it since, which its copies here and there then say
+            items = {key: found[key] for key in keys if key in found and (key in changed or key in anew)}
+            on_disk = found if seen.first else None
+            outcome = import_records(
+                store, study, items, liveness, on_disk, stop, progress, None, shared_of(results)
+            )
             for sentence in outcome.problems.values():
                 say_once(sentence)
             tell_rivals(study, outcome, say_once)
@@ -105,16 +111,9 @@ def look(
                 return
             if outcome.written:
                 say(f"{study}: {len(outcome.written)} of {len(items)} runs written.")
-        for study in {study for study, _ in vanished}:
-            bury_vanished(store, study, [key for other, key in vanished if other == study])
-    seen.states, seen.first = states, False
-
-
-def _by_study(found: Mapping[Name, RecordFolder]) -> dict[str, dict[str, RecordFolder]]:
-    studies: dict[str, dict[str, RecordFolder]] = {}
-    for (study, key), item in found.items():
-        studies.setdefault(study, {})[key] = item
-    return studies
+            if gone := vanished.intersection(keys):
+                bury_vanished(store, study, sorted(gone))
+    seen.states, seen.asked, seen.first = states, asked, False
 
 
 def _state(item: RecordFolder, liveness: Liveness) -> str:

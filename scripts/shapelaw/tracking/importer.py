@@ -14,7 +14,7 @@ once, and MLflow can't make a key unique, so importers agree by what they see:
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
@@ -24,9 +24,10 @@ from mlflow.exceptions import MlflowException
 
 from shapelaw.errors import UserError
 from shapelaw.specs.kinds import AnyRun, Kind, kind_of
+from shapelaw.storage.asked import read_asked, studies_by_key
 from shapelaw.storage.records import KILLED, RUNNING
 from shapelaw.tracking.disk import Liveness, RecordFolder, find_records
-from shapelaw.tracking.entities import IMPORTER, MESSAGE, SPEC_DIGEST
+from shapelaw.tracking.entities import IMPORTER, MESSAGE, SPEC_DIGEST, STUDIES
 from shapelaw.tracking.errors import is_conflict, tracker_errors
 from shapelaw.tracking.redaction import redact
 from shapelaw.tracking.store import (
@@ -62,6 +63,7 @@ class _Import:
     study: str
     experiment: str
     found: Mapping[str, RecordFolder]
+    studies: Mapping[str, Sequence[str]]  # that ask for each run
     liveness: Liveness
     progress: ImportProgress
     outcome: Outcome
@@ -83,8 +85,12 @@ def import_study(
     say: Say,
     liveness: Liveness | None = None,
     progress: ImportProgress | None = None,
+    keys: Collection[str] | None = None,
 ) -> tuple[Store, Outcome]:
     """Import the records of a study as the one writer; wait for the lock and for the tracker.
+
+    Args:
+        keys: of the study's runs; None takes all records of the folder.
 
     Raises:
         UserError: the URI or the store is wrong. Records that can't be read are in the outcome instead.
@@ -96,13 +102,29 @@ def import_study(
         with one_writer(results, say):
             progress.at(f"opening {redact(uri, uri)}")
             store = open_store(uri, results)
-            found = {item.key: item for item in find_records(results, study).values()}
-            import_records(store, study, found, liveness or Liveness(), True, None, progress, outcome)
+            on_disk = find_records(results)
+            found = {key: item for key, item in on_disk.items() if keys is None or key in keys}
+            import_records(
+                store,
+                study,
+                found,
+                liveness or Liveness(),
+                on_disk,
+                None,
+                progress,
+                outcome,
+                shared_of(results),
+            )
             return store
 
     store = patiently(once, patience, say, progress=progress)
     tell_rivals(study, outcome, say)
     return store, outcome
+
+
+def shared_of(results: Path) -> dict[str, list[str]]:
+    """The studies of each run that several ask for."""
+    return {key: studies for key, studies in studies_by_key(read_asked(results)).items() if len(studies) > 1}
 
 
 def tell_rivals(study: str, outcome: Outcome, say: Say) -> None:
@@ -119,18 +141,21 @@ def import_records(
     study: str,
     found: Mapping[str, RecordFolder],
     liveness: Liveness,
-    whole: bool,
+    on_disk: Collection[str] | None,
     stop: Event | None = None,
     progress: ImportProgress | None = None,
     outcome: Outcome | None = None,
+    studies: Mapping[str, Sequence[str]] | None = None,
 ) -> Outcome:
     """Bring these records of a study into the store. Call it under `waiting.one_writer`.
 
     Args:
         found: records by key.
-        whole: `found` is everything on disk: any other run of this importer that says RUNNING in MLflow was killed.
+        on_disk: the keys of all records: any other run of this importer that says RUNNING in MLflow was killed; None
+            where `found` is a part that changed, and nothing is said of others.
         stop: once set, the import ends after the records that were begun.
         outcome: outcome of an import that the tracker interrupted, to complete.
+        studies: of runs that several studies ask for, their names, which a tag of each copy says.
 
     Raises:
         TrackerDown: the tracker failed on the way; what is missing is imported by the next call.
@@ -147,15 +172,17 @@ def import_records(
         if not found and not find_experiment(store, study):
             return outcome
         experiment = make_experiment(store, study)
-        job = _Import(store, study, experiment, found, liveness, progress, outcome)
+        job = _Import(store, study, experiment, found, studies or {}, liveness, progress, outcome)
         for _ in range(LOOKS):
             progress.at(job.step(f"listing the runs of {study}"))
-            known = runs_by_key(store, experiment, None if whole or len(found) > FEW else list(found))
+            known = runs_by_key(
+                store, experiment, list(found) if on_disk is None and len(found) <= FEW else None
+            )
             changed = _look(job, known, stop)
             if job.kinds:
                 show_as_training(store, experiment, job.kinds[0])
-            if whole:
-                for key in known.keys() - found.keys():
+            if on_disk is not None:
+                for key in known.keys() - set(on_disk):
                     _bury(store, known[key])
             if not changed:
                 break
@@ -220,6 +247,7 @@ def _settle(job: _Import, item: RecordFolder, listed: Sequence[Run]) -> bool:
         fingerprint, reading = describe(item, job.liveness)
         job.fingerprints[item.key] = fingerprint
     if _is_settled(listed, fingerprint):
+        _tell_studies(job, item.key, listed[0])
         return False
     store = job.store
     job.progress.at(job.step(f"looking up {item.key}"))
@@ -247,7 +275,9 @@ def _settle(job: _Import, item: RecordFolder, listed: Sequence[Run]) -> bool:
     reading = reading or read(item, job.liveness)
     current, last_step = continued(store, reading, known)
     job.kinds.append(kind_of(reading.record.run))
-    run_id = write(store, job.experiment, reading, fingerprint, current, last_step)
+    run_id = write(store, job.experiment, job.study, reading, fingerprint, current, last_step)
+    if item.key in job.studies:
+        store.client.set_tag(run_id, STUDIES, ", ".join(job.studies[item.key]))
     for run in known:  # replaced by it; runs of others wait for the next look and may be complete by then
         if run.info.run_id != run_id and is_own(store, run):
             store.client.delete_run(run.info.run_id)
@@ -255,6 +285,13 @@ def _settle(job: _Import, item: RecordFolder, listed: Sequence[Run]) -> bool:
         job.outcome.written.append(item.key)
     job.progress.advance()
     return True
+
+
+def _tell_studies(job: _Import, key: str, run: Run) -> None:
+    """Name in a run's tag all studies that ask for it, where several do."""
+    said = ", ".join(job.studies.get(key, ()))
+    if said and run.data.tags.get(STUDIES) != said and is_own(job.store, run):
+        job.store.client.set_tag(run.info.run_id, STUDIES, said)
 
 
 def _refuse_others(job: _Import, known: Sequence[Run], run: AnyRun) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from shapelaw.specs.kinds import AnyRun, kind_of
 
@@ -64,20 +65,21 @@ def plain_metrics(metrics: Mapping[str, float]) -> dict[str, float]:
 
 
 def run_name(run: AnyRun) -> str:
-    """A name that differs from those of its neighbours in its first characters: `L4 d48 s0 wiki V500 r48 H2`."""
+    """A name that differs from those of its neighbours in its first characters: `L4 d48 s0 wiki V500 H2 t400`."""
     first, rest = _parts(run)
     return " ".join([*first, *rest])
 
 
 def shape_name(run: AnyRun) -> str:
-    """The same without the seed: runs that differ by it alone have one."""
+    """The same without the seed, and four digits of the spec: runs that differ by the seed alone share it."""
     first, rest = _parts(run)
-    return " ".join(part for part in [*first, *rest] if part != f"s{run.seed}")
+    named = [part for part in [*first, *rest] if part != f"s{run.seed}"]
+    return " ".join([*named, replace(run, seed=0).digest[:4]])
 
 
 def _parts(run: AnyRun) -> tuple[list[str], list[str]]:
-    """The parts of a run's key: those that come first in its name, and the others."""
-    rest = _TOKEN.split(run.key)
+    """The parts of a run's label: those that come first in its name, and the others."""
+    rest = _TOKEN.split(run.label)
     first = []
     for letter in kind_of(run).name_begins:
         found = [part for part in rest if re.fullmatch(rf"{letter}\d\S*", part)]

@@ -34,7 +34,6 @@ class StudyProgress:
         study: its name.
         total: number of runs.
         done: number of finished runs.
-        other_spec: keys of finished records that were trained by another spec than the one asked for.
         running: runs under way.
         stopped: keys of runs that a signal or a dead machine stopped; they resume.
         failed: sentence of each run that can't go on, by key.
@@ -45,7 +44,6 @@ class StudyProgress:
     study: str
     total: int
     done: int
-    other_spec: tuple[str, ...]
     running: tuple[RunningRun, ...]
     stopped: tuple[str, ...]
     failed: Mapping[str, str]
@@ -55,14 +53,14 @@ class StudyProgress:
     @property
     def waiting(self) -> int:
         """Number of runs that have not begun."""
-        begun = self.done + len(self.running) + len(self.stopped) + len(self.failed) + len(self.other_spec)
+        begun = self.done + len(self.running) + len(self.stopped) + len(self.failed)
         return self.total - begun
 
 
 def progress_of(
     study: str,
     runs: Mapping[str, AnyRun],
-    found: Mapping[tuple[str, str], RecordFolder],
+    found: Mapping[str, RecordFolder],
     liveness: Liveness,
     now: datetime | None = None,
 ) -> StudyProgress:
@@ -70,7 +68,7 @@ def progress_of(
 
     Args:
         runs: the runs that were asked for, by key.
-        found: the records on disk, by study and key.
+        found: the records on disk, by key.
         liveness: criteria by which a run that says RUNNING still runs.
         now: the time, UTC.
 
@@ -78,29 +76,24 @@ def progress_of(
         UserError: a record is damaged.
     """
     now = now or datetime.now(UTC)
-    running, stopped, failed, other = [], [], {}, []
+    running, stopped, failed = [], [], {}
     done, seconds, flops_done, flops_finished, flops = 0, 0.0, 0.0, 0.0, 0.0
     for key, run in runs.items():
         work = float(run.steps * run.step_flops)
         flops += work
-        one = found.get((study, key))
+        one = found.get(key)
         if one is None:
             continue
         if one.finished:
-            summary = _summary(one.directory)
-            if summary.get("spec_digest") != run.digest:
-                other.append(key)
-                continue
             done += 1
             flops_done += work
             flops_finished += work
-            seconds += float(summary.get("wall_seconds") or 0.0)
+            seconds += float(_summary(one.directory).get("wall_seconds") or 0.0)
             continue
         record = read_record(one.directory)
         status, reason = true_status(record, liveness, now)
         step = int(record.live.get("step", 0))
-        if record.live.get("spec_digest") == run.digest:
-            flops_done += float(step * run.step_flops)
+        flops_done += float(step * run.step_flops)
         if status == RUNNING:
             silent = (now - moment(record.live, "updated_at", one.directory)).total_seconds()
             running.append(RunningRun(key, step, run.steps, max(0.0, silent)))
@@ -112,9 +105,7 @@ def progress_of(
     if seconds > 0:
         left = (flops - flops_done) / (flops_finished / seconds) / max(1, len(running))
     share = flops_done / flops if flops else 0.0
-    return StudyProgress(
-        study, len(runs), done, tuple(other), tuple(running), tuple(stopped), failed, share, left
-    )
+    return StudyProgress(study, len(runs), done, tuple(running), tuple(stopped), failed, share, left)
 
 
 def _summary(directory: Path) -> dict[str, Any]:
@@ -149,11 +140,6 @@ def lines_of(progress: StudyProgress) -> list[str]:
             f"  stopped, and resumed by snakemake: {', '.join(progress.stopped[:3])}{_more(progress.stopped)}"
         )
     lines += [f"  failed: {sentence}" for sentence in progress.failed.values()]
-    if progress.other_spec:
-        lines.append(
-            f"  trained by another config, and trained again by snakemake: {', '.join(progress.other_spec[:3])}"
-            f"{_more(progress.other_spec)}"
-        )
     return lines
 
 

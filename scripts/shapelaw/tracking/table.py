@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -72,29 +71,6 @@ def read_runs(
     kind = KINDS[next((name for name in kinds if name in KINDS), None)]
     rows = sorted((_row(run, kind) for run in runs), key=lambda row: str(row["key"]))
     return pa.Table.from_pylist(rows, schema=table_schema(kind))
-
-
-def refuse_other_specs(table: pa.Table, digests: Mapping[str, str | None], folder: Path) -> None:
-    """Check that each run of a table is the one that is asked for, by the digest of its spec.
-
-    Args:
-        table: from `read_runs`.
-        digests: by key; None takes a run as it is.
-        folder: the records of the study.
-
-    Raises:
-        UserError: some are of other specs; the message names them and has the command that trains them anew.
-    """
-    found = dict(zip(*(table[name].to_pylist() for name in ("key", "spec_digest")), strict=True))
-    wrong = [key for key, digest in digests.items() if digest is not None and found.get(key) != digest]
-    if not wrong:
-        return
-    records = [folder] if len(wrong) == len(digests) else [folder / key for key in wrong]
-    count = "1 record is" if len(wrong) == 1 else f"{len(wrong)} records are"
-    raise UserError(
-        f"{count} not of the runs that the config asks for, but of others with the same names (another recipe, or "
-        f"data): {named(wrong)}. To train them anew: rm -r {shlex.join(map(str, records))} && snakemake"
-    )
 
 
 def _whole_runs(runs: Sequence[Run]) -> Sequence[Run]:

@@ -47,9 +47,9 @@ def describe(item: RecordFolder, liveness: Liveness) -> tuple[str, Reading | Non
 
 def read(item: RecordFolder, liveness: Liveness) -> Reading:
     record = read_record(item.directory)
-    if record.run.key != item.key or record.run.study != item.study:
+    if record.run.key != item.key:
         raise UserError(
-            f"The record {item.directory} is of the run {record.run.study}/{record.run.key}; "
+            f"The record {item.directory} is of the run {record.run.key}; "
             f"rename the folder, or train it again: rm -r {item.directory} && snakemake"
         )
     status, message = true_status(record, liveness, datetime.now(UTC))
@@ -82,11 +82,17 @@ def continued(store: Store, reading: Reading, known: Sequence[Run]) -> tuple[Run
 
 
 def write(
-    store: Store, experiment: str, reading: Reading, fingerprint: str, current: Run | None, last_step: int
+    store: Store,
+    experiment: str,
+    study: str,
+    reading: Reading,
+    fingerprint: str,
+    current: Run | None,
+    last_step: int,
 ) -> str:
     """Write what is missing: params, points after `last_step`, tags, inputs, status; the fingerprint last."""
     client, record = store.client, reading.record
-    texts = entities.tags(record, reading.message, store.importer)
+    texts = entities.tags(record, study, reading.message, store.importer)
     if current is None:
         run = client.create_run(
             experiment,

@@ -27,11 +27,13 @@ def fused_step(
     betas: tuple[float, float] = (0.9, 0.999),
     weight_decay: float = 0.0,
     decoupled: bool = False,
+    eps: float = EPS,
 ) -> None:
     """One step, in place; each parameter's `steps` (a float32 scalar), the number of steps before, goes up by one.
 
     Args:
         decoupled: take the decay from the weights (AdamW); else it is added to the gradient (Adam with L2).
+        eps: what is added to the root of the second moment, in the gradient's unit.
     """
     adam(
         parameters,
@@ -46,7 +48,7 @@ def fused_step(
         beta2=betas[1],
         lr=learning_rate,
         weight_decay=weight_decay,
-        eps=EPS,
+        eps=eps,
         maximize=False,
         decoupled_weight_decay=decoupled,
     )
@@ -56,7 +58,7 @@ class Adam:
     """One fused step for all parameters (Kingma and Ba 2015; Loshchilov and Hutter 2019).
 
     Args:
-        groups: parameters, each group with its weight decay and the factor of its learning rate.
+        groups: parameters, each group with its weight decay and the factors of its learning rate and of `EPS`.
         decoupled: take the decay from the weights (AdamW); else it is added to the gradient (Adam with L2).
         betas: decay rates of the two moments.
 
@@ -66,12 +68,14 @@ class Adam:
 
     def __init__(
         self,
-        groups: Sequence[tuple[Sequence[Tensor], float, float]],
+        groups: Sequence[tuple[Sequence[Tensor], float, float, float]],
         decoupled: bool,
         learning_rate: float,
         betas: tuple[float, float],
     ) -> None:
-        self.groups = [(list(parameters), decay, factor) for parameters, decay, factor in groups]
+        self.groups = [
+            (list(parameters), decay, of_rate, of_eps) for parameters, decay, of_rate, of_eps in groups
+        ]
         self.decoupled, self.learning_rate, self.betas = decoupled, learning_rate, betas
         self.parameters = [p for parameters, *_ in self.groups for p in parameters]
         self._state: dict[Tensor, dict[str, Tensor]] = {}  # of the parameters that were stepped
@@ -83,7 +87,7 @@ class Adam:
 
     def step(self) -> None:
         """Step every parameter that has a gradient."""
-        for parameters, decay, factor in self.groups:
+        for parameters, decay, of_rate, of_eps in self.groups:
             stepped = [p for p in parameters if p.grad is not None]
             states = [self._state_of(p) for p in stepped]
             fused_step(
@@ -92,10 +96,11 @@ class Adam:
                 [state["exp_avg"] for state in states],
                 [state["exp_avg_sq"] for state in states],
                 [state["step"] for state in states],
-                factor * self.learning_rate,
+                of_rate * self.learning_rate,
                 self.betas,
                 decay,
                 self.decoupled,
+                of_eps * EPS,
             )
 
     def _state_of(self, p: Tensor) -> dict[str, Tensor]:

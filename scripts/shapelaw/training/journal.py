@@ -152,7 +152,6 @@ class Journal:
     def _common(self, status: str) -> dict[str, Any]:
         return {
             "key": self.run.key,
-            "study": self.run.study,
             "spec_digest": self.run.digest,
             "identity": self.identity,
             "status": status,

@@ -76,7 +76,7 @@ def _train_one(
     runtime: Runtime,
     stop: StopRequest,
 ) -> dict[str, str]:
-    mark = _mark_of(runs)
+    mark = mark_of(runs)
     folder = pack_folder(checkpoints, mark)
     with ExitStack() as locks:
         for run in sorted(runs, key=lambda run: run.key):
@@ -96,7 +96,7 @@ def _train_one(
             ) from error
 
 
-def _mark_of(runs: Sequence[PackedRun]) -> str:
+def mark_of(runs: Sequence[PackedRun]) -> str:
     """The mark of a pack, from its runs in order and the format of its checkpoints."""
     parts = [str(STATE_VERSION), *(run.digest for run in runs)]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]

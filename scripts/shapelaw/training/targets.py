@@ -82,11 +82,6 @@ def least_errors(target: SeparableTarget) -> npt.NDArray[np.float64]:
     return np.append(beyond, 0.0)
 
 
-def rank_within(target: SeparableTarget, error: float) -> int:
-    """The least separation rank that allows a mean squared error of at most `error`."""
-    return int((least_errors(target) > error).sum())
-
-
 @dataclass(frozen=True)
 class Examples:
     """Inputs [B, i] and their labels [B]: numbers, or classes (int64)."""

@@ -113,7 +113,7 @@ class Trainer:
         self.test_set: EvaluationSet = load_test_set(
             test_store, run.shape.context_length, training.test_sequences
         )
-        self.model = Decoder(run.shape, training.dropout)
+        self.model = Decoder(run.shape, training.dropout, training.parametrization)
         initialise(self.model, run.seed)
         self.model.to(ranks.device)
         self.optimizer = make_optimizer(self.model, training)
@@ -367,7 +367,7 @@ def identity(run: Run, train_store: TokenStore, test_store: TokenStore) -> str:
 
 
 def make_optimizer(model: Decoder, training: Training) -> Adam:
-    """Adam or AdamW over all parameters, in one group with weight decay and one without."""
+    """Adam or AdamW over all parameters, in the groups of the model's parametrization."""
     return Adam(
         parameter_groups(model, training.weight_decay),
         training.optimizer == "adamw",

@@ -21,7 +21,7 @@ QUICK = Effort(trials=100, sensitivity_trials=30, curve_trials=5)
 
 def test_a_trained_decoder_is_beside_the_random_one(stores, tmp_path):
     train, _ = stores
-    run = Run("depth_width", "prose", make_shape(1, 32, 2, 257, 12), small_run().training, 0)
+    run = Run("prose", make_shape(1, 32, 2, 257, 12), small_run().training, 0)
     model = Decoder(run.shape)
     initialise(model, 5)
     folder = tmp_path / "checkpoints" / "depth_width" / run.key

@@ -1,7 +1,5 @@
 """The tables of the study of the attention ratio."""
 
-import math
-
 from ratio_runs import TRUE, analysed, ratio_runs
 
 from shapelaw.fits.redundancy import Redundancy, RedundancyStatus
@@ -55,7 +53,7 @@ def test_a_size_that_one_depth_alone_reaches_is_not_compared() -> None:
 
 def test_a_bound_agrees_only_on_its_side() -> None:
     def found(status: RedundancyStatus, value: float) -> Redundancy:
-        return Redundancy(value, value, value, math.nan, 0.0, status)
+        return Redundancy(value, value, value, 0.0, status)
 
     assert _agrees(found(RedundancyStatus.AT_LEAST, 0.2), 0.25) == "yes"
     assert _agrees(found(RedundancyStatus.AT_LEAST, 0.3), 0.25) == "no"

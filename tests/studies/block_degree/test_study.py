@@ -13,7 +13,7 @@ from shapelaw.studies.config import load_config, runs_of
 @pytest.mark.parametrize("scale", SCALE_NAMES)
 def test_every_run_of_block_degree_has_its_own_key(scale: str) -> None:
     config = load_config(shipped(scale=scale), SCALES)
-    specs = {run for grid in config.grids("block_degree", DegreeGrid) for run in grid_runs(grid)}
+    specs = {run for grid in config.section_list("block_degree", DegreeGrid) for run in grid_runs(grid)}
     assert len(runs_of(config, "block_degree", REPOSITORY)) == len(specs)
 
 

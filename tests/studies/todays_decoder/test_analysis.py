@@ -57,6 +57,13 @@ def test_another_budget_or_scaling_is_another_series() -> None:
     }
 
 
+def test_runs_of_two_parametrizations_are_refused() -> None:
+    runs = todays_runs({("gpt2", 1000, 0.001): 120.0})
+    both = pd.concat([runs, runs.assign(parametrization="completep")], ignore_index=True)
+    with pytest.raises(UserError, match=r"different values of parametrization \(empty, completep\)"):
+        analyse_cells(both, "runs.csv", FAST)
+
+
 def made(losses: dict[tuple[int, int], float]) -> pd.DataFrame:
     """Runs of depth 1: losses by width and seed."""
     rows = [{"depth": 1, "width": w, "seed": s, "loss": loss} for (w, s), loss in losses.items()]

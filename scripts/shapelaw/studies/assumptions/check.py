@@ -162,14 +162,14 @@ def _decoders(folder: Path, seed: int) -> tuple[list[Probe], Run]:
     run, paths = read_record(folder).run, checkpoint_paths(folder)
     if not isinstance(run, Run) or not paths:
         raise UserError(
-            f"{folder} has no checkpoint of a decoder; give results/checkpoints/<study>/<key> of a run that was "
+            f"{folder} has no checkpoint of a decoder; give results/checkpoints/<key> of a run that was "
             "stopped: a finished run keeps its record only."
         )
     state = read_checkpoint(paths[0])
     note = f"{run.key} after {state['step']:,} steps"
     return [
-        networks.decoder(run.shape, seed, None, "our initialisation"),
-        networks.decoder(run.shape, seed, state["model"], note),
+        networks.decoder(run.shape, seed, None, "our initialisation", run.training.parametrization),
+        networks.decoder(run.shape, seed, state["model"], note, run.training.parametrization),
     ], run
 
 

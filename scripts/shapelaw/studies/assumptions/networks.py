@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from shapelaw.corpora.packages import Package, fetch
 from shapelaw.errors import UserError
 from shapelaw.models.decoder import Decoder, initialise
+from shapelaw.specs.runs import Parametrization
 from shapelaw.specs.shapes import Shape
 from shapelaw.studies.assumptions.onnx_weights import read_onnx_weights
 
@@ -170,9 +171,15 @@ def bert(cache: Path | None, seed: int) -> Probe:
     return Probe("bert", "random" if cache is None else "trained", ("layer 0", "layer 1"), run, 0, note)
 
 
-def decoder(shape: Shape, seed: int, state: Mapping[str, Tensor] | None, note: str) -> Probe:
+def decoder(
+    shape: Shape,
+    seed: int,
+    state: Mapping[str, Tensor] | None,
+    note: str,
+    parametrization: Parametrization = "standard",
+) -> Probe:
     """Our decoder's first block, with random weights where no state is given."""
-    network = Decoder(shape)
+    network = Decoder(shape, parametrization=parametrization)
     if state is None:
         initialise(network, seed)
     else:

@@ -33,7 +33,7 @@ def runs(config: Settings, _root: Path) -> Iterator[Run]:
             for degree in dict.fromkeys(study.degrees):
                 shape = with_attention_degree(softmax, degree)
                 for seed in range(study.seeds):
-                    yield Run(NAME, config.corpus.name, shape, training, seed)
+                    yield Run(config.corpus.name, shape, training, seed)
 
 
 def problems(config: Settings, _root: Path) -> list[str]:

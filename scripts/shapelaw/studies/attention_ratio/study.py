@@ -62,7 +62,7 @@ def runs(config: Settings, _root: Path) -> Iterator[Run]:
         for depth, width, seeds in shapes_of(grid.widths, grid.repeated, study.repeated_seeds, study.seeds):
             shape = _shape(study, grid, depth, width)
             for seed in range(seeds):
-                yield Run(NAME, config.corpus.name, shape, training, seed)
+                yield Run(config.corpus.name, shape, training, seed)
 
 
 def problems(config: Settings, _root: Path) -> list[str]:

@@ -35,7 +35,6 @@ def grid_runs(grid: DegreeGrid) -> Iterator[DegreeRun]:
         networks, [0] if digits else grid.target_ranks, grid.learning_rates, range(grid.seeds)
     ):
         yield DegreeRun(
-            NAME,
             network,
             grid.target,
             rank,
@@ -49,13 +48,13 @@ def grid_runs(grid: DegreeGrid) -> Iterator[DegreeRun]:
 
 def runs(config: Settings, _root: Path) -> Iterator[DegreeRun]:
     """All runs of the study."""
-    for grid in config.grids(NAME, DegreeGrid):
+    for grid in config.section_list(NAME, DegreeGrid):
         yield from grid_runs(grid)
 
 
 def problems(config: Settings, _root: Path) -> list[str]:
     """A sentence for each problem: no grids, impossible networks, or several budgets in one grid."""
-    grids = config.grids(NAME, DegreeGrid)
+    grids = config.section_list(NAME, DegreeGrid)
     if not grids:
         return [f"{NAME} is empty; give it a list of grids, such as [{{degrees: [2, 3], target_ranks: [8]}}]"]
     found = []
@@ -77,7 +76,7 @@ def problems(config: Settings, _root: Path) -> list[str]:
 
 def warnings(config: Settings, _root: Path) -> list[str]:
     """A sentence where no two networks differ in their seed alone."""
-    if any(grid.seeds < 2 for grid in config.grids(NAME, DegreeGrid)):
+    if any(grid.seeds < 2 for grid in config.section_list(NAME, DegreeGrid)):
         return [
             f"{NAME} has one seed of each network, so no difference between degrees has an error; give seeds: 2 or more"
         ]

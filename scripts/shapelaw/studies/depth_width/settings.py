@@ -9,9 +9,10 @@ from pydantic import Field
 from shapelaw.settings.budgets import Rates
 from shapelaw.settings.fields import Seeds, SizeAxisName, Widths
 from shapelaw.settings.sections import Blocks, Decoders
+from shapelaw.studies.grid.settings import Combinations
 
 
-class DepthWidth(Decoders, Blocks):
+class DepthWidth(Combinations, Decoders, Blocks):
     """The study of which depth is best at which size (Levine et al. 2020)."""
 
     widths: Annotated[Widths, Field(min_length=1)] | None = Field(

@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from shapelaw.errors import UserError
-from shapelaw.settings.budgets import base_problems, rate_problems, scaled
+from shapelaw.settings.budgets import base_problems, rate_problems
+from shapelaw.settings.fields import HeadDim
 from shapelaw.settings.problems import recipe_problems
 from shapelaw.settings.sections import Settings
 from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run
-from shapelaw.specs.shapes import make_shape, shape_problems
 from shapelaw.studies.depth_width.information import by_information
 from shapelaw.studies.depth_width.settings import DepthWidth
-from shapelaw.studies.shape_grids import (
-    absent_shapes,
-    repeated_problems,
-    shapes_of,
-    size_of,
-    transition_warnings,
+from shapelaw.studies.grid.expansion import Block, networks_of, reasons, runs_of_networks
+from shapelaw.studies.grid.language import (
+    axes_of,
+    block_of,
+    left_out,
+    listed_problems,
 )
+from shapelaw.studies.grid.settings import BlockKeys, GridBlock
+from shapelaw.studies.grid.study import (
+    cell_warnings,
+    defaults_of,
+    pairing_warnings,
+    sections_problems,
+    width_lines,
+)
+from shapelaw.studies.shape_grids import absent_shapes
 from shapelaw.studies.study import Key, Study
 
 NAME = "depth_width"
@@ -45,6 +55,34 @@ def _section(config: Settings) -> DepthWidth:
     return config.section(NAME, DepthWidth)
 
 
+def _keys(study: DepthWidth, widths: Mapping[int, Sequence[int]] | None = None) -> BlockKeys:
+    """The section as a block of the grid language, with other widths where they are given."""
+    given = {name: getattr(study, name) for name in study.model_fields_set & GridBlock.model_fields.keys()}
+    given["base_width"] = study.rates.base_width
+    if isinstance(study.heads, HeadDim):
+        given |= {"heads": None, "head_dim": study.heads.dim}
+    if widths is not None:
+        given["widths"] = widths
+    return GridBlock(**given)
+
+
+def _block(config: Settings, root: Path) -> Block:
+    """The grid.
+
+    Raises:
+        UserError: the grid file can't be used, or a repeated shape isn't in the grid.
+    """
+    study = _section(config)
+    if study.grid_file is None:
+        return block_of(NAME, _keys(study))
+    widths = read_grid(root / study.grid_file, study)
+    if absent := absent_shapes(widths, study.repeated):
+        raise UserError(
+            f"{NAME}.repeated names shapes that are not in the grid: {absent}; repeat shapes of the grid."
+        )
+    return block_of(NAME, _keys(study, widths))
+
+
 def runs(config: Settings, root: Path) -> Iterator[Run]:
     """All runs of the grid, some shapes with more seeds.
 
@@ -52,22 +90,11 @@ def runs(config: Settings, root: Path) -> Iterator[Run]:
         UserError: the grid file can't be used, or a repeated shape isn't in the grid.
     """
     study = _section(config)
-    training = config.training.spec(study.recipe)
-    if study.grid_file is not None:
-        widths = read_grid(root / study.grid_file, study)
-    else:
-        widths = {depth: list(ws) for depth, ws in (study.widths or {}).items()}
-    if absent := absent_shapes(widths, study.repeated):
-        raise UserError(
-            f"{NAME}.repeated names shapes that are not in the grid: {absent}; repeat shapes of the grid."
-        )
-    for depth, width, seeds in shapes_of(widths, study.repeated, study.repeated_seeds, study.seeds):
-        sizes = depth, width, study.heads, study.vocab_size, study.context_length
-        shape = make_shape(*sizes, gelu=study.gelu, **study.block_options)
-        shape = scaled(shape, study.rates.base_width, study.heads)
-        recipe = study.rates.training(training, width)
-        for seed in range(seeds):
-            yield Run(NAME, config.corpus.name, shape, recipe, seed, study.rates.varied)
+    networks = [
+        replace(one, training=study.rates.training(one.training, one.shape.width))
+        for one in networks_of([_block(config, root)], defaults_of(config, study.recipe))
+    ]
+    yield from runs_of_networks(networks)
 
 
 def read_grid(path: Path, study: DepthWidth) -> dict[int, list[int]]:
@@ -99,35 +126,48 @@ def read_grid(path: Path, study: DepthWidth) -> dict[int, list[int]]:
 
 
 def problems(config: Settings, _root: Path) -> list[str]:
-    """A sentence for each problem: widths and a grid file at once, or neither; impossible shapes."""
+    """A sentence for each problem: two grids at once, or none; impossible shapes; axes that are not compared."""
     study = _section(config)
-    found = recipe_problems(config, NAME, study.recipe)
-    if (study.widths is None) == (study.grid_file is None):
-        found.append(f"{NAME} needs exactly one of widths (depth: [widths]) and grid_file (a CSV)")
-    wanted = {width for row in (study.widths or {}).values() for width in row}
+    axes, found = study.axes.values(), recipe_problems(config, NAME, study.recipe)
+    if (study.widths is None and not axes) == (study.grid_file is None):
+        found.append(f"{NAME} needs exactly one of widths (depth: [widths]) and grid_file (a CSV), or axes")
+    wanted = {*axes.get("width", ()), *(width for row in (study.widths or {}).values() for width in row)}
     found += rate_problems(study.rates, wanted, f"{NAME}.rates")
     found += base_problems(study.rates.base_width, study.heads, f"{NAME}.rates.base_width")
-    if study.widths is not None:
-        found += repeated_problems(study.widths, study.repeated, NAME)
-    for name, table in (("widths", study.widths or {}), ("repeated", study.repeated)):
-        for depth, widths in table.items():
-            for width in widths:
-                found += [f"{NAME}.{name}.{depth}: {problem}" for problem in _wrong(study, depth, width)]
+    if study.widths is not None and not axes:
+        found += listed_problems([block_of(NAME, _keys(study))], defaults_of(config), least_depths=1)
+    elif axes and not found:
+        found += _axes_problems(config, study)
     return found
 
 
+def _axes_problems(config: Settings, study: DepthWidth) -> list[str]:
+    """The problems of a grid of axes."""
+    if others := axes_of([block_of(NAME, _keys(study))], study.axes.values()):
+        return [
+            f"{NAME}.axes has {', '.join(others)}, and this study compares depth and width alone; put the grid under "
+            "grids, with a name of its own"
+        ]
+    return sections_problems(config, NAME, [(NAME, _keys(study))], defaults_of(config, study.recipe))
+
+
 def _wrong(study: DepthWidth, depth: int, width: int) -> list[str]:
-    sizes = depth, width, study.heads, study.vocab_size, study.context_length
-    return shape_problems(*sizes, gelu=study.gelu, **study.block_options)
+    return reasons(block_of(NAME, _keys(study, {depth: [width]})))
 
 
 def warnings(config: Settings, root: Path) -> list[str]:
     """A sentence for each result that the grid can't give: a transition, a line through them."""
-    study, sizes = _section(config), dict[int, list[float]]()
-    every = list(runs(config, root))
-    for run in every:
-        sizes.setdefault(run.shape.depth, []).append(size_of(study.size_axis)(run.shape))
-    return transition_warnings(NAME, sizes, any(run.seed for run in every), line=True)
+    study, block = _section(config), _block(config, root)
+    defaults = defaults_of(config, study.recipe)
+    found = [*left_out(block, defaults), *pairing_warnings(block)]
+    networks = networks_of([block], defaults)
+    return found + cell_warnings(NAME, [block], networks, study.size_axis, listed=True, line=True)
+
+
+def costs(config: Settings) -> list[str]:
+    """Lines of `snakemake plan` on widths that follow from parameters."""
+    study = _section(config)
+    return width_lines(NAME, [block_of(NAME, _keys(study))]) if study.axes.values() else []
 
 
 def options(config: Settings) -> list[str]:
@@ -152,6 +192,7 @@ STUDIES = (
         problems=problems,
         warnings=warnings,
         options=options,
+        costs=costs,
         informative_first=by_information,
     ),
     Study(

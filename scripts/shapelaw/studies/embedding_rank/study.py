@@ -51,7 +51,7 @@ def runs(config: Settings, _root: Path) -> Iterator[Run]:
     training = config.training.spec(study.recipe)
     for shape, seeds in _shapes(study):
         for seed in range(seeds):
-            yield Run(NAME, config.corpus.name, shape, training, seed)
+            yield Run(config.corpus.name, shape, training, seed)
 
 
 def problems(config: Settings, _root: Path) -> list[str]:

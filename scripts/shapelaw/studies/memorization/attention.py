@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,15 +43,25 @@ class Attention:
         return self.largest > SATURATED_WEIGHT
 
 
-def read_attention(folder: Path) -> list[Attention]:
-    """All .npz files in a folder and below, by heads, T and name; a record's `attention.npz` takes its run's name.
+def read_attention(folder: Path, keys: Collection[str] | None = None) -> list[Attention]:
+    """The .npz files in a folder and below, by heads, T and name; a record's `attention.npz` takes its run's name.
+
+    Args:
+        keys: only the files of these runs; None takes all.
 
     Raises:
         UserError: the folder is missing or has no .npz files, or a file lacks an array or has the wrong numbers.
     """
     if not folder.is_dir():
         raise UserError(f"There is no folder {folder}.")
-    found = [_read_one(path) for path in sorted(folder.rglob("*.npz"))]
+    if keys is None:
+        paths = sorted(folder.rglob("*.npz"))
+    else:  # a pool has records of many other runs
+        of_runs = [
+            path for key in sorted(keys) for path in (folder / key / "attention.npz", folder / f"{key}.npz")
+        ]
+        paths = [path for path in of_runs if path.is_file()]
+    found = [_read_one(path) for path in paths]
     if not found:
         raise UserError(f"{folder} has no .npz files; give the folder with the runs' attention weights.")
     return sorted(found, key=lambda one: (one.heads, one.examples, one.name))

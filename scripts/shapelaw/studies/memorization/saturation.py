@@ -7,7 +7,7 @@ saturated, and almost every example has a head that is not.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ class Saturation:
 
 
 def analyse_saturation(
-    runs: pd.DataFrame | None, attention: Path | None, keys: Container[str] | None = None
+    runs: pd.DataFrame | None, attention: Path | None, keys: Collection[str] | None = None
 ) -> Saturation:
     """Analyse checked runs (`check_memorization_runs`), a folder of attention weights, or both.
 
@@ -51,9 +51,7 @@ def analyse_saturation(
     if runs is None and attention is None:
         raise UserError(f"{SATURATION} needs a table of runs, a folder of attention weights, or both.")
     return Saturation(
-        ()
-        if attention is None
-        else tuple(a for a in read_attention(attention) if keys is None or a.name in keys),
+        () if attention is None else tuple(read_attention(attention, keys)),
         None if runs is None else perfect_table(runs),
     )
 

@@ -38,7 +38,6 @@ def grid_runs(common: Memorization, study: str, grid: MemorizationGrid) -> Itera
         if last_batch == "short":
             batches = Fraction(math.ceil(batches))
         yield MemorizationRun(
-            study,
             Memorizer(heads, context, head_dim, common.width, common.value_dim, outputs, common.logit_scale),
             grid.task,
             grid.context_type,
@@ -58,13 +57,13 @@ def grid_runs(common: Memorization, study: str, grid: MemorizationGrid) -> Itera
 def runs(study: str, config: Settings, _root: Path) -> Iterator[MemorizationRun]:
     """All runs of a study."""
     common = config.section("memorization", Memorization)
-    for grid in config.grids(study, MemorizationGrid):
+    for grid in config.section_list(study, MemorizationGrid):
         yield from grid_runs(common, study, grid)
 
 
 def problems(study: str, config: Settings, _root: Path) -> list[str]:
     """A sentence for each problem: no grids, or impossible networks."""
-    common, grids = config.section("memorization", Memorization), config.grids(study, MemorizationGrid)
+    common, grids = config.section("memorization", Memorization), config.section_list(study, MemorizationGrid)
     if not grids:
         return [f"{study} is empty; give it a list of grids, such as [{{heads: [4, 8], examples: [300]}}]"]
     found = []
@@ -88,7 +87,7 @@ def relu_problems(config: Settings, _root: Path) -> list[str]:
 
 def attention_options(_config: Settings) -> list[str]:
     """The option that names the folder of the largest weights."""
-    return ["--attention", f"results/runs/{SATURATION}"]
+    return ["--attention", "results/runs"]
 
 
 def _study(name: str, what: str, question: str, tables: Sequence[str], figures: Mapping[str, str]) -> Study:

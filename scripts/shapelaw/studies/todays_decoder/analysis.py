@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from shapelaw.errors import UserError
-from shapelaw.fits.inputs import check_runs, numbers_of, refuse, require_columns
+from shapelaw.fits.inputs import check_runs, numbers_of, refuse, refuse_mixed, require_columns
 from shapelaw.fits.noise import Noise, group_means, group_noise
 from shapelaw.studies.transitions.analysis import Options, TransitionAnalysis, analyse_runs
 from shapelaw.studies.transitions.rates import at_best_rates, rate_name
@@ -144,9 +144,10 @@ def _with_series(table: pd.DataFrame, source: str) -> pd.DataFrame:
     each test loss that it did (`re-decayed`).
 
     Raises:
-        UserError: a column is missing, or steps or rates are not positive numbers.
+        UserError: a column is missing, steps or rates are not positive numbers, or there are two parametrizations.
     """
     require_columns(table, ["steps", "learning_rate"], source)
+    refuse_mixed(table, ["parametrization"], source)
     keys = numbers_of(table, ["steps", "learning_rate"], source)
     for name in keys:
         refuse(table, keys[name] <= 0, source, f"{name} must be above zero")

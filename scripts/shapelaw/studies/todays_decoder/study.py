@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
-from shapelaw.settings.budgets import base_problems, budget_problems, scaled
-from shapelaw.settings.fields import MOST_STEPS
+from shapelaw.settings.budgets import base_problems, budget_problems
 from shapelaw.settings.problems import observation_problems, recipe_place, recipe_problems
 from shapelaw.settings.sections import Settings
 from shapelaw.settings.sentences import ordinal
 from shapelaw.specs.budgets import Budget
 from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run, Training
-from shapelaw.specs.shapes import Block, Shape, make_shape
-from shapelaw.studies.shape_grids import (
-    depth_problems,
-    grid_warnings,
-    repeated_problems,
-    shapes_of,
-    width_problems,
-)
+from shapelaw.studies.grid.expansion import Block, Network, networks_of, runs_of_networks
+from shapelaw.studies.grid.language import decoder_values, listed_problems, make_block, most_steps
+from shapelaw.studies.grid.study import defaults_of, place_warnings
 from shapelaw.studies.study import OURS, Key, Study
 from shapelaw.studies.todays_decoder.settings import TodaysDecoderGrid, TodaysDecoderStudy
 
@@ -37,38 +31,43 @@ def _section(config: Settings) -> TodaysDecoderStudy:
     return config.section(NAME, TodaysDecoderStudy)
 
 
-def _shape(study: TodaysDecoderStudy, block: Block, depth: int, width: int) -> Shape:
-    """A shape of a block.
+def _blocks(study: TodaysDecoderStudy, base_widths: Sequence[int | None] | None = None) -> list[Block]:
+    """The grids in the grid language: for each one for every kind of block.
 
-    Raises:
-        ShapeError: these numbers don't make one.
+    Args:
+        base_widths: in place of the study's.
     """
-    sizes = depth, width, study.heads, study.vocab_size, study.context_length
-    if block == "llama":
-        return make_shape(*sizes, block=block, kv_heads=study.kv_heads, tied=study.tied)
-    return make_shape(*sizes, gelu=study.gelu, tied=study.tied)
+    of_both = decoder_values(study)
+    own: dict[str, dict[str, Sequence[Any]]] = {
+        "gpt2": {"gelu": [study.gelu]},
+        "llama": {"kv_heads": of_both.pop("kv_heads"), "gelu": [GPT2_GELU]},
+    }
+    return [
+        make_block(
+            f"{NAME}.grids.{ordinal(place)}",
+            {
+                **of_both,
+                "block": [block],
+                **own[block],
+                "base_width": tuple(dict.fromkeys(base_widths or study.base_widths)),
+                **{name: [amount] for name, amount in grid.budget.given.items()},
+                "learning_rate": tuple(dict.fromkeys(study.learning_rates)),
+            },
+            grid.widths,
+            seeds=study.seeds,
+            repeated=grid.repeated,
+            repeated_seeds=study.repeated_seeds,
+        )
+        for place, grid in enumerate(study.grids)
+        for block in dict.fromkeys(study.blocks)
+    ]
 
 
 def runs(config: Settings, _root: Path) -> Iterator[Run]:
     """All networks of all grids: of every block, scaled from every base width, at every learning rate."""
     study = _section(config)
-    recipe = config.training.spec({name: value for name, value in study.recipe.items() if name != "steps"})
-    for grid in study.grids:
-        budget = grid.budget.budget
-        said = None if budget.kind == "steps" else budget
-        for block in dict.fromkeys(study.blocks):
-            for depth, width, seeds in shapes_of(
-                grid.widths, grid.repeated, study.repeated_seeds, study.seeds
-            ):
-                shape = _shape(study, block, depth, width)
-                steps = budget.steps(shape, recipe.batch_size)
-                for base_width in dict.fromkeys(study.base_widths):
-                    one = scaled(shape, base_width, study.heads)
-                    for rate in dict.fromkeys(study.learning_rates):
-                        changes = {**study.recipe, "steps": steps, "learning_rate": rate}
-                        training = config.training.spec(changes)
-                        for seed in range(seeds):
-                            yield Run(NAME, config.corpus.name, one, training, seed, ("learning_rate",), said)
+    networks = networks_of(_blocks(study), defaults_of(config, study.recipe))
+    yield from runs_of_networks(networks)
 
 
 def problems(config: Settings, _root: Path) -> list[str]:
@@ -90,10 +89,12 @@ def problems(config: Settings, _root: Path) -> list[str]:
         if grid.budget.given in known:
             wrong.append(f"{where} has the budget of a grid before it; put their shapes together")
         known.append(grid.budget.given)
-        wrong += _shape_problems(study, grid, where)
+        blocks = [block for block in _blocks(study, [None]) if block.where == where]
+        wrong += listed_problems(blocks, defaults_of(config))
         found += wrong
         if not wrong and not of_recipe:
-            found += _training_problems(config, study, grid, where)
+            networks = networks_of(blocks, defaults_of(config, study.recipe))
+            found += _training_problems(config, study, grid, where, networks)
     return list(dict.fromkeys(found))
 
 
@@ -105,29 +106,21 @@ def _unused(study: TodaysDecoderStudy) -> Iterator[str]:
         yield f"{NAME}.gelu is {study.gelu} and no block is gpt2; Llama's has SwiGLU, so leave it out"
 
 
-def _shape_problems(study: TodaysDecoderStudy, grid: TodaysDecoderGrid, where: str) -> Iterator[str]:
-    yield from depth_problems(grid.widths, where)
-    for block in study.blocks:
-        yield from width_problems(grid.widths, partial(_shape, study, block), where, block)
-    yield from repeated_problems(grid.widths, grid.repeated, where)
-
-
 def _training_problems(
-    config: Settings, study: TodaysDecoderStudy, grid: TodaysDecoderGrid, where: str
+    config: Settings,
+    study: TodaysDecoderStudy,
+    grid: TodaysDecoderGrid,
+    where: str,
+    networks: Sequence[Network],
 ) -> Iterator[str]:
     """A sentence for each problem of the fewest and the most steps of a grid, and of its observations."""
     budget, recipe = grid.budget.budget, config.training.spec(study.recipe)
-    steps = [
-        budget.steps(_shape(study, block, depth, width), recipe.batch_size)
-        for block in study.blocks
-        for depth, row in grid.widths.items()
-        for width in row
-    ]
-    fewest, most = min(steps), max(steps)
-    if most > MOST_STEPS:
-        yield f"{where}.budget gives a network {most:.3g} steps, and {MOST_STEPS:,} are the most; give a smaller one"
+    if too_many := list(most_steps(f"{where}.budget", networks)):
+        yield from too_many
         return
-    yield from observation_problems(recipe_place(NAME, study.recipe), recipe, most)
+    steps = [one.training.steps for one in networks]
+    fewest = min(steps)
+    yield from observation_problems(recipe_place(NAME, study.recipe), recipe, max(steps))
     if recipe.warmup_steps >= fewest:
         yield (
             f"{where}.budget gives the smallest network {fewest} steps, and training.warmup_steps is "
@@ -163,20 +156,15 @@ def _observation_problems(
 
 def warnings(config: Settings, _root: Path) -> list[str]:
     """A sentence for each transition that a grid can't give; of one block where the others give it."""
-    study, found = _section(config), list[str]()
-    blocks = list(dict.fromkeys(study.blocks))
+    study = _section(config)
     repeated = study.repeated_seeds > 1 and any(any(grid.repeated.values()) for grid in study.grids)
-    for place, grid in enumerate(study.grids):
-        warns_of_noise = place == 0  # once: the noise of a block is pooled over all grids
-        repeats = study.seeds > 1 or repeated or not warns_of_noise
-        said: dict[str, list[Block]] = {}
-        for block in blocks:
-            where, shape = f"{NAME}.grids.{ordinal(place)}", partial(_shape, study, block)
-            for sentence in grid_warnings(where, grid.widths, study.size_axis, shape, repeats):
-                said.setdefault(sentence, []).append(block)
-        for sentence, of in said.items():
-            found.append(sentence if of == blocks else f"{sentence} (block {' and '.join(of)})")
-    return found
+    # once: the noise of a block is pooled over all grids
+    return place_warnings(
+        _blocks(study),
+        defaults_of(config),
+        study.size_axis,
+        lambda place: study.seeds > 1 or repeated or place > 0,
+    )
 
 
 def options(config: Settings) -> list[str]:

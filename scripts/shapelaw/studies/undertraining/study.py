@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 from shapelaw.settings.problems import recipe_place, recipe_problems, step_problems
@@ -11,16 +10,11 @@ from shapelaw.settings.sections import Settings
 from shapelaw.settings.sentences import ordinal
 from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run
-from shapelaw.specs.shapes import Shape, make_shape
-from shapelaw.studies.shape_grids import (
-    depth_problems,
-    grid_warnings,
-    repeated_problems,
-    shapes_of,
-    width_problems,
-)
+from shapelaw.studies.grid.expansion import Block, networks_of, runs_of_networks
+from shapelaw.studies.grid.language import decoder_values, listed_problems, make_block
+from shapelaw.studies.grid.study import defaults_of, place_warnings
 from shapelaw.studies.study import OURS, Key, Study
-from shapelaw.studies.undertraining.settings import UndertrainingGrid, UndertrainingStudy
+from shapelaw.studies.undertraining.settings import UndertrainingStudy
 
 NAME = "undertraining"
 OWN = {  # keys of `training` that the study decides itself
@@ -33,26 +27,26 @@ def _section(config: Settings) -> UndertrainingStudy:
     return config.section(NAME, UndertrainingStudy)
 
 
-def _shape(study: UndertrainingStudy, depth: int, width: int) -> Shape:
-    """A network of the study.
-
-    Raises:
-        ShapeError: these numbers don't make one.
-    """
-    sizes = depth, width, study.heads, study.vocab_size, study.context_length
-    return make_shape(*sizes, gelu=study.gelu, **study.block_options)
+def _blocks(study: UndertrainingStudy) -> list[Block]:
+    """The grids in the grid language: a block for each learning rate of each."""
+    return [
+        make_block(
+            f"{NAME}.grids.{ordinal(place)}",
+            {**decoder_values(study), "steps": [grid.steps], "learning_rate": [rate]},
+            grid.widths,
+            repeated=grid.repeated,
+            repeated_seeds=study.repeated_seeds,
+        )
+        for place, grid in enumerate(study.grids)
+        for rate in grid.learning_rates
+    ]
 
 
 def runs(config: Settings, _root: Path) -> Iterator[Run]:
     """All networks of all grids, each at every learning rate of its grid."""
     study = _section(config)
-    for grid in study.grids:
-        for rate in grid.learning_rates:
-            training = config.training.spec({**study.recipe, "steps": grid.steps, "learning_rate": rate})
-            for depth, width, seeds in shapes_of(grid.widths, grid.repeated, study.repeated_seeds):
-                shape = _shape(study, depth, width)
-                for seed in range(seeds):
-                    yield Run(NAME, config.corpus.name, shape, training, seed, ("learning_rate",))
+    networks = networks_of(_blocks(study), defaults_of(config, study.recipe))
+    yield from runs_of_networks(networks)
 
 
 def problems(config: Settings, _root: Path) -> list[str]:
@@ -75,25 +69,18 @@ def problems(config: Settings, _root: Path) -> list[str]:
         if not wrong:
             training = config.training.spec({**study.recipe, "steps": grid.steps})
             found += step_problems(recipe_place(NAME, study.recipe, f"{where}.steps"), training)
-        found += _shape_problems(study, grid, where)
-    return found
-
-
-def _shape_problems(study: UndertrainingStudy, grid: UndertrainingGrid, where: str) -> Iterator[str]:
-    yield from depth_problems(grid.widths, where)
-    yield from width_problems(grid.widths, partial(_shape, study), where)
-    yield from repeated_problems(grid.widths, grid.repeated, where)
+    found += listed_problems(_blocks(study), defaults_of(config))
+    return list(dict.fromkeys(found))
 
 
 def warnings(config: Settings, _root: Path) -> list[str]:
     """A sentence for each transition that a grid can't give."""
-    study, found = _section(config), list[str]()
+    study = _section(config)
     repeats = study.repeated_seeds > 1 and any(any(grid.repeated.values()) for grid in study.grids)
-    for place, grid in enumerate(study.grids):
-        where, shape = f"{NAME}.grids.{ordinal(place)}", partial(_shape, study)
-        warns_of_noise = place == 0  # once: the noise is pooled over all grids
-        found += grid_warnings(where, grid.widths, study.size_axis, shape, repeats or not warns_of_noise)
-    return found
+    # once: the noise is pooled over all grids
+    return place_warnings(
+        _blocks(study), defaults_of(config), study.size_axis, lambda place: repeats or place > 0
+    )
 
 
 def options(config: Settings) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 from shapelaw.settings.problems import recipe_place, recipe_problems, step_problems
@@ -11,15 +10,10 @@ from shapelaw.settings.sections import Settings
 from shapelaw.settings.sentences import ordinal
 from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run
-from shapelaw.specs.shapes import Shape, make_shape
-from shapelaw.studies.shape_grids import (
-    depth_problems,
-    grid_warnings,
-    rank_warnings,
-    repeated_problems,
-    shapes_of,
-    width_problems,
-)
+from shapelaw.studies.grid.expansion import Block, networks_of, runs_of_networks
+from shapelaw.studies.grid.language import decoder_values, listed_problems, make_block
+from shapelaw.studies.grid.study import defaults_of, place_warnings
+from shapelaw.studies.shape_grids import rank_warnings
 from shapelaw.studies.study import OURS, Key, Study
 from shapelaw.studies.vocabulary.noise import NoiseKind, noise_kind
 from shapelaw.studies.vocabulary.settings import VocabularyGrid, VocabularyStudy
@@ -32,28 +26,32 @@ def _section(config: Settings) -> VocabularyStudy:
     return config.section(NAME, VocabularyStudy)
 
 
+def _blocks(study: VocabularyStudy) -> list[Block]:
+    """The grids in the grid language."""
+    return [
+        make_block(
+            f"{NAME}.grids.{ordinal(place)}",
+            {
+                **decoder_values(study),
+                "vocab_size": [grid.vocab_size],
+                "embedding_rank": [grid.embedding_rank],
+                "patch_embedding": [grid.patch_embedding],
+                **({} if grid.steps is None else {"steps": [grid.steps]}),
+            },
+            grid.widths,
+            seeds=study.seeds,
+            repeated=grid.repeated,
+            repeated_seeds=study.repeated_seeds,
+            any_rank=True,
+        )
+        for place, grid in enumerate(study.grids)
+    ]
+
+
 def runs(config: Settings, _root: Path) -> Iterator[Run]:
     """All networks of all grids; where a grid has a rank, each network's token embedding is factored to it."""
     study = _section(config)
-    for grid in study.grids:
-        changes = study.recipe if grid.steps is None else {**study.recipe, "steps": grid.steps}
-        training = config.training.spec(changes)
-        for depth, width, seeds in shapes_of(grid.widths, grid.repeated, study.repeated_seeds, study.seeds):
-            shape = _shape(study, grid, depth, width)
-            for seed in range(seeds):
-                yield Run(NAME, config.corpus.name, shape, training, seed)
-
-
-def _shape(study: VocabularyStudy, grid: VocabularyGrid, depth: int, width: int) -> Shape:
-    """A network of a grid.
-
-    Raises:
-        ShapeError: these numbers don't make one.
-    """
-    return make_shape(
-        depth, width, study.heads, grid.vocab_size, study.context_length, gelu=study.gelu,
-        embedding_rank=grid.embedding_rank, redundant_rank=True, patch_embedding=grid.patch_embedding,
-    )  # fmt: skip
+    yield from runs_of_networks(networks_of(_blocks(study), defaults_of(config, study.recipe)))
 
 
 def problems(config: Settings, _root: Path) -> list[str]:
@@ -81,27 +79,22 @@ def problems(config: Settings, _root: Path) -> list[str]:
         if grid.steps is not None and not wrong:
             training = config.training.spec({**study.recipe, "steps": grid.steps})
             found += step_problems(recipe_place(NAME, study.recipe, f"{where}.steps"), training)
-        found += _grid_problems(study, grid, where)
-    return found
-
-
-def _grid_problems(study: VocabularyStudy, grid: VocabularyGrid, where: str) -> Iterator[str]:
-    yield from depth_problems(grid.widths, where)
-    yield from width_problems(grid.widths, partial(_shape, study, grid), where)
-    yield from repeated_problems(grid.widths, grid.repeated, where)
+    return [*found, *listed_problems(_blocks(study), defaults_of(config))]
 
 
 def warnings(config: Settings, _root: Path) -> list[str]:
     """A sentence for each transition that a grid can't give, and for a rank that only adds parameters."""
-    study, found = _section(config), list[str]()
+    study = _section(config)
     repeated = {_noise_kind(grid) for grid in study.grids if any(grid.repeated.values())}
+
+    def repeats(place: int) -> bool:
+        of_kind = _noise_kind(study.grids[place]) in repeated
+        return study.seeds > 1 or (study.repeated_seeds > 1 and of_kind)
+
+    found = place_warnings(_blocks(study), defaults_of(config), study.size_axis, repeats)
     for place, grid in enumerate(study.grids):
-        shape, where = partial(_shape, study, grid), f"{NAME}.grids.{ordinal(place)}"
-        repeats = study.seeds > 1 or (study.repeated_seeds > 1 and _noise_kind(grid) in repeated)
-        found += grid_warnings(where, grid.widths, study.size_axis, shape, repeats)
-        if grid.embedding_rank is not None:
-            ranks = [grid.embedding_rank]
-            found += rank_warnings(f"{where}.embedding_rank", ranks, grid.vocab_size, grid.patch_embedding)
+        where, ranks = f"{NAME}.grids.{ordinal(place)}.embedding_rank", [grid.embedding_rank or 0]
+        found += rank_warnings(where, ranks, grid.vocab_size, grid.patch_embedding)
     return found
 
 

@@ -1,0 +1,336 @@
+"""From blocks of axes to runs: every combination of their values, paired widths, and what makes no network.
+
+Light: the Snakefile expands all grids at every start.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import product
+from typing import Any
+
+from shapelaw.settings.budgets import base_problems, scaled
+from shapelaw.settings.fields import HeadDim
+from shapelaw.specs.budgets import Budget
+from shapelaw.specs.runs import Run, Training
+from shapelaw.specs.shapes import EQUAL_SHARE, Shape, ShapeError, make_shape
+from shapelaw.studies.grid.settings import ALL_AXES, RECIPE_AXES
+from shapelaw.studies.shape_grids import Widths
+
+Settings = Mapping[str, Any]  # a value for each name
+DEFAULTS = {"vocab_size": 2000, "context_length": 128}
+HEADS = 2  # where neither heads nor their dimension are given
+BUDGETS = ("tokens_per_param", "flops")
+_SHAPE_OPTIONS = (  # of `make_shape`
+    *("embedding_rank", "patch_embedding", "positional_rank", "block", "gelu"),
+    *("attention_degree", "tied", "kv_heads", "ff_width"),
+)
+_NAMES = tuple(name for name in ALL_AXES if name != "head_dim")
+_PLACE = _NAMES.index("depth")
+BEFORE, AFTER = (
+    _NAMES[:_PLACE],
+    tuple(n for n in _NAMES[_PLACE:] if n not in ("depth", "width", "block_params")),
+)
+REACH = 0.15  # in log size: how far a network may be from the size asked for, where that pairs depths to 2%
+MOST_NEAR = 24  # networks on each side of the size that are looked at
+
+
+@dataclass(frozen=True)
+class Block:
+    """All combinations of the values of some fields.
+
+    Attributes:
+        where: its place in the config.
+        values: of each field that is given, those that it takes, in the order of `ALL_AXES`; what depends on the
+            depth is a table. An attention_dim is never called head_dim here.
+        widths: the shapes as `depth: widths`; None where depth and width, or block_params, are among the values.
+        seeds: runs of every network.
+        repeated: the shapes with `repeated_seeds` runs.
+        leave_out: combinations that are not wanted.
+        skips_impossible: what makes no network is left out.
+        any_rank: a rank above what it maps makes a network too.
+    """
+
+    where: str
+    values: Mapping[str, Sequence[Any]]
+    widths: Widths | None = None
+    seeds: int = 1
+    repeated: Widths = field(default_factory=dict)
+    repeated_seeds: int = 3
+    leave_out: Sequence[Mapping[str, Sequence[Any]]] = ()
+    skips_impossible: bool = False
+    any_rank: bool = False
+
+    @property
+    def depths(self) -> list[int]:
+        """All depths."""
+        return list(self.widths if self.widths is not None else self.values["depth"])
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """What a block takes where it says nothing."""
+
+    corpus: str
+    training: Training
+
+
+@dataclass(frozen=True)
+class Network:
+    """What is trained, with its number of seeds; `settings` are the values that it comes from."""
+
+    corpus: str
+    shape: Shape
+    training: Training
+    budget: Budget | None
+    seeds: int
+    settings: Settings = field(compare=False, hash=False, default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Impossible:
+    """A combination that makes no network, and why, a clause for each reason."""
+
+    settings: Settings
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Paired:
+    """The widths that a size in parameters gave to the depths, and the share by which their sizes differ."""
+
+    block_params: float
+    widths: Mapping[int, int]
+    mismatch: float
+
+
+def expanded(block: Block, defaults: Defaults) -> Iterator[Network | Impossible]:
+    """Every combination of a block's values that is wanted, the last field changing fastest."""
+    outer = [name for name in BEFORE if name in block.values]
+    inner = [name for name in AFTER if name in block.values]
+    for values in product(*(block.values[name] for name in outer)):
+        settings = dict(zip(outer, values, strict=True))
+        for shape in _shapes(block, settings):
+            for rest in product(*(block.values[name] for name in inner)):
+                combination = {**settings, **shape, **dict(zip(inner, rest, strict=True))}
+                if not any(_matches(combination, unwanted) for unwanted in block.leave_out):
+                    yield _network(block, combination, defaults)
+
+
+def reasons(block: Block) -> list[str]:
+    """Why the shapes of a block make no network."""
+    combinations = expanded(block, Defaults("", Training(1, 1)))
+    return [reason for one in combinations if isinstance(one, Impossible) for reason in one.reasons]
+
+
+def networks_of(blocks: Iterable[Block], defaults: Defaults) -> list[Network]:
+    """The networks of the union of some blocks, one of several blocks once, with the most seeds that one asks for."""
+    found: dict[tuple[object, ...], Network] = {}
+    for block in blocks:
+        for one in expanded(block, defaults):
+            if isinstance(one, Network):
+                what = one.corpus, one.shape, one.training, one.budget
+                before = found.get(what)
+                if before is None or before.seeds < one.seeds:
+                    found[what] = one
+    return list(found.values())
+
+
+def runs_of_networks(networks: Iterable[Network]) -> Iterator[Run]:
+    """Every network with every seed."""
+    for one in networks:
+        for seed in range(one.seeds):
+            yield Run(one.corpus, one.shape, one.training, seed, one.budget)
+
+
+def lengths(block: Block) -> dict[str, int]:
+    """How many values each field has, and how many shapes `widths` has; their product is the number of combinations."""
+    found = {name: len(values) for name, values in block.values.items()}
+    return found if block.widths is None else {"widths": len(_listed(block.widths)), **found}
+
+
+def number_of_runs(block: Block) -> int:
+    """The runs of a block, before any combination is left out; nothing is expanded."""
+    counts, repeated = lengths(block), _listed(block.repeated)
+    networks = math.prod(counts.values())
+    if block.widths is not None:
+        repeated &= _listed(block.widths)
+    else:
+        widths = block.values.get("width")  # of block_params they are not known yet
+        repeated = {
+            (d, w) for d, w in repeated if d in block.values["depth"] and (widths is None or w in widths)
+        }
+    shapes = math.prod(counts.get(name, 1) for name in ("widths", "depth", "width", "block_params"))
+    further = max(block.repeated_seeds - block.seeds, 0) * len(repeated)
+    return networks * block.seeds + networks // shapes * further
+
+
+def _listed(widths: Widths) -> set[tuple[int, int]]:
+    return {(depth, width) for depth, row in widths.items() for width in row}
+
+
+def _shapes(block: Block, settings: Settings) -> Iterator[dict[str, Any]]:
+    """The depths and widths of a block, with its other values."""
+    if block.widths is not None:
+        for depth, row in block.widths.items():
+            yield from ({"depth": depth, "width": width} for width in dict.fromkeys(row))
+    elif "block_params" in block.values:
+        pairs = pairings(block, settings)
+        least = _unit(settings)  # where no width makes a network, so that it is told why
+        for depth in block.values["depth"]:
+            widths = dict.fromkeys(pair.widths.get(depth, least) for pair in pairs)
+            yield from ({"depth": depth, "width": width} for width in widths)
+    else:
+        for depth, width in product(block.values["depth"], block.values["width"]):
+            yield {"depth": depth, "width": width}
+
+
+def pairings(block: Block, settings: Settings) -> list[Paired]:
+    """The widths that follow from `block_params`, for one combination of the values that stand before the depth."""
+    depths = tuple(block.values["depth"])
+    return [_paired(frozenset(settings.items()), depths, size) for size in block.values["block_params"]]
+
+
+def all_pairings(block: Block) -> list[tuple[Settings, Paired]]:
+    """All of a block, each with the values that it belongs to."""
+    outer = [name for name in BEFORE if name in block.values]
+    every = (dict(zip(outer, values, strict=True)) for values in product(*(block.values[n] for n in outer)))
+    return [(settings, pair) for settings in every for pair in pairings(block, settings)]
+
+
+@lru_cache(maxsize=4096)
+def _paired(settings: frozenset[tuple[str, Any]], depths: tuple[int, ...], size: float) -> Paired:
+    """The widths of one size.
+
+    Of each depth the networks near the size are candidates. Around each of them every depth's nearest one is taken;
+    of these choices the one nearest to the size wins among those whose depths differ by at most 2%, and where there
+    are none, the one whose depths differ least.
+    """
+    near = {depth: _near(dict(settings), depth, size) for depth in depths}
+    near = {depth: row for depth, row in near.items() if row}
+    wanted, best = math.log(size), None
+    for centre in sorted({one for row in near.values() for one in row}):
+        choice = {depth: min(row, key=lambda one: abs(one - centre)) for depth, row in near.items()}
+        spread = max(choice.values()) - min(choice.values())
+        off = max(abs(one - wanted) for one in choice.values())
+        rank = max(spread, math.log1p(EQUAL_SHARE)), off, spread
+        if best is None or rank < best[0]:
+            best = rank, choice
+    if best is None:
+        return Paired(size, {}, 0.0)
+    choice = best[1]
+    widths = {depth: near[depth][one] for depth, one in choice.items()}
+    return Paired(size, widths, math.expm1(max(choice.values()) - min(choice.values())))
+
+
+def _near(settings: Settings, depth: int, size: float) -> dict[float, int]:
+    """The widths of a depth by the logarithm of their size: those within `REACH`, and the nearest on each side."""
+    unit = _unit(settings)
+
+    def log_size(units: int) -> float | None:
+        made = _shape({**settings, "depth": depth, "width": units * unit}, any_rank=True)
+        return math.log(made.block_params) if isinstance(made, Shape) else None
+
+    wanted, low, high = math.log(size), 0, 1
+    while (found := log_size(high)) is not None and found < wanted:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        found = log_size(middle)
+        low, high = (middle, high) if found is not None and found < wanted else (low, middle)
+    row: dict[float, int] = {}
+    for start, step in ((low, -1), (high, 1)):
+        for units in range(start, start + step * MOST_NEAR, step):
+            found = log_size(units) if units > 0 else None
+            if found is None or (units != start and abs(found - wanted) > REACH):
+                break
+            row[found] = units * unit
+    return row
+
+
+def _unit(settings: Settings) -> int:
+    """The number whose multiples are possible widths."""
+    heads, dim = settings.get("heads"), settings.get("attention_dim")
+    if heads is not None and dim is not None:
+        return 1
+    if dim is not None:
+        return int(dim)
+    even = 2 if settings.get("block") == "llama" else 1
+    return even * (HEADS if heads is None else int(heads))
+
+
+def _matches(combination: Settings, unwanted: Mapping[str, Sequence[Any]]) -> bool:
+    return all(combination.get(name, DEFAULTS.get(name)) in values for name, values in unwanted.items())
+
+
+def _network(block: Block, settings: Settings, defaults: Defaults) -> Network | Impossible:
+    shape = _shape(settings, block.any_rank)
+    if not isinstance(shape, Shape):
+        return Impossible(settings, tuple(shape))
+    recipe = {name: _of_depth(settings[name], shape.depth) for name in RECIPE_AXES if name in settings}
+    kind = next((name for name in BUDGETS if name in settings), None)
+    budget = None
+    if kind is not None:
+        budget = Budget(kind, settings[kind])  # type: ignore[arg-type]
+        batch_size = recipe.get("batch_size", defaults.training.batch_size)
+        recipe["steps"] = budget.steps(shape, batch_size)
+    training = _changed(defaults.training, tuple(recipe.items()))
+    repeated = shape.width in block.repeated.get(shape.depth, [])
+    seeds = max(block.seeds, block.repeated_seeds if repeated else 1)
+    return Network(settings.get("corpus", defaults.corpus), shape, training, budget, seeds, settings)
+
+
+def _of_depth(value: Any, depth: int) -> Any:
+    return value[depth] if isinstance(value, Mapping) else value
+
+
+@lru_cache(maxsize=4096)
+def _changed(training: Training, changes: tuple[tuple[str, Any], ...]) -> Training:
+    return replace(training, **dict(changes))
+
+
+def _shape(settings: Settings, any_rank: bool) -> Shape | list[str]:
+    """The shape of a combination, or why there is none."""
+    options = {name: settings[name] for name in _SHAPE_OPTIONS if name in settings}
+    dim, heads = settings.get("attention_dim"), settings.get("heads")
+    of: int | HeadDim = heads if heads is not None else HEADS if dim is None else _rule(dim)
+    sizes = {**DEFAULTS, **settings}
+    try:
+        shape = make_shape(
+            sizes["depth"],
+            sizes["width"],
+            of,
+            sizes["vocab_size"],
+            sizes["context_length"],
+            dim if heads is not None else None,
+            redundant_rank=True,
+            **options,
+        )
+    except ShapeError as error:
+        return error.problems
+    base_width = settings.get("base_width")
+    problems = [] if any_rank else _ranks(shape)
+    if heads is not None and dim is not None:  # a dimension that follows no width
+        return problems or replace(shape, base_width=base_width)
+    return problems + base_problems(base_width, of, "base_width") or scaled(shape, base_width, of)
+
+
+@lru_cache
+def _rule(dim: int) -> HeadDim:
+    return HeadDim(dim=dim)
+
+
+def _ranks(shape: Shape) -> list[str]:
+    """A clause for each rank that is above what it maps: two factors that bound nothing."""
+    maps = (
+        ("embedding_rank", shape.embedding_rank, shape.embedding_inputs, "inputs of the embedding"),
+        ("positional_rank", shape.positional_rank, shape.context_length, "positions of a window"),
+    )
+    return [
+        f"{name} {rank:,} is above the {most:,} {what}"
+        for name, rank, most, what in maps
+        if rank and rank > most
+    ]

@@ -1,0 +1,342 @@
+"""Blocks from a config's sections, and what is wrong with them, as sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from shapelaw.settings.fields import MOST_STEPS
+from shapelaw.settings.problems import recipe_problems_at, step_problems
+from shapelaw.settings.sections import DecoderStudy, Settings
+from shapelaw.settings.sentences import did_you_mean, ordinal
+from shapelaw.specs.runs import Training
+from shapelaw.studies.grid.expansion import (
+    BUDGETS,
+    DEFAULTS,
+    Block,
+    Defaults,
+    Impossible,
+    Network,
+    expanded,
+    lengths,
+    number_of_runs,
+)
+from shapelaw.studies.grid.settings import ALL_AXES, RECIPE_AXES, BlockKeys, Given
+from shapelaw.studies.shape_grids import depth_problems, repeated_problems
+
+MOST_RUNS = 100_000  # of a study: with more, Snakemake takes hours before the first job
+FEW = 3  # combinations that are shown of those that make no network
+SAME_SIZE = {*RECIPE_AXES, *BUDGETS, "base_width", "corpus"}  # fields that change no network's size
+_SHAPES = ("depth", "width", "block_params")
+
+
+def placed(name: str, keys: BlockKeys | Sequence[BlockKeys]) -> list[tuple[str, BlockKeys]]:
+    """The sections of a grid's blocks, each with its place in the config."""
+    if isinstance(keys, BlockKeys):
+        return [(f"grids.{name}", keys)]
+    return [(f"grids.{name}.{ordinal(place)}", one) for place, one in enumerate(keys)]
+
+
+def block_of(where: str, keys: BlockKeys) -> Block:
+    """The block of a section of the grid language.
+
+    Args:
+        where: the section's place in the config.
+        keys: a section without problems.
+    """
+    return make_block(
+        where,
+        {**{name: (value,) for name, value in keys.values().items()}, **axes_values(keys.axes)},
+        keys.widths,
+        seeds=keys.seeds,
+        repeated=keys.repeated,
+        repeated_seeds=keys.repeated_seeds,
+        leave_out=[_named(axes_values(one)) for one in keys.leave_out],
+        skips_impossible=keys.impossible == "leave_out",
+    )
+
+
+def make_block(where: str, values: Mapping[str, Sequence[Any]], widths: Any, **options: Any) -> Block:
+    """A block with its values in the order of the language.
+
+    Args:
+        where: its place in the config.
+        values: the values of each field that is given.
+        widths: its shapes as `depth: [widths]`, or None.
+        options: the other attributes of `Block`.
+    """
+    named = _named(values)
+    return Block(where, {name: tuple(named[name]) for name in ALL_AXES if name in named}, widths, **options)
+
+
+def axes_values(axes: Given) -> dict[str, list[Any]]:
+    """The values of each axis that is given; null alone is a list of it."""
+    return {name: [None] if value is None else value for name, value in axes.values().items()}
+
+
+def decoder_values(section: DecoderStudy) -> dict[str, Sequence[Any]]:
+    """The values that the keys of a study's section give to all of its networks."""
+    heads, given = section.heads, section.model_dump()
+    rule = {"heads": (heads,)} if isinstance(heads, int) else {"attention_dim": (heads.dim,)}
+    names = ("vocab_size", "context_length", "block", "gelu", "tied", "kv_heads")
+    return {**rule, **{name: (given[name],) for name in names if name in given}}
+
+
+def listed_problems(blocks: Iterable[Block], defaults: Defaults, least_depths: int = 2) -> Iterator[str]:
+    """A sentence for each problem of the shapes of blocks that list them as `widths`, each told by its depth.
+
+    Args:
+        least_depths: of each place.
+    """
+    places: dict[str, list[Block]] = {}
+    for block in blocks:
+        places.setdefault(block.where, []).append(block)
+    for where, own in places.items():
+        names = shape_names(own)
+        if least_depths > 1:
+            yield from depth_problems(own[0].widths or {}, where)
+        for one in (one for block in own for one in expanded(block, defaults)):
+            if isinstance(one, Impossible):
+                label = named(one.settings, names)
+                at = f"{where}.widths.{one.settings['depth']}{', ' if label else ''}{label}"
+                yield from (f"{at}: {reason}" for reason in one.reasons)
+        yield from repeated_problems(own[0].widths or {}, own[0].repeated, where)
+
+
+def _named(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values with a head's dimension under the name that tables have."""
+    return {"attention_dim" if name == "head_dim" else name: value for name, value in values.items()}
+
+
+def axes_of(blocks: Sequence[Block], listed: Collection[str]) -> list[str]:
+    """The columns by which the runs of some blocks differ, beside depth and width, in the order of the language.
+
+    Args:
+        listed: fields that stand under `axes`; they count with one value too.
+    """
+    found, also = [], _named(dict.fromkeys(listed))
+    for name in ALL_AXES:
+        values = {repr(block.values.get(name, (DEFAULTS.get(name),))) for block in blocks}
+        several = len(values) > 1 or any(len(block.values.get(name, ())) > 1 for block in blocks)
+        if name not in _SHAPES and (several or name in also):
+            found.append("budget" if name in BUDGETS else name)
+    return list(dict.fromkeys(found))
+
+
+def section_problems(where: str, keys: BlockKeys, corpora: Collection[str]) -> list[str]:
+    """A sentence for each problem that a block's section shows before it is expanded.
+
+    Args:
+        where: its place in the config.
+        corpora: the names of all corpora that the config defines.
+    """
+    single, axes = keys.values(), axes_values(keys.axes)
+    found = [
+        f"{where}.{name} and {where}.axes.{name} are both set; leave one of them out"
+        for name in single
+        if name in axes
+    ]
+    every: dict[str, Any] = {name: [value] for name, value in single.items()} | axes
+    found += _shape_problems(where, keys, every, axes)
+    for pair in (("head_dim", "attention_dim"), ("steps", *BUDGETS)):
+        given = [_place(where, name, axes) for name in pair if name in every]
+        if len(given) > 1:
+            found.append(f"{' and '.join(given)} are both set, and one decides; leave one out")
+    for name in every.get("corpus", ()):
+        if name not in corpora:
+            near = did_you_mean(name, list(corpora))
+            found.append(
+                f"{_place(where, 'corpus', axes)} has {name}, of which the config has no sources{near}; "
+                f"give them: corpora: {{{name}: {{sources: [...]}}}} (there are {', '.join(corpora)})"
+            )
+    found += _leave_out_problems(where, keys, every)
+    return found
+
+
+def _place(where: str, name: str, axes: Collection[str]) -> str:
+    return f"{where}.axes.{name}" if name in axes else f"{where}.{name}"
+
+
+def _shape_problems(
+    where: str, keys: BlockKeys, every: Mapping[str, Any], axes: Collection[str]
+) -> Iterator[str]:
+    """Sentences on depth, width, widths and block_params: one too many, or none."""
+    if keys.widths is not None:
+        for name in _SHAPES:
+            if name in every:
+                yield (
+                    f"{_place(where, name, axes)} and {where}.widths are both set, and widths has the depths and their "
+                    "widths; leave one of them out"
+                )
+        yield from _table_problems(where, keys, list(keys.widths))
+        yield from repeated_problems(keys.widths, keys.repeated, where)
+        return
+    if "width" in every and "block_params" in every:
+        yield (
+            f"{_place(where, 'width', axes)} and {_place(where, 'block_params', axes)} are both set, and the width "
+            "follows from the parameters; leave one of them out"
+        )
+    missing = [] if "depth" in every else ["depth"]
+    missing += [] if "width" in every or "block_params" in every else ["width (or block_params)"]
+    if missing:
+        yield (
+            f"{where} has no {' and no '.join(missing)}; give axes: {{depth: [1, 2], width: [16, 32]}}, or "
+            "widths: {1: [16, 32], 2: [12, 24]}"
+        )
+        return
+    yield from _table_problems(where, keys, every["depth"])
+    if "width" in every:
+        yield from repeated_problems(dict.fromkeys(every["depth"], every["width"]), keys.repeated, where)
+
+
+def _table_problems(where: str, keys: BlockKeys, depths: Sequence[int]) -> Iterator[str]:
+    """A sentence for each table by depth that misses one."""
+    for name, table in keys.values().items():
+        absent = [str(depth) for depth in depths if isinstance(table, Mapping) and depth not in table]
+        if absent:
+            yield f"{where}.{name} has no value for depth {', '.join(absent)}; give every depth one"
+
+
+def _leave_out_problems(where: str, keys: BlockKeys, every: Mapping[str, Any]) -> Iterator[str]:
+    """A sentence for each entry of leave_out that can match nothing."""
+    known: dict[str, Collection[Any] | None] = {
+        **{name: [value] for name, value in DEFAULTS.items()},
+        **every,
+    }
+    if keys.widths is not None:
+        known |= {
+            "depth": list(keys.widths),
+            "width": {width for row in keys.widths.values() for width in row},
+        }
+    if "block_params" in every:
+        known["width"] = None  # not known yet
+    for place, one in enumerate(keys.leave_out):
+        at, given = f"{where}.leave_out.{ordinal(place)}", axes_values(one)
+        if not given:
+            yield f"{at} is empty and would leave out everything; name a field, such as {{depth: 2}}"
+        for name, values in given.items():
+            if name not in known:
+                yield f"{at}.{name}: the grid does not set {name}; name one of {', '.join(known)}"
+            elif (has := known[name]) is not None and not any(value in has for value in values):
+                yield f"{at}.{name} is {values[0]}, which the grid does not have; it has {', '.join(map(str, has))}"
+
+
+def size_problems(name: str, blocks: Sequence[Block]) -> list[str]:
+    """A sentence where a grid has more runs than a workflow can have; nothing is expanded."""
+    counts = [number_of_runs(block) for block in blocks]
+    if sum(counts) <= MOST_RUNS:
+        return []
+    largest = max(zip(counts, blocks, strict=True), key=lambda pair: pair[0])[1]
+    factors = [f"{field} {length}" for field, length in lengths(largest).items() if length > 1]
+    factors += [f"seeds {largest.seeds}"] if largest.seeds > 1 else []
+    return [
+        f"{name} has {sum(counts):,} runs ({' x '.join(factors)}), and {MOST_RUNS:,} are the most; take shorter lists "
+        "or fewer seeds"
+    ]
+
+
+def network_problems(config: Settings, name: str, blocks: Sequence[Block], defaults: Defaults) -> list[str]:
+    """A sentence for each block with combinations that make no network, and for each recipe that can't be.
+
+    Args:
+        name: the grid's place in the config.
+    """
+    found, networks = list[str](), 0
+    for block in blocks:
+        every = list(expanded(block, defaults))
+        made = [one for one in every if isinstance(one, Network)]
+        networks += len(made)
+        found += _repeated_problems(block, made)
+        if not block.skips_impossible:
+            found += impossible_sentences(
+                block, every, "correct them, leave them out, or set impossible: leave_out"
+            )
+        found += recipe_sentences(config, block, made)
+    if not networks and not found:
+        found.append(f"{name} has no network left; leave out less")
+    return list(dict.fromkeys(found))
+
+
+def left_out(block: Block, defaults: Defaults) -> Iterator[str]:
+    """A sentence on combinations that make no network and are left out."""
+    if block.skips_impossible:
+        yield from impossible_sentences(block, list(expanded(block, defaults)), "they are left out")
+
+
+def _repeated_problems(block: Block, networks: Iterable[Network]) -> list[str]:
+    """The sentence of `repeated_problems` for a block whose widths follow from parameters."""
+    if "block_params" not in block.values:
+        return []
+    widths: dict[int, list[int]] = {}
+    for one in networks:
+        widths.setdefault(one.shape.depth, []).append(one.shape.width)
+    return repeated_problems(widths, block.repeated, block.where)
+
+
+def impossible_sentences(block: Block, every: Sequence[Network | Impossible], advice: str) -> Iterator[str]:
+    """A sentence on a block's combinations that make no network: their number, and the first few."""
+    wrong = [one for one in every if isinstance(one, Impossible)]
+    if not wrong:
+        return
+    names = shown_names([block])
+    first = [f"{named(one.settings, names)} ({'; '.join(one.reasons)})" for one in islice(wrong, FEW)]
+    rest = [f"and {len(wrong) - FEW} more"] if len(wrong) > FEW else []
+    yield (
+        f"{block.where}: {len(wrong)} of {len(every)} combinations make no network: {', '.join([*first, *rest])}; "
+        f"{advice}"
+    )
+
+
+def shown_names(blocks: Iterable[Block]) -> list[str]:
+    """The fields that tell a combination of some blocks from the others, depth and width first."""
+    values: dict[str, set[str]] = {}
+    for block in blocks:
+        for name, ones in block.values.items():
+            values.setdefault(name, set()).update(map(repr, ones))
+    others = [name for name, ones in values.items() if len(ones) > 1 and name not in _SHAPES]
+    return ["depth", "width", *others]
+
+
+def shape_names(blocks: Iterable[Block]) -> list[str]:
+    """The same without depth and width, and without what changes no size."""
+    return [name for name in shown_names(blocks)[2:] if name not in SAME_SIZE]
+
+
+def named(settings: Mapping[str, Any], names: Iterable[str]) -> str:
+    """Some of a combination's values, as `depth 2, heads 4`."""
+    return ", ".join(
+        f"{name} {'null' if settings[name] is None else settings[name]}" for name in names if name in settings
+    )
+
+
+def most_steps(where: str, networks: Iterable[Network]) -> Iterator[str]:
+    """A sentence where a budget, at `where` in the config, gives a network more steps than a run can have."""
+    most = max((one.training.steps for one in networks), default=0)
+    if most > MOST_STEPS:
+        yield f"{where} gives a network {most:.3g} steps, and {MOST_STEPS:,} are the most; give a smaller one"
+
+
+def recipe_sentences(config: Settings, block: Block, networks: Sequence[Network]) -> list[str]:
+    """A sentence for each problem of a block's recipes."""
+
+    def place(key: str) -> str:
+        budget = next((name for name in BUDGETS if name in block.values), None)
+        if key == "steps" and budget is not None:
+            return f"the steps by {block.where}.{budget}"
+        return f"{block.where}.{key}" if key in block.values else f"training.{key}"
+
+    recipes: dict[Training, None] = dict.fromkeys(one.training for one in networks)
+    own = [name for name in RECIPE_AXES if name in block.values] + [
+        name for name in BUDGETS if name in block.values
+    ]
+    found = [
+        one
+        for name in BUDGETS
+        if name in block.values
+        for one in most_steps(f"{block.where}.{name}", networks)
+    ]
+    for recipe in () if found else recipes:
+        if own:  # those of `training` alone are told once, of the section
+            found += [*recipe_problems_at(config, place, recipe), *step_problems(place, recipe)]
+    return list(dict.fromkeys(found))[:FEW]

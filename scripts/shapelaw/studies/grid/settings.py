@@ -1,0 +1,223 @@
+"""The grid language in the config: blocks of axes, each a field of shape, recipe or corpus with its values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Annotated, Any, Literal, get_args, get_type_hints
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    create_model,
+    model_serializer,
+)
+from pydantic_core import PydanticCustomError
+
+from shapelaw.settings.fields import (
+    Count,
+    Section,
+    Seeds,
+    SizeAxisName,
+    Tokens,
+    Vocabulary,
+    Widths,
+)
+from shapelaw.specs.runs import Training
+from shapelaw.specs.shapes import Block, Gelu
+
+Positive = Annotated[float, Field(gt=0)]
+Degree = Annotated[int, Field(ge=2)]
+FIELDS_OF = "x-fields-of"  # in a model's JSON schema: where the reference explains its fields
+BY_DEPTH = ("learning_rate", "steps")  # also a table by depth
+SHAPE_AXES: dict[
+    str, tuple[Any, str]
+] = {  # in the order in which a grid's runs stand: the last changes fastest
+    "corpus": (str, "Name of a corpus: that of `corpus`, or one of `corpora`."),
+    "vocab_size": (
+        Vocabulary,
+        "Size of the vocabulary; 257 is bytes, a larger one byte-level BPE. Default: 2000.",
+    ),
+    "context_length": (Tokens, "Tokens in a window. Default: 128."),
+    "embedding_rank": (Count | None, "Rank of factored token embeddings, at most V; null is one matrix."),
+    "patch_embedding": (bool, "Tokens are patches of images, with an embedding of their numbers."),
+    "positional_rank": (Count | None, "Rank of factored positional embeddings; null is one matrix."),
+    "block": (Block, "Blocks: `gpt2` or `llama`."),
+    "gelu": (Gelu, "GELU of GPT-2's block: `tanh`, or the exact `erf`."),
+    "attention_degree": (Degree | None, "Degree of linear attention; null is softmax attention."),
+    "tied": (bool, "The classifier is the token embedding."),
+    "kv_heads": (Count | None, "Heads of keys and values of Llama's block; null is as many as heads."),
+    "heads": (Count, "Attention heads; they divide the width unless `head_dim` is given too. Default: 2."),
+    "head_dim": (
+        Count | None,
+        "Dimension of one head. Without `heads` there are as many as share the width; null is width / heads.",
+    ),
+    "attention_dim": (Count | None, "The same as `head_dim`, as the tables call it."),
+    "ff_width": (Count | None, "Width of the feed-forward network; null is 4 d, in Llama's block 8/3 d."),
+    "depth": (Count, "Number of blocks, L."),
+    "block_params": (
+        Positive,
+        "Parameters of the blocks, in place of `width`, which follows for each depth: so that depths are paired in "
+        "size to 2% where heads allow, else as near as they do.",
+    ),
+    "width": (Count, "Width of the network, d."),
+    "base_width": (
+        Count | None,
+        "Width from which rates, initialisation and logits are scaled (muP); null: none.",
+    ),
+    "tokens_per_param": (Positive, "Tokens for every parameter, in place of `steps`."),
+    "flops": (Positive, "FLOPs of a training, in place of `steps`."),
+}
+
+
+def _recipe_axes() -> dict[str, tuple[Any, str]]:
+    """The fields of a recipe, with their types and bounds, and what they mean."""
+    hints, found = get_type_hints(Training, include_extras=True), {}
+    for one in fields(Training):
+        kind, doc = get_args(hints[one.name])
+        bounds = {
+            name: value for name in ("ge", "gt", "lt", "le") if (value := getattr(doc, name)) is not None
+        }
+        if type(None) in get_args(kind):
+            inner = next(part for part in get_args(kind) if part is not type(None))
+            kind = Annotated[inner, Field(**bounds)] | None
+        elif bounds:
+            kind = Annotated[kind, Field(**bounds)]
+        found[one.name] = (kind, doc.description)
+    return found
+
+
+RECIPE_AXES = _recipe_axes()
+ALL_AXES = {**SHAPE_AXES, **RECIPE_AXES}
+_NULLABLE = {name for name, (kind, _) in ALL_AXES.items() if type(None) in get_args(kind)}
+
+
+def _as_list(value: Any) -> Any:
+    """A single value as a list of one."""
+    return value if isinstance(value, list) else [value]
+
+
+def _once(values: list[Any]) -> list[Any]:
+    """Refuse a value that a list has twice."""
+    twice = next((value for place, value in enumerate(values) if value in values[:place]), _NONE)
+    if twice is not _NONE:
+        raise PydanticCustomError(
+            "twice",
+            "{value} stands there twice; leave one out",
+            {"value": "null" if twice is None else twice},
+        )
+    return values
+
+
+_NONE = object()
+
+
+def _one(value: Any) -> Any:
+    """Refuse a list where one value belongs."""
+    if isinstance(value, list):
+        raise PydanticCustomError("several", "several values go into axes; here stands one")
+    return value
+
+
+def _table_or_value(value: Any) -> str:
+    return "[table]" if isinstance(value, Mapping) else "[value]"
+
+
+def _block_or_blocks(value: Any) -> str:
+    return "[blocks]" if isinstance(value, list) else "[block]"
+
+
+def _list_of(_: str, kind: Any) -> Any:
+    as_list = BeforeValidator(_as_list, json_schema_input_type=list[kind] | kind)
+    return Annotated[list[kind], as_list, AfterValidator(_once), Field(min_length=1)] | None
+
+
+def _single_of(name: str, kind: Any) -> Any:
+    if name not in BY_DEPTH:
+        return Annotated[kind, BeforeValidator(_one)] | None
+    table = Annotated[dict[Count, kind], Field(min_length=1), Tag("[table]")]
+    either = Annotated[kind, Tag("[value]")] | table
+    return Annotated[either, Discriminator(_table_or_value), BeforeValidator(_one)] | None
+
+
+def _fields_of(kind_of: Callable[[str, Any], Any]) -> dict[str, Any]:
+    return {
+        name: (kind_of(name, kind), Field(None, description=meaning))
+        for name, (kind, meaning) in ALL_AXES.items()
+    }
+
+
+class Dumped(Section):
+    """Keys of which a dump has only those that are given."""
+
+    @model_serializer(mode="wrap")
+    def _given(self, dump: Any) -> dict[str, Any]:
+        return {name: value for name, value in dump(self).items() if name in self.model_fields_set}
+
+
+class Given(Dumped):
+    """Fields of a run, those that are given: null can be a value."""
+
+    def values(self) -> dict[str, Any]:
+        """What the keys that are given say, in the order of the axes; null is a value of those that can be null."""
+        found = {name: getattr(self, name) for name in ALL_AXES if name in self.model_fields_set}
+        return {name: value for name, value in found.items() if value is not None or name in _NULLABLE}
+
+
+class Fields(Given):
+    """Fields that have a table of their own in the reference, under another section."""
+
+    model_config = ConfigDict(json_schema_extra={FIELDS_OF: "grids"})
+
+
+Axes: type[Fields] = create_model(
+    "Axes",
+    __base__=Fields,
+    __doc__="Any of the fields of `grids` from `corpus` on, each with a list of values, or one.",
+    **_fields_of(_list_of),
+)
+
+
+class Combinations(Dumped):
+    """The part of a block that says which combinations of its values are wanted."""
+
+    axes: Axes = Field(default_factory=Axes, description="What varies: every combination is trained.")
+    leave_out: list[Axes] = Field(
+        [], description="Combinations that are not wanted, as far as given: `{depth: 2, heads: [4, 8]}`."
+    )
+    impossible: Literal["refuse", "leave_out"] = Field(
+        "refuse", description="What becomes of combinations that make no network: all are told, or left out."
+    )
+
+
+class BlockKeys(Given, Combinations):
+    """The keys of a block that are no fields of a run."""
+
+    widths: Annotated[Widths, Field(min_length=1)] | None = Field(
+        None, description="Shapes as `depth: [widths]`, in place of the axes depth and width."
+    )
+    seeds: Seeds = Field(1, description="Runs of every network, with seeds 0, 1, ...")
+    repeated: Widths = Field(
+        {}, description="Shapes, as `depth: [widths]`, that run with `repeated_seeds` seeds, for the noise."
+    )
+    repeated_seeds: Seeds = Field(3, description="Runs of each shape of `repeated`.")
+    size_axis: SizeAxisName = "block"
+
+
+GridBlock: type[BlockKeys] = create_model(
+    "GridBlock",
+    __base__=BlockKeys,
+    __doc__="A block of a grid: all combinations of its axes; what stands beside `axes` has one value for all.",
+    **_fields_of(_single_of),
+)
+NAME_PATTERN = "^[a-z][a-z0-9_]*$"
+GridName = Annotated[str, Field(pattern=NAME_PATTERN, max_length=64)]
+OneOrMore = Annotated[
+    Annotated[GridBlock, Tag("[block]")] | Annotated[list[GridBlock], Field(min_length=1), Tag("[blocks]")],
+    Discriminator(_block_or_blocks),
+]
+Grids = dict[GridName, OneOrMore]

@@ -1,0 +1,288 @@
+"""A grid of the config as a study: its question, its runs, what is wrong with it and what it can't give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from shapelaw.settings.sections import Settings
+from shapelaw.settings.sentences import did_you_mean
+from shapelaw.specs.kinds import LANGUAGE
+from shapelaw.specs.runs import Run
+from shapelaw.specs.shapes import EQUAL_SHARE
+from shapelaw.studies.grid.expansion import (
+    Block,
+    Defaults,
+    Network,
+    all_pairings,
+    networks_of,
+    runs_of_networks,
+)
+from shapelaw.studies.grid.language import (
+    axes_of,
+    block_of,
+    left_out,
+    named,
+    network_problems,
+    placed,
+    section_problems,
+    shape_names,
+    shown_names,
+    size_problems,
+)
+from shapelaw.studies.grid.settings import BlockKeys
+from shapelaw.studies.shape_grids import size_of, transition_warnings
+from shapelaw.studies.study import OURS, Study
+
+ROOM = Path(__file__).parent
+RESULTS = "shapelaw.studies.grid.results"
+TABLES = (
+    *("losses", "transitions", "size_axes", "gaps", "fit", "projection", "effects", "effects_by_size"),
+    *("best_shapes", "seed_noise"),
+)
+FIGURES = {"losses": OURS, "effects": OURS, "best_depth": OURS}
+RESERVED = frozenset(  # folders of results/, and rules, whose names a grid can't have
+    (
+        *("runs", "checkpoints", "corpora", "packs", "logs", "submitted", "separation_ranks", "mlartifacts"),
+        *("all", "plan", "findings", "advisor", "prepare_corpus", "train_tokenizer", "encode", "train_large"),
+        *("train_medium", "train_small", "train_in_turn", "train_together", "take_record", "list_runs"),
+        *("import_runs", "log_study", "measure_separation_ranks", "measure_assumptions", "measure_relu"),
+    )
+)
+FEW = 3  # cells that are named
+
+Keys = BlockKeys | Sequence[BlockKeys]
+
+
+def grids_of(config: Settings) -> Mapping[str, Keys]:
+    """The grids of a config, by name."""
+    found: Mapping[str, Keys] = config.section("grids", dict)
+    return found
+
+
+def blocks_of(config: Settings, name: str) -> list[Block]:
+    """The blocks of a grid without problems."""
+    return [block_of(where, keys) for where, keys in placed(name, grids_of(config)[name])]
+
+
+def grid_study(name: str, axes: Sequence[str] = (), **own: Any) -> Study:
+    """The study of a grid.
+
+    Args:
+        name: the grid's name.
+        axes: what it varies beside depth and width.
+        own: the other attributes of `Study`.
+    """
+    return Study(
+        name,
+        "Grid",
+        f"losses, transitions and effects of {name}",
+        ROOM,
+        TABLES,
+        FIGURES,
+        RESULTS,
+        question=question(axes),
+        subtitle=name,
+        kind=LANGUAGE,
+        **own,
+    )
+
+
+def study_of(config: Settings, name: str) -> Study:
+    """A grid of a config as a study."""
+    keys = [keys for _, keys in placed(name, grids_of(config)[name])]
+    listed = {axis for one in keys for axis in one.axes.values()}
+    axes = axes_of(blocks_of(config, name), listed)
+    return grid_study(
+        name,
+        axes,
+        runs=partial(runs, name),
+        problems=partial(problems, name),
+        warnings=partial(warnings, name),
+        costs=partial(costs, name),
+        options=lambda _: ["--size", keys[0].size_axis, "--axes", *axes],
+    )
+
+
+def question(axes: Sequence[str]) -> str:
+    """What a grid asks, from what it varies beside depth and width."""
+    words = [axis.replace("_", " ") for axis in axes]
+    if not words:
+        return "Which depth is best at which size?"
+    listed = " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+    return f"What do {listed} change: the loss at equal size, and the size at which depth pays?"
+
+
+def runs(name: str, config: Settings, _root: Path) -> Iterator[Run]:
+    """All runs of a grid."""
+    yield from runs_of_networks(networks_of(blocks_of(config, name), defaults_of(config)))
+
+
+def defaults_of(config: Settings, recipe: Mapping[str, Any] | None = None) -> Defaults:
+    """What a config says where a block doesn't; a study's recipe stands above the config's."""
+    return Defaults(config.corpus.name, config.training.spec(recipe))
+
+
+def problems(name: str, config: Settings, _root: Path) -> list[str]:
+    """A sentence for each problem of a grid, those of its keys first; the others are found where these are right."""
+    sections = placed(name, grids_of(config)[name])
+    return sections_problems(config, f"grids.{name}", sections, defaults_of(config))
+
+
+def sections_problems(
+    config: Settings, where: str, sections: Sequence[tuple[str, BlockKeys]], defaults: Defaults
+) -> list[str]:
+    """The same for the sections of the blocks of a grid at some place."""
+    found = [one for at, keys in sections for one in section_problems(at, keys, config.all_corpora)]
+    sizes = dict.fromkeys(keys.size_axis for _, keys in sections if "size_axis" in keys.model_fields_set)
+    if len(sizes) > 1:
+        found.append(f"{where} has the size_axis {' and '.join(sizes)}; give all of its blocks one")
+    if found:
+        return found
+    blocks = [block_of(at, keys) for at, keys in sections]
+    return size_problems(where, blocks) or network_problems(config, where, blocks, defaults)
+
+
+def name_problems(names: Iterable[str], studies: Iterable[str]) -> Iterator[str]:
+    """A sentence for each name that a grid can't have."""
+    taken = list(studies)
+    for name in names:
+        if name in taken:
+            yield (
+                f"grids.{name} is named like a study; give the grid another name, or set the study's own grid: "
+                f"{name}: {{axes: ...}}"
+            )
+        elif name in RESERVED:
+            yield f"grids.{name} is named like a folder of results/ or a rule; give the grid another name"
+
+
+def warnings(name: str, config: Settings, _root: Path) -> list[str]:
+    """A sentence for what is left out, for depths of other sizes than asked for, for transitions that can't be told."""
+    axis = size_axis_of(config, name)
+    return block_warnings(f"grids.{name}", blocks_of(config, name), defaults_of(config), axis)
+
+
+def block_warnings(where: str, blocks: Sequence[Block], defaults: Defaults, axis: str) -> list[str]:
+    """The same for the blocks of a grid at some place."""
+    found = list[str]()
+    for block in blocks:
+        found += [*left_out(block, defaults), *pairing_warnings(block)]
+    return found + cell_warnings(where, blocks, networks_of(blocks, defaults), axis)
+
+
+def size_axis_of(config: Settings, name: str) -> str:
+    """The size at which a grid's networks are compared."""
+    return str(placed(name, grids_of(config)[name])[0][1].size_axis)
+
+
+def pairing_warnings(block: Block) -> Iterator[str]:
+    """A sentence for each size in parameters at which depths are not paired to 2%."""
+    if "block_params" not in block.values:
+        return
+    names = shown_names([block])
+    for settings, pair in all_pairings(block):
+        if pair.mismatch > EQUAL_SHARE:
+            of = named(settings, names)
+            widths = ", ".join(f"depth {depth} width {width}" for depth, width in pair.widths.items())
+            yield (
+                f"{block.where}: near {pair.block_params:,.0f} block_params{f', {of},' if of else ''} the sizes of the "
+                f"depths differ by {pair.mismatch:.1%} ({widths}); there are no widths of {EQUAL_SHARE:.0%}"
+            )
+
+
+def costs(name: str, config: Settings) -> list[str]:
+    """Lines of `snakemake plan`: the widths that follow from parameters, and how well they pair the depths."""
+    return width_lines(name, blocks_of(config, name))
+
+
+def width_lines(name: str, blocks: Iterable[Block]) -> list[str]:
+    """The same for the blocks of a study."""
+    found = []
+    for block in blocks:
+        if "block_params" not in block.values:
+            continue
+        pairs = [pair for _, pair in all_pairings(block)]
+        widths = {
+            depth: sorted({pair.widths[depth] for pair in pairs if depth in pair.widths})
+            for depth in block.depths
+        }
+        listed = "; ".join(f"depth {depth}: {', '.join(map(str, row))}" for depth, row in widths.items())
+        worst = max(pair.mismatch for pair in pairs)
+        found.append(
+            f"{name}: widths from block_params: {listed}; sizes of the depths differ by at most {worst:.1%}"
+        )
+    return found
+
+
+def cell_warnings(
+    where: str,
+    blocks: Sequence[Block],
+    networks: Sequence[Network],
+    axis: str,
+    *,
+    repeats: bool | None = None,
+    listed: bool = False,
+    line: bool = False,
+) -> list[str]:
+    """A sentence for each transition that some cells can't give.
+
+    Cells that differ in what changes no size are one here.
+
+    Args:
+        where: place of the grid in the config.
+        axis: the size at which networks are compared, as in `size_axis`.
+        repeats: True where some network has two seeds, False where none has; None looks at these networks.
+        listed: the shapes stand in `widths`, of which a single depth is told too.
+        line: True where the study draws a line through its transitions.
+    """
+    size, names = size_of(axis), shape_names(blocks)
+    cells: dict[str, dict[int, set[float]]] = {}
+    for one in networks:
+        label = named({name: one.settings.get(name) for name in names}, names)
+        cells.setdefault(label, {}).setdefault(one.shape.depth, set()).add(size(one.shape))
+    if repeats is None:
+        repeats = any(one.seeds > 1 for one in networks)
+    said: dict[str, list[str]] = {}
+    for label, sizes in cells.items():
+        if len(sizes) > 1 or listed:
+            rows = {depth: sorted(row) for depth, row in sizes.items()}
+            for sentence in transition_warnings(where, rows, repeats, line, ".widths" if listed else ""):
+                said.setdefault(sentence, []).append(label)
+    return [sentence + _of_cells(labels, len(cells)) for sentence, labels in said.items()]
+
+
+def place_warnings(
+    blocks: Iterable[Block], defaults: Defaults, axis: str, repeats: Callable[[int], bool]
+) -> list[str]:
+    """The sentences of `cell_warnings` for each place of some blocks that list their shapes.
+
+    Args:
+        repeats: whether some network has two seeds that give the noise of the place of this number.
+    """
+    places: dict[str, list[Block]] = {}
+    for block in blocks:
+        places.setdefault(block.where, []).append(block)
+    return [
+        sentence
+        for place, (where, own) in enumerate(places.items())
+        for sentence in cell_warnings(
+            where, own, networks_of(own, defaults), axis, repeats=repeats(place), listed=True
+        )
+    ]
+
+
+def _of_cells(labels: Sequence[str], of: int) -> str:
+    """Which cells a sentence is about, where it is not all of them."""
+    if len(labels) == of:
+        return ""
+    if len(labels) <= FEW:
+        return f" ({'; '.join(labels)})"
+    return f" ({len(labels)} of {of} cells: {'; '.join(labels[:FEW])} and {len(labels) - FEW} more)"
+
+
+def unknown_study(name: str, place: str, known: Sequence[str]) -> str:
+    """A sentence on a study that is neither on the list nor a grid."""
+    quoted = [f"'{one}'" for one in known]
+    return f"{place} is {name!r}: it must be {', '.join(quoted[:-1])} or {quoted[-1]}{did_you_mean(name, list(known))}"

@@ -1,0 +1,203 @@
+"""From blocks to runs: every combination once, what is left out, and the widths that follow from a size."""
+
+import math
+from itertools import pairwise, product
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shapelaw.specs.runs import Training
+from shapelaw.specs.shapes import EQUAL_SHARE
+from shapelaw.studies.grid.expansion import (
+    REACH,
+    Block,
+    Defaults,
+    Impossible,
+    Network,
+    all_pairings,
+    expanded,
+    networks_of,
+    number_of_runs,
+    runs_of_networks,
+)
+
+DEFAULTS = Defaults("wiki", Training(steps=100, batch_size=8))
+
+
+def few(values: Any) -> st.SearchStrategy[tuple[Any, ...]]:
+    return st.lists(values, min_size=1, max_size=3, unique=True).map(tuple)
+
+
+@st.composite
+def blocks(draw: st.DrawFn) -> Block:
+    """Blocks of possible combinations over every kind of field."""
+    values: dict[str, tuple[Any, ...]] = {}
+    for name, kinds in (
+        ("corpus", st.sampled_from(["wiki", "prose"])),
+        ("vocab_size", st.integers(257, 600)),
+        ("embedding_rank", st.sampled_from([None, 4, 8])),
+        ("tied", st.just(False)),
+        ("heads", st.sampled_from([1, 2, 4])),
+    ):
+        if draw(st.booleans()):
+            values[name] = draw(few(kinds))
+    widths = None
+    if draw(st.booleans()):
+        values |= {
+            "depth": draw(few(st.integers(1, 6))),
+            "width": draw(few(st.sampled_from([8, 16, 24, 32]))),
+        }
+        repeated = {values["depth"][0]: [values["width"][0], 1000]}
+    else:
+        rows = st.lists(st.sampled_from([8, 16, 24]), min_size=1, max_size=3)
+        widths = draw(st.dictionaries(st.integers(1, 4), rows, min_size=1, max_size=3))
+        repeated = {depth: row[:1] for depth, row in widths.items()}
+    for name, numbers in (("learning_rate", st.sampled_from([1e-3, 2e-3, 4e-3])), ("dropout", st.just(0.1))):
+        if draw(st.booleans()):
+            values[name] = draw(few(numbers))
+    seeds, repeated_seeds = draw(st.integers(1, 3)), draw(st.integers(1, 3))
+    return Block("grids.mine", values, widths, seeds, repeated, repeated_seeds)
+
+
+@given(blocks())
+def test_every_combination_is_trained_once_with_its_seeds(block: Block) -> None:
+    networks = networks_of([block], DEFAULTS)
+    runs = list(runs_of_networks(networks))
+    assert len(runs) == len(set(runs)) == len({run.key for run in runs}) == number_of_runs(block)
+    assert not any(isinstance(one, Impossible) for one in expanded(block, DEFAULTS))
+    shapes = (
+        {(depth, width) for depth, row in block.widths.items() for width in row}
+        if block.widths is not None
+        else set(product(block.values["depth"], block.values["width"]))
+    )
+    assert {(run.shape.depth, run.shape.width) for run in runs} == shapes
+    for name, default in (("vocab_size", 2000), ("embedding_rank", None), ("heads", 2)):
+        assert {getattr(run.shape, name) for run in runs} == set(block.values.get(name, [default]))
+    assert {run.training.learning_rate for run in runs} == set(block.values.get("learning_rate", [1.6e-3]))
+    for one in networks:
+        repeated = one.shape.width in block.repeated.get(one.shape.depth, [])
+        assert one.seeds == max(block.seeds, block.repeated_seeds if repeated else 1)
+
+
+@given(blocks(), blocks())
+def test_blocks_make_their_union(one: Block, other: Block) -> None:
+    def asked(*some: Block) -> dict[Any, int]:
+        return {(n.corpus, n.shape, n.training): n.seeds for n in networks_of(some, DEFAULTS)}
+
+    left, right, both = asked(one), asked(other), asked(one, other)
+    assert both == {what: max(left.get(what, 0), right.get(what, 0)) for what in {**left, **right}}
+    assert list(both)[: len(left)] == list(left)
+    assert asked(one, one) == left
+
+
+@given(blocks(), st.data())
+def test_what_is_left_out_is_what_matches(block: Block, data: st.DataObject) -> None:
+    names = data.draw(few(st.sampled_from(sorted(block.values)))) if block.values else ()
+    unwanted = {name: data.draw(few(st.sampled_from(block.values[name]))) for name in names}
+    if not unwanted:
+        unwanted = {"depth": tuple(block.depths)[:1]}
+    left = Block(**{**vars(block), "leave_out": [unwanted]})
+    every, kept = ([one.settings for one in expanded(some, DEFAULTS)] for some in (block, left))
+    assert kept == [one for one in every if not all(one[name] in values for name, values in unwanted.items())]
+
+
+@given(
+    st.lists(st.integers(1, 48), min_size=2, max_size=4, unique=True),
+    st.floats(1e4, 1e9),
+    st.sampled_from([{}, {"heads": (4,)}, {"heads": (1,)}, {"attention_dim": (8,)}, {"block": ("llama",)}]),
+)
+def test_widths_of_a_size_pair_the_depths(depths: list[int], size: float, values: dict[str, Any]) -> None:
+    """To 2%, or as near as any choice of widths near the size."""
+    block = Block("grids.mine", {**values, "depth": tuple(depths), "block_params": (size,)})
+    ((settings, pair),) = all_pairings(block)
+    made = {one.shape.depth: one.shape for one in networks_of([block], DEFAULTS)}
+    assert {depth: shape.width for depth, shape in made.items()} == pair.widths
+    sizes = [shape.block_params for shape in made.values()]
+    assert max(sizes) / min(sizes) - 1 == pytest.approx(pair.mismatch, abs=1e-9)
+    for depth, shape in made.items():
+        nearest = min(_sizes(depth, shape.width, settings), key=lambda one: abs(math.log(one / size)))
+        off = abs(math.log(shape.block_params / size))
+        assert off <= max(REACH, abs(math.log(nearest / size))) + 2 * math.log(max(sizes) / min(sizes)) + 1e-9
+    if pair.mismatch > EQUAL_SHARE:  # then no neighbour of any width does better
+        for depth, shape in made.items():
+            for other in _sizes(depth, shape.width, settings):
+                if abs(math.log(other / size)) <= REACH:
+                    others = [one.block_params for name, one in made.items() if name != depth]
+                    assert max(*others, other) / min(*others, other) - 1 >= pair.mismatch - 1e-9
+
+
+def _sizes(depth: int, width: int, settings: Any) -> list[int]:
+    """Sizes of a depth's possible networks at a width and at the next ones."""
+    found = []
+    for near in range(max(1, width - 16), width + 17):
+        block = Block("here", {**{k: (v,) for k, v in settings.items()}, "depth": (depth,), "width": (near,)})
+        found += [one.shape.block_params for one in expanded(block, DEFAULTS) if isinstance(one, Network)]
+    return found
+
+
+def test_the_papers_columns_follow_from_their_sizes() -> None:
+    sizes = tuple(12 * depth * width**2 for depth, width in ((1, 96), (1, 128), (1, 256)))
+    block = Block("grids.mine", {"depth": (1, 2, 4), "block_params": sizes})
+    widths = [pair.widths for _, pair in all_pairings(block)]
+    assert widths[0] == {1: 96, 2: 68, 4: 48}
+    assert all(pair.mismatch <= EQUAL_SHARE for _, pair in all_pairings(block))
+    assert all(a[depth] < b[depth] for a, b in pairwise(widths) for depth in (1, 2, 4))
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ({"heads": (3,)}, "width 16 is not divisible by 3 heads"),
+        ({"attention_dim": (5,)}, "width 16 is not divisible by heads of dimension 5"),
+        ({"kv_heads": (1,)}, "kv_heads is 1 and block is gpt2"),
+        ({"block": ("llama",), "kv_heads": (3,)}, "kv_heads 3 does not divide 2 heads"),
+        ({"block": ("llama",), "positional_rank": (3,)}, "llama, which has rotary positions"),
+        ({"embedding_rank": (300,), "vocab_size": (257,)}, "embedding_rank 300 is above the 257 inputs"),
+        ({"positional_rank": (129,)}, "positional_rank 129 is above the 128 positions"),
+        ({"base_width": (7,)}, "base_width 7 is not divisible by 2 heads"),
+        ({"tied": (True,), "embedding_rank": (4,)}, "tied is true and embedding_rank is 4"),
+    ],
+)
+def test_what_makes_no_network_says_why(values: dict[str, Any], reason: str) -> None:
+    block = Block("grids.mine", {"depth": (1,), "width": (16,), **values})
+    (found,) = expanded(block, DEFAULTS)
+    assert isinstance(found, Impossible)
+    assert any(reason in one for one in found.reasons)
+
+
+def test_a_size_that_no_width_gives_says_why() -> None:
+    block = Block(
+        "here", {"block": ("llama",), "heads": (1,), "kv_heads": (2,), "depth": (1,), "block_params": (1e4,)}
+    )
+    (found,) = expanded(block, DEFAULTS)
+    assert isinstance(found, Impossible)
+    assert "kv_heads 2 does not divide 1 heads" in found.reasons[0]
+
+
+def test_heads_and_their_dimension_are_rules() -> None:
+    def shapes(**values: Any) -> list[tuple[int, int, int]]:
+        block = Block("here", {"depth": (1,), "width": (16, 32), **values})
+        return [(n.shape.width, n.shape.heads, n.shape.attention_dim) for n in networks_of([block], DEFAULTS)]
+
+    assert shapes() == [(16, 2, 8), (32, 2, 16)]
+    assert shapes(attention_dim=(8,)) == [(16, 2, 8), (32, 4, 8)]
+    assert shapes(heads=(3,), attention_dim=(8,)) == [(16, 3, 8), (32, 3, 8)]
+    assert shapes(heads=(4,), attention_dim=(None, 16)) == [(16, 4, 4), (32, 4, 8), (16, 4, 16), (32, 4, 16)]
+    (scaled,) = networks_of([Block("here", {"depth": (1,), "width": (16,), "base_width": (8,)})], DEFAULTS)
+    assert (scaled.shape.base_width, scaled.shape.base_attention_dim) == (8, 4)
+
+
+def test_budgets_rates_and_steps_follow_the_network() -> None:
+    values: dict[str, Any] = {"depth": (1, 2), "width": (16,), "vocab_size": (257,)}
+    tokens = networks_of([Block("here", {**values, "tokens_per_param": (20.0,)})], DEFAULTS)
+    for one in tokens:
+        seen = one.training.steps * one.training.batch_size * one.shape.context_length
+        assert seen == pytest.approx(20 * one.shape.total_params, rel=0.02)
+        assert one.budget is not None
+    by_depth = {"learning_rate": ({1: 1e-3, 2: 2e-3},), "steps": ({1: 10, 2: 20},)}
+    networks = networks_of([Block("here", {**values, **by_depth})], DEFAULTS)
+    said = [(one.shape.depth, one.training.learning_rate, one.training.steps) for one in networks]
+    assert said == [(1, 1e-3, 10), (2, 2e-3, 20)]
+    assert [one.budget for one in networks] == [None, None]

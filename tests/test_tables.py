@@ -1,0 +1,70 @@
+"""Analyses write the tables that they wrote. `python tests/promises.py tables` rewrites them on purpose."""
+
+from pathlib import Path
+
+import pytest
+from golden_tables import COMMANDS, INPUTS, differences, golden, kept, made, same, unpack_inputs
+
+from shapelaw.studies.registry import STUDIES
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the commands read."""
+    return unpack_inputs(tmp_path_factory.mktemp("tables"))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_an_analysis_writes_the_tables_that_it_wrote(name: str, folder: Path) -> None:
+    changes = differences(name, golden(name), made(name, folder))
+    assert not changes, "\n".join(["", *changes])
+
+
+def test_every_table_of_every_study_is_kept() -> None:
+    analysed = {(words[1], name) for name, words in COMMANDS.items() if words[0] == "analyse.py"}
+    for study in STUDIES.values():
+        tables = {table for one, name in analysed if one == study.name for table in golden(name)}
+        assert tables == set(study.tables), f"{study.name}: it needs a command in tests/golden_tables.py"
+    assert {name.split("/")[0] for name in kept()} == {*COMMANDS, INPUTS}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("0.1234567890123", "0.1234567890124", True),
+        ("1.5", "1.50001", False),
+        ("-2.2e-17", "3.1e-17", True),
+        ("3", "3.0", False),
+        ("3", "4", False),
+        ("", "0.0", False),
+        ("inf", "inf", True),
+        ("nan", "1.0", False),
+        ("converged", "at the edge", False),
+    ],
+)
+def test_last_digits_are_no_difference(old: str, new: str, expected: bool) -> None:
+    assert same(old, new) is expected
+
+
+def test_a_difference_says_table_row_column_and_both_values() -> None:
+    old = {"losses": "depth,width,loss\n1,8,2.5\n2,8,2.25\n", "gaps": "depth\n1\n"}
+    assert differences("study", old, old) == []
+    assert differences("study", old, {"losses": "depth,width,loss\n1,8,2.5\n2,8,2.75\n", "fit": "a\n"}) == [
+        "study: gaps went",
+        "study: fit came",
+        "study, losses: 1 fields changed, of loss (1)",
+        "  row 2 (2, 8, 2.75): loss 2.25 -> 2.75",
+    ]
+    new = {"losses": "depth,heads,loss\n1,2,2.5\n3,2,2.0\n4,2,1.0\n", "gaps": old["gaps"]}
+    assert differences("study", old, new) == [
+        "study, losses: column width went",
+        "study, losses: column heads came",
+        "study, losses: 2 rows -> 3",
+        "  went: 2,2.25",
+        "  came: 3,2.0",
+        "  came: 4,1.0",
+    ]
+    many = {"losses": "n,x\n" + "".join(f"{n},{n}.5\n" for n in range(9))}
+    worse = {"losses": many["losses"].replace(".5", ".75")}
+    assert differences("study", many, worse)[0] == "study, losses: 9 fields changed, of x (9)"
+    assert differences("study", many, worse)[-1] == "  and 4 more"

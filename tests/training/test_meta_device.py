@@ -1,0 +1,187 @@
+"""A training step of each kind of model, along the way that a GPU takes, on PyTorch's device without numbers.
+
+A tensor made on the host is found without a card.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from memorizer_options import OPTIONS, of_other_shapes, varied
+from one_device import META, MixedDevices, OneDevice
+from small import small_completep, small_llama, small_run
+from torch import Tensor
+from trained_here import Stores
+
+from shapelaw.models import cross_entropy
+from shapelaw.models.decoder import PatchEmbedding
+from shapelaw.specs.degrees import DegreeRun, ProductShape, Target
+from shapelaw.specs.memorizers import MemorizationRun
+from shapelaw.specs.runs import Run
+from shapelaw.specs.shapes import make_shape
+from shapelaw.training import degree_pack, memorizer_pack
+from shapelaw.training.batches import Batches
+from shapelaw.training.degree_pack import DegreePack
+from shapelaw.training.distributed import Ranks
+from shapelaw.training.memorizer_pack import MemorizerPack
+from shapelaw.training.trainer import Runtime, Trainer
+
+RECIPE = {"log_every": 1000, "evaluate_every": 1000, "steps": 1000, "gradient_clip": 0.5, "dropout": 0.1}
+
+
+def decoder_of(small: Callable[..., Run], **options: Any) -> Run:
+    """A run whose first steps nothing reads: there are no numbers to read."""
+    run = small(**RECIPE)
+    return replace(run, shape=make_shape(2, 16, 2, 257, 32, **options)) if options else run
+
+
+DECODERS = {
+    "gpt2": decoder_of(small_run),
+    "low ranks": decoder_of(small_run, embedding_rank=5, positional_rank=3),
+    "patches": decoder_of(small_run, patch_embedding=True),
+    **{f"linear attention of degree {k}": decoder_of(small_run, attention_degree=k) for k in (2, 3, 4)},
+    "llama": decoder_of(small_llama),
+    "completep": decoder_of(small_completep),
+}
+
+
+@pytest.fixture(autouse=True)
+def uncompiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What would be compiled on a GPU runs as it is written; losses are not read, and autocast is unknown there."""
+    monkeypatch.setattr(torch, "compile", lambda function, **_: function)
+    monkeypatch.setattr(cross_entropy, "_compiled", lambda: cross_entropy.loss_and_gradient_unscattered)
+    monkeypatch.setattr(Trainer, "_read_losses", lambda _: None)
+    monkeypatch.setattr(torch, "is_autocast_enabled", lambda _: False)
+
+
+def train_decoder(run: Run, stores: Stores, folder: Path, compiled: bool = True) -> None:
+    """Two steps of two micro-batches, with tokens that stay on the device, then one without."""
+    runtime = Runtime("meta", micro_batch=run.training.batch_size // 2, compile=compiled)
+    trainer = Trainer(run, *stores, folder, runtime, Ranks(0, 1, META))
+    assert all(p.device == META for p in trainer.model.parameters())
+    for resident in (True, True, False):
+        trainer.batches = Batches(stores[0], run.shape.context_length, META, resident)
+        trainer.step()
+
+
+def train_pack(pack: MemorizerPack | DegreePack) -> None:
+    """Two steps, and one after a model has left."""
+    assert all(p.device == META for p in pack.parameters.values())
+    pack.step()
+    pack.step()
+    pack.keep([1])
+    pack.step()
+
+
+def train_memorizers(runs: list[MemorizationRun], compiled: bool = True) -> None:
+    train_pack(MemorizerPack(runs, META, compiled))
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("name", DECODERS)
+def test_a_decoder_makes_nothing_on_the_host(
+    name: str, compiled: bool, stores: Stores, tmp_path: Path
+) -> None:
+    with OneDevice() as seen:
+        train_decoder(DECODERS[name], stores, tmp_path, compiled)
+    assert seen.operations > 100
+
+
+@pytest.mark.parametrize("models", [varied, of_other_shapes])
+@pytest.mark.parametrize("name", OPTIONS)
+def test_a_pack_of_memorizers_makes_nothing_on_the_host(
+    name: str, models: Callable[[MemorizationRun], list[MemorizationRun]]
+) -> None:
+    with OneDevice() as seen:
+        train_memorizers(models(OPTIONS[name]))
+    assert seen.operations > 100
+
+
+def train_products(target: Target, rank: int, outputs: int, mixture: bool) -> None:
+    network = ProductShape((2, 3), 8, 64 if target == "digits" else 4, outputs, mixture=mixture)
+    runs = [DegreeRun(network, target, rank, 50, seed, 32, 1e-2) for seed in (0, 1)]
+    train_pack(DegreePack(runs, META))
+
+
+@pytest.mark.parametrize(("target", "rank", "outputs"), [("separable", 8, 1), ("digits", 0, 10)])
+@pytest.mark.parametrize("mixture", [False, True])
+def test_a_pack_of_product_networks_makes_nothing_on_the_host(
+    target: Target, rank: int, outputs: int, mixture: bool
+) -> None:
+    with OneDevice() as seen:
+        train_products(target, rank, outputs, mixture)
+    assert seen.operations > 100
+
+
+def positions_on_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An embedding looks up positions that were made without a device."""
+    arange, context = torch.arange, DECODERS["gpt2"].shape.context_length
+
+    def made(*ends: int, device: torch.device | None = None, **options: Any) -> Tensor:
+        return arange(*ends, device=None if ends == (context,) else device, **options)
+
+    monkeypatch.setattr(torch, "arange", made)
+
+
+def patches_on_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table of patches is indexed by ids that were never moved."""
+    forward = PatchEmbedding.forward
+
+    def looked_up(embedding: PatchEmbedding, ids: Tensor) -> Tensor:
+        return forward(embedding, torch.zeros(ids.shape, dtype=torch.long))
+
+    monkeypatch.setattr(PatchEmbedding, "forward", looked_up)
+
+
+def inputs_on_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inputs that were never moved are multiplied by matrices."""
+    forward = degree_pack.forward
+
+    def multiplied(leaves: dict[str, Tensor], network: ProductShape, x_PBi: Tensor) -> Tensor:
+        return forward(leaves, network, torch.zeros(x_PBi.shape))
+
+    monkeypatch.setattr(degree_pack, "forward", multiplied)
+
+
+def order_on_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch's rows are picked by places on the host."""
+    rows = memorizer_pack._rows
+
+    def picked(table: Tensor, at_PB: Tensor) -> Tensor:
+        return rows(table, torch.zeros(at_PB.shape, dtype=torch.long))
+
+    monkeypatch.setattr(memorizer_pack, "_rows", picked)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "operation", "passes_alone"),
+    [
+        (positions_on_the_host, "aten.embedding", False),  # forward yes, backward no
+        (patches_on_the_host, "aten.index.Tensor", True),
+        (order_on_the_host, "aten.index_select", True),
+        (inputs_on_the_host, "aten.baddbmm", True),
+    ],
+)
+def test_a_tensor_on_the_host_is_found(
+    mistake: Callable[[pytest.MonkeyPatch], None],
+    operation: str,
+    passes_alone: bool,
+    stores: Stores,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    train: dict[Callable[[pytest.MonkeyPatch], None], Callable[[], None]] = {
+        positions_on_the_host: partial(train_decoder, DECODERS["gpt2"], stores, tmp_path),
+        patches_on_the_host: partial(train_decoder, DECODERS["patches"], stores, tmp_path),
+        order_on_the_host: partial(train_memorizers, varied(OPTIONS["a context each"])),
+        inputs_on_the_host: partial(train_products, "separable", 8, 1, False),
+    }
+    mistake(monkeypatch)
+    if passes_alone:  # which is why the test needs more than the meta device
+        train[mistake]()
+    with OneDevice(), pytest.raises(MixedDevices, match=operation):
+        train[mistake]()
