@@ -24,11 +24,6 @@ from shapelaw.studies.transitions.analysis import Options
 from shapelaw.studies.transitions.options import add_size_options
 from shapelaw.studies.transitions.results import GAP_FORMATS, SHAPE_FORMATS, WIDTH_FORMATS
 
-TABLES = (
-    *("losses", "transitions", "size_axes", "gaps", "fit", "projection", "effects", "effects_by_size"),
-    *("best_shapes", "surface_costs", "seed_noise"),
-)
-FIGURES = ("losses", "effects", "best_depth")
 _NUMBERS = dict.fromkeys(("value", "err", "low", "high", "loss_one", "loss_other"), ".4f")
 
 
@@ -56,23 +51,21 @@ def results(arguments: argparse.Namespace) -> Results:
 
 def present(analysis: GridAnalysis) -> Results:
     """The tables, figures and fit.json of an analysis."""
-    made, left_out = _tables(analysis), {}
-    if "surface_costs" not in made:
-        left_out["surface_costs"] = "no cell has shapes from which a surface can be fitted"
+    made = _tables(analysis)
     effects = made["effects"].frame
     drawn: dict[str, Figure | str] = {
         "losses": figures.losses_figure(analysis),
         "effects": figures.effects_figure(analysis, effects),
         "best_depth": figures.best_depth_figure(analysis),
     }
-    return Results(made, drawn, _fit(analysis, made), summary(analysis, effects), left_out, answer(made))
+    return Results(made, drawn, _fit(analysis, made), summary(analysis, effects), answer=answer(made))
 
 
 def _tables(analysis: GridAnalysis) -> dict[str, Table]:
     every = analysis.analyses
     losses = tables.losses_table(every)
     in_bits = {BITS: ".4f"} if BITS in losses else {}
-    made = {
+    return {
         "losses": Table(losses, "Mean test loss of every network.", {"test_loss": ".4f"} | in_bits),
         "transitions": Table(
             tables.transitions_table(every),
@@ -103,14 +96,12 @@ def _tables(analysis: GridAnalysis) -> dict[str, Table]:
             "The best shape of each size over all cells, and those within the noise of it.",
             {"size": ".3g", "width": ".1f", "above": ".4f", "above_err": ".4f"},
         ),
+        "surface_costs": Table(
+            tables.surface_costs_table(analysis),
+            "What the depth of each shape costs, by a surface through all shapes of its cell; empty without one.",
+        ),
         "seed_noise": Table(tables.seed_noise_table(analysis), "Spread of the loss over seeds."),
     }
-    costs = tables.surface_costs_table(analysis)
-    if costs is not None:
-        made["surface_costs"] = Table(
-            costs, "What the depth of each shape costs, by a surface through all shapes."
-        )
-    return made
 
 
 def _fit(analysis: GridAnalysis, made: dict[str, Table]) -> dict[str, Any]:

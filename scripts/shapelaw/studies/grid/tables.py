@@ -129,12 +129,14 @@ def projection_of_cells(analyses: Iterable[CellAnalysis]) -> pd.DataFrame:
     return stack(known[:1], lambda one: projection_table(one.transitions.fit).iloc[:0])
 
 
-def surface_costs_table(analysis: GridAnalysis) -> pd.DataFrame | None:
-    """What the depth of each shape costs by the surface through all shapes of its cell; None without a surface."""
-    if not analysis.surfaces:
-        return None
-    found = analysis.surfaces.items()
-    return frame_of((analysis.analyses[place].values, penalty_table(one)) for place, one in found)
+def surface_costs_table(analysis: GridAnalysis) -> pd.DataFrame:
+    """What the depth of each shape costs by the surface through all shapes of its cell; no rows without a surface."""
+    costs = [(analysis.analyses[at].values, penalty_table(one)) for at, one in analysis.surfaces.items()]
+    return (
+        frame_of(costs)
+        if costs
+        else pd.DataFrame(columns=[*analysis.cells.axes, "depth", "width", "penalty"])
+    )
 
 
 def best_shapes_table(analysis: GridAnalysis) -> pd.DataFrame:
