@@ -134,7 +134,7 @@ def _tables(analysis: GridAnalysis) -> dict[str, Table]:
             tables.surface_costs_table(analysis),
             "What the depth of each shape costs, by a surface through all shapes of its cell; empty without one.",
         ),
-        "seed_noise": Table(tables.seed_noise_table(analysis), "Spread of the loss over seeds."),
+        "seed_noise": Table(tables.seed_noise_table(every, analysis.pool), "Spread of the loss over seeds."),
     }
 
 

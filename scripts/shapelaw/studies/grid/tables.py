@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from shapelaw.fits.curves import TransitionStatus
 from shapelaw.fits.equal_sizes import Difference, holm, quantile, two_sided
 from shapelaw.fits.noise import Noise
 from shapelaw.fits.projection import why_no_projection
-from shapelaw.studies.grid.analysis import BITS, CellAnalysis, Effect, GridAnalysis
+from shapelaw.studies.grid.analysis import BITS, CellAnalysis, Effect, GridAnalysis, Pool
 from shapelaw.studies.grid.cells import Value, frame_of, typed
 from shapelaw.studies.surface.tables import penalty_table
 from shapelaw.studies.transitions.ratios import ratio_of
@@ -99,23 +99,35 @@ def pooled_row(repeated: pd.DataFrame, noise: Noise | None, **names: Value) -> p
     return pd.DataFrame([{**names, "seeds": seeds, "loss_mean": math.nan, "loss_std": std}])
 
 
-def seed_noise_table(analysis: GridAnalysis) -> pd.DataFrame:
-    """The spread of every repeated shape over its seeds, and, with "pooled" for a depth, that of each pool of cells."""
-    tables: list[pd.DataFrame] = []
-    for key, noise in analysis.noise.items():
-        kin = [one for one in analysis.analyses if analysis.pool(one.cell) == key]
-        repeated = spread_table(kin)
-        tables += [repeated, pooled_row(repeated, noise, **_common(kin), depth="pooled", width="")]
+def seed_noise_table(
+    analyses: Sequence[CellAnalysis],
+    pool: Pool,
+    named: Named = own_values,
+    of_pool: Callable[[Sequence[CellAnalysis]], Mapping[str, Value]] | None = None,
+) -> pd.DataFrame:
+    """The spread of every repeated shape over its seeds, and, with "pooled" for a depth, that of each pool of cells.
+
+    Args:
+        pool: cells with equal keys share their noise.
+        of_pool: the columns that name a pool; by default the values that its cells share.
+    """
+    kinds: dict[Hashable, list[CellAnalysis]] = {}
+    for one in analyses:
+        kinds.setdefault(pool(one.cell), []).append(one)
+    tables = list[pd.DataFrame]()
+    for kin in kinds.values():
+        repeated = spread_table(kin, named)
+        names = _common([named(one) for one in kin]) if of_pool is None else of_pool(kin)
+        tables += [repeated, pooled_row(repeated, kin[0].losses[1], **names, depth="pooled", width="")]
     whole = stacked(tables)
-    return whole.assign(**{axis: typed(whole[axis].astype(object)) for axis in analysis.cells.axes})
+    return whole.assign(**{name: typed(whole[name].astype(object)) for name in named(analyses[0])})
 
 
-def _common(kin: list[CellAnalysis]) -> dict[str, Value]:
+def _common(every: Sequence[Mapping[str, Value]]) -> dict[str, Value]:
     """The values that cells share; None for the others."""
-    first = kin[0].values
     return {
-        name: value if all(one.values[name] == value for one in kin) else None
-        for name, value in first.items()
+        name: value if all(values[name] == value for values in every) else None
+        for name, value in every[0].items()
     }
 
 
