@@ -8,8 +8,9 @@ from small import REPOSITORY
 
 from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.inputs import read_table
-from shapelaw.studies.todays_decoder.analysis import OWN_LOSS, TodaysAnalysis, analyse_cells
-from shapelaw.studies.todays_decoder.tables import gaps_table, transitions_table
+from shapelaw.studies.grid.rates import OWN_LOSS, RatesAnalysis
+from shapelaw.studies.grid.tables import gaps_table, transitions_table
+from shapelaw.studies.todays_decoder.analysis import analyse_cells, named
 from shapelaw.studies.transitions.analysis import Options
 
 RESULTS = REPOSITORY / "docs" / "results"
@@ -28,7 +29,7 @@ PAIRS = (  # widths of one layer and of two: of Llama's block and of GPT-2's
 
 
 @pytest.fixture(scope="module")
-def analysis() -> TodaysAnalysis:
+def analysis() -> RatesAnalysis:
     return analyse_cells(read_table(TABLE), str(TABLE), Options(size=SizeAxis.BLOCK))
 
 
@@ -40,9 +41,9 @@ def crossing(found: pd.Series) -> str:
     return f"{found['status']}{bound}"
 
 
-def crossing_lines(analysis: TodaysAnalysis) -> list[str]:
+def crossing_lines(analysis: RatesAnalysis) -> list[str]:
     """The page's table of crossings: a line a block, budget and rate, by the bootstrap and by the paper's rule."""
-    table = transitions_table(analysis)
+    table = transitions_table(analysis.cells, named)
     cells = ["block", "budget", "learning_rate"]
     rule = table[table["method"] == "paper rule"].set_index(cells)
     rows = {}
@@ -56,19 +57,19 @@ def crossing_lines(analysis: TodaysAnalysis) -> list[str]:
     return [rows[place] for place in sorted(rows)]
 
 
-def test_the_crossings_are_those_that_the_study_finds(analysis: TodaysAnalysis) -> None:
+def test_the_crossings_are_those_that_the_study_finds(analysis: RatesAnalysis) -> None:
     lines = crossing_lines(analysis)
     assert len(lines) == 16
     assert "\n".join(lines) in PAGE, lines
 
 
-def gaps_of_all(analysis: TodaysAnalysis, block: str = "llama") -> pd.DataFrame:
+def gaps_of_all(analysis: RatesAnalysis, block: str = "llama") -> pd.DataFrame:
     """How much better two layers are at equal size: no curve is drawn for it."""
-    table = gaps_table(analysis)
+    table = gaps_table(analysis.cells, named)
     return table[table["block"] == block].set_index(["budget", "learning_rate", "width"]).sort_index()
 
 
-def test_from_which_width_on_two_layers_are_significantly_better(analysis: TodaysAnalysis) -> None:
+def test_from_which_width_on_two_layers_are_significantly_better(analysis: RatesAnalysis) -> None:
     llama = gaps_of_all(analysis)
     wide = llama[llama.index.get_level_values("width") >= 48]
     assert (wide["better"] == "deeper").all()
@@ -94,8 +95,8 @@ def test_from_which_width_on_two_layers_are_significantly_better(analysis: Today
     assert f"Llama's two layers lead by {later.min():.3f} to {later.max():.3f} nats from 32 on" in WORDS
 
 
-def test_where_the_papers_rule_puts_the_crossings(analysis: TodaysAnalysis) -> None:
-    table = transitions_table(analysis).query("method == 'paper rule' and status == 'crossing'")
+def test_where_the_papers_rule_puts_the_crossings(analysis: RatesAnalysis) -> None:
+    table = transitions_table(analysis.cells, named).query("method == 'paper rule' and status == 'crossing'")
     blocks = table.groupby("block")
     low, high, number = blocks["width_low"].min(), blocks["width_high"].max(), blocks.size()
     said = f"lies between {low['llama']:.0f} and {high['llama']:.0f} in all eight rows, with GPT-2's block between "
@@ -104,15 +105,15 @@ def test_where_the_papers_rule_puts_the_crossings(analysis: TodaysAnalysis) -> N
     assert number.to_dict() == {"gpt2": 6, "llama": 8}
 
 
-def test_the_bootstrap_bounds_what_it_does_not_find_with_llamas_block(analysis: TodaysAnalysis) -> None:
-    table = transitions_table(analysis).query("method == 'bootstrap' and block == 'llama'")
+def test_the_bootstrap_bounds_what_it_does_not_find_with_llamas_block(analysis: RatesAnalysis) -> None:
+    table = transitions_table(analysis.cells, named).query("method == 'bootstrap' and block == 'llama'")
     bounds = table[table["status"] != "crossing"]
     assert len(bounds) == 7
     assert set(bounds["side"]) == {"below"}
     assert f"gives upper bounds, {bounds['bound'].min():.0f} to {bounds['bound'].max():.0f}," in WORDS
 
 
-def test_a_row_of_gpt2_rests_on_one_size(analysis: TodaysAnalysis) -> None:
+def test_a_row_of_gpt2_rests_on_one_size(analysis: RatesAnalysis) -> None:
     better = gaps_of_all(analysis, "gpt2").loc[("4,000 steps", "0.008")]["better"]
     assert list(better[better == "deeper"].index) == [96.0]
     assert set(better[better.index > 96]) == {"neither"}
@@ -132,13 +133,13 @@ def loss_line(gaps: dict[str, pd.DataFrame], llama: tuple[int, int], gpt2: tuple
     return f"| {' | '.join(row)} |"
 
 
-def test_the_losses_are_those_of_the_runs(analysis: TodaysAnalysis) -> None:
+def test_the_losses_are_those_of_the_runs(analysis: RatesAnalysis) -> None:
     gaps = {block: gaps_of_all(analysis, block) for block in BLOCKS}
     lines = [loss_line(gaps, llama, gpt2) for llama, gpt2 in PAIRS]
     assert "\n".join(lines) in PAGE, lines
 
 
-def test_how_many_runs_seeds_and_rates_stand_behind_it(analysis: TodaysAnalysis) -> None:
+def test_how_many_runs_seeds_and_rates_stand_behind_it(analysis: RatesAnalysis) -> None:
     llama = RUNS[RUNS["block"] == "llama"]
     seeds = llama.groupby(["steps", "learning_rate", "depth", "width"]).size()
     assert f"{len(llama)} decoders of Llama's block beside {len(RUNS) - len(llama)} of GPT-2's" in PAGE

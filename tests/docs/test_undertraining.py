@@ -6,8 +6,9 @@ import pandas as pd
 import pytest
 from small import REPOSITORY
 
+from shapelaw.studies.grid.tables import transitions_table
+from shapelaw.studies.undertraining.analysis import named
 from shapelaw.studies.undertraining.results import analyse
-from shapelaw.studies.undertraining.tables import transitions_table
 
 RESULTS = REPOSITORY / "docs" / "results"
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
@@ -39,7 +40,7 @@ def test_the_losses_are_those_of_the_runs(steps: int, pairs: tuple[tuple[int, in
 
 
 def test_the_crossings_are_those_that_the_study_finds() -> None:
-    found = transitions_table(analyse(TABLE))
+    found = transitions_table(analyse(TABLE).cells, named)
     for (steps, rate), rows in found.groupby(["steps", "learning_rate"]):
         by_method = rows.set_index("method")
         cells = [crossing(by_method.loc[method]) for method in ("bootstrap", "paper rule")]

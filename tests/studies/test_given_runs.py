@@ -120,6 +120,7 @@ def test_several_kinds_of_networks_are_cells(tmp_path):
     assert [(cell.name, len(cell.runs)) for cell in one.cells] == [("H = 2", 12), ("H = 4", 12)]
     assert one.cells[0].rules == ("attention_dim = width / 2",)
     assert one.cells[1].runs["seed"].eq(0).all()  # rows without seeds are numbered in their cell
+    mixed().drop(columns="head_dim").to_csv(tmp_path / "runs.csv", index=False)
     (named,), _ = given("--runs", tmp_path / "runs.csv", "--column", "kv_heads=n_head")
     assert [cell.name for cell in named.cells] == ["kv_heads = 2", "kv_heads = 4"]
 

@@ -119,4 +119,4 @@ def test_wrong_tables_are_sentences() -> None:
         analyse_grid(runs, "x", Options(draws=10))
     one_depth = analyse_grid(runs[runs["depth"] == 1], "x", FEW)
     with pytest.raises(UserError, match="x has no vocabulary with two depths"):
-        require_two_depths(one_depth.analyses, "x", "vocabulary")
+        require_two_depths([one.runs for one in one_depth.analyses], "x", "vocabulary")

@@ -18,7 +18,8 @@ def test_each_axis_has_its_largest_effect_or_none() -> None:
     assert found.answer.decided
     rank, heads = found.answer.sentence.rstrip(".").split("; ")
     assert rank.startswith(
-        "embedding_rank: 3 of 3 differences are beyond the noise, most from r = 8 to full rank -0.0968 nats per token (-0.1025 to -0.0911)"
+        "embedding_rank: 3 of 3 differences are beyond the noise, most from r = 8 to full rank -0.0968 nats per token "
+        "(-0.1025 to -0.0911)"
     )
     assert heads.startswith("heads: ")
     assert "P values have Holm's correction for the 6 effects of this grid." in found.summary

@@ -8,6 +8,7 @@ from grid_runs import grid_runs
 
 from shapelaw.report.write import check_declared, write_results
 from shapelaw.studies.grid import results
+from shapelaw.studies.grid.study import FIGURES, TABLES
 
 GRIDS = {
     "one seed each": {},
@@ -27,7 +28,7 @@ def test_everything_declared_is_made_or_left_out_with_its_reason(tmp_path: Path,
     words = ["--input", str(tmp_path / "runs.parquet"), "--draws", "200"]
     words += ["--axes", "depth", "width", "heads", "embedding_rank", "vocab_size"]
     found = results.results(parser.parse_args(words))
-    check_declared(found, results.TABLES, results.FIGURES)
+    check_declared(found, TABLES, FIGURES)
     assert found.fit["status"] == "too few points"
     written = {path.name for path in write_results(found, tmp_path / "out", "grid")}
     assert {"effects.csv", "effects_by_size.csv", "best_shapes.csv", "losses.svg", "fit.json"} <= written

@@ -122,14 +122,13 @@ def test_lines_projections_and_surfaces_of_cells_that_have_them() -> None:
     flat = analysed()
     assert set(tables.fit_table(flat.analyses)["status"]) == {"too few points"}
     assert tables.projection_of_cells(flat.analyses).empty
-    assert tables.surface_costs_table(flat) is None
+    assert tables.surface_costs_table(flat).empty
     depths = (4, 6, 8, 10, 12)
     true = {depth: math.exp(4 + 0.1 * depth) for depth in depths}
     runs = simulate(grid_of(depths, 6e4, 6e6, 12), true, noise=0.0008).assign(heads=2)
     found = analyse_grid(runs, "x", Options(draws=200), ("heads",))
     assert len(tables.projection_of_cells(found.analyses)) > 3
     costs = tables.surface_costs_table(found)
-    assert costs is not None
     assert len(costs) == runs.drop_duplicates(["depth", "width"]).shape[0]
 
 

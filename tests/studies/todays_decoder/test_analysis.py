@@ -5,7 +5,8 @@ import pytest
 from todays_runs import CELLS, todays_runs
 
 from shapelaw.errors import UserError
-from shapelaw.studies.todays_decoder.analysis import OTHER_SEEDS, OWN_LOSS, analyse_cells, pick_rates
+from shapelaw.studies.grid.cells import Best
+from shapelaw.studies.todays_decoder.analysis import analyse_cells, is_undecayed, name_of, series_of
 from shapelaw.studies.transitions.analysis import Options
 
 FAST = Options(draws=150)
@@ -13,17 +14,17 @@ FAST = Options(draws=150)
 
 def test_each_cell_has_its_transition_and_the_best_rates_come_last() -> None:
     analysis = analyse_cells(todays_runs(), "runs.csv", FAST)
-    assert [cell.name for cell in analysis.cells] == [
+    assert [name_of(cell) for cell in analysis.cells] == [
         *(f"{block}, 1,000 steps, {rate}" for block in ("gpt2", "llama") for rate in RATES),
         *("gpt2, 4,000 steps, rate 0.001", "llama, 4,000 steps, rate 0.001"),
     ]
     found = {
-        (cell.block, int(cell.budget.split()[0].replace(",", "")), cell.learning_rate): cell
-        for cell in analysis.cells
+        tuple(map(cell.cell.value, ("block", "budget", "learning_rate"))): cell for cell in analysis.cells
     }
     widths = {key: cell.transitions.bootstrap_rows[0]["width"] for key, cell in found.items()}
-    assert {key: widths[key] for key in CELLS} == pytest.approx(CELLS, rel=0.06)
-    assert widths["llama", 1000, None] == pytest.approx(240.0, rel=0.06)
+    known = {(block, f"{steps:,} steps", rate): width for (block, steps, rate), width in CELLS.items()}
+    assert {key: widths[key] for key in known} == pytest.approx(known, rel=0.06)
+    assert widths["llama", "1,000 steps", Best.RATES] == pytest.approx(240.0, rel=0.06)
     for block in ("gpt2", "llama"):
         noise = analysis.noise[block]
         assert noise is not None
@@ -50,7 +51,7 @@ def test_another_budget_or_scaling_is_another_series() -> None:
     scaled = runs.assign(base_width=96)
     tokens = runs.assign(budget="20 tokens per parameter", steps=range(1000, 1000 + len(runs)))
     analysis = analyse_cells(pd.concat([runs, scaled, tokens], ignore_index=True), "runs.csv", FAST)
-    assert {cell.series for cell in analysis.cells} == {
+    assert {series_of(cell) for cell in analysis.cells} == {
         "gpt2, 1,000 steps",
         "gpt2, 1,000 steps, scaled from 96",
         "gpt2, 20 tokens per parameter",
@@ -64,30 +65,6 @@ def test_runs_of_two_parametrizations_are_refused() -> None:
         analyse_cells(both, "runs.csv", FAST)
 
 
-def made(losses: dict[tuple[int, int], float]) -> pd.DataFrame:
-    """Runs of depth 1: losses by width and seed."""
-    rows = [{"depth": 1, "width": w, "seed": s, "loss": loss} for (w, s), loss in losses.items()]
-    return pd.DataFrame(rows)
-
-
-def test_a_rate_is_picked_on_the_other_seeds_and_the_edge_is_said() -> None:
-    """At width 8 each seed is luckiest at the rate that is worse for the other two."""
-    low = made({(8, 0): 1.0, (8, 1): 1.3, (8, 2): 1.3, (16, 0): 1.0})
-    middle = made({(8, 0): 1.1, (8, 1): 1.1, (8, 2): 1.1, (16, 0): 1.4})
-    high = made({(8, 0): 2.0, (8, 1): 2.0, (8, 2): 2.0, (16, 0): 1.5})
-    best = pick_rates({1e-3: low, 2e-3: middle, 4e-3: high})
-    rates = best.set_index(["width", "seed"])["learning_rate"].to_dict()
-    assert rates == {(8, 0): 2e-3, (8, 1): 2e-3, (8, 2): 2e-3, (16, 0): 1e-3}
-    assert best["loss"].tolist() == [1.1, 1.1, 1.1, 1.0]  # not the lucky 1.0 of width 8
-    assert best["picked_on"].tolist() == [OTHER_SEEDS] * 3 + [OWN_LOSS]
-    assert best["at_edge"].tolist() == [False, False, False, True]
-
-
-def test_a_shape_without_every_rate_has_no_best_one() -> None:
-    best = pick_rates({1e-3: made({(8, 0): 1.0, (16, 0): 1.0}), 2e-3: made({(8, 0): 2.0})})
-    assert best["width"].tolist() == [8]
-
-
 def test_test_losses_on_the_way_are_budgets_of_their_own() -> None:
     runs = todays_runs({("llama", 4000, 0.001): 120.0})
     early = todays_runs({("llama", 1000, 0.001): 240.0}, seed=5)
@@ -95,15 +72,15 @@ def test_test_losses_on_the_way_are_budgets_of_their_own() -> None:
     runs = runs.assign(schedule="constant", observations=[f"1000:{a!r} 4000:{b!r}" for a, b in pairs])
     analysis = analyse_cells(runs, "runs.csv", FAST, [1000, 4000])
     assert {
-        cell.budget: cell.transitions.bootstrap_rows[0]["width"] for cell in analysis.cells
+        cell.cell.value("budget"): cell.transitions.bootstrap_rows[0]["width"] for cell in analysis.cells
     } == pytest.approx({"1,000 steps, undecayed": 240.0, "4,000 steps, undecayed": 120.0}, rel=0.06)
-    assert analysis.undecayed
+    assert is_undecayed(analysis)
     alone = analyse_cells(runs, "runs.csv", FAST)
-    assert [cell.budget for cell in alone.cells] == ["4,000 steps, undecayed"]
-    assert alone.undecayed  # also without a loss on the way
+    assert [cell.cell.value("budget") for cell in alone.cells] == ["4,000 steps, undecayed"]
+    assert is_undecayed(alone)  # also without a loss on the way
     again = analyse_cells(runs.assign(schedule="redecayed"), "runs.csv", FAST, [1000])
-    assert again.cells[0].budget == "1,000 steps, re-decayed"
-    assert not again.undecayed
+    assert again.cells[0].cell.value("budget") == "1,000 steps, re-decayed"
+    assert not is_undecayed(again)
 
 
 def test_a_loss_that_two_runs_of_a_network_have_is_taken_once() -> None:
@@ -114,7 +91,9 @@ def test_a_loss_that_two_runs_of_a_network_have_is_taken_once() -> None:
     runs = pd.concat(
         [short.assign(observations="500:3.0"), long.assign(observations=observed)], ignore_index=True
     ).assign(schedule="constant")
-    cells = {cell.budget: cell for cell in analyse_cells(runs, "runs.csv", FAST, [500, 1000]).cells}
+    cells = {
+        cell.cell.value("budget"): cell for cell in analyse_cells(runs, "runs.csv", FAST, [500, 1000]).cells
+    }
     assert {budget: len(cell.runs) for budget, cell in cells.items()} == {
         f"{steps} steps, undecayed": len(long) for steps in ("500", "1,000", "4,000")
     }

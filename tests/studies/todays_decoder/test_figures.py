@@ -4,7 +4,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from todays_runs import CELLS, DEPTHS, todays_runs
 
-from shapelaw.studies.todays_decoder.analysis import analyse_cells
+from shapelaw.studies.todays_decoder.analysis import analyse_cells, name_of
 from shapelaw.studies.todays_decoder.figures import crossings_figure, losses_figure
 from shapelaw.studies.transitions.analysis import Options
 from shapelaw.studies.transitions.drawing import NO_TRANSITION
@@ -15,7 +15,7 @@ def test_every_cell_is_drawn() -> None:
     titles = [
         axis.get_title(loc="left").replace("\n", " ") for axis in losses_figure(analysis).axes if axis.axison
     ]
-    assert titles == [cell.name for cell in analysis.cells]
+    assert titles == [name_of(cell) for cell in analysis.cells]
     assert len({axis.get_xlim() for axis in losses_figure(analysis).axes}) == 1
     first, second = crossings_figure(analysis).axes
     assert first.get_ylim() == second.get_ylim()

@@ -3,10 +3,11 @@
 import pytest
 from todays_runs import NOISE, todays_runs
 
-from shapelaw.studies.todays_decoder.analysis import TodaysAnalysis, analyse_cells
+from shapelaw.studies.grid.rates import RatesAnalysis
+from shapelaw.studies.grid.tables import losses_table
+from shapelaw.studies.todays_decoder.analysis import analyse_cells, named
 from shapelaw.studies.todays_decoder.tables import (
     crossings_table,
-    losses_table,
     ratios_table,
     seed_noise_table,
 )
@@ -14,18 +15,18 @@ from shapelaw.studies.transitions.analysis import Options
 
 
 @pytest.fixture(scope="module")
-def analysis() -> TodaysAnalysis:
+def analysis() -> RatesAnalysis:
     return analyse_cells(todays_runs(), "runs.csv", Options(draws=200))
 
 
-def test_crossings_stand_by_block_budget_and_rate(analysis: TodaysAnalysis) -> None:
+def test_crossings_stand_by_block_budget_and_rate(analysis: RatesAnalysis) -> None:
     table = crossings_table(analysis).set_index(["block", "budget", "learning_rate"])
     assert len(table) == 8
     assert table.loc[("llama", "1,000 steps", "best rates"), "width"] == pytest.approx(240, rel=0.06)
     assert (table["width_low"] < table["width_high"]).all()
 
 
-def test_cells_that_differ_in_one_thing_are_compared(analysis: TodaysAnalysis) -> None:
+def test_cells_that_differ_in_one_thing_are_compared(analysis: RatesAnalysis) -> None:
     table = ratios_table(analysis)
     blocks = table[table["compared"] == "block"].set_index("at")["ratio"]
     assert blocks.to_dict() == pytest.approx(
@@ -44,13 +45,13 @@ def test_cells_that_differ_in_one_thing_are_compared(analysis: TodaysAnalysis) -
     assert len(rates) == 4
 
 
-def test_losses_are_of_the_rates_that_were_trained(analysis: TodaysAnalysis) -> None:
-    table = losses_table(analysis)
+def test_losses_are_of_the_rates_that_were_trained(analysis: RatesAnalysis) -> None:
+    table = losses_table(analysis.trained, named)
     assert set(table["learning_rate"]) == {"0.001", "0.002"}
     assert len(table) == 6 * 2 * 9
 
 
-def test_every_block_has_its_pooled_noise(analysis: TodaysAnalysis) -> None:
+def test_every_block_has_its_pooled_noise(analysis: RatesAnalysis) -> None:
     last = seed_noise_table(analysis).tail(2)
     assert last["block"].tolist() == ["gpt2, pooled", "llama, pooled"]
     assert last["loss_std"].tolist() == pytest.approx([NOISE] * 2, rel=0.4)

@@ -1,30 +1,31 @@
 """Transitions of each learning rate and number of steps against known ones."""
 
-import pandas as pd
 import pytest
 from recipes import with_another, with_recipe
 from undertraining_runs import CELLS, undertraining_runs
 
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import TEXT_AND_BLOCK
+from shapelaw.studies.grid.cells import Best
 from shapelaw.studies.transitions.analysis import Options
-from shapelaw.studies.undertraining.analysis import analyse_cells, best_rates
+from shapelaw.studies.undertraining.analysis import analyse_cells
 
 
 def test_each_cell_has_its_transition_and_the_best_rates_come_last() -> None:
     analysis = analyse_cells(undertraining_runs(), "runs.csv", Options(draws=200))
-    assert [cell.name for cell in analysis.cells] == [
+    assert [cell.cell.name for cell in analysis.cells] == [
         *("1,000 steps, rate 0.001", "1,000 steps, rate 0.002", "1,000 steps, best rates"),
         *("4,000 steps, rate 0.001", "4,000 steps, rate 0.002", "4,000 steps, best rates"),
     ]
     found = {
-        (cell.steps, cell.learning_rate): cell.transitions.bootstrap_rows[0]["width"]
+        (cell.cell.value("steps"), cell.cell.value("learning_rate")): cell.transitions.bootstrap_rows[0][
+            "width"
+        ]
         for cell in analysis.cells
     }
     assert {key: found[key] for key in CELLS} == pytest.approx(CELLS, rel=0.06)
-    assert (found[1000, None], found[4000, None]) == pytest.approx((120.0, 240.0), rel=0.06)
-    assert analysis.noise is not None
-    assert analysis.noise.dof == 4 * 2 * 2 * 2  # cells, depths, repeated shapes, seeds less one
+    assert (found[1000, Best.RATES], found[4000, Best.RATES]) == pytest.approx((120.0, 240.0), rel=0.06)
+    assert analysis.noise[None].dof == 4 * 2 * 2 * 2  # cells, depths, repeated shapes, seeds less one
 
 
 def test_the_noise_of_other_cells_serves_a_cell_without_repeats() -> None:
@@ -32,22 +33,6 @@ def test_the_noise_of_other_cells_serves_a_cell_without_repeats() -> None:
     once = runs[(runs["steps"] == 1000) | (runs["seed"] == 0)]
     analysis = analyse_cells(once, "runs.csv", Options(draws=200))
     assert {cell.transitions.bootstrap_rows[0]["status"] for cell in analysis.cells} == {"crossing"}
-
-
-def test_the_best_rate_is_that_of_least_mean_loss_and_says_whether_it_is_at_the_edge() -> None:
-    def runs(losses: list[float]) -> pd.DataFrame:
-        return pd.DataFrame({"depth": 1, "width": [8, 8, 16], "seed": [0, 1, 0], "loss": losses})
-
-    best = best_rates({1e-3: runs([2.0, 1.0, 1.0]), 2e-3: runs([1.4, 1.4, 1.3]), 4e-3: runs([1.6, 1.6, 1.4])})
-    assert best["width"].tolist() == [8, 16]
-    assert best["learning_rate"].tolist() == [2e-3, 1e-3]
-    assert best["loss"].tolist() == [1.4, 1.0]
-    assert best["at_edge"].tolist() == [False, True]
-
-
-def test_a_shape_without_every_rate_has_no_best_one() -> None:
-    one = pd.DataFrame({"depth": 1, "width": [8, 16], "seed": 0, "loss": [2.0, 1.0]})
-    assert best_rates({1e-3: one, 2e-3: one[one["width"] == 8]})["width"].tolist() == [8]
 
 
 @pytest.mark.parametrize("name", TEXT_AND_BLOCK)

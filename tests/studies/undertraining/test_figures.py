@@ -14,7 +14,7 @@ def test_every_cell_is_drawn() -> None:
     analysis = analyse_cells(without, "runs.csv", Options(draws=100))
     panels = losses_figure(analysis).axes
     titles = [axis.get_title(loc="left").replace("\n", " ") for axis in panels if axis.axison]
-    assert titles == [cell.name for cell in analysis.cells]
+    assert titles == [cell.cell.name for cell in analysis.cells]
     (axis,) = transition_rate_figure(analysis).axes
     assert axis.get_legend_handles_labels()[1] == ["1,000 steps", "4,000 steps"]
     assert [label.get_text() for label in axis.get_xticklabels()] == ["0.001", "0.002", "best"]

@@ -6,7 +6,7 @@ from vocabulary_runs import vocabulary_runs
 from shapelaw.studies.transitions.analysis import Options
 from shapelaw.studies.vocabulary.analysis import analyse_series
 from shapelaw.studies.vocabulary.noise import noise_kind
-from shapelaw.studies.vocabulary.tables import seed_noise_table
+from shapelaw.studies.vocabulary.tables import spread_of_seeds
 
 
 def test_all_ranks_of_tokens_share_their_noise_and_none_of_patches() -> None:
@@ -40,6 +40,6 @@ def test_a_patch_embedding_of_lower_rank_has_a_noise_of_its_own() -> None:
     assert low is not None
     assert full is not None
     assert low.std > 5 * full.std
-    pooled = seed_noise_table(analysis).query("depth == 'pooled'")
+    pooled = spread_of_seeds(analysis).query("depth == 'pooled'")
     assert pooled["loss_std"].tolist() == [low.std, full.std]
     assert pooled["embedding_rank"].fillna(0).tolist() == [2, 0]

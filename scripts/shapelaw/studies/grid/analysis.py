@@ -202,8 +202,19 @@ def analyse_cells(
     for cell, runs, bits in zip(cells, checked, in_bits, strict=True):
         of = bits_noise.get(pool(cell))
         curves = None if bits is None else (loss_curves(bits, of, options.size), of)
-        found.append(CellAnalysis(cell, runs, analyse_runs(runs, options, noise[pool(cell)]), curves))
+        found.append(analysed(cell, runs, noise[pool(cell)], options, curves))
     return tuple(found), noise
+
+
+def analysed(
+    cell: Cell,
+    runs: pd.DataFrame,
+    noise: Noise | None,
+    options: Options,
+    bits: tuple[Mapping[int, Curve], Noise | None] | None = None,
+) -> CellAnalysis:
+    """A cell with the transitions of its checked runs."""
+    return CellAnalysis(cell, runs, analyse_runs(runs, options, noise), bits)
 
 
 def checked_runs(cell: Cell, source: str, options: Options) -> pd.DataFrame:
@@ -320,11 +331,14 @@ def within(rows: Sequence[Candidate]) -> tuple[Candidate, ...]:
     return tuple(found)
 
 
-def require_two_depths(analyses: Iterable[CellAnalysis], source: str, what: str) -> None:
-    """Refuse a table in which no cell has two depths.
+def require_two_depths(runs: Iterable[pd.DataFrame], source: str, what: str) -> None:
+    """Refuse tables of which none has two depths.
+
+    Args:
+        what: what each table is of, in the message.
 
     Raises:
         UserError: so it is.
     """
-    if not any(len(one.losses[0]) > 1 for one in analyses):
+    if not any(one["depth"].nunique() > 1 for one in runs):
         raise UserError(f"{source} has no {what} with two depths, so there are no transitions.")

@@ -85,6 +85,11 @@ class Cell:
         """The value of a column that all its runs share; None where the table lacks it or it is empty."""
         return self.values[name] if name in self.values else _shared(self.runs, name)
 
+    def number(self, name: str) -> float:
+        """The same where it is a number; infinite for the best of several, and where it is empty."""
+        value = self.value(name)
+        return float(value) if isinstance(value, int | float) else math.inf
+
 
 @dataclass(frozen=True)
 class Cells:
@@ -277,8 +282,11 @@ def _with_split(table: pd.DataFrame, split: Sequence[str], name: str) -> tuple[p
 
     A column that grows with the width at each of its settings splits by its ratio to the width, `ff_width / width`.
     """
-    inside = table.groupby([*split, "depth", "width"], dropna=False)[name].nunique(dropna=False)
-    if inside.max() <= 1:
+    told = table
+    if name == "steps" and "budget" in table:  # of a budget they follow
+        told = table[table["budget"].isna()]
+    inside = told.groupby([*split, "depth", "width"], dropna=False)[name].nunique(dropna=False)
+    if inside.empty or inside.max() <= 1:
         return table, list(split)
     if name in ("ff_width", "embedding_rank", "positional_rank", "attention_dim", "heads"):
         share = (pd.to_numeric(table[name]) / table["width"]).round(6)

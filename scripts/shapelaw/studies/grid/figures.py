@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from shapelaw.fits.curves import SIZE_LABELS
@@ -17,13 +18,16 @@ from shapelaw.report.plots import (
     legend_below,
     new_figure,
     ordered_looks,
+    side_by_side,
     size_axis,
     style,
+    value_axis,
 )
 from shapelaw.studies.grid.analysis import CellAnalysis, GridAnalysis, within
 from shapelaw.studies.grid.cells import Value, plain, said
+from shapelaw.studies.grid.rates import RATE, at_rate, in_order, is_best
 from shapelaw.studies.grid.tables import DIFFERENCE
-from shapelaw.studies.transitions.drawing import draw_panels
+from shapelaw.studies.transitions.drawing import draw_panels, draw_transition
 
 MOST_ROWS, MOST_COLUMNS = 12, 6  # of panels
 MOST_PAIRS = 40  # of one axis
@@ -137,3 +141,36 @@ def _best_depths(analysis: GridAnalysis, one: CellAnalysis) -> Iterator[tuple[fl
         if len(mine) > 1:
             ranked = within(mine)
             yield mine[0].size, mine[0].depth, not any(other.near for other in ranked[1:]), mine[0] is at[0]
+
+
+def rates_figure(cells: Sequence[CellAnalysis], row_of: Callable[[CellAnalysis], str]) -> Figure:
+    """Loss of each depth against size: a row for each series, a column for each learning rate and the best ones."""
+    return draw_panels({(row_of(one), at_rate(one)): one.transitions for one in cells}, in_order(cells))
+
+
+def draw_widths(
+    axis: Axes,
+    cells: Sequence[CellAnalysis],
+    kinds: Sequence[str],
+    kind_of: Callable[[CellAnalysis], str],
+    rates: Sequence[float],
+) -> bool:
+    """Transition width of the shallowest pair against the learning rate, kinds side by side.
+
+    The best rates stand at the right end, under their name; triangles are bounds.
+
+    Returns:
+        True if there was a width or a bound.
+    """
+    best, looks, drawn = rates[-1] * 2, ordered_looks(range(len(kinds))), set[int]()
+    for one in cells:
+        kind = kinds.index(kind_of(one))
+        look, label = looks[kind], None if kind in drawn else kinds[kind]
+        at = (best if is_best(one) else one.cell.number(RATE)) * side_by_side(kind, len(kinds))
+        for row in one.transitions.bootstrap_rows[:1]:
+            if draw_transition(axis, at, row, look.color, look.color, label, look.marker):
+                drawn.add(kind)
+    value_axis(axis, [*rates, best])
+    axis.set_xticks([*rates, best], [*(f"{rate:g}" for rate in rates), "best"])
+    axis.set_xlabel("peak learning rate")
+    return bool(drawn)

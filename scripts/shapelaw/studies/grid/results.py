@@ -8,6 +8,7 @@ where the table has them. Losses of several vocabularies or texts compare in bit
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -18,17 +19,14 @@ from shapelaw.fits.line import overall_status
 from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Results, Table
 from shapelaw.studies.grid import figures, tables
-from shapelaw.studies.grid.analysis import BITS, GridAnalysis, analyse_grid
+from shapelaw.studies.grid.analysis import BITS, CellAnalysis, GridAnalysis, analyse_grid
 from shapelaw.studies.grid.answer import answer, summary
+from shapelaw.studies.grid.cells import Best
+from shapelaw.studies.grid.tables import Named
 from shapelaw.studies.transitions.analysis import Options
 from shapelaw.studies.transitions.options import add_size_options
 from shapelaw.studies.transitions.results import GAP_FORMATS, SHAPE_FORMATS, WIDTH_FORMATS
 
-TABLES = (
-    *("losses", "transitions", "size_axes", "gaps", "fit", "projection", "effects", "effects_by_size"),
-    *("best_shapes", "surface_costs", "seed_noise"),
-)
-FIGURES = ("losses", "effects", "best_depth")
 _NUMBERS = dict.fromkeys(("value", "err", "low", "high", "loss_one", "loss_other"), ".4f")
 
 
@@ -56,37 +54,66 @@ def results(arguments: argparse.Namespace) -> Results:
 
 def present(analysis: GridAnalysis) -> Results:
     """The tables, figures and fit.json of an analysis."""
-    made, left_out = _tables(analysis), {}
-    if "surface_costs" not in made:
-        left_out["surface_costs"] = "no cell has shapes from which a surface can be fitted"
+    made = _tables(analysis)
     effects = made["effects"].frame
     drawn: dict[str, Figure | str] = {
         "losses": figures.losses_figure(analysis),
         "effects": figures.effects_figure(analysis, effects),
         "best_depth": figures.best_depth_figure(analysis),
     }
-    return Results(made, drawn, _fit(analysis, made), summary(analysis, effects), left_out, answer(made))
+    return Results(made, drawn, _fit(analysis, made), summary(analysis, effects), answer=answer(made))
+
+
+def cell_tables(
+    analyses: Sequence[CellAnalysis], named: Named = tables.own_values, of: str = "each cell"
+) -> dict[str, Table]:
+    """The tables of transitions that every study of several cells has.
+
+    Args:
+        named: the columns that name a cell.
+        of: what the transitions are of, for the caption.
+    """
+    return {
+        "transitions": Table(
+            tables.transitions_table(analyses, named),
+            f"Width at which the deeper network wins, for {of}, by the bootstrap and by the paper's rule.",
+            WIDTH_FORMATS,
+        ),
+        "size_axes": Table(
+            tables.size_axes_table(analyses, named),
+            "The transitions at equal parameters of the blocks, all parameters, and FLOPs.",
+            WIDTH_FORMATS,
+        ),
+        "gaps": Table(
+            tables.gaps_table(analyses, named),
+            "How much better the deeper network is at equal size.",
+            GAP_FORMATS,
+        ),
+    }
+
+
+def transition_rows(analyses: Sequence[CellAnalysis], names: Sequence[str]) -> list[dict[str, Any]]:
+    """The transitions of several cells for fit.json, each with these values of its cell; a best of several is null."""
+    return [
+        {
+            **{
+                name: None if isinstance(one.cell.value(name), Best) else one.cell.value(name)
+                for name in names
+            },
+            **row,
+        }
+        for one in analyses
+        for row in plain_rows(one.transitions.transitions)
+    ]
 
 
 def _tables(analysis: GridAnalysis) -> dict[str, Table]:
     every = analysis.analyses
     losses = tables.losses_table(every)
     in_bits = {BITS: ".4f"} if BITS in losses else {}
-    made = {
+    return {
         "losses": Table(losses, "Mean test loss of every network.", {"test_loss": ".4f"} | in_bits),
-        "transitions": Table(
-            tables.transitions_table(every),
-            "Width at which the deeper network wins, for each cell.",
-            WIDTH_FORMATS,
-        ),
-        "size_axes": Table(
-            tables.size_axes_table(every),
-            "The transitions at equal parameters of the blocks, all parameters, and FLOPs.",
-            WIDTH_FORMATS,
-        ),
-        "gaps": Table(
-            tables.gaps_table(every), "How much better the deeper network is at equal size.", GAP_FORMATS
-        ),
+        **cell_tables(every),
         "fit": Table(tables.fit_table(every), "Weighted fit of log d = a + b L, for each cell."),
         "projection": Table(
             tables.projection_of_cells(every), "Shapes that the line of a cell projects.", SHAPE_FORMATS
@@ -103,14 +130,12 @@ def _tables(analysis: GridAnalysis) -> dict[str, Table]:
             "The best shape of each size over all cells, and those within the noise of it.",
             {"size": ".3g", "width": ".1f", "above": ".4f", "above_err": ".4f"},
         ),
-        "seed_noise": Table(tables.seed_noise_table(analysis), "Spread of the loss over seeds."),
+        "surface_costs": Table(
+            tables.surface_costs_table(analysis),
+            "What the depth of each shape costs, by a surface through all shapes of its cell; empty without one.",
+        ),
+        "seed_noise": Table(tables.seed_noise_table(every, analysis.pool), "Spread of the loss over seeds."),
     }
-    costs = tables.surface_costs_table(analysis)
-    if costs is not None:
-        made["surface_costs"] = Table(
-            costs, "What the depth of each shape costs, by a surface through all shapes."
-        )
-    return made
 
 
 def _fit(analysis: GridAnalysis, made: dict[str, Table]) -> dict[str, Any]:

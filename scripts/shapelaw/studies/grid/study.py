@@ -40,7 +40,7 @@ ROOM = Path(__file__).parent
 RESULTS = "shapelaw.studies.grid.results"
 TABLES = (
     *("losses", "transitions", "size_axes", "gaps", "fit", "projection", "effects", "effects_by_size"),
-    *("best_shapes", "seed_noise"),
+    *("best_shapes", "surface_costs", "seed_noise"),
 )
 FIGURES = {"losses": OURS, "effects": OURS, "best_depth": OURS}
 RESERVED = frozenset(  # folders of results/, and rules, whose names a grid can't have

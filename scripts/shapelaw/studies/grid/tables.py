@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,15 +11,17 @@ import pandas as pd
 
 from shapelaw.fits.curves import TransitionStatus
 from shapelaw.fits.equal_sizes import Difference, holm, quantile, two_sided
+from shapelaw.fits.noise import Noise
 from shapelaw.fits.projection import why_no_projection
-from shapelaw.studies.grid.analysis import BITS, CellAnalysis, Effect, GridAnalysis
+from shapelaw.studies.grid.analysis import BITS, CellAnalysis, Effect, GridAnalysis, Pool
 from shapelaw.studies.grid.cells import Value, frame_of, typed
 from shapelaw.studies.surface.tables import penalty_table
 from shapelaw.studies.transitions.ratios import ratio_of
 from shapelaw.studies.transitions.tables import gaps_table as gaps_of_runs
-from shapelaw.studies.transitions.tables import mean_losses, projection_table
+from shapelaw.studies.transitions.tables import mean_losses, projection_table, stacked
 
 Named = Callable[[CellAnalysis], Mapping[str, Value]]
+Row = Mapping[Hashable, Any]
 Made = Callable[[CellAnalysis], pd.DataFrame | None]
 
 DIFFERENCE, RATIO = "loss at equal size", "width of the transition"
@@ -57,6 +59,14 @@ def gaps_table(analyses: Iterable[CellAnalysis], named: Named = own_values) -> p
     return stack(analyses, lambda one: gaps_of_runs(one.compared), named)
 
 
+def pairs_of(one: CellAnalysis, other: CellAnalysis) -> Iterator[tuple[Row, Row]]:
+    """The bootstrap's transitions of two cells between the same depths."""
+    there = {_depths(row): row for row in other.transitions.bootstrap_rows}
+    for row in one.transitions.bootstrap_rows:
+        if (depths := _depths(row)) in there:
+            yield row, there[depths]
+
+
 def losses_table(analyses: Iterable[CellAnalysis], named: Named = own_values) -> pd.DataFrame:
     """One row for each network: mean loss, number of seeds and the sizes; bits per byte where every cell has them."""
     known = list(analyses)
@@ -76,35 +86,48 @@ def mean_losses_of(one: CellAnalysis) -> pd.DataFrame:
     return table.merge(pd.DataFrame(rows), on=["depth", "width"])
 
 
-def seed_noise_of(one: CellAnalysis) -> pd.DataFrame:
-    """Mean and standard deviation of the loss of a cell's repeated shapes."""
-    return one.compared.seed_noise.query("seeds > 1")
+def spread_table(analyses: Iterable[CellAnalysis], named: Named = own_values) -> pd.DataFrame:
+    """Mean and standard deviation of the loss of every repeated shape over its seeds."""
+    table = stack(analyses, lambda one: one.compared.seed_noise.query("seeds > 1"), named)
+    return table.astype({"depth": object, "width": object})
 
 
-def seed_noise_table(analysis: GridAnalysis) -> pd.DataFrame:
-    """The spread of every repeated shape over its seeds, and, with "pooled" for a depth, that of each pool of cells."""
-    rows: list[tuple[Mapping[str, Value], pd.DataFrame]] = []
-    for key, noise in analysis.noise.items():
-        kin = [one for one in analysis.analyses if analysis.pool(one.cell) == key]
-        tables = [(one.values, seed_noise_of(one)) for one in kin]
-        rows += [(values, table.astype({"depth": object, "width": object})) for values, table in tables]
-        pooled = {
-            "depth": "pooled",
-            "width": "",
-            "seeds": int(sum(table["seeds"].sum() for _, table in tables)),
-            "loss_mean": math.nan,
-            "loss_std": math.nan if noise is None else noise.std,
-        }
-        rows.append((_common(kin), pd.DataFrame([pooled])))
-    return frame_of(rows)
+def pooled_row(repeated: pd.DataFrame, noise: Noise | None, **names: Value) -> pd.DataFrame:
+    """The row below repeated shapes that has the noise pooled over them."""
+    std = math.nan if noise is None else noise.std
+    seeds = int(repeated["seeds"].sum())
+    return pd.DataFrame([{**names, "seeds": seeds, "loss_mean": math.nan, "loss_std": std}])
 
 
-def _common(kin: list[CellAnalysis]) -> dict[str, Value]:
+def seed_noise_table(
+    analyses: Sequence[CellAnalysis],
+    pool: Pool,
+    named: Named = own_values,
+    of_pool: Callable[[Sequence[CellAnalysis]], Mapping[str, Value]] | None = None,
+) -> pd.DataFrame:
+    """The spread of every repeated shape over its seeds, and, with "pooled" for a depth, that of each pool of cells.
+
+    Args:
+        pool: cells with equal keys share their noise.
+        of_pool: the columns that name a pool; by default the values that its cells share.
+    """
+    kinds: dict[Hashable, list[CellAnalysis]] = {}
+    for one in analyses:
+        kinds.setdefault(pool(one.cell), []).append(one)
+    tables = list[pd.DataFrame]()
+    for kin in kinds.values():
+        repeated = spread_table(kin, named)
+        names = _common([named(one) for one in kin]) if of_pool is None else of_pool(kin)
+        tables += [repeated, pooled_row(repeated, kin[0].losses[1], **names, depth="pooled", width="")]
+    whole = stacked(tables)
+    return whole.assign(**{name: typed(whole[name].astype(object)) for name in named(analyses[0])})
+
+
+def _common(every: Sequence[Mapping[str, Value]]) -> dict[str, Value]:
     """The values that cells share; None for the others."""
-    first = kin[0].values
     return {
-        name: value if all(one.values[name] == value for one in kin) else None
-        for name, value in first.items()
+        name: value if all(values[name] == value for values in every) else None
+        for name, value in every[0].items()
     }
 
 
@@ -129,12 +152,14 @@ def projection_of_cells(analyses: Iterable[CellAnalysis]) -> pd.DataFrame:
     return stack(known[:1], lambda one: projection_table(one.transitions.fit).iloc[:0])
 
 
-def surface_costs_table(analysis: GridAnalysis) -> pd.DataFrame | None:
-    """What the depth of each shape costs by the surface through all shapes of its cell; None without a surface."""
-    if not analysis.surfaces:
-        return None
-    found = analysis.surfaces.items()
-    return frame_of((analysis.analyses[place].values, penalty_table(one)) for place, one in found)
+def surface_costs_table(analysis: GridAnalysis) -> pd.DataFrame:
+    """What the depth of each shape costs by the surface through all shapes of its cell; no rows without a surface."""
+    costs = [(analysis.analyses[at].values, penalty_table(one)) for at, one in analysis.surfaces.items()]
+    return (
+        frame_of(costs)
+        if costs
+        else pd.DataFrame(columns=[*analysis.cells.axes, "depth", "width", "penalty"])
+    )
 
 
 def best_shapes_table(analysis: GridAnalysis) -> pd.DataFrame:
@@ -219,11 +244,8 @@ def _rows_of(effect: Effect) -> Iterator[dict[str, Any]]:
         "unit": UNITS.get(effect.unit, effect.unit),
         **numbers_of(effect.found),
     }
-    there = {_depths(row): row for row in effect.other.transitions.bootstrap_rows}
-    for row in effect.one.transitions.bootstrap_rows:
-        if (depths := _depths(row)) not in there:
-            continue
-        ratio = ratio_of(row, there[depths])
+    for row, its in pairs_of(effect.one, effect.other):
+        ratio, depths = ratio_of(row, its), _depths(row)
         value, err = ratio["ratio"], math.nan
         low = high = math.nan
         if not math.isnan(value):
@@ -241,7 +263,7 @@ def _rows_of(effect: Effect) -> Iterator[dict[str, Any]]:
         }
 
 
-def _depths(row: Mapping[Hashable, Any]) -> tuple[int, int]:
+def _depths(row: Row) -> tuple[int, int]:
     return int(row["depth"]), int(row["deeper_depth"])
 
 

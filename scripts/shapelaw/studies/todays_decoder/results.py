@@ -10,21 +10,23 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Iterator
-from typing import Any
 
 from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.inputs import read_table
 from shapelaw.fits.noise import noise_sentence
 from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Results, Table
+from shapelaw.studies.grid.rates import OWN_LOSS, RATE, RatesAnalysis
+from shapelaw.studies.grid.results import cell_tables, transition_rows
+from shapelaw.studies.grid.tables import losses_table
 from shapelaw.studies.todays_decoder import figures, tables
-from shapelaw.studies.todays_decoder.analysis import OWN_LOSS, TodaysAnalysis, analyse_cells
+from shapelaw.studies.todays_decoder.analysis import SERIES, analyse_cells, is_undecayed, name_of, named
 from shapelaw.studies.todays_decoder.answer import answer
 from shapelaw.studies.todays_decoder.study import NAME
 from shapelaw.studies.transitions import ratios
 from shapelaw.studies.transitions.analysis import Options
 from shapelaw.studies.transitions.options import add_size_options
-from shapelaw.studies.transitions.results import GAP_FORMATS, WIDTH_FORMATS
+from shapelaw.studies.transitions.results import WIDTH_FORMATS
 from shapelaw.studies.transitions.sentences import transition_sentences
 
 UNDECAYED = (
@@ -57,26 +59,16 @@ def results(arguments: argparse.Namespace) -> Results:
     return present(analyse_cells(table, str(arguments.input), options, arguments.observed_steps))
 
 
-def present(analysis: TodaysAnalysis) -> Results:
+def present(analysis: RatesAnalysis) -> Results:
     """The tables, figures and fit.json of an analysis."""
-    crossings = tables.crossings_table(analysis)
+    crossings, losses = tables.crossings_table(analysis), losses_table(analysis.trained, named)
     made = {
         "crossings": Table(
             crossings,
             "Width at which the deeper network wins, by block, budget and rate.",
             {name: how for name, how in WIDTH_FORMATS.items() if name in crossings},
         ),
-        "transitions": Table(
-            tables.transitions_table(analysis), "The transitions by both methods.", WIDTH_FORMATS
-        ),
-        "size_axes": Table(
-            tables.size_axes_table(analysis),
-            "The transitions at equal parameters of the blocks, all parameters, and FLOPs.",
-            WIDTH_FORMATS,
-        ),
-        "gaps": Table(
-            tables.gaps_table(analysis), "How much better the deeper network is at equal size.", GAP_FORMATS
-        ),
+        **cell_tables(analysis.cells, named, "each block, budget and rate"),
         "ratios": Table(
             tables.ratios_table(analysis),
             "Widths of transitions over each other, of networks that differ in one thing.",
@@ -85,24 +77,29 @@ def present(analysis: TodaysAnalysis) -> Results:
         "best_rates": Table(
             tables.best_rates_table(analysis), "The best learning rate of each shape.", {"test_loss": ".4f"}
         ),
-        "losses": Table(tables.losses_table(analysis), "Test loss in nats per token.", {"test_loss": ".4f"}),
+        "losses": Table(losses, "Test loss in nats per token.", {"test_loss": ".4f"}),
         "seed_noise": Table(tables.seed_noise_table(analysis), "Spread of the loss over seeds."),
     }
     drawn = {"losses": figures.losses_figure(analysis), "crossings": figures.crossings_figure(analysis)}
-    return Results(made, drawn, _fit(analysis), summary(analysis), answer=answer(made))
+    fit = {
+        "study": NAME,
+        "transitions": transition_rows(analysis.cells, (*SERIES, RATE)),
+        "ratios": plain_rows(made["ratios"].frame),
+    }
+    return Results(made, drawn, fit, summary(analysis), answer=answer(made))
 
 
-def summary(analysis: TodaysAnalysis) -> str:
+def summary(analysis: RatesAnalysis) -> str:
     """Each cell's transition, the ratios, and what limits them, a sentence a line."""
     lines = [
         f"{sentence}."
         for cell in analysis.cells
-        for sentence in transition_sentences(cell.name, cell.transitions)
+        for sentence in transition_sentences(name_of(cell), cell.transitions)
     ]
     return "\n".join([*lines, *_ratio_sentences(analysis), *_caveats(analysis)])
 
 
-def _ratio_sentences(analysis: TodaysAnalysis) -> Iterator[str]:
+def _ratio_sentences(analysis: RatesAnalysis) -> Iterator[str]:
     for row in tables.ratios_table(analysis).to_dict("records"):
         if not math.isnan(row["p_equal"]):
             yield (
@@ -112,7 +109,7 @@ def _ratio_sentences(analysis: TodaysAnalysis) -> Iterator[str]:
             )
 
 
-def _caveats(analysis: TodaysAnalysis) -> Iterator[str]:
+def _caveats(analysis: RatesAnalysis) -> Iterator[str]:
     for block, noise in analysis.noise.items():
         yield f"{block}: {noise_sentence(noise)}"
     best = analysis.best_rates
@@ -125,24 +122,5 @@ def _caveats(analysis: TodaysAnalysis) -> Iterator[str]:
             f"{own} of {len(best)} best rates are of shapes with one seed and picked by the loss that is compared; the "
             "others are picked on other seeds."
         )
-    if analysis.undecayed:
+    if is_undecayed(analysis):
         yield UNDECAYED
-
-
-def _fit(analysis: TodaysAnalysis) -> dict[str, Any]:
-    """The content of fit.json."""
-    return {
-        "study": NAME,
-        "transitions": [
-            {
-                "block": cell.block,
-                "base_width": cell.base_width,
-                "budget": cell.budget,
-                "learning_rate": cell.learning_rate,
-                **row,
-            }
-            for cell in analysis.cells
-            for row in plain_rows(cell.transitions.transitions)
-        ],
-        "ratios": plain_rows(tables.ratios_table(analysis)),
-    }

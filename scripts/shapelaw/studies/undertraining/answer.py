@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from shapelaw.report.write import Answer, Table
-from shapelaw.studies.transitions.rates import BEST_RATES
+from shapelaw.studies.grid.cells import Best
 
 SIGNIFICANT = 0.05
 
@@ -21,9 +21,9 @@ def answer(tables: Mapping[str, Table]) -> Answer:
     if measured.empty:
         why = ratios["status"].iloc[0] if len(ratios) else "there is one number of steps only"
         return Answer(f"No transition can be compared between numbers of steps: {why}.", False)
-    best = measured[measured["learning_rate"] == BEST_RATES]
+    best = measured[measured["learning_rate"] == Best.RATES]
     row = (measured if best.empty else best).iloc[0]
-    rate = "the best rates" if row["learning_rate"] == BEST_RATES else f"rate {row['learning_rate']}"
+    rate = "the best rates" if row["learning_rate"] == Best.RATES else f"rate {row['learning_rate']}"
     moved = row["p_equal"] < SIGNIFICANT
     said = "moves" if moved else "does not move significantly:"
     return Answer(

@@ -9,20 +9,21 @@ from __future__ import annotations
 import argparse
 import math
 from pathlib import Path
-from typing import Any
 
 from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.inputs import read_table
 from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Results, Table
+from shapelaw.studies.grid.cells import Best
+from shapelaw.studies.grid.rates import RATE, RatesAnalysis
+from shapelaw.studies.grid.results import cell_tables, transition_rows
+from shapelaw.studies.grid.tables import losses_table
 from shapelaw.studies.transitions import ratios
 from shapelaw.studies.transitions.analysis import Options
 from shapelaw.studies.transitions.options import add_size_options as add_options
-from shapelaw.studies.transitions.rates import BEST_RATES
-from shapelaw.studies.transitions.results import GAP_FORMATS, WIDTH_FORMATS
 from shapelaw.studies.transitions.sentences import transition_sentences
 from shapelaw.studies.undertraining import figures, tables
-from shapelaw.studies.undertraining.analysis import UndertrainingAnalysis, analyse_cells
+from shapelaw.studies.undertraining.analysis import analyse_cells, named
 from shapelaw.studies.undertraining.answer import answer
 from shapelaw.studies.undertraining.study import NAME
 
@@ -38,7 +39,7 @@ def results(arguments: argparse.Namespace) -> Results:
     return present(analyse(arguments.input, Options(size=SizeAxis(arguments.size), draws=arguments.draws)))
 
 
-def analyse(runs: Path, options: Options | None = None) -> UndertrainingAnalysis:
+def analyse(runs: Path, options: Options | None = None) -> RatesAnalysis:
     """Read a table of runs (.csv or .parquet) and analyse it.
 
     Raises:
@@ -47,22 +48,11 @@ def analyse(runs: Path, options: Options | None = None) -> UndertrainingAnalysis
     return analyse_cells(read_table(runs), str(runs), options or Options())
 
 
-def present(analysis: UndertrainingAnalysis) -> Results:
+def present(analysis: RatesAnalysis) -> Results:
     """The tables, figures and fit.json of an analysis."""
+    losses = losses_table(analysis.trained, named)
     made = {
-        "transitions": Table(
-            tables.transitions_table(analysis),
-            "Width at which the deeper network wins, for each number of steps and learning rate.",
-            WIDTH_FORMATS,
-        ),
-        "size_axes": Table(
-            tables.size_axes_table(analysis),
-            "The transitions at equal parameters of the blocks, all parameters, and FLOPs.",
-            WIDTH_FORMATS,
-        ),
-        "gaps": Table(
-            tables.gaps_table(analysis), "How much better the deeper network is at equal size.", GAP_FORMATS
-        ),
+        **cell_tables(analysis.cells, named, "each number of steps and learning rate"),
         "ratios": Table(
             tables.ratios_table(analysis),
             "The width at the most steps over that at the fewest.",
@@ -71,27 +61,32 @@ def present(analysis: UndertrainingAnalysis) -> Results:
         "best_rates": Table(
             tables.best_rates_table(analysis), "The best learning rate of each shape.", {"test_loss": ".4f"}
         ),
-        "losses": Table(tables.losses_table(analysis), "Test loss in nats per token.", {"test_loss": ".4f"}),
+        "losses": Table(losses, "Test loss in nats per token.", {"test_loss": ".4f"}),
         "seed_noise": Table(tables.seed_noise_table(analysis), "Spread of the loss over seeds."),
     }
     drawn = {
         "losses": figures.losses_figure(analysis),
         "transition_rate": figures.transition_rate_figure(analysis),
     }
-    return Results(made, drawn, _fit(analysis), summary(analysis), answer=answer(made))
+    fit = {
+        "study": NAME,
+        "transitions": transition_rows(analysis.cells, ("steps", RATE)),
+        "ratios": plain_rows(made["ratios"].frame),
+    }
+    return Results(made, drawn, fit, summary(analysis), answer=answer(made))
 
 
-def summary(analysis: UndertrainingAnalysis) -> str:
+def summary(analysis: RatesAnalysis) -> str:
     """Each cell's transition, and how it moves from the fewest steps to the most, a sentence a line."""
     lines = [
         f"{sentence}."
         for cell in analysis.cells
-        for sentence in transition_sentences(cell.name, cell.transitions)
+        for sentence in transition_sentences(cell.cell.name, cell.transitions)
     ]
     for row in tables.ratios_table(analysis).to_dict("records"):
         if not math.isnan(row["p_equal"]):
-            best = row["learning_rate"] == BEST_RATES
-            rate = "the best rates" if best else f"rate {row['learning_rate']}"
+            best = row[RATE] == Best.RATES
+            rate = "the best rates" if best else f"rate {row[RATE]}"
             lines.append(
                 f"From {row['few_steps']:,} to {row['many_steps']:,} steps the transition from depth {row['depth']} "
                 f"moves by a factor of {row['ratio']:.2f} ({row['ratio_low']:.2f} to {row['ratio_high']:.2f}), "
@@ -104,16 +99,3 @@ def summary(analysis: UndertrainingAnalysis) -> str:
             "may lie beyond."
         )
     return "\n".join(lines)
-
-
-def _fit(analysis: UndertrainingAnalysis) -> dict[str, Any]:
-    """The content of fit.json."""
-    return {
-        "study": NAME,
-        "transitions": [
-            {"steps": cell.steps, "learning_rate": cell.learning_rate, **row}
-            for cell in analysis.cells
-            for row in plain_rows(cell.transitions.transitions)
-        ],
-        "ratios": plain_rows(tables.ratios_table(analysis)),
-    }

@@ -9,11 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from shapelaw.errors import UserError
 from shapelaw.fits.crossing import BOOTSTRAP
 from shapelaw.fits.inputs import (
     RECIPE,
-    check_runs,
     numbers_of,
     refuse,
     refuse_mixed,
@@ -23,38 +21,37 @@ from shapelaw.fits.inputs import (
 from shapelaw.fits.level import LevelFit, fit_level
 from shapelaw.fits.limits import chance_of_limits, fit_line_with_limits
 from shapelaw.fits.line import LineFit
-from shapelaw.fits.noise import pooled_noise
 from shapelaw.specs.patches import NUMBERS
-from shapelaw.studies.transitions.analysis import (
-    Options,
-    TransitionAnalysis,
-    analyse_runs,
-    limits_of,
-    points_of,
-)
+from shapelaw.studies.grid.analysis import CellAnalysis, analyse_cells, require_two_depths
+from shapelaw.studies.grid.cells import Cell
+from shapelaw.studies.transitions.analysis import Options, limits_of, points_of
 from shapelaw.studies.vocabulary.noise import NoiseKind, noise_kind
 
+KEYS = ("vocab_size", "embedding_rank", "patch_embedding")
 NAT = math.log(2)  # a bit in nats
 
 
 @dataclass(frozen=True)
-class Series:
-    """Networks of one vocabulary and one rank.
+class Series(CellAnalysis):
+    """The cell of one vocabulary and one rank.
 
-    Attributes:
-        vocab_size: V.
-        rank: r of the factored token embedding; None is full rank.
-        patches: the embedding maps the numbers of a patch of an image, not one-hot tokens.
-        runs: checked runs, with `corpus`, `bits_per_byte` and `text_bytes` (text seen in training) where they are
-            known.
-        transitions: transition of each pair of adjacent depths, with the curves.
+    `runs` has `corpus`, `bits_per_byte` and `text_bytes` (text seen in training) where they are known.
     """
 
-    vocab_size: int
-    rank: int | None
-    patches: bool
-    runs: pd.DataFrame
-    transitions: TransitionAnalysis
+    @property
+    def vocab_size(self) -> int:
+        """V."""
+        return int(self.cell.number("vocab_size"))
+
+    @property
+    def rank(self) -> int | None:
+        """r of the factored token embedding; None is full rank."""
+        return None if self.values["embedding_rank"] is None else int(self.cell.number("embedding_rank"))
+
+    @property
+    def patches(self) -> bool:
+        """The embedding maps the numbers of a patch of an image, not one-hot tokens."""
+        return self.values["patch_embedding"] == "True"
 
     @property
     def name(self) -> str:
@@ -107,8 +104,8 @@ class VocabularyAnalysis:
     relations: tuple[Relation, ...]
 
 
-def split_series(table: pd.DataFrame, source: str) -> Iterator[tuple[int, int | None, bool, pd.DataFrame]]:
-    """The rows of each vocabulary, rank and embedding (patches or tokens).
+def split_series(table: pd.DataFrame, source: str) -> Iterator[Cell]:
+    """The cell of each vocabulary, rank and embedding (patches or tokens).
 
     Raises:
         UserError: a column is missing, a value is wrong, or runs of a series differ in more than shape and seed.
@@ -119,12 +116,18 @@ def split_series(table: pd.DataFrame, source: str) -> Iterator[tuple[int, int | 
     refuse(table, (sizes < 1) | (sizes % 1 != 0), source, "vocab_size must be a whole number of 1 or more")
     patches = table["patch_embedding"].astype(str) == "True" if "patch_embedding" in table else False
     keyed = table.assign(vocab_size=sizes, embedding_rank=ranks.fillna(0.0), patch_embedding=patches)
-    for _, rows in keyed.groupby(["vocab_size", "embedding_rank", "patch_embedding"], sort=True):
-        first = rows.iloc[0]
-        rank = int(first["embedding_rank"]) or None
-        key = int(first["vocab_size"]), rank, bool(first["patch_embedding"])
+    for _, rows in keyed.groupby(list(KEYS), sort=True):
+        size, rank, patched = rows[list(KEYS)].iloc[0]
+        key = int(size), int(rank) or None, bool(patched)
         refuse_mixed(rows, RECIPE, source, of=name_of(*key))
-        yield *key, rows
+        yield Cell(dict(zip(KEYS, (*key[:2], str(key[2])), strict=True)), (), rows)
+
+
+def pool_of(cell: Cell) -> NoiseKind:
+    """The pool of a series, whose noise its cells share: of all ranks of one vocabulary, whatever their text."""
+    size, rank, patches = (cell.values[name] for name in KEYS)
+    assert isinstance(size, int)
+    return noise_kind(size, rank if isinstance(rank, int) else None, patches == "True")
 
 
 def analyse_series(table: pd.DataFrame, source: str, options: Options) -> VocabularyAnalysis:
@@ -135,20 +138,12 @@ def analyse_series(table: pd.DataFrame, source: str, options: Options) -> Vocabu
     Raises:
         UserError: the table can't be used.
     """
-    split = {}
-    for size, rank, patches, rows in split_series(table, source):
-        where = f"{source} (V = {size})" if rank is None else f"{source} (V = {size}, r = {rank})"
-        split[size, rank, patches] = rows, check_runs(rows, where, loss=options.loss, size=options.size)
-    kinds: dict[NoiseKind, list[pd.DataFrame]] = {}
-    for key, (_, checked) in split.items():
-        kinds.setdefault(noise_kind(*key), []).append(checked)
-    noise = {} if options.noise is not None else {kind: pooled_noise(*kin) for kind, kin in kinds.items()}
-    found = []
-    for (size, rank, patches), (rows, checked) in split.items():
-        transitions = analyse_runs(checked, options, noise.get(noise_kind(size, rank, patches)))
-        found.append(Series(size, rank, patches, _with_text(checked, rows), transitions))
-    if not any(one.transitions.runs and one.transitions.runs.adjacent for one in found):
-        raise UserError(f"{source} has no vocabulary with two depths, so there are no transitions.")
+    cells = list(split_series(table, source))
+    analyses, _ = analyse_cells(cells, source, options, pool_of)
+    require_two_depths((one.runs for one in analyses), source, "vocabulary")
+    found = [
+        Series(one.cell, _with_text(one.runs, one.cell.runs), one.transitions, one.bits) for one in analyses
+    ]
     series = tuple(sorted(found, key=lambda one: (one.bottleneck, one.vocab_size)))
     return VocabularyAnalysis(series, tuple(fit_relations(series)))
 

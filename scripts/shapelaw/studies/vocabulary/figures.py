@@ -46,8 +46,7 @@ def losses_figure(analysis: VocabularyAnalysis) -> Figure:
         looks = ordered_looks(depths)
         panels: list[Axes] = axes.ravel().tolist()
         for axis, one in zip(panels, series, strict=False):
-            assert one.transitions.runs is not None
-            draw_curves(axis, one.transitions.runs, one.transitions.bootstrap_rows, looks)
+            draw_curves(axis, one.compared, one.transitions.bootstrap_rows, looks)
             axis.set_title(one.name)
             axis.tick_params(labelbottom=True)
         for axis in panels[len(series) :]:

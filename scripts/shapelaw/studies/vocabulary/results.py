@@ -17,9 +17,9 @@ from shapelaw.fits.inputs import read_table
 from shapelaw.fits.line import FitStatus
 from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Results, Table
+from shapelaw.studies.grid.results import cell_tables
 from shapelaw.studies.transitions.analysis import Options
 from shapelaw.studies.transitions.options import add_size_options as add_options
-from shapelaw.studies.transitions.results import GAP_FORMATS, WIDTH_FORMATS
 from shapelaw.studies.transitions.sentences import transition_sentences
 from shapelaw.studies.vocabulary import figures, tables
 from shapelaw.studies.vocabulary.analysis import VocabularyAnalysis, analyse_series
@@ -51,26 +51,14 @@ def present(analysis: VocabularyAnalysis) -> Results:
     """The tables, figures and fit.json of an analysis."""
     losses = tables.losses_table(analysis)
     made = {
-        "transitions": Table(
-            tables.transitions_table(analysis),
-            "The width at which the deeper network begins to win, for each vocabulary and rank.",
-            WIDTH_FORMATS,
-        ),
-        "size_axes": Table(
-            tables.size_axes_table(analysis),
-            "The transitions at equal parameters of the blocks, all parameters, and FLOPs.",
-            WIDTH_FORMATS,
-        ),
-        "gaps": Table(
-            tables.gaps_table(analysis), "How much better the deeper network is at equal size.", GAP_FORMATS
-        ),
+        **cell_tables(analysis.series, tables.named, "each vocabulary and rank"),
         "relation": Table(tables.relation_table(analysis), "The dependence of the transition on min(V, r)."),
         "losses": Table(
             losses,
             "Test loss in nats per token, bits per byte, and text seen.",
             {name: how for name, how in (("test_loss", ".4f"), ("text_bytes", ".3g")) if name in losses},
         ),
-        "seed_noise": Table(tables.seed_noise_table(analysis), "Spread of the loss over seeds."),
+        "seed_noise": Table(tables.spread_of_seeds(analysis), "Spread of the loss over seeds."),
         "comparison": Table(
             tables.comparison_table(analysis),
             "Transitions beside min(V, r) and the published ones (Wies et al. 2021).",

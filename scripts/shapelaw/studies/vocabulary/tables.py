@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
-from dataclasses import replace
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -13,11 +12,12 @@ from scipy import stats  # type: ignore[import-untyped]
 from shapelaw.fits.curves import SIZE_LABELS, Side, TransitionStatus
 from shapelaw.fits.level import LevelFit
 from shapelaw.fits.line import FitStatus, LineFit
+from shapelaw.studies.grid.analysis import CellAnalysis
+from shapelaw.studies.grid.cells import Value
+from shapelaw.studies.grid.tables import seed_noise_table, stack
 from shapelaw.studies.reference import published_json
-from shapelaw.studies.transitions.tables import gaps_table as gaps_of_runs
-from shapelaw.studies.transitions.tables import mean_losses, stacked
-from shapelaw.studies.vocabulary.analysis import Series, VocabularyAnalysis, name_of
-from shapelaw.studies.vocabulary.noise import NoiseKind, noise_kind
+from shapelaw.studies.transitions.tables import mean_losses
+from shapelaw.studies.vocabulary.analysis import Series, VocabularyAnalysis, name_of, pool_of
 
 # where depth 48 overtakes depth 24, by V and r: read off figures 3 and 5, without an error
 PUBLISHED = {(500, None): "V=500", (2000, 500): "V=2000,r=500"}
@@ -27,30 +27,13 @@ LEAST_CHANCE = 0.01  # of points as far from a model: below it the model is wron
 YES, NO, OPEN = "yes", "no", "open"
 
 
-def _named(one: Series, table: pd.DataFrame) -> pd.DataFrame:
-    table = table.copy()
-    table.insert(0, "vocab_size", one.vocab_size)
-    table.insert(1, "embedding_rank", pd.Series(one.rank, index=table.index, dtype="Int64"))
-    table.insert(2, "embedding", "patches" if one.patches else "tokens")
-    return table
-
-
-def transitions_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
-    """The transitions of each vocabulary and rank, by the bootstrap and by the paper's rule."""
-    return pd.concat([_named(one, one.transitions.transitions) for one in analysis.series], ignore_index=True)
-
-
-def size_axes_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
-    """The bootstrap's transitions on every size axis: at small widths the embedding decides what is equal."""
-    tables = [_named(one, one.transitions.runs.size_axes) for one in analysis.series if one.transitions.runs]
-    return pd.concat(tables, ignore_index=True)
-
-
-def gaps_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
-    """How much better the deeper network is at equal size, size by size, for each vocabulary and rank."""
-    return stacked(
-        _named(one, gaps_of_runs(one.transitions.runs)) for one in analysis.series if one.transitions.runs
-    )
+def named(one: CellAnalysis) -> dict[str, Value]:
+    """The columns that name a series in a table."""
+    patches = one.values["patch_embedding"] == "True"
+    return {
+        **{name: one.values[name] for name in ("vocab_size", "embedding_rank")},
+        "embedding": "patches" if patches else "tokens",
+    }
 
 
 def relation_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
@@ -119,39 +102,30 @@ def _chance(distance: float, err: float) -> float:
 
 def losses_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
     """One row for each network: mean test loss, bits per byte, corpus, and bytes of text seen (by the test tokens)."""
-    tables = []
-    for one in analysis.series:
+
+    def losses(one: CellAnalysis) -> pd.DataFrame:
         table = mean_losses(one.runs)
         for name in ("bits_per_byte", "text_bytes"):
             if name in one.runs:
                 means = one.runs.groupby(["depth", "width"], as_index=False)[name].mean()
                 table = table.merge(means, on=["depth", "width"])
-        if one.corpus is not None:
-            table["corpus"] = one.corpus
-        tables.append(_named(one, table))
-    return pd.concat(tables, ignore_index=True)
+        corpus = one.runs["corpus"].iloc[0] if "corpus" in one.runs else None
+        return table.assign(corpus=corpus) if isinstance(corpus, str) else table
+
+    return stack(analysis.series, losses, named)
 
 
-def seed_noise_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
+def spread_of_seeds(analysis: VocabularyAnalysis) -> pd.DataFrame:
     """Loss mean and standard deviation of every repeated shape, and the pooled one of each `noise_kind`.
 
-    The pooled one's rank is empty where it is of several.
+    The pooled one's rank is empty where it can be of several.
     """
-    kinds: dict[NoiseKind, list[Series]] = {}
-    for one in analysis.series:
-        kinds.setdefault(noise_kind(one.vocab_size, one.rank, one.patches), []).append(one)
-    tables = []
-    for (*_, rank), kin in kinds.items():
-        noise, seeds = math.nan, 0
-        for one in kin:
-            assert one.transitions.runs is not None
-            noise = math.nan if one.transitions.runs.noise is None else one.transitions.runs.noise.std
-            repeated = one.transitions.runs.seed_noise.query("seeds > 1")
-            seeds += int(repeated["seeds"].sum())
-            tables.append(_named(one, repeated.astype({"depth": object, "width": object})))
-        pooled = {"depth": "pooled", "width": "", "seeds": seeds, "loss_mean": math.nan, "loss_std": noise}
-        tables.append(_named(replace(kin[0], rank=rank), pd.DataFrame([pooled])))
-    return stacked(tables)
+
+    def of_kind(kin: Sequence[CellAnalysis]) -> dict[str, Value]:
+        *_, rank = pool_of(kin[0].cell)
+        return {**named(kin[0]), "embedding_rank": rank}
+
+    return seed_noise_table(analysis.series, pool_of, named, of_kind)
 
 
 def comparison_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
@@ -168,7 +142,6 @@ def comparison_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
         for row in one.transitions.bootstrap_rows:
             crossing = row["status"] == "crossing"
             depths = row["depth"], row["deeper_depth"]
-            size = one.transitions.runs.size if one.transitions.runs else None
             rows.append(
                 {
                     "setting": f"{one.name}: depth {depths[0]} against {depths[1]}",
@@ -178,7 +151,7 @@ def comparison_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
                     "high": row["width_high"] if crossing else math.nan,
                     **{name: row[name] for name in ("bound", "bound_err", "side")},
                     "status": row["status"],
-                    "at_equal": "" if size is None else SIZE_LABELS[size],
+                    "at_equal": SIZE_LABELS[one.compared.size],
                     "over_bottleneck": (row["width"] if crossing else row["bound"]) / one.bottleneck,
                     "agrees_with_bottleneck": _agrees(row, one.bottleneck),
                     **_published_beside(one, depths),

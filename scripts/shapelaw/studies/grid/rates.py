@@ -1,0 +1,183 @@
+"""Cells of several learning rates: each rate alone, and, as a cell of its own, each shape at its best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from shapelaw.fits.inputs import numbers_of, refuse, require_columns
+from shapelaw.fits.noise import Noise, group_means
+from shapelaw.studies.grid.analysis import (
+    CellAnalysis,
+    Pool,
+    analysed,
+    checked_runs,
+    pooled,
+    require_two_depths,
+)
+from shapelaw.studies.grid.cells import Best, Cell, Value, order_of, with_values
+from shapelaw.studies.transitions.analysis import Options
+
+SHAPE = ["depth", "width"]
+RATE = "learning_rate"
+OTHER_SEEDS, OWN_LOSS = "the other seeds", "its own loss"
+PICKED = [*SHAPE, "seed", RATE, "loss", "picked_on", "at_edge"]
+Pick = Callable[[Mapping[float, pd.DataFrame]], pd.DataFrame]
+
+
+@dataclass(frozen=True)
+class RatesAnalysis:
+    """Cells of several rates, those of one series together, by rate with the best rates last.
+
+    Attributes:
+        cells: the cells.
+        best_rates: the best rate of each shape (and seed) of each series, with the series' values before it.
+        noise: the noise between seeds of each pool.
+    """
+
+    cells: tuple[CellAnalysis, ...]
+    best_rates: pd.DataFrame
+    noise: Mapping[Hashable, Noise | None]
+
+    @property
+    def trained(self) -> list[CellAnalysis]:
+        """The cells of one rate, whose losses are those of trained networks."""
+        return [one for one in self.cells if not is_best(one)]
+
+
+def is_best(one: CellAnalysis) -> bool:
+    """True of a cell of best rates."""
+    return isinstance(one.cell.value(RATE), Best)
+
+
+def rate_of(one: CellAnalysis) -> str:
+    """A cell's rate as a table has it: `0.002`, `best rates`."""
+    value = one.cell.value(RATE)
+    return f"{value:g}" if isinstance(value, int | float) else str(value)
+
+
+def at_rate(one: CellAnalysis) -> str:
+    """The same as a panel's name: `rate 0.002`, `best rates`."""
+    return rate_of(one) if is_best(one) else f"rate {rate_of(one)}"
+
+
+def in_order(cells: Iterable[CellAnalysis]) -> list[str]:
+    """The names of the rates of some cells, each once, the best rates last."""
+    names = {at_rate(one): order_of(one.cell.value(RATE)) for one in cells}
+    return sorted(names, key=names.__getitem__)
+
+
+def with_recipe(table: pd.DataFrame, source: str) -> pd.DataFrame:
+    """The table with whole steps and rates above zero.
+
+    Raises:
+        UserError: a column is missing, or a value is something else.
+    """
+    names = ["steps", RATE]
+    require_columns(table, names, source)
+    keys = numbers_of(table, names, source)
+    for name in names:
+        refuse(table, keys[name] <= 0, source, f"{name} must be above zero")
+    refuse(table, keys["steps"] % 1 != 0, source, "steps must be a whole number")
+    return table.assign(steps=keys["steps"].astype("int64"), learning_rate=keys[RATE])
+
+
+def analyse_rates(
+    series: Sequence[tuple[Mapping[str, Value], Sequence[Cell]]],
+    source: str,
+    options: Options,
+    pick: Pick,
+    *,
+    pool: Pool,
+    what: str,
+    least_rates: int = 1,
+) -> RatesAnalysis:
+    """The cells of every rate with their transitions, and those of the best rates of each series.
+
+    Args:
+        series: the values of each series, and its cells, of one rate each, by rate.
+        pick: picks the best rates of a series from its checked runs by rate.
+        pool: cells with equal keys share their noise; one without repeated shapes takes that of all cells.
+        what: what a transition needs two depths of, in a message.
+        least_rates: rates from which a series has best ones.
+
+    Raises:
+        UserError: the runs can't be used, or no cell has two depths.
+    """
+    known = [(cell, checked_runs(cell, source, options)) for _, cells in series for cell in cells]
+    require_two_depths((runs for _, runs in known), source, what)
+    noise = pooled(((pool(cell), runs) for cell, runs in known), options.noise, borrow=True)
+    checked, found, best_rates = iter(known), list[CellAnalysis](), list[pd.DataFrame]()
+    for values, cells in series:
+        of = noise[pool(cells[0])]
+        mine = [(cell, next(checked)[1]) for cell in cells]
+        found += [analysed(cell, runs, of, options) for cell, runs in mine]
+        if len(cells) >= least_rates:
+            at_rates = {float(str(cell.value(RATE))): runs for cell, runs in mine}
+            best = pick(at_rates)
+            best_rates.append(best.assign(**values))
+            cell = with_values(cells[0], cells[0].runs, **{RATE: Best.RATES})
+            found.append(analysed(cell, at_best_rates(at_rates, best), of, options))
+    names = list(series[0][0])
+    every = (
+        pd.concat(best_rates, ignore_index=True) if best_rates else pd.DataFrame(columns=[*names, *PICKED])
+    )
+    return RatesAnalysis(tuple(found), every[[*names, *(name for name in every if name not in names)]], noise)
+
+
+def at_best_rates(at_rates: Mapping[float, pd.DataFrame], best: pd.DataFrame) -> pd.DataFrame:
+    """The runs at the best rates, by shape and seed.
+
+    Args:
+        at_rates: checked runs by learning rate.
+        best: `learning_rate` for each `depth, width`, or for each `depth, width, seed`.
+    """
+    keys = [name for name in (*SHAPE, "seed") if name in best]
+    found = [runs.merge(best.loc[best[RATE] == rate, keys], on=keys) for rate, runs in at_rates.items()]
+    return pd.concat(found, ignore_index=True).sort_values([*SHAPE, "seed"], ignore_index=True)
+
+
+def best_of_shapes(at_rates: Mapping[float, pd.DataFrame]) -> pd.DataFrame:
+    """The rate of least mean loss of each shape that has every rate: `depth, width, learning_rate, loss, at_edge`.
+
+    The rate is chosen on the runs whose losses are then compared: the best losses are a little too low, by less than
+    the noise, for every shape alike.
+
+    Args:
+        at_rates: checked runs of one series, by learning rate.
+    """
+    rates = sorted(at_rates)
+    tables = [group_means(at_rates[rate], SHAPE).assign(learning_rate=rate) for rate in rates]
+    means = pd.concat(tables, ignore_index=True)
+    everywhere = means.groupby(SHAPE)[RATE].transform("size") == len(rates)
+    least = means[everywhere].sort_values("loss", kind="stable").drop_duplicates(SHAPE).sort_values(SHAPE)
+    at_edge = least[RATE].isin([rates[0], rates[-1]])
+    return least[[*SHAPE, RATE, "loss"]].assign(at_edge=at_edge)
+
+
+def best_of_seeds(at_rates: Mapping[float, pd.DataFrame]) -> pd.DataFrame:
+    """The rate of each seed of each shape: `depth, width, seed, learning_rate, loss, picked_on, at_edge`.
+
+    It is the rate of least mean loss over the shape's other seeds, so that no loss that is compared has picked its own
+    rate. The rate of a shape with one seed is picked by the loss that is then compared, which is a little too low for
+    every shape alike. Shapes that miss a rate are left out.
+
+    Args:
+        at_rates: checked runs of one series, by learning rate.
+    """
+    rates = sorted(at_rates)
+    runs = pd.concat([at_rates[rate].assign(learning_rate=rate) for rate in rates], ignore_index=True)
+    rows = []
+    for (depth, width), shape in runs.groupby(SHAPE):
+        losses = shape.pivot_table(index="seed", columns=RATE, values="loss").dropna()
+        if len(losses.columns) < len(rates) or losses.empty:
+            continue
+        for seed in losses.index:
+            others = losses.drop(index=seed) if len(losses) > 1 else losses
+            rate = float(str(others.mean().idxmin()))
+            picked_on = OTHER_SEEDS if len(losses) > 1 else OWN_LOSS
+            at_edge = rate in (rates[0], rates[-1])
+            rows.append((depth, width, int(seed), rate, losses.loc[seed, rate], picked_on, at_edge))
+    return pd.DataFrame(rows, columns=PICKED)

@@ -1,0 +1,118 @@
+"""Runs at the best of several learning rates."""
+
+import pandas as pd
+import pytest
+from grid_runs import grid_runs
+
+from shapelaw.errors import UserError
+from shapelaw.studies.grid.cells import cells_of
+from shapelaw.studies.grid.rates import (
+    OTHER_SEEDS,
+    OWN_LOSS,
+    RatesAnalysis,
+    analyse_rates,
+    at_best_rates,
+    at_rate,
+    best_of_seeds,
+    best_of_shapes,
+    in_order,
+    is_best,
+    rate_of,
+    with_recipe,
+)
+from shapelaw.studies.transitions.analysis import Options
+
+AT_RATES = {
+    rate: pd.DataFrame({"depth": [1, 1, 2], "width": [8, 8, 4], "seed": [1, 0, 0], "loss": loss})
+    for rate, loss in ((0.001, [1.0, 1.1, 3.0]), (0.002, [2.0, 0.9, 2.0]))
+}
+
+
+def test_a_rate_for_a_shape_holds_for_all_of_its_seeds() -> None:
+    best = pd.DataFrame({"depth": [1, 2], "width": [8, 4], "learning_rate": [0.001, 0.002]})
+    runs = at_best_rates(AT_RATES, best)
+    assert runs[["depth", "width", "seed"]].to_numpy().tolist() == [[1, 8, 0], [1, 8, 1], [2, 4, 0]]
+    assert runs["loss"].tolist() == [1.1, 1.0, 2.0]
+
+
+def test_each_seed_can_have_its_own_rate_and_a_shape_without_one_is_left_out() -> None:
+    best = pd.DataFrame({"depth": 1, "width": 8, "seed": [0, 1], "learning_rate": [0.002, 0.001]})
+    assert at_best_rates(AT_RATES, best)["loss"].tolist() == [0.9, 1.0]
+
+
+def made(losses: dict[tuple[int, int], float]) -> pd.DataFrame:
+    """Runs of depth 1: losses by width and seed."""
+    rows = [{"depth": 1, "width": w, "seed": s, "loss": loss} for (w, s), loss in losses.items()]
+    return pd.DataFrame(rows)
+
+
+def test_a_rate_is_picked_on_the_other_seeds_and_the_edge_is_said() -> None:
+    """At width 8 each seed is luckiest at the rate that is worse for the other two."""
+    low = made({(8, 0): 1.0, (8, 1): 1.3, (8, 2): 1.3, (16, 0): 1.0})
+    middle = made({(8, 0): 1.1, (8, 1): 1.1, (8, 2): 1.1, (16, 0): 1.4})
+    high = made({(8, 0): 2.0, (8, 1): 2.0, (8, 2): 2.0, (16, 0): 1.5})
+    best = best_of_seeds({1e-3: low, 2e-3: middle, 4e-3: high})
+    rates = best.set_index(["width", "seed"])["learning_rate"].to_dict()
+    assert rates == {(8, 0): 2e-3, (8, 1): 2e-3, (8, 2): 2e-3, (16, 0): 1e-3}
+    assert best["loss"].tolist() == [1.1, 1.1, 1.1, 1.0]  # not the lucky 1.0 of width 8
+    assert best["picked_on"].tolist() == [OTHER_SEEDS] * 3 + [OWN_LOSS]
+    assert best["at_edge"].tolist() == [False, False, False, True]
+
+
+def test_a_shape_without_every_rate_has_no_best_one_of_its_seeds() -> None:
+    best = best_of_seeds({1e-3: made({(8, 0): 1.0, (16, 0): 1.0}), 2e-3: made({(8, 0): 2.0})})
+    assert best["width"].tolist() == [8]
+
+
+def test_the_best_rate_is_that_of_least_mean_loss_and_says_whether_it_is_at_the_edge() -> None:
+    def runs(losses: list[float]) -> pd.DataFrame:
+        return pd.DataFrame({"depth": 1, "width": [8, 8, 16], "seed": [0, 1, 0], "loss": losses})
+
+    best = best_of_shapes(
+        {1e-3: runs([2.0, 1.0, 1.0]), 2e-3: runs([1.4, 1.4, 1.3]), 4e-3: runs([1.6, 1.6, 1.4])}
+    )
+    assert best["width"].tolist() == [8, 16]
+    assert best["learning_rate"].tolist() == [2e-3, 1e-3]
+    assert best["loss"].tolist() == [1.4, 1.0]
+    assert best["at_edge"].tolist() == [False, True]
+
+
+def test_a_shape_without_every_rate_has_no_best_one() -> None:
+    one = pd.DataFrame({"depth": 1, "width": [8, 16], "seed": 0, "loss": [2.0, 1.0]})
+    assert best_of_shapes({1e-3: one, 2e-3: one[one["width"] == 8]})["width"].tolist() == [8]
+
+
+def cells() -> RatesAnalysis:
+    runs = grid_runs(heads=(2,), ranks=(None,), vocab_sizes=(257,), seeds=2, noise=0.001)
+    table = pd.concat([runs.assign(learning_rate=0.001), runs.assign(test_loss=runs["test_loss"] + 0.1)])
+    found = cells_of(with_recipe(table, "x"), ("learning_rate",), source="x").cells
+    return analyse_rates(
+        [({"steps": 100}, found)],
+        *("x", Options(draws=100), best_of_shapes),
+        pool=lambda _: "all",
+        what="rate",
+    )
+
+
+def test_the_best_rates_are_a_cell_of_their_own() -> None:
+    analysis = cells()
+    assert [rate_of(one) for one in analysis.cells] == ["0.001", "0.002", "best rates"]
+    assert in_order(analysis.cells) == ["rate 0.001", "rate 0.002", "best rates"]
+    assert in_order(analysis.cells[::-1]) == in_order(analysis.cells)
+    assert [is_best(one) for one in analysis.cells] == [False, False, True]
+    assert analysis.trained == list(analysis.cells[:2])
+    assert at_rate(analysis.cells[1]) == "rate 0.002"
+    pd.testing.assert_frame_equal(analysis.cells[2].runs, analysis.cells[0].runs)
+    assert analysis.best_rates.columns[0] == "steps"
+    assert analysis.best_rates["learning_rate"].unique().tolist() == [0.001]
+    assert list(analysis.noise) == ["all"]
+
+
+def test_recipes_that_are_none_are_sentences() -> None:
+    runs = grid_runs(heads=(2,), ranks=(None,), vocab_sizes=(257,))
+    for change, sentence in (
+        ({"steps": 1.5}, "steps must be a whole"),
+        ({"learning_rate": 0}, "must be above zero"),
+    ):
+        with pytest.raises(UserError, match=sentence):
+            with_recipe(runs.assign(**change), "x")
