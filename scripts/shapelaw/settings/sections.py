@@ -200,8 +200,8 @@ class Settings(Section):
     )
     results: Annotated[str, Field(pattern=r"^results[A-Za-z0-9_.+-]*$")] = Field(
         "results",
-        description="Folder for tables, figures and pages, such as `results-gpu`, so that those of another corpus or scale "
-        "stay. Runs, texts and the store are in `results` always.",
+        description="Folder for tables, figures and pages, such as `results-gpu`, so that those of another corpus or "
+        "scale stay. Runs, texts and the store are in `results` always.",
     )
     corpus: Corpus = Field(Corpus(), description="The text that decoders are trained and tested on.")
     corpora: dict[Annotated[str, Field(pattern=CORPUS_NAME, max_length=64)], Texts] = Field(
