@@ -1,8 +1,11 @@
 """Calibration of the transition estimators on 22 hostile surfaces that cross, 7 that don't, and grids like scale gpu's.
 
+And on surfaces whose noise falls, rises and stays by a factor of six over the sizes, with one number of noise and with
+noise by width.
+
   PYTHONPATH=scripts:tests python benchmarks/transitions.py --draws 200 --out DIR
 
-Writes rankings.csv, surfaces.csv, without.csv and lines.csv to DIR and prints them. The same seeds, the same
+Writes noise.csv, rankings.csv, surfaces.csv, without.csv and lines.csv to DIR and prints them. The same seeds, the same
 numbers. `held`: the share of reported intervals that hold the truth (68% wanted of the bootstrap; the rule's bracket
 promises nothing); `bias`, `rms` and `err` (the median error that is reported) are of the log width.
 """
@@ -10,6 +13,7 @@ promises nothing); `bias`, `rms` and `err` (the median error that is reported) a
 from __future__ import annotations
 
 import argparse
+import math
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
@@ -17,7 +21,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import yaml
-from hostile_surfaces import CROSSING, WITHOUT, Surface, draw_runs
+from hostile_surfaces import BY_SIZE, CROSSING, WITHOUT, Surface, draw_runs
 from loss_surfaces import NOISE, grid_of, ladder, loss, simulate
 from machine import machine
 
@@ -35,15 +39,23 @@ RANKED = {6: 214.0, 12: 308.0, 18: 436.0}  # transition widths between depths 6,
 # scale gpu as it was: without these widths
 ADDED = {8: 512, 16: 352}
 
+# no status of two curves that cross once; of equal ones neither is a crossing
+WRONG = {
+    TransitionStatus.SEVERAL,
+    TransitionStatus.REVERSED,
+    TransitionStatus.DEEPER_BETTER,
+    TransitionStatus.SHALLOWER_BETTER,
+}
+
 Found = dict[str, list[tuple[Transition, float]]]
 
 
-def experiments(surface: Surface, draws: int) -> Found:
+def experiments(surface: Surface, draws: int, *, by_width: bool = True) -> Found:
     """Each method's transitions on that many draws of a surface, with the true width."""
     found: Found = {BOOTSTRAP: [], PAPER_RULE: []}
     for number in range(draws):
         runs, true_width = draw_runs(surface, number)
-        noise = pooled_noise(runs)
+        noise = pooled_noise(runs, by_width=by_width)
         shallow, deep = loss_curves(runs, noise).values()
         ours, _ = bootstrap_crossing(shallow, deep, noise, draws=BOOTSTRAP_DRAWS, seed=number)
         found[BOOTSTRAP].append((ours, true_width))
@@ -79,6 +91,35 @@ def statuses(surface: Surface, draws: int) -> list[dict[str, object]]:
         | {str(status): count / draws for status, count in Counter(one.status for one, _ in found).items()}
         for method, found in experiments(surface, draws).items()
     ]
+
+
+def noise_rows(surface: Surface, draws: int) -> list[dict[str, object]]:
+    """A row for one number of noise and one for noise by width: the bootstrap's intervals, and wrong statuses of both.
+
+    `held small` and `held large` are of the crossings below and above the middle of the true widths.
+    """
+    rows = []
+    middle = math.sqrt(math.prod(surface.between))
+    for by_width in (False, True):
+        found = experiments(surface, draws, by_width=by_width)
+        crossed = [(one, w) for one, w in found[BOOTSTRAP] if one.status is TransitionStatus.CROSSING]
+        true = np.array([width for _, width in crossed])
+        held = pd.Series([one.width_low <= width <= one.width_high for one, width in crossed], dtype=float)
+        off = pd.Series([np.log(one.width / width) for one, width in crossed], dtype=float)
+        bad = WRONG if surface.crosses else WRONG | {TransitionStatus.CROSSING}
+        row = {"surface": surface.name, "noise": "by width" if by_width else "one number"}
+        row |= {f"{method}: wrong": np.mean([t.status in bad for t, _ in found[method]]) for method in found}
+        if surface.crosses:
+            row |= {
+                "reported": len(crossed) / draws,
+                "held": held.mean(),
+                "held small": held[true < middle].mean(),
+                "held large": held[true >= middle].mean(),
+                "rms": np.sqrt((off**2).mean()),
+                "err": pd.Series([one.width_err / one.width for one, _ in crossed], dtype=float).median(),
+            }
+        rows.append(row)
+    return rows
 
 
 def line(
@@ -187,6 +228,7 @@ def main() -> None:
     before = {depth: [w for w in row if w != ADDED.get(depth)] for depth, row in now.items()}
     truths = (PUBLISHED, (PUBLISHED[0] + 0.16, PUBLISHED[1]))
     tables = {
+        "noise": [row for surface in BY_SIZE for row in noise_rows(surface, arguments.draws)],
         "rankings": rankings(arguments.draws),
         "surfaces": [row for surface in CROSSING for row in calibration(surface, arguments.draws)],
         "without": [row for surface in WITHOUT for row in statuses(surface, arguments.draws)],

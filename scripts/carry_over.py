@@ -1,7 +1,7 @@
 """Bring the runs of before the pool into it: finished records, runs under way, and archives of records.
 
   python scripts/carry_over.py OLD [OLD ...] --into results
-  python scripts/carry_over.py docs/results/records/undertraining.tar.xz --archive new.tar.xz
+  python scripts/carry_over.py old.tar.xz --archive new.tar.xz
 
 Before the pool a run belonged to a study, in results/runs/<study>/<key>/ and results/checkpoints/<study>/<key>/. OLD is
 such a results folder, or a .tar.xz with its `runs` or `checkpoints`. Losses and histories stay as they are, byte for
@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from shapelaw.errors import UserError, exit_code, say
+from shapelaw.specs.digests import digest_of
 from shapelaw.specs.kinds import AnyRun, PackedRun, is_packed, kind_of
 from shapelaw.storage import records
 from shapelaw.storage.asked import add_asked
@@ -36,9 +37,10 @@ from shapelaw.storage.records import CHECKPOINTS, RUNS, Record, read_record
 from shapelaw.training import checkpoint
 from shapelaw.training.memorizer_pack import ATTENTION
 from shapelaw.training.pack_runs import mark_of
-from shapelaw.training.unfinished import MEMBERS, pack_folder, write_members
+from shapelaw.training.unfinished import MEMBERS, pack_folder, packs_in, write_members
 
 OF_A_RUN = ("study", "varied")  # of a spec of before
+OF_A_FILE = ("schema_version", "key")  # of a spec.json, and not of the spec
 ONE_TIME = 1_767_225_600  # 2026-01-01: of every file in an archive, so that equal records give equal archives
 
 
@@ -49,11 +51,17 @@ class Old:
     study: str
     folder: Path
     record: Record
+    digest: str  # of its spec as it was
 
     @property
     def run(self) -> AnyRun:
         """The run as it is now."""
         return self.record.run
+
+    @property
+    def state(self) -> Mapping[str, Any]:
+        """Its summary, or how far it is."""
+        return self.record.summary or self.record.live
 
 
 def main() -> int:
@@ -99,7 +107,7 @@ def carry_over(old: Path, results: Path, name: str) -> list[str]:
             f"{name} has no runs of before the pool: no {RUNS}/<study>/<key> and no {CHECKPOINTS}/<study>/<key>."
         )
     carried = [one for one in found if _carry(one, results, problems)]
-    packs = _carry_packs(old, {one.folder: one.run for one in found}, results)
+    packs = _carry_packs(old, {one.folder: one for one in found}, results)
     asked: dict[str, set[str]] = {}
     for one in found:
         asked.setdefault(one.study, set()).add(one.run.key)
@@ -135,7 +143,7 @@ def _read(folder: Path) -> Old:
     """One run of before.
 
     Raises:
-        UserError: it is damaged, or was trained by an older version of the training.
+        UserError: it is damaged, was trained by an older version of the training, or its files are of two runs.
     """
     record = read_record(folder)
     values: Mapping[str, Any] = json.loads(content(folder, "spec.json"))
@@ -145,7 +153,13 @@ def _read(folder: Path) -> Old:
             f"{folder} was trained by version {values['training_version']} of the training, and today's is "
             f"{now['training_version']}: its losses are another run's."
         )
-    return Old(str(values.get("study", folder.parent.name)), folder, record)
+    digest = digest_of({name: value for name, value in values.items() if name not in OF_A_FILE})
+    old = Old(str(values.get("study", folder.parent.name)), folder, record, digest)
+    if old.state.get("spec_digest") != digest:  # it ended between two writes, after its recipe had changed
+        raise UserError(
+            f"{folder} says in its spec.json another run than in its other files; train it again."
+        )
+    return old
 
 
 def _carry(old: Old, results: Path, problems: list[str]) -> bool:
@@ -153,7 +167,8 @@ def _carry(old: Old, results: Path, problems: list[str]) -> bool:
     place = RUNS if old.folder.parent.parent.name == RUNS else CHECKPOINTS
     target = results / place / old.run.key
     if has(target, "summary.json") or (target / "live.json").exists():
-        if old.record.summary and not read_record(target).history.equals(old.record.history):
+        finished = old.record.summary and has(target, "summary.json")
+        if finished and not read_record(target).history.equals(old.record.history):
             problems.append(f"{old.folder} has other losses than {target}, which stays.")
         return False
     target.mkdir(parents=True, exist_ok=True)
@@ -166,11 +181,9 @@ def _carry(old: Old, results: Path, problems: list[str]) -> bool:
     if (target / "relu.json").exists():
         kept = json.loads((target / "relu.json").read_text())
         records.write_json(target / "relu.json", kept | {"spec_digest": old.run.digest})
-    for path in reversed(checkpoint.checkpoint_paths(old.folder)):
-        state = checkpoint.read_checkpoint(path)
-        checkpoint.save_checkpoint(
-            target, int(path.stem[5:]), state | {"identity": _identity(state["identity"], old.run)}
-        )
+    for step, state in _checkpoints(old.folder, old.state["identity"]):
+        identity = _identity(state["identity"], old.run)
+        checkpoint.save_checkpoint(target, step, state | {"identity": identity})
     if old.record.summary:
         records.write_summary(target, _values(old.record.summary, old.run))
         if place == CHECKPOINTS:
@@ -178,6 +191,18 @@ def _carry(old: Old, results: Path, problems: list[str]) -> bool:
     else:
         records.write_live(target, _values(old.record.live, old.run))
     return True
+
+
+def _checkpoints(folder: Path, identity: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The checkpoints of this run in a folder by step, oldest first; without damaged ones and those of another spec."""
+    for path in reversed(checkpoint.checkpoint_paths(folder)):
+        try:
+            state = checkpoint.read_checkpoint(path)
+        except checkpoint.Damaged as error:
+            say(f"{error}; it stays where it is")
+            continue
+        if state["identity"] == identity:
+            yield int(path.stem[5:]), state
 
 
 def _values(before: Mapping[str, Any], run: AnyRun) -> dict[str, Any]:
@@ -192,29 +217,29 @@ def _identity(before: str, run: AnyRun) -> str:
     return "-".join([run.digest, *before.split("-")[1:]])
 
 
-def _carry_packs(old: Path, runs: Mapping[Path, AnyRun], results: Path) -> int:
+def _carry_packs(old: Path, runs: Mapping[Path, Old], results: Path) -> int:
     """Carry over the checkpoints of packs that were left unfinished, and return their number."""
     number = 0
-    for members in sorted((old / CHECKPOINTS).glob(f"*/pack-*/{MEMBERS}")):
-        study = members.parent.parent
+    packs = [pack for study in sorted((old / CHECKPOINTS).glob("*/")) for pack in packs_in(study)]
+    for before, members in packs:
         renamed = {
-            key: run for key in json.loads(members.read_text()) if (run := runs.get(study / key)) is not None
+            key: one.run
+            for key, digest in members.items()
+            if (one := runs.get(before.parent / key)) is not None and one.digest == digest
         }
         of_pack: list[PackedRun] = [run for run in renamed.values() if is_packed(run)]
-        paths = checkpoint.checkpoint_paths(members.parent)
-        if not paths or not of_pack:
-            continue
         mark = mark_of(of_pack)
-        for path in reversed(paths):
-            state = checkpoint.read_checkpoint(path)
+        folder = pack_folder(results / CHECKPOINTS, mark)
+        done = all(has(results / CHECKPOINTS / run.key, "summary.json") for run in of_pack)
+        if done or has(folder, MEMBERS):  # also where there is none of its runs
+            continue
+        saved = list(_checkpoints(before, before.name.removeprefix("pack-")))
+        for step, state in saved:
             keys = [renamed[key].key if key in renamed else key for key in state["keys"]]
-            checkpoint.save_checkpoint(
-                pack_folder(results / CHECKPOINTS, mark),
-                int(path.stem[5:]),
-                state | {"identity": mark, "keys": keys},
-            )
-        write_members(pack_folder(results / CHECKPOINTS, mark), of_pack)
-        number += 1
+            checkpoint.save_checkpoint(folder, step, state | {"identity": mark, "keys": keys})
+        if saved:
+            write_members(folder, of_pack)
+            number += 1
     return number
 
 

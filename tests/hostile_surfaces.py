@@ -36,6 +36,7 @@ class Surface:
     """`noise(s)` is the seed noise at the relative log size s in [0, 1]; `scatter`: what a shape adds that no seed
     shows; `drift`: the amplitude of a smooth wave of each depth; `outlier`: what one run near the crossing is off by;
     `outliers`: the share of runs that are 10 too high. `repeated` are places in each depth's list with `seeds` seeds.
+    The true width is drawn from `between`.
     """
 
     name: str
@@ -52,6 +53,11 @@ class Surface:
     unaligned: bool = False
     repeated: Sequence[int] = (1, -2)
     seeds: int = 3
+    between: tuple[float, float] = WIDTHS
+
+
+def steep(u):
+    return 3 * powers(u)
 
 
 def growing(s):
@@ -96,11 +102,33 @@ WITHOUT = (
     Surface("deeper better by scatter", lambda u: np.full_like(u, -0.003), crosses=False, scatter=2.0),
 )
 
+# how the noise follows the size, 0.012 to 0.002 nats from one end to the other, or 0.0049 at both; and the places with
+# three seeds, of 20 and of 8 degrees of freedom
+NOISES = {
+    "falls": lambda s: 8.0 * 6.0**-s,
+    "rises": lambda s: 8.0 / 6.0 * 6.0**s,
+    "constant": lambda s: 0 * s + 3.27,
+}
+REPEATS = {20: (0, 2, 4, 6, 8), 8: (1, -2)}
+BY_SIZE = tuple(
+    Surface(
+        f"noise {how}, {dof} degrees of freedom{what}",
+        gap,
+        crosses=not what,
+        noise=noise,
+        repeated=places,
+        between=(220.0, 680.0),
+    )
+    for how, noise in NOISES.items()
+    for dof, places in REPEATS.items()
+    for what, gap in (("", steep), (", equal", np.zeros_like))
+)
+
 
 def draw_runs(surface: Surface, seed: int) -> tuple[pd.DataFrame, float]:
     """Runs as `depth, width, seed, loss`, and the width of depth 6 at the true crossing."""
     rng = np.random.default_rng([seed, sum(map(ord, surface.name))])
-    true_width = float(np.exp(rng.uniform(*np.log(WIDTHS))))
+    true_width = float(np.exp(rng.uniform(*np.log(surface.between))))
     widths = grid_of(DEPTHS, *RANGE, surface.count)
     if surface.unaligned:
         low, high = np.log(RANGE)

@@ -17,6 +17,8 @@ from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.line import FitStatus, fit_line
 from shapelaw.fits.noise import Noise
 from shapelaw.settings.loading import layered
+from shapelaw.specs.kinds import AnyRun
+from shapelaw.specs.runs import Run
 from shapelaw.studies.config import load_config, runs_of
 from shapelaw.studies.grid import tables as grid
 from shapelaw.studies.transitions.analysis import Options
@@ -27,6 +29,7 @@ RESULTS = REPOSITORY / "docs" / "results"
 PAGE = (RESULTS / "vocabulary.md").read_text(encoding="utf-8")
 WORDS = " ".join(PAGE.split())
 RUNS = pd.read_csv(RESULTS / "laptop_vocabulary.csv").fillna({"embedding_rank": 0})
+TOLD = ["corpus", "vocab_size", "embedding_rank", "depth", "width", "seed", "steps"]
 SHAPE = ["vocab_size", "embedding_rank", "depth", "width"]
 MEANS = RUNS.groupby(SHAPE)["test_loss"].mean()
 # widths of one layer and of two
@@ -181,6 +184,24 @@ def test_no_power_fits_the_transitions_and_why_others_are_no_points() -> None:
     assert tables.relation_table(analysis)["status"].iloc[1] == FitStatus.CURVED.value
 
 
+def what_trained(run: AnyRun) -> tuple[object, ...]:
+    """What tells a run of the table: it was made before keys ended in digests."""
+    assert isinstance(run, Run)
+    shape = run.shape
+    return (
+        run.corpus,
+        shape.vocab_size,
+        shape.embedding_rank or 0,
+        shape.depth,
+        shape.width,
+        run.seed,
+        run.steps,
+    )
+
+
+MADE = set(RUNS[TOLD].itertuples(index=False, name=None))
+
+
 def test_what_the_rank_does_with_2000_words(gaps: Gaps) -> None:
     low, middle = ([moved(gaps, 2000, rank, 128, width) for width in (64, 96, 128)] for rank in (32, 64))
     assert (
@@ -205,7 +226,7 @@ def test_what_the_rank_does_with_2000_words(gaps: Gaps) -> None:
     assert f"with {noise.dof:.0f} degrees of freedom 95% is {noise.threshold():.1f} of them" in WORDS
     configured = layered([REPOSITORY / "workflow" / "examples" / "rank_crossing.yaml"], {})
     planned = runs_of(load_config(configured, SCALES, REPOSITORY), "vocabulary", REPOSITORY)
-    made = set(planned) & set(RUNS["key"])
+    made = [run for run in planned.values() if what_trained(run) in MADE]
     assert f"{len(made)} of these {len(planned)} runs were made." in WORDS
     better = {rank: [gaps[2000, rank, width][2] for width in (64, 96, 128)] for rank in (32, 64, 128)}
     assert better == {
@@ -233,10 +254,10 @@ def test_the_bits_per_byte_of_each_vocabulary_where_nothing_binds() -> None:
 def test_which_runs_of_the_laptop_s_grid_were_made() -> None:
     config = load_config({"scale": "laptop", "studies": ["vocabulary"]}, SCALES, REPOSITORY)
     planned = runs_of(config, "vocabulary", REPOSITORY)
-    absent = [run for key, run in planned.items() if key not in set(RUNS["key"])]
-    assert f"Of the grid's {len(planned)} runs {len(planned) - len(absent)} were made." in WORDS
+    absent = [run for run in planned.values() if what_trained(run) not in MADE]
+    assert f"Of the grid's {len(planned)} runs {len(planned) - len(absent)} were made" in WORDS
     kinds = Counter((run.shape.vocab_size, run.shape.embedding_rank) for run in absent)  # type: ignore[union-attr]
-    assert kinds == {(257, None): 16}
+    assert kinds == {(257, None): 6}
 
 
 def test_how_far_two_seeds_of_a_network_differ() -> None:

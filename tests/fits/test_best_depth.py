@@ -22,7 +22,7 @@ def line(depth: int, size: float) -> float:
 def networks(seeds: float = 2.0) -> Networks:
     rows = [(depth, size, line(depth, size)) for depth, sizes in SIZES.items() for size in sizes]
     depth, size, loss = (np.array(values) for values in zip(*rows, strict=True))
-    return Networks(depth, size, loss, np.full(len(rows), seeds))
+    return Networks(depth, size, loss, np.full(len(rows), seeds), np.sqrt(size / (12 * depth)))
 
 
 @given(st.floats(1.5e6, 4e6))
@@ -40,7 +40,7 @@ def test_a_depth_of_one_network_moves_along_the_others_mean_slope() -> None:
     assert at is not None
     assert at.depths == (12, 24)
     assert at.losses[1] == pytest.approx(line(24, 5e6) - 0.2 * math.log(4.6 / 5))
-    alone = Networks(np.array([24]), np.array([5e6]), np.array([3.0]), np.ones(1))
+    alone = Networks(np.array([24]), np.array([5e6]), np.array([3.0]), np.ones(1), np.ones(1))
     assert at_size(alone, 5.1e6) is None
     moved = at_size(alone, 5.1e6, slope=-0.3)
     assert moved is not None
@@ -70,10 +70,10 @@ def test_a_network_s_own_size_has_its_own_seeds() -> None:
     at = at_size(networks(seeds=3.0), 3e6)
     assert at is not None
     assert at.best_depth == 12
-    assert at.seeds == pytest.approx(3.0)
+    assert at.runs(None) == pytest.approx(3.0)
     between = at_size(networks(seeds=3.0), 3e6 * math.sqrt(2))
     assert between is not None
-    assert between.seeds == pytest.approx(6.0)  # half of each of two means
+    assert between.runs(None) == pytest.approx(6.0)  # half of each of two means
 
 
 def test_draws_have_the_noise_of_the_interpolated_loss() -> None:
@@ -82,7 +82,7 @@ def test_draws_have_the_noise_of_the_interpolated_loss() -> None:
     assert at is not None
     drawn = at.drawn_losses(some.drawn(noise, 4000, 0))
     assert drawn.mean(axis=0) == pytest.approx(at.losses, abs=4 * 0.01 / math.sqrt(4000))
-    assert drawn[:, 1].std() == pytest.approx(noise.std / math.sqrt(at.seeds), rel=0.05)
+    assert drawn[:, 1].std() == pytest.approx(noise.std / math.sqrt(at.runs(noise)), rel=0.05)
     assert not np.allclose(some.drawn(noise, 9, 0), some.drawn(noise, 9, 1))
     wider = some.drawn(Noise(0.01, 3.0), 4000, 0) - some.loss
     assert wider.std() > 1.3 * (some.drawn(noise, 4000, 0) - some.loss).std()

@@ -5,14 +5,14 @@ The whole calibration, 30 surfaces in minutes, is `benchmarks/transitions.py`.
 
 import numpy as np
 import pytest
-from hostile_surfaces import CROSSING, WITHOUT, draw_runs
+from hostile_surfaces import BY_SIZE, CROSSING, WITHOUT, draw_runs
 from loss_surfaces import NOISE, grid_of, simulate
 
 from shapelaw.fits.crossing import bootstrap_crossing
 from shapelaw.fits.curves import Side, TransitionStatus, loss_curves
 from shapelaw.fits.noise import Noise, pooled_noise
 
-SURFACES = {surface.name: surface for surface in (*CROSSING, *WITHOUT)}
+SURFACES = {surface.name: surface for surface in (*CROSSING, *WITHOUT, *BY_SIZE)}
 
 
 def compare(runs, noise=None, **options):
@@ -35,6 +35,7 @@ def found_on(name, draws):
         ("6 sizes a depth", 0.60, 0.96),
         ("noise grows, repeats at small sizes", 0.55, 0.84),
         ("scatter twice the noise", 0.42, 0.84),
+        ("noise falls, 20 degrees of freedom", 0.60, 0.84),
     ],
 )
 def test_calibration(name, least, most):
@@ -166,3 +167,16 @@ def test_no_noise_and_too_few_sizes():
     assert draws is None
     apart = simulate({6: [40, 60, 80, 100, 120], 12: [400, 500, 600, 700, 800]}, {6: 360.0})
     assert compare(apart)[0].status is TransitionStatus.TOO_FEW_SIZES
+
+
+def test_noise_by_width_narrows_intervals_where_networks_are_quiet():
+    """The noise falls sixfold over the sizes: crossings at large widths are known better than one number says."""
+    ratio = {True: [], False: []}
+    for number in range(12):
+        runs, true_width = draw_runs(SURFACES["noise falls, 20 degrees of freedom"], number)
+        one, ours = (
+            compare(runs, pooled_noise(runs, by_width=by_width), draws=200)[0] for by_width in (False, True)
+        )
+        ratio[true_width > 420].append(ours.width_err / one.width_err)
+    assert np.median(ratio[True]) < 0.9
+    assert np.median(ratio[False]) > 1.1 * np.median(ratio[True])

@@ -11,7 +11,7 @@ from loss_surfaces import curve_of
 
 from shapelaw.fits.curves import loss_curves
 from shapelaw.fits.gaps import gaps_of
-from shapelaw.fits.noise import Noise
+from shapelaw.fits.noise import Noise, WidthNoise
 
 ERR = 0.001  # of every loss of curve_of
 NOISE = Noise(ERR, math.inf)
@@ -60,3 +60,19 @@ def test_a_power_law_has_the_gap_that_was_put_in(gap: float, slope: float) -> No
     step = math.log(deep[1] / deep[0]) * 2
     curvature = slope * 0.15**2 * step**2 / 8
     assert found.deeper_by == pytest.approx(np.full(len(found.width), gap), abs=3 * curvature + 1e-12)
+
+
+def test_each_gap_has_the_noise_of_its_widths() -> None:
+    """A loss difference of 3 sigma among wide networks, whose noise is known worse, is not significant."""
+    noise = WidthNoise(0.02, 9.0, -1.0, 0.5, middle=32.0, middle_std=0.01, lowest=16.0, highest=256.0)
+    runs = pd.DataFrame(
+        [(depth, w, 0, 2.0 - 0.1 * depth) for depth in (1, 2) for w in (16, 32, 64, 256)],
+        columns=["depth", "width", "seed", "loss"],
+    )
+    shallow, deep = loss_curves(runs, noise).values()
+    assert shallow.loss_err == pytest.approx([0.02, 0.01, 0.005, 0.00125])
+    gaps = gaps_of(shallow, deep)
+    known = noise.threshold_at(gaps.width, gaps.deeper_width)
+    assert (known >= noise.threshold()).all()
+    assert gaps.better(noise).tolist() == (gaps.z > known).astype(int).tolist()
+    assert gaps.better(noise).tolist() != gaps.better(Noise(noise.std, noise.dof)).tolist()

@@ -10,11 +10,14 @@ from hypothesis import strategies as st
 
 from shapelaw.errors import UserError
 from shapelaw.fits.noise import (
+    LEAST_DOF,
     Noise,
+    WidthNoise,
     group_means,
     group_noise,
     pooled_noise,
     seed_table,
+    width_noise,
 )
 
 GROUPED = pd.DataFrame(
@@ -79,3 +82,124 @@ def test_the_noise_is_pooled_over_repeated_groups() -> None:
     assert group_noise(group_means(GROUPED, ["width", "rank", "seed"])) is None
     with pytest.raises(UserError, match="exactly equal losses"):
         group_noise(group_means(GROUPED.assign(loss=1.0), ["width", "rank"]))
+
+
+WIDTHS = np.geomspace(16.0, 512.0, 6)
+
+
+def repeats(slope: float, seeds: int, number: int, spread: float = 0.01) -> pd.DataFrame:
+    """Runs of six widths whose noise is `spread` at width 64 and follows the width by a power."""
+    rng = np.random.default_rng(number)
+    noise = spread * (WIDTHS / 64.0) ** slope
+    losses = 2.0 + noise[:, None] * rng.standard_normal((len(WIDTHS), seeds))
+    rows = [(2, w, s, x) for w, row in zip(WIDTHS, losses, strict=True) for s, x in enumerate(row)]
+    return pd.DataFrame(rows, columns=["depth", "width", "seed", "loss"])
+
+
+def by_width(slope: float = -0.8, seeds: int = 12, number: int = 0) -> WidthNoise:
+    noise = pooled_noise(repeats(slope, seeds, number))
+    assert isinstance(noise, WidthNoise)
+    return noise
+
+
+@given(st.floats(0.4, 1.5), st.sampled_from([-1.0, 1.0]), st.integers(0, 10**6))
+@settings(max_examples=15, deadline=None)
+def test_many_seeds_show_how_the_noise_follows_the_width(size: float, sign: float, number: int) -> None:
+    noise = by_width(sign * size, 60, number)
+    assert abs(noise.slope - sign * size) < 4.5 * noise.slope_err < 0.35
+    off = np.log(noise.at(WIDTHS) / (0.01 * (WIDTHS / 64.0) ** (sign * size)))
+    assert (np.abs(off) < 4.5 * np.sqrt(0.5 / noise.dof_at(WIDTHS))).all()
+
+
+@given(st.floats(1e-4, 10.0), st.integers(2, 20), st.integers(2, 12))
+@settings(max_examples=15, deadline=None)
+def test_equal_spreads_are_one_number(spread: float, seeds: int, shapes: int) -> None:
+    width = np.geomspace(8.0, 1024.0, shapes)
+    assert width_noise(width, np.full(shapes, spread), np.full(shapes, seeds - 1.0)) is None
+
+
+@given(st.lists(st.floats(1e-6, 1.0), min_size=2, max_size=LEAST_DOF - 1))
+@settings(max_examples=15, deadline=None)
+def test_few_seeds_are_one_number(spreads: list[float]) -> None:
+    pairs = runs_of([[1.0, 1.0 + spread] for spread in spreads])
+    noise = pooled_noise(pairs)
+    assert noise == pooled_noise(pairs, by_width=False)
+    assert type(noise) is Noise
+
+
+def test_seeds_of_one_width_show_no_slope() -> None:
+    rng = np.random.default_rng(0)
+    assert width_noise(np.full(20, 64.0), rng.uniform(0.1, 2.0, 20), np.full(20, 2.0)) is None
+
+
+def test_a_slope_is_rarely_found_where_there_is_none() -> None:
+    spreads = np.sqrt(np.random.default_rng(0).chisquare(3.0, (500, len(WIDTHS))) / 3.0)
+    found = [width_noise(WIDTHS, spread, np.full(len(WIDTHS), 3.0)) is not None for spread in spreads]
+    assert np.mean(found) < 0.07
+
+
+@given(st.floats(1e-3, 1e3), st.integers(0, 10**6))
+@settings(max_examples=15, deadline=None)
+def test_noise_by_width_does_not_depend_on_units(unit: float, number: int) -> None:
+    runs = repeats(-1.0, 20, number)
+    noise, scaled = pooled_noise(runs), pooled_noise(runs.assign(loss=unit * runs["loss"]))
+    assert isinstance(noise, WidthNoise)
+    assert isinstance(scaled, WidthNoise)
+    assert (scaled.slope, scaled.slope_err) == pytest.approx((noise.slope, noise.slope_err), rel=1e-6)
+    assert scaled.at(WIDTHS) == pytest.approx(unit * noise.at(WIDTHS), rel=1e-6)
+    widened = pooled_noise(runs.assign(width=unit * runs["width"]))
+    assert widened is not None
+    assert widened.at(unit * WIDTHS) == pytest.approx(noise.at(WIDTHS), rel=1e-6)
+
+
+@pytest.mark.parametrize("slope", [-1.0, 1.0])
+def test_noise_by_width_is_monotone_and_never_below_what_was_seen(slope: float) -> None:
+    noise, far = by_width(slope), np.geomspace(1.0, 1e4, 50)
+    change = np.diff(np.log(noise.at(far)))
+    assert (change * slope >= 0).all()
+    assert noise.at(far).min() == pytest.approx(noise.at(WIDTHS).min())
+    assert noise.at(far).max() > noise.at(WIDTHS).max()
+
+
+def test_the_slope_is_shrunk_towards_one_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    shrunk = by_width(-1.0, 3, 2)
+    monkeypatch.setattr("shapelaw.fits.noise.PRIOR_STD", 100.0)
+    assert by_width(-1.0, 3, 2).slope < shrunk.slope < 0
+
+
+def test_noise_far_from_the_middle_is_known_worse() -> None:
+    noise = by_width(-1.0, 3, 2)
+    dof = noise.dof_at(np.array([noise.middle, *WIDTHS]))
+    assert dof[0] == pytest.approx(noise.dof)
+    assert (dof[1:] < noise.dof).all()
+    assert noise.dof < 12
+    assert (noise.threshold_at(WIDTHS) > noise.threshold()).all()
+    assert noise.threshold_at(noise.middle, 512.0) == noise.threshold_at(512.0)
+
+
+def test_runs_of_the_pooled_noise_are_as_noisy() -> None:
+    noise, seeds = by_width(), np.array([1.0, 2, 3, 1, 1, 4])
+    assert noise.std / np.sqrt(noise.runs_at(WIDTHS, seeds)) == pytest.approx(
+        noise.at(WIDTHS) / np.sqrt(seeds)
+    )
+    assert noise.std == pooled_noise(repeats(-0.8, 12, 0), by_width=False).std
+    tilts = noise.drawn_tilts(WIDTHS, 20000, np.random.default_rng(0))
+    log_tilts = np.log(tilts).std(axis=0)
+    assert log_tilts == pytest.approx(2.0 * noise.slope_err * np.abs(np.log(WIDTHS / noise.middle)), rel=0.03)
+
+
+def test_one_number_is_that_of_every_width() -> None:
+    noise, rng = Noise(0.01, 8.0), np.random.default_rng(0)
+    assert noise.at(WIDTHS).tolist() == [0.01] * 6
+    assert noise.runs_at(WIDTHS, np.arange(1, 7)).tolist() == [1, 2, 3, 4, 5, 6]
+    assert set(noise.threshold_at(WIDTHS, WIDTHS)) == {noise.threshold()}
+    assert set(Noise(0.01, math.inf).threshold_at(WIDTHS)) == {Noise(0.01, math.inf).threshold()}
+    assert noise.drawn_tilts(WIDTHS, 5, rng).tolist() == [[1.0]]
+    assert rng.uniform() == np.random.default_rng(0).uniform()  # no draw was taken
+
+
+def test_words_say_how_the_noise_follows() -> None:
+    assert Noise(0.0123, 8.0).words == "0.0123 per run, 8 degrees of freedom"
+    assert Noise(0.0123, math.inf).words == "0.0123 per run, as given"
+    noise = by_width()
+    assert noise.words.endswith(f"by width from {noise.at(16.0):.3g} at 16 to {noise.at(512.0):.3g} at 512")

@@ -33,10 +33,10 @@ def test_it_searches_and_goes_on_where_it_was(tmp_path):
         assert 0 < others[others > memorized.max()].min() - memorized.max() <= 40
         assert any(f"H = {heads}, " in line and f"T = {memorized.max()} is" in line for line in first)
     # a run that was lost is trained again, and no other
-    records = tmp_path / "out" / "runs" / "memorization"
+    records = tmp_path / "out" / "runs"
     lost = next(records.glob("*H5*-T202-*"))
     shutil.rmtree(lost)
-    shutil.rmtree(tmp_path / "out" / "checkpoints" / "memorization" / lost.name)
+    shutil.rmtree(tmp_path / "out" / "checkpoints" / lost.name)
     before = {path: path.read_bytes() for path in records.glob("*/summary.json")}
     again = run_here(SCRIPT, *SIZES, *SEARCH, cwd=tmp_path)
     assert found(again.stderr) == first
@@ -80,8 +80,8 @@ def test_a_folder_with_runs_of_other_steps_is_refused_before_work(tmp_path):
     assert done.returncode == 2
     (said,) = done.stderr.splitlines()
     assert said.endswith(
-        "out/runs/memorization has runs of 200 steps, and --steps asks for 100; one table with both would mix "
-        "them: give another --out, or go on there with --steps 200."
+        "out/runs has runs whose steps is 200, and this call asks for 100; one table with both would mix them: "
+        "give another --out."
     )
     assert set(pd.read_csv(tmp_path / "out" / "runs.csv")["steps"]) == {200}
     assert run_here(SCRIPT, *sizes, "--seeds", 2, cwd=tmp_path).returncode == 0  # more of the same goes on

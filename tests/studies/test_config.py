@@ -103,9 +103,11 @@ def test_every_text_of_a_config_is_known_to_be_no_path_that_is_written() -> None
         "corpus.sources",  # read, and quoted on command lines
         "corpora",  # as those of corpus, and its names as corpus.name
         "grids",  # names with a pattern, as corpus.name; a corpus in it is one of those names
+        "results",  # a folder; its pattern begins with results and has no slashes
         "studies",  # names that are on the list, or of a grid
         "corpus.gpt2_files",  # read
         "depth_width.grid_file",  # read
+        "depth_width.axes.corpus",  # refused
         "execution.cost_model",  # read
         "execution.scratch",  # where the user wants checkpoints: any folder
         "assumptions.images",  # read

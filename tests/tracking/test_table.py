@@ -16,6 +16,17 @@ from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.storage.asked import read_keys
 from shapelaw.tracking.table import read_runs, table_schema
 
+RECIPE = (
+    "optimizer",
+    "beta1",
+    "beta2",
+    "weight_decay",
+    "warmup_steps",
+    "gradient_clip",
+    "dropout",
+    "precision",
+)
+
 
 def test_the_table_has_a_row_a_run_with_its_numbers(any_place: Place) -> None:
     low_rank = make_run(1, embedding_rank=8, positional_rank=4)
@@ -65,6 +76,7 @@ def test_the_table_has_a_row_a_run_with_its_numbers(any_place: Place) -> None:
         "steps": 60,
         "batch_size": 8,
         "learning_rate": 3e-3,
+        **{name: getattr(low_rank.training, name) for name in RECIPE},
         "step_flops": low_rank.shape.step_flops(8),
         "test_loss": make_rows(low_rank)[-1][4],
         "bits_per_byte": 1.75,

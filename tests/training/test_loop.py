@@ -306,7 +306,11 @@ def test_a_failed_run_does_not_show_the_history_of_other_texts(
     stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     train(small_run(), other_texts(stores), tmp_path)
-    monkeypatch.setattr(Trainer, "step", lambda trainer: math.nan)
+
+    def diverging(trainer: Trainer) -> float:
+        raise TrainingFailed("It diverged.")
+
+    monkeypatch.setattr(Trainer, "step", diverging)
     with pytest.raises(TrainingFailed):
         train(small_run(), stores, tmp_path)
     record = records.read_record(tmp_path / "checkpoints")

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from shapelaw.fits.line import Floats
-from shapelaw.fits.noise import Noise
+from shapelaw.fits.noise import Noise, student_threshold
 from shapelaw.specs.sizes import SAME_SIZE
 
 _SAME = 1e-6  # in log size: rounding
@@ -29,12 +29,14 @@ class Networks:
         size: (n,) parameters or operations.
         loss: (n,) means over seeds.
         seeds: (n,) numbers of runs.
+        width: (n,) widths, which the noise may follow.
     """
 
     depth: npt.NDArray[np.int64]
     size: Floats
     loss: Floats
     seeds: Floats
+    width: Floats
 
     def drawn(self, noise: Noise, draws: int, stream: int) -> Floats:
         """(draws, n) losses around the means, with the noise's own uncertainty.
@@ -44,11 +46,12 @@ class Networks:
             draws: number of draws.
             stream: other networks take another number; each draw's size of the noise is the same for all.
         """
-        scale = np.full((draws, 1), noise.std)
+        scale, common = np.full((draws, 1), noise.std), np.random.default_rng(0)
         if math.isfinite(noise.dof):
-            scale *= np.sqrt(noise.dof / np.random.default_rng(0).chisquare(noise.dof, (draws, 1)))
+            scale *= np.sqrt(noise.dof / common.chisquare(noise.dof, (draws, 1)))
+        scale = scale * np.sqrt(noise.drawn_tilts(self.width, draws, common))
         normal = np.random.default_rng([1, stream]).standard_normal((draws, len(self.loss)))
-        return np.asarray(self.loss + scale * normal / np.sqrt(self.seeds))
+        return np.asarray(self.loss + scale * normal / np.sqrt(noise.runs_at(self.width, self.seeds)))
 
 
 @dataclass(frozen=True)
@@ -89,10 +92,13 @@ class AtSize:
         """The range of the losses over depths; 0 with one depth."""
         return float(np.ptp(self.losses))
 
-    @property
-    def seeds(self) -> float:
-        """The number of runs whose mean would be as noisy as the least loss."""
-        return 1 / float(self.weights[self._best] ** 2 @ (1 / self.networks.seeds))
+    def runs(self, noise: Noise | None) -> float:
+        """The number of runs of the noise `std` whose mean would be as noisy as the least loss."""
+        return 1 / float(self.weights[self._best] ** 2 @ (1 / self._runs(noise)))
+
+    def noise(self, noise: Noise) -> Noise:
+        """The noise of one run, with the degrees of freedom of the networks that the least loss comes from."""
+        return Noise(noise.std, float(self._dof(noise, self.weights)[self._best]))
 
     def drawn_losses(self, drawn: Floats) -> Floats:
         """(draws, k) losses of the depths, from (draws, n) losses of the networks."""
@@ -101,13 +107,23 @@ class AtSize:
     def also_best(self, noise: Noise, confidence: float = 0.95) -> tuple[int, ...]:
         """The other depths that are not significantly worse than the best one."""
         apart = self.weights - self.weights[self._best]
-        err = noise.std * np.sqrt(apart**2 @ (1 / self.networks.seeds))
-        near = self.losses - self.loss <= noise.threshold(confidence) * err
+        err = noise.std * np.sqrt(apart**2 @ (1 / self._runs(noise)))
+        near = self.losses - self.loss <= student_threshold(self._dof(noise, apart), confidence) * err
         return tuple(
             depth
             for depth, is_near in zip(self.depths, near, strict=True)
             if is_near and depth != self.best_depth
         )
+
+    def _runs(self, noise: Noise | None) -> Floats:
+        return (
+            self.networks.seeds if noise is None else noise.runs_at(self.networks.width, self.networks.seeds)
+        )
+
+    def _dof(self, noise: Noise, weights: Floats) -> Floats:
+        """(k,) degrees of freedom of (k, n) weighted losses: the least of the networks that count."""
+        dof = np.where(weights != 0, noise.dof_at(self.networks.width), np.inf)
+        return np.asarray(dof.min(axis=1), dtype=np.float64)
 
     @property
     def _best(self) -> int:

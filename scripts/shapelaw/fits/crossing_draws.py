@@ -86,7 +86,8 @@ def draw_crossings(
     """Fit both curves and draw their crossings in `span` (log sizes), where each has at least `n_common` >= 4 sizes."""
     x = np.concatenate([shallow.log_size, deep.log_size])
     y = np.concatenate([shallow.loss, deep.loss]) / noise.std
-    seeds = np.concatenate([shallow.seeds, deep.seeds])
+    widths = np.concatenate([shallow.width, deep.width])
+    seeds = noise.runs_at(widths, np.concatenate([shallow.seeds, deep.seeds]))
     is_deep = np.arange(len(x)) >= len(shallow.size)
     designs = _designs(x, is_deep, max_order=min(MAX_ORDER, n_common - 1))
     best, scatter = least([design for _, design in designs], y, seeds, noise.dof)
@@ -98,7 +99,8 @@ def draw_crossings(
         for order, design in designs
     ]
     fitted, coefficients = _fit(models, y[None, :] / err)
-    drawn = fitted[0] + scatter.draw(draws, rng) / err * rng.standard_normal((draws, len(x)))
+    stds = scatter.draw(draws, rng, noise.drawn_tilts(widths, draws, rng))
+    drawn = fitted[0] + stds / err * rng.standard_normal((draws, len(x)))
     _, drawn_coefficients = _fit(models, drawn)
 
     grid = np.linspace(*span, GRID)
@@ -108,7 +110,6 @@ def draw_crossings(
         differences, (SIGNIFICANT[0], *INTERVAL, SIGNIFICANT[1]), axis=0
     )
     difference = (coefficients @ basis.T)[0]
-    widths = np.concatenate([shallow.width, deep.width])
     return CrossingDraws(
         log_size=grid,
         difference=difference,

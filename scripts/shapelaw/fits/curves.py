@@ -93,7 +93,7 @@ class Transition:
 class Curve:
     """The networks of one depth by growing size: (n,) widths, sizes, mean losses, their standard errors, seeds.
 
-    `loss_err` is the pooled seed noise over the root of the number of seeds; NaN if there is no noise estimate.
+    `loss_err` is the seed noise at each width over the root of the number of seeds; NaN if there is no noise estimate.
     """
 
     depth: int
@@ -140,13 +140,13 @@ def loss_curves(runs: pd.DataFrame, noise: Noise | None, size: SizeAxis = SizeAx
     table = runs.groupby(["depth", "width"], as_index=False).agg(
         loss=("loss", "mean"), seeds=("seed", "size"), size=("size", "first")
     )
-    std = np.nan if noise is None else noise.std
     curves = {}
     for depth in sorted(int(value) for value in table["depth"].unique()):
         rows = table[table["depth"] == depth].sort_values("size")
         width, sizes, loss, seeds = (
             rows[name].to_numpy(dtype=np.float64) for name in ("width", "size", "loss", "seeds")
         )
+        std = np.full(width.shape, np.nan) if noise is None else noise.at(width)
         curves[depth] = Curve(depth, width, sizes, loss, std / np.sqrt(seeds), seeds)
     return curves
 

@@ -42,7 +42,11 @@ class Gaps:
 
     def better(self, noise: Noise | None, confidence: float = 0.95) -> npt.NDArray[np.int64]:
         """(n,) 1 where the deeper network is significantly better, -1 where the shallower is, else 0."""
-        threshold = np.inf if noise is None else noise.threshold(confidence)
+        threshold = (
+            np.inf
+            if noise is None
+            else noise.threshold_at(self.width, self.deeper_width, confidence=confidence)
+        )
         return np.where(np.abs(self.z) > threshold, np.sign(self.z), 0).astype(np.int64)
 
 

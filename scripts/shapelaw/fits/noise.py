@@ -1,4 +1,8 @@
-"""The noise of the test loss from seed to seed: one standard deviation, pooled over the repeated shapes."""
+"""The noise of the test loss from seed to seed: one standard deviation, or one that follows the width.
+
+It is pooled over the repeated shapes. Where their spreads say so, it is `std(width) = std_0 (width / width_0)^slope`:
+see `width_noise`. Log width describes our repeated shapes better than the log of the size does (docs/decisions.md).
+"""
 
 from __future__ import annotations
 
@@ -6,23 +10,63 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from scipy import stats  # type: ignore[import-untyped]
 
 from shapelaw.errors import UserError
 
+Floats = npt.NDArray[np.float64]
+# slopes of log std with log width to try, and the standard deviation of their normal prior about 0 (one number for all
+# widths): that of the slopes of our own tables, and a mean over `width` independent features has -1/2
+SLOPES: Floats = np.linspace(-4.0, 4.0, 641)
+PRIOR_STD = 0.75
+# the chance, by the posterior, that the slope has the other sign, below which the seeds say that there is one
+OTHER_SIGN = 0.025
+# fewer degrees of freedom have one number: intervals with a slope were checked by simulation from here on
+LEAST_DOF = 8
+
 
 @dataclass(frozen=True)
 class Noise:
-    """Standard deviation of one run's loss over seeds, and the degrees of freedom of its estimate."""
+    """Standard deviation of one run's loss over seeds, and the degrees of freedom of its estimate.
+
+    A network's own are `at` and `dof_at` its width; here the same for all widths.
+    """
 
     std: float
     dof: float
 
+    def at(self, width: npt.ArrayLike) -> Floats:
+        """Standard deviations of one run's loss at (n,) widths."""
+        return np.full(np.shape(width), self.std)
+
+    def dof_at(self, width: npt.ArrayLike) -> Floats:
+        """Degrees of freedom of `at` at (n,) widths."""
+        return np.full(np.shape(width), self.dof)
+
+    def runs_at(self, width: npt.ArrayLike, seeds: npt.ArrayLike) -> Floats:
+        """The numbers of runs of the noise `std` whose mean is as noisy as that of `seeds` runs at (n,) widths."""
+        return np.asarray(seeds, dtype=np.float64)
+
+    def drawn_tilts(self, width: npt.ArrayLike, draws: int, rng: np.random.Generator) -> Floats:
+        """Factors of the variances at (n,) widths, drawn from what is unknown of the slope: (draws, n), or (1, 1)."""
+        return np.ones((1, 1))
+
+    @property
+    def words(self) -> str:
+        """`0.00771 per run, 28 degrees of freedom`."""
+        known = "as given" if math.isinf(self.dof) else f"{self.dof:.0f} degrees of freedom"
+        return f"{self.std:.3g} per run, {known}"
+
     def threshold(self, confidence: float = 0.95) -> float:
         """The number of standard errors from which a difference is significant: Student's two-sided quantile."""
-        quantile = stats.norm.ppf if math.isinf(self.dof) else lambda p: stats.t.ppf(p, self.dof)
-        return float(quantile(0.5 + confidence / 2.0))
+        return float(student_threshold(np.asarray(self.dof), confidence))
+
+    def threshold_at(self, *widths: npt.ArrayLike, confidence: float = 0.95) -> Floats:
+        """`threshold` of differences of networks that have these (n,) widths, by the least known of their noises."""
+        return student_threshold(np.min([self.dof_at(width) for width in widths], axis=0), confidence)
 
     def chance(self, chi2: float, dof: int) -> float:
         """The chance of a larger `chi2` of residuals with `dof` degrees of freedom, in units of this noise.
@@ -34,11 +78,99 @@ class Noise:
         return float(stats.f.sf(chi2 / dof, dof, self.dof))
 
 
+def student_threshold(dof: Floats, confidence: float) -> Floats:
+    """Student's two-sided quantiles for (n,) degrees of freedom, the normal ones where these are infinite."""
+    p = 0.5 + confidence / 2.0
+    return np.asarray(np.where(np.isinf(dof), stats.norm.ppf(p), stats.t.ppf(p, dof)), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class WidthNoise(Noise):
+    """Noise whose standard deviation is `middle_std (width / middle)^slope`.
+
+    `std` is the single number that pooling gives. `dof` is that of `middle_std`, and `slope_err` the standard error of
+    the slope, so other widths have fewer (`dof_at`). Beyond the repeated widths, `lowest` to `highest`, the noise grows
+    as the line does, but never falls further: nobody has seen it.
+    """
+
+    slope: float
+    slope_err: float
+    middle: float
+    middle_std: float
+    lowest: float
+    highest: float
+
+    def at(self, width: npt.ArrayLike) -> Floats:
+        """Standard deviations of one run's loss at (n,) widths."""
+        given = np.asarray(width, dtype=np.float64)
+        seen = np.clip(given, self.lowest, self.highest)
+        relative = np.maximum(self._away(given) * self.slope, self._away(seen) * self.slope)
+        return np.asarray(self.middle_std * np.exp(relative))
+
+    def dof_at(self, width: npt.ArrayLike) -> Floats:
+        """Degrees of freedom of `at`: `2 / dof_at` is the variance of its log variance, with that of the slope."""
+        return np.asarray(1.0 / (1.0 / self.dof + 2.0 * (self.slope_err * self._away(width)) ** 2))
+
+    def runs_at(self, width: npt.ArrayLike, seeds: npt.ArrayLike) -> Floats:
+        """The numbers of runs of the noise `std` whose mean is as noisy as that of `seeds` runs at (n,) widths."""
+        return np.asarray(np.asarray(seeds, dtype=np.float64) * (self.std / self.at(width)) ** 2)
+
+    def drawn_tilts(self, width: npt.ArrayLike, draws: int, rng: np.random.Generator) -> Floats:
+        """Factors (draws, n) of the variances at (n,) widths, drawn from what is unknown of the slope."""
+        off = self.slope_err * rng.standard_normal((draws, 1))
+        return np.asarray(np.exp(2.0 * off * self._away(width)))
+
+    @property
+    def words(self) -> str:
+        """`0.00771 per run, 27 degrees of freedom, by width from 0.0151 at 32 to 0.00348 at 256`."""
+        ends = (self.lowest, self.highest)
+        first, last = (f"{float(self.at(width)):.3g} at {width:.0f}" for width in ends)
+        return f"{super().words}, by width from {first} to {last}"
+
+    def _away(self, width: npt.ArrayLike) -> Floats:
+        return np.asarray(np.log(np.asarray(width, dtype=np.float64) / self.middle))
+
+
+def width_noise(width: Floats, std: Floats, dof: Floats) -> WidthNoise | None:
+    """The noise by width of (n,) repeated shapes, whose runs have standard deviations `std` with `dof` each.
+
+    Each `dof std^2 / variance` is chi-squared with `dof` degrees of freedom, and `log variance` a line in log width.
+    The level has a flat prior and is integrated out; the slope has a normal one about 0 with `PRIOR_STD`. None where
+    its posterior does not tell its sign (`OTHER_SIGN`), or seeds are few (`LEAST_DOF`): then they don't show more than
+    one number.
+    """
+    total, x = float(dof.sum()), np.log(width)
+    if total < LEAST_DOF:
+        return None
+    middle = float(dof @ x) / total
+    squares = (dof * std**2) @ np.exp(-2.0 * SLOPES * (x - middle)[:, None])
+    log_posterior = -0.5 * total * np.log(squares) - 0.5 * (SLOPES / PRIOR_STD) ** 2
+    weight = np.exp(log_posterior - log_posterior.max())
+    weight /= weight.sum()
+    if min(float(weight[SLOPES <= 0].sum()), float(weight[SLOPES >= 0].sum())) > OTHER_SIGN:
+        return None
+    slope = float(weight @ SLOPES)
+    slope_err = math.sqrt(float(weight @ (SLOPES - slope) ** 2))
+    # the share of a parameter that the seeds, not the prior, determine
+    fitted = max(1.0 - (slope_err / PRIOR_STD) ** 2, 0.0)
+    left = dof * std**2 * np.exp(-2.0 * slope * (x - middle))
+    return WidthNoise(
+        std=math.sqrt(float(dof @ std**2) / total),
+        dof=total - fitted,
+        slope=slope,
+        slope_err=slope_err,
+        middle=math.exp(middle),
+        middle_std=math.sqrt(float(left.sum()) / (total - fitted)),
+        lowest=float(width.min()),
+        highest=float(width.max()),
+    )
+
+
 def noise_sentence(noise: Noise | None) -> str:
     """The noise between seeds in a sentence, for a study whose intervals come from it."""
     if noise is None:
         return "Seed noise: no network has two seeds, so nothing has an interval."
-    return f"Seed noise: {noise.std:.3g} per run, {noise.dof:.0f} degrees of freedom."
+    return f"Seed noise: {noise.words}."
 
 
 def group_means(runs: pd.DataFrame, by: Sequence[str], also: Sequence[str] = ()) -> pd.DataFrame:
@@ -54,13 +186,17 @@ def group_means(runs: pd.DataFrame, by: Sequence[str], also: Sequence[str] = ())
 
 
 def group_noise(
-    means: pd.DataFrame, remedy: str = "Check that the seed reaches the training."
+    means: pd.DataFrame,
+    remedy: str = "Check that the seed reaches the training.",
+    *,
+    by_width: bool = True,
 ) -> Noise | None:
     """The pooled standard deviation `sqrt(sum (n_i - 1) s_i^2 / sum (n_i - 1))`; None if no group has two seeds.
 
     Args:
         means: the result of `group_means`.
         remedy: what to do where the seeds changed nothing.
+        by_width: the noise follows the groups' `width`, where there is one and the seeds show it (`width_noise`).
 
     Raises:
         UserError: repeated seeds have exactly equal losses, so the seed changed nothing.
@@ -74,6 +210,12 @@ def group_noise(
         raise UserError(
             f"The repeated seeds of the runs have exactly equal losses, so they measure no noise. {remedy}"
         )
+    if by_width and "width" in repeated:
+        columns = (repeated[name].to_numpy(dtype=np.float64) for name in ("width", "loss_std", "seeds"))
+        width, std, seeds = columns
+        following = width_noise(width, std, seeds - 1.0)
+        if following is not None:
+            return following
     return Noise(math.sqrt(variance), float(dof))
 
 
@@ -86,11 +228,14 @@ def seed_table(runs: pd.DataFrame) -> pd.DataFrame:
     return means[["depth", "width", "seeds", "loss_mean", "loss_std"]]
 
 
-def pooled_noise(*runs: pd.DataFrame) -> Noise | None:
+def pooled_noise(*runs: pd.DataFrame, by_width: bool = True) -> Noise | None:
     """The noise pooled over the repeated shapes of tables of `depth, width, seed, loss`; None with no repeated shape.
+
+    It follows the width where the seeds show it, unless `by_width` is False.
 
     Raises:
         UserError: repeated seeds have exactly equal losses, so the seed changed nothing.
     """
     remedy = "Check that the seed reaches the training, or give the noise with --noise."
-    return group_noise(pd.concat([seed_table(one) for one in runs], ignore_index=True), remedy)
+    means = pd.concat([seed_table(one) for one in runs], ignore_index=True)
+    return group_noise(means, remedy, by_width=by_width)

@@ -41,7 +41,7 @@ class Baseline:
     Attributes:
         size: (n,) parameters, growing.
         loss: (n,) means over seeds.
-        seeds: (n,) numbers of runs.
+        seeds: (n,) numbers of runs, or of as noisy ones (`Noise.runs_at`).
     """
 
     size: Floats

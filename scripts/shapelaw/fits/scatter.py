@@ -27,8 +27,9 @@ OUTLYING = 4.0
 class Scatter:
     """The posterior `weight` (m,) of `GRID_OF_T`, and for each t that of sigma^2: `sigma2 dof / chi2(dof)`.
 
-    Everything is in units of the seed noise. `seeds` (n,) are the shapes' numbers of seeds. `aicc`, Akaike's criterion
-    with its correction for few points, compares models of the same shapes.
+    Everything is in units of the seed noise. `seeds` (n,) are the shapes' numbers of seeds, or of the runs of that
+    noise that are as noisy (`Noise.runs_at`). `aicc`, Akaike's criterion with its correction for few points, compares
+    models of the same shapes.
     """
 
     seeds: Floats
@@ -48,13 +49,18 @@ class Scatter:
         """Standard deviation of a single run's loss about its curve, at the median t."""
         return float(self.std(1.0))
 
-    def draw(self, draws: int, rng: np.random.Generator) -> Floats:
-        """(draws, n) standard deviations of the shapes' mean losses about their curves, drawn from the posterior."""
+    def draw(self, draws: int, rng: np.random.Generator, tilts: Floats | float = 1.0) -> Floats:
+        """(draws, n) standard deviations of the shapes' mean losses about their curves, drawn from the posterior.
+
+        Args:
+            tilts: factors of the variance of seeds (`Noise.drawn_tilts`).
+        """
         at = rng.choice(len(GRID_OF_T), size=draws, p=self.weight)
         sigma2 = self.sigma2[at]
         if math.isfinite(self.dof):
             sigma2 = sigma2 * self.dof / rng.chisquare(self.dof, draws)
-        return np.sqrt(sigma2[:, None] * (1.0 / self.seeds + GRID_OF_T[at, None] ** 2))
+        variance: Floats = tilts / self.seeds + GRID_OF_T[at, None] ** 2
+        return np.sqrt(sigma2[:, None] * variance)
 
 
 def scatter_about(design: Floats, y: Floats, seeds: Floats, dof: float) -> Scatter:

@@ -40,8 +40,9 @@ def smooth_loss(curve: Curve, size: npt.ArrayLike, noise: Noise | None) -> tuple
     highest = min(MAX_ORDER, len(knots) - 2)
     designs: list[Floats] = [basis[:, : order + 1] for order in range(min(LEAST_ORDER, highest), highest + 1)]
     y = curve.loss / noise.std
-    best, scatter = least(designs, y, curve.seeds, noise.dof)
-    err = scatter.std(curve.seeds)
+    seeds = noise.runs_at(curve.width, curve.seeds)
+    best, scatter = least(designs, y, seeds, noise.dof)
+    err = scatter.std(seeds)
     solve = np.linalg.pinv(designs[best] / err[:, None])
     # (m, n): the smoothed loss is linear in the losses
     at = legendre.legvander(unit(x, knots), designs[best].shape[1] - 1) @ solve

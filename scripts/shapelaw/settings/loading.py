@@ -7,7 +7,7 @@ itself goes on top. All problems are collected and reported at once, each with i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -120,16 +120,36 @@ def load_settings(
         config = model.model_validate(merged)
     except ValidationError as error:
         found = [sentence(e, model) for e in error.errors()]
-        wrong = {e["loc"][0] for e in error.errors()}
-        # to report the other sections' problems too, the scale's own values stand in for the wrong sections
-        config = model.model_validate(
-            {k: v for k, v in merged.items() if k not in wrong} | {k: base[k] for k in wrong if k in base}
-        )
+        config = model.model_validate(_stand_in(merged, base, [e["loc"] for e in error.errors()]))
     found += problems_of(config)
     problems += [one + _from_scale(one, own, base, scale) for one in found]
     if problems:
         raise UserError(listed(problems))
     return config
+
+
+def _stand_in(
+    merged: Mapping[str, Any], base: Mapping[str, Any], wrong: Sequence[tuple[int | str, ...]]
+) -> dict[str, Any]:
+    """A config without wrong keys, so that the other sections' problems are told too.
+
+    The scale's own values stand in for wrong sections. Of several grids the right ones stay, and a wrong one is asked
+    for no longer.
+
+    Args:
+        wrong: places of the wrong keys.
+    """
+    sections = {str(place[0]) for place in wrong}
+    values = {name: value for name, value in merged.items() if name not in sections}
+    values |= {name: base[name] for name in sections if name in base}
+    grids = merged.get("grids")
+    if "grids" in sections and isinstance(grids, Mapping):
+        wrong_grids = {str(place[1]) for place in wrong if place[0] == "grids" and len(place) > 1}
+        values["grids"] = {name: grid for name, grid in grids.items() if name not in wrong_grids}
+        asked = values.pop("studies", [])
+        if kept := [name for name in asked if name not in wrong_grids]:
+            values["studies"] = kept
+    return values
 
 
 def _without_replaced(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:

@@ -198,10 +198,10 @@ class Settings(Section):
         "theorem's assumptions, a ReLU network of equal parameters beside each network of memorization_heads, or the "
         "analysis of depth against width on the committed runs of scale laptop.",
     )
-    results: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.][A-Za-z0-9_.+-]*$")] = Field(
+    results: Annotated[str, Field(pattern=r"^results[A-Za-z0-9_.+-]*$")] = Field(
         "results",
-        description="Folder, beside `results`, for tables, figures and pages, so that those of another corpus or scale "
-        "stay. Runs, texts and the store are in `results` always.",
+        description="Folder for tables, figures and pages, such as `results-gpu`, so that those of another corpus or "
+        "scale stay. Runs, texts and the store are in `results` always.",
     )
     corpus: Corpus = Field(Corpus(), description="The text that decoders are trained and tested on.")
     corpora: dict[Annotated[str, Field(pattern=CORPUS_NAME, max_length=64)], Texts] = Field(

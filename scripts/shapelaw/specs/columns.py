@@ -77,6 +77,14 @@ LANGUAGE_PARAMS = (
     Column("steps", int),
     Column("batch_size", int),
     Column("learning_rate", float),
+    Column("optimizer", str),
+    Column("beta1", float),
+    Column("beta2", float),
+    Column("weight_decay", float),
+    Column("warmup_steps", int),
+    Column("gradient_clip", float),  # null: gradients as they are
+    Column("dropout", float),
+    Column("precision", str),
     Column("step_flops", int),
 )
 LANGUAGE_TEXTS = (

@@ -65,7 +65,7 @@ def find_unfinished(checkpoints: Path, runs: Sequence[PackedRun], mark: str) -> 
     """
     digests = {run.key: run.digest for run in runs}
     found: dict[str, Unfinished] = {}
-    for folder, members in sorted(_packs(checkpoints), key=lambda pack: pack[0].name != _FOLDER + mark):
+    for folder, members in sorted(packs_in(checkpoints), key=lambda pack: pack[0].name != _FOLDER + mark):
         if not members.items() & digests.items():
             continue
         its_mark = folder.name.removeprefix(_FOLDER)
@@ -84,14 +84,14 @@ def find_unfinished(checkpoints: Path, runs: Sequence[PackedRun], mark: str) -> 
 def forget_finished(checkpoints: Path, runs: Sequence[PackedRun]) -> None:
     """Delete the checkpoints of every pack that has one of these runs and whose members are all done."""
     digests = {run.key: run.digest for run in runs}
-    for folder, members in _packs(checkpoints):
+    for folder, members in packs_in(checkpoints):
         shared = members.items() & digests.items()
         if shared and all(_is_done(checkpoints / key, digest) for key, digest in members.items()):
             checkpoint.delete_checkpoints(folder)
             (folder / MEMBERS).unlink(missing_ok=True)
 
 
-def _packs(checkpoints: Path) -> Iterator[tuple[Path, dict[str, str]]]:
+def packs_in(checkpoints: Path) -> Iterator[tuple[Path, dict[str, str]]]:
     """The folders of unfinished packs, with the digests of their members by key."""
     for path in sorted(checkpoints.glob(f"{_FOLDER}*/{MEMBERS}")):
         try:

@@ -1,20 +1,16 @@
 """Grids in a config: what they make, and what is wrong with them as sentences, all at once."""
 
-import re
 from typing import Any
 
 import pytest
 from small import REPOSITORY
 
 from shapelaw.errors import UserError
-from shapelaw.settings.loading import merge
 from shapelaw.settings.sections import Settings
 from shapelaw.specs.runs import Run, Training
-from shapelaw.studies.config import Config, load_config, runs_of, studies_of
+from shapelaw.studies.config import load_config, runs_of, studies_of
 from shapelaw.studies.grid.expansion import Defaults
 from shapelaw.studies.grid.language import listed_problems, make_block
-from shapelaw.studies.grid.study import RESERVED
-from shapelaw.studies.registry import STUDIES
 
 SCALES = REPOSITORY / "workflow" / "scales"
 SMALL: dict[str, Any] = {"depth": [1, 2], "width": [16, 32]}
@@ -165,6 +161,10 @@ def test_impossible_combinations_are_refused_or_left_out_and_told() -> None:
             "grids.mine.impossible is 'skip': it must be 'refuse' or 'leave_out'",
         ),
         (
+            {"axes": {**SMALL, "log_every": [10, 20]}},
+            "grids.mine.axes.log_every has several values, and tables of runs have no column log_every",
+        ),
+        (
             {"axes": SMALL, "warmup_steps": 400},
             "grids.mine.warmup_steps is 400, not below training.steps (400)",
         ),
@@ -188,111 +188,6 @@ def test_each_mistake_is_a_sentence(block: Any, sentence: str) -> None:
     assert sentence in refused({"mine": block})
 
 
-@pytest.mark.parametrize(
-    ("name", "sentence"),
-    [
-        (
-            "depth_width",
-            "grids.depth_width is named like a study; give the grid another name, or set the study's own",
-        ),
-        ("runs", "grids.runs is named like a folder of results/ or a rule"),
-        ("plan", "grids.plan is named like a folder of results/ or a rule"),
-        ("Mine", "grids.Mine is 'Mine': a grid's name has lower-case letters"),
-        ("../x", "a grid's name has lower-case letters"),
-    ],
-)
-def test_a_name_that_a_grid_cannot_have_is_a_sentence(name: str, sentence: str) -> None:
-    assert sentence in refused({name: {"axes": SMALL}})
-
-
-def test_all_mistakes_are_told_at_once() -> None:
-    said = refused(
-        {
-            "mine": {"axes": {"depth": [1]}},
-            "other": {"axes": SMALL, "warmup_steps": 400},
-            "depth_width": {"axes": SMALL},
-        },
-        studies=["mien"],
-    )
-    assert said.startswith("The config has 4 problems:")
-    assert "studies.1st is 'mien': it must be 'depth_width', " in said
-    assert "(did you mean mine?)" in said
-
-
-def test_a_corpus_axis_takes_further_corpora() -> None:
-    grid = {"axes": {**SMALL, "corpus": ["wiki", "prose"]}}
-    corpora = {"prose": {"sources": ["gensim", "gcide"]}}
-    assert {run.corpus for run in runs_at({"mine": grid}, corpora=corpora).values()} == {"wiki", "prose"}
-    said = refused(
-        {"mine": grid}, corpora={**corpora, "wiki": {"sources": ["gcide"]}, "x": {"sources": ["folder:/no"]}}
-    )
-    assert (
-        "corpora.wiki has the name of corpus, whose sources are wiki; give one of them another name" in said
-    )
-    assert "corpora.x.sources has 'folder:/no', but there is no folder" in said
-    assert "corpora.A b is 'A b': a corpus's name has lower-case letters" in refused({}, corpora={"A b": {}})
-
-
-def test_a_grid_is_a_study_with_its_question_and_options() -> None:
-    axes = {**SMALL, "heads": [1, 2], "head_dim": [8, 16], "tokens_per_param": [10, 20]}
-    grids = {"mine": {"axes": axes, "size_axis": "total"}, "plain": {"axes": SMALL}}
-    config = config_of(grids, studies=["mine"])
-    studies = studies_of(config)
-    study = studies["mine"]
-    assert study.options(config) == ["--size", "total", "--axes", "heads", "attention_dim", "budget"]
-    assert study.question.startswith("What do heads, attention dim and budget change")
-    assert studies["plain"].options(config) == ["--size", "block", "--axes"]
-    assert list(studies)[-2:] == ["mine", "plain"]
-    again = Config.model_validate(config.model_dump(mode="json"))
-    assert studies_of(again)["mine"].options(again) == study.options(config)
-    assert runs_of(again, "mine", REPOSITORY) == runs_of(config, "mine", REPOSITORY)
-    for caption in (study.table_caption, *map(study.figure_caption, study.figures)):
-        assert len(caption.read_text(encoding="utf-8")) > 20
-
-
-def test_single_values_that_differ_between_blocks_are_axes() -> None:
-    blocks = [{"axes": SMALL, "vocab_size": 257}, {"axes": SMALL, "embedding_rank": 8, "dropout": 0.1}]
-    config = config_of({"mine": blocks})
-    options = studies_of(config)["mine"].options(config)
-    assert options == ["--size", "block", "--axes", "vocab_size", "embedding_rank", "dropout"]
-
-
-def test_a_size_at_which_depths_do_not_pair_is_told_and_planned() -> None:
-    grid = {"axes": {"depth": [1, 2, 4], "block_params": [1e4, 1e6], "heads": [1, 8]}, "vocab_size": 257}
-    config = config_of({"mine": grid})
-    study = studies_of(config)["mine"]
-    told = [one for one in study.warnings(config, REPOSITORY) if "block_params" in one]
-    assert any(
-        one.startswith("grids.mine: near 10,000 block_params, heads 8, the sizes of the") for one in told
-    )
-    (line,) = study.costs(config)
-    assert line.startswith("mine: widths from block_params: depth 1: ")
-    assert line.endswith("%")
-
-
-def test_transitions_that_cannot_be_told_are_told_of_their_cells() -> None:
-    widths = {1: [16, 24, 32, 48, 64], 2: [12, 16, 24, 32, 48]}
-    wide = {"widths": widths, "axes": {"heads": [1, 2]}, "vocab_size": 257}
-    config = config_of(
-        {
-            "mine": [
-                {**wide, "repeated": {1: [16]}},
-                {**wide, "axes": {"heads": 4}, "widths": {1: [16], 2: [12]}},
-            ]
-        }
-    )
-    (told,) = studies_of(config)["mine"].warnings(config, REPOSITORY)
-    assert told.endswith("they have 0 and 0 networks; a transition needs 4 of each (heads 4)")
-    config = config_of({"mine": {"axes": {"depth": 1, "width": [16, 32]}}})
-    assert studies_of(config)["mine"].warnings(config, REPOSITORY) == []
-
-
-def test_a_grid_replaces_one_of_the_same_name_whole() -> None:
-    below = {"grids": {"mine": {"axes": {"depth": [1], "width": [8]}}, "other": {"widths": {1: [8]}}}}
-    top = {"grids": {"mine": {"widths": {2: [16]}}}}
-    assert merge(below, top)["grids"] == {"mine": {"widths": {2: [16]}}, "other": {"widths": {1: [8]}}}
-
-
 def test_networks_that_do_not_exist_are_named_by_their_depth_and_their_block() -> None:
     defaults = Defaults("wiki", Training(steps=100, batch_size=8))
 
@@ -307,49 +202,12 @@ def test_networks_that_do_not_exist_are_named_by_their_depth_and_their_block() -
     assert told.startswith("study.grids.1st.widths.2, block llama: the dimension of a head is 3")
 
 
-def test_a_study_s_own_section_takes_axes() -> None:
-    """They replace the grid of the scale, whose other keys stay."""
-    own = {"axes": {"depth": [1, 2], "block_params": [2e4, 4e4]}, "seeds": 2}
-    config = load_config({"scale": "demo", "studies": ["depth_width"], "depth_width": own}, SCALES)
-    runs = [run for run in runs_of(config, "depth_width", REPOSITORY).values() if isinstance(run, Run)]
-    assert len(runs) == 2 * 2 * 2
-    assert {(run.shape.vocab_size, run.shape.context_length) for run in runs} == {(500, 64)}
-    (line,) = studies_of(config)["depth_width"].costs(config)
-    assert line.startswith("depth_width: widths from block_params: depth 1: ")
-    again = Config.model_validate(config.model_dump(mode="json"))
-    assert runs_of(again, "depth_width", REPOSITORY) == runs_of(config, "depth_width", REPOSITORY)
-
-
-@pytest.mark.parametrize(
-    ("own", "sentence"),
-    [
-        (
-            {"axes": {**SMALL, "heads": [1, 2]}},
-            "depth_width.axes has heads, and this study compares depth and width",
-        ),
-        ({"axes": {"depth": [1]}}, "depth_width has no width (or block_params)"),
-        ({"axes": SMALL, "grid_file": "x.csv"}, "depth_width needs exactly one of widths"),
-        ({"axes": SMALL, "widths": {1: [8]}}, "depth_width.axes.depth and depth_width.widths are both set"),
-        (
-            {"axes": {**SMALL, "width": [9]}},
-            "depth_width: 2 of 2 combinations make no network: depth 1, width 9 (",
-        ),
-        ({"axes": {**SMALL, "dpeth": [9]}}, "depth_width.axes.dpeth is not a key (did you mean depth?)"),
-    ],
-)
-def test_a_mistake_in_a_study_s_own_axes_is_a_sentence(own: Any, sentence: str) -> None:
-    with pytest.raises(UserError) as error:
-        load_config({"scale": "demo", "studies": ["depth_width"], "depth_width": own}, SCALES)
-    assert sentence in str(error.value)
-
-
-def test_no_grid_has_the_name_of_a_rule_or_of_a_folder_of_results() -> None:
-    files = [REPOSITORY / "Snakefile", *(REPOSITORY / "workflow" / "rules").glob("*.smk")]
-    text = "\n".join(file.read_text(encoding="utf-8") for file in files)
-    rules = {
-        *re.findall(r"^\s*rule (\w+):", text, re.M),
-        *re.findall(r"^\s*use rule \w+ as (\w+)", text, re.M),
-    }
-    assert {"train_large", "train_medium", "plan"} <= rules
-    assert rules <= RESERVED
-    assert set(re.findall(r'"results/(\w+)/', text)) - set(STUDIES) <= RESERVED
+def test_one_wrong_grid_leaves_the_others_and_is_not_missed_among_the_studies() -> None:
+    wrong, impossible = (
+        {"axes": {"dept": [1], "width": [16]}},
+        {"axes": {"depth": 1, "width": 30, "heads": 4}},
+    )
+    said = refused({"mine": wrong, "other": impossible}, studies=["mine", "other"])
+    assert "grids.mine.axes.dept is not a key (did you mean depth?)" in said
+    assert "grids.other: 1 of 1 combinations make no network" in said
+    assert "  - studies." not in said

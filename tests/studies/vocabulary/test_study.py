@@ -1,5 +1,7 @@
 """The grid of the vocabulary study."""
 
+from collections.abc import Mapping
+
 import pandas as pd
 import pytest
 from small import REPOSITORY
@@ -7,6 +9,8 @@ from small import REPOSITORY
 from shapelaw.errors import UserError
 from shapelaw.settings.loading import layered
 from shapelaw.settings.sections import Settings
+from shapelaw.specs.kinds import AnyRun
+from shapelaw.specs.runs import Run
 from shapelaw.studies.config import load_config, runs_of
 from shapelaw.studies.vocabulary.study import warnings
 
@@ -20,34 +24,38 @@ def config_of(*grids: object, corpus: object = None, **changes: object) -> Setti
     return load_config(given if corpus is None else {**given, "corpus": corpus}, SCALES)
 
 
+def labels_of(runs: Mapping[str, AnyRun]) -> set[str]:
+    return {run.label for run in runs.values() if isinstance(run, Run)}
+
+
 def test_the_grid_is_every_shape_at_every_vocabulary() -> None:
     config = config_of(
         SMALL, {**SMALL, "vocab_size": 400, "embedding_rank": 9, "steps": 500}, repeated_seeds=3
     )
     runs = runs_of(config, "vocabulary", REPOSITORY)
-    assert set(runs) == {
-        *(f"wiki-V300-L1-d8-r8-H2-t400-s{seed}" for seed in range(3)),
-        *("wiki-V300-L1-d16-r16-H2-t400-s0", "wiki-V300-L2-d8-r8-H2-t400-s0"),
-        *(f"wiki-V400-L1-d8-r9f-H2-t500-s{seed}" for seed in range(3)),
-        *("wiki-V400-L1-d16-r9-H2-t500-s0", "wiki-V400-L2-d8-r9f-H2-t500-s0"),
+    assert labels_of(runs) == {
+        *(f"wiki-V300-L1-d8-H2-lr0.003-t400-s{seed}" for seed in range(3)),
+        *("wiki-V300-L1-d16-H2-lr0.003-t400-s0", "wiki-V300-L2-d8-H2-lr0.003-t400-s0"),
+        *(f"wiki-V400-L1-d8-r9-H2-lr0.003-t500-s{seed}" for seed in range(3)),
+        *("wiki-V400-L1-d16-r9-H2-lr0.003-t500-s0", "wiki-V400-L2-d8-r9-H2-lr0.003-t500-s0"),
     }
 
 
 def test_the_example_of_images_compares_tokens_with_patches_of_two_ranks() -> None:
     config = load_config(layered([REPOSITORY / "workflow" / "examples" / "images.yaml"], {}), SCALES)
-    keys = runs_of(config, "vocabulary", REPOSITORY)
-    for part in ("L1-d64-r64-H2", "L1-d64-r5-H2-patch", "L1-d64-r2-H2-patch"):
-        assert f"fashion-V257-{part}-t8000-s0" in keys  # and not the steps of scale laptop's texts
+    labels = labels_of(runs_of(config, "vocabulary", REPOSITORY))
+    for part in ("L1-d64-H2", "L1-d64-H2-patch", "L1-d64-r2-H2-patch"):
+        assert f"fashion-V257-{part}-lr0.004-t8000-s0" in labels  # and not the steps of scale laptop's texts
 
 
 def test_the_example_of_rank_crossings_has_widths_on_both_sides_of_each_rank() -> None:
     config = load_config(layered([REPOSITORY / "workflow" / "examples" / "rank_crossing.yaml"], {}), SCALES)
-    keys = runs_of(config, "vocabulary", REPOSITORY)
+    labels = labels_of(runs_of(config, "vocabulary", REPOSITORY))
     for rank in (32, 64, 128):
-        for part in ("L1-d32-r{}f", "L2-d22-r{}f", "L1-d192-r{}", "L2-d136-r{}"):
-            assert f"prose-V2000-{part.format(rank)}-H2-t16000-s0" in keys
-    assert "prose-V2000-L1-d64-r64-H2-t16000-s0" in keys  # one matrix
-    assert "prose-V2000-L1-d64-r64f-H2-t16000-s0" in keys  # two factors of the same rank
+        for part in ("L1-d32-r{}", "L2-d22-r{}", "L1-d192-r{}", "L2-d136-r{}"):
+            assert f"prose-V2000-{part.format(rank)}-H2-lr0.004-t16000-s0" in labels
+    assert "prose-V2000-L1-d64-H2-lr0.004-t16000-s0" in labels  # one matrix
+    assert "prose-V2000-L1-d64-r64-H2-lr0.004-t16000-s0" in labels  # two factors of the same rank
 
 
 @pytest.mark.parametrize(

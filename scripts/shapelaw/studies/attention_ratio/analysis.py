@@ -166,7 +166,7 @@ def analyse_runs(runs: pd.DataFrame, axis: SizeAxis = SizeAxis.BLOCK) -> RatioAn
             for size in size_groups(others):
                 here = [(ratio, at) for ratio, some in series.items() if (at := at_size(some, size, slope))]
                 found += [
-                    Found(feed_forward, ratio, one, at, _redundancy(ones, ratio, at, drawn))
+                    Found(feed_forward, ratio, one, at, _redundancy(ones, ratio, at, drawn, noise))
                     for ratio, at in here
                 ]
                 if one is axis:
@@ -182,7 +182,8 @@ def _series(networks: pd.DataFrame, feed_forward: str, axis: SizeAxis) -> dict[f
     series = {}
     for ratio in np.unique(mine["ratio"]):
         rows = mine[mine["ratio"] == ratio]
-        numbers = (rows[name].to_numpy(np.float64) for name in (SIZE_COLUMNS[axis], "loss", "seeds"))
+        names = (SIZE_COLUMNS[axis], "loss", "seeds", "width")
+        numbers = (rows[name].to_numpy(np.float64) for name in names)
         series[float(ratio)] = Networks(rows["depth"].to_numpy(np.int64), *numbers)
     return series
 
@@ -192,13 +193,17 @@ def _drawn(series: Mapping[float, Networks], noise: Noise) -> dict[float, Floats
 
 
 def _redundancy(
-    ones: Sequence[AtSize], ratio: float, at: AtSize, drawn: Mapping[float, Floats] | None
+    ones: Sequence[AtSize],
+    ratio: float,
+    at: AtSize,
+    drawn: Mapping[float, Floats] | None,
+    noise: Noise | None,
 ) -> Redundancy | None:
     """The redundancy of a ratio's best depth, against ratio 1 at the best depth of each of its own sizes."""
     if ratio == 1:
         return None
-    size, loss, seeds = (np.array([getattr(one, name) for one in ones]) for name in ("size", "loss", "seeds"))
-    baseline = Baseline(size, loss, seeds)
+    size, loss = (np.array([getattr(one, name) for one in ones]) for name in ("size", "loss"))
+    baseline = Baseline(size, loss, np.array([one.runs(noise) for one in ones]))
     if drawn is None:
         return redundancy_of_draws(baseline, at.size, at.loss, None)
     losses = np.stack([one.drawn_losses(drawn[1.0]).min(axis=1) for one in ones], axis=1)
@@ -207,11 +212,13 @@ def _redundancy(
 
 
 def _monotony(here: list[tuple[float, AtSize]], noise: Noise | None) -> MonotonyTest:
-    ratio, loss, seeds = (
-        np.array(values) for values in zip(*((r, at.loss, at.seeds) for r, at in here), strict=True)
+    ratio, loss, runs = (
+        np.array(values) for values in zip(*((r, at.loss, at.runs(noise)) for r, at in here), strict=True)
     )
-    std = np.nan if noise is None else noise.std
-    return monotony(ratio, loss, std / np.sqrt(seeds), noise)
+    if noise is None:
+        return monotony(ratio, loss, np.nan / np.sqrt(runs), None)
+    least = min((at.noise(noise) for _, at in here), key=lambda one: one.dof)
+    return monotony(ratio, loss, noise.std / np.sqrt(runs), least)
 
 
 def _spread(

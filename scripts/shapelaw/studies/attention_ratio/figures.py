@@ -92,7 +92,7 @@ def _panels(analysis: RatioAnalysis, *, marked: bool = True) -> Figure:
             points = analysis.baseline if ratio == 1 else best
             if points:
                 size, loss = [at.size for at in points], [at.loss for at in points]
-                err = np.nan_to_num([std / np.sqrt(at.seeds) for at in points])
+                err = np.nan_to_num([std / np.sqrt(at.runs(analysis.noise)) for at in points])
                 label = f"{_RATIO} = {ratio:g}"
                 shape = look.marker if marked else ""
                 axis.errorbar(

@@ -36,7 +36,9 @@ def best_depth_table(analysis: RatioAnalysis) -> pd.DataFrame:
     for one in analysis.on_axis:
         at, noise = one.at, analysis.noise
         also = () if noise is None else at.also_best(noise)
-        err = math.nan if noise is None else noise.threshold() * noise.std / math.sqrt(at.seeds)
+        err = (
+            math.nan if noise is None else at.noise(noise).threshold() * noise.std / math.sqrt(at.runs(noise))
+        )
         rows.append(
             {
                 "feed_forward": one.feed_forward,

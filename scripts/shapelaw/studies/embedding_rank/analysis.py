@@ -84,7 +84,8 @@ def analyse_runs(runs: pd.DataFrame) -> EmbeddingAnalysis:
         raise UserError(
             "The runs need two widths of full rank, and a network of low rank to compare with them."
         )
-    noise, found = group_noise(networks), []
+    # one number: the draws of a redundancy have one noise for all widths
+    noise, found = group_noise(networks, by_width=False), []
     for axis, column in SIZE_COLUMNS.items():
         baseline = Baseline(
             *(full.sort_values(column)[name].to_numpy(np.float64) for name in (column, "loss", "seeds"))

@@ -10,6 +10,7 @@ from shapelaw.settings.fields import MOST_STEPS
 from shapelaw.settings.problems import recipe_problems_at, step_problems
 from shapelaw.settings.sections import DecoderStudy, Settings
 from shapelaw.settings.sentences import did_you_mean, ordinal
+from shapelaw.specs.columns import LANGUAGE_PARAMS
 from shapelaw.specs.runs import Training
 from shapelaw.studies.grid.expansion import (
     BUDGETS,
@@ -28,6 +29,11 @@ from shapelaw.studies.shape_grids import depth_problems, repeated_problems
 MOST_RUNS = 100_000  # of a study: with more, Snakemake takes hours before the first job
 FEW = 3  # combinations that are shown of those that make no network
 SAME_SIZE = {*RECIPE_AXES, *BUDGETS, "base_width", "corpus"}  # fields that change no network's size
+_COMPARED = {
+    *(column.name for column in LANGUAGE_PARAMS),
+    *BUDGETS,
+    "head_dim",
+}  # what can be told in a table
 _SHAPES = ("depth", "width", "block_params")
 
 
@@ -150,6 +156,11 @@ def section_problems(where: str, keys: BlockKeys, corpora: Collection[str]) -> l
                 f"{_place(where, 'corpus', axes)} has {name}, of which the config has no sources{near}; "
                 f"give them: corpora: {{{name}: {{sources: [...]}}}} (there are {', '.join(corpora)})"
             )
+    found += [
+        f"{_place(where, name, axes)} has several values, and tables of runs have no column {name}; give it one value"
+        for name, values in axes.items()
+        if len(values) > 1 and name not in _COMPARED
+    ]
     found += _leave_out_problems(where, keys, every)
     return found
 

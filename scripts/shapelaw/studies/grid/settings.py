@@ -103,17 +103,10 @@ def _as_list(value: Any) -> Any:
 
 def _once(values: list[Any]) -> list[Any]:
     """Refuse a value that a list has twice."""
-    twice = next((value for place, value in enumerate(values) if value in values[:place]), _NONE)
-    if twice is not _NONE:
-        raise PydanticCustomError(
-            "twice",
-            "{value} stands there twice; leave one out",
-            {"value": "null" if twice is None else twice},
-        )
+    for twice in (value for place, value in enumerate(values) if value in values[:place]):
+        said = "null" if twice is None else twice
+        raise PydanticCustomError("twice", "{value} stands there twice; leave one out", {"value": said})
     return values
-
-
-_NONE = object()
 
 
 def _one(value: Any) -> Any:

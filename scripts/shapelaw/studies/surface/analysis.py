@@ -90,7 +90,9 @@ def sizes_of(text: str) -> tuple[float, ...]:
 def analyse_surface(budget: Budget, options: Options) -> SurfaceAnalysis:
     """Fit the surface of one token budget and ask it everything."""
     shapes = shapes_of(budget.runs, options.size)
-    noise = pooled_noise(budget.runs) if options.noise is None else Noise(options.noise, math.inf)
+    # one number: the surface takes its noise from its residuals as well, which follow the size as they like
+    pooled = pooled_noise(budget.runs, by_width=False)
+    noise = pooled if options.noise is None else Noise(options.noise, math.inf)
     surface = fit_surface(shapes, noise, draws=options.draws, seed=options.seed)
     rule = size_rule(shapes.depth, shapes.width, shapes.size)
     sizes = options.sizes or tuple(float(size) for size in middle_sizes(shapes))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
@@ -19,6 +18,7 @@ from shapelaw.fits.curves import (
     shared_range,
     sizes_in,
 )
+from shapelaw.fits.noise import noise_sentence
 from shapelaw.fits.projection import SCATTERED, why_no_projection
 from shapelaw.fits.transitions import PAPER_RULE
 from shapelaw.specs.sizes import LEAST_SIZES
@@ -65,8 +65,7 @@ def summary(analysis: TransitionAnalysis) -> str:
                 "Seed noise: no shape has more than one seed, so nothing can be called significant (give --noise)."
             )
         else:
-            measured = "as given" if math.isinf(noise.dof) else f"{noise.dof:.0f} degrees of freedom"
-            lines.append(f"Seed noise: {noise.std:.3g} per run, {measured}.")
+            lines.append(noise_sentence(noise))
     if analysis.runs is not None and no_common_sizes(analysis.runs.curves):
         lines.append(NO_COMMON_SIZES)
         return "\n".join(lines)

@@ -257,7 +257,10 @@ def rank_depths(curves: Mapping[int, Curve], noise: Noise | None) -> Ranking:
         return Ranking(sizes, depths, loss, np.zeros(loss.shape, dtype=np.bool_))
     best, column = np.nanargmin(loss, axis=0), np.arange(len(sizes))
     excess = loss - loss[best, column]
-    threshold = np.inf if noise is None else noise.threshold()
+    threshold: Floats | float = np.inf
+    if noise is not None:
+        widths = np.stack([curves[depth].width_at(np.log(sizes)) for depth in depths])
+        threshold = noise.threshold_at(widths, np.broadcast_to(widths[best, column], widths.shape))
     return Ranking(sizes, depths, excess, excess > threshold * np.hypot(err, err[best, column]))
 
 
