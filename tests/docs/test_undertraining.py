@@ -6,6 +6,8 @@ import pandas as pd
 import pytest
 from small import REPOSITORY
 
+from shapelaw.specs.runs import Run
+from shapelaw.studies.config import load_config, runs_of
 from shapelaw.studies.grid.tables import transitions_table
 from shapelaw.studies.undertraining.analysis import named
 from shapelaw.studies.undertraining.results import analyse
@@ -21,6 +23,7 @@ PAIRS = {  # widths of one layer and of two, of equal parameters
 SHOWN = {"0.002": "2e-3", "0.004": "4e-3", "0.008": "8e-3", "best rates": "best of each shape"}
 TABLE = RESULTS / "laptop_undertraining.csv"
 RUNS = pd.read_csv(TABLE)
+SCALES = REPOSITORY / "workflow" / "scales"
 MEANS = RUNS.groupby(["steps", "depth", "width", "learning_rate"])["test_loss"].mean()
 
 
@@ -69,7 +72,13 @@ def test_the_spread_of_seeds_is_that_of_the_runs() -> None:
 
 
 def test_the_runs_are_those_of_the_scale() -> None:
-    keys = (REPOSITORY / "tests/golden/runs-laptop.tsv").read_text(encoding="utf-8").splitlines()
-    planned = {line.split("\t")[2] for line in keys if line.startswith("undertraining\t")}
-    own = planned & set(RUNS["spec_digest"])
+    config = load_config({"scale": "laptop", "studies": ["undertraining"]}, SCALES, REPOSITORY)
+    planned = [run for run in runs_of(config, "undertraining", REPOSITORY).values() if isinstance(run, Run)]
+    told = ["depth", "width", "seed", "steps", "learning_rate"]
+    made = set(RUNS[told].itertuples(index=False, name=None))
+    own = [
+        run
+        for run in planned
+        if (run.shape.depth, run.shape.width, run.seed, run.steps, run.training.learning_rate) in made
+    ]
     assert f"{len(own)} of {len(planned)} runs" in PAGE
