@@ -101,8 +101,9 @@ class Blocks(Section):
 
     block: Block = Field(
         "gpt2",
-        description="Blocks of the decoder: `gpt2` (LayerNorm, GELU, biases, an embedding of positions) or `llama` "
-        "(RMSNorm, SwiGLU, no biases, rotary positions).",
+        description="Blocks of the decoder: `gpt2` (LayerNorm, GELU, biases, an embedding of positions), `llama` "
+        "(RMSNorm, SwiGLU, no biases, rotary positions) or `printed`, the equations of the depth-width paper "
+        "(LayerNorm after attention and after the feed-forward network, which has ReLU and no residual; no biases).",
     )
     kv_heads: Count | None = Field(
         None,
