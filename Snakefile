@@ -24,7 +24,7 @@ from shapelaw.errors import UserError, say_last
 from shapelaw.scheduling.plan import job_environment
 from shapelaw.settings.loading import layered
 from shapelaw.studies.config import load_config, studies_of
-from shapelaw.studies.outlook import warnings
+from shapelaw.studies.outlook import missing_tokenizers, warnings
 from shapelaw.studies.start import Start, check_start, link_scratch, targets_of, tracker_warnings
 from shapelaw.studies.submission import read_submission, submission_of, write_submission
 

@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from shapelaw.errors import UserError
-from shapelaw.scheduling.texts import GPT2_VOCAB_SIZE, source_options, texts_digest
+from shapelaw.scheduling.texts import (
+    GPT2_VOCAB_SIZE,
+    gpt2_options,
+    source_options,
+    texts_digest,
+    tokenizer_path,
+)
 from shapelaw.settings.sections import Corpus
 
 
@@ -30,8 +36,18 @@ def test_the_corpus_section_as_options() -> None:
 def test_the_leads_of_wikipedia_are_joined_by_articles_where_they_cannot_fill_the_vocabulary(
     sources: list[str], vocab_sizes: set[int], collected: list[str]
 ) -> None:
-    options = source_options(Corpus(sources=sources), vocab_sizes)
+    options = source_options(Corpus(sources=sources, tokenizer_50257="trained"), vocab_sizes)
     assert [after for before, after in pairwise(options) if before == "--source"] == (collected)
+
+
+def test_where_the_vocabulary_is_gpt2s_it_is_not_trained() -> None:
+    corpus, named = Corpus(), Corpus(gpt2_files="my files")
+    assert "gensim" not in source_options(corpus, {GPT2_VOCAB_SIZE})
+    assert gpt2_options(corpus, GPT2_VOCAB_SIZE) == ["--gpt2"]
+    assert gpt2_options(corpus, 2000) == []
+    assert gpt2_options(named, GPT2_VOCAB_SIZE) == ["--gpt2-files", "my files"]
+    assert gpt2_options(Corpus(tokenizer_50257="trained"), GPT2_VOCAB_SIZE) == []
+    assert tokenizer_path("wiki", 2000) == "results/corpora/wiki/V2000/tokenizer.json"
 
 
 def test_another_file_another_size_or_another_time_is_another_corpus(tmp_path: Path) -> None:

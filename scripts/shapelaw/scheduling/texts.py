@@ -13,9 +13,25 @@ GPT2_VOCAB_SIZE = 50257
 
 
 def all_sources(corpus: Corpus, vocab_sizes: Collection[int]) -> list[str]:
-    """The sources of a corpus; `wiki` alone gets `gensim` for GPT-2's vocabulary, which its leads can't fill."""
+    """The sources of a corpus; `wiki` alone gets `gensim` where a vocabulary of GPT-2's size is trained on it.
+
+    Its leads can't fill that one.
+    """
     sources = list(corpus.sources)
-    return [*sources, "gensim"] if GPT2_VOCAB_SIZE in vocab_sizes and sources == ["wiki"] else sources
+    trains = corpus.trains_50257 and GPT2_VOCAB_SIZE in vocab_sizes
+    return [*sources, "gensim"] if trains and sources == ["wiki"] else sources
+
+
+def gpt2_options(corpus: Corpus, vocab_size: int) -> list[str]:
+    """The options of scripts/train_tokenizer.py that say whether a vocabulary is GPT-2's own."""
+    if corpus.gpt2_files is not None:
+        return ["--gpt2-files", corpus.gpt2_files]
+    return ["--gpt2"] if vocab_size == GPT2_VOCAB_SIZE and not corpus.trains_50257 else []
+
+
+def tokenizer_path(corpus: str, vocab_size: int) -> str:
+    """The file of a tokenizer, from the folder that the workflow runs in."""
+    return f"results/corpora/{corpus}/V{vocab_size}/tokenizer.json"
 
 
 def source_options(corpus: Corpus, vocab_sizes: Collection[int]) -> list[str]:

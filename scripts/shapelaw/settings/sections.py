@@ -6,7 +6,7 @@ The studies declare sections of their own; `shapelaw.studies.config` puts them a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field
 
@@ -47,8 +47,20 @@ class Texts(Section):
         None, description="Most text to keep, an equal part from each source; null keeps all of it."
     )
     gpt2_files: str | None = Field(
-        None, description="Folder with GPT-2's tokenizer, for a vocabulary of 50257; null trains one."
+        None,
+        description="Folder with GPT-2's tokenizer (tokenizer.json, or vocab.json and merges.txt), for a vocabulary of "
+        "50257; null looks in the local Hugging Face cache and in results/corpora/downloads/gpt2.",
     )
+    tokenizer_50257: Literal["gpt2", "trained"] = Field(
+        "gpt2",
+        description="The vocabulary of 50257: `gpt2` is GPT-2's own, as in the papers, and its files must be there; "
+        "`trained` is one of that size from this text.",
+    )
+
+    @property
+    def trains_50257(self) -> bool:
+        """True where a vocabulary of 50,257 comes from the text, False where it is GPT-2's."""
+        return self.tokenizer_50257 == "trained"
 
 
 class Corpus(Texts):
