@@ -10,11 +10,13 @@ from shapelaw.errors import UserError
 from shapelaw.scheduling.texts import (
     GPT2_VOCAB_SIZE,
     gpt2_options,
+    measured_paths,
+    perplexity_options,
     source_options,
     texts_digest,
     tokenizer_path,
 )
-from shapelaw.settings.sections import Corpus
+from shapelaw.settings.sections import Corpus, Perplexity
 
 
 def test_the_corpus_section_as_options() -> None:
@@ -72,3 +74,14 @@ def test_a_folder_that_went_away_is_told(tmp_path: Path) -> None:
         UserError, match=r"gone, a text of the corpus, went away; put it back, or correct corpus\.s"
     ):
         texts_digest(Corpus(sources=[f"folder:{tmp_path}/gone"]))
+
+
+def test_perplexity_is_measured_where_studies_names_what_is_to_be_measured() -> None:
+    asked = Perplexity(of=["mine", "other"], documents=7, source="json")
+    assert perplexity_options(asked, Corpus()) == ["--most", "7", "--of-source", "json"]
+    assert perplexity_options(Perplexity(), Corpus(gpt2_files="f")) == ["--most", "100", "--gpt2-files", "f"]
+    assert measured_paths(asked, ["a", "b"]) == ["results/perplexity/a.json", "results/perplexity/b.json"]
+    with pytest.raises(UserError, match=r"has mine, other, and studies has none .* studies='\[mine\]'"):
+        measured_paths(asked, [])
+    with pytest.raises(UserError, match="No perplexity is asked for; name a study or grid of decoders"):
+        measured_paths(Perplexity(), [])

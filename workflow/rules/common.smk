@@ -7,7 +7,14 @@ from shapelaw.scheduling.asks import ask_line, asks_of, total_line, train_cpus
 from shapelaw.scheduling.builds import refused_build
 from shapelaw.scheduling.plan import cost_line
 from shapelaw.scheduling.queues import impossible, queues_of, refusals, requests_of
-from shapelaw.scheduling.texts import gpt2_options, source_options, texts_digest
+from shapelaw.scheduling.texts import (
+    gpt2_options,
+    measured_paths,
+    perplexity_options,
+    source_options,
+    texts_digest,
+    tokenizer_path,
+)
 from shapelaw.scheduling.workload import Workload, stores_of
 from shapelaw.specs.digests import digest_of
 from shapelaw.specs.runs import run_to_dict

@@ -1,4 +1,4 @@
-"""The parameters of the job that collects a corpus."""
+"""The parameters of the jobs that collect a corpus, make its tokenizers and measure perplexity on it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from shapelaw.errors import UserError
-from shapelaw.settings.sections import Corpus
+from shapelaw.settings.sections import Corpus, Perplexity
 
 GPT2_VOCAB_SIZE = 50257
 
@@ -41,6 +41,33 @@ def source_options(corpus: Corpus, vocab_sizes: Collection[int]) -> list[str]:
     if corpus.limit_bytes is not None:
         options += ["--limit-bytes", str(corpus.limit_bytes)]
     return options
+
+
+def perplexity_options(perplexity: Perplexity, corpus: Corpus) -> list[str]:
+    """The options of scripts/perplexity.py that a config has."""
+    found = ["--most", str(perplexity.documents)]
+    if perplexity.source is not None:
+        found += ["--of-source", perplexity.source]
+    return found + ([] if corpus.gpt2_files is None else ["--gpt2-files", corpus.gpt2_files])
+
+
+def measured_paths(perplexity: Perplexity, keys: Collection[str]) -> list[str]:
+    """The files with the perplexity of these runs.
+
+    Raises:
+        UserError: there are none.
+    """
+    if keys:
+        return [f"results/perplexity/{key}.json" for key in keys]
+    if not perplexity.of:
+        raise UserError(
+            "No perplexity is asked for; name a study or grid of decoders, which keep their weights then: "
+            "--config perplexity='{of: [depth_width]}'"
+        )
+    names = ", ".join(perplexity.of)
+    raise UserError(
+        f"perplexity.of has {names}, and studies has none of them; add one: --config studies='[{perplexity.of[0]}]'"
+    )
 
 
 def texts_digest(corpus: Corpus) -> str:

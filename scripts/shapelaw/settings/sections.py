@@ -201,6 +201,22 @@ class Execution(Section):
     )
 
 
+class Perplexity(Section):
+    """The perplexity of trained decoders on held-out documents, `snakemake perplexity` (Wies et al. 2021, table 1)."""
+
+    of: list[str] = Field(
+        [],
+        description="Studies and grids whose decoders keep their weights when they are trained, and are measured where "
+        "`studies` names them too.",
+    )
+    documents: Count = Field(100, description="Documents of the test split, the first ones.")
+    source: str | None = Field(
+        None,
+        description="Beginning of the documents' source in documents.parquet, such as `Skylion007/openwebtext`; null "
+        "takes those of all sources.",
+    )
+
+
 class Settings(Section):
     """The sections that every config has, beside those of its studies."""
 
@@ -224,6 +240,9 @@ class Settings(Section):
     training: Recipe = Field(description="The training recipe of every decoder.")
     tracking: Tracking = Field(Tracking(), description="The store in which runs are tracked.")
     execution: Execution = Field(Execution(), description="The execution of jobs.")
+    perplexity: Perplexity = Field(
+        Perplexity(), description="The perplexity of trained decoders on held-out documents."
+    )
 
     @property
     def all_corpora(self) -> dict[str, Corpus]:
