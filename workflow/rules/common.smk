@@ -44,9 +44,29 @@ def asked(find, *names):
         raise WorkflowError(str(error)) from error
 
 
+# decoders that keep their weights; their keys are in the environment, whose change trains nothing again
+MEASURED = asked(WORK.measured, CONFIG.perplexity)
+os.environ.update(KEEP_WEIGHTS=" ".join(MEASURED))
+
+
 def run_of(wildcards):
     """The run of a record's path."""
     return asked(WORK.run, wildcards.key)
+
+
+def measured_results(wildcards):
+    """The perplexities of all decoders that the config asks to measure."""
+    return asked(measured_paths, CONFIG.perplexity, MEASURED)
+
+
+def measured_inputs(wildcards):
+    """A run's record, tokenizer and documents."""
+    run = run_of(wildcards)
+    return {
+        "record": f"results/runs/{run.key}/summary.json",
+        "tokenizer": tokenizer_path(run.corpus, run.shape.vocab_size),
+        "documents": f"results/corpora/{run.corpus}/documents.parquet",
+    }
 
 
 def job_path(wildcards):

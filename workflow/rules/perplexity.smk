@@ -2,25 +2,7 @@
 #   snakemake perplexity
 # The weights of those decoders stay in results/checkpoints: the training rules have their keys in the environment, whose
 # change trains nothing again.
-MEASURED = asked(WORK.measured, CONFIG.perplexity)
 PERPLEXITY_MB = 8000
-
-os.environ["KEEP_WEIGHTS"] = " ".join(MEASURED)
-
-
-def measured_results(wildcards):
-    """The results of all decoders that the config asks to measure."""
-    return asked(measured_paths, CONFIG.perplexity, MEASURED)
-
-
-def measured_inputs(wildcards):
-    """A run's record, tokenizer and documents."""
-    run = run_of(wildcards)
-    return {
-        "record": f"results/runs/{run.key}/summary.json",
-        "tokenizer": tokenizer_path(run.corpus, run.shape.vocab_size),
-        "documents": f"results/corpora/{run.corpus}/documents.parquet",
-    }
 
 
 localrules:
