@@ -202,7 +202,7 @@ def normalised(table: pd.DataFrame) -> pd.DataFrame:
     if "ff_width" in changed and changed["ff_width"].notna().any():
         standard = 4.0 * table["width"]
         if "block" in changed:
-            standard = standard.where(changed["block"] == "gpt2")
+            standard = standard.where(changed["block"] != "llama")
         changed["ff_width"] = changed["ff_width"].fillna(standard.astype("Float64"))
     return table.assign(**changed)
 
