@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Protocol, cast
@@ -68,6 +69,8 @@ def main() -> None:
             f"{arguments.study} needs --input FILE; analyse.py {arguments.study} --help says of what."
         )
     found = room.results(arguments)
+    if study.published and found.answer and not found.answer.published:
+        found = replace(found, answer=replace(found.answer, published=study.published))
     check_declared(found, study.tables, study.figures)
     show_results(found, arguments.out, study.name)
 

@@ -1,5 +1,6 @@
 """docs/adding_a_study.md, carried out word by word in a copy of the project with finished results."""
 
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -16,10 +17,13 @@ NEW_FILE = re.compile(r"^`(scripts/[^`]+)`\n\n```(?:python|rst)\n(.*?)```$", re.
 DIFF = re.compile(r"^```diff\n(.*?)```$", re.MULTILINE | re.DOTALL)
 
 
-def added_lines() -> int:
-    """Lines of the page's files, and of its diff."""
-    files = sum(text.count("\n") for _, text in NEW_FILE.findall(PAGE))
-    return files + sum(len(re.findall(r"^\+(?!\+)", text, re.MULTILINE)) for text in DIFF.findall(PAGE))
+SECOND = "## An analysis of its own"
+
+
+def added_lines(part: str) -> int:
+    """Lines of the files of a part of the page, and of its diff."""
+    files = sum(text.count("\n") for _, text in NEW_FILE.findall(part))
+    return files + sum(len(re.findall(r"^\+(?!\+)", text, re.MULTILINE)) for text in DIFF.findall(part))
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +45,11 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> FinishedProject:
 
 
 def test_the_page_keeps_its_word_about_its_length() -> None:
-    assert f"This page adds a study in {added_lines()} lines." in PAGE
-    assert added_lines() < 100
+    declared, analysed = PAGE.split(SECOND)
+    assert f"costs {added_lines(declared)} lines: a grid, a question, captions" in PAGE
+    assert f"the size of the network: {added_lines(analysed)} lines." in PAGE
+    assert added_lines(declared) < 60
+    assert added_lines(analysed) < 100
 
 
 def test_only_the_new_study_is_made(project: FinishedProject) -> None:
@@ -65,13 +72,34 @@ def test_it_is_made_planned_and_reported(project: FinishedProject) -> None:
 
 
 def test_its_keys_are_checked_and_documented(project: FinishedProject) -> None:
-    project.configure(seed_spread={"least_sedes": 2})
+    project.configure(seed_spread={"least_sedes": 2}, head_count={"axes": {"depth": [1], "widht": [4]}})
     done = project.snakemake("-n", ok=False)
     assert "seed_spread.least_sedes is not a key (did you mean least_seeds?)" in done.stdout + done.stderr
+    assert "head_count.axes.widht is not a key (did you mean width?)" in done.stdout + done.stderr
     project.configure(seed_spread={"least_seeds": 3})
     assert "seed_spread" in project.planned()  # another option, another analysis
     project.configure()
     for folder in ("docs", "workflow/schemas"):
         (project.folder / folder).mkdir(parents=True, exist_ok=True)
     subprocess.run([PYTHON, Path("scripts/config_reference.py")], cwd=project.folder, check=True)
-    assert "Seeds that a shape needs to be counted." in (project.folder / "docs/config.md").read_text()
+    reference = (project.folder / "docs/config.md").read_text()
+    assert "Seeds that a shape needs to be counted." in reference
+    assert "The grid of the study head_count." in reference
+
+
+def test_the_declared_grid_is_planned_as_it_stands(project: FinishedProject) -> None:
+    project.configure(studies=["head_count"])
+    assert "head_count: 36 runs" in project.snakemake("plan").stdout
+
+
+def test_another_grid_of_a_declared_study_is_trained_and_reported(project: FinishedProject) -> None:
+    grid = {"axes": {"depth": [1], "width": [4, 8], "heads": [1, 2]}, "vocab_size": 300, "context_length": 16}
+    project.configure(studies=["head_count"], head_count={**grid, "repeated": {1: [8]}, "repeated_seeds": 2})
+    project.snakemake("results/head_count/fit.json", "--quiet", "rules")
+    folder = project.folder / "results" / "head_count"
+    effects = pd.read_csv(folder / "effects.csv")
+    assert set(effects["axis"]) == {"heads"}
+    assert effects["low"].notna().any()
+    fit = json.loads((folder / "fit.json").read_text(encoding="utf-8"))
+    assert fit["answer"]["published"].startswith("hardly")
+    assert fit["answer"]["sentence"].startswith("heads: ")

@@ -28,15 +28,18 @@ def _nothing(*_: object) -> list[Any]:
 
 @dataclass(frozen=True)
 class Key:
-    """A key of the config: its type and its meaning. Where a config does not set it, a list is empty, and a section has
-    its own keys' defaults."""
+    """A key of the config: its type and its meaning. Where a config does not set it, it has `value`; without one a list
+    is empty, and a section has its own keys' defaults."""
 
     kind: Any
     description: str
+    value: Any = None
 
     @property
-    def default(self) -> list[Any] | dict[str, Any]:
+    def default(self) -> Any:
         """The value that is checked where a config has none."""
+        if self.value is not None:
+            return self.value
         return [] if get_origin(self.kind) is list else {}
 
 
@@ -48,6 +51,7 @@ class Study:
         name: name of the study, of its folder in results/, of its rule and of its experiment in MLflow.
         title: the report's heading.
         subtitle: its part of that heading, where several studies share one.
+        published: the answer that was published, where the study's results name none; the report sets it beside ours.
         message: the message that Snakemake prints for its analysis.
         room: the study's folder; captions/ in it has a text for each figure and one for all tables.
         tables: names of its tables.
@@ -79,6 +83,7 @@ class Study:
     results: str
     question: str
     subtitle: str = ""
+    published: str = ""
     kind: Kind | None = None
     sections: Mapping[str, Key] = field(default_factory=dict)
     runs: Callable[[Settings, Path], Iterable[AnyRun]] = _nothing

@@ -37,11 +37,11 @@ _COMPARED = {
 _SHAPES = ("depth", "width", "block_params")
 
 
-def placed(name: str, keys: BlockKeys | Sequence[BlockKeys]) -> list[tuple[str, BlockKeys]]:
-    """The sections of a grid's blocks, each with its place in the config."""
+def placed(where: str, keys: BlockKeys | Sequence[BlockKeys]) -> list[tuple[str, BlockKeys]]:
+    """The sections of the blocks of a grid at some place in the config, each with its own place."""
     if isinstance(keys, BlockKeys):
-        return [(f"grids.{name}", keys)]
-    return [(f"grids.{name}.{ordinal(place)}", one) for place, one in enumerate(keys)]
+        return [(where, keys)]
+    return [(f"{where}.{ordinal(place)}", one) for place, one in enumerate(keys)]
 
 
 def block_of(where: str, keys: BlockKeys) -> Block:

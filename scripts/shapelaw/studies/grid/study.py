@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,9 +33,9 @@ from shapelaw.studies.grid.language import (
     shown_names,
     size_problems,
 )
-from shapelaw.studies.grid.settings import BlockKeys
+from shapelaw.studies.grid.settings import BlockKeys, OneOrMore
 from shapelaw.studies.shape_grids import size_of, transition_warnings
-from shapelaw.studies.study import OURS, Study
+from shapelaw.studies.study import OURS, Key, Study
 
 ROOM = Path(__file__).parent
 RESULTS = "shapelaw.studies.grid.results"
@@ -63,9 +64,16 @@ def grids_of(config: Settings) -> Mapping[str, Keys]:
     return found
 
 
-def blocks_of(config: Settings, name: str) -> list[Block]:
+def sections_at(config: Settings, place: str) -> list[tuple[str, BlockKeys]]:
+    """The sections of the blocks of the grid at a place of the config: `grids.mine`, or a study's own section."""
+    name = place.removeprefix("grids.")
+    found: Keys = config.section(name, object) if name == place else grids_of(config)[name]  # type: ignore[assignment]
+    return placed(place, found)
+
+
+def blocks_of(config: Settings, place: str) -> list[Block]:
     """The blocks of a grid without problems."""
-    return [block_of(where, keys) for where, keys in placed(name, grids_of(config)[name])]
+    return [block_of(where, keys) for where, keys in sections_at(config, place)]
 
 
 def grid_study(name: str, axes: Sequence[str] = (), **own: Any) -> Study:
@@ -93,18 +101,52 @@ def grid_study(name: str, axes: Sequence[str] = (), **own: Any) -> Study:
 
 def study_of(config: Settings, name: str) -> Study:
     """A grid of a config as a study."""
-    keys = [keys for _, keys in placed(name, grids_of(config)[name])]
-    listed = {axis for one in keys for axis in one.axes.values()}
-    axes = axes_of(blocks_of(config, name), listed)
-    return grid_study(
-        name,
-        axes,
-        runs=partial(runs, name),
-        problems=partial(problems, name),
-        warnings=partial(warnings, name),
-        costs=partial(costs, name),
-        options=lambda _: ["--size", keys[0].size_axis, "--axes", *axes],
-    )
+    place = f"grids.{name}"
+    return grid_study(name, axes_at(config, place), **_grid_at(place))
+
+
+def declared_study(
+    name: str,
+    room: Path,
+    grid: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+    *,
+    figures: Mapping[str, str] = FIGURES,
+    **own: Any,
+) -> Study:
+    """A study that is a grid and a question, for the list of studies.
+
+    Args:
+        name: its name, and that of its section, by which a scale or a config sets another grid.
+        room: its folder; captions/ in it has `tables.rst` and a text for each figure.
+        grid: its block or blocks, as they would stand under `grids`.
+        figures: where each figure that others published was published.
+        own: the other attributes of `Study`, the question among them.
+    """
+    made = grid_study(name, **_grid_at(name))
+    section = Key(OneOrMore, f"The grid of the study {name}.", grid)
+    return replace(made, room=room, figures={**FIGURES, **figures}, sections={name: section}, **own)
+
+
+def _grid_at(place: str) -> dict[str, Any]:
+    """What a study takes from the grid at a place of the config."""
+    return {
+        "runs": partial(runs, place),
+        "problems": partial(problems, place),
+        "warnings": partial(warnings, place),
+        "costs": partial(costs, place),
+        "options": partial(options, place),
+    }
+
+
+def axes_at(config: Settings, place: str) -> list[str]:
+    """What a grid varies beside depth and width."""
+    listed = {axis for _, keys in sections_at(config, place) for axis in keys.axes.values()}
+    return axes_of(blocks_of(config, place), listed)
+
+
+def options(place: str, config: Settings) -> list[str]:
+    """The options of the analysis."""
+    return ["--size", size_axis_of(config, place), "--axes", *axes_at(config, place)]
 
 
 def question(axes: Sequence[str]) -> str:
@@ -116,9 +158,9 @@ def question(axes: Sequence[str]) -> str:
     return f"What do {listed} change: the loss at equal size, and the size at which depth pays?"
 
 
-def runs(name: str, config: Settings, _root: Path) -> Iterator[Run]:
+def runs(place: str, config: Settings, _root: Path) -> Iterator[Run]:
     """All runs of a grid."""
-    yield from runs_of_networks(networks_of(blocks_of(config, name), defaults_of(config)))
+    yield from runs_of_networks(networks_of(blocks_of(config, place), defaults_of(config)))
 
 
 def defaults_of(config: Settings, recipe: Mapping[str, Any] | None = None) -> Defaults:
@@ -126,10 +168,9 @@ def defaults_of(config: Settings, recipe: Mapping[str, Any] | None = None) -> De
     return Defaults(config.corpus.name, config.training.spec(recipe))
 
 
-def problems(name: str, config: Settings, _root: Path) -> list[str]:
+def problems(place: str, config: Settings, _root: Path) -> list[str]:
     """A sentence for each problem of a grid, those of its keys first; the others are found where these are right."""
-    sections = placed(name, grids_of(config)[name])
-    return sections_problems(config, f"grids.{name}", sections, defaults_of(config))
+    return sections_problems(config, place, sections_at(config, place), defaults_of(config))
 
 
 def sections_problems(
@@ -159,10 +200,10 @@ def name_problems(names: Iterable[str], studies: Iterable[str]) -> Iterator[str]
             yield f"grids.{name} is named like a folder of results/ or a rule; give the grid another name"
 
 
-def warnings(name: str, config: Settings, _root: Path) -> list[str]:
+def warnings(place: str, config: Settings, _root: Path) -> list[str]:
     """A sentence for what is left out, for depths of other sizes than asked for, for transitions that can't be told."""
-    axis = size_axis_of(config, name)
-    return block_warnings(f"grids.{name}", blocks_of(config, name), defaults_of(config), axis)
+    axis = size_axis_of(config, place)
+    return block_warnings(place, blocks_of(config, place), defaults_of(config), axis)
 
 
 def block_warnings(where: str, blocks: Sequence[Block], defaults: Defaults, axis: str) -> list[str]:
@@ -173,9 +214,9 @@ def block_warnings(where: str, blocks: Sequence[Block], defaults: Defaults, axis
     return found + cell_warnings(where, blocks, networks_of(blocks, defaults), axis)
 
 
-def size_axis_of(config: Settings, name: str) -> str:
+def size_axis_of(config: Settings, place: str) -> str:
     """The size at which a grid's networks are compared."""
-    return str(placed(name, grids_of(config)[name])[0][1].size_axis)
+    return str(sections_at(config, place)[0][1].size_axis)
 
 
 def pairing_warnings(block: Block) -> Iterator[str]:
@@ -193,9 +234,9 @@ def pairing_warnings(block: Block) -> Iterator[str]:
             )
 
 
-def costs(name: str, config: Settings) -> list[str]:
+def costs(place: str, config: Settings) -> list[str]:
     """Lines of `snakemake plan`: the widths that follow from parameters, and how well they pair the depths."""
-    return width_lines(name, blocks_of(config, name))
+    return width_lines(place.removeprefix("grids."), blocks_of(config, place))
 
 
 def width_lines(name: str, blocks: Iterable[Block]) -> list[str]:
