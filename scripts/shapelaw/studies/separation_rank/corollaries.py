@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import pandas as pd
 
 from shapelaw.studies.separation_rank.tables import AFTER, BEFORE, GAP, NO, OPEN, PROVED, YES, verdict
-from shapelaw.theory.corollaries import least_width, published_realizing_width
-from shapelaw.theory.rank_bounds import log3
+from shapelaw.theory.rank_bounds import least_width, log3, published_realizing_width
 
 _FIRST = ("depth-width, corollary 1", "at least", "(d' + 1)^C(L') >= the rank of L, d")
 _SECOND = ("depth-width, corollary 2", "exists", "L' < L, d' = 3^L' of higher rank")

@@ -31,8 +31,7 @@ from shapelaw.report.plots import (
 )
 from shapelaw.studies.separation_rank.degrees import GROUP
 from shapelaw.theory.graded_dimensions import multiset
-from shapelaw.theory.rank_bounds import early_upper, late_upper, log3
-from shapelaw.theory.rank_formulas import one_head
+from shapelaw.theory.rank_bounds import early_upper, late_upper, log3, one_head
 
 LOG3_RANK = "$\\log_3$ of the separation rank"
 _LINE_DEPTHS = 3  # layers drawn beyond the deepest network measured

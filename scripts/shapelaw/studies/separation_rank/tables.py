@@ -11,8 +11,7 @@ import pandas as pd
 from shapelaw.studies.separation_rank.grids import Asked, AttentionSizes
 from shapelaw.studies.separation_rank.measurements import Measured
 from shapelaw.theory.linear_attention import LinearAttention
-from shapelaw.theory.rank_bounds import log3, published_bounds
-from shapelaw.theory.rank_formulas import closed_form
+from shapelaw.theory.rank_bounds import closed_form, log3, published_bounds
 
 YES, NO, OPEN = "yes", "no", "open"
 PROVED, GAP = "proved", "gap"
