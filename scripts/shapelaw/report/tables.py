@@ -14,6 +14,26 @@ from shapelaw.errors import UserError
 from shapelaw.report.pages import table_page
 
 MISSING = "–"
+YES, NO, OPEN = "yes", "no", "open"  # whether two findings agree, in a table
+
+
+def says(known: bool, holds: bool) -> str:
+    """Whether something holds, or that it is open."""
+    return OPEN if not known else YES if holds else NO
+
+
+def picked(thing: object | None, *names: str, **renamed: str) -> dict[str, Any]:
+    """Attributes as the columns of a row, all NaN where there is no thing.
+
+    Args:
+        names: attributes, each the column of its name.
+        renamed: attributes by their columns, which follow.
+    """
+    columns = dict.fromkeys(names) | renamed
+    return {
+        column: math.nan if thing is None else getattr(thing, name or column)
+        for column, name in columns.items()
+    }
 
 
 def write_table(
