@@ -21,7 +21,6 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 from shapelaw.errors import UserError, exit_code, say
-from shapelaw.theory.in_time import TimeIsUp, in_time
 from shapelaw.theory.linear_attention import LinearAttention
 from shapelaw.theory.mixer import MixerNetwork
 from shapelaw.theory.product_network import ProductNetwork
@@ -31,7 +30,9 @@ from shapelaw.theory.separation_rank import (
     LIMIT_SECONDS,
     Plan,
     SeparationRank,
+    TimeIsUp,
     check_limits,
+    in_time,
     measure_planned,
     plan,
     size_text,

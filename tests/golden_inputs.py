@@ -17,7 +17,7 @@ from memorizing_networks import simulate as memorize
 from todays_runs import todays_runs
 from transition_runs import TRUE_WIDTHS
 
-from shapelaw.studies.assumptions.stored_findings import Row, write_row
+from shapelaw.studies.assumptions.findings import Row, write_row
 
 ROOT = Path(__file__).resolve().parent.parent
 UNSTEADY = ["run_id", "wall_seconds", "model_steps_per_second", "tokens_per_second", "peak_memory_bytes"]

@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pytest
 
-from shapelaw.theory.finite_field import PRIMES, matmul, random_residues, rank, reduce
 from shapelaw.theory.graded_dimensions import (
     gram_dimension,
     matched,
@@ -19,6 +18,7 @@ from shapelaw.theory.graded_dimensions import (
     staircase,
     symmetric_power,
 )
+from shapelaw.theory.polynomials import PRIMES, matmul, random_residues, rank, reduce
 
 PRIME = PRIMES[0]
 

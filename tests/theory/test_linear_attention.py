@@ -1,12 +1,15 @@
 """Linearized attention: ranks by embedding, positions, partition and vocabulary, and sizes that cannot be."""
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from measured_ranks import measured
+from plain_networks import plain_attention
 
 from shapelaw.errors import UserError
-from shapelaw.theory.linear_attention import LinearAttention
+from shapelaw.theory.linear_attention import Layer, LinearAttention, Output, outputs, random_maps
+from shapelaw.theory.polynomials import PRIMES, random_residues
 
 
 @pytest.mark.parametrize("rank_of_embedding", [1, 2])
@@ -77,3 +80,26 @@ def test_a_finite_vocabulary(words, tokens, places, expected):
 def test_sizes_of_attention_that_cannot_be(options, words):
     with pytest.raises(UserError, match=words):
         LinearAttention(**{"depth": 2, "width": 4, "tokens": 4, **options})
+
+
+LARGE = PRIMES[0]
+
+
+@pytest.mark.parametrize("residual", [False, True])
+@pytest.mark.parametrize(("depth", "heads", "inner"), [(1, 2, 3), (2, 1, 3), (2, 2, 1), (3, 1, 2), (4, 1, 3)])
+@pytest.mark.parametrize("split", [(), (1, 2)])
+def test_grids_of_attention_are_the_papers_equation(residual, depth, heads, inner, split):
+    d, N = 3, 4
+    rng = np.random.default_rng([depth, heads])
+    layers = [Layer(*(random_maps(rng, heads, d, inner, LARGE) for _ in range(2))) for _ in range(depth)]
+    first, second = (random_residues(rng, (N, d, count), LARGE) for count in (2, 3))
+    for token in range(N):
+        if token not in split:
+            (second if token < 2 else first)[token] = 0
+    for position in (0, 1):
+        output = Output(position, 2, residual)
+        found = outputs(first, second, split, layers, output, LARGE)
+        for row, column in np.ndindex(2, 3):
+            tokens = (first[..., row] + second[..., column]).astype(object) % LARGE
+            plain = plain_attention([[int(x) for x in token] for token in tokens], layers, residual, LARGE)
+            assert int(found[row, column]) == plain[position][2]

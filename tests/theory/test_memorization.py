@@ -8,7 +8,6 @@ from made_examples import head_outputs, random_heads, uniform_examples
 
 from shapelaw.errors import UserError
 from shapelaw.theory.memorization import (
-    as_data,
     attention_params,
     capacity_bounds,
     constant_sum_rank,
@@ -102,20 +101,6 @@ def test_warnings():
     assert "above 32 adds nothing" in theorem_warnings(32, 64, 33)[0]
     assert "at most d = 64" in theorem_warnings(32, 64, 32, outputs=100)[0]
     assert "adds no example" in theorem_warnings(32, 64, 1)[0]
-
-
-@pytest.mark.parametrize("wrong", [(3, 4), (5, 2, 4), (5, 3, 3)])
-def test_shapes_that_do_not_agree(wrong):
-    with pytest.raises(ValueError, match="do not agree"):
-        as_data(np.ones(wrong), np.ones((6, 5)))
-
-
-def test_numbers_that_are_not_finite():
-    contexts, queries = uniform_examples(6, 3, 5, seed=1)
-    with pytest.raises(ValueError, match="finite"):
-        as_data(contexts, np.full((6, 5), np.nan))
-    with pytest.raises(ValueError, match="finite"):
-        as_data(np.full((3, 5), np.inf), queries)
 
 
 shapes = st.tuples(

@@ -1,32 +1,44 @@
 """Published bounds: their numbers, that no exact rank violates one, and where a proof or a statement goes too far."""
 
+import itertools
 import math
 
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from measured_ranks import measured
 
-from shapelaw.theory.attention_layers import Layer, Output, outputs, random_maps
-from shapelaw.theory.finite_field import PRIMES, random_residues, rank
+from shapelaw.specs.architectures import Architecture, make_architecture
 from shapelaw.theory.graded_dimensions import multiset
-from shapelaw.theory.linear_attention import LinearAttention
+from shapelaw.theory.linear_attention import Layer, LinearAttention, Output, outputs, random_maps
+from shapelaw.theory.polynomials import PRIMES, random_residues, rank
 from shapelaw.theory.product_network import ProductNetwork
 from shapelaw.theory.rank_bounds import (
+    Binding,
+    Bottleneck,
+    attention_ratio,
+    bindings,
     bottleneck_lower,
     bottleneck_scale,
     bottleneck_upper,
+    closed_form,
     early_lower,
     early_upper,
+    heads_of_one,
+    input_rank,
     late_lower,
     late_upper,
+    least_width,
     log3,
     monomials_upper,
+    one_head,
     published_bounds,
+    published_realizing_width,
+    realizing_width,
     swaps_upper,
     unraveled_upper,
 )
-from shapelaw.theory.rank_formulas import one_head
 from shapelaw.theory.separation_rank import separation_rank
 
 ROUNDING = 1e-9
@@ -200,3 +212,254 @@ def test_theorem_4_of_vocabulary_fails_where_a_partition_splits_patches():
     assert (found.rank, found.exact) == (82, True)
     (bound,) = [b for b in published_bounds(network) if b.source == "vocabulary, theorem 4"]
     assert 3**bound.log3 == pytest.approx(80)
+
+
+@pytest.mark.parametrize("width", [2, 3, 4])
+def test_late_layers_add_d_times_d_plus_1_over_2_by_the_closed_form(width):
+    """In proportion to the parameters of a layer, where theorem 2 has d: to within a thousandth after 12 layers."""
+    added = log3(one_head(11, width)) - log3(one_head(10, width))
+    assert added == pytest.approx(width * (width + 1) / 2, rel=1e-3)
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize("residual", [False, True])
+def test_one_layer_has_rank_d_plus_1(width, residual):
+    for heads in {1, width}:
+        for tokens in (2, 6):
+            assert measured(LinearAttention(1, width, tokens, heads, residual=residual)) == width + 1
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 5])
+def test_two_layers_have_a_closed_form(width):
+    """Of degree 0 to 4 in B: with one head all functions there are, with d heads of dimension 1 fewer."""
+    d, n = width, width * (width + 1) // 2
+    assert measured(LinearAttention(2, d, 2 * d)) == 1 + n + n * (n + 1) // 2 + d * n + d if d > 1 else 5
+    narrow = 1 + n + min(multiset(n, 2), d * n - math.comb(d, 2)) + min(d * n, multiset(d, 3) + d**2) + d
+    assert measured(LinearAttention(2, d, 2 * d, heads=d)) == narrow
+
+
+@pytest.mark.parametrize(("depth", "width"), [(1, 6), (2, 2), (2, 3), (2, 4), (2, 6), (3, 1), (3, 2), (3, 3)])
+@pytest.mark.parametrize("residual", [False, True])
+def test_two_tokens_have_a_closed_form(depth, width, residual):
+    mixings = (3**depth - 1) // 2
+    found = measured(LinearAttention(depth, width, 2, residual=residual))
+    assert found == math.comb(width + mixings, width)
+
+
+@pytest.mark.parametrize("half", [1, 2, 3])
+def test_two_heads_cost_a_triangular_number(half):
+    one = measured(LinearAttention(2, 2 * half, 4 * half))
+    assert measured(LinearAttention(2, 2 * half, 4 * half, heads=2)) == one - half * (half + 1) // 2
+
+
+@pytest.mark.parametrize(
+    ("options", "formula"),
+    [
+        ({"depth": 1, "width": 6, "tokens": 4, "heads": 3}, "d + 1"),
+        ({"depth": 2, "width": 4, "tokens": 2}, "binomial(d + C, d)"),
+        ({"depth": 2, "width": 4, "tokens": 8, "residual": True}, "1 + n + n (n + 1) / 2 + d n + d"),
+        ({"depth": 2, "width": 5, "tokens": 8, "embedding_rank": 3}, "1 + n + n (n + 1) / 2 + d n + d"),
+        ({"depth": 2, "width": 3, "tokens": 6, "positional_rank": 2}, "1 + n + n (n + 1) / 2 + d n + d"),
+        ({"depth": 3, "width": 2, "tokens": 4}, "sum of min(((n, k)), d ((n, C - k)))"),
+        ({"depth": 2, "width": 4, "tokens": 8, "heads": 2}, "one head less d (d + 2) / 8"),
+        (
+            {"depth": 2, "width": 3, "tokens": 6, "heads": 3},
+            "1 + n + min(((n, 2)), d n - (d, 2)) + min(d n, ((d, 3)) + d^2) + d",
+        ),
+    ],
+)
+def test_the_closed_form_is_the_measured_rank_and_names_its_formula(options, formula):
+    network = LinearAttention(**options)
+    found = closed_form(network)
+    assert (found.rank, found.formula) == (measured(network), formula)
+
+
+def test_formulas_by_hand():
+    assert one_head(2, 2) == 1 + 3 + 6 + 6 + 2
+    assert heads_of_one(2) == 1 + 3 + min(6, 6 - 1) + min(6, 4 + 4) + 2
+
+
+def test_closed_forms_are_silent_where_none_is_known():
+    assert closed_form(LinearAttention(2, 6, 12, heads=3)) is None
+    assert closed_form(LinearAttention(2, 4, 4)) is None
+    assert closed_form(LinearAttention(2, 4, 8, embedding_rank=2, positional_rank=1)) is None
+
+
+@given(st.integers(2, 6), st.integers(1, 5), st.integers(1, 4), st.integers(1, 50))
+@settings(max_examples=100, deadline=None, derandomize=True)
+def test_corollary_1_is_where_the_bounds_of_theorem_1_meet(deep, shallow, heads, more):
+    width = 3**deep + more + heads
+    found = 3 ** published_realizing_width(deep, width, shallow, heads) - heads
+    lower = early_lower(deep, width, heads)
+    if 1 <= found < 1e9:
+        assert early_upper(shallow, math.floor(found), heads) <= lower + 1e-6
+        assert early_upper(shallow, math.ceil(found), heads) >= lower - 1e-6
+
+
+def test_corollary_1_speaks_of_networks_before_their_threshold():
+    with pytest.raises(ValueError, match=r"d > 3\^L"):
+        published_realizing_width(2, 9, 1)
+
+
+def test_corollary_1_is_double_exponential_in_depth_and_exact_ranks_ask_for_more():
+    """Against one layer, at d = 3^(L + 1): its log width grows threefold a layer, as published and by exact ranks.
+
+    The exact width is the rank less 1; by the closed form, measured at L = 2, d = 10 (2,156).
+    """
+    depths = range(3, 7)
+    published = [published_realizing_width(L, 3 ** (L + 1), 1) for L in depths]
+    exact = [log3(one_head(L, 3 ** (L + 1)) - 1) for L in depths]
+    for widths in (published, exact):
+        steps = [after / before for before, after in itertools.pairwise(widths)]
+        assert all(2.4 < step < 4.2 for step in steps)
+    assert all(asked < needed for asked, needed in zip(published, exact, strict=True))
+    assert least_width(one_head(2, 10), 1, 20) == 2155
+    assert 3 ** published_realizing_width(2, 10, 1) - 1 == pytest.approx(3.5)
+
+
+@pytest.mark.parametrize(
+    ("rank", "depth", "tokens"), [(18, 2, 4), (19, 2, 6), (110, 2, 8), (15, 2, 2), (40, 3, 2)]
+)
+def test_the_least_width_has_the_rank_and_one_less_has_not(rank, depth, tokens):
+    width = least_width(rank, depth, tokens)
+    assert separation_rank(LinearAttention(depth, width, tokens)).rank >= rank
+    assert width == 1 or separation_rank(LinearAttention(depth, width - 1, tokens)).rank < rank
+
+
+def surpassing_depth(log3_rank: float, heads: int = 1) -> float:
+    """L' of corollary 2, as a real number: the least at which theorem 1 guarantees width 3^L' a rank.
+
+    `b` is this minus log3 d. Theorem 1's lower bound grows with L' on the line d' = 3^L' from L' = 1 on.
+    """
+    low = max(1.0, math.log(heads + 1, 3))
+    high = low + 1.0
+    while on_threshold(high, heads) < log3_rank:
+        high *= 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if on_threshold(middle, heads) < log3_rank else (low, middle)
+    return high
+
+
+def on_threshold(depth: float, heads: int) -> float:
+    """Theorem 1's lower bound at width 3^L: eq. 7, with `log3(d - H) - L` in a form without cancellation."""
+    inside = math.log1p(-heads / 3.0**depth) / math.log(3) + 2 - math.log(2, 3)
+    return float(3.0 ** (depth - 2) * inside)
+
+
+@given(st.floats(2, 1e6), st.integers(1, 64))
+@settings(max_examples=100, deadline=None, derandomize=True)
+def test_corollary_2_is_where_theorem_1_reaches_the_rank_on_the_threshold(log3_rank, heads):
+    depth = surpassing_depth(log3_rank, heads)
+    if depth < 20:
+        width = 3**depth
+        reached = 3 ** (depth - 2) * (math.log(width - heads, 3) + 2 - depth - math.log(2, 3))
+        assert reached == pytest.approx(log3_rank, rel=1e-6)
+    assert surpassing_depth(2 * log3_rank, heads) > depth
+
+
+@given(st.integers(2, 400), st.integers(0, 100), st.integers(1, 64))
+@settings(max_examples=200, deadline=None, derandomize=True)
+def test_b_of_corollary_2_grows_as_it_says_by_theorem_2_and_by_the_closed_form(width, more, heads):
+    """At most 4 (1 + log3 H) log3(d + 1) (1 + log3 L), by theorem 2's upper bound and by L d (d + 1) / 2 as well."""
+    depth = math.ceil(math.log(width, 3)) + 1 + more
+    allowed = 4 * (1 + math.log(heads, 3)) * math.log(width + 1, 3) * (1 + math.log(depth, 3))
+    for log3_rank in (late_upper(depth, width), depth * width * (width + 1) / 2):
+        assert surpassing_depth(log3_rank, heads) - math.log(width, 3) <= allowed
+
+
+def test_corollary_2_at_sizes_that_were_measured():
+    """Four layers of width 2 have rank 4,538; three of width 4, far below 3^3, have 31,460 by the closed form."""
+    assert one_head(4, 2) == 4538 < one_head(3, 4) == 31460
+    assert realizing_width(log3(4538), 3) < log3(5)
+    found = separation_rank(LinearAttention(3, 2, 4)).rank, separation_rank(LinearAttention(2, 5, 10)).rank
+    assert found == (232, 216)
+    assert separation_rank(LinearAttention(2, 6, 12)).rank == 385 > 232  # two layers, 6 <= 3^2 wide
+
+
+SIZES = st.integers(1, 200)
+
+
+@st.composite
+def architectures(draw: st.DrawFn) -> Architecture:
+    heads = draw(st.none() | SIZES)
+    return make_architecture(
+        "x",
+        width=draw(SIZES),
+        **draw(
+            st.one_of(
+                SIZES.map(lambda v: {"vocab_size": v}), SIZES.map(lambda p: {"patch": p, "channels": 3})
+            )
+        ),
+        embedding_rank=draw(st.none() | SIZES),
+        heads=heads,
+        attention_dim=None if heads is None else draw(SIZES),
+    )
+
+
+@given(architectures())
+def test_the_input_s_bottleneck_is_the_least_of_vocabulary_rank_and_width(a: Architecture) -> None:
+    limits = {Bottleneck.VOCABULARY: a.vocabulary, Bottleneck.RANK: a.embedding_rank or a.width}
+    least = min(*limits.values(), a.width)
+    assert input_rank(a) == least
+    found = [one for one in bindings(a) if one.bottleneck is not Bottleneck.ATTENTION]
+    assert (found == []) == (least == a.width)
+    for one in found:  # at most one, by the first limit that is the least
+        first = next(kind for kind, limit in limits.items() if limit == least)
+        expected = Bottleneck.PATCH if a.patch and first is Bottleneck.VOCABULARY else first
+        assert one == Binding(expected, a.width / least)
+    assert len(found) <= 1
+
+
+@given(architectures())
+def test_the_attention_binds_exactly_where_its_heads_are_wider_than_the_network(a: Architecture) -> None:
+    found = [one for one in bindings(a) if one.bottleneck is Bottleneck.ATTENTION]
+    wider = a.heads is not None and a.heads * (a.attention_dim or 0) > a.width
+    assert [one.strength for one in found] == ([attention_ratio(a)] if wider else [])
+
+
+@given(architectures(), st.integers(1, 50))
+def test_a_wider_network_is_never_less_bound_by_its_input(a: Architecture, more: int) -> None:
+    wider = make_architecture(
+        "y",
+        width=a.width + more,
+        vocab_size=a.vocab_size,
+        patch=a.patch,
+        channels=a.channels,
+        embedding_rank=a.embedding_rank,
+    )
+    assert input_rank(a) <= input_rank(wider)
+    assert input_rank(a) / a.width >= input_rank(wider) / wider.width
+    assert all(one.strength > 1 for one in bindings(wider))
+
+
+@pytest.mark.parametrize(
+    ("architecture", "expected"),
+    [
+        # vocabulary paper, section 4.2.1: r/d = 128/4096
+        (
+            make_architecture("ALBERT-xxlarge", width=4096, vocab_size=30000, embedding_rank=128),
+            Binding(Bottleneck.RANK, 32),
+        ),
+        # section 4.2.1: r/d = 33/1280
+        (make_architecture("ESM-1b", width=1280, vocab_size=33), Binding(Bottleneck.VOCABULARY, 1280 / 33)),
+        # section 4.2.3: d = 1K, H = 128, d_a = 128
+        (
+            make_architecture("T5-11B", width=1024, vocab_size=32128, heads=128, attention_dim=128),
+            Binding(Bottleneck.ATTENTION, 16),
+        ),
+        # section 6: "width of 1280 but an input rank of 768"
+        (
+            make_architecture("ViT-Huge", width=1280, patch=16, channels=3),
+            Binding(Bottleneck.PATCH, 1280 / 768),
+        ),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_the_paper_s_own_examples(architecture: Architecture, expected: Binding) -> None:
+    assert bindings(architecture) == (expected,)
+
+
+def test_two_bottlenecks_can_bind_at_once() -> None:
+    both = make_architecture("x", width=64, vocab_size=32, heads=2, attention_dim=64)
+    assert bindings(both) == (Binding(Bottleneck.VOCABULARY, 2), Binding(Bottleneck.ATTENTION, 2))

@@ -2,7 +2,11 @@
 
 import csv
 import math
+import os
+import signal
+import time
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +14,15 @@ import pytest
 from measured_ranks import measured
 
 from shapelaw.errors import UserError
-from shapelaw.theory import attention_layers, degree_attention
+from shapelaw.theory import degree_attention, linear_attention
 from shapelaw.theory.degree_attention import DegreeAttention
-from shapelaw.theory.finite_field import PRIMES, matmul, random_residues, rank
 from shapelaw.theory.linear_attention import LinearAttention
+from shapelaw.theory.polynomials import PRIMES, matmul, random_residues, rank
 from shapelaw.theory.product_network import ProductNetwork
 from shapelaw.theory.separation_rank import (
+    TimeIsUp,
     estimate,
+    in_time,
     measure_planned,
     plan,
     separation_rank,
@@ -142,7 +148,7 @@ def test_the_products_of_an_estimate_are_those_that_are_made(network, monkeypatc
         made += product.size * left.shape[1]
         return product
 
-    for module in (attention_layers, degree_attention):
+    for module in (linear_attention, degree_attention):
         monkeypatch.setattr(module, "matmul", counting)
     network.grid(120, LARGE, 0)
     assert made / 120**2 == pytest.approx(network.multiplications(), rel=0.2)
@@ -178,3 +184,38 @@ def test_each_measurement_is_told():
         LinearAttention(2, 5, 10), progress=lambda templates, found: told.append((templates, found))
     )
     assert told == [(32, 32), *4 * [(224, 216)]]
+
+
+def test_work_that_ends_in_time_gives_its_result() -> None:
+    here = os.getpid()
+    there = in_time(math.inf, lambda tell: os.getpid())
+    assert there != here
+
+
+@pytest.mark.parametrize("work", [lambda: time.sleep(600), lambda: sum(range(10**12))])
+def test_work_that_does_not_is_killed_also_inside_of_one_call(work: Callable[[], object]) -> None:
+    """The second one gives Python no chance to look at the clock for hours, as FLINT does not."""
+
+    def telling(tell: Callable[[int], None]) -> object:
+        tell(1)
+        tell(2)
+        return work()
+
+    begun = time.monotonic()
+    with pytest.raises(TimeIsUp) as error:
+        in_time(3.0, telling)
+    assert error.value.told == 2
+    assert time.monotonic() - begun < 100
+
+
+def test_what_the_work_refuses_is_refused_here() -> None:
+    def refusing(_tell: Callable[[int], None]) -> None:
+        raise UserError("The width is odd.")
+
+    with pytest.raises(UserError, match=r"^The width is odd\.$"):
+        in_time(math.inf, refusing)
+
+
+def test_work_that_is_killed_is_a_sentence() -> None:
+    with pytest.raises(UserError, match="was killed, perhaps for want of memory"):
+        in_time(math.inf, lambda tell: os.kill(os.getpid(), signal.SIGKILL))

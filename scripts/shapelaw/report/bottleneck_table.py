@@ -19,7 +19,7 @@ from shapelaw.fits.known_redundancy import (
 )
 from shapelaw.report.tables import MISSING
 from shapelaw.specs.architectures import Architecture
-from shapelaw.theory.bottlenecks import Binding, Bottleneck, attention_ratio, bindings, input_rank
+from shapelaw.theory.rank_bounds import Binding, Bottleneck, attention_ratio, bindings, input_rank
 
 NONE = "none"
 _READABLE = {  # column to read: alignment

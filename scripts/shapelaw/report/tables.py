@@ -22,6 +22,25 @@ def yes_or_no(holds: bool | None) -> str:
     return OPEN if holds is None else YES if holds else NO
 
 
+def says(known: bool, holds: bool) -> str:
+    """Whether something holds, or that it is open."""
+    return yes_or_no(holds if known else None)
+
+
+def picked(thing: object | None, *names: str, **renamed: str) -> dict[str, Any]:
+    """Attributes as the columns of a row, all NaN where there is no thing.
+
+    Args:
+        names: attributes, each the column of its name.
+        renamed: attributes by their columns, which follow.
+    """
+    columns = dict.fromkeys(names) | renamed
+    return {
+        column: math.nan if thing is None else getattr(thing, name or column)
+        for column, name in columns.items()
+    }
+
+
 def write_table(
     table: pd.DataFrame, path: Path, *, formats: Mapping[str, str] | None = None, caption: str = ""
 ) -> list[Path]:

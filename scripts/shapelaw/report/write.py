@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,26 @@ class Table:
     frame: pd.DataFrame
     caption: str
     formats: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TableOf:
+    """A table before there is an analysis: how its frame is made from one, its caption, and formats of its columns."""
+
+    frame: Callable[[Any], pd.DataFrame]
+    caption: str
+    formats: Mapping[str, str] = field(default_factory=dict)
+
+
+def tables_of(specifications: Mapping[str, TableOf], names: Iterable[str], analysis: Any) -> dict[str, Table]:
+    """The tables of some names from an analysis; formats of columns that a table lacks there are left out."""
+    tables = {}
+    for name in names:
+        one = specifications[name]
+        frame = one.frame(analysis)
+        formats = {column: spec for column, spec in one.formats.items() if column in frame}
+        tables[name] = Table(frame, one.caption, formats)
+    return tables
 
 
 @dataclass(frozen=True)

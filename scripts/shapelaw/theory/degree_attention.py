@@ -14,19 +14,28 @@ From degree 2 on the output at i is linear in x_i, and depends on the other toke
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from shapelaw.errors import UserError
-from shapelaw.theory.finite_field import Residues, add, matmul, random_residues, reduce, transpose
 from shapelaw.theory.graded_dimensions import matched, multiset, multiset_bound, symmetric_power
-from shapelaw.theory.token_halves import check_degrees, check_whole_numbers
+from shapelaw.theory.polynomials import (
+    Polynomial,
+    Residues,
+    add,
+    check_degrees,
+    check_whole_numbers,
+    filled,
+    matmul,
+    random_residues,
+    reduce,
+    transpose,
+)
 
-BLOCK = 2**16  # numbers per array in one pass
 MOST_SUMMED = 2000  # degree above which the bound is not summed degree by degree
 MOST_DEGREES = 130  # above this, the bound ignores the symmetry between tokens
 
@@ -40,7 +49,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class DegreeAttention:
+class DegreeAttention(Polynomial):
     """A network of such blocks; its output is the first entry at the first token, which is in the half A.
 
     Attributes:
@@ -70,7 +79,6 @@ class DegreeAttention:
 
     @property
     def degree(self) -> int:
-        """The degree of an entry of the grid tensor as a polynomial in the templates and all weights."""
         layers = range(len(self.degrees))
         weights = sum((self.degrees[layer] + 1) * math.prod(self.degrees[layer + 1 :]) for layer in layers)
         return self.total_degree + weights
@@ -79,11 +87,6 @@ class DegreeAttention:
     def params(self) -> int:
         """Number of parameters: k + 1 matrices of d x d per block."""
         return sum(k + 1 for k in self.degrees) * self.width**2
-
-    @property
-    def domain(self) -> None:
-        """None: a half has infinitely many inputs."""
-        return None
 
     def rank_bound(self) -> int:
         """An upper bound on the separation rank for any weights, a sum over the degree in B's numbers.
@@ -111,7 +114,6 @@ class DegreeAttention:
         return matched(first, second, K)
 
     def multiplications(self) -> int:
-        """Number of products modulo p for one entry of the grid tensor."""
         d, N, a = self.width, self.tokens, self.width // self.heads
         total = 0
         for layer, k in enumerate(self.degrees):
@@ -124,13 +126,6 @@ class DegreeAttention:
         return total
 
     def grid(self, templates: int, prime: int, seed: int) -> Residues:
-        """The matricized grid tensor at random templates, for random weights; rows hold the output position.
-
-        Args:
-            templates: number of templates of each half.
-            prime: p.
-            seed: seed of weights and templates.
-        """
         rng = np.random.default_rng([seed, prime])
         d, m = self.width, self.tokens // 2
         blocks = [
@@ -148,22 +143,18 @@ class DegreeAttention:
             blocks: the blocks of the network.
             prime: p.
         """
-        rows, columns = first.shape[2], second.shape[2]
-        matrix = np.empty((rows, columns), dtype=np.uint64)
-        numbers = self.width * max(self.tokens, self.width)
-        wide = min(columns, max(1, BLOCK // numbers))
-        high = max(1, BLOCK // numbers // wide)
-        for top, left in itertools.product(range(0, rows, high), range(0, columns, wide)):
-            halves = [first[..., top : top + high, None], second[..., None, left : left + wide]]
+
+        def output(row: Any, column: Any) -> Residues:
+            halves: list[Residues] = [first[row], second[column]]
             for block in blocks[:-1]:
                 sums = self._sums(halves, block, prime)
                 halves = [self._answers(half, sums, block, prime) for half in halves]
             sums = self._sums(halves, blocks[-1], prime)
             only = Block(blocks[-1].maps, blocks[-1].output[:1])
-            matrix[top : top + high, left : left + wide] = self._answers(halves[0][:, :1], sums, only, prime)[
-                0, 0
-            ]
-        return matrix
+            found: Residues = self._answers(halves[0][:, :1], sums, only, prime)[0, 0]
+            return found
+
+        return filled(first.shape[2], second.shape[2], self.width * max(self.tokens, self.width), output)
 
     def _sums(self, halves: Sequence[Residues], block: Block, prime: int) -> list[Residues]:
         """A block's sums over all tokens: for each head, (d/H, d/H), the sum of `k_j (v_j * ...)^T`, or (d, 1)."""

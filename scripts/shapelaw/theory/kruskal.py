@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from shapelaw.errors import UserError
-from shapelaw.theory.memorization import TOLERANCE, Floats, as_data
+from shapelaw.theory.memorization import TOLERANCE, Floats
 
 TRIALS = 5_000  # section 5.1
 PASS_RATE = 0.99
@@ -96,14 +96,6 @@ def kruskal_rank_estimate(
     return low
 
 
-def in_general_position(
-    vectors: npt.ArrayLike, trials: int = TRIALS, seed: int = 0, tolerance: float = TOLERANCE
-) -> PassRate:
-    """The pass rate at the largest possible size: d, or all vectors if they are fewer (definition 2)."""
-    vectors_ND = _checked(vectors, tolerance)
-    return kruskal_pass_rate(vectors_ND, min(vectors_ND.shape), trials, seed, tolerance)
-
-
 def smallest_values(vectors: npt.ArrayLike, size: int, trials: int, seed: int = 0) -> Floats:
     """The smallest singular value of each random subset relative to its largest, (trials,), all by decomposition.
 
@@ -141,81 +133,6 @@ def context_values(contexts: npt.ArrayLike) -> Floats:
     step = max(1, _CHUNK // e_TnD[0].size)
     parts = [_singular_values(e_TnD[start : start + step]) for start in range(0, len(e_TnD), step)]
     return _relative(np.concatenate(parts))
-
-
-def context_ranks(contexts: npt.ArrayLike, tolerance: float = TOLERANCE) -> npt.NDArray[np.int64]:
-    """The numerical rank of each context, (T,), from contexts (T, n, d).
-
-    Raises:
-        ValueError: contexts are not a stack of finite matrices, or the tolerance is not between 0 and 1.
-    """
-    _check_tolerance(tolerance)
-    return np.asarray((context_values(contexts) > tolerance).sum(axis=1), dtype=np.int64)
-
-
-def mixed_queries(contexts: npt.ArrayLike, queries: npt.ArrayLike) -> Floats:
-    """Each query plus the mean of its context tokens, (T, d): the vectors of assumption 3.
-
-    They are the outputs of an attention layer with zero keys and queries and a skip connection (proposition 4).
-    """
-    e_TnD, q_TD = as_data(contexts, queries)
-    return np.asarray(q_TD + e_TnD.mean(axis=1))
-
-
-@dataclass(frozen=True)
-class Assumptions:
-    """The results of the tests of section 5.1 on one set of examples.
-
-    `query_rate` and `mixed_rate` are the pass rates of queries and mixed queries at the size of the context
-    (assumptions 1 and 3), `position_rate` that of the queries at the largest possible size, `ranks` (T,) those of the
-    contexts (assumption 2 asks that all are n).
-    """
-
-    context: int
-    query_rate: PassRate
-    mixed_rate: PassRate
-    position_rate: PassRate
-    ranks: npt.NDArray[np.int64]
-
-    @property
-    def assumption_1(self) -> bool:
-        return self.query_rate.holds
-
-    @property
-    def assumption_2(self) -> bool:
-        return bool((self.ranks == self.context).all())
-
-    @property
-    def assumption_3(self) -> bool:
-        return self.mixed_rate.holds
-
-    @property
-    def general_position(self) -> bool:
-        return self.position_rate.holds
-
-
-def check_assumptions(
-    contexts: npt.ArrayLike,
-    queries: npt.ArrayLike,
-    trials: int = TRIALS,
-    seed: int = 0,
-    tolerance: float = TOLERANCE,
-) -> Assumptions:
-    """Test assumptions 1, 2, 3 and general position on contexts (n, d) or (T, n, d) and queries (T, d).
-
-    Raises:
-        UserError: there are fewer examples than context tokens, so assumption 1 can't be tested.
-        ValueError: shapes don't agree, a number is not finite, or the tolerance is not between 0 and 1.
-    """
-    e_TnD, q_TD = as_data(contexts, queries)
-    context = e_TnD.shape[1]
-    return Assumptions(
-        context,
-        kruskal_pass_rate(q_TD, context, trials, seed, tolerance),
-        kruskal_pass_rate(mixed_queries(e_TnD, q_TD), context, trials, seed, tolerance),
-        in_general_position(q_TD, trials, seed, tolerance),
-        context_ranks(e_TnD, tolerance),
-    )
 
 
 def _pass_rate(

@@ -13,16 +13,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from shapelaw.errors import UserError
-from shapelaw.theory.attention_layers import Layer, Output, outputs, random_maps
-from shapelaw.theory.finite_field import Residues, add, matmul, random_residues
 from shapelaw.theory.graded_dimensions import (
     gram_dimension,
     matched,
@@ -31,14 +29,27 @@ from shapelaw.theory.graded_dimensions import (
     output_dimension,
     staircase,
 )
-from shapelaw.theory.token_halves import Halves, check_output, check_total_degree, check_whole_numbers
+from shapelaw.theory.polynomials import (
+    Halves,
+    Polynomial,
+    Residues,
+    add,
+    check_output,
+    check_total_degree,
+    check_whole_numbers,
+    filled,
+    matmul,
+    random_residues,
+    reduce,
+    transpose,
+)
 
 Embedding = Literal["vectors", "vocabulary", "convolution"]
 MOST_MIXINGS = 400  # above this, the bound is not summed degree by degree
 
 
 @dataclass(frozen=True)
-class LinearAttention:
+class LinearAttention(Polynomial):
     """A network without softmax, norm and ReLU, its inputs, and the entry of its output that is read.
 
     Attributes:
@@ -152,7 +163,6 @@ class LinearAttention:
 
     @property
     def degree(self) -> int:
-        """The degree, at most, of an entry of the grid tensor as a polynomial in the templates and all weights."""
         return int(3 * 3**self.depth) + 4 * self.mixings
 
     def rank_bound(self) -> int:
@@ -216,7 +226,6 @@ class LinearAttention:
         return V * multiset(V, m - 1), multiset(V, m)
 
     def multiplications(self) -> int:
-        """Number of products modulo p for one entry of the grid tensor."""
         d, H, split = self.width, self.heads, len(self.halves.split)
         whole = max(0, self.depth - 2) * (2 * H + 3)
         if split and self.depth > 1:
@@ -224,16 +233,6 @@ class LinearAttention:
         return whole * d**3 + split * d**2 + (4 * H + 2) * d**2
 
     def grid(self, templates: int, prime: int, seed: int) -> Residues:
-        """The matricized grid tensor at random templates, for random weights.
-
-        Args:
-            templates: number of templates of each half; a vocabulary may have fewer.
-            prime: p.
-            seed: seed of weights and templates.
-
-        Returns:
-            (rows, columns): one row per template of the half with the output position, or of A if both hold it.
-        """
         rng = np.random.default_rng([seed, prime])
         d, H, a = self.width, self.heads, self.head_dim
         layers = [
@@ -309,3 +308,121 @@ def _multisets(kinds: int, picks: int, alone: int | None) -> Iterator[tuple[int,
     for word in range(kinds):
         for others in itertools.combinations_with_replacement(range(kinds), picks - 1):
             yield (*others[:alone], word, *others[alone:])
+
+
+@dataclass(frozen=True)
+class Layer:
+    """`W_O W_V` and `W_K^T W_Q` of each head, both (H, d, d)."""
+
+    values: Residues
+    scores: Residues
+
+
+@dataclass(frozen=True)
+class Output:
+    """The output that is read: `entry` of the vector at `position`, both from 0; `residual` for residual layers."""
+
+    position: int
+    entry: int
+    residual: bool
+
+
+def random_maps(rng: np.random.Generator, heads: int, width: int, inner: int, prime: int) -> Residues:
+    """Products of random (d, d_a) and (d_a, d) matrices, one for each head: (H, d, d)."""
+    pairs = [
+        (random_residues(rng, (width, inner), prime), random_residues(rng, (inner, width), prime))
+        for _ in range(heads)
+    ]
+    return np.stack([matmul(left, right, prime) for left, right in pairs])
+
+
+def outputs(
+    first: Residues,
+    second: Residues,
+    split: tuple[int, ...],
+    layers: Sequence[Layer],
+    output: Output,
+    prime: int,
+) -> Residues:
+    """The output for every template of one half with every template of the other.
+
+    Args:
+        first, second: each half's contribution to each token's vector, (N, d, rows) and (N, d, columns); zeros where a
+            half doesn't contribute to a token. The first half contributes to the output position.
+        split: tokens, from 0, to which both halves contribute.
+        layers: the layers of the network.
+        output: the output that is read.
+        prime: p.
+    """
+    grams = [gram(vectors, prime) for vectors in (first, second)]
+    maps: list[Residues] = []  # T_1 is linear in G: each half's part suffices
+    if len(layers) > 1 and not split:
+        maps = [mixed(half, layers[0], prime) for half in grams]
+        if output.residual:
+            maps[0] = add(maps[0], identity(maps[0]), prime)
+
+    def some(row: Any, column: Any) -> Residues:
+        a, b = first[row], second[column]
+        G = add(grams[0][row], grams[1][column], prime)
+        if split:
+            cross = matmul(transpose(a[list(split)]), b[list(split)], prime)
+            G = add(G, add(cross, transpose(cross), prime), prime)
+        i = output.position
+        x = add(a[i], b[i], prime)[:, None] if i in split else a[i][:, None]
+        T = add(maps[0][row], maps[1][column], prime) if maps else None
+        for layer in layers[1 if maps else 0 : -1]:
+            T = next_map(T, G, layer, output.residual, prime)
+        return last_entry(T, G, x, layers[-1], output, prime)
+
+    return filled(first.shape[2], second.shape[2], first.shape[1] ** 2, some)
+
+
+def gram(vectors: Residues, prime: int) -> Residues:
+    """The sum of x x^T over the tokens: (N, d, templates) to (d, d, templates)."""
+    total = np.zeros((vectors.shape[1], *vectors.shape[1:]), dtype=np.uint64)
+    for x in vectors:
+        total = add(total, reduce(x[:, None] * x[None], prime), prime)
+    return total
+
+
+def identity(like: Residues) -> Residues:
+    """The unit matrix, in a shape that broadcasts over the batch of `like`."""
+    size = len(like)
+    return np.eye(size, dtype=np.uint64).reshape(size, size, *(1,) * (like.ndim - 2))
+
+
+def mixed(middle: Residues, layer: Layer, prime: int) -> Residues:
+    """The sum over heads of `W_O W_V middle W_K^T W_Q`."""
+    tail = (1,) * (middle.ndim - 2)
+    total = np.zeros((1,) * middle.ndim, dtype=np.uint64)
+    for values, scores in zip(layer.values, layer.scores, strict=True):
+        left, right = values.reshape(*values.shape, *tail), scores.reshape(*scores.shape, *tail)
+        total = add(total, matmul(matmul(left, middle, prime), right, prime), prime)
+    return total
+
+
+def next_map(T: Residues | None, G: Residues, layer: Layer, residual: bool, prime: int) -> Residues:
+    """T of the next layer, from G and T (None is the unit matrix)."""
+    middle = G if T is None else matmul(matmul(T, G, prime), transpose(T), prime)
+    found = mixed(middle, layer, prime)
+    if T is not None:
+        found = matmul(found, T, prime)
+    if residual:
+        found = add(found, identity(G) if T is None else T, prime)
+    return found
+
+
+def last_entry(
+    T: Residues | None, G: Residues, x: Residues, layer: Layer, output: Output, prime: int
+) -> Residues:
+    """The entry of the last layer's output, (rows, columns), using only products of matrices with vectors."""
+    p = output.entry
+    v = x if T is None else matmul(T, x, prime)
+    total = v[p, 0] if output.residual else np.zeros((1, 1), dtype=np.uint64)
+    for values, scores in zip(layer.values, layer.scores, strict=True):
+        u = matmul(scores[..., None, None], v, prime)
+        left = values[p : p + 1, :, None, None]
+        if T is not None:
+            u, left = matmul(transpose(T), u, prime), matmul(left, T, prime)
+        total = add(total, matmul(left, matmul(G, u, prime), prime)[0, 0], prime)
+    return total

@@ -174,29 +174,6 @@ def theorem_warnings(
     return warnings
 
 
-def as_data(contexts: npt.ArrayLike, queries: npt.ArrayLike) -> tuple[Floats, Floats]:
-    """Contexts as (T, n, d), a shared one as a view with stride 0, and queries as (T, d), both float64.
-
-    Raises:
-        ValueError: the shapes do not agree, or a number is not finite.
-    """
-    e, q_TD = np.asarray(contexts, dtype=np.float64), np.asarray(queries, dtype=np.float64)
-    if e.ndim == 2 and q_TD.ndim == 2:
-        e = np.broadcast_to(e, (len(q_TD), *e.shape))
-    if not (e.ndim == 3 and q_TD.ndim == 2 and e.shape[0] == len(q_TD) and e.shape[2] == q_TD.shape[1]):
-        raise ValueError(
-            f"contexts (n, d) or (T, n, d) and queries (T, d) do not agree: {e.shape}, {q_TD.shape}"
-        )
-    if 0 in e.shape or not (np.isfinite(e[0] if is_shared(e) else e).all() and np.isfinite(q_TD).all()):
-        raise ValueError("contexts and queries must hold at least one number, and all must be finite")
-    return e, q_TD
-
-
-def is_shared(e_TnD: Floats) -> bool:
-    """True if all examples share one context in memory."""
-    return e_TnD.strides[0] == 0
-
-
 @dataclass(frozen=True)
 class NumericalRank:
     """The number of singular values above `tolerance` times the largest, and how clear it is.

@@ -17,14 +17,26 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from shapelaw.theory.finite_field import Residues, add, matmul, random_residues, reduce, transpose
 from shapelaw.theory.graded_dimensions import matched, multiset, multiset_bound, symmetric_power
-from shapelaw.theory.token_halves import Halves, check_output, check_total_degree, check_whole_numbers
+from shapelaw.theory.polynomials import (
+    Halves,
+    Polynomial,
+    Residues,
+    add,
+    check_output,
+    check_total_degree,
+    check_whole_numbers,
+    filled,
+    matmul,
+    random_residues,
+    reduce,
+    transpose,
+)
 
-BLOCK = 2**16  # numbers per array in one pass
 MOST_DEGREES = 2000  # above this, the bound is not summed degree by degree
 
 
@@ -38,7 +50,7 @@ class MixerBlock:
 
 
 @dataclass(frozen=True)
-class MixerNetwork:
+class MixerNetwork(Polynomial):
     """A network of such blocks, and the entry of its output that is read.
 
     Attributes:
@@ -82,18 +94,12 @@ class MixerNetwork:
 
     @property
     def degree(self) -> int:
-        """The degree of an entry of the grid tensor as a polynomial in the templates and all weights."""
         return 5 * self.total_degree - 4  # a block squares its input and V_1, and has V_2 and W once
 
     @property
     def params(self) -> int:
         """Number of parameters; 3 d^2 per block where S = N = d, as many as a block of attention of degree 2 has."""
         return self.depth * (2 * self.units * self.tokens + self.width**2)
-
-    @property
-    def domain(self) -> None:
-        """None: a half has infinitely many inputs."""
-        return None
 
     def rank_bound(self) -> int:
         """An upper bound on the separation rank for any weights, a sum over the degree in B's numbers.
@@ -116,18 +122,10 @@ class MixerNetwork:
         return matched(half, half, K)
 
     def multiplications(self) -> int:
-        """Number of products modulo p for one entry of the grid tensor."""
         d, N, S = self.width, self.tokens, self.units
         return (self.depth - 1) * (d * S + 2 * d * S * N + d**2 * N) + 2 * d * S + d
 
     def grid(self, templates: int, prime: int, seed: int) -> Residues:
-        """The matricized grid tensor at random templates, for random weights; rows hold the output position.
-
-        Args:
-            templates: number of templates of each half.
-            prime: p.
-            seed: seed of weights and templates.
-        """
         rng = np.random.default_rng([seed, prime])
         d, N, S = self.width, self.tokens, self.units
         blocks = [
@@ -150,23 +148,19 @@ class MixerNetwork:
             prime: p.
         """
         parts = [_times(vectors, blocks[0].up, prime) for vectors in (first, second)]
-        rows, columns = first.shape[2], second.shape[2]
-        matrix = np.empty((rows, columns), dtype=np.uint64)
-        numbers = self.width * max(self.tokens, self.units)
-        wide = min(columns, max(1, BLOCK // numbers))
-        high = max(1, BLOCK // numbers // wide)
         last = blocks[-1]
         read = MixerBlock(
             last.up, last.down[self.position - 1 : self.position], last.channels[self.entry - 1 : self.entry]
         )
-        for top, left in itertools.product(range(0, rows, high), range(0, columns, wide)):
-            hidden = add(
-                parts[0][..., top : top + high, None], parts[1][..., None, left : left + wide], prime
-            )
+
+        def output(row: Any, column: Any) -> Residues:
+            hidden = add(parts[0][row], parts[1][column], prime)
             for block, following in itertools.pairwise(blocks):
                 hidden = _times(_mixed(hidden, block, prime), following.up, prime)
-            matrix[top : top + high, left : left + wide] = _mixed(hidden, read, prime)[0, 0]
-        return matrix
+            found: Residues = _mixed(hidden, read, prime)[0, 0]
+            return found
+
+        return filled(first.shape[2], second.shape[2], self.width * max(self.tokens, self.units), output)
 
 
 def _times(state: Residues, weights: Residues, prime: int) -> Residues:

@@ -7,29 +7,34 @@ concatenated tokens and merges them. With mixing, tokens stay separate: each lin
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from shapelaw.errors import UserError
-from shapelaw.theory.finite_field import Residues, add, matmul, random_residues, reduce, transpose
 from shapelaw.theory.graded_dimensions import matched, multiset, multiset_bound, symmetric_power
-from shapelaw.theory.token_halves import (
+from shapelaw.theory.polynomials import (
     Halves,
+    Polynomial,
+    Residues,
+    add,
     check_degrees,
     check_output,
     check_total_degree,
     check_whole_numbers,
+    filled,
+    matmul,
+    random_residues,
+    reduce,
+    transpose,
 )
 
-BLOCK = 2**16  # numbers per array in one pass
 MOST_DEGREES = 2000  # above this, the bound is not summed degree by degree
 
 
 @dataclass(frozen=True)
-class ProductNetwork:
+class ProductNetwork(Polynomial):
     """A network of element-wise products, its inputs, and the entry of its output that is read.
 
     Attributes:
@@ -63,11 +68,7 @@ class ProductNetwork:
                 f"{len(self.degrees)} degrees for {self.depth} layers: give one, or one per layer."
             )
         check_degrees(self.degrees)
-        check_whole_numbers(
-            width=self.width,
-            tokens=self.tokens,
-            token_dim=self.token_dim,
-        )
+        check_whole_numbers(width=self.width, tokens=self.tokens, token_dim=self.token_dim)
         if self.mixing and self.token_dim not in (None, self.width):
             raise UserError("With mixing the token dimension is the width; give no other.")
         self.halves.check()
@@ -91,18 +92,12 @@ class ProductNetwork:
 
     @property
     def degree(self) -> int:
-        """The degree of an entry of the grid tensor as a polynomial in the templates and all weights."""
         return self.total_degree + sum(math.prod(self.degrees[layer:]) for layer in range(self.depth))
 
     @property
     def params(self) -> int:
         """Number of parameters of the linear maps, all layers of equal size (the note's `L k N_d`)."""
         return sum(self.degrees) * self.width**2 * (2 if self.mixing else 1)
-
-    @property
-    def domain(self) -> None:
-        """None: a half has infinitely many inputs."""
-        return None
 
     def rank_bound(self) -> int:
         """An upper bound on the separation rank for any weights, a sum over the degree in B's numbers.
@@ -126,20 +121,12 @@ class ProductNetwork:
         return matched(half, half, K)
 
     def multiplications(self) -> int:
-        """Number of products modulo p for one entry of the grid tensor."""
         w, first, inner, last = self.width, self.degrees[0], sum(self.degrees[1:-1]), self.degrees[-1]
         if not self.mixing:
             return inner * (w**2 + w) + (w * first if self.depth > 1 else 0) + last * (w + 1)
         return (inner + first * (self.depth > 1)) * w * (self.tokens * (w + 1) + w) + last * w * 2
 
     def grid(self, templates: int, prime: int, seed: int) -> Residues:
-        """The matricized grid tensor at random templates, for random weights; rows hold the output position.
-
-        Args:
-            templates: number of templates of each half.
-            prime: p.
-            seed: seed of weights and templates.
-        """
         rng = np.random.default_rng([seed, prime])
         w, t = self.width, self.token_dim or self.width
         inputs = t if self.mixing else t * self.tokens
@@ -168,15 +155,12 @@ class ProductNetwork:
             prime: p.
         """
         parts = [self._first_maps(vectors, weights[0], prime) for vectors in (first, second)]
-        rows, columns = first.shape[2], second.shape[2]
-        matrix = np.empty((rows, columns), dtype=np.uint64)
-        numbers = self.width * (self.tokens if self.mixing else 1)
-        wide = min(columns, max(1, BLOCK // numbers))
-        high = max(1, BLOCK // numbers // wide)
-        for top, left in itertools.product(range(0, rows, high), range(0, columns, wide)):
-            maps = add(parts[0][..., top : top + high, None], parts[1][..., None, left : left + wide], prime)
-            matrix[top : top + high, left : left + wide] = self._output(maps, weights[1:], prime)
-        return matrix
+        return filled(
+            first.shape[2],
+            second.shape[2],
+            self.width * (self.tokens if self.mixing else 1),
+            lambda row, column: self._output(add(parts[0][row], parts[1][column], prime), weights[1:], prime),
+        )
 
     def _first_maps(self, vectors: Residues, weights: tuple[Residues, ...], prime: int) -> Residues:
         """A half's part of the first layer's linear maps, (k, positions, units, templates)."""

@@ -4,14 +4,36 @@ Levine et al. 2020 (`Limits to Depth Efficiencies of Self-Attention`, "depth-wid
 Transformer Architecture Fits My Data? A Vocabulary Bottleneck in Self-Attention`, "vocabulary" here). Lower bounds hold
 for almost all weights, upper bounds for all. Every function returns a logarithm, because the ranks themselves are
 double exponential in the depth. A bound is listed only if its theorem covers the network.
+
+Beside them stand the closed forms that measured ranks follow. None is proved as an equality; each holds at every
+measured size (tests/theory, docs/results/theory.md), and the first three equal a proved upper bound
+(graded_dimensions.py).
+
+Corollaries 1 and 2 of Levine et al. say which width, or depth, a shallower network needs. Both compare networks by
+their separation ranks, since equal functions have equal ranks.
+
+Corollary 1: a network of depth L and width d > 3^L is realized by one of depth L' < L and width d' = w d only where
+w is "proportional to exp(exp(L / L'))". (The paper prints `d' = w d'`.) With all constants, theorem 1 says that the
+least rank of the deep one is at most the greatest of the shallow one: `3^(L-2) (log3(d - H) + 2 - L - log3 2) <= C(L')
+log3(d' + H)`.
+
+Corollary 2: past the threshold, L > log3 d, some b = O(log H log d log L) lets a network of depth L' = log3 d + b and
+width d' = 3^b d have the higher rank. That network is on its own threshold, d' = 3^L'.
+
+The bottleneck that binds in an architecture follows from the bounds (Wies et al., theorems 1 and 2, sections 4.2, 5.3).
+The embedding's rank, at most min(V, r, d), caps what the width adds: `log sep = O~(L min(r, d))`. The width caps what
+the attention's inner width H d_a adds. For patches V is the numbers of a patch. The proof of theorem 1 has a gap
+(docs/results/theory.md); no measured rank violates it.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from enum import StrEnum
 
-from shapelaw.theory.graded_dimensions import multiset
+from shapelaw.specs.architectures import Architecture
+from shapelaw.theory.graded_dimensions import matched, multiset
 from shapelaw.theory.linear_attention import LinearAttention
 
 # Upper bounds whose proof takes a group of monomials for one function; see `monomials_upper`.
@@ -164,3 +186,135 @@ def published_bounds(network: LinearAttention) -> tuple[RankBound, ...]:
         for value, lower, formula, source in found
         if value is not None
     )
+
+
+@dataclass(frozen=True)
+class ClosedForm:
+    """A rank and its formula; n = d (d + 1) / 2."""
+
+    rank: int
+    formula: str
+
+
+def closed_form(network: LinearAttention) -> ClosedForm | None:
+    """The rank by a closed form; None if no form is known.
+
+    With one head an embedding of rank r counts as width r. Residual connections and, at full embedding rank, positions
+    change nothing.
+    """
+    L, d, H, N, r = network.depth, network.width, network.heads, network.tokens, network.rank
+    if network.embedding != "vectors" or network.head_dim * H != d:
+        return None
+    if r < d and (H > 1 or network.positional_rank):
+        return None
+    if L == 1:
+        return ClosedForm(r + 1, "d + 1")
+    if H == 1 and N == 2:
+        return ClosedForm(math.comb(r + network.mixings, r), "binomial(d + C, d)")
+    if 2 * r > N:
+        return None
+    if H == 1:
+        name = "1 + n + n (n + 1) / 2 + d n + d" if L == 2 else "sum of min(((n, k)), d ((n, C - k)))"
+        return ClosedForm(one_head(L, r), name)
+    if L == 2 and H == 2:
+        half = d // 2
+        return ClosedForm(one_head(L, d) - half * (half + 1) // 2, "one head less d (d + 2) / 8")
+    if L == 2 and d == H:
+        return ClosedForm(
+            heads_of_one(d), "1 + n + min(((n, 2)), d n - (d, 2)) + min(d n, ((d, 3)) + d^2) + d"
+        )
+    return None
+
+
+def one_head(depth: int, width: int) -> int:
+    """One head of dimension d and 2 d tokens or more: the sum over k of `min(((n, k)), d ((n, C - k)))`."""
+    mixings, n = int((3**depth - 1) // 2), width * (width + 1) // 2
+    grams = [multiset(n, degree) for degree in range(mixings + 1)]
+    return matched([width * count for count in grams], grams, mixings)
+
+
+def heads_of_one(width: int) -> int:
+    """d heads of dimension 1, two layers, 2 d tokens or more."""
+    d, n = width, width * (width + 1) // 2
+    middle = min(multiset(n, 2), d * n - math.comb(d, 2)) + min(d * n, multiset(d, 3) + d**2)
+    return 1 + n + middle + d
+
+
+def realizing_width(log3_rank: float, depth: int) -> float:
+    """The least log3 of `d' + H` for a network of a depth and a rank: theorem 1's `(d' + H)^C`, inverted."""
+    return log3_rank / mixings(depth)
+
+
+def published_realizing_width(deep_depth: int, deep_width: int, depth: int, heads: int = 1) -> float:
+    """Corollary 1 in numbers: the least log3 of `d' + H` for a shallower network that realizes a deep one.
+
+    Raises:
+        ValueError: the deep network is past its threshold (not d > 3^L), or no wider than its number of heads.
+    """
+    if 3**deep_depth >= deep_width or deep_width <= heads:
+        raise ValueError(
+            f"Corollary 1 holds for d > 3^L and d > H, not for d = {deep_width}, L = {deep_depth}."
+        )
+    return realizing_width(early_lower(deep_depth, deep_width, heads), depth)
+
+
+def least_width(rank: int, depth: int, tokens: int) -> int:
+    """The width of the narrowest one-head network that can have a rank, by the dimensions of the function spaces.
+
+    The bound is proved for all weights (`graded_dimensions`), and every measured rank reaches it.
+    """
+    low, high = 0, 1
+    while LinearAttention(depth, high, tokens).rank_bound() < rank:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        if LinearAttention(depth, middle, tokens).rank_bound() < rank:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+class Bottleneck(StrEnum):
+    """A limit of an architecture's expressivity below that of its parameters."""
+
+    VOCABULARY = "vocabulary"  # V < d, and V is the least
+    RANK = "rank"  # the factored embedding's r < d, and r is the least
+    PATCH = "patch"  # a patch has fewer numbers than d
+    ATTENTION = "attention ratio"  # H d_a > d
+
+
+@dataclass(frozen=True)
+class Binding:
+    """A bottleneck that binds, and how far: d / rank of the embedding, or H d_a / d; above 1."""
+
+    bottleneck: Bottleneck
+    strength: float
+
+
+def input_rank(architecture: Architecture) -> int:
+    """The most rank that the embedding can have, min(V, r, d): the width that counts."""
+    rank = architecture.embedding_rank
+    found = min(architecture.vocabulary, architecture.width)
+    return found if rank is None else min(found, rank)
+
+
+def attention_ratio(architecture: Architecture) -> float | None:
+    """H d_a / d; None where the heads are not known."""
+    attention = architecture.attention_width
+    return None if attention is None else attention / architecture.width
+
+
+def bindings(architecture: Architecture) -> tuple[Binding, ...]:
+    """The bottlenecks that bind: at most one of the input (V where V equals r), then that of the attention."""
+    found, rank = [], input_rank(architecture)
+    if rank < architecture.width:
+        if rank < architecture.vocabulary:
+            kind = Bottleneck.RANK
+        else:
+            kind = Bottleneck.VOCABULARY if architecture.patch is None else Bottleneck.PATCH
+        found.append(Binding(kind, architecture.width / rank))
+    ratio = attention_ratio(architecture)
+    if ratio is not None and ratio > 1:
+        found.append(Binding(Bottleneck.ATTENTION, ratio))
+    return tuple(found)

@@ -7,43 +7,35 @@ are in general position. With weights and templates drawn uniformly from GF(p) e
 that of almost all weights, the largest that any weights reach, unless a minor that is not zero as a polynomial happens
 to vanish: by Schwartz and Zippel this has a probability of at most its degree / p. It is never larger than the rank
 over the rational numbers.
+
+A measurement that may take long runs in a process of its own, which is killed when its time is up, whatever it computes
+then.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+import signal
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from typing import Any, TypeVar, cast
 
 from shapelaw.errors import UserError
-from shapelaw.theory.finite_field import PRIMES, Residues, rank
-from shapelaw.theory.token_halves import check_whole_numbers
+from shapelaw.theory.polynomials import PRIMES, Polynomial, check_whole_numbers, rank
 
+Told = TypeVar("Told")
+Result = TypeVar("Result")
 SEEDS = (0, 1)
 FIRST_TEMPLATES = 32
 MOST_TEMPLATES = 10**50  # beyond this, time and memory count as infinite
 SPARE = 8  # templates beyond an upper bound on the rank
 LIMIT_SECONDS = 600.0
 LIMIT_BYTES = 4 * 2**30
-
-
-class Polynomial(Protocol):
-    """A network whose rank can be measured: `LinearAttention`, `ProductNetwork`, `MixerNetwork`, `DegreeAttention`."""
-
-    @property
-    def degree(self) -> int: ...
-
-    @property
-    def domain(self) -> tuple[int, int] | None: ...
-
-    def rank_bound(self) -> int: ...
-
-    def multiplications(self) -> int: ...
-
-    def grid(self, templates: int, prime: int, seed: int) -> Residues: ...
+_LONGEST_WAIT = 3600.0  # of one call: a system's own bound on waiting is some days
 
 
 @dataclass(frozen=True)
@@ -266,3 +258,73 @@ def _failure_probability(network: Polynomial, found: int) -> float:
     """The chance that every grid misses a larger rank: in each, a minor of order found + 1 vanishes by chance."""
     degree = (found + 1) * network.degree  # degree of the minor
     return math.prod(1.0 if degree >= prime else degree / prime for prime in PRIMES for _ in SEEDS)
+
+
+class TimeIsUp(Exception):
+    """The work did not end in time.
+
+    Attributes:
+        told: what it told last; None where it told nothing.
+    """
+
+    def __init__(self, told: Any) -> None:
+        self.told = told
+        super().__init__()
+
+
+def in_time(seconds: float, work: Callable[[Callable[[Told], None]], Result]) -> Result:
+    """The result of `work(tell)`, where it comes within so many seconds of wall time.
+
+    Args:
+        seconds: may be infinite.
+        work: runs in a fork of this process; what it tells and returns can be pickled.
+
+    Raises:
+        TimeIsUp: it has not ended by then, and has been killed.
+        UserError: the work raised it, or its process died of something else, such as a lack of memory.
+    """
+    context = get_context("fork")
+    here, there = context.Pipe(duplex=False)
+    process = context.Process(target=_answer, args=(there, work), daemon=True)
+    process.start()
+    there.close()
+    try:
+        return cast(Result, _heard(here, time.monotonic() + seconds))
+    finally:
+        process.kill()
+        process.join()
+
+
+def _answer(there: Connection, work: Callable[[Callable[[Told], None]], Result]) -> None:
+    """In the fork: work, and send what it tells and how it ends."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C is the parent's to report
+    try:
+        there.send(("done", work(lambda told: there.send(("told", told)))))
+    except UserError as error:
+        there.send(("refused", str(error)))
+
+
+def _heard(here: Connection, until: float) -> object:
+    """The result that the fork sends.
+
+    Raises:
+        TimeIsUp, UserError: as in `in_time`.
+    """
+    told = None
+    while True:
+        left = until - time.monotonic()
+        if left <= 0:
+            raise TimeIsUp(told)
+        if not here.poll(min(left, _LONGEST_WAIT)):
+            continue
+        try:
+            kind, content = here.recv()
+        except EOFError:
+            raise UserError(
+                "The process that computes was killed, perhaps for want of memory; take a smaller network."
+            ) from None
+        if kind == "refused":
+            raise UserError(content)
+        if kind == "done":
+            return cast(object, content)
+        told = content

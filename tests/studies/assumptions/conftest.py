@@ -3,7 +3,7 @@
 import pytest
 from layers_of_tokens import findings, gaussian, with_queries
 
-from shapelaw.studies.assumptions.stored_findings import Row
+from shapelaw.studies.assumptions.findings import Row
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,7 @@
 """Verdicts on layers whose answer is known, and what they say of tolerances."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 from layers_of_tokens import EFFORT, findings, gaussian, with_queries
 
 from shapelaw.errors import UserError
-from shapelaw.studies.assumptions.findings import float32_tolerance
+from shapelaw.studies.assumptions.findings import float32_tolerance, read_rows, write_row
 from shapelaw.theory.kruskal import kruskal_pass_rate, kruskal_rank_estimate, smallest_values
 
 
@@ -103,3 +105,24 @@ def test_curves_are_closer_where_they_fall():
 def test_too_few_examples():
     with pytest.raises(UserError, match="5 examples are too few for a context of 6 tokens"):
         findings(gaussian(5, 6, 12))
+
+
+def test_a_row_comes_back_as_it_was(rows, tmp_path):
+    for row in rows:
+        write_row(tmp_path, row)
+    back = {(row.model, row.layer): row for row in read_rows(tmp_path)}
+    for row in rows:
+        found = back[row.model, row.layer]
+        for name, value in vars(row.findings).items():
+            other = getattr(found.findings, name)
+            if isinstance(value, np.ndarray):
+                np.testing.assert_array_equal(value, other)
+            elif hasattr(value, "values"):
+                assert vars(value.rate)["rate"] == vars(other.rate)["rate"]
+                np.testing.assert_array_equal(value.values, other.values)
+            else:
+                assert value == other
+        assert dataclasses.replace(found, findings=row.findings) == row
+    (tmp_path / "vit-broken.npz").write_bytes(b"PK nothing")
+    with pytest.raises(UserError, match=r"vit-broken\.npz can't be read"):
+        read_rows(tmp_path)

@@ -15,8 +15,8 @@ from shapelaw.studies.memorization.analysis import (
     examples_of,
     guaranteed_examples,
 )
-from shapelaw.studies.memorization.comparison import comparison_table
 from shapelaw.studies.memorization.results import summary, warnings
+from shapelaw.studies.memorization.tables import comparison_table
 
 
 def test_saturated_heads_are_reported():

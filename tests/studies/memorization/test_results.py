@@ -12,11 +12,12 @@ from small import PYTHON, REPOSITORY, SCRIPTS
 
 from shapelaw.errors import UserError
 from shapelaw.fits.plateau import KneeStatus
-from shapelaw.report.write import write_results
+from shapelaw.report.write import Table, write_results
 from shapelaw.studies.memorization import figures, tables
-from shapelaw.studies.memorization.analysis import ALONG_CONTEXT, ALONG_HEADS, published
-from shapelaw.studies.memorization.comparison import comparison_table
-from shapelaw.studies.memorization.results import STUDIES, analyse, present, summary
+from shapelaw.studies.memorization.analysis import ALONG_CONTEXT, published
+from shapelaw.studies.memorization.results import FITS, QUANTITIES, STUDIES, analyse, answer, present, summary
+from shapelaw.studies.memorization.study import ALONG_HEAD_DIM, ALONG_HEADS
+from shapelaw.studies.memorization.tables import comparison_table
 
 
 def test_our_runs_of_figure_2a_grow_faster_than_a_line():
@@ -120,3 +121,31 @@ def test_unknown_studies_and_the_reference(tmp_path):
     assert published()["saturation"]["max_T"] == {"H=4": 550, "H=8": 1300}
     assert published()["source"].startswith("Mahdavi")
     assert (REPOSITORY / "workflow" / "reference" / "memorization_findings.json").is_file()
+
+
+def told(study, *agrees, fit=None):
+    rows = [(QUANTITIES[study], f"T = {number}", says, "no noise") for number, says in enumerate(agrees)]
+    frames = {"comparison": pd.DataFrame(rows, columns=["quantity", "setting", "agrees", "note"])}
+    if study in FITS:
+        frames[FITS[study]] = pd.DataFrame([fit or {"status": "too few points"}])
+    return answer(study, {name: Table(frame, "") for name, frame in frames.items()})
+
+
+@pytest.mark.parametrize("study", QUANTITIES)
+def test_settings_are_counted(study):
+    found = told(study, "yes", "no", "open")
+    assert found.decided
+    assert found.sentence.endswith("in 1 of 2 settings that can tell; 1 are open.")
+    assert found.published
+    unclear = told(study, "open")
+    assert (unclear.decided, unclear.sentence) == (False, "No setting decides it: T = 0: no noise.")
+    assert not told(study).decided
+
+
+def test_the_clearest_fit_follows_with_its_interval():
+    line = {"status": "converged", "n_points": 5, "examples": 2000, "slope": 0.05, "slope_err": 0.002}
+    assert told(ALONG_HEADS, "yes", fit=line).sentence.endswith("Share of T = 2,000 per head: 0.050 ± 0.002.")
+    knee = {"status": "converged", "n_points": 5, "knee": 31.0, "low68": 29.0, "high68": 33.0, "context": 32}
+    assert told(ALONG_HEAD_DIM, "yes", fit=knee).sentence.endswith(
+        "Knee at d_h = 31.0 (29.0 to 33.0), n = 32."
+    )

@@ -2,8 +2,10 @@
 
 import json
 
-from shapelaw.report.write import write_results
-from shapelaw.studies.separation_rank.results import analyse, fits, present, summary
+import pandas as pd
+
+from shapelaw.report.write import Table, write_results
+from shapelaw.studies.separation_rank.results import analyse, answer, fits, present, summary
 
 
 def test_fit_json_counts_what_was_found(results):
@@ -32,3 +34,16 @@ def test_a_summary_says_what_was_found(results, tmp_path):
     assert "0 of them with a lower bound only" in said
     assert "product, d = 2, N = 2: degree of largest rank by matrices: 5 at 5; 3 at 6." in said
     assert fits(found)["degree_budgets"]["budgets"] == 3
+
+
+def told(holds, violated, unclear):
+    theorems = pd.DataFrame([{"holds": holds, "violated": violated, "open": unclear}])
+    ranks = pd.DataFrame({"status": ["exact", "exact", "lower bound"]})
+    return answer({"theorems": Table(theorems, ""), "ranks": Table(ranks, "")})
+
+
+def test_bounds_that_hold_and_that_do_not():
+    assert told(7, 0, 0).sentence == "No bound is violated: 7 hold, for 2 exact ranks out of 3 networks."
+    assert told(7, 1, 2).sentence.startswith("1 bounds are violated: 7 hold")
+    assert "2 are open" in told(7, 1, 2).sentence
+    assert not told(0, 0, 3).decided

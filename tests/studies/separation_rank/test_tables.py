@@ -1,10 +1,13 @@
 """Ranks beside their closed forms, and every theorem that they were held against."""
 
-from measured_grids import read
+import math
+
+import pytest
+from measured_grids import ranks_of, read
 
 from shapelaw.studies.separation_rank.grids import Asked, AttentionSizes
 from shapelaw.studies.separation_rank.measurements import Measured
-from shapelaw.studies.separation_rank.tables import bounds_table, ranks_table
+from shapelaw.studies.separation_rank.tables import bounds_table, ranks_table, theorems_table
 
 
 def test_the_ranks_are_known_and_follow_their_closed_forms(results):
@@ -56,3 +59,14 @@ def test_a_violated_theorem_is_said():
     table = bounds_table(found)
     assert set(table.loc[table["theorem"] == "depth-width, theorem 3", "holds"]) == {"no"}
     assert ranks_table(found)["follows"].tolist() == ["no"]
+
+
+def test_corollaries_on_pairs_of_networks():
+    """Two layers of width 10 against one: 2,155 wide, where theorem 1's numbers ask for 3.5."""
+    ranks = ranks_of((2, 10, 20), (1, 9, 20), (3, 2, 12), (2, 6, 12))
+    first, second = theorems_table(bounds_table([]), ranks).to_dict("records")
+    assert (first["networks"], first["holds"], first["violated"]) == (1, 1, 0)
+    assert first["least_distance"] == pytest.approx(math.log(2156 / 4.5, 3))
+    # of three layers of width 2, two of width 6 have more; of two of width 6, no shallower one was measured
+    assert (second["networks"], second["holds"], second["open"]) == (2, 1, 1)
+    assert second["least_distance"] == pytest.approx(2 - math.log(2, 3))

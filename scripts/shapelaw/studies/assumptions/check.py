@@ -19,11 +19,10 @@ from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import make_shape
 from shapelaw.storage.records import read_record
 from shapelaw.studies.assumptions import networks, texts
-from shapelaw.studies.assumptions.findings import Collected, Effort, findings_of
+from shapelaw.studies.assumptions.findings import Collected, Effort, Row, findings_of, read_rows, write_row
 from shapelaw.studies.assumptions.networks import Inputs, Probe
 from shapelaw.studies.assumptions.photographs import Images, crops_of_photographs, images_of_folder
 from shapelaw.studies.assumptions.settings import AssumptionModel
-from shapelaw.studies.assumptions.stored_findings import Row, read_rows, write_row
 from shapelaw.studies.assumptions.tables import IMAGE_MODELS
 from shapelaw.training.checkpoint import checkpoint_paths, read_checkpoint
 

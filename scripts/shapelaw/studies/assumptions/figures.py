@@ -11,9 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from shapelaw.report.plots import ACCENT, INK, MUTED, PAGE, new_figure, ordered_looks, style, whole_axis
-from shapelaw.studies.assumptions.findings import DRAWN, float32_tolerance
-from shapelaw.studies.assumptions.stored_findings import Row
+from shapelaw.report.plots import ACCENT, INK, MUTED, PAGE, draw_grid, key, ordered_looks, whole_axis
+from shapelaw.studies.assumptions.findings import DRAWN, Row, float32_tolerance
 from shapelaw.studies.assumptions.tables import in_order
 
 EXPONENTS = tuple(round(math.log10(tolerance)) for tolerance in DRAWN)
@@ -30,7 +29,6 @@ _MODELS = {
     "decoder": "our decoder",
     "gpt2": "GPT-2",
 }
-_COLUMNS = 3
 
 
 @dataclass(frozen=True)
@@ -65,22 +63,10 @@ def pass_rate_figure(rows: Sequence[Row]) -> Figure:
 
 def draw_panels(shown: Sequence[Panel]) -> Figure:
     """The panels, three in a row, with one legend."""
-    columns = min(_COLUMNS, len(shown))
-    height = -(-len(shown) // columns)
-    with style():
-        figure, axes = new_figure(height, columns, width=PAGE, height=0.5 + 2.0 * height, sharey=True)
-        for place in range(height * columns):
-            axis = axes[divmod(place, columns)]
-            if place >= len(shown):
-                axis.set_axis_off()
-                continue
-            _draw_panel(axis, shown[place])
-            if place % columns == 0:
-                axis.set_ylabel("share of subsets\nthat are independent")
-            if place + columns >= len(shown):
-                axis.set_xlabel("vectors in a subset")
-        figure.legend(handles=_keys(), loc="outside lower center", ncols=3)
-        return figure
+    outer = ("vectors in a subset", "share of subsets\nthat are independent")
+    return draw_grid(
+        shown, _draw_panel, _keys(), height=2.0, margin=0.5, width=PAGE, outer=outer, sharey=True
+    )
 
 
 def _panel(row: Row) -> Panel:
@@ -99,15 +85,8 @@ def _panel(row: Row) -> Panel:
 def _draw_panel(axis: Axes, panel: Panel) -> None:
     looks = ordered_looks(EXPONENTS)
     for exponent in EXPONENTS:
-        look = looks[exponent]
-        axis.plot(
-            panel.sizes,
-            panel.rates[exponent],
-            f"{look.marker}-",
-            color=look.color,
-            markersize=2.5,
-            linewidth=1.1,
-        )
+        rates, kind, color = panel.rates[exponent], f"{looks[exponent].marker}-", looks[exponent].color
+        axis.plot(panel.sizes, rates, kind, color=color, markersize=2.5, linewidth=1.1)
     axis.plot(panel.sizes, panel.float32, "v-", color=ACCENT, markersize=2.5, zorder=3)
     axis.axvline(panel.context, color=INK, linestyle="--", linewidth=0.9, zorder=1.5)
     axis.axvline(panel.width, color=MUTED, linestyle=":", linewidth=1.2, zorder=1.5)
@@ -119,22 +98,12 @@ def _draw_panel(axis: Axes, panel: Panel) -> None:
 
 def _keys() -> list[Line2D]:
     looks = ordered_looks(EXPONENTS)
-    keys = [
-        Line2D([], [], color=ACCENT, marker="v", markersize=2.5, label="tolerance of float32, as published")
-    ]
-    keys += [
-        Line2D(
-            [],
-            [],
-            color=looks[exponent].color,
-            marker=looks[exponent].marker,
-            markersize=2.5,
-            label=f"$10^{{{exponent}}}$",
-        )
-        for exponent in EXPONENTS
-    ]
     return [
-        *keys,
-        Line2D([], [], color=INK, linestyle="--", linewidth=0.9, label="n, assumption 1"),
-        Line2D([], [], color=MUTED, linestyle=":", linewidth=1.2, label="d, general position"),
+        key("tolerance of float32, as published", ACCENT, marker="v", markersize=2.5),
+        *(
+            key(f"$10^{{{exponent}}}$", looks[exponent].color, marker=looks[exponent].marker, markersize=2.5)
+            for exponent in EXPONENTS
+        ),
+        key("n, assumption 1", INK, "--", linewidth=0.9),
+        key("d, general position", MUTED, ":", linewidth=1.2),
     ]

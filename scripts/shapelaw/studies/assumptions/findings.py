@@ -1,17 +1,22 @@
 """The tests of section 5.1 on the tokens of one layer, with how much each verdict depends on the tolerance.
 
 Contexts are too large to keep: of each batch only the queries and the contexts' means and singular values are kept.
+The findings have a file for each layer, so that a later call with other networks adds to the same tables.
 """
 
 from __future__ import annotations
 
+import json
 import math
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from shapelaw.errors import UserError
+from shapelaw.storage.files import replacing
 from shapelaw.theory.kruskal import (
     PASS_RATE,
     PassRate,
@@ -22,10 +27,14 @@ from shapelaw.theory.kruskal import (
 )
 from shapelaw.theory.memorization import TOLERANCE, Floats, NumericalRank, numerical_rank
 
-ROUNDING = (
-    1e-13  # some hundred epsilons of float64: the rounding of products and singular values of these sizes
-)
+# some hundred epsilons of float64: the rounding of products and singular values of these sizes
+ROUNDING = 1e-13
 DRAWN = (1e-6, 1e-8, 1e-10)
+FORMAT = 1
+_SUBSETS = ("query", "mixed", "position")
+_WORDS = ("model", "weights", "layer", "note", "inputs")
+_NUMBERS = ("examples", "context", "width", "kruskal", "kruskal_float32")
+_ARRAYS = ("context_values", "sizes", "curve")
 TOLERANCES = (1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10)
 
 
@@ -199,3 +208,59 @@ def _curve(
 def _not_rounding(value: float) -> float:
     """0 for a relative singular value that float64 can't tell from 0."""
     return value if value > ROUNDING else 0.0
+
+
+@dataclass(frozen=True)
+class Row:
+    """One layer of one network, its inputs, and the findings."""
+
+    model: str
+    weights: str
+    layer: str
+    note: str
+    inputs: str
+    findings: LayerFindings
+
+
+def write_row(folder: Path, row: Row) -> Path:
+    """Write `<model>-<weights>-<layer>.npz`; the folder is made."""
+    found = row.findings
+    numbers = {name: getattr(found, name) for name in _NUMBERS}
+    words = {name: getattr(row, name) for name in _WORDS}
+    rates = {name: asdict(getattr(found, name).rate) for name in _SUBSETS}
+    header = {"format": FORMAT, **words, **numbers, "rates": rates, "rank": asdict(found.rank)}
+    path = folder / f"{row.model}-{row.weights}-{row.layer.replace(' ', '_')}.npz"
+    folder.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(
+            file,
+            header=np.array(json.dumps(header)),
+            **{name: getattr(found, name) for name in _ARRAYS},
+            **{name: getattr(found, name).values for name in _SUBSETS},
+        )
+    return path
+
+
+def read_rows(folder: Path) -> list[Row]:
+    """All layers of a folder, in the order of their names.
+
+    Raises:
+        UserError: a file is not one of these, or has another format.
+    """
+    return [_read_row(path) for path in sorted(folder.glob("*.npz"))]
+
+
+def _read_row(path: Path) -> Row:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            header = json.loads(str(file["header"]))
+            if header["format"] != FORMAT:
+                raise ValueError(f"format {header['format']}")
+            parts: dict[str, Any] = {name: header[name] for name in _NUMBERS}
+            parts |= {name: Subsets(PassRate(**header["rates"][name]), file[name]) for name in _SUBSETS}
+            parts |= {name: file[name] for name in _ARRAYS}
+            found = LayerFindings(rank=NumericalRank(**header["rank"]), **parts)
+            words = {name: str(header[name]) for name in _WORDS}
+    except Exception as error:
+        raise UserError(f"{path} can't be read ({error}); delete it and check its network again.") from error
+    return Row(**words, findings=found)

@@ -6,22 +6,16 @@ Input: the folder layers/ that scripts/check_assumptions.py wrote, one .npz file
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
 
 from shapelaw.errors import UserError
-from shapelaw.report.write import Results, Table
-from shapelaw.studies.assumptions.answer import answer
+from shapelaw.report.write import Answer, Results, Table, tables_of
 from shapelaw.studies.assumptions.figures import pass_rate_figure
-from shapelaw.studies.assumptions.stored_findings import Row, read_rows
+from shapelaw.studies.assumptions.findings import Row, read_rows
 from shapelaw.studies.assumptions.study import NAME
-from shapelaw.studies.assumptions.tables import (
-    ASSUMPTIONS,
-    curve_table,
-    in_order,
-    layer_table,
-    sensitivity_table,
-    verdict_table,
-)
+from shapelaw.studies.assumptions.tables import ASSUMPTIONS, HOLDS, TABLES, in_order
 from shapelaw.theory.memorization import TOLERANCE
 
 
@@ -39,35 +33,23 @@ def results(arguments: argparse.Namespace) -> Results:
 
 def present(rows: Sequence[Row]) -> Results:
     """Verdicts beside the published ones, each layer's ranks, the effect of the tolerance, and figure 1."""
-    verdicts = verdict_table(rows)
-    known = verdicts[verdicts["published"].notna()]
+    tables = tables_of(TABLES, TABLES, rows)
+    known, agree = agreement(tables["verdicts"].frame)
     fit = {
         "study": NAME,
         "status": "measured",
         "tolerance": TOLERANCE,
         "layers": len(rows),
-        "verdicts_published": len(known),
-        "verdicts_that_agree": int((known["published"] == known["ours"]).sum()),
-    }
-    tables = {
-        "verdicts": Table(
-            verdicts,
-            "Assumptions 1 to 3 and general position, published and ours.",
-            {"rate": ".4f", "tolerance": ".0e", "holds_below": ".1e"},
-        ),
-        "layers": Table(
-            layer_table(rows),
-            "Sizes and ranks of each layer's queries.",
-            {"smallest_kept": ".1e", "largest_dropped": ".1e", "float32_tolerance": ".1e"},
-        ),
-        "sensitivity": Table(sensitivity_table(rows), "The share that passes, at each tolerance."),
-        "pass_rate": Table(
-            curve_table(rows),
-            "Share of random subsets that are linearly independent.",
-            {"tolerance": ".1e"},
-        ),
+        "verdicts_published": known,
+        "verdicts_that_agree": agree,
     }
     return Results(tables, {"pass_rate": pass_rate_figure(rows)}, fit, summary(rows), answer=answer(tables))
+
+
+def agreement(verdicts: pd.DataFrame) -> tuple[int, int]:
+    """The number of verdicts that were published, and how many of them are ours."""
+    known = verdicts[verdicts["published"].notna()]
+    return len(known), int((known["published"] == known["ours"]).sum())
 
 
 def summary(rows: Sequence[Row]) -> str:
@@ -80,3 +62,19 @@ def summary(rows: Sequence[Row]) -> str:
             f"{TOLERANCE:.0e}."
         )
     return "\n".join(lines)
+
+
+def answer(tables: Mapping[str, Table]) -> Answer:
+    """The number of layers on which each assumption holds, and how many verdicts agree with published ones.
+
+    Args:
+        tables: `verdicts` of the study.
+    """
+    verdicts = tables["verdicts"].frame
+    said = ", ".join(
+        f"{name} on {int((rows['ours'] == HOLDS).sum())} of {len(rows)}"
+        for name, rows in verdicts.groupby("assumption", sort=True)
+    )
+    known, agree = agreement(verdicts)
+    published = f"{agree} of {known} published verdicts agree with ours." if known else ""
+    return Answer(f"Layers on which it holds: {said}.", bool(len(verdicts)), published)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from shapelaw.studies.assumptions.findings import TOLERANCES, Subsets, float32_tolerance
-from shapelaw.studies.assumptions.stored_findings import Row
+from shapelaw.report.tables import picked
+from shapelaw.report.write import TableOf
+from shapelaw.studies.assumptions.findings import TOLERANCES, Row, Subsets, float32_tolerance
 from shapelaw.studies.reference import REFERENCE
 from shapelaw.theory.memorization import TOLERANCE
 
@@ -22,7 +24,7 @@ ASSUMPTIONS = {
 ORDER = ("vit", "vit_base", "bert", "decoder", "gpt2")
 IMAGE_MODELS = ("vit", "vit_base")
 LAYERS = ("embedding", "random_attention", "random_vit", "trained_embedding", "trained_vit")
-YES, NO = "holds", "fails"
+HOLDS, FAILS = "holds", "fails"
 PUBLISHED_KRUSKAL = {
     ("bert", "trained", "layer 1"): 291,
     ("bert", "random", "layer 1"): 349,
@@ -69,23 +71,22 @@ def verdict_table(rows: Sequence[Row]) -> pd.DataFrame:
         known = theirs.get((row.model, row.weights, row.layer), {})
         for name, words in ASSUMPTIONS.items():
             subsets = subsets_of(row, name)
-            rate = found.full_contexts_at(TOLERANCE) if subsets is None else subsets.rate.rate
-            lines.append(
-                {
-                    "model": row.model,
-                    "weights": row.weights,
-                    "layer": row.layer,
-                    "assumption": words,
-                    "published": _word(known.get(name)),
-                    "ours_float32": _word(float32[name]),
-                    "ours": _word(ours[name]),
-                    "rate": rate,
-                    "size": found.context if subsets is None else subsets.rate.size,
-                    "trials": found.examples if subsets is None else subsets.rate.trials,
-                    "tolerance": TOLERANCE,
-                    "holds_below": found.context_limit if subsets is None else subsets.limit,
+            line = _layer(row) | {
+                "assumption": words,
+                "published": _word(known.get(name)),
+                "ours_float32": _word(float32[name]),
+                "ours": _word(ours[name]),
+            }
+            if subsets is None:  # of all contexts
+                line |= {
+                    "rate": found.full_contexts_at(TOLERANCE),
+                    "size": found.context,
+                    "trials": found.examples,
                 }
-            )
+            else:
+                line |= picked(subsets.rate, "rate", "size", "trials")
+            limit = found.context_limit if subsets is None else subsets.limit
+            lines.append(line | {"tolerance": TOLERANCE, "holds_below": limit})
     return pd.DataFrame(lines)
 
 
@@ -96,24 +97,16 @@ def layer_table(rows: Sequence[Row]) -> pd.DataFrame:
         found = row.findings
         kruskal = PUBLISHED_KRUSKAL.get((row.model, row.weights, row.layer))
         lines.append(
-            {
-                "model": row.model,
-                "weights": row.weights,
-                "layer": row.layer,
-                "examples": found.examples,
-                "n": found.context,
-                "d": found.width,
-                "rank_of_queries": found.rank.rank,
-                "smallest_kept": found.rank.kept,
-                "largest_dropped": found.rank.dropped,
-                "kruskal_rank": found.kruskal,
-                "kruskal_rank_float32": found.kruskal_float32,
+            _layer(row)
+            | picked(found, "examples", n="context", d="width")
+            | picked(found.rank, rank_of_queries="rank", smallest_kept="kept", largest_dropped="dropped")
+            | picked(found, kruskal_rank="kruskal", kruskal_rank_float32="kruskal_float32")
+            | {
                 "float32_tolerance": float32_tolerance(found.context, found.width),
                 "kruskal_rank_published": np.nan if kruskal is None else float(kruskal),
                 "full_contexts": found.full_contexts_at(TOLERANCE),
-                "weights_from": row.note,
-                "inputs": row.inputs,
             }
+            | picked(row, weights_from="note", inputs="inputs")
         )
     return pd.DataFrame(lines)
 
@@ -124,13 +117,10 @@ def sensitivity_table(rows: Sequence[Row]) -> pd.DataFrame:
     for row in in_order(rows):
         for name, words in ASSUMPTIONS.items():
             subsets = subsets_of(row, name)
-            line = {"model": row.model, "weights": row.weights, "layer": row.layer, "assumption": words}
             passed = row.findings.full_contexts_at if subsets is None else subsets.rate_at
-            lines.append(
-                line
-                | {"trials": row.findings.examples if subsets is None else len(subsets.values)}
-                | {f"{tolerance:.0e}": passed(tolerance) for tolerance in TOLERANCES}
-            )
+            trials = row.findings.examples if subsets is None else len(subsets.values)
+            rates = {f"{tolerance:.0e}": passed(tolerance) for tolerance in TOLERANCES}
+            lines.append(_layer(row) | {"assumption": words, "trials": trials} | rates)
     return pd.DataFrame(lines)
 
 
@@ -141,17 +131,8 @@ def curve_table(rows: Sequence[Row]) -> pd.DataFrame:
         found = row.findings
         for size, values in zip(found.sizes, found.curve, strict=True):
             for tolerance in (float32_tolerance(int(size), found.width), *TOLERANCES):
-                lines.append(
-                    {
-                        "model": row.model,
-                        "weights": row.weights,
-                        "layer": row.layer,
-                        "size": int(size),
-                        "tolerance": tolerance,
-                        "rate": float((values > tolerance).mean()),
-                        "trials": len(values),
-                    }
-                )
+                at = {"size": int(size), "tolerance": tolerance, "rate": float((values > tolerance).mean())}
+                lines.append(_layer(row) | at | {"trials": len(values)})
     return pd.DataFrame(lines)
 
 
@@ -163,10 +144,33 @@ def subsets_of(row: Row, assumption: str) -> Subsets | None:
     }.get(assumption)  # fmt: skip
 
 
+def _layer(row: Row) -> dict[str, Any]:
+    """The columns that identify a layer."""
+    return picked(row, "model", "weights", "layer")
+
+
 def _word(holds: bool | None) -> str | None:
-    return None if holds is None else YES if holds else NO
+    return None if holds is None else HOLDS if holds else FAILS
 
 
 def _lines(name: str) -> list[dict[str, str]]:
     with (REFERENCE / name).open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
+
+
+TABLES = {
+    "verdicts": TableOf(
+        verdict_table,
+        "Assumptions 1 to 3 and general position, published and ours.",
+        {"rate": ".4f", "tolerance": ".0e", "holds_below": ".1e"},
+    ),
+    "layers": TableOf(
+        layer_table,
+        "Sizes and ranks of each layer's queries.",
+        dict.fromkeys(("smallest_kept", "largest_dropped", "float32_tolerance"), ".1e"),
+    ),
+    "sensitivity": TableOf(sensitivity_table, "The share that passes, at each tolerance."),
+    "pass_rate": TableOf(
+        curve_table, "Share of random subsets that are linearly independent.", {"tolerance": ".1e"}
+    ),
+}

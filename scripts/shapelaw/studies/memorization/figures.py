@@ -23,11 +23,12 @@ from shapelaw.fits.memorized import (
 )
 from shapelaw.report.plots import (
     ACCENT,
-    COLUMN,
     INK,
     MUTED,
     PAGE,
     Look,
+    draw_grid,
+    key,
     legend_below,
     log_axis,
     new_figure,
@@ -45,10 +46,9 @@ from shapelaw.studies.memorization.tables import theory_per_head
 
 LABELS = {"heads": "heads H", "context": "context length n", "head_dim": "head dimension $d_h$"}
 LEAST_MSE = 1e-5
-_MARKERS = {CapacityStatus.AT_LEAST: "^", CapacityStatus.BELOW: "v"}
-_BOUND_LABELS = {
-    CapacityStatus.AT_LEAST: "every T tried is memorized",
-    CapacityStatus.BELOW: "no T tried is memorized",
+_BOUNDS = {
+    CapacityStatus.AT_LEAST: ("^", "every T tried is memorized"),
+    CapacityStatus.BELOW: ("v", "no T tried is memorized"),
 }
 
 
@@ -59,22 +59,16 @@ def share_figure(analysis: MemorizationAnalysis) -> Figure:
     goes through the filled points, if they are consistent with one; along d_h the two fitted pieces, the knee with its
     68% interval, and n are drawn.
     """
-    panels = _panels([one.curve for one in analysis.curves])
-    with style():
-        columns = min(len(panels), 3)
-        rows = -(-len(panels) // columns)
-        figure, axes = new_figure(
-            rows, columns, width=COLUMN if columns == 1 else PAGE, height=0.8 + 3.1 * rows
-        )
-        for place in range(rows * columns):
-            axis = axes[divmod(place, columns)]
-            if place >= len(panels):
-                axis.set_axis_off()
-                continue
-            mine = [one for one in analysis.curves if _panel(one.curve) == panels[place]]
-            _draw_panel(axis, mine, analysis.along, letters=46 if columns == 1 else 72 // columns)
-        figure.legend(handles=_keys(analysis), loc="outside lower center", ncols=1 if columns == 1 else 3)
-        return figure
+    panels = _panels(analysis.curves)
+    letters = 46 if len(panels) == 1 else 72 // min(len(panels), 3)
+    return draw_grid(
+        panels,
+        lambda axis, mine: _draw_panel(axis, mine, analysis.along, letters),
+        _keys(analysis),
+        height=3.1,
+        margin=0.8,
+        key_columns=1 if len(panels) == 1 else 3,
+    )
 
 
 def per_head_figure(analysis: MemorizationAnalysis) -> Figure | str:
@@ -91,26 +85,22 @@ def per_head_figure(analysis: MemorizationAnalysis) -> Figure | str:
     with style():
         figure, axes = new_figure(height=3.4)
         axis = axes[0, 0]
-        panels = _panels([one.curve for one in found])
+        panels = _panels(found)
         looks = ordered_looks(range(len(panels)))
-        for place, panel in enumerate(panels):
-            mine = [one for one in found if _panel(one.curve) == panel]
+        for place, mine in enumerate(panels):
             examples = np.array([one.curve.examples for one in mine], dtype=np.float64)
             heads = np.array(
                 [(one.needed.size, one.needed.high, one.needed.low) for one in mine if one.needed]
             )
             middle, low, high = examples / heads.T
-            err = np.nan_to_num([middle - low, high - middle])
             axis.errorbar(
-                examples, middle, err, fmt=looks[place].marker, color=looks[place].color,
-                label=_title(mine[0].curve, 60),
+                examples, middle, np.nan_to_num([middle - low, high - middle]), fmt=looks[place].marker,
+                color=looks[place].color, label=_title(mine[0].curve, 60),
             )  # fmt: skip
         for theory in sorted({theory_per_head(one.curve) for one in found}):
-            axis.axhline(
-                theory, color=INK, linestyle=":", linewidth=1, label=f"theory, real labels: at least {theory}"
-            )
-        axis.set_xlabel("examples T")
-        axis.set_ylabel(f"examples a head at {MEMORIZED:.0%}")
+            label = f"theory, real labels: at least {theory}"
+            axis.axhline(theory, color=INK, linestyle=":", linewidth=1, label=label)
+        axis.set(xlabel="examples T", ylabel=f"examples a head at {MEMORIZED:.0%}")
         axis.set_ylim(bottom=0)
         axis.set_xlim(0, 1.1 * max(one.curve.examples or 0 for one in found))
         whole_axis(axis)
@@ -126,20 +116,23 @@ def saturated_figure(analysis: MemorizationAnalysis) -> Figure | str:
     with style():
         figure, axes = new_figure(1, 2, width=PAGE, height=2.9)
         looks = ordered_looks([int(examples) for examples in table["examples"].unique()])
-        drawn = (
-            ("saturated_share", "share of saturated heads"),
-            (HEADS_SAY[1], "share of examples\nwith an unsaturated head"),
-        )
-        for axis, (column, label) in zip(axes[0], drawn, strict=True):
-            others = [name for name in table if name not in ("heads", "seeds", "share", *HEADS_SAY)]
-            others.remove("mean_saturated_heads")
+        drawn = ("share of saturated heads", "share of examples\nwith an unsaturated head")
+        others = [name for name in table if name not in ("heads", "seeds", "share", *HEADS_SAY)]
+        others.remove("mean_saturated_heads")
+        for axis, column, label in zip(axes[0], HEADS_SAY, drawn, strict=True):
             for _, rows in table.groupby(others, sort=True):
                 examples = int(rows["examples"].iloc[0])
+                look, name = looks[examples], f"T = {examples:,}"
+                kind = f"{look.marker}-"
                 axis.plot(
-                    rows["heads"], rows[column], f"{looks[examples].marker}-", markersize=3.5, linewidth=1.0,
-                    color=looks[examples].color,
-                    label=f"T = {examples:,}",
-                )  # fmt: skip
+                    rows["heads"],
+                    rows[column],
+                    kind,
+                    markersize=3.5,
+                    linewidth=1.0,
+                    color=look.color,
+                    label=name,
+                )
             axis.set(xlabel=LABELS["heads"], ylabel=label, ylim=(-0.02, 1.04))
             whole_axis(axis)
         legend_below(figure, 6)
@@ -171,17 +164,16 @@ def capacity_figure(analysis: MemorizationAnalysis) -> Figure | str:
                 if not bound:
                     err = np.nan_to_num([[one.size - one.low], [one.high - one.size]])
                     axis.errorbar(at, one.size, err, fmt="none", color=color)
-                shape = _MARKERS.get(one.status, looks[place].marker)
+                shape, _ = _BOUNDS.get(one.status, (looks[place].marker, ""))
                 drawn.add(one.status)
                 axis.plot(at, one.size, shape, color=color, markerfacecolor="none" if bound else color)
             axis.plot([], [], looks[place].marker, color=color, label=group)
-        axis.set_xlabel(LABELS[analysis.along])
-        axis.set_ylabel(f"T at {MEMORIZED:.0%} accuracy")
+        axis.set(xlabel=LABELS[analysis.along], ylabel=f"T at {MEMORIZED:.0%} accuracy")
         log_axis(axis, "y", whole=True)
         whole_axis(axis)
-        for status, label in _BOUND_LABELS.items():
+        for status, (shape, label) in _BOUNDS.items():
             if status in drawn:
-                axis.plot([], [], _MARKERS[status], color=MUTED, markerfacecolor="none", label=label)
+                axis.plot([], [], shape, color=MUTED, markerfacecolor="none", label=label)
         legend_below(figure, 1)
         return figure
 
@@ -251,40 +243,31 @@ def _shown(share: Floats, regression: bool) -> Floats:
 
 def _keys(analysis: MemorizationAnalysis) -> list[Line2D]:
     """The meaning of what was drawn beside the points of each T, and of nothing else."""
-    keys = [Line2D([], [], color=MUTED, linestyle=":", label="guaranteed by theory (share of T)")]
     linear = [one.linear for one in analysis.curves if one.linear is not None]
+    keys = [key("guaranteed by theory (share of T)", line=":")]
     if any(np.nan_to_num(one.curve.spread).any() for one in analysis.curves):
-        keys.append(
-            Line2D(
-                [], [], color=MUTED, marker="|", markersize=9, linestyle="none", label="± one σ over seeds"
-            )
-        )
+        keys.append(key("± one σ over seeds", line="none", marker="|", markersize=9))
     if any(one.line.usable for one in linear):
-        keys.append(Line2D([], [], color=MUTED, label="line through filled points"))
+        keys.append(key("line through filled points"))
     if any(not one.used.all() for one in linear):
-        keys.append(
-            Line2D(
-                [], [], color=MUTED, marker="o", markerfacecolor="white", linestyle="none", label="saturated"
-            )
-        )
+        keys.append(key("saturated", line="none", marker="o", markerfacecolor="white"))
     if any(one.knee is not None and one.knee.usable for one in analysis.curves):
-        keys.append(Line2D([], [], color=ACCENT, linewidth=2.5, label="knee, 68% interval"))
+        keys.append(key("knee, 68% interval", ACCENT, linewidth=2.5))
     if analysis.along == "head_dim":
-        keys.append(Line2D([], [], color=INK, linestyle="--", linewidth=0.8, label="$d_h = n$"))
+        keys.append(key("$d_h = n$", INK, "--", linewidth=0.8))
     return keys
 
 
-Panel = tuple[object, ...]
-
-
-def _panel(curve: MemorizationCurve) -> Panel:
-    """The key of a curve's panel; curves of one panel differ in T and in the size that the study varies."""
-    sizes = (curve.heads or 0, curve.context or 0, curve.head_dim or 0)
-    return curve.task, curve.context_type, curve.width, curve.variant, *sizes
-
-
-def _panels(curves: Sequence[MemorizationCurve]) -> list[Panel]:
-    return list(dict.fromkeys(_panel(curve) for curve in curves))
+def _panels(curves: Sequence[CurveAnalysis]) -> list[list[CurveAnalysis]]:
+    """The curves of each panel: they differ in T and in the size that the study varies."""
+    panels: dict[tuple[object, ...], list[CurveAnalysis]] = {}
+    for one in curves:
+        curve = one.curve
+        sizes = (curve.heads or 0, curve.context or 0, curve.head_dim or 0)
+        panels.setdefault((curve.task, curve.context_type, curve.width, curve.variant, *sizes), []).append(
+            one
+        )
+    return list(panels.values())
 
 
 def _title(curve: MemorizationCurve, letters: int) -> str:

@@ -16,26 +16,28 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from matplotlib.figure import Figure
+import pandas as pd
 
 from shapelaw.errors import UserError
 from shapelaw.fits.capacity import CapacityStatus
 from shapelaw.fits.inputs import read_table
 from shapelaw.fits.line import FitStatus, overall_status
 from shapelaw.fits.memorized import MEMORIZED, SATURATED, check_memorization_runs
-from shapelaw.report.tables import plain_rows
-from shapelaw.report.write import Results, Table
+from shapelaw.report.tables import NO, OPEN, YES, plain_rows
+from shapelaw.report.write import Answer, Results, Table, tables_of
 from shapelaw.specs.memorizers import beyond_theorem
 from shapelaw.studies.memorization import figures, saturation
 from shapelaw.studies.memorization import tables as tabled
 from shapelaw.studies.memorization.analysis import ALONG, MemorizationAnalysis, analyse_runs
-from shapelaw.studies.memorization.answer import answer
-from shapelaw.studies.memorization.comparison import comparison_table
 from shapelaw.studies.memorization.saturation import Saturation, analyse_saturation
 from shapelaw.studies.memorization.study import ALONG_CONTEXT, ALONG_HEAD_DIM, ALONG_HEADS, SATURATION
+from shapelaw.studies.memorization.study import STUDIES as DECLARED
+from shapelaw.studies.memorization.tables import comparison_table
 
 STUDIES = (*ALONG, SATURATION)
 NEEDS_INPUT = False  # attention weights alone tell how many heads are saturated
@@ -43,6 +45,36 @@ _MODELS = {
     ALONG_HEADS: f"share = intercept + slope H up to a mean share of {SATURATED}, where a parabola is no better",
     ALONG_CONTEXT: "share does not fall with n (isotonic regression)",
     ALONG_HEAD_DIM: "share = plateau - slope max(knee - d_h, 0)",
+}
+_FITTED = {
+    ALONG_HEADS: tabled.linear_table,
+    ALONG_HEAD_DIM: tabled.knee_table,
+    ALONG_CONTEXT: tabled.monotony_table,
+}
+FIGURES = {
+    "share": figures.share_figure,
+    "per_head": figures.per_head_figure,
+    "saturated": figures.saturated_figure,
+    "capacity": figures.capacity_figure,
+}
+QUANTITIES = {  # of the table `comparison`: the one that answers the study's question
+    ALONG_HEADS: "p-value of a line in H",
+    ALONG_CONTEXT: "largest fall of the share in n",
+    ALONG_HEAD_DIM: "gain in share beyond d_h = n",
+    SATURATION: "share of saturated heads",
+}
+CLAIMS = {
+    ALONG_HEADS: "a line in the number of heads fits",
+    ALONG_CONTEXT: "no fall of the share with the context is significant",
+    ALONG_HEAD_DIM: "no gain beyond d_h = n is significant",
+    SATURATION: "the majority of heads is saturated",
+}
+FITS = {ALONG_HEADS: "linear_part", ALONG_HEAD_DIM: "knee"}
+PUBLISHED = {
+    ALONG_HEADS: "a line below saturation, R\u00b2 of 0.98 and more (Mahdavi et al. 2024).",
+    ALONG_CONTEXT: "it grows with the context (Mahdavi et al. 2024).",
+    ALONG_HEAD_DIM: "a knee at d_h = n (Mahdavi et al. 2024).",
+    SATURATION: "the majority of heads is, and almost every example has one that is not (Mahdavi et al. 2024).",
 }
 
 
@@ -95,15 +127,14 @@ def analyse(
 
 
 def present(found: MemorizationAnalysis | Saturation) -> Results:
-    """The tables, figures and fit.json of an analysis.
-
-    Studies along H add linear_part, linear_rules and the figure per_head; along d_h they add knee. For saturation see
-    `saturation.present`.
-    """
+    """The tables and figures that the study declares, and fit.json. For saturation see `saturation.present`."""
     if isinstance(found, Saturation):
-        return saturation.present(found)
-    tables = _tables(found)
-    return Results(tables, _figures(found), _fits(found), summary(found), answer=answer(found.study, tables))
+        results = saturation.present(found)
+        return replace(results, answer=answer(SATURATION, results.tables))
+    declared = next(study for study in DECLARED if study.name == found.study)
+    tables = tables_of(tabled.TABLES, declared.tables, found)
+    drawn = {name: FIGURES[name](found) for name in declared.figures}
+    return Results(tables, drawn, _fits(found), summary(found), answer=answer(found.study, tables))
 
 
 def summary(found: MemorizationAnalysis | Saturation) -> str:
@@ -150,61 +181,53 @@ def warnings(analysis: MemorizationAnalysis) -> list[str]:
     )
 
 
-def _tables(analysis: MemorizationAnalysis) -> dict[str, Table]:
-    tables = {
-        "points": Table(tabled.points_table(analysis), "Share memorized, means over seeds."),
-        "monotony": Table(
-            tabled.monotony_table(analysis),
-            "A test for falls: does the share fall anywhere by more than the seeds' noise?",
-        ),
-        "capacity": Table(
-            tabled.capacity_table(analysis), f"Examples memorized with {100 * MEMORIZED:.0f}\u202f% accuracy."
-        ),
-    }
-    if analysis.study == ALONG_HEADS:
-        tables["linear_part"] = Table(
-            tabled.linear_table(analysis),
-            "The line in H through the points below saturation, where they are on one.",
-        )
-        tables["linear_rules"] = Table(
-            tabled.rules_table(analysis), "The same line under other rules for the points that it uses."
-        )
-        tables["growth"] = Table(
-            tabled.growth_table(analysis),
-            "Heads that memorize T, and the exponent of the share in H. Theory's number is for labels that are real "
-            "numbers; classes are easier, so don't divide one by the other.",
-        )
-        tables["saturated"] = Table(analysis.saturated, "Saturated heads of trained networks.")
-    if analysis.study == ALONG_HEAD_DIM:
-        tables["knee"] = Table(
-            tabled.knee_table(analysis),
-            "The knee in the head dimension, and the gain beyond the context length.",
-        )
-    tables["comparison"] = Table(comparison_table(analysis), "Our findings beside the published ones.")
-    return tables
-
-
 def _fits(analysis: MemorizationAnalysis) -> dict[str, Any]:
     """The content of fit.json: the model, all fits, and a status that is "converged" if one of them is."""
-    table = {
-        ALONG_HEADS: tabled.linear_table,
-        ALONG_HEAD_DIM: tabled.knee_table,
-        ALONG_CONTEXT: tabled.monotony_table,
-    }
-    rows = plain_rows(table[analysis.study](analysis))
-    statuses = [str(row["status"]) for row in rows]
+    rows = plain_rows(_FITTED[analysis.study](analysis))
     return {
         "study": analysis.study,
         "model": _MODELS[analysis.study],
-        "status": overall_status(statuses),
+        "status": overall_status([str(row["status"]) for row in rows]),
         "curves": rows,
         "warnings": warnings(analysis),
     }
 
 
-def _figures(analysis: MemorizationAnalysis) -> dict[str, Figure | str]:
-    drawn = {"share": figures.share_figure(analysis), "capacity": figures.capacity_figure(analysis)}
-    if analysis.study == ALONG_HEADS:
-        drawn["per_head"] = figures.per_head_figure(analysis)
-        drawn["saturated"] = figures.saturated_figure(analysis)
-    return drawn
+def answer(study: str, tables: Mapping[str, Table]) -> Answer:
+    """In how many settings the paper's finding holds, fails and is open, with the clearest fit.
+
+    Args:
+        study: one of the four.
+        tables: `comparison` of the study, and its fits.
+    """
+    rows = tables["comparison"].frame
+    mine = rows[rows["quantity"] == QUANTITIES[study]]
+    counted = {says: int((mine["agrees"] == says).sum()) for says in (YES, NO, OPEN)}
+    decided = counted[YES] + counted[NO]
+    if not decided:
+        return Answer(f"No setting decides it: {_reason(mine)}.", False, PUBLISHED[study])
+    still_open = f"; {counted[OPEN]} are open" if counted[OPEN] else ""
+    said = f"{CLAIMS[study].capitalize()} in {counted[YES]} of {decided} settings that can tell{still_open}."
+    return Answer(said + _best_fit(study, tables), True, PUBLISHED[study])
+
+
+def _reason(rows: pd.DataFrame) -> str:
+    if rows.empty or "note" not in rows:
+        return "the runs have nothing to compare"
+    return f"{rows['setting'].iloc[0]}: {rows['note'].iloc[0]}"
+
+
+def _best_fit(study: str, tables: Mapping[str, Table]) -> str:
+    """The line or the knee with the most points, with its interval."""
+    if study not in FITS:
+        return ""
+    fits = tables[FITS[study]].frame
+    fits = fits[fits["status"] == FitStatus.CONVERGED]
+    if fits.empty:
+        return ""
+    row = fits.sort_values("n_points", ascending=False, kind="stable").iloc[0]
+    if study == ALONG_HEADS:
+        return (
+            f" Share of T = {row['examples']:,} per head: {row['slope']:.3f} \u00b1 {row['slope_err']:.3f}."
+        )
+    return f" Knee at d_h = {row['knee']:.1f} ({row['low68']:.1f} to {row['high68']:.1f}), n = {row['context']:.0f}."

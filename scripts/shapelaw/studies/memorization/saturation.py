@@ -1,4 +1,4 @@
-"""The heads saturated for each example, and the largest T memorized perfectly (Mahdavi et al. 2024, H).
+"""Saturated heads (figure 3), and the largest T memorized perfectly (Mahdavi et al. 2024, appendix H).
 
 A head is saturated for an example if one of its softmax coefficients is above `SATURATED_WEIGHT`. Theorem 1 gives each
 head its own examples and saturates it for the others; the paper finds that trained networks look alike: most heads are
@@ -7,26 +7,166 @@ saturated, and almost every example has a head that is not.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import zipfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 
 from shapelaw.errors import UserError
 from shapelaw.fits.capacity import CapacityStatus
 from shapelaw.fits.line import FitStatus, overall_status
 from shapelaw.fits.memorized import CLASSIFICATION
-from shapelaw.report.tables import plain_rows
+from shapelaw.report.plots import INK, MUTED, PAGE, SECOND, new_figure, style
+from shapelaw.report.tables import plain_rows, says
 from shapelaw.report.write import Results, Table
 from shapelaw.specs.memorizers import SATURATED_WEIGHT
 from shapelaw.studies.memorization.analysis import published
-from shapelaw.studies.memorization.answer import answer
-from shapelaw.studies.memorization.attention import Attention, counted, read_attention, saturation_figure
 from shapelaw.studies.memorization.study import SATURATION
 from shapelaw.theory.memorization import memorizable_examples
+
+SHOWN_EXAMPLES = 20
+BINS = 40
+
+
+@dataclass(frozen=True)
+class Attention:
+    """The largest softmax coefficient (T, H) of each head for each example of one trained network."""
+
+    name: str
+    largest: npt.NDArray[np.float32]
+
+    @property
+    def examples(self) -> int:
+        return int(self.largest.shape[0])
+
+    @property
+    def heads(self) -> int:
+        return int(self.largest.shape[1])
+
+    @property
+    def saturated(self) -> npt.NDArray[np.bool_]:
+        """(T, H), True where the head is saturated for the example."""
+        return self.largest > SATURATED_WEIGHT
+
+
+def read_attention(folder: Path, keys: Collection[str] | None = None) -> list[Attention]:
+    """The .npz files in a folder and below, by heads, T and name; a record's `attention.npz` takes its run's name.
+
+    Args:
+        keys: only the files of these runs; None takes all.
+
+    Raises:
+        UserError: the folder is missing or has no .npz files, or a file lacks an array or has the wrong numbers.
+    """
+    if not folder.is_dir():
+        raise UserError(f"There is no folder {folder}.")
+    if keys is None:
+        paths = sorted(folder.rglob("*.npz"))
+    else:  # a pool has records of many other runs
+        of_runs = [
+            path for key in sorted(keys) for path in (folder / key / "attention.npz", folder / f"{key}.npz")
+        ]
+        paths = [path for path in of_runs if path.is_file()]
+    found = [_read_one(path) for path in paths]
+    if not found:
+        raise UserError(f"{folder} has no .npz files; give the folder with the runs' attention weights.")
+    return sorted(found, key=lambda one: (one.heads, one.examples, one.name))
+
+
+def saturation_figure(attention: Sequence[Attention]) -> Figure:
+    """Figure 3, one row per H at its largest T: the first 20 examples by head, saturated heads, largest weights.
+
+    The map shows the first run by name; the histograms hold all runs of that H and T.
+    """
+    largest = {one.heads: one.examples for one in attention}  # ordered by growing T
+    groups = sorted(largest.items(), reverse=True)
+    with style():
+        figure, axes = new_figure(
+            len(groups), 3, width=PAGE, height=0.4 + 1.95 * len(groups), width_ratios=[1.35, 1.0, 1.0]
+        )
+        for row, group in zip(axes, groups, strict=True):
+            mine = [one for one in attention if (one.heads, one.examples) == group]
+            _draw_map(row[0], mine[0])
+            _draw_histograms(row[1], row[2], mine)
+        for axis, name in zip(axes[-1], ("example", "saturated heads", "largest weight"), strict=True):
+            axis.set_xlabel(name)
+        figure.legend(
+            handles=[
+                Patch(color=SECOND, label=f"head saturated: a weight above {SATURATED_WEIGHT}"),
+                Patch(facecolor="white", edgecolor=MUTED, label="not saturated"),
+                axes[0, 2].get_legend_handles_labels()[0][0],
+            ],
+            loc="outside lower center",
+            ncols=3,
+        )
+        return figure
+
+
+def counted(runs: int) -> str:
+    """A number of runs in words."""
+    return f"{runs} run{'' if runs == 1 else 's'}"
+
+
+def _read_one(path: Path) -> Attention:
+    try:
+        with np.load(path) as arrays:
+            missing = [name for name in ("largest_weight", "heads", "examples") if name not in arrays]
+            if missing:
+                raise UserError(f"{path} lacks {', '.join(missing)}.")
+            largest = np.asarray(arrays["largest_weight"], dtype=np.float32)
+            sizes = (int(arrays["examples"]), int(arrays["heads"]))
+    except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        raise UserError(f"{path} can't be read as .npz ({str(error).splitlines()[0]}).") from error
+    if largest.shape != sizes:
+        raise UserError(
+            f"{path}: largest_weight has the shape {largest.shape}; (examples, heads) is {sizes}."
+        )
+    if not ((largest > 0) & (largest <= 1 + 1e-5)).all():
+        raise UserError(f"{path}: largest_weight must be in (0, 1], as a softmax coefficient is.")
+    return Attention(path.parent.name if path.stem == "attention" else path.stem, largest)
+
+
+def _draw_map(axis: Axes, one: Attention) -> None:
+    shown = one.saturated[:SHOWN_EXAMPLES].T
+    axis.pcolormesh(
+        np.arange(shown.shape[1] + 1) + 0.5, np.arange(one.heads + 1) + 0.5, shown.astype(float),
+        cmap=ListedColormap(["white", SECOND]), vmin=0, vmax=1, edgecolors="#d5d8dc", linewidth=0.4,
+    )  # fmt: skip
+    axis.set_yticks(np.unique(np.linspace(1, one.heads, min(one.heads, 8)).round()))
+    axis.set_xticks([1, *range(5, shown.shape[1] + 1, 5)])
+    axis.set_ylabel("head")
+    axis.grid(False)
+    axis.set_title(f"H = {one.heads}, T = {one.examples:,}", fontsize=7)
+
+
+def _draw_histograms(counts: Axes, weights: Axes, mine: list[Attention]) -> None:
+    per_example = np.concatenate([one.saturated.sum(axis=1) for one in mine])
+    places = np.arange(mine[0].heads + 1)
+    share = np.bincount(per_example, minlength=len(places)) / len(per_example)
+    counts.bar(places, share, color=SECOND, width=0.85)
+    counts.set_ylabel("share of examples")
+    if len(places) <= 12:
+        counts.set_xticks(places)
+    counts.set_title(f"{counted(len(mine))}, mean {per_example.mean():.2f}", fontsize=7)
+    largest = np.concatenate([one.largest.ravel() for one in mine])
+    weights.hist(
+        np.minimum(largest, 1.0), bins=[k / BINS for k in range(BINS + 1)], color=SECOND,
+        weights=np.full(len(largest), 1.0 / len(largest)),
+    )  # fmt: skip
+    weights.axvline(
+        SATURATED_WEIGHT, color=INK, linewidth=0.7, linestyle="--", label=f"weight of {SATURATED_WEIGHT}"
+    )
+    weights.set_ylabel("share of H × T")
+    weights.set_title(f"{(largest > SATURATED_WEIGHT).mean():.0%} above {SATURATED_WEIGHT}", fontsize=7)
 
 
 @dataclass(frozen=True)
@@ -87,8 +227,8 @@ def perfect_table(runs: pd.DataFrame) -> pd.DataFrame:
                 "seeds": int(per_size["size"].min()),
                 "theory": memorizable_examples(heads, context, head_dim) if context < width else None,
                 "published": published()["saturation"]["max_T"].get(f"H={heads}") if same else None,
-                "bound": bound.value,
-                "status": status.value,
+                "bound": bound,
+                "status": status,
                 "message": message,
             }
         )
@@ -144,25 +284,16 @@ def comparison_table(found: Saturation) -> pd.DataFrame:
     for heads, examples, runs in _groups(found):
         setting = f"H = {heads}, T = {examples:,} ({counted(len(runs))})"
         share, free = runs["saturated"].mean(), runs["some_head_not_saturated"].mean()
-        rows.append(
-            ("share of saturated heads", setting, share, "the majority", "yes" if share > 0.5 else "no")
-        )
-        rows.append(
-            ("examples with a head not saturated", setting, free, "almost all", "yes" if free > 0.9 else "no")
-        )
-    for row in [] if found.perfect is None else found.perfect.to_dict("records"):
+        majority, nearly_all = says(True, share > 0.5), says(True, free > 0.9)
+        rows.append(("share of saturated heads", setting, share, "the majority", majority))
+        rows.append(("examples with a head not saturated", setting, free, "almost all", nearly_all))
+    for row in _perfect_rows(found):
         there = not pd.isna(row["published"])
         ours = float("nan") if pd.isna(row["largest_any"]) else float(row["largest_any"])
-        reached = ours >= 0.9 * row["published"] if there else False
-        agrees = (
-            "open"
-            if not there or (row["bound"] == CapacityStatus.AT_LEAST and not reached)
-            else "yes"
-            if reached
-            else "no"
-        )
-        setting = f"H = {row['heads']}, n = {row['context']}, d_h = {row['head_dim']} ({row['bound']})"
+        reached = there and ours >= 0.9 * row["published"]
+        agrees = says(there and (reached or row["bound"] != CapacityStatus.AT_LEAST), reached)
         printed = f"about {row['published']}" if there else "–"
+        setting = f"{_shape(row)} ({row['bound']})"
         rows.append(("largest T memorized perfectly", setting, ours, printed, agrees))
     return pd.DataFrame(rows, columns=["quantity", "setting", "ours", "published", "agrees"])
 
@@ -193,7 +324,7 @@ def present(found: Saturation) -> Results:
     for name, table in {"saturation": shares_table(found), "perfect": found.perfect}.items():
         if table is not None:
             said[name] = plain_rows(table)
-    return Results(tables, figures, said, summary(found), left_out, answer(SATURATION, tables))
+    return Results(tables, figures, said, summary(found), left_out)
 
 
 def summary(found: Saturation) -> str:
@@ -203,13 +334,19 @@ def summary(found: Saturation) -> str:
         f"{runs['some_head_not_saturated'].mean():.0%} of examples have a head that is not ({counted(len(runs))})."
         for heads, examples, runs in _groups(found)
     ]
-    for row in [] if found.perfect is None else found.perfect.to_dict("records"):
+    for row in _perfect_rows(found):
         what = "none of the T tried" if pd.isna(row["largest_any"]) else f"T = {row['largest_any']}"
         bound = " (no larger one was tried)" if row["bound"] == CapacityStatus.AT_LEAST else ""
-        lines.append(
-            f"H = {row['heads']}, n = {row['context']}, d_h = {row['head_dim']}: {what} memorized perfectly{bound}."
-        )
+        lines.append(f"{_shape(row)}: {what} memorized perfectly{bound}.")
     return "\n".join(lines)
+
+
+def _perfect_rows(found: Saturation) -> list[dict[Any, Any]]:
+    return [] if found.perfect is None else found.perfect.to_dict("records")
+
+
+def _shape(row: Mapping[Any, Any]) -> str:
+    return f"H = {row['heads']}, n = {row['context']}, d_h = {row['head_dim']}"
 
 
 def _groups(found: Saturation) -> Iterator[tuple[int, int, pd.DataFrame]]:

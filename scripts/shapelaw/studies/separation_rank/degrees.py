@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
-from shapelaw.report.tables import NO, OPEN, YES
+from shapelaw.report.tables import NO, OPEN, YES, picked, says
 from shapelaw.studies.separation_rank.grids import Asked, DegreeSizes, matrices
 from shapelaw.studies.separation_rank.measurements import Measured
 from shapelaw.studies.separation_rank.tables import Measurements
@@ -37,25 +37,23 @@ def ranking_table(table: pd.DataFrame) -> pd.DataFrame:
     """One row for each budget: the degree of largest rank, of largest total degree, and the better of 2 and 3."""
     rows = []
     for group, mine in table.groupby(GROUP, sort=True):
-        best = mine.loc[mine["largest"] == YES, "degree"]
+        best, known = mine.loc[mine["largest"] == YES, "degree"], bool((mine["largest"] == YES).any())
         proxy = mine.loc[mine["total_degree"] == mine["total_degree"].max(), "degree"]
+        filling = [k for k in (2, 3) if ((mine["degree"] == k) & (mine["unused"] == 0)).any()]
         rows.append(
             dict(zip(GROUP, group, strict=True))
             | {
-                "largest_rank": _listed(best) if len(best) else OPEN,
+                "largest_rank": _listed(best) if known else OPEN,
                 "largest_total_degree": _listed(proxy),
                 "note": NOTE_BEST,
-                "agrees_with_note": OPEN if not len(best) else YES if NOTE_BEST in set(best) else NO,
-                "agrees_with_proxy": OPEN if not len(best) else YES if set(best) <= set(proxy) else NO,
+                "agrees_with_note": says(known, NOTE_BEST in set(best)),
+                "agrees_with_proxy": says(known, set(best) <= set(proxy)),
                 "of_2_and_3": _of_two_and_three(mine),
-                "note_has_room_for": _listed([k for k in (2, 3) if not mine.loc[mine["degree"] == k, "unused"].any()
-                                              and (mine["degree"] == k).any()]),
+                "fill_the_budget": _listed(filling),
             }
-        )  # fmt: skip
+        )
     columns = ["largest_rank", "largest_total_degree", "note", "agrees_with_note", "agrees_with_proxy"]
-    return pd.DataFrame(rows, columns=[*GROUP, *columns, "of_2_and_3", "note_has_room_for"]).rename(
-        columns={"note_has_room_for": "fill_the_budget"}
-    )
+    return pd.DataFrame(rows, columns=[*GROUP, *columns, "of_2_and_3", "fill_the_budget"])
 
 
 def fractional_table(found: Measurements) -> pd.DataFrame:
@@ -68,7 +66,7 @@ def fractional_table(found: Measurements) -> pd.DataFrame:
             | {
                 "degrees": " ".join(map(str, degrees)),
                 "mean_degree": sum(degrees) / len(degrees),
-                "mixed": YES if len(set(degrees)) > 1 else NO,
+                "mixed": says(True, len(set(degrees)) > 1),
             }
         )
     columns = [*GROUP, "degrees", "mean_degree", "mixed", "depth", "unused", "parameters", "total_degree"]
@@ -86,19 +84,13 @@ def _of(found: Measurements, name: str) -> list[tuple[Asked, DegreeSizes, Measur
 
 def _common(one: Asked, sizes: DegreeSizes, result: Measured) -> dict[str, object]:
     used = sum(matrices(sizes.blocks, degree) for degree in sizes.degrees)
-    return {
-        "blocks": sizes.blocks,
-        "width": sizes.width,
-        "tokens": sizes.tokens,
-        "heads": sizes.heads,
+    return picked(sizes, "blocks", "width", "tokens", "heads") | {
         "budget": one.budget,
         "depth": len(sizes.degrees),
         "unused": (one.budget or 0) - used,
         "parameters": used * sizes.width**2,
         "total_degree": math.prod(sizes.degrees),
-        "rank": result.rank,
-        "status": result.status,
-        "upper_bound": result.bound,
+        **picked(result, "rank", "status", upper_bound="bound"),
         "log3_rank": log3(result.rank),
         "seconds": result.seconds,
     }
@@ -108,8 +100,8 @@ def _largest(table: pd.DataFrame) -> pd.Series:
     """For each row, yes where its rank is the largest of its budget, no where not, open where bounds overlap."""
     says = pd.Series(OPEN, index=table.index, dtype=object)
     for _, mine in table.groupby(GROUP):
-        low = mine["rank"].astype(float)
-        high = low.where(mine["status"] == "exact", mine["upper_bound"])
+        bounds = _bounds(mine)
+        low, high = bounds["low"], bounds["high"]
         for place in mine.index:
             others = mine.index != place
             if (high[place] < low[others]).any():
@@ -123,16 +115,18 @@ def _of_two_and_three(mine: pd.DataFrame) -> str:
     two, three = (mine[mine["degree"] == degree] for degree in (2, 3))
     if two.empty or three.empty:
         return "2 alone" if three.empty and not two.empty else "3 alone" if not three.empty else ""
-    low = [float(one["rank"].iloc[0]) for one in (two, three)]
-    high = [
-        value if one["status"].iloc[0] == "exact" else float(one["upper_bound"].iloc[0])
-        for value, one in zip(low, (two, three), strict=True)
-    ]
-    if low[1] > high[0]:
+    bounds = [_bounds(one).iloc[0] for one in (two, three)]
+    if bounds[1]["low"] > bounds[0]["high"]:
         return "3"
-    if low[0] > high[1]:
+    if bounds[0]["low"] > bounds[1]["high"]:
         return "2"
-    return "equal" if low == high and low[0] == low[1] else OPEN
+    return "equal" if len({*bounds[0], *bounds[1]}) == 1 else OPEN
+
+
+def _bounds(table: pd.DataFrame) -> pd.DataFrame:
+    """The least and the largest value that each rank can have."""
+    low = table["rank"].astype(float)
+    return pd.DataFrame({"low": low, "high": low.where(table["status"] == "exact", table["upper_bound"])})
 
 
 def _listed(values: Iterable[int] | Sequence[int]) -> str:

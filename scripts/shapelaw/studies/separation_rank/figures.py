@@ -5,8 +5,9 @@ Circles are exact, triangles are lower bounds.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,12 @@ from matplotlib.lines import Line2D
 
 from shapelaw.report.plots import (
     ACCENT,
-    COLUMN,
     INK,
     MUTED,
     PAGE,
-    Look,
+    draw_grid,
     explain,
+    key,
     log_axis,
     new_figure,
     ordered_looks,
@@ -31,8 +32,7 @@ from shapelaw.report.plots import (
 )
 from shapelaw.studies.separation_rank.degrees import GROUP
 from shapelaw.theory.graded_dimensions import multiset
-from shapelaw.theory.rank_bounds import early_upper, late_upper, log3
-from shapelaw.theory.rank_formulas import one_head
+from shapelaw.theory.rank_bounds import early_upper, late_upper, log3, one_head
 
 LOG3_RANK = "$\\log_3$ of the separation rank"
 _LINE_DEPTHS = 3  # layers drawn beyond the deepest network measured
@@ -50,51 +50,49 @@ def depth_figure(ranks: pd.DataFrame) -> Figure | str:
     two, many = whole[whole["tokens"] == 2], whole[whole["tokens"] >= 2 * whole["width"]]
     with style():
         figure, axes = new_figure(1, 2, width=PAGE, height=3.6)
-        for axis, mine, title in ((axes[0, 0], two, "N = 2"), (axes[0, 1], many, "N ≥ 2d")):
-            mine = mine.sort_values(["width", "depth", "tokens"]).drop_duplicates(["width", "depth"])
-            count = mine.groupby("width")["depth"].transform("size")
-            widths = [int(width) for width in sorted(mine.loc[count > 1, "width"].unique())]
-            if not widths:
-                axis.set_axis_off()
-                explain(axis, f"no width has two depths at {title}")
-                continue
-            looks = ordered_looks(widths)
-            last = int(mine["depth"].max()) + _LINE_DEPTHS
-            depths = np.arange(1, last + 1)
-            for width in widths:
-                color, dashes = looks[width].color, looks[width].dashes
-                _points(axis, mine[mine["width"] == width], "depth", color, f"d = {width}")
-                line = [_log_rank(int(depth), width, title == "N = 2") for depth in depths]
-                axis.plot(depths, line, color=color, linewidth=0.8, linestyle=dashes)
-                axis.annotate(
-                    f"{width}", (last, line[-1]), (2, 0), textcoords="offset points", va="center", fontsize=6
-                )
-                tick = math.log(width, 3)
-                axis.axvline(tick, ymax=0.05, color=color, linewidth=2, solid_capstyle="butt")
-                axis.text(
-                    tick,
-                    0.055,
-                    f"{width}",
-                    transform=axis.get_xaxis_transform(),
-                    ha="center",
-                    fontsize=5,
-                )
-            if title != "N = 2":
-                _regimes(axis, widths[-1], last)
-            axis.set_ylim(bottom=0.3)
-            log_axis(axis, "y")
-            axis.set_xlabel("depth L")
-            axis.set_ylabel(LOG3_RANK)
-            axis.set_title(title)
-            whole_axis(axis)
-            bounds = axis.get_legend_handles_labels()[0][len(widths) :]
-            axis.legend(handles=[*_series(looks), *bounds], loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        _depth_panel(axes[0, 0], two, "N = 2")
+        _depth_panel(axes[0, 1], many, "N ≥ 2d")
         if not any(axis.axison for axis in axes[0]):
             return "no width was measured at two depths"
-        threshold = Line2D([], [], color=INK, marker="|", markersize=7, markeredgewidth=2, linestyle="",
-                           label="threshold $\\log_3 d$ of each width")  # fmt: skip
+        threshold = key(
+            "threshold $\\log_3 d$ of each width", INK, "", marker="|", markersize=7, markeredgewidth=2
+        )
         _keys(figure, "closed form", last=[threshold])
         return figure
+
+
+def _depth_panel(axis: Axes, mine: pd.DataFrame, title: str) -> None:
+    mine = mine.sort_values(["width", "depth", "tokens"]).drop_duplicates(["width", "depth"])
+    count = mine.groupby("width")["depth"].transform("size")
+    widths = [int(width) for width in sorted(mine.loc[count > 1, "width"].unique())]
+    if not widths:
+        axis.set_axis_off()
+        explain(axis, f"no width has two depths at {title}")
+        return
+    looks, last = ordered_looks(widths), int(mine["depth"].max()) + _LINE_DEPTHS
+    depths = range(1, last + 1)
+    for width, look in looks.items():
+        _points(axis, mine[mine["width"] == width], "depth", look.color, f"d = {width}")
+        line = [_log_rank(depth, width, title == "N = 2") for depth in depths]
+        axis.plot(depths, line, color=look.color, linewidth=0.8, linestyle=look.dashes)
+        end, below = (last, line[-1]), axis.get_xaxis_transform()
+        axis.annotate(f"{width}", end, (2, 0), textcoords="offset points", va="center", fontsize=6)
+        tick = math.log(width, 3)
+        axis.axvline(tick, ymax=0.05, color=look.color, linewidth=2, solid_capstyle="butt")
+        axis.text(tick, 0.055, f"{width}", transform=below, ha="center", fontsize=5)
+    if title != "N = 2":
+        _regimes(axis, widths[-1], last)
+    axis.set_ylim(bottom=0.3)
+    log_axis(axis, "y")
+    axis.set(xlabel="depth L", ylabel=LOG3_RANK)
+    axis.set_title(title)
+    whole_axis(axis)
+    bounds = axis.get_legend_handles_labels()[0][len(widths) :]
+    shown = [
+        key(f"d = {width}", look.color, look.dashes, marker="o", linewidth=0.8)
+        for width, look in looks.items()
+    ]
+    axis.legend(handles=[*shown, *bounds], loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
 def width_figure(ranks: pd.DataFrame) -> Figure | str:
@@ -108,9 +106,8 @@ def width_figure(ranks: pd.DataFrame) -> Figure | str:
             yield f"L = {depth}, one head", at[at["heads"] == 1]
             yield f"L = {depth}, d heads", at[(at["heads"] == at["width"]) & (at["width"] > 1)]
 
-    return _single(
-        series(), "width", "width d", log_x=True, nothing="no depth was measured at two widths with N ≥ 2d"
-    )
+    nothing = "no depth was measured at two widths with N ≥ 2d"
+    return _single(series(), "width", "width d", log_x=True, nothing=nothing)
 
 
 def embedding_figure(ranks: pd.DataFrame) -> Figure | str:
@@ -131,9 +128,9 @@ def embedding_figure(ranks: pd.DataFrame) -> Figure | str:
         left.set_xlabel("width d")
         if found:
             left.set_title(f"L = {depth}, no positions")
-        mine = base[base["width"] == _most_common(base[base["positional_rank"] > 0], "width")]
-        mine = mine[mine["tokens"] == _most_common(mine[mine["positional_rank"] > 0], "tokens")]
-        mine = mine[mine["depth"] == _most_common(mine[mine["positional_rank"] > 0], "depth")]
+        mine = base
+        for size in ("width", "tokens", "depth"):
+            mine = mine[mine[size] == _most_common(mine[mine["positional_rank"] > 0], size)]
         found = [(f"$r_e$ = {places}", group) for places, group in mine.groupby("positional_rank")]
         _lines(right, found, "embedding_rank", "no network has positions")
         right.set_xlabel("embedding rank r")
@@ -153,31 +150,23 @@ def heads_figure(ranks: pd.DataFrame) -> Figure | str:
     mine = _whole(ranks)
     mine = mine[mine["tokens"] >= 2 * mine["width"]].assign(share=lambda t: t["rank"] / t["upper_bound"])
 
-    def series() -> Iterable[tuple[str, pd.DataFrame]]:
-        for (depth, width), group in mine.groupby(["depth", "width"]):
-            yield f"L = {depth}, d = {width}", group.drop_duplicates("heads")
-
+    nothing = "no width was measured with two numbers of heads"
     return _single(
-        series(),
-        "heads",
-        "heads H",
-        y="share",
-        label="rank / upper bound",
-        nothing="no width was measured with two numbers of heads",
+        _by_shape(mine), "heads", "heads H", y="share", label="rank / upper bound", nothing=nothing
     )
 
 
 def tokens_figure(ranks: pd.DataFrame) -> Figure | str:
     """The rank against the number of tokens N, one head, two layers and more, a line for each depth and width."""
     mine = _whole(ranks[(ranks["heads"] == 1) & (ranks["depth"] > 1)])
+    nothing = "no network was measured with two numbers of tokens"
+    return _single(_by_shape(mine), "tokens", "tokens N", nothing=nothing)
 
-    def series() -> Iterable[tuple[str, pd.DataFrame]]:
-        for (depth, width), group in mine.groupby(["depth", "width"]):
-            yield f"L = {depth}, d = {width}", group
 
-    return _single(
-        series(), "tokens", "tokens N", nothing="no network was measured with two numbers of tokens"
-    )
+def _by_shape(ranks: pd.DataFrame) -> Iterable[tuple[str, pd.DataFrame]]:
+    """The rows of each depth and width, under its name."""
+    for (depth, width), group in ranks.groupby(["depth", "width"]):
+        yield f"L = {depth}, d = {width}", group
 
 
 def residual_figure(residual: pd.DataFrame) -> Figure | str:
@@ -197,8 +186,7 @@ def residual_figure(residual: pd.DataFrame) -> Figure | str:
         log_axis(axis, "x", whole=True)
         log_axis(axis, "y", whole=True)
         axis.legend()
-        axis.set_xlabel("rank without")
-        axis.set_ylabel("rank with residual connections")
+        axis.set(xlabel="rank without", ylabel="rank with residual connections")
         return figure
 
 
@@ -208,70 +196,49 @@ def degree_figure(degrees: pd.DataFrame) -> Figure | str:
     Dotted black: the note's d^(1/d), ln(k) / k in the logarithm, scaled to the largest budget's value at k = 3.
     """
     parts = degrees[GROUP[:-1]].drop_duplicates().sort_values(GROUP[:-1], ascending=[False, True, True, True])
-    panels = [
-        (str(one["blocks"]), int(one["width"]), int(one["tokens"]), int(one["heads"]))
-        for one in parts.to_dict("records")
-    ][:_MOST_PANELS]
+    panels = [tuple(one) for one in parts.itertuples(index=False)][:_MOST_PANELS]
     if not panels:
         return "no budget was measured"
+
+    def draw(axis: Axes, panel: tuple[Any, ...]) -> None:
+        blocks, width, tokens, heads = panel
+        name = f"{blocks}, d = {width}" + (f", N = {tokens}" if blocks == "attention" else "")
+        at = (degrees[GROUP[:-1]] == list(panel)).all(axis=1)
+        _degree_panel(axis, degrees[at], name + (f", H = {heads}" if heads > 1 else ""))
+
     with style():
-        columns = min(len(panels), 3)
-        rows = -(-len(panels) // columns)
-        figure, axes = new_figure(
-            rows, columns, width=COLUMN if columns == 1 else PAGE, height=0.6 + 2.7 * rows
-        )
-        for place in range(rows * columns):
-            if place >= len(panels):
-                axes[divmod(place, columns)].set_axis_off()
-                continue
-            blocks, width, tokens, heads = panels[place]
-            at = (degrees[GROUP[:-1]] == list(panels[place])).all(axis=1)
-            name = f"{blocks}, d = {width}" + (f", N = {tokens}" if blocks == "attention" else "")
-            _degree_panel(
-                axes[divmod(place, columns)], degrees[at], name + (f", H = {heads}" if heads > 1 else "")
-            )
-        part = Line2D(
-            [], [], color=INK, marker="o", linestyle="", markerfacecolor="white", label="budget not filled"
-        )
-        note = Line2D([], [], color=INK, linestyle=(0, (1, 1)), label="ln(k) / k, scaled at k = 3")
-        shown = [note] if (degrees["unused"] == 0).all() else [part, note]
-        _keys(figure, last=shown, columns=2 if columns == 1 else 4)
+        figure = draw_grid(panels, draw, height=2.7, margin=0.6)
+        last = [key("ln(k) / k, scaled at k = 3", INK, (0, (1, 1)))]
+        if (degrees["unused"] != 0).any():
+            last.insert(0, key("budget not filled", INK, "", marker="o", markerfacecolor="white"))
+        _keys(figure, last=last, columns=2 if len(panels) == 1 else 4)
         return figure
 
 
 def _degree_panel(axis: Axes, mine: pd.DataFrame, title: str) -> None:
     budgets = _telling_budgets(mine)
-    looks = ordered_looks(budgets)
-    colors = {budget: look.color for budget, look in looks.items()}
-    for budget in budgets:
+    for budget, look in ordered_looks(budgets).items():
         group = mine[mine["budget"] == budget].sort_values("degree")
         axis.plot(
-            group["degree"], group["log3_rank"], color=colors[budget], linestyle=looks[budget].dashes,
-            linewidth=0.8, label=f"B = {budget}",
+            group["degree"], group["log3_rank"], color=look.color, linestyle=look.dashes, linewidth=0.8,
+            label=f"B = {budget}",
         )  # fmt: skip
-        for full, face in ((True, colors[budget]), (False, "white")):
-            for exact, marker in ((True, "o"), (False, "^")):
-                part = group[((group["unused"] == 0) == full) & ((group["status"] == "exact") == exact)]
-                if part.empty:
-                    continue
+        full, exact = group["unused"] == 0, group["status"] == "exact"
+        for filled, sure in itertools.product((True, False), repeat=2):
+            part = group[(full == filled) & (exact == sure)]
+            if len(part):
                 axis.plot(
-                    part["degree"],
-                    part["log3_rank"],
-                    marker,
-                    color=colors[budget],
-                    markerfacecolor=face,
-                    zorder=3 + full,
-                )
+                    part["degree"], part["log3_rank"], "o" if sure else "^", color=look.color,
+                    markerfacecolor=look.color if filled else "white", zorder=3 + filled,
+                )  # fmt: skip
     largest = mine[mine["budget"] == budgets[-1]].set_index("degree")["log3_rank"]
     if 3 in largest:
         k = np.linspace(1, mine["degree"].max(), 60)
-        axis.plot(
-            k, np.log(k) / k / (math.log(3) / 3) * largest[3], color=INK, linestyle=(0, (1, 1)), linewidth=0.9
-        )
+        note = np.log(k) / k / (math.log(3) / 3) * largest[3]
+        axis.plot(k, note, color=INK, linestyle=(0, (1, 1)), linewidth=0.9)
     axis.set_ylim(0, 1.4 * mine.loc[mine["budget"].isin(budgets), "log3_rank"].max())
-    axis.set_xlabel("degree k of a block")
+    axis.set(xlabel="degree k of a block", ylabel=LOG3_RANK)
     whole_axis(axis)
-    axis.set_ylabel(LOG3_RANK)
     axis.set_title(title)
     axis.legend(ncols=2, loc="upper right")
 
@@ -286,9 +253,8 @@ def _telling_budgets(mine: pd.DataFrame) -> list[int]:
 def _whole(ranks: pd.DataFrame) -> pd.DataFrame:
     """Networks of full embedding rank without positions and residual connections, heads of d / H."""
     plain = ~ranks["residual"] & (ranks["positional_rank"] == 0)
-    full = (ranks["embedding_rank"] == ranks["width"]) & (
-        ranks["attention_dim"] * ranks["heads"] == ranks["width"]
-    )
+    inner = ranks["attention_dim"] * ranks["heads"]
+    full = (ranks["embedding_rank"] == ranks["width"]) & (inner == ranks["width"])
     return ranks[plain & full]
 
 
@@ -318,17 +284,10 @@ def _points(
     if exact.any():
         axis.plot(mine.loc[exact, x], mine.loc[exact, y], "o", color=color, label=label)
     if not exact.all():
-        axis.plot(mine.loc[~exact, x], mine.loc[~exact, y], "^", color=color, markerfacecolor="none",
-                  label=None if exact.any() else label)  # fmt: skip
-
-
-def _series(looks: Mapping[int, Look]) -> list[Line2D]:
-    """What a legend shows of each width: its point, and the dashes of its line."""
-    handles = []
-    for width, look in looks.items():
-        given: dict[str, Any] = {"linestyle": look.dashes, "marker": "o"}
-        handles.append(Line2D([], [], color=look.color, linewidth=0.8, label=f"d = {width}", **given))
-    return handles
+        label = None if exact.any() else label
+        axis.plot(
+            mine.loc[~exact, x], mine.loc[~exact, y], "^", color=color, markerfacecolor="none", label=label
+        )
 
 
 def _lines(
@@ -347,10 +306,8 @@ def _lines(
     if y == "rank":
         log_axis(axis, "y", whole=True)
     whole_axis(axis)
-    if len(drawn) > _MOST_INSIDE:
-        axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    else:
-        axis.legend()
+    beside: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
+    axis.legend(**(beside if len(drawn) > _MOST_INSIDE else {}))
 
 
 def _single(
@@ -371,8 +328,7 @@ def _single(
             return nothing
         if log_x:
             log_axis(axis, "x", whole=True)
-        axis.set_xlabel(x_label)
-        axis.set_ylabel(label)
+        axis.set(xlabel=x_label, ylabel=label)
         _keys(figure)
         return figure
 
@@ -380,15 +336,14 @@ def _single(
 def _keys(figure: Figure, line: str | None = None, last: Sequence[Line2D] = (), columns: int = 4) -> None:
     """A legend of what the markers mean, of those that were drawn."""
     drawn = {artist.get_marker() for axis in figure.axes for artist in axis.get_lines()}
-    handles = []
-    if "o" in drawn:
-        handles.append(Line2D([], [], color=INK, marker="o", linestyle="", label="exact"))
-    if "^" in drawn:
-        handles.append(
-            Line2D([], [], color=INK, marker="^", linestyle="", markerfacecolor="none", label="at least")
-        )
+    kinds = (("o", "exact", INK), ("^", "at least", "none"))
+    handles = [
+        key(name, INK, "", marker=marker, markerfacecolor=face)
+        for marker, name, face in kinds
+        if marker in drawn
+    ]
     if line:
-        handles.append(Line2D([], [], color=INK, linewidth=0.8, label=line))
+        handles.append(key(line, INK, linewidth=0.8))
     handles += last
     figure.legend(handles=handles, loc="outside lower center", ncols=min(columns, len(handles)))
 

@@ -15,18 +15,17 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
 from shapelaw.report.tables import NO, OPEN, YES
-from shapelaw.report.write import Results, Table
+from shapelaw.report.write import Answer, Results, Table
 from shapelaw.studies.separation_rank import degrees as degree_tables
 from shapelaw.studies.separation_rank import figures as rank_figures
 from shapelaw.studies.separation_rank import tables as rank_tables
-from shapelaw.studies.separation_rank.answer import answer
-from shapelaw.studies.separation_rank.corollaries import corollaries_table
 from shapelaw.studies.separation_rank.measurements import read_measurements
 
 ALL_EXACT, SOME_BOUNDS = "exact", "some are lower bounds only"
@@ -40,6 +39,13 @@ _CAPTIONS = {
     "fractional_degree": "The ranks of blocks of two degrees, mixed in every order.",
 }
 _COUNTED = {"holds": YES, "violated": NO, "open": OPEN}
+_FIGURES = {
+    "rank_depth": rank_figures.depth_figure,
+    "rank_width": rank_figures.width_figure,
+    "rank_embedding": rank_figures.embedding_figure,
+    "rank_heads": rank_figures.heads_figure,
+    "rank_tokens": rank_figures.tokens_figure,
+}
 _FORMATS = {"upper_bound": ",.0f", "failure_probability": ".1e", "seconds": ".2f", "rank": ",d"}
 
 
@@ -81,9 +87,7 @@ def analyse(measured: Path) -> SeparationAnalysis:
         {
             "ranks": ranks,
             "bounds": bounds,
-            "theorems": pd.concat(
-                [rank_tables.theorems_table(bounds), corollaries_table(ranks)], ignore_index=True
-            ),
+            "theorems": rank_tables.theorems_table(bounds, ranks),
             "residual": rank_tables.residual_table(ranks),
             "degree_budget": degrees,
             "degree_ranking": degree_tables.ranking_table(degrees),
@@ -95,15 +99,9 @@ def analyse(measured: Path) -> SeparationAnalysis:
 def present(analysis: SeparationAnalysis) -> Results:
     """The tables, figures and fit.json of an analysis."""
     ranks = analysis.tables["ranks"]
-    drawn = {
-        "rank_depth": rank_figures.depth_figure(ranks),
-        "rank_width": rank_figures.width_figure(ranks),
-        "rank_embedding": rank_figures.embedding_figure(ranks),
-        "rank_heads": rank_figures.heads_figure(ranks),
-        "rank_tokens": rank_figures.tokens_figure(ranks),
-        "rank_residual": rank_figures.residual_figure(analysis.tables["residual"]),
-        "degree": rank_figures.degree_figure(analysis.tables["degree_budget"]),
-    }
+    drawn = {name: draw(ranks) for name, draw in _FIGURES.items()}
+    drawn["rank_residual"] = rank_figures.residual_figure(analysis.tables["residual"])
+    drawn["degree"] = rank_figures.degree_figure(analysis.tables["degree_budget"])
     tables = {
         name: Table(frame, _CAPTIONS[name], {c: spec for c, spec in _FORMATS.items() if c in frame})
         for name, frame in analysis.tables.items()
@@ -115,29 +113,35 @@ def fits(analysis: SeparationAnalysis) -> dict[str, object]:
     """The content of fit.json: the numbers of exact ranks and of statements that they agree with or contradict."""
     ranks, bounds, tables = analysis.tables["ranks"], analysis.tables["bounds"]["holds"], analysis.tables
     ranking, mixed = tables["degree_ranking"], tables["fractional_degree"]
-    winners = mixed[mixed["largest"] == "yes"]
+    mixed_wins = [
+        len(mixed[(mixed["largest"] == YES) & (mixed["mixed"] == one)].groupby(degree_tables.GROUP))
+        for one in (YES, NO)
+    ]
+    agreement = {
+        f"{what}_{said}": _count(ranking[f"agrees_with_{what}"], one)
+        for what in ("note", "proxy")
+        for said, one in (("agrees", YES), ("disagrees", NO))
+    }
     return {
         "study": "separation_rank",
         "status": SOME_BOUNDS if analysis.lower_bounds else ALL_EXACT,
         "networks": len(ranks) + len(tables["degree_budget"]) + len(mixed),
         "lower_bounds": analysis.lower_bounds,
         "largest_exact_rank": int(ranks.loc[ranks["status"] == "exact", "rank"].max()),
-        "closed_form": {says: int((ranks["follows"] == says).sum()) for says in ("yes", "no", "open")},
-        "theorems": {says: int((bounds == one).sum()) for says, one in _COUNTED.items()},
-        "residual_changes_rank": int((tables["residual"]["equal"] == "no").sum()),
-        "degree_budgets": {
-            "budgets": len(ranking),
-            "note_agrees": int((ranking["agrees_with_note"] == "yes").sum()),
-            "note_disagrees": int((ranking["agrees_with_note"] == "no").sum()),
-            "proxy_agrees": int((ranking["agrees_with_proxy"] == "yes").sum()),
-            "proxy_disagrees": int((ranking["agrees_with_proxy"] == "no").sum()),
-        },
+        "closed_form": {one: _count(ranks["follows"], one) for one in (YES, NO, OPEN)},
+        "theorems": {says: _count(bounds, one) for says, one in _COUNTED.items()},
+        "residual_changes_rank": _count(tables["residual"]["equal"], NO),
+        "degree_budgets": {"budgets": len(ranking), **agreement},
         "fractional_degrees": {
             "budgets": len(mixed.groupby(degree_tables.GROUP)),
-            "largest_is_mixed": len(winners[winners["mixed"] == "yes"].groupby(degree_tables.GROUP)),
-            "largest_is_of_one_degree": len(winners[winners["mixed"] == "no"].groupby(degree_tables.GROUP)),
+            "largest_is_mixed": mixed_wins[0],
+            "largest_is_of_one_degree": mixed_wins[1],
         },
     }
+
+
+def _count(column: pd.Series, value: str) -> int:
+    return int((column == value).sum())
 
 
 def summary(analysis: SeparationAnalysis) -> str:
@@ -148,8 +152,8 @@ def summary(analysis: SeparationAnalysis) -> str:
         f"the largest exact rank is {found['largest_exact_rank']:,}."
     ]
     ranks = analysis.tables["ranks"]
-    for says, words in (("yes", "follow"), ("no", "contradict")):
-        lines.append(f"{int((ranks['follows'] == says).sum())} exact ranks {words} their closed form.")
+    for says, words in ((YES, "follow"), (NO, "contradict")):
+        lines.append(f"{_count(ranks['follows'], says)} exact ranks {words} their closed form.")
     for row in theorems.to_dict("records"):
         lines.append(
             f"{row['theorem']}, {row['kind']} {row['formula']}: holds {row['holds']} times, violated "
@@ -164,3 +168,21 @@ def summary(analysis: SeparationAnalysis) -> str:
 
 def _distances(least: float, largest: float) -> str:
     return "" if math.isnan(least) else f"; from {least:.3g} to {largest:.3g} powers of 3 away"
+
+
+def answer(tables: Mapping[str, Table]) -> Answer:
+    """How often the theorems' bounds hold for exact ranks; the theory that they test is the published side.
+
+    Args:
+        tables: `theorems` and `ranks` of the study.
+    """
+    theorems, ranks = tables["theorems"].frame, tables["ranks"].frame
+    holds, violated, unclear = (int(theorems[name].sum()) for name in ("holds", "violated", "open"))
+    exact = int((ranks["status"] == "exact").sum())
+    beyond = f" {unclear} are open, where a rank could not be computed or the bound is out of reach."
+    said = "No bound is violated" if not violated else f"{violated} bounds are violated"
+    return Answer(
+        f"{said}: {holds} hold, for {exact} exact ranks out of {len(ranks)} networks.{beyond if unclear else ''}",
+        bool(violated or holds),
+        "the theorems of Levine et al. 2020 and Wies et al. 2021.",
+    )

@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from typing import Any
 
 import pandas as pd
 
-from shapelaw.report.tables import NO, OPEN, YES
+from shapelaw.report.tables import NO, OPEN, YES, picked, says
 from shapelaw.studies.separation_rank.grids import Asked, AttentionSizes
 from shapelaw.studies.separation_rank.measurements import Measured
 from shapelaw.theory.linear_attention import LinearAttention
-from shapelaw.theory.rank_bounds import log3, published_bounds
-from shapelaw.theory.rank_formulas import closed_form
+from shapelaw.theory.rank_bounds import (
+    closed_form,
+    least_width,
+    log3,
+    published_bounds,
+    published_realizing_width,
+)
 
 PROVED, GAP = "proved", "gap"
 BEFORE, AT, AFTER = "before", "at", "after"
 SIZES = tuple(AttentionSizes.__dataclass_fields__)
 Measurements = Sequence[tuple[Asked, Measured]]
+_FIRST = ("depth-width, corollary 1", "at least", "(d' + 1)^C(L') >= the rank of L, d")
+_SECOND = ("depth-width, corollary 2", "exists", "L' < L, d' = 3^L' of higher rank")
+_THEOREM = ["theorem", "kind", "formula"]
+_COUNTED = {"holds": YES, "violated": NO, "open": OPEN}
 _SLACK = 1e-9  # tolerance of a comparison of logarithms
 
 
@@ -38,35 +48,25 @@ def ranks_table(found: Measurements) -> pd.DataFrame:
         form = closed_form(network)
         rows.append(
             sizes_of(network)
+            | {"threshold": threshold_side(network)}
+            | picked(result, "rank", "status")
             | {
-                "threshold": threshold_side(network),
-                "rank": result.rank,
-                "status": result.status,
                 "log3_rank": log3(result.rank),
                 "closed_form": form.rank if form else None,
                 "formula": form.formula if form else "",
                 "follows": _follows(result, form.rank if form else None),
                 "upper_bound": result.bound,
-                "is_bound": YES if result.rank == result.upper_bound else NO if result.exact else OPEN,
-                "failure_probability": result.failure_probability,
-                "seconds": result.seconds,
+                "is_bound": YES if result.rank == result.upper_bound else says(result.exact, False),
             }
+            | picked(result, "failure_probability", "seconds")
         )
     return pd.DataFrame(rows).astype({"closed_form": "Int64"})
 
 
 def sizes_of(network: LinearAttention) -> dict[str, object]:
     """The columns that identify a network, with defaults as numbers."""
-    return {
-        "depth": network.depth,
-        "width": network.width,
-        "tokens": network.tokens,
-        "heads": network.heads,
-        "attention_dim": network.head_dim,
-        "embedding_rank": network.rank,
-        "positional_rank": network.positional_rank,
-        "residual": network.residual,
-    }
+    names = {"attention_dim": "head_dim", "embedding_rank": "rank"}
+    return {size: getattr(network, names.get(size, size)) for size in SIZES}
 
 
 def threshold_side(network: LinearAttention) -> str:
@@ -81,23 +81,19 @@ def bounds_table(found: Measurements) -> pd.DataFrame:
     for network, result in attention_of(found):
         low, high = log3(result.rank), log3(result.most)
         for bound in published_bounds(network):
-            if bound.lower:
-                holds = YES if low >= bound.log3 - _SLACK else NO if high < bound.log3 - _SLACK else OPEN
-                distance = low - bound.log3
-            else:
-                holds = YES if high <= bound.log3 + _SLACK else NO if low > bound.log3 + _SLACK else OPEN
-                distance = bound.log3 - low
+            # how far the rank's least and greatest value are on the side that the bound allows
+            sides = [one - bound.log3 if bound.lower else bound.log3 - one for one in (low, high)]
+            holds = YES if min(sides) >= -_SLACK else NO if max(sides) < -_SLACK else OPEN
             rows.append(
                 {
                     "theorem": bound.source,
                     "kind": "at least" if bound.lower else "at most",
                     "formula": bound.formula,
                     **sizes_of(network),
-                    "rank": result.rank,
-                    "status": result.status,
+                    **picked(result, "rank", "status"),
                     "log3_rank": low,
                     "log3_bound": bound.log3,
-                    "distance": distance,
+                    "distance": sides[0],
                     "holds": holds,
                     "proof": PROVED if bound.is_proved else GAP,
                 }
@@ -106,31 +102,45 @@ def bounds_table(found: Measurements) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*columns, "distance", "holds", "proof"])
 
 
-def theorems_table(bounds: pd.DataFrame) -> pd.DataFrame:
+def theorems_table(bounds: pd.DataFrame, ranks: pd.DataFrame) -> pd.DataFrame:
     """One row a theorem: how many networks it was held against, and how near and far it was, in powers of 3.
 
-    That no network in reach violates a bound whose proof has a gap doesn't confirm it.
+    That no network in reach violates a bound whose proof has a gap doesn't confirm it. Corollaries 1 and 2 of the
+    depth-width paper follow, from exact ranks of networks of one head:
+
+    Corollary 1, for each network before its threshold and each smaller depth: no network narrower than it says can have
+    the rank, by the dimensions of the spaces of functions. Its distance is log3 of the width that is needed over the
+    width that the corollary asks for.
+
+    Corollary 2, for each network past its threshold: a shallower one of at most the width 3^L' that was measured to
+    have the higher rank. It is open where none has: the corollary says that one exists. Its distance is the `b` of the
+    shallowest one that was found.
     """
-    rows = []
-    names = ["theorem", "kind", "formula", "proof"]
-    for (theorem, kind, formula, proof), mine in bounds.groupby(names, sort=True):
-        exact = mine[mine["status"] == "exact"]
-        rows.append(
-            {
-                "theorem": theorem,
-                "kind": kind,
-                "formula": formula,
-                "networks": len(mine),
-                "holds": int((mine["holds"] == YES).sum()),
-                "violated": int((mine["holds"] == NO).sum()),
-                "open": int((mine["holds"] == OPEN).sum()),
-                "least_distance": exact["distance"].min(),
-                "largest_distance": exact["distance"].max(),
-                "verdict": verdict(bool((mine["holds"] == NO).any()), str(proof)),
-            }
-        )
-    columns = ["theorem", "kind", "formula", "networks", "holds", "violated", "open"]
-    return pd.DataFrame(rows, columns=[*columns, "least_distance", "largest_distance", "verdict"])
+    rows = [
+        _theorem_row(theorem, str(proof), mine["holds"], mine.loc[mine["status"] == "exact", "distance"])
+        for (*theorem, proof), mine in bounds.groupby([*_THEOREM, "proof"], sort=True)
+    ]
+    for theorem, proof, found in (
+        (_FIRST, PROVED, _of_first(ranks)),
+        (_SECOND, GAP, _of_second(ranks)),  # its proof takes theorem 2's upper bound
+    ):
+        pairs = pd.DataFrame(list(found), columns=["holds", "distance"])
+        rows.append(_theorem_row(theorem, proof, pairs["holds"], pairs["distance"]))
+    return pd.DataFrame(rows)
+
+
+def _theorem_row(
+    theorem: Sequence[Any], proof: str, holds: pd.Series, distances: pd.Series
+) -> dict[str, object]:
+    counts = {name: int((holds == says).sum()) for name, says in _COUNTED.items()}
+    return {
+        **dict(zip(_THEOREM, theorem, strict=True)),
+        "networks": len(holds),
+        **counts,
+        "least_distance": distances.min(),
+        "largest_distance": distances.max(),
+        "verdict": verdict(counts["violated"] > 0, proof) if len(holds) else "none in reach",
+    }
 
 
 def verdict(violated: bool, proof: str) -> str:
@@ -153,6 +163,30 @@ def residual_table(ranks: pd.DataFrame) -> pd.DataFrame:
 def _follows(result: Measured, form: int | None) -> str:
     if form is None or math.isnan(form):
         return ""
-    if result.exact:
-        return YES if result.rank == form else NO
-    return NO if result.rank > form else OPEN
+    return says(result.exact or result.rank > form, result.rank == form)
+
+
+def _of_first(ranks: pd.DataFrame) -> Iterator[tuple[str, float]]:
+    for deep in _plain(ranks[ranks["threshold"] == BEFORE]).to_dict("records"):
+        for depth in range(1, int(deep["depth"])):
+            asked = published_realizing_width(deep["depth"], deep["width"], depth)
+            needed = log3(least_width(deep["rank"], depth, deep["tokens"]) + 1)
+            yield (YES if needed >= asked else NO), needed - asked
+
+
+def _of_second(ranks: pd.DataFrame) -> Iterator[tuple[str, float]]:
+    plain = _plain(ranks)
+    for deep in plain[(plain["threshold"] == AFTER) & (plain["depth"] > 1)].to_dict("records"):
+        others = plain[(plain["depth"] < deep["depth"]) & (plain["tokens"] == deep["tokens"])]
+        others = others[(others["rank"] > deep["rank"]) & (others["width"] <= 3 ** others["depth"])]
+        if others.empty:
+            yield OPEN, math.nan
+        else:
+            yield YES, float(others["depth"].min()) - log3(deep["width"])
+
+
+def _plain(ranks: pd.DataFrame) -> pd.DataFrame:
+    """The exact ranks of networks with one head and full embedding rank, without positions and residual connections."""
+    full = (ranks["embedding_rank"] == ranks["width"]) & (ranks["attention_dim"] == ranks["width"])
+    alone = (ranks["heads"] == 1) & (ranks["positional_rank"] == 0) & ~ranks["residual"]
+    return ranks[full & alone & (ranks["status"] == "exact")]
