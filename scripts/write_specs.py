@@ -53,7 +53,7 @@ def write_language(
             continue
         spent += seconds
         print(f"{spent / 3600:8.3f} h  {seconds:8.1f} s  {run.step_flops * run.steps:.2e} FLOPs  {run.key}")
-        stores.setdefault(f"{study}-{run.corpus}-V{run.shape.vocab_size}", []).append(run)
+        stores.setdefault(f"{study.name}-{run.corpus}-V{run.shape.vocab_size}", []).append(run)
     if not stores:
         raise UserError(f"No run of {study.name} takes at most {60 * hours:.3g} minutes; give more --hours.")
     for name, chosen in stores.items():
