@@ -5,6 +5,7 @@
 #   snakemake results/<study>/fit.json                   one target and what it needs
 #   snakemake assumptions                                the theorem's assumptions on real networks
 #   snakemake relu                                       a ReLU network beside each one of memorization_heads
+#   snakemake perplexity                                 of the decoders that perplexity.of names, on held-out documents
 #
 # This file is read again at the start of every job: it imports nothing heavy (no torch, no mlflow, no pandas).
 import os
@@ -24,7 +25,7 @@ from shapelaw.errors import UserError, say_last
 from shapelaw.scheduling.plan import job_environment
 from shapelaw.settings.loading import layered
 from shapelaw.studies.config import load_config, studies_of
-from shapelaw.studies.outlook import warnings
+from shapelaw.studies.outlook import missing_tokenizers, warnings
 from shapelaw.studies.start import Start, check_start, link_scratch, targets_of, tracker_warnings
 from shapelaw.studies.submission import read_submission, submission_of, write_submission
 
@@ -101,6 +102,7 @@ include: "workflow/rules/corpus.smk"
 include: "workflow/rules/train.smk"
 include: "workflow/rules/together.smk"
 include: "workflow/rules/measure.smk"
+include: "workflow/rules/perplexity.smk"
 include: "workflow/rules/track.smk"
 include: "workflow/rules/studies.smk"
 include: "workflow/rules/answer.smk"

@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import lzma
 import shutil
 import sys
 import tarfile
@@ -126,8 +127,9 @@ def _unpacked(archive: Path, stack: ExitStack) -> Path:
     try:
         with tarfile.open(archive) as file:
             file.extractall(folder, filter="data")
-    except (OSError, tarfile.TarError) as error:
-        raise UserError(f"{archive} can't be read as an archive ({error}).") from error
+    except (OSError, EOFError, lzma.LZMAError, tarfile.TarError) as error:
+        why = str(error).splitlines()[0].rstrip(":")
+        raise UserError(f"{archive} can't be read as an archive ({why}).") from error
     return folder
 
 

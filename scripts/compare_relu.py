@@ -51,10 +51,12 @@ def main() -> int:
         finished = sorted(path.parent for path in folder.glob("*/summary.json"))
         if arguments.keys is not None:
             finished = [folder / key for key in read_keys(arguments.keys)]
-        if not finished:
-            raise UserError(f"{folder} has no finished run; train some with scripts/train_memorization.py.")
         every = [read_record(path) for path in finished]
         records = [record for record in every if isinstance(record.run, MemorizationRun)]
+        if not records:
+            raise UserError(
+                f"{folder} has no finished run of a memorizer; train some with scripts/train_memorization.py."
+            )
         rows = []
         for number, record in enumerate(records, start=1):
             kept = arguments.runs / CHECKPOINTS / record.run.key / KEPT

@@ -105,6 +105,7 @@ def parser() -> argparse.ArgumentParser:
     models.add_argument("--model", metavar="FOLDER_OR_NAME", help="a causal language model of transformers")
     add = found.add_argument
     add("--documents", required=True, metavar="FILE_OR_SOURCE", help="held-out documents")
+    add("--of-source", default="", metavar="TEXT", help="of a documents.parquet those whose source begins so")
     add(
         "--tokenizer",
         type=Path,
@@ -157,7 +158,8 @@ def run_model(given: argparse.Namespace, device: torch.device) -> Model:
     if not isinstance(run, Run) or not paths:
         raise UserError(
             f"{given.run} has no checkpoint of a decoder; a finished run keeps its weights only where it was trained "
-            "with scripts/train.py --keep-weights."
+            "with scripts/train.py --keep-weights, or while the config's perplexity.of named its study; it can be "
+            "trained afresh: rm -r results/{runs,checkpoints}/" + given.run.absolute().name + "."
         )
     tokenizer = load_tokenizer(given.tokenizer)
     if tokenizer.get_vocab_size() != run.shape.vocab_size:
@@ -345,7 +347,8 @@ def read_documents(given: argparse.Namespace) -> list[str]:
     """
     split = ""
     if given.documents.endswith(".parquet"):
-        found, split = read_texts(Path(given.documents), "test"), " in its test split"
+        found, split = read_texts(Path(given.documents), "test", given.of_source), " in its test split"
+        split += f" whose source begins with {given.of_source}" if given.of_source else ""
     else:
         source = parse_source(given.documents)
         found = (document.text for document in read_source(source, given.cache))

@@ -40,7 +40,9 @@ def main() -> int:
 
     def train_it() -> None:
         run = _run(arguments.spec)
-        train(run, *stores_of(arguments), arguments.out, arguments.checkpoints, runtime_of(arguments))
+        train(
+            run, *stores_of(arguments), arguments.out, arguments.checkpoints, runtime_of(arguments, run.key)
+        )
         if arguments.checkpoints != arguments.out and os.environ.get("RANK", "0") == "0":
             fold(arguments.checkpoints)
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from shapelaw.corpora.token_store import TokenStore
@@ -37,7 +39,9 @@ def _runs(text: str) -> list[Run]:
         raise UserError(f"--specs {text[:80]} is not a JSON list of specs of runs ({error!r}).") from error
 
 
-def _train_each(runs: list[Run], checkpoints: Path, stores: Stores, runtime: Runtime) -> dict[str, str]:
+def _train_each(
+    runs: list[Run], checkpoints: Path, stores: Stores, runtime_of_run: Callable[[str], Runtime]
+) -> dict[str, str]:
     """Train each run and return its outcome by key: FINISHED, or the reason why not.
 
     Raises:
@@ -49,7 +53,7 @@ def _train_each(runs: list[Run], checkpoints: Path, stores: Stores, runtime: Run
     for run in runs:
         folder = checkpoints / run.key
         try:
-            train(run, *stores, folder, folder, runtime)
+            train(run, *stores, folder, folder, runtime_of_run(run.key))
             outcomes[run.key] = FINISHED
         except (NotWritten, WriteFailed):
             raise
@@ -74,7 +78,7 @@ def main() -> int:
 
     def train_them() -> None:
         runs, stores = _runs(arguments.specs), stores_of(arguments)
-        outcomes = _train_each(runs, arguments.checkpoints, stores, runtime_of(arguments))
+        outcomes = _train_each(runs, arguments.checkpoints, stores, partial(runtime_of, arguments))
         write_json(arguments.out, outcomes)
 
     return exit_code_of(train_them, arguments.linger_seconds)

@@ -168,12 +168,13 @@ def _recipe(run: MemorizationRun) -> dict[str, object]:
 
 
 def write_runs(path: Path, records: Path) -> None:
-    """Write a table with one row for each run that has a record, also from earlier calls."""
+    """Write a table with one row for each memorizer that has a record, also from earlier calls."""
     rows = []
     for folder in sorted(summary.parent for summary in records.glob("*/summary.json")):
         record = read_record(folder)
         run, summary = record.run, record.summary
-        assert isinstance(run, MemorizationRun)
+        if not isinstance(run, MemorizationRun):  # where --out is a pool
+            continue
         m = run.memorizer
         values = (m.heads, m.context, m.head_dim, m.values, m.width, m.outputs)
         rows.append(

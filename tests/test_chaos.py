@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from mlflow.tracking import MlflowClient
+from project import CONFIG, key_of
 from small import PYTHON, REPOSITORY
 
 from shapelaw.tracking.store import default_uri
@@ -18,8 +19,11 @@ sys.path.append(str(REPOSITORY / "benchmarks"))
 from same_results import differences
 
 pytestmark = pytest.mark.slow
-KEY = "prose-V300-L1-d8-r8-H2-t500-s0"
-RECORD, IN_MLFLOW = f"runs/depth_width/{KEY}", "MLflow: depth_width/L1 d8 s0 prose V300 r8 H2 t500"
+STEPS = {"steps": 500, "log_every": 50, "evaluate_every": 1000, "warmup_steps": 50}
+KEY = key_of(1, 8, training={**CONFIG["training"], **STEPS})
+RECORD = f"runs/{KEY}"
+_REST = " ".join(word for word in KEY.split("-")[:-1] if word not in ("L1", "d8", "s0"))
+IN_MLFLOW = f"MLflow: depth_width/L1 d8 s0 {_REST}"
 
 
 @pytest.fixture(scope="module")

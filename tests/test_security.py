@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 import torch
-from project import ColdProject, Project
+from project import ColdProject, Project, key_of, records_of
 from small import PYTHON, SCRIPTS, small_run
 
 from shapelaw.corpora.token_store import TokenStore
@@ -234,7 +234,7 @@ def secrets(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 def test_no_secret_of_the_environment_is_in_any_file_or_output(tmp_path: Path) -> None:
     """Records, logs, Snakemake's own notes: everything that a run leaves, as talkative as it can be."""
-    target = "results/runs/depth_width/prose-V300-L1-d4-r4-H2-t30-s0/summary.json"
+    (target,) = records_of([key_of(1, 4)])
     done = ColdProject(tmp_path).snakemake(target, "--printshellcmds", "--verbose", "--cores", "2")
     assert (tmp_path / target).exists()
     files = [path for path in tmp_path.rglob("*") if path.is_file()]

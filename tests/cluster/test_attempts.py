@@ -10,7 +10,7 @@ import pytest
 from shapelaw.cluster.attempts import Attempt, Attempts, together
 from shapelaw.storage.copies import COPY
 
-NAME = ("depth_width", "k-s0")
+NAME = ("k-s0",)
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_only_memory_asks_for_memory_and_only_the_time_limit_for_time(attempts: 
         attempts.end(NAME, state)
     assert attempts.memory(NAME, 7) == 2
     assert attempts.minutes(NAME, 7) == 3
-    assert attempts.memory(("depth_width", "other"), 7) == 1
+    assert attempts.memory(("other",), 7) == 1
 
 
 def test_where_reasons_are_not_known_each_attempt_asks_for_more() -> None:

@@ -16,7 +16,7 @@ from shapelaw.cluster.attempts import Attempt, Attempts
 from shapelaw.cluster.executor import SlurmExecutor
 from shapelaw.cluster.names import Orphan, mark_of_tasks
 
-NAME = "train_large.depth_width.k-s0"
+NAME = "train_large.k-s0"
 
 
 class Told(Attempts):
@@ -34,7 +34,7 @@ class Job:
     """As much of Snakemake's as the executor looks at."""
 
     def __init__(self, attempt: int, retries: int) -> None:
-        self.name, self.wildcards, self.log = "train_large", ("depth_width", "k-s0"), ["results/k.log"]
+        self.name, self.wildcards, self.log = "train_large", ("k-s0",), ["results/k.log"]
         self.restart_times, self._attempt = retries, attempt
         self.input: list[str] = []
         self.output, self.params, self.resources = ["summary.json"], {"spec": "{}"}, {"slurm_account": ""}
@@ -113,7 +113,7 @@ def test_a_job_is_named_and_waits_for_an_earlier_one_that_does_something_else(
     assert next(made.get_account_arg(job)).endswith(" --dependency=afterany:44")
     made._local.array = [job]
     (options,) = made.get_account_arg(Job(1, 5))
-    assert options == f" --job-name train_large.depth_width --comment {mark_of_tasks([executor._mark(job)])}"
+    assert options == f" --job-name train_large --comment {mark_of_tasks([executor._mark(job)])}"
 
 
 def test_an_array_has_the_jobs_that_no_earlier_workflow_does(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,7 +122,7 @@ def test_an_array_has_the_jobs_that_no_earlier_workflow_does(monkeypatch: pytest
     made.max_array_size, taken, submitted = 2, [], []
     jobs = [Job(1, 5) for _ in range(4)]
     for place, job in enumerate(jobs):
-        job.wildcards = ("depth_width", f"k-s{place}")
+        job.wildcards = (f"k-s{place}",)
     monkeypatch.setattr(made, "_orphan", lambda job: Orphan("9_1", True) if job is jobs[1] else None)
     monkeypatch.setattr(made, "_take_over", lambda job, orphan: taken.append((job, orphan.number)))
     monkeypatch.setattr(

@@ -8,14 +8,11 @@ from hypothesis import strategies as st
 from shapelaw.cluster.names import Orphan, find_orphan, job_name, mark_in, mark_of, mark_of_tasks
 from shapelaw.cluster.states import Job
 
-NAME, MARK = "train_large.depth_width.k-s0", mark_of(["spec"])
+NAME, MARK = "train_large.k-s0", mark_of(["spec"])
 
 
 def test_a_job_is_named_by_its_rule_and_run() -> None:
-    assert (
-        job_name("train_large", ["depth_width", "wiki-V2000-L6-s0"])
-        == "train_large.depth_width.wiki-V2000-L6-s0"
-    )
+    assert job_name("train_large", ["wiki-V2000-L6-s0-3f2a9c01"]) == "train_large.wiki-V2000-L6-s0-3f2a9c01"
     assert job_name("measure_relu", []) == "measure_relu"
 
 
@@ -48,7 +45,7 @@ def test_only_a_living_job_of_that_name_and_folder_is_an_orphan() -> None:
     assert found(comment="shapelaw:another") == Orphan("5", False)  # the same name, trained otherwise
     assert found(comment="") is None  # somebody else's
     assert found(state="COMPLETED") is found(state="CANCELLED") is found(folder="/other") is None
-    assert found(name="train_large.depth_width.k-s1") is None
+    assert found(name="train_large.k-s1") is None
     assert found(mine={"5"}) is None
     both = jobs(comment="shapelaw:one") | jobs(number="12", comment="shapelaw:another")
     assert find_orphan(both, NAME, MARK, "/work", set()) == Orphan("12", False)
@@ -60,10 +57,7 @@ def test_a_task_of_an_array_is_found_by_its_own_mark() -> None:
     other = mark_of(["other"])
     comment = mark_of_tasks([other, MARK])
     assert re.fullmatch(r"[\w:,]+", comment)  # no quotes in a shell
-    tasks = {
-        number: Job(number, "RUNNING", "/work", "train_large.depth_width", comment)
-        for number in ("9_1", "9_2")
-    }
+    tasks = {number: Job(number, "RUNNING", "/work", "train_large", comment) for number in ("9_1", "9_2")}
     assert [mark_in(task) for task in tasks.values()] == [other, MARK]
     assert find_orphan(tasks, NAME, MARK, "/work", set()) == Orphan("9_2", True)
     assert find_orphan(tasks, NAME, MARK, "/elsewhere", set()) is None
@@ -71,4 +65,4 @@ def test_a_task_of_an_array_is_found_by_its_own_mark() -> None:
     assert find_orphan(tasks, NAME, mark_of(["a third"]), "/work", set()) is None
     # the whole array, where Slurm does not list its tasks, or a task that it should not have
     for number in ("9", "9_[1-2]", "9_3"):
-        assert mark_in(Job(number, "PENDING", "/work", "train_large.depth_width", comment)) == ""
+        assert mark_in(Job(number, "PENDING", "/work", "train_large", comment)) == ""

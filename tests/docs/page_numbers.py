@@ -28,6 +28,7 @@ LIST = Path(__file__).with_name("numbers.yaml")
 RUNS = ROOT / "docs" / "results"
 MADE = {  # folder of tables: the command that makes it, but for --out FOLDER
     "laptop_depth_width": ["fit_transitions.py", "--runs", RUNS / "laptop_depth_width.parquet"],
+    "h200_llama": ["fit_transitions.py", "--runs", RUNS / "h200_llama.csv"],
     "laptop_surface": ["fit_surface.py", "--runs", RUNS / "laptop_depth_width.parquet"],
     **{
         f"laptop_{study}": ["analyse.py", study, "--input", RUNS / f"laptop_{study}.csv"]

@@ -20,6 +20,7 @@ from shapelaw.settings.loading import layered
 from shapelaw.specs.kinds import AnyRun
 from shapelaw.specs.runs import Run
 from shapelaw.studies.config import load_config, runs_of
+from shapelaw.studies.grid import tables as grid
 from shapelaw.studies.transitions.analysis import Options
 from shapelaw.studies.vocabulary import results as vocabulary
 from shapelaw.studies.vocabulary import tables
@@ -43,7 +44,7 @@ def gaps_at(size: SizeAxis, runs: Path = RESULTS / "laptop_vocabulary.csv") -> G
     """V, rank (0: one matrix) and width of one layer -> by how much two layers are better, its error, who is better."""
     options = Options(size=size, draws=2)  # of the bootstrap, which has no part in the gaps
     analysis = vocabulary.analyse(runs, options)
-    table = tables.gaps_table(analysis).fillna({"embedding_rank": ONE_MATRIX})
+    table = grid.gaps_table(analysis.series, tables.named).fillna({"embedding_rank": ONE_MATRIX})
     return {
         (row.vocab_size, row.embedding_rank, row.width): (row.deeper_by, row.deeper_by_err, row.better)
         for row in table.itertuples()
@@ -158,7 +159,7 @@ def test_the_gaps_on_other_size_axes(in_all: Gaps, in_flops: Gaps) -> None:
 
 def test_no_power_fits_the_transitions_and_why_others_are_no_points() -> None:
     analysis = vocabulary.analyse(RESULTS / "laptop_vocabulary.csv")
-    table = tables.transitions_table(analysis).fillna({"embedding_rank": ONE_MATRIX})
+    table = grid.transitions_table(analysis.series, tables.named).fillna({"embedding_rank": ONE_MATRIX})
     table = table[table["method"] == "bootstrap"].set_index(["vocab_size", "embedding_rank"])
     assert tables.relation_table(analysis)["status"].iloc[0] == FitStatus.CURVED.value
     points = table[(table["status"] == "crossing") | (table["side"] == "at")]
@@ -359,7 +360,7 @@ IMAGES = RESULTS / "laptop_images_8000.csv"
 
 def test_the_gaps_of_images() -> None:
     runs = pd.read_csv(IMAGES)
-    table = tables.gaps_table(vocabulary.analyse(IMAGES, Options(draws=2)))
+    table = grid.gaps_table(vocabulary.analyse(IMAGES, Options(draws=2)).series, tables.named)
     found = {(row.embedding, row.width): row for row in table.itertuples()}
     for one, two in (PAIRS[1], *PAIRS[3:5]):
         rows = [found[embedding, one] for embedding in ("tokens", "patches")]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from loss_surfaces import curve_of
 
 from shapelaw.fits.equal_sizes import difference, holm, quantile, two_sided, weights_at
-from shapelaw.fits.noise import Noise
+from shapelaw.fits.noise import Noise, WidthNoise
 
 NOISE = Noise(0.01, 10.0)
 
@@ -64,6 +64,12 @@ def test_degrees_of_freedom_of_two_estimates_lie_between_the_smaller_and_their_s
     pair = {1: curve_of(1, [8, 16], [2, 1])}, {1: curve_of(1, [8, 16], [2, 1])}
     assert difference(*pair, (Noise(0.01, 4.0), Noise(0.01, 6.0))).dof == pytest.approx(9.6)
     assert math.isnan(difference(*pair, (None, NOISE)).dof)
+
+
+def test_noise_by_width_counts_where_it_is_known_least() -> None:
+    tilted = WidthNoise(0.01, 20.0, -0.5, 0.2, 16.0, 0.01, 8.0, 32.0)
+    pair = {1: curve_of(1, [8, 16], [2, 1])}, {1: curve_of(1, [8, 16], [2, 1])}
+    assert difference(*pair, (tilted, tilted)).dof == pytest.approx(float(tilted.dof_at(8.0)))
 
 
 def test_chances_and_quantiles() -> None:

@@ -76,7 +76,26 @@ def patch_shapes(draw: st.DrawFn) -> Shape:
     return make_shape(draw(st.integers(1, 2)), 4, 2, 257, 3, patch_embedding=True, **options)
 
 
-shapes = st.one_of(gpt2_shapes(), llama_shapes(), patch_shapes())
+@st.composite
+def printed_shapes(draw: st.DrawFn) -> Shape:
+    heads, rank = draw(st.integers(1, 3)), draw(st.none() | st.integers(1, 4))
+    return make_shape(
+        draw(st.integers(1, 3)),
+        heads * draw(st.integers(1, 6)),
+        heads,
+        draw(st.integers(2, 20)),
+        draw(st.integers(2, 9)),
+        draw(st.none() | st.integers(1, 9)),
+        block="printed",
+        embedding_rank=rank,
+        positional_rank=draw(st.none() | st.integers(1, 4)),
+        ff_width=draw(st.none() | st.integers(1, 50)),
+        redundant_rank=True,
+        tied=rank is None and draw(st.booleans()),
+    )
+
+
+shapes = st.one_of(gpt2_shapes(), llama_shapes(), patch_shapes(), printed_shapes())
 
 
 @settings(deadline=None, max_examples=80)
@@ -159,7 +178,9 @@ def test_logits_and_gradients_equal_gpt2s(gelu: Gelu, theirs_called: str) -> Non
     )
 
 
-@pytest.mark.parametrize("options", [{"attention_dim": 3}, {"block": "llama", "kv_heads": 1}])
+@pytest.mark.parametrize(
+    "options", [{"attention_dim": 3}, {"block": "llama", "kv_heads": 1}, {"block": "printed"}]
+)
 def test_attention_sees_no_future(options: dict[str, Any]) -> None:
     model = Decoder(make_shape(2, 8, 2, 11, 6, **options))
     initialise(model, 0)
@@ -223,7 +244,9 @@ def test_a_linear_decoder_sees_no_future() -> None:
     assert not torch.allclose(before[:, 4], after[:, 4])
 
 
-@pytest.mark.parametrize("options", [{}, {"block": "llama"}, {"block": "llama", "kv_heads": 2}])
+@pytest.mark.parametrize(
+    "options", [{}, {"block": "llama"}, {"block": "llama", "kv_heads": 2}, {"block": "printed"}]
+)
 def test_both_ways_of_attention_give_the_same_losses(options: dict[str, Any]) -> None:
     model = Decoder(make_shape(2, 16, 4, 53, 8, **options)).double()
     initialise(model, 0)

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from shapelaw.report.tables import MISSING, latex_of, markdown_of, write_table
+from shapelaw.report.tables import MISSING, latex_of, markdown_of, write_table, yes_or_no
 
 TABLE = pd.DataFrame(
     {
@@ -56,3 +56,7 @@ def test_formats_of_absent_columns_are_a_mistake(tmp_path):
     with pytest.raises(ValueError, match="heigth"):
         write_table(TABLE, tmp_path / "t", formats={"heigth": ".1f"})
     assert not list(tmp_path.iterdir())
+
+
+def test_a_claim_is_true_false_or_open():
+    assert [yes_or_no(holds) for holds in (True, False, None)] == ["yes", "no", "open"]

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from made_runs import RATE, a_memorization_run, a_run, decoder_runs, memorization_runs
 
 from shapelaw.errors import UserError
+from shapelaw.scheduling import workload
 from shapelaw.scheduling.jobs import LEVELS, level_of
 from shapelaw.scheduling.workload import Workload, stores_of
-from shapelaw.settings.sections import Execution
+from shapelaw.settings.sections import Execution, Perplexity
 from shapelaw.specs.kinds import AnyRun, PackedRun, is_packed
 from shapelaw.specs.runs import Run
 
@@ -182,3 +183,14 @@ def test_a_run_reads_the_stores_of_its_corpus_and_vocabulary() -> None:
         "test_store": "results/corpora/prose/V2000/test.json",
         "tokens": ["results/corpora/prose/V2000/train.bin", "results/corpora/prose/V2000/test.bin"],
     }
+
+
+def test_the_decoders_of_what_is_measured_keep_their_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    every = {run.key: run for run in [*DECODERS, LARGE]}
+    assert SOME.measured(Perplexity(of=["depth_width", "memorization_heads", "of another list"])) == every
+    assert SOME.measured(Perplexity()) == {}
+    monkeypatch.setattr(workload, "MOST_MEASURED", 5)
+    with pytest.raises(
+        UserError, match=r"perplexity\.of has 6 decoders, and the weights of 5 are kept at most"
+    ):
+        SOME.measured(Perplexity(of=["depth_width"]))

@@ -230,6 +230,17 @@ def test_other_losses_of_the_same_run_are_told_and_those_of_the_pool_stay(
     assert read_asked(pool) == {STUDY: [RUN.key], "vocabulary": [RUN.key]}
 
 
+def test_a_run_under_way_in_the_pool_has_no_other_losses_than_its_finished_record(
+    stores: Stores, finished: Path, old: Path, tmp_path: Path
+) -> None:
+    pool = tmp_path / "pool"
+    stop_at(17, RUN, stores, pool)
+    under_way = files(pool)
+    carry(tmp_path, old)
+    assert files(pool / "runs" / RUN.key) == files(finished / "runs" / RUN.key)
+    assert files(pool).items() >= under_way.items()
+
+
 def change_losses(folder: Path) -> None:
     """In a finished record, in one file or three."""
     folded = (folder / COPY).exists()
@@ -266,10 +277,10 @@ def test_a_record_of_an_earlier_training_is_told(old: Path, tmp_path: Path) -> N
     shutil.rmtree(old / "checkpoints")
     path = old / "runs" / STUDY / old_key(RUN) / "spec.json"
     spec = json.loads(path.read_text())
-    path.write_text(json.dumps({**spec, "training_version": spec["training_version"] - 1}))
-    (said,) = carry(tmp_path, old, code=1)
-    assert said.startswith(
-        f"{path.parent} was trained by version 1 of the training, and today's is 2: its losses"
+    path.write_text(json.dumps({**spec, "training_version": 1}))
+    _, told = carry(tmp_path, old, code=1)
+    assert told == (
+        f"{path.parent} was trained by version 1 of the training, and today's is 2: its losses are another run's."
     )
     assert not (tmp_path / "pool").exists()
 
@@ -364,8 +375,8 @@ def test_checkpoints_of_another_recipe_of_that_key_are_left_behind(
     assert (tmp_path / "pool" / history).read_bytes() == (finished / history).read_bytes()
     # where the process ended just after it had begun with another recipe
     shutil.copy(theirs / "live.json", mine)
-    (said,) = carry(tmp_path, tmp_path / f"old-{RUN.key}", code=1)
-    assert said == f"{mine} says in its spec.json another run than in its other files; train it again."
+    _, told = carry(tmp_path, tmp_path / f"old-{RUN.key}", code=1)
+    assert told == f"{mine} says in its spec.json another run than in its other files; train it again."
 
 
 # --- packs
@@ -390,7 +401,7 @@ def model_steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 def test_a_pack_under_way_goes_on_in_the_pool_to_the_same_histories(
     tmp_path: Path, model_steps: list[int]
 ) -> None:
-    """Models of 300 and 700 steps; once they are done, their attention is carried over as well."""
+    """Models of 300 and 700 steps."""
 
     def train_pack(results: Path) -> None:
         runtime = Runtime("cpu", checkpoint_seconds=1e9)
@@ -419,19 +430,25 @@ def test_a_pack_under_way_goes_on_in_the_pool_to_the_same_histories(
             assert mine == theirs
     (said,) = carry(tmp_path, old)  # the pack is done meanwhile
     assert said.endswith("carried over 0 finished ones, 0 under way and 0 packs.")
-    # finished ones
-    for run in PACK:
-        fold(tmp_path / "undisturbed" / "checkpoints" / run.key)
-        records.write_json(
-            tmp_path / "undisturbed" / "checkpoints" / run.key / "relu.json", {"spec_digest": run.digest}
-        )
-    whole = files(tmp_path / "undisturbed")
-    done = move_back(tmp_path / "undisturbed", tmp_path / "old-done", "memorization_heads")
-    shutil.rmtree(pool)
-    for path in done.rglob("relu.json"):
-        path.write_text('{"spec_digest": "of before"}')
-    carry(tmp_path, done)
-    assert files(pool).items() >= whole.items()
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_memorizers_bring_their_attention_and_the_networks_beside_them(tmp_path: Path) -> None:
+    results = tmp_path / "before"
+    train_packs([PACK[:2]], results / "runs", results / "checkpoints", CPU)
+    for run in PACK[:2]:
+        fold(results / "checkpoints" / run.key)
+        relu = {"accuracy": 0.5, "spec_digest": run.digest}
+        records.write_json(results / "checkpoints" / run.key / "relu.json", relu)
+    whole = files(results)
+    old = move_back(results, tmp_path / "old", "memorization_heads")
+    for path in old.rglob("relu.json"):
+        path.write_text('{"accuracy": 0.5, "spec_digest": "of before"}')
+    carry(tmp_path, old)
+    pool = files(tmp_path / "pool")
+    assert pool.pop("runs/studies.json")
+    assert pool == whole
+    assert len([name for name in pool if name.endswith("attention.npz")]) == 4
 
 
 def test_a_pack_whose_models_are_of_another_recipe_is_left_behind(
@@ -480,11 +497,17 @@ def test_an_archive_becomes_an_archive_of_the_same_records(finished: Path, old: 
     assert files(tmp_path / "results") == {name: files(finished)[name]}
 
 
-def test_what_is_no_archive_is_a_sentence(tmp_path: Path) -> None:
-    path = tmp_path / "old.tar.xz"
-    path.write_text("no archive")
+@pytest.mark.parametrize(
+    "damage", [lambda whole: b"no archive", lambda whole: whole[:-500], lambda whole: b""]
+)
+def test_what_is_no_archive_is_a_sentence(
+    old: Path, tmp_path: Path, damage: Callable[[bytes], bytes]
+) -> None:
+    path = archive_of(old, tmp_path / "old.tar.xz")
+    path.write_bytes(damage(path.read_bytes()))
     (said,) = carry(tmp_path, path, code=2)
     assert said.startswith(f"{path} can't be read as an archive (")
+    assert not (tmp_path / "pool").exists()
 
 
 def test_a_pool_or_an_archive_must_be_named(old: Path, tmp_path: Path) -> None:

@@ -5,7 +5,10 @@ import shutil
 import pandas as pd
 import pytest
 from commands import run_here
-from small import SCRIPTS
+from small import SCRIPTS, small_run
+
+from shapelaw.storage.asked import read_asked
+from shapelaw.storage.records import write_history, write_spec, write_summary
 
 SCRIPT = SCRIPTS / "train_memorization.py"
 SIZES = (
@@ -85,3 +88,15 @@ def test_a_folder_with_runs_of_other_steps_is_refused_before_work(tmp_path):
     )
     assert set(pd.read_csv(tmp_path / "out" / "runs.csv")["steps"]) == {200}
     assert run_here(SCRIPT, *sizes, "--seeds", 2, cwd=tmp_path).returncode == 0  # more of the same goes on
+
+
+def test_a_pool_with_other_kinds_of_runs_takes_memorizers_too(tmp_path):
+    run = small_run()
+    write_spec(tmp_path / "out" / "runs" / run.key, run)
+    write_history(tmp_path / "out" / "runs" / run.key, [])
+    write_summary(tmp_path / "out" / "runs" / run.key, {"test_loss": 4.0})
+    done = run_here(SCRIPT, *SIZES, "--examples", 12, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    keys = sorted(pd.read_csv(tmp_path / "out" / "runs.csv")["key"])
+    assert len(keys) == 2
+    assert read_asked(tmp_path / "out") == {"memorization": keys}

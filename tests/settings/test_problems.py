@@ -52,6 +52,10 @@ def test_a_tracking_uri_without_a_secret_is_taken(uri: str | None) -> None:
         ({"corpus": {"sources": ["folder:.ci"]}}, [".ci has no .txt, .jsonl, .parquet file, at any depth"]),
         ({"corpus": {"gpt2_files": "/nowhere"}}, ["corpus.gpt2_files is /nowhere, which is not a folder"]),
         (
+            {"corpus": {"gpt2_files": "/", "tokenizer_50257": "trained"}},
+            ["corpus.gpt2_files is set and corpus.tokenizer_50257 is trained; leave one of them out"],
+        ),
+        (
             {"training": {"steps": 1000, "warmup_steps": 5000}},
             ["training.warmup_steps is 5000, not below training.steps (1000)"],
         ),

@@ -55,6 +55,9 @@ def test_a_key_is_the_label_and_eight_digits_of_the_digest() -> None:
 def test_a_key_says_which_block_it_is() -> None:
     plain = make_shape(6, 128, 4, 500, 64, block="llama")
     assert run_of(plain).label == "wiki-V500-L6-d128-H4-llama-t100-s0"
+    printed = run_of(make_shape(6, 128, 4, 500, 64, block="printed"))
+    assert printed.label == "wiki-V500-L6-d128-H4-printed-t100-s0"
+    assert run_from_dict(run_to_dict(printed)) == printed
     assert (
         run_of(replace(plain, kv_heads=2, tied=True)).label == "wiki-V500-L6-d128-H4-llama-kv2-tied-t100-s0"
     )

@@ -1,4 +1,4 @@
-"""What is not a shape of Llama's blocks, in a sentence each."""
+"""What is not a shape of Llama's or of printed blocks, in a sentence each."""
 
 from typing import Any
 
@@ -7,6 +7,7 @@ import pytest
 from shapelaw.specs.shapes import shape_problems
 
 LLAMA = {"block": "llama"}
+PRINTED = {"block": "printed"}
 
 
 @pytest.mark.parametrize(
@@ -26,10 +27,25 @@ LLAMA = {"block": "llama"}
         ),
         ((2, 16, 4, 257, 8), {**LLAMA, "kv_heads": 0}, "kv_heads is 0; it must be at least 1"),
         ((2, 16, 4, 257, 8), {"kv_heads": 2}, "kv_heads is 2 and block is gpt2; set block: llama"),
-        ((2, 16, 4, 257, 8), {"block": "lama"}, "block is 'lama'; there are gpt2 and llama"),
+        ((2, 16, 4, 257, 8), {"block": "lama"}, "block is 'lama'; there are gpt2, llama and printed"),
         ((2, 16, 4, 257, 8), {**LLAMA, "positional_rank": 4}, "block is llama, which has rotary positions"),
         ((2, 16, 4, 257, 8), {**LLAMA, "attention_degree": 3}, "block is llama, which has softmax attention"),
         ((2, 16, 4, 257, 8), {**LLAMA, "gelu": "erf"}, "gelu is erf and block is llama, which has SwiGLU"),
+        (
+            (2, 16, 4, 257, 8),
+            {**PRINTED, "kv_heads": 2},
+            "kv_heads is 2 and block is printed; set block: llama",
+        ),
+        (
+            (2, 16, 4, 257, 8),
+            {**PRINTED, "gelu": "erf"},
+            "gelu is erf and block is printed, which has ReLU; leave it out, or set block: gpt2",
+        ),
+        (
+            (2, 16, 4, 257, 8),
+            {**PRINTED, "attention_degree": 3},
+            "block is printed, which has softmax attention",
+        ),
         ((2, 16, 4, 257, 8), {"base_attention_dim": 4}, "base_attention_dim is set without base_width"),
         ((2, 16, 4, 257, 8), {"base_width": 0}, "base_width is 0; it must be at least 1"),
         ((2, 16, 4, 257, 8), {"tied": True, "embedding_rank": 4}, "a classifier that is the token embedding"),

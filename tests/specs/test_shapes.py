@@ -80,6 +80,14 @@ def test_a_gated_network_has_as_many_weights_as_gpt2s() -> None:
         assert gated.hidden_width % 8 == 0
 
 
+def test_the_printed_block_has_twelve_squares_of_the_width_and_two_norms() -> None:
+    """Levine et al. 2020, section 2.1: "the parameter count for an entire layer is 12 d^2"."""
+    shape = make_shape(6, 128, 2, 2000, 64, block="printed")
+    assert shape.block_params == 6 * 12 * 128**2
+    assert shape.total_params == shape.block_params + 6 * 4 * 128 + (2 * 2000 + 64) * 128
+    assert shape.activation_bytes(1) < make_shape(6, 128, 2, 2000, 64).activation_bytes(1)
+
+
 def test_ranks_above_full_are_shapes_where_they_are_meant() -> None:
     shape = make_shape(12, 680, 10, 2000, 128, embedding_rank=1080, positional_rank=1080, redundant_rank=True)
     assert shape.embedding_params == 1080 * (2000 + 680 + 128 + 680)

@@ -18,6 +18,7 @@ def test_runs_that_failed_are_told_and_no_others(tmp_path: Path) -> None:
     note(tmp_path, "b", status="RUNNING")
     note(tmp_path, "c")
     note(tmp_path, "d")
+    note(tmp_path / "depth_width", "a")  # as runs lay before they belonged to a pool
     assert list(failures(tmp_path, {"a", "b", "d"})) == ["a fell.", "d fell."]
     assert list(failures(tmp_path / "nowhere", {"a"})) == []
 

@@ -106,6 +106,8 @@ def test_every_text_of_a_config_is_known_to_be_no_path_that_is_written() -> None
         "results",  # a folder; its pattern begins with results and has no slashes
         "studies",  # names that are on the list, or of a grid
         "corpus.gpt2_files",  # read
+        "perplexity.of",  # names that are studies or grids
+        "perplexity.source",  # compared, and quoted on command lines
         "depth_width.grid_file",  # read
         "depth_width.axes.corpus",  # refused
         "execution.cost_model",  # read
@@ -134,3 +136,18 @@ def test_what_the_snakefile_imports_is_light() -> None:
     code = f"import sys, {ours}; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([PYTHON, "-c", code], cwd=SCRIPTS, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_what_is_measured_is_a_study_of_decoders() -> None:
+    said = problems_of(perplexity={"of": ["depth_width", "memorization_heads", "figure5"]})
+    assert "perplexity.of.2nd is 'memorization_heads', which is no study or grid of decoders" in said
+    assert "perplexity.of.3rd is 'figure5'" in said
+    assert "perplexity.of.1st" not in said
+    config = load_config(shipped(scale="paper", studies=["table1"]), SCALES)
+    assert config.perplexity.of == ["table1"]
+    shapes = [run.shape for run in runs_of(config, "table1", REPOSITORY).values()]
+    assert [(shape.depth, shape.width, shape.vocab_size) for shape in shapes] == [
+        (12, 768, 50257),
+        (48, 768, 50257),
+    ]
+    assert shapes[1].total_params - 768 * 50257 == pytest.approx(378e6, rel=3e-3)

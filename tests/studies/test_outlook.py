@@ -4,12 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from gpt2_files import PAIRS, vocabulary_json
 from shipped import SCALE_NAMES, SCALES, shipped
 from small import REPOSITORY
 
 from shapelaw.errors import UserError
 from shapelaw.studies.config import load_config, runs_of
-from shapelaw.studies.outlook import warnings
+from shapelaw.studies.outlook import missing_tokenizers, warnings
 from shapelaw.studies.registry import STUDIES
 from shapelaw.studies.submission import submission_of
 
@@ -114,7 +115,9 @@ def test_a_grid_that_gives_all_results_is_told_nothing() -> None:
         (grid(FOUR, vocab_size=60_000), ["vocab_size 60,000 wants more text than corpus.sources have"]),
         (grid(FOUR, vocab_size=47_500), ["have (4.9 MB): a vocabulary takes about 105 bytes for each token"]),
         (grid(FOUR, vocab_size=46_500), []),
-        (grid(FOUR, vocab_size=50_257), []),  # wiki gets gensim's articles for it
+        (grid(FOUR, vocab_size=50_257), []),  # GPT-2's own
+        # wiki gets gensim's articles for it
+        ({**grid(FOUR, vocab_size=50_257), "corpus": {"tokenizer_50257": "trained"}}, []),
         (
             {**grid(FOUR), "training": {"schedule": "constant"}},
             ["depth_width trains at a constant learning rate: without its fall all losses are too high"],
@@ -158,8 +161,37 @@ def test_a_folder_says_itself_how_much_text_it_has(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("word " * 1000)
     corpus = {"name": "own", "sources": [f"folder:{tmp_path}"]}
     assert "(0.0 MB)" in refused(**grid({1: [16]}), corpus=corpus)
-    assert "vocab_size 50,257 wants more text" in refused(**grid({1: [16]}, vocab_size=50257), corpus=corpus)
+    own = {**corpus, "tokenizer_50257": "trained"}
+    assert "vocab_size 50,257 wants more text" in refused(**grid({1: [16]}, vocab_size=50257), corpus=own)
+    assert refused(**grid({1: [16]}, vocab_size=50257), corpus=corpus) == ""
     assert refused(**grid({1: [16]}), corpus={**corpus, "sources": ["huggingface:some/name"]}) == ""
+
+
+def test_files_of_gpt2s_tokenizer_that_are_missing_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shapelaw.corpora.gpt2_files.cached_gpt2_folder", lambda: None)
+
+    def missing(corpus: dict[str, Any], vocab_size: int = 50257, is_made: bool = True) -> list[str]:
+        config = load_config(
+            shipped(**grid({1: [16]}, vocab_size=vocab_size), corpus=corpus), SCALES, tmp_path
+        )
+        runs = submission_of(config, tmp_path, tmp_path).runs
+        return list(missing_tokenizers(config, runs, tmp_path, lambda path: is_made and "V50257" in path))
+
+    (told,) = missing({})
+    assert told == (
+        "depth_width has a vocabulary of 50,257, which is GPT-2's own, and its files are not here; fetch them: python "
+        "scripts/train_tokenizer.py --fetch-gpt2, or name a folder with its vocab.json and merges.txt: corpus: "
+        "{gpt2_files: FOLDER}, or train one of that size on your text: corpus: {tokenizer_50257: trained}"
+    )
+    assert missing({"tokenizer_50257": "trained"}) == missing({}, 2000) == missing({}, is_made=False) == []
+    folder = tmp_path / "results" / "corpora" / "downloads" / "gpt2"
+    folder.mkdir(parents=True)
+    assert "gpt2 has neither tokenizer.json nor vocab.json" in missing({"gpt2_files": str(folder)})[0]
+    (folder / "vocab.json").write_bytes(vocabulary_json())
+    (folder / "merges.txt").write_bytes(PAIRS)
+    assert missing({}) == missing({"gpt2_files": str(folder)}) == []
 
 
 def test_files_of_a_folder_that_are_not_read_are_told_before_work(tmp_path: Path) -> None:

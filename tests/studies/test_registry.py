@@ -45,7 +45,7 @@ def test_a_study_has_its_room(study: Study) -> None:
 def test_a_study_can_be_analysed_by_its_name(study: Study) -> None:
     room = import_module(study.results)
     parser = argparse.ArgumentParser()
-    room.add_options(parser)
+    getattr(room, "add_options", lambda _: None)(parser)
     assert callable(room.results)
     assert room.__doc__
 

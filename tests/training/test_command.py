@@ -128,3 +128,17 @@ def test_another_error_of_the_library_is_no_mistake_of_the_user() -> None:
 
     with pytest.raises(RuntimeError):
         exit_code_of(action, linger_seconds=0.0)
+
+
+def test_the_weights_of_named_runs_are_kept() -> None:
+    parser = training_parser(None)
+    stores = ["--train-store", "a.json", "--test-store", "b.json"]
+    given = parser.parse_args([*stores, "--keep-weights-of", "one two"])
+    assert [runtime_of(given, key).keep_weights for key in ("one", "two", "three", None)] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert not runtime_of(parser.parse_args(stores), "one").keep_weights
+    assert runtime_of(parser.parse_args([*stores, "--keep-weights"]), "one").keep_weights

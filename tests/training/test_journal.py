@@ -64,7 +64,7 @@ def test_a_finished_run_is_copied_and_not_trained_again(tmp_path: Path) -> None:
     assert (tmp_path / "record" / "history.parquet").read_bytes() == history
 
 
-def test_a_finished_run_of_another_spec_is_deleted(tmp_path: Path) -> None:
+def test_a_finished_run_of_other_texts_is_deleted(tmp_path: Path) -> None:
     journal_of(tmp_path, "another's").finish(ROWS, {"test_loss": 4.25})
     mine = journal_of(tmp_path)
     assert not mine.is_finished()

@@ -6,9 +6,10 @@ import pandas as pd
 import pytest
 import torch
 from commands import run_here
-from small import SCRIPTS
+from small import SCRIPTS, small_run
 
 from shapelaw.specs.memorizers import MemorizationRun, Memorizer
+from shapelaw.storage.records import write_history, write_spec, write_summary
 from shapelaw.training.examples import draw_examples
 from shapelaw.training.relu import flat_examples, train_relu, units_of
 
@@ -56,6 +57,19 @@ def test_numbers_are_learned_by_squared_error():
     assert found.accuracy is None
     assert found.loss < 0.3 * train_relu(run, 1).loss
     assert found.steps == run.steps
+
+
+def test_a_pool_without_memorizers_is_a_sentence(tmp_path):
+    run = small_run()
+    folder = tmp_path / "runs" / run.key
+    write_spec(folder, run)
+    write_history(folder, [])
+    write_summary(folder, {"test_loss": 4.0})
+    done = run_here(
+        SCRIPTS / "compare_relu.py", "--runs", tmp_path, "--out", tmp_path / "relu.csv", cwd=tmp_path
+    )
+    assert done.returncode == 2
+    assert f"{tmp_path}/runs has no finished run of a memorizer; train some" in done.stderr
 
 
 @pytest.mark.slow

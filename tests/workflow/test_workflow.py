@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from gpt2_files import PAIRS, vocabulary_json
 from project import CONFIG, KEYS, ColdProject, Project, key_of, records_of
 from small import PYTHON, REPOSITORY
 
@@ -189,11 +190,40 @@ def test_leads_alone_get_articles_at_the_largest_vocabulary(
 ) -> None:
     project = Project(tmp_path)
     project.configure(
-        corpus={"name": "text", "sources": sources},
+        corpus={"name": "text", "sources": sources, "tokenizer_50257": "trained"},
         depth_width={**CONFIG["depth_width"], "vocab_size": 50257},
     )
     said = project.snakemake("-n", "-p", "results/corpora/text/documents.parquet").stdout
     assert re.findall(r"--source (\w+)", said) == read
+
+
+@pytest.mark.slow
+def test_a_start_without_gpt2s_tokenizer_says_how_to_give_it(
+    tmp_path: Path, with_corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a job would need it: another target starts, and so does a plan."""
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
+    project = Project(tmp_path, with_corpus)
+    project.configure(depth_width={**CONFIG["depth_width"], "vocab_size": 50257})
+    store = "results/corpora/prose/V50257/test.json"
+    refused = project.snakemake(store, ok=False)
+    assert "rule prepare_corpus" not in refused.stderr
+    assert (
+        "depth_width has a vocabulary of 50,257, which is GPT-2's own, and its files are not"
+        in refused.stderr
+    )
+    assert "Warning: depth_width has a vocabulary of 50,257" in project.snakemake("-n", store).stderr
+    assert "depth_width: " in project.snakemake("plan").stdout
+    folder = project.folder / "files"
+    folder.mkdir()
+    (folder / "vocab.json").write_bytes(vocabulary_json())
+    (folder / "merges.txt").write_bytes(PAIRS)
+    project.configure(
+        corpus={**CONFIG["corpus"], "gpt2_files": "files"},
+        depth_width={**CONFIG["depth_width"], "vocab_size": 50257},
+    )
+    project.snakemake(store)
+    assert (project.folder / store).exists()
 
 
 @pytest.mark.slow

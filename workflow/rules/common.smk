@@ -7,7 +7,14 @@ from shapelaw.scheduling.asks import ask_line, asks_of, total_line, train_cpus
 from shapelaw.scheduling.builds import refused_build
 from shapelaw.scheduling.plan import cost_line
 from shapelaw.scheduling.queues import impossible, queues_of, refusals, requests_of
-from shapelaw.scheduling.texts import source_options, texts_digest
+from shapelaw.scheduling.texts import (
+    gpt2_options,
+    measured_paths,
+    perplexity_options,
+    source_options,
+    texts_digest,
+    tokenizer_path,
+)
 from shapelaw.scheduling.workload import Workload, stores_of
 from shapelaw.specs.digests import digest_of
 from shapelaw.specs.runs import run_to_dict
@@ -37,9 +44,29 @@ def asked(find, *names):
         raise WorkflowError(str(error)) from error
 
 
+# decoders that keep their weights; their keys are in the environment, whose change trains nothing again
+MEASURED = asked(WORK.measured, CONFIG.perplexity)
+os.environ.update(KEEP_WEIGHTS=" ".join(MEASURED))
+
+
 def run_of(wildcards):
     """The run of a record's path."""
     return asked(WORK.run, wildcards.key)
+
+
+def measured_results(wildcards):
+    """The perplexities of all decoders that the config asks to measure."""
+    return asked(measured_paths, CONFIG.perplexity, MEASURED)
+
+
+def measured_inputs(wildcards):
+    """A run's record, tokenizer and documents."""
+    run = run_of(wildcards)
+    return {
+        "record": f"results/runs/{run.key}/summary.json",
+        "tokenizer": tokenizer_path(run.corpus, run.shape.vocab_size),
+        "documents": f"results/corpora/{run.corpus}/documents.parquet",
+    }
 
 
 def job_path(wildcards):
@@ -50,11 +77,6 @@ def job_path(wildcards):
 def vocab_sizes(corpus):
     """The vocabulary sizes of a corpus's decoders."""
     return {run.shape.vocab_size for run in WORK.decoders if run.corpus == corpus}
-
-
-def gpt2_option(corpus):
-    """The option for a corpus's files of GPT-2's tokenizer."""
-    return f"--gpt2-files {shlex.quote(corpus.gpt2_files)}" if corpus.gpt2_files else ""
 
 
 def costs(wildcards):
@@ -78,7 +100,11 @@ def said_failures():
 
 def refused():
     """A sentence for everything that jobs would ask in vain: partitions, accounts, nodes, a GPU of this PyTorch."""
-    needed = {rule for job in workflow.dag.needrun_jobs() for rule in job.rules}
+    jobs = list(workflow.dag.needrun_jobs())
+    made = {str(file) for job in jobs for file in job.output}
+    if missing := list(missing_tokenizers(CONFIG, RUNS, Path.cwd(), made.__contains__)):
+        return [f"{sentence}." for sentence in missing]
+    needed = {rule for job in jobs for rule in job.rules}
     asks = [ask for ask in asks_of(WORK) if ask.rule in needed]
     if workflow.executor_plugin.name != "slurm":
         return refused_build(asks, os.environ)
@@ -98,4 +124,6 @@ def warned():
     """What the runs of the config will not give, and what is probably a slip."""
     here = None if workflow.resource_settings.nodes else workflow.cores
     found = [*warnings(CONFIG, RUNS, Path.cwd(), here, values), *tracker_warnings(CONFIG, os.environ)]
+    if workflow.output_settings.dryrun:
+        found += missing_tokenizers(CONFIG, RUNS, Path.cwd(), lambda path: not Path(path).exists())
     return [f"Warning: {sentence}." for sentence in found]

@@ -42,7 +42,7 @@ rule train_tokenizer:
         mem_mb=lambda wildcards, attempt: TOKENIZER_MB * ATTEMPTS.memory(wildcards, attempt),
         runtime=lambda wildcards, attempt: min(60 * ATTEMPTS.minutes(wildcards, attempt), WORK.job_minutes),
     params:
-        gpt2=lambda wildcards: gpt2_option(CORPORA[wildcards.corpus]),
+        gpt2=lambda wildcards: shlex.join(gpt2_options(CORPORA[wildcards.corpus], int(wildcards.vocab_size))),
     message:
         "training a tokenizer of {wildcards.vocab_size} on {wildcards.corpus}"
     shell:

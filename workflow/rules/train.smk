@@ -42,7 +42,7 @@ rule train_large:
         " && exec python $LAUNCH $SCRIPTS/train.py --spec {params.spec:q} --train-store {input.train_store}"
         " --test-store {input.test_store} --out results/runs/{wildcards.key}"
         " --checkpoints results/checkpoints/{wildcards.key}"
-        " --checkpoint-minutes $CHECKPOINT_MINUTES --wait-minutes $WAIT_MINUTES --threads {threads}"
+        ' --checkpoint-minutes $CHECKPOINT_MINUTES --wait-minutes $WAIT_MINUTES --threads {threads} --keep-weights-of "$KEEP_WEIGHTS"'
         " --tag config_hash=$CONFIG_HASH $SLURM_OPTIONS >> {log} 2>&1"
 
 
@@ -91,7 +91,7 @@ else:
             "ln -sf {wildcards.pack}.attempts {log} && echo \"== $(date '+%F %T') on $(hostname)\" >> {log}"
             " && exec python $SCRIPTS/train_in_turn.py --specs {params.specs:q} --train-store {input.train_store}"
             " --test-store {input.test_store} --checkpoints results/checkpoints --out {output}"
-            " --checkpoint-minutes $CHECKPOINT_MINUTES --wait-minutes $WAIT_MINUTES --threads {threads}"
+            ' --checkpoint-minutes $CHECKPOINT_MINUTES --wait-minutes $WAIT_MINUTES --threads {threads} --keep-weights-of "$KEEP_WEIGHTS"'
             " --tag config_hash=$CONFIG_HASH $SLURM_OPTIONS >> {log} 2>&1"
 
     rule train_small:

@@ -79,7 +79,7 @@ class SlurmExecutor(Executor):  # type: ignore[misc] # the plugin has no types
     def _name_options(self, job: Any) -> str:
         name, mark = _name(job), _mark(job)
         if tasks := getattr(self._local, "array", ()):
-            name, mark = job_name(job.name, _wildcards(job)[:1]), mark_of_tasks(map(_mark, tasks))
+            name, mark = job_name(job.name, ()), mark_of_tasks(map(_mark, tasks))
         options = f"--job-name {name} --comment {mark}"
         return f"{options} --dependency=afterany:{self._later[job]}" if job in self._later else options
 

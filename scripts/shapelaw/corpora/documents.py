@@ -134,14 +134,17 @@ def write_documents(
     return CorpusCounts(documents["train"], documents["test"], text_bytes, duplicates, empty)
 
 
-def read_texts(path: Path, split: Split) -> Iterator[str]:
+def read_texts(path: Path, split: Split, source: str = "") -> Iterator[str]:
     """The texts of one split of `documents.parquet`, in order, streamed.
+
+    Args:
+        source: beginning of the source of each.
 
     Raises:
         UserError: the file is missing or is not a documents.parquet.
     """
     for index in range(count_row_groups(path)):
-        yield from read_row_group(path, index, split)[0]
+        yield from read_row_group(path, index, split, source)[0]
 
 
 def count_row_groups(path: Path) -> int:
@@ -154,20 +157,23 @@ def count_row_groups(path: Path) -> int:
         return int(file.num_row_groups)
 
 
-def read_row_group(path: Path, index: int, split: Split) -> tuple[list[str], int]:
-    """The texts of one split in one row group, and their UTF-8 bytes in all.
+def read_row_group(path: Path, index: int, split: Split, source: str = "") -> tuple[list[str], int]:
+    """The texts of one split in one row group, and their UTF-8 bytes in all; arguments as above.
 
     Raises:
         UserError: the file is missing or is not a documents.parquet.
     """
     with _open(path) as file:
         try:
-            table = file.read_row_group(index, columns=["text", "split"])
+            table = file.read_row_group(index, columns=["text", "split", *(["source"] if source else [])])
         except (OSError, pa.ArrowException) as error:
             raise UserError(
                 f"Row group {index} of {path} can't be read ({error}); prepare it again: rm {path} && snakemake"
             ) from error
-    texts = table.column("text").filter(pc.equal(table.column("split"), split))
+    wanted = pc.equal(table.column("split"), split)
+    if source:
+        wanted = pc.and_(wanted, pc.starts_with(table.column("source"), source))
+    texts = table.column("text").filter(wanted)
     return cast(list[str], texts.to_pylist()), pc.sum(pc.binary_length(texts)).as_py() or 0
 
 

@@ -79,7 +79,7 @@ def gpt2_tokenizer(folder: Path) -> Tokenizer:
         else:
             raise UserError(
                 f"{folder} has neither tokenizer.json nor vocab.json with merges.txt, GPT-2's files; "
-                "name another folder, or leave --gpt2-files out to train the vocabulary."
+                "name another folder."
             )
     except UserError:
         raise

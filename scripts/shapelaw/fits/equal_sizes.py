@@ -16,7 +16,7 @@ from scipy import stats  # type: ignore[import-untyped]
 
 from shapelaw.fits.curves import Curve
 from shapelaw.fits.line import Floats
-from shapelaw.fits.noise import Noise
+from shapelaw.fits.noise import Noise, student_threshold
 from shapelaw.specs.sizes import SAME_SIZE
 
 EXACT = 1e-6  # in log size: rounding
@@ -80,6 +80,7 @@ def difference(
     """
     depths, sizes, losses, errs = [], [], [], []
     variances = np.zeros(2)  # of the sum over sizes
+    dofs = np.full(2, np.inf)  # of either set's noise, where it is known least
     for depth in sorted(set(one) & set(other)):
         pair = one[depth], other[depth]
         at = _own_sizes(*pair)
@@ -94,6 +95,9 @@ def difference(
         variances += [
             float(w.sum(axis=0) ** 2 @ curve.loss_err**2) for w, curve in zip(weights, pair, strict=True)
         ]
+        for side, (noise, curve) in enumerate(zip(noises, pair, strict=True)):
+            if noise is not None:
+                dofs[side] = min(dofs[side], float(noise.dof_at(curve.width).min()))
     count = sum(len(part) for part in sizes)
     if not count:
         empty = np.zeros(0)
@@ -105,7 +109,7 @@ def difference(
         np.concatenate([pair[1] for pair in losses]),
         np.concatenate(errs),
         float(np.sqrt(variances.sum())) / count,
-        _dof(variances, noises),
+        _dof(variances, dofs, noises),
     )
 
 
@@ -116,15 +120,14 @@ def _own_sizes(one: Curve, other: Curve) -> Floats:
     return np.asarray(every[apart], dtype=np.float64)
 
 
-def _dof(variances: Floats, noises: tuple[Noise | None, Noise | None]) -> float:
-    """Degrees of freedom of a sum of two variances (Satterthwaite 1946); of one estimate its own."""
-    first, second = noises
-    if first is None or second is None:
+def _dof(variances: Floats, dofs: Floats, noises: tuple[Noise | None, Noise | None]) -> float:
+    """Degrees of freedom of a sum of two variances (Satterthwaite 1946); of one estimate the least of its own."""
+    if None in noises:
         return math.nan
-    if first == second:
-        return first.dof
-    parts = [v**2 / noise.dof for v, noise in zip(variances, (first, second), strict=True)]
-    return float(variances.sum() ** 2 / sum(parts)) if sum(parts) > 0 else math.inf
+    if noises[0] == noises[1]:
+        return float(dofs.min())
+    parts = float((variances**2 / dofs).sum())
+    return float(variances.sum() ** 2 / parts) if parts > 0 else math.inf
 
 
 def two_sided(value: float, err: float, dof: float) -> float:
@@ -137,8 +140,7 @@ def two_sided(value: float, err: float, dof: float) -> float:
 
 def quantile(dof: float, confidence: float = 0.95) -> float:
     """Student's two-sided quantile in standard errors; NaN where the degrees of freedom are."""
-    p = 0.5 + confidence / 2.0
-    return float(stats.norm.ppf(p) if math.isinf(dof) else stats.t.ppf(p, dof))
+    return float(student_threshold(np.asarray(dof), confidence))
 
 
 def holm(p_values: Floats) -> Floats:

@@ -78,6 +78,18 @@ class Redundancy:
         """True if the redundancy is above zero at 95% confidence, two-sided."""
         return self.p_value < 0.025
 
+    def agrees_with(self, theirs: float, rounding: float = 0.0) -> bool | None:
+        """Whether the 68% interval holds a number known to within `rounding`, or a bound leaves it possible.
+
+        None where neither an interval nor a bound decides.
+        """
+        low, high = theirs - rounding, theirs + rounding
+        if self.status is RedundancyStatus.MEASURED:
+            return self.low <= high and low <= self.high
+        if self.status is RedundancyStatus.AT_LEAST:
+            return self.value <= high
+        return False if self.status is RedundancyStatus.AT_MOST and self.value < low else None
+
 
 def redundancy(
     baseline: Baseline, size: float, loss: float, seeds: float, noise: Noise | None, seed: int = 0

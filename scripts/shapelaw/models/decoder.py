@@ -1,4 +1,4 @@
-"""The decoder that every language study trains: GPT-2's pre-norm blocks or Llama's, with a free shape.
+"""The decoder that every language study trains: GPT-2's pre-norm blocks, Llama's or printed ones, with a free shape.
 
 Beyond GPT-2: the heads' dimension need not be width / heads, the token and positional embeddings can have a
 lower rank (factored, vocabulary paper section 5.1), and the classifier is a full-rank matrix of its own unless `tied`.
@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from shapelaw.errors import UserError
 from shapelaw.models import decoder_kernel, llama_kernel
 from shapelaw.models.attention import (
     Rotary,
@@ -28,6 +29,7 @@ from shapelaw.models.cross_entropy import linear_cross_entropy
 from shapelaw.models.llama import RMSNorm
 from shapelaw.specs.patches import INPUTS, numbers_of_ids
 from shapelaw.specs.runs import Parametrization
+from shapelaw.specs.shape_sentences import depth_scaling_sentence
 from shapelaw.specs.shapes import Gelu, Shape
 
 INIT_STD = 0.02  # GPT-2's
@@ -168,11 +170,36 @@ class LlamaBlock(nn.Module):
         return torch.add(x_BTD, branch_BTD, alpha=self.multiplier)
 
 
+class PrintedBlock(nn.Module):
+    """LayerNorm(W2 ReLU(W1 LayerNorm(x + attention(x)))), as equations 1 and 2 of Levine et al. 2020 have it.
+
+    No map has a bias, and nothing goes around the feed-forward network. The norm at the end is the one that the paper
+    has between layers; after the last layer it stands before the classifier.
+    """
+
+    def __init__(self, shape: Shape, dropout: float) -> None:
+        super().__init__()
+        d = shape.width
+        self.attention, self.dropout = Attention(shape, dropout), dropout
+        self.norm1, self.norm2 = nn.LayerNorm(d), nn.LayerNorm(d)
+        self.up = Linear(d, shape.hidden_width, bias=False)
+        self.down = Linear(shape.hidden_width, d, bias=False)
+
+    def forward(self, x_BTD: Tensor) -> Tensor:
+        x_BTD = x_BTD + F.dropout(self.attention(x_BTD), self.dropout, self.training)
+        hidden = F.relu(self.up(self.norm1(x_BTD)))
+        out: Tensor = self.norm2(F.dropout(self.down(hidden), self.dropout, self.training))
+        return out
+
+
 class Decoder(nn.Module):
     """Tokens to logits, or to the summed loss of the next tokens.
 
     Attributes:
         by_llama_kernel: C++ computes parts of it, to PyTorch's numbers up to rounding.
+
+    Raises:
+        UserError: CompleteP of printed blocks.
     """
 
     by_llama_kernel = False
@@ -185,10 +212,16 @@ class Decoder(nn.Module):
         multiplier = self.depth_ratio
         embed = PatchEmbedding if shape.patch_embedding else _embedding
         self.tokens: nn.Module = embed(shape.vocab_size, rank=shape.embedding_rank, width=shape.width)
-        if shape.block == "gpt2":
+        if shape.block != "llama":
             self.positions = _embedding(shape.context_length, shape.width, shape.positional_rank)
+        if shape.block == "gpt2":
             self.blocks = nn.ModuleList(Block(shape, dropout, multiplier) for _ in range(shape.depth))
             self.norm: nn.Module = nn.LayerNorm(shape.width)
+        elif shape.block == "printed":
+            if sentence := depth_scaling_sentence(shape.block, parametrization):
+                raise UserError(f"{sentence}.")
+            self.blocks = nn.ModuleList(PrintedBlock(shape, dropout) for _ in range(shape.depth))
+            self.norm = nn.Identity()  # the last block ends with it
         else:
             rotary = rotary_of(shape)
             self.blocks = nn.ModuleList(
@@ -208,7 +241,7 @@ class Decoder(nn.Module):
     def features(self, ids_BT: Tensor, blocks: Iterable[Callable[[Tensor], Tensor]] | None = None) -> Tensor:
         """The final hidden states, [B, T, D]; `blocks` are the model's own, or their compiled versions."""
         x_BTD: Tensor = self.tokens(ids_BT)
-        if self.shape.block == "gpt2":
+        if self.shape.block != "llama":
             x_BTD = x_BTD + self.positions(torch.arange(ids_BT.shape[1], device=ids_BT.device))
         x_BTD = F.dropout(x_BTD, self.dropout, self.training)
         for block in self.blocks if blocks is None else blocks:
@@ -232,7 +265,7 @@ class Decoder(nn.Module):
     def use_kernel(self) -> None:
         """Let C++ compute from now on where it can.
 
-        Numbers of GPT-2's block stay the same to the last bit, those of Llama's up to rounding.
+        Numbers of GPT-2's and printed blocks stay the same to the last bit, those of Llama's up to rounding.
         """
         self.by_llama_kernel = self.shape.block == "llama" and llama_kernel.is_possible()
         for module in self.modules():
@@ -251,13 +284,14 @@ def rotary_of(shape: Shape) -> Rotary:
 def initialise(model: Decoder, seed: int) -> None:
     """GPT-2's initialisation, a pure function of (shape, seed): N(0, 0.02), residual outputs by 1/sqrt(2L).
 
-    CompleteP leaves residual outputs at 0.02 too (Dey et al. 2025, table 1).
+    CompleteP leaves residual outputs at 0.02 too (Dey et al. 2025, table 1), and so do printed blocks, of which no
+    stream adds up the outputs of many.
 
     The two factors of a factored embedding are scaled so that the product's entries have the same 0.02. With a base
     width the blocks' matrices are scaled by sqrt(base / width) (muP, Yang et al. 2022, table 8).
     """
     generator = torch.Generator().manual_seed(seed)
-    standard = model.parametrization == "standard"
+    standard = model.parametrization == "standard" and model.shape.block != "printed"
     residual_std = INIT_STD / math.sqrt(2 * model.shape.depth) if standard else INIT_STD
     of_width = math.sqrt(model.shape.width_ratio)
     with torch.no_grad():

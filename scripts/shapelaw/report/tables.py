@@ -14,6 +14,12 @@ from shapelaw.errors import UserError
 from shapelaw.report.pages import table_page
 
 MISSING = "–"
+YES, NO, OPEN = "yes", "no", "open"  # of a claim, in a table
+
+
+def yes_or_no(holds: bool | None) -> str:
+    """A claim's truth in a table; None is open."""
+    return OPEN if holds is None else YES if holds else NO
 
 
 def write_table(

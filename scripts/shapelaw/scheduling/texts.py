@@ -1,4 +1,4 @@
-"""The parameters of the job that collects a corpus."""
+"""The parameters of the jobs that collect a corpus, make its tokenizers and measure perplexity on it."""
 
 from __future__ import annotations
 
@@ -7,15 +7,31 @@ from collections.abc import Collection
 from pathlib import Path
 
 from shapelaw.errors import UserError
-from shapelaw.settings.sections import Corpus
+from shapelaw.settings.sections import Corpus, Perplexity
 
 GPT2_VOCAB_SIZE = 50257
 
 
 def all_sources(corpus: Corpus, vocab_sizes: Collection[int]) -> list[str]:
-    """The sources of a corpus; `wiki` alone gets `gensim` for GPT-2's vocabulary, which its leads can't fill."""
+    """The sources of a corpus; `wiki` alone gets `gensim` where a vocabulary of GPT-2's size is trained on it.
+
+    Its leads can't fill that one.
+    """
     sources = list(corpus.sources)
-    return [*sources, "gensim"] if GPT2_VOCAB_SIZE in vocab_sizes and sources == ["wiki"] else sources
+    trains = corpus.trains_50257 and GPT2_VOCAB_SIZE in vocab_sizes
+    return [*sources, "gensim"] if trains and sources == ["wiki"] else sources
+
+
+def gpt2_options(corpus: Corpus, vocab_size: int) -> list[str]:
+    """The options of scripts/train_tokenizer.py that say whether a vocabulary is GPT-2's own."""
+    if corpus.gpt2_files is not None:
+        return ["--gpt2-files", corpus.gpt2_files]
+    return ["--gpt2"] if vocab_size == GPT2_VOCAB_SIZE and not corpus.trains_50257 else []
+
+
+def tokenizer_path(corpus: str, vocab_size: int) -> str:
+    """The file of a tokenizer, from the folder that the workflow runs in."""
+    return f"results/corpora/{corpus}/V{vocab_size}/tokenizer.json"
 
 
 def source_options(corpus: Corpus, vocab_sizes: Collection[int]) -> list[str]:
@@ -25,6 +41,33 @@ def source_options(corpus: Corpus, vocab_sizes: Collection[int]) -> list[str]:
     if corpus.limit_bytes is not None:
         options += ["--limit-bytes", str(corpus.limit_bytes)]
     return options
+
+
+def perplexity_options(perplexity: Perplexity, corpus: Corpus) -> list[str]:
+    """The options of scripts/perplexity.py that a config has."""
+    found = ["--most", str(perplexity.documents)]
+    if perplexity.source is not None:
+        found += ["--of-source", perplexity.source]
+    return found + ([] if corpus.gpt2_files is None else ["--gpt2-files", corpus.gpt2_files])
+
+
+def measured_paths(perplexity: Perplexity, keys: Collection[str]) -> list[str]:
+    """The files with the perplexity of these runs.
+
+    Raises:
+        UserError: there are none.
+    """
+    if keys:
+        return [f"results/perplexity/{key}.json" for key in keys]
+    if not perplexity.of:
+        raise UserError(
+            "No perplexity is asked for; name a study or grid of decoders, which keep their weights then: "
+            "--config perplexity='{of: [depth_width]}'"
+        )
+    names = ", ".join(perplexity.of)
+    raise UserError(
+        f"perplexity.of has {names}, and studies has none of them; add one: --config studies='[{perplexity.of[0]}]'"
+    )
 
 
 def texts_digest(corpus: Corpus) -> str:

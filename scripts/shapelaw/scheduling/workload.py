@@ -25,12 +25,13 @@ from shapelaw.scheduling.jobs import (
     one_of,
     packed_resources,
 )
-from shapelaw.settings.sections import Execution
+from shapelaw.settings.sections import Execution, Perplexity
 from shapelaw.specs.kinds import AnyRun, PackedRun, is_packed
 from shapelaw.specs.runs import Run
 
 Named = TypeVar("Named")
 CHECKPOINTS = Path("results/checkpoints")
+MOST_MEASURED = 1000  # whose keys travel in one variable of the environment
 
 
 @dataclass(frozen=True, eq=False)  # one workload is itself alone, so its results can be cached by it
@@ -186,6 +187,25 @@ class Workload:
     def records(self, study: str) -> list[str]:
         """The records of all runs of a study; empty where the config doesn't have that study."""
         return [f"results/runs/{key}/summary.json" for key in self.runs.get(study, {})]
+
+    def measured(self, perplexity: Perplexity) -> dict[str, Run]:
+        """The decoders whose perplexity is measured, by key: their weights are kept.
+
+        Raises:
+            UserError: there are too many for the environment of a job.
+        """
+        found = {
+            key: run
+            for study in perplexity.of
+            for key, run in self.runs.get(study, {}).items()
+            if isinstance(run, Run)
+        }
+        if len(found) > MOST_MEASURED:
+            raise UserError(
+                f"perplexity.of has {len(found):,} decoders, and the weights of {MOST_MEASURED:,} are kept at most; "
+                "name a grid with fewer."
+            )
+        return found
 
     @lru_cache(maxsize=64)  # noqa: B019 - there is one workload a process
     def level_resources(self, level: Level, attempt: int, in_a_row: int = 1) -> JobResources:

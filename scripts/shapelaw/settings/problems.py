@@ -61,7 +61,12 @@ def corpus_problems(where: str, texts: Texts, root: Path) -> list[str]:
     ]
     if texts.gpt2_files is not None and not (root / texts.gpt2_files).is_dir():
         problems.append(
-            f"{where}.gpt2_files is {texts.gpt2_files}, which is not a folder; leave it out to train a tokenizer"
+            f"{where}.gpt2_files is {texts.gpt2_files}, which is not a folder; name that of GPT-2's vocab.json and "
+            "merges.txt, or leave it out"
+        )
+    if texts.gpt2_files is not None and texts.trains_50257:
+        problems.append(
+            f"{where}.gpt2_files is set and {where}.tokenizer_50257 is trained; leave one of them out"
         )
     return problems
 

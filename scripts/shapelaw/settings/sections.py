@@ -6,7 +6,7 @@ The studies declare sections of their own; `shapelaw.studies.config` puts them a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field
 
@@ -47,8 +47,20 @@ class Texts(Section):
         None, description="Most text to keep, an equal part from each source; null keeps all of it."
     )
     gpt2_files: str | None = Field(
-        None, description="Folder with GPT-2's tokenizer, for a vocabulary of 50257; null trains one."
+        None,
+        description="Folder with GPT-2's tokenizer (tokenizer.json, or vocab.json and merges.txt), for a vocabulary of "
+        "50257; null looks in the local Hugging Face cache and in results/corpora/downloads/gpt2.",
     )
+    tokenizer_50257: Literal["gpt2", "trained"] = Field(
+        "gpt2",
+        description="The vocabulary of 50257: `gpt2` is GPT-2's own, as in the papers, and its files must be there; "
+        "`trained` is one of that size from this text.",
+    )
+
+    @property
+    def trains_50257(self) -> bool:
+        """True where a vocabulary of 50,257 comes from the text, False where it is GPT-2's."""
+        return self.tokenizer_50257 == "trained"
 
 
 class Corpus(Texts):
@@ -101,8 +113,9 @@ class Blocks(Section):
 
     block: Block = Field(
         "gpt2",
-        description="Blocks of the decoder: `gpt2` (LayerNorm, GELU, biases, an embedding of positions) or `llama` "
-        "(RMSNorm, SwiGLU, no biases, rotary positions).",
+        description="Blocks of the decoder: `gpt2` (LayerNorm, GELU, biases, an embedding of positions), `llama` "
+        "(RMSNorm, SwiGLU, no biases, rotary positions) or `printed`, the equations of the depth-width paper "
+        "(LayerNorm after attention and after the feed-forward network, which has ReLU and no residual; no biases).",
     )
     kv_heads: Count | None = Field(
         None,
@@ -188,6 +201,22 @@ class Execution(Section):
     )
 
 
+class Perplexity(Section):
+    """The perplexity of trained decoders on held-out documents, `snakemake perplexity` (Wies et al. 2021, table 1)."""
+
+    of: list[str] = Field(
+        [],
+        description="Studies and grids whose decoders keep their weights when they are trained, and are measured where "
+        "`studies` names them too.",
+    )
+    documents: Count = Field(100, description="Documents of the test split, the first ones.")
+    source: str | None = Field(
+        None,
+        description="Beginning of the documents' source in documents.parquet, such as `Skylion007/openwebtext`; null "
+        "takes those of all sources.",
+    )
+
+
 class Settings(Section):
     """The sections that every config has, beside those of its studies."""
 
@@ -211,6 +240,9 @@ class Settings(Section):
     training: Recipe = Field(description="The training recipe of every decoder.")
     tracking: Tracking = Field(Tracking(), description="The store in which runs are tracked.")
     execution: Execution = Field(Execution(), description="The execution of jobs.")
+    perplexity: Perplexity = Field(
+        Perplexity(), description="The perplexity of trained decoders on held-out documents."
+    )
 
     @property
     def all_corpora(self) -> dict[str, Corpus]:

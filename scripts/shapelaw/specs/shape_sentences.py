@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from shapelaw.specs.patches import BYTE_VOCABULARY
@@ -14,6 +15,8 @@ _SIZES = (
     *("ff_width", "kv_heads", "base_width", "base_attention_dim"),
 )
 _OF_GPT2 = {"positional_rank": "rotary positions", "attention_degree": "softmax attention", "gelu": "SwiGLU"}
+_NOT_PRINTED = {"attention_degree": "softmax attention", "gelu": "ReLU"}
+BLOCKS = ("gpt2", "llama", "printed")
 
 
 def shape_sentences(shape: Shape, divided: bool, redundant_rank: bool) -> list[str]:
@@ -38,7 +41,7 @@ def shape_sentences(shape: Shape, divided: bool, redundant_rank: bool) -> list[s
     return problems or [
         *_division(shape, divided),
         *_ranks(shape, redundant_rank),
-        *(_of_llama(shape) if shape.block == "llama" else _of_gpt2(shape)),
+        *(_of_llama(shape) if shape.block == "llama" else _of_one_head_each(shape)),
     ]
 
 
@@ -80,20 +83,30 @@ def _ranks(shape: Shape, redundant_rank: bool) -> list[str]:
     return problems
 
 
-def _of_gpt2(shape: Shape) -> list[str]:
-    if shape.block != "gpt2":
-        return [f"block is {shape.block!r}; there are gpt2 and llama"]
+def _of_one_head_each(shape: Shape) -> list[str]:
+    """What keeps a shape from being one of GPT-2's or of printed blocks, where each head has keys of its own."""
+    if shape.block not in BLOCKS:
+        return [f"block is {shape.block!r}; there are {', '.join(BLOCKS[:-1])} and {BLOCKS[-1]}"]
+    problems = _excluded(shape, _NOT_PRINTED) if shape.block == "printed" else []
     if shape.kv_heads is not None:
-        return [f"kv_heads is {shape.kv_heads} and block is gpt2; set block: llama, or leave kv_heads out"]
-    return []
+        problems.append(
+            f"kv_heads is {shape.kv_heads} and block is {shape.block}; set block: llama, or leave kv_heads out"
+        )
+    return problems
+
+
+def _excluded(shape: Shape, instead: Mapping[str, str]) -> list[str]:
+    """A sentence for each option of GPT-2's blocks that a shape has and its own blocks have something instead of."""
+    return [
+        f"{name} is {getattr(shape, name)} and block is {shape.block}, which has {other}; leave it out, or set "
+        "block: gpt2"
+        for name, other in instead.items()
+        if getattr(shape, name) != getattr(type(shape), name)
+    ]
 
 
 def _of_llama(shape: Shape) -> list[str]:
-    problems = [
-        f"{name} is {getattr(shape, name)} and block is llama, which has {instead}; leave it out, or set block: gpt2"
-        for name, instead in _OF_GPT2.items()
-        if getattr(shape, name) != getattr(type(shape), name)
-    ]
+    problems = _excluded(shape, _OF_GPT2)
     if shape.attention_dim % 2:
         near = f"attention_dim {shape.attention_dim + 1} with {shape.heads} heads"
         if shape.attention_width == shape.width:
@@ -113,3 +126,13 @@ def _of_llama(shape: Shape) -> list[str]:
             f"kv_heads {shape.kv_heads} does not divide {shape.heads} heads; use one of {', '.join(fitting)}"
         )
     return problems
+
+
+def depth_scaling_sentence(block: str, parametrization: str) -> str:
+    """A sentence, without its full stop, where a parametrization scales branches that a block has not; else empty."""
+    if block != "printed" or parametrization == "standard":
+        return ""
+    return (
+        f"parametrization is {parametrization}, which scales residual branches, and block is printed, whose "
+        "feed-forward network is none; leave it out, or set block: gpt2"
+    )

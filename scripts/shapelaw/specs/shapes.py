@@ -15,7 +15,7 @@ SWIGLU_MULTIPLE = (
     8  # the hidden width of SwiGLU, 8/3 d, is rounded up to a multiple of this (Llama 7B: of 256)
 )
 Gelu = Literal["tanh", "erf"]
-Block = Literal["gpt2", "llama"]
+Block = Literal["gpt2", "llama", "printed"]
 
 
 class HeadDimension(Protocol):
@@ -28,7 +28,7 @@ class HeadDimension(Protocol):
 
 @dataclass(frozen=True)
 class Shape:
-    """A pre-norm decoder of GPT-2's or Llama's blocks with a full-rank classifier.
+    """A decoder of GPT-2's or Llama's pre-norm blocks, or of those that a paper prints, with a full-rank classifier.
 
     Attributes:
         depth: number of blocks, L.
@@ -47,7 +47,9 @@ class Shape:
         ff_width: d_ff, hidden width of the feed-forward network; when None 4 d, or in Llama's block 8/3 d rounded up
             to a multiple of 8. T5 and the vocabulary paper's section 5.3 have 4 H d_a.
         block: "gpt2" has LayerNorm, GELU, biases and an embedding of positions; "llama" RMSNorm, SwiGLU, no biases and
-            rotary positions (Touvron et al. 2023).
+            rotary positions (Touvron et al. 2023); "printed" is the layer of the depth-width paper's equations 1 and 2
+            (Levine et al. 2020): `LayerNorm(W2 ReLU(W1 LayerNorm(x + SA(x))))`, without biases in its maps and with no
+            residual around the feed-forward network, under GPT-2's embedding of positions.
         kv_heads: heads of keys and values, each shared by heads / kv_heads heads of queries (Ainslie et al. 2023); as
             many as heads when None. Llama's block only.
         tied: the classifier is the token embedding.
@@ -87,12 +89,12 @@ class Shape:
         """d_ff, the width of the feed-forward network."""
         if self.ff_width is not None:
             return self.ff_width
-        return MLP_RATIO * self.width if self.block == "gpt2" else swiglu_width(self.width)
+        return swiglu_width(self.width) if self.block == "llama" else MLP_RATIO * self.width
 
     @property
     def hidden_maps(self) -> int:
         """Maps between the width and d_ff: up and down, and in Llama's block a gate."""
-        return 2 if self.block == "gpt2" else 3
+        return 3 if self.block == "llama" else 2
 
     @property
     def width_ratio(self) -> float:
@@ -136,7 +138,7 @@ class Shape:
 
     @property
     def embedding_params(self) -> int:
-        """Token embedding and GPT-2's positional one together."""
+        """Token embedding and, but in Llama's decoder, the positional one together."""
         tokens = _embedding_params(self.embedding_inputs, self.width, self.embedding_rank)
         if self.block == "llama":
             return tokens
@@ -144,15 +146,16 @@ class Shape:
 
     @property
     def total_params(self) -> int:
-        """All parameters: embeddings, blocks with biases and norms, final norm, classifier unless it is tied."""
+        """All parameters: embeddings, blocks with biases and norms, final norm, classifier unless it is tied.
+
+        The last norm of printed blocks is the last block's.
+        """
         d = self.width
-        norm, biases = d, 0
-        if self.block == "gpt2":
-            norm, biases = 2 * d, self.maps_width + d + self.hidden_width + d
+        norm = d if self.block == "llama" else 2 * d
+        biases = self.maps_width + d + self.hidden_width + d if self.block == "gpt2" else 0
+        norms = (2 * self.depth + (self.block != "printed")) * norm
         classifier = 0 if self.tied else d * self.vocab_size
-        return (
-            self.embedding_params + self.block_params + self.depth * (biases + 2 * norm) + norm + classifier
-        )
+        return self.embedding_params + self.block_params + self.depth * biases + norms + classifier
 
     def forward_flops(self, batch_size: int) -> int:
         """Floating-point operations of the matrix products of one forward pass over `batch_size` windows.
@@ -177,9 +180,11 @@ class Shape:
 
     def activation_bytes(self, batch_size: int, number_bytes: int = 4) -> int:
         """Memory for the backward pass of that many sequences, about 8 d + 4 H d_a + 2 d_ff + 2 H N numbers per token
-        and block; Llama's keeps its turned queries and keys too, and 4 d_ff.
+        and block; Llama's keeps its turned queries and keys too, and 4 d_ff; the printed one d_ff once, as ReLU's slope
+        follows from its output.
         """
-        numbers = 8 * self.width + 4 * self.attention_width + 2 * self.hidden_width
+        kept = 1 if self.block == "printed" else 2
+        numbers = 8 * self.width + 4 * self.attention_width + kept * self.hidden_width
         if self.block == "llama":
             numbers += 2 * self.attention_width + 2 * self.hidden_width
         per_token = self.depth * (numbers + 2 * self.heads * self.context_length)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,7 +15,7 @@ from shapelaw.settings.loading import load_settings
 from shapelaw.settings.problems import common_problems
 from shapelaw.settings.sections import Recipe, Settings
 from shapelaw.settings.sentences import did_you_mean, ordinal
-from shapelaw.specs.kinds import AnyRun
+from shapelaw.specs.kinds import LANGUAGE, AnyRun
 from shapelaw.specs.runs import Training
 from shapelaw.studies.grid.language import MOST_RUNS
 from shapelaw.studies.grid.settings import NAME_PATTERN, Grids
@@ -81,10 +81,22 @@ def config_problems(config: Settings, root: Path) -> list[str]:
         if name not in asked
     ]
     problems += name_problems(grids, STUDIES)
+    problems += _measured_problems(config, studies)
     for study in studies.values():
         if study.extra or study.name in config.studies or study.name not in STUDIES:
             problems += study.problems(config, root)
     return list(dict.fromkeys(problems))
+
+
+def _measured_problems(config: Settings, studies: Mapping[str, Study]) -> Iterator[str]:
+    """A sentence for each name in `perplexity.of` that is no study of decoders."""
+    known = [name for name, study in studies.items() if study.kind is LANGUAGE]
+    for place, name in enumerate(config.perplexity.of):
+        if name not in known:
+            yield (
+                f"perplexity.of.{ordinal(place)} is {name!r}, which is no study or grid of decoders"
+                f"{did_you_mean(name, known)}; there are {', '.join(known)}"
+            )
 
 
 def studies_of(config: Settings) -> dict[str, Study]:

@@ -6,12 +6,12 @@ Both before anything is trained. What a study needs for its own results, its `St
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from shapelaw.errors import UserError
-from shapelaw.scheduling.texts import all_sources
+from shapelaw.scheduling.texts import GPT2_VOCAB_SIZE, all_sources, tokenizer_path
 from shapelaw.settings.sections import Corpus, Settings
 from shapelaw.settings.source_lines import (
     PACKAGED_MB,
@@ -147,6 +147,47 @@ def _overruled(config: Settings, runs: Runs, own: Collection[str]) -> Iterator[s
                 )
 
 
+def missing_tokenizers(
+    config: Settings, runs: Runs, root: Path, is_made: Callable[[str], bool]
+) -> Iterator[str]:
+    """A sentence for each corpus whose vocabulary of 50,257 is GPT-2's and whose files of it are missing or wrong.
+
+    Args:
+        root: folder that the workflow runs in.
+        is_made: says of a tokenizer's file whether it is still to be made.
+    """
+    asked: dict[str, str] = {}
+    for study, of in runs.items():
+        for run in of.values():
+            if isinstance(run, Run) and run.shape.vocab_size == GPT2_VOCAB_SIZE:
+                asked.setdefault(run.corpus, study)
+    for name, study in asked.items():
+        corpus = config.all_corpora[name]
+        if not corpus.trains_50257 and is_made(tokenizer_path(name, GPT2_VOCAB_SIZE)):
+            where = "corpus" if name == config.corpus.name else f"corpora.{name}"
+            yield from _gpt2_problem(where, study, corpus, root)
+
+
+def _gpt2_problem(where: str, study: str, corpus: Corpus, root: Path) -> Iterator[str]:
+    # imported where it is asked for: the Snakefile reads this module at each start
+    from shapelaw.corpora.gpt2_files import DOWNLOADS, FETCH, gpt2_folder
+    from shapelaw.corpora.tokenizer import gpt2_tokenizer
+
+    given = corpus.gpt2_files
+    folder = gpt2_folder(root / DOWNLOADS) if given is None else root / given
+    if folder is None:
+        yield (
+            f"{study} has a vocabulary of 50,257, which is GPT-2's own, and its files are not here; fetch them: "
+            f"{FETCH}, or name a folder with its vocab.json and merges.txt: {where}: {{gpt2_files: FOLDER}}, or "
+            f"train one of that size on your text: {where}: {{tokenizer_50257: trained}}"
+        )
+        return
+    try:
+        gpt2_tokenizer(folder)
+    except UserError as error:
+        yield str(error).removesuffix(".")
+
+
 def _vocabularies(config: Settings, runs: Runs, root: Path, token_bytes: int) -> list[str]:
     """A sentence for each corpus with fewer bytes for each token of its largest vocabulary."""
     sizes: dict[str, set[int]] = {}
@@ -164,9 +205,10 @@ def _vocabulary(
 ) -> list[str]:
     """A sentence where the text has fewer bytes for each token of the largest vocabulary."""
     text = _text_bytes(corpus.model_copy(update={"sources": all_sources(corpus, sizes)}), root)
-    if corpus.gpt2_files is not None or text is None:
+    trained = [size for size in sizes if size != GPT2_VOCAB_SIZE or corpus.trains_50257]
+    if not trained or text is None:
         return []
-    largest = max(sizes)
+    largest = max(trained)
     if text >= token_bytes * largest:
         return []
     return [

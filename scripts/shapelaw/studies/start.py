@@ -39,6 +39,7 @@ _OTHER_FOLDERS = {
     "submitted",
     "separation_ranks",
     "mlartifacts",
+    "perplexity",
 }
 
 

@@ -33,6 +33,12 @@ def training_parser(description: str | None) -> argparse.ArgumentParser:
     add("--train-store", required=True, type=Path, help="header (.json) of the training tokens")
     add("--test-store", required=True, type=Path, help="header (.json) of the test tokens")
     add("--keep-weights", action="store_true", help="leave a checkpoint of the last step with --checkpoints")
+    add(
+        "--keep-weights-of",
+        default="",
+        metavar="KEYS",
+        help="the same for these runs alone, keys with spaces between",
+    )
     add("--micro-batch", type=int, help="sequences at once on a device (default: from its memory)")
     add(
         "--compiled-part",
@@ -85,8 +91,8 @@ def text_of(option: str) -> str:
     return Path(option[1:]).read_text(encoding="utf-8") if option.startswith("@") else option
 
 
-def runtime_of(arguments: argparse.Namespace) -> Runtime:
-    """The execution settings in parsed options."""
+def runtime_of(arguments: argparse.Namespace, key: str | None = None) -> Runtime:
+    """The execution settings in parsed options, of the run with this key if it is one of several kinds."""
     return Runtime(
         arguments.device,
         arguments.threads,
@@ -95,7 +101,8 @@ def runtime_of(arguments: argparse.Namespace) -> Runtime:
         getattr(arguments, "compiled_part", "model"),
         60 * arguments.checkpoint_minutes,
         wait_seconds=60 * arguments.wait_minutes,
-        keep_weights=getattr(arguments, "keep_weights", False),
+        keep_weights=getattr(arguments, "keep_weights", False)
+        or key in getattr(arguments, "keep_weights_of", "").split(),
         tags=dict(arguments.tag),
     )
 

@@ -5,7 +5,7 @@ from ratio_runs import TRUE, analysed, ratio_runs
 from shapelaw.fits.redundancy import Redundancy, RedundancyStatus
 from shapelaw.studies.attention_ratio.analysis import ATTENTION, analyse_runs, check_ratio_runs
 from shapelaw.studies.attention_ratio.tables import (
-    _agrees,
+    ROUNDING,
     best_depth_table,
     comparison_table,
     losses_table,
@@ -55,12 +55,12 @@ def test_a_bound_agrees_only_on_its_side() -> None:
     def found(status: RedundancyStatus, value: float) -> Redundancy:
         return Redundancy(value, value, value, 0.0, status)
 
-    assert _agrees(found(RedundancyStatus.AT_LEAST, 0.2), 0.25) == "yes"
-    assert _agrees(found(RedundancyStatus.AT_LEAST, 0.3), 0.25) == "no"
-    assert _agrees(found(RedundancyStatus.AT_MOST, 0.2), 0.25) == "no"
-    assert _agrees(found(RedundancyStatus.AT_MOST, 0.3), 0.25) == "open"
-    assert _agrees(found(RedundancyStatus.MEASURED, 0.27), 0.25) == "yes"  # "about 75%"
-    assert _agrees(found(RedundancyStatus.MEASURED, 0.28), 0.25) == "no"
+    assert found(RedundancyStatus.AT_LEAST, 0.2).agrees_with(0.25, ROUNDING) is True
+    assert found(RedundancyStatus.AT_LEAST, 0.3).agrees_with(0.25, ROUNDING) is False
+    assert found(RedundancyStatus.AT_MOST, 0.2).agrees_with(0.25, ROUNDING) is False
+    assert found(RedundancyStatus.AT_MOST, 0.3).agrees_with(0.25, ROUNDING) is None
+    assert found(RedundancyStatus.MEASURED, 0.27).agrees_with(0.25, ROUNDING) is True  # "about 75%"
+    assert found(RedundancyStatus.MEASURED, 0.28).agrees_with(0.25, ROUNDING) is False
 
 
 def test_one_depth_is_never_certain() -> None:

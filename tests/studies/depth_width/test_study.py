@@ -12,12 +12,18 @@ from shapelaw.studies.config import load_config, runs_of
 
 
 def test_scale_paper_is_the_papers_grid() -> None:
-    """Table 2 of the depth-width paper, each shape once; 3 seeds at table 3's shapes that are in the grid."""
+    """Table 2 of the depth-width paper and three rows of its earlier version's table 1, which have four more shapes.
+
+    Each shape once; 3 seeds at table 3's shapes that are in the grid.
+    """
     with (REPOSITORY / "workflow" / "reference" / "depth_width_grid.csv").open() as file:
         rows = list(csv.DictReader(file))
     grid = {(int(row["depth"]), int(row["width"])) for row in rows}
-    assert (len(rows), len(grid)) == (196, 193)
-    assert all(row["source"].startswith("Levine et al. 2020, table") for row in rows)
+    printed = {(int(row["depth"]), int(row["width"])) for row in rows if row["source"].endswith("table 2")}
+    assert (len(rows), len(printed), len(grid)) == (204, 193, 197)
+    assert grid - printed == {(12, 160), (18, 398), (24, 344), (30, 520)}
+    alone = {(int(row["depth"]), int(row["width"])) for row in rows if "alone" in row["note"]}
+    assert alone == grid - printed
     (misprint,) = [row for row in rows if row["width"] != row["published_width"]]
     assert [misprint[name] for name in ("row", "depth", "width", "published_width")] == [
         "24",
@@ -26,6 +32,10 @@ def test_scale_paper_is_the_papers_grid() -> None:
         "240",
     ]
     assert "misprint" in misprint["note"]
+    for number in {row["row"] for row in rows if row["source"].endswith("table 1")}:
+        sizes = [int(row["depth"]) * int(row["width"]) ** 2 for row in rows if row["row"] == number]
+        assert max(sizes) <= 1.021 * min(sizes)
+    assert len({(row["row"], row["depth"]) for row in rows}) == len(rows)
     runs = runs_of(load_config(shipped(scale="paper"), SCALES), "depth_width", REPOSITORY).values()
     assert {(run.shape.depth, run.shape.width) for run in runs} == grid
     assert len(runs) == len(grid) + 2 * 10

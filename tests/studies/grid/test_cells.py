@@ -94,6 +94,15 @@ def test_empty_fields_are_their_defaults() -> None:
     assert names(pd.concat([runs.assign(block=None), runs.assign(block="llama")])) == ["gpt2", "llama"]
 
 
+def test_a_column_that_is_empty_throughout_may_be_left_out() -> None:
+    runs = grid_runs(ranks=(None,), vocab_sizes=(257,))
+    assert names(runs.drop(columns="embedding_rank"), "heads", "embedding_rank") == [
+        "H = 1",
+        "H = 2",
+        "H = 4",
+    ]
+
+
 def test_measured_and_unknown_columns_never_split() -> None:
     runs = grid_runs(heads=(2,), ranks=(None,), vocab_sizes=(257,))
     runs = runs.assign(train_loss=range(len(runs)), mood=range(len(runs)), key=range(len(runs)))

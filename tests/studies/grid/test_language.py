@@ -95,7 +95,7 @@ def test_impossible_combinations_are_refused_or_left_out_and_told() -> None:
         ),
         (
             {"axes": {**SMALL, "block": ["lama"]}},
-            "grids.mine.axes.block.1st is 'lama': it must be 'gpt2' or 'llama'",
+            "grids.mine.axes.block.1st is 'lama': it must be 'gpt2', 'llama' or 'printed'",
         ),
         ({"axes": {**SMALL, "dropout": [0.1, 1]}}, "grids.mine.axes.dropout.2nd is 1: it must be below 1"),
         ({"axes": SMALL, "heads": [1, 2]}, "grids.mine.heads is [1, 2]: several values go into axes"),

@@ -18,6 +18,10 @@ def analysed(**options) -> GridAnalysis:
     return analyse_grid(grid_runs(**options), "x", Options(draws=200), AXES, surfaces=False)
 
 
+def noise_of(analysis: GridAnalysis) -> pd.DataFrame:
+    return tables.seed_noise_table(analysis.analyses, analysis.pool)
+
+
 def moving(widths: dict[int, float]) -> GridAnalysis:
     """Cells whose transitions lie at these widths, by heads."""
     grid = grid_of((4, 8), 2e5, 8e6, 9)
@@ -70,7 +74,7 @@ def test_without_noise_differences_stand_without_intervals() -> None:
     assert differences[["err", "low", "high", "p", "p_holm"]].isna().all(axis=None)
     best = tables.best_shapes_table(analysed())
     assert set(best["standing"]) == {"best"}
-    assert set(tables.seed_noise_table(analysed())["depth"]) == {"pooled"}
+    assert set(noise_of(analysed())["depth"]) == {"pooled"}
 
 
 def test_a_moved_transition_is_a_ratio_with_an_interval() -> None:
@@ -111,7 +115,7 @@ def test_best_shapes_and_those_within_the_noise() -> None:
 
 
 def test_noise_is_listed_for_every_pool() -> None:
-    noise = tables.seed_noise_table(analysed(seeds=2, noise=0.01))
+    noise = noise_of(analysed(seeds=2, noise=0.01))
     pooled = noise[noise["depth"] == "pooled"]
     assert pooled["vocab_size"].tolist() == [257, 500]
     assert pooled["seeds"].tolist() == [72, 72]

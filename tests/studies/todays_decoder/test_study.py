@@ -151,7 +151,7 @@ def test_the_analysis_is_told_the_steps_to_observe() -> None:
         (
             [SMALL],
             {"blocks": ["llama"], "gelu": "erf"},
-            "gelu is erf and no block is gpt2; Llama's has SwiGLU",
+            "gelu is erf and no block is gpt2, which alone has GELU",
         ),
         (
             [SMALL],

@@ -59,3 +59,12 @@ def test_everything_is_written(analysis, tmp_path):
     assert fit["method"] == BOOTSTRAP
     assert fit["other_methods"][PAPER_RULE]["status"] in {"converged", "too few points"}
     assert pd.read_csv(tmp_path / "fit.csv")["method"].tolist() == [BOOTSTRAP, PAPER_RULE, "published"]
+
+
+def test_several_kinds_of_networks_are_a_sentence(tmp_path):
+    runs = runs_of().rename(columns={"loss": "test_loss"}).assign(heads=2)
+    pd.concat([runs, runs.assign(heads=4)]).to_csv(tmp_path / "runs.csv", index=False)
+    with pytest.raises(
+        UserError, match=r"has 2 kinds of networks \(H = 2; H = 4\), and one line is of one kind"
+    ):
+        analyse(runs=tmp_path / "runs.csv")

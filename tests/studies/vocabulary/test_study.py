@@ -11,7 +11,7 @@ from shapelaw.settings.loading import layered
 from shapelaw.settings.sections import Settings
 from shapelaw.specs.kinds import AnyRun
 from shapelaw.specs.runs import Run
-from shapelaw.studies.config import load_config, runs_of
+from shapelaw.studies.config import load_config, runs_of, studies_of
 from shapelaw.studies.vocabulary.study import warnings
 
 SCALES = REPOSITORY / "workflow" / "scales"
@@ -132,3 +132,17 @@ def test_a_rank_above_the_vocabulary_is_told() -> None:
     assert told[-1].startswith(
         "vocabulary.grids.1st.embedding_rank: a rank of 50 is above the 5 inputs of a patch embedding: "
     )
+
+
+@pytest.mark.parametrize(("scale", "shared"), [("gpu", 22), ("paper", 49)])
+def test_figure_5_compares_all_parameters_of_networks_that_the_study_trains_too(
+    scale: str, shared: int
+) -> None:
+    """At scale paper all of them, with table 3's widths; at scale gpu those of V = 2,000."""
+    config = load_config({"scale": scale, "studies": ["figure5", "vocabulary"]}, SCALES)
+    own, theirs = (runs_of(config, name, REPOSITORY) for name in ("figure5", "vocabulary"))
+    assert {run.shape.vocab_size for run in own.values()} == {2000, 50257}
+    assert len(own.keys() & theirs.keys()) == shared
+    grid = studies_of(config)["figure5"]
+    assert list(grid.options(config)) == ["--size", "total", "--axes", "vocab_size"]
+    assert grid.warnings(config, REPOSITORY) == []

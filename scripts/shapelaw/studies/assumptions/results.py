@@ -25,10 +25,6 @@ from shapelaw.studies.assumptions.tables import (
 from shapelaw.theory.memorization import TOLERANCE
 
 
-def add_options(_parser: argparse.ArgumentParser) -> None:
-    """Add nothing: the study has no options."""
-
-
 def results(arguments: argparse.Namespace) -> Results:
     """The results of a folder of layers.
 

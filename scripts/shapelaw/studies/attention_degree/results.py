@@ -103,10 +103,6 @@ class AttentionDegreeAnalysis:
     differences: list[Difference]
 
 
-def add_options(_parser: argparse.ArgumentParser) -> None:
-    """Add nothing: the study has no options."""
-
-
 def results(arguments: argparse.Namespace) -> Results:
     """The results of a table of runs.
 

@@ -17,7 +17,7 @@ from shapelaw.fits.inputs import read_table
 from shapelaw.fits.noise import noise_sentence
 from shapelaw.fits.redundancy import RedundancyStatus, interval_words
 from shapelaw.report.plots import short_number
-from shapelaw.report.tables import plain_rows
+from shapelaw.report.tables import OPEN, plain_rows
 from shapelaw.report.write import Results, Table
 from shapelaw.studies.attention_ratio import figures, tables
 from shapelaw.studies.attention_ratio.analysis import Found, RatioAnalysis, analyse_runs, check_ratio_runs
@@ -26,7 +26,7 @@ from shapelaw.studies.attention_ratio.study import NAME
 
 _SIZE = {"size": ".4g", "ratio": "g"}
 _LARGER = {
-    tables.OPEN: "the first is not told from the second",
+    OPEN: "the first is not told from the second",
     tables.NO_NOISE: "which is larger is not known without a noise estimate",
 }
 _LOSSES = dict.fromkeys(("test_loss", "loss_low", "loss_high", "over_depths"), ".4f")

@@ -8,15 +8,14 @@ import pandas as pd
 
 from shapelaw.fits.curves import SIZE_LABELS, SizeAxis
 from shapelaw.fits.isotonic import Monotony
-from shapelaw.fits.redundancy import Redundancy, RedundancyStatus
 from shapelaw.report.plots import short_number
+from shapelaw.report.tables import NO, OPEN, YES, yes_or_no
 from shapelaw.studies.attention_ratio.analysis import ATTENTION, Found, RatioAnalysis
 from shapelaw.studies.reference import published_json
 
 PUBLISHED = {4: "ratio 4 needs baseline fraction", 16: "ratio 16 needs baseline fraction"}
 ROUNDING = 0.025  # of the published shares, "about 75%" and "about 55%"
 SIGNIFICANT = 0.025  # two-sided 95%
-YES, NO, OPEN = "yes", "no", "open"
 _LARGER, _SMALLER, NO_NOISE = "larger", "smaller", "no noise estimate"
 
 
@@ -86,8 +85,8 @@ def redundancy_table(analysis: RatioAnalysis) -> pd.DataFrame:
                     "high": one.redundancy.high,
                     "p_value": one.redundancy.p_value,
                     "status": one.redundancy.status.value,
-                    "significant": YES if one.redundancy.significant else NO,
-                    "compared": YES if (one.feed_forward, one.axis, one.at.size) in compared else NO,
+                    "significant": yes_or_no(one.redundancy.significant),
+                    "compared": yes_or_no((one.feed_forward, one.axis, one.at.size) in compared),
                 }
             )
     return pd.DataFrame(rows)
@@ -185,7 +184,7 @@ def _redundancies(analysis: RatioAnalysis) -> list[dict[str, object]]:
                         (found.value, found.low, found.high),
                         found.status.value,
                         f"{share:.2f}",
-                        _agrees(found, share),
+                        yes_or_no(found.agrees_with(share, ROUNDING)),
                     )
                 )
     return rows
@@ -193,15 +192,6 @@ def _redundancies(analysis: RatioAnalysis) -> list[dict[str, object]]:
 
 def _setting(one: Found) -> str:
     return f"L = {one.at.best_depth}, size {short_number(one.at.size)}"
-
-
-def _agrees(found: Redundancy, theirs: float) -> str:
-    low, high = theirs - ROUNDING, theirs + ROUNDING
-    if found.status is RedundancyStatus.MEASURED:
-        return YES if found.low <= high and low <= found.high else NO
-    if found.status is RedundancyStatus.AT_LEAST:
-        return YES if found.value <= high else NO
-    return NO if found.status is RedundancyStatus.AT_MOST and found.value < low else OPEN
 
 
 def _monotony(analysis: RatioAnalysis) -> list[dict[str, object]]:

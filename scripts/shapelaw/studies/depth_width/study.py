@@ -14,6 +14,7 @@ from shapelaw.settings.problems import recipe_problems
 from shapelaw.settings.sections import Settings
 from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run
+from shapelaw.specs.shape_sentences import depth_scaling_sentence
 from shapelaw.studies.depth_width.information import by_information
 from shapelaw.studies.depth_width.settings import DepthWidth
 from shapelaw.studies.grid.expansion import Block, networks_of, reasons, runs_of_networks
@@ -135,7 +136,12 @@ def problems(config: Settings, _root: Path) -> list[str]:
     found += rate_problems(study.rates, wanted, f"{NAME}.rates")
     found += base_problems(study.rates.base_width, study.heads, f"{NAME}.rates.base_width")
     if study.widths is not None and not axes:
-        found += listed_problems([block_of(NAME, _keys(study))], defaults_of(config), least_depths=1)
+        defaults = defaults_of(config, {} if found else study.recipe)
+        found += listed_problems([block_of(NAME, _keys(study))], defaults, least_depths=1)
+    elif study.grid_file is not None and not axes and not found:
+        scaling = config.training.spec(study.recipe).parametrization
+        if sentence := depth_scaling_sentence(study.block, scaling):
+            found.append(f"{NAME}: {sentence}")
     elif axes and not found:
         found += _axes_problems(config, study)
     return found

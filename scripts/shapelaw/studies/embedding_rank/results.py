@@ -30,10 +30,6 @@ from shapelaw.studies.embedding_rank.study import NAME
 _SHARES = dict.fromkeys(("redundancy", "low", "high", "rank_over_width"), ".3f")
 
 
-def add_options(_parser: argparse.ArgumentParser) -> None:
-    """Add nothing: the study has no options."""
-
-
 def results(arguments: argparse.Namespace) -> Results:
     """The results of a table of runs.
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import pandas as pd
 
 from shapelaw.fits.curves import SIZE_LABELS, SizeAxis
-from shapelaw.fits.redundancy import RedundancyStatus
+from shapelaw.report.tables import yes_or_no
 from shapelaw.studies.embedding_rank.analysis import POSITIONS, EmbeddingAnalysis
 from shapelaw.studies.reference import published_json
 
 PUBLISHED_RANK, PUBLISHED_WIDTH = 16, 680
 _FINDING = "rank 16 of width 680 (about 70M) matches a network smaller by"
-YES, NO, OPEN = "yes", "no", "open"
 
 
 def losses_table(analysis: EmbeddingAnalysis) -> pd.DataFrame:
@@ -39,7 +38,7 @@ def redundancy_table(analysis: EmbeddingAnalysis) -> pd.DataFrame:
                 "high": found.high,
                 "p_value": found.p_value,
                 "status": found.status.value,
-                "significant": YES if found.significant else NO,
+                "significant": yes_or_no(found.significant),
             }
         )
     return pd.DataFrame(rows)
@@ -71,12 +70,6 @@ def comparison_table(analysis: EmbeddingAnalysis) -> pd.DataFrame:
             continue
         one = min(mine, key=lambda one: abs(one.row["embedding_rank"] / one.row["width"] - share))
         found = one.redundancy
-        if found.status is RedundancyStatus.MEASURED:
-            agrees = YES if found.low <= theirs <= found.high else NO
-        elif found.status is RedundancyStatus.AT_LEAST:
-            agrees = YES if found.value <= theirs else NO
-        else:
-            agrees = NO if found.status is RedundancyStatus.AT_MOST and found.value < theirs else OPEN
         rows.append(
             {
                 "quantity": f"redundancy in {SIZE_LABELS[axis]}",
@@ -87,7 +80,7 @@ def comparison_table(analysis: EmbeddingAnalysis) -> pd.DataFrame:
                 "status": found.status.value,
                 "published": theirs,
                 "published_setting": "r = 16 of d = 680",
-                "agrees": agrees,
+                "agrees": yes_or_no(found.agrees_with(theirs)),
             }
         )
     return pd.DataFrame(rows)

@@ -324,7 +324,8 @@ def within(rows: Sequence[Candidate]) -> tuple[Candidate, ...]:
     for one in others:
         apart, limit = math.hypot(one.err, best.err), math.inf
         if one.noise is not None and best.noise is not None:
-            limit = max(one.noise.threshold(), best.noise.threshold()) * apart
+            known = (each.noise.threshold_at(each.width) for each in (one, best) if each.noise is not None)
+            limit = max(map(float, known)) * apart
         found.append(
             replace(one, above=one.loss - best.loss, above_err=apart, near=one.loss - best.loss <= limit)
         )

@@ -202,7 +202,7 @@ def normalised(table: pd.DataFrame) -> pd.DataFrame:
     if "ff_width" in changed and changed["ff_width"].notna().any():
         standard = 4.0 * table["width"]
         if "block" in changed:
-            standard = standard.where(changed["block"] == "gpt2")
+            standard = standard.where(changed["block"] != "llama")
         changed["ff_width"] = changed["ff_width"].fillna(standard.astype("Float64"))
     return table.assign(**changed)
 
@@ -236,13 +236,13 @@ def _listed(table: pd.DataFrame, axes: Sequence[str], source: str) -> list[str]:
     """The columns that a grid lists, without those that never split.
 
     Raises:
-        UserError: one is no column of the table.
+        UserError: one is no column of the table, nor one that tables of runs have; or it is measured.
     """
     found = []
     for given in axes:
         name = given if given in table else ALIASES.get(given, given)
-        if name in (*SHAPE, *SIZES):
-            continue
+        if name in (*SHAPE, *SIZES) or (name in NAMES and name not in table):
+            continue  # a table of runs leaves out columns in which all are empty
         if name not in table:
             near = difflib.get_close_matches(name, map(str, table.columns), n=1)
             raise UserError(

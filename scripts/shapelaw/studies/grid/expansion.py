@@ -16,6 +16,7 @@ from shapelaw.settings.budgets import base_problems, scaled
 from shapelaw.settings.fields import HeadDim
 from shapelaw.specs.budgets import Budget
 from shapelaw.specs.runs import Run, Training
+from shapelaw.specs.shape_sentences import depth_scaling_sentence
 from shapelaw.specs.shapes import EQUAL_SHARE, Shape, ShapeError, make_shape
 from shapelaw.studies.grid.settings import ALL_AXES, RECIPE_AXES
 from shapelaw.studies.shape_grids import Widths
@@ -278,6 +279,8 @@ def _network(block: Block, settings: Settings, defaults: Defaults) -> Network | 
         batch_size = recipe.get("batch_size", defaults.training.batch_size)
         recipe["steps"] = budget.steps(shape, batch_size)
     training = _changed(defaults.training, tuple(recipe.items()))
+    if sentence := depth_scaling_sentence(shape.block, training.parametrization):
+        return Impossible(settings, (sentence,))
     repeated = shape.width in block.repeated.get(shape.depth, [])
     seeds = max(block.seeds, block.repeated_seeds if repeated else 1)
     return Network(settings.get("corpus", defaults.corpus), shape, training, budget, seeds, settings)

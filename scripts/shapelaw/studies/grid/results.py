@@ -22,6 +22,7 @@ from shapelaw.studies.grid import figures, tables
 from shapelaw.studies.grid.analysis import BITS, CellAnalysis, GridAnalysis, analyse_grid
 from shapelaw.studies.grid.answer import answer, summary
 from shapelaw.studies.grid.cells import Best
+from shapelaw.studies.grid.rates import RatesAnalysis
 from shapelaw.studies.grid.tables import Named
 from shapelaw.studies.transitions.analysis import Options
 from shapelaw.studies.transitions.options import add_size_options
@@ -90,6 +91,12 @@ def cell_tables(
             GAP_FORMATS,
         ),
     }
+
+
+def best_rates_table(analysis: RatesAnalysis) -> Table:
+    """The best rate of each shape, and whether it is the lowest or the highest that was tried."""
+    frame = analysis.best_rates.rename(columns={"loss": "test_loss"})
+    return Table(frame, "The best learning rate of each shape.", {"test_loss": ".4f"})
 
 
 def transition_rows(analyses: Sequence[CellAnalysis], names: Sequence[str]) -> list[dict[str, Any]]:

@@ -46,7 +46,7 @@ SHAPE_AXES: dict[
     "embedding_rank": (Count | None, "Rank of factored token embeddings, at most V; null is one matrix."),
     "patch_embedding": (bool, "Tokens are patches of images, with an embedding of their numbers."),
     "positional_rank": (Count | None, "Rank of factored positional embeddings; null is one matrix."),
-    "block": (Block, "Blocks: `gpt2` or `llama`."),
+    "block": (Block, "Blocks: `gpt2`, `llama` or `printed`."),
     "gelu": (Gelu, "GELU of GPT-2's block: `tanh`, or the exact `erf`."),
     "attention_degree": (Degree | None, "Degree of linear attention; null is softmax attention."),
     "tied": (bool, "The classifier is the token embedding."),

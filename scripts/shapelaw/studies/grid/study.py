@@ -50,6 +50,7 @@ RESERVED = frozenset(  # folders of results/, and rules, whose names a grid can'
         *("all", "plan", "findings", "advisor", "prepare_corpus", "train_tokenizer", "encode", "train_large"),
         *("train_medium", "train_small", "train_in_turn", "train_together", "take_record", "list_runs"),
         *("import_runs", "log_study", "measure_separation_ranks", "measure_assumptions", "measure_relu"),
+        *("perplexity", "measure_perplexity"),
     )
 )
 FEW = 3  # cells that are named

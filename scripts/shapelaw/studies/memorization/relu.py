@@ -22,10 +22,6 @@ COLUMNS = (
 )
 
 
-def add_options(_parser: argparse.ArgumentParser) -> None:
-    """Add nothing: the study has no options."""
-
-
 def results(arguments: argparse.Namespace) -> Results:
     """The results: one row per network, ordered by its sizes.
 

@@ -30,10 +30,6 @@ from shapelaw.studies.positional_rank.study import NAME
 _RANKS = dict.fromkeys(("low", "high"), ".3g")
 
 
-def add_options(_parser: argparse.ArgumentParser) -> None:
-    """Add nothing: the study has no options."""
-
-
 def results(arguments: argparse.Namespace) -> Results:
     """The results of a table of runs.
 

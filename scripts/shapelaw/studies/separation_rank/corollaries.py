@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from shapelaw.studies.separation_rank.tables import AFTER, BEFORE, GAP, NO, OPEN, PROVED, YES, verdict
+from shapelaw.report.tables import NO, OPEN, YES
+from shapelaw.studies.separation_rank.tables import AFTER, BEFORE, GAP, PROVED, verdict
 from shapelaw.theory.corollaries import least_width, published_realizing_width
 from shapelaw.theory.rank_bounds import log3
 

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
+from shapelaw.report.tables import NO, OPEN, YES
 from shapelaw.studies.separation_rank.grids import Asked, DegreeSizes, matrices
 from shapelaw.studies.separation_rank.measurements import Measured
-from shapelaw.studies.separation_rank.tables import NO, OPEN, YES, Measurements
+from shapelaw.studies.separation_rank.tables import Measurements
 from shapelaw.theory.rank_bounds import log3
 
 GROUP = ["blocks", "width", "tokens", "heads", "budget"]

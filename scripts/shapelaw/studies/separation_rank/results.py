@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from shapelaw.report.tables import NO, OPEN, YES
 from shapelaw.report.write import Results, Table
 from shapelaw.studies.separation_rank import degrees as degree_tables
 from shapelaw.studies.separation_rank import figures as rank_figures
@@ -38,7 +39,7 @@ _CAPTIONS = {
     "degree_ranking": "The degree of largest rank at each budget.",
     "fractional_degree": "The ranks of blocks of two degrees, mixed in every order.",
 }
-_COUNTED = {"holds": rank_tables.YES, "violated": rank_tables.NO, "open": rank_tables.OPEN}
+_COUNTED = {"holds": YES, "violated": NO, "open": OPEN}
 _FORMATS = {"upper_bound": ",.0f", "failure_probability": ".1e", "seconds": ".2f", "rank": ",d"}
 
 
@@ -53,10 +54,6 @@ class SeparationAnalysis:
         """Number of networks without an exact rank, in all tables."""
         counted = ("ranks", "degree_budget", "fractional_degree")
         return sum(int((self.tables[name]["status"] != "exact").sum()) for name in counted)
-
-
-def add_options(_parser: argparse.ArgumentParser) -> None:
-    """Add nothing: the study has no options."""
 
 
 def results(arguments: argparse.Namespace) -> Results:

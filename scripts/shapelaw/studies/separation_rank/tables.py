@@ -8,13 +8,13 @@ from dataclasses import asdict
 
 import pandas as pd
 
+from shapelaw.report.tables import NO, OPEN, YES
 from shapelaw.studies.separation_rank.grids import Asked, AttentionSizes
 from shapelaw.studies.separation_rank.measurements import Measured
 from shapelaw.theory.linear_attention import LinearAttention
 from shapelaw.theory.rank_bounds import log3, published_bounds
 from shapelaw.theory.rank_formulas import closed_form
 
-YES, NO, OPEN = "yes", "no", "open"
 PROVED, GAP = "proved", "gap"
 BEFORE, AT, AFTER = "before", "at", "after"
 SIZES = tuple(AttentionSizes.__dataclass_fields__)

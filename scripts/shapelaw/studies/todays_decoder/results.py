@@ -17,7 +17,7 @@ from shapelaw.fits.noise import noise_sentence
 from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Results, Table
 from shapelaw.studies.grid.rates import OWN_LOSS, RATE, RatesAnalysis
-from shapelaw.studies.grid.results import cell_tables, transition_rows
+from shapelaw.studies.grid.results import best_rates_table, cell_tables, transition_rows
 from shapelaw.studies.grid.tables import losses_table
 from shapelaw.studies.todays_decoder import figures, tables
 from shapelaw.studies.todays_decoder.analysis import SERIES, analyse_cells, is_undecayed, name_of, named
@@ -74,9 +74,7 @@ def present(analysis: RatesAnalysis) -> Results:
             "Widths of transitions over each other, of networks that differ in one thing.",
             dict.fromkeys(("width_one", "width_other"), ".1f") | ratios.FORMATS,
         ),
-        "best_rates": Table(
-            tables.best_rates_table(analysis), "The best learning rate of each shape.", {"test_loss": ".4f"}
-        ),
+        "best_rates": best_rates_table(analysis),
         "losses": Table(losses, "Test loss in nats per token.", {"test_loss": ".4f"}),
         "seed_noise": Table(tables.seed_noise_table(analysis), "Spread of the loss over seeds."),
     }

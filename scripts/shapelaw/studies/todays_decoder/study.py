@@ -37,16 +37,17 @@ def _blocks(study: TodaysDecoderStudy, base_widths: Sequence[int | None] | None 
     Args:
         base_widths: in place of the study's.
     """
-    of_both = decoder_values(study)
+    of_all = decoder_values(study)
     own: dict[str, dict[str, Sequence[Any]]] = {
         "gpt2": {"gelu": [study.gelu]},
-        "llama": {"kv_heads": of_both.pop("kv_heads"), "gelu": [GPT2_GELU]},
+        "llama": {"kv_heads": of_all.pop("kv_heads"), "gelu": [GPT2_GELU]},
+        "printed": {"gelu": [GPT2_GELU]},
     }
     return [
         make_block(
             f"{NAME}.grids.{ordinal(place)}",
             {
-                **of_both,
+                **of_all,
                 "block": [block],
                 **own[block],
                 "base_width": tuple(dict.fromkeys(base_widths or study.base_widths)),
@@ -90,7 +91,7 @@ def problems(config: Settings, _root: Path) -> list[str]:
             wrong.append(f"{where} has the budget of a grid before it; put their shapes together")
         known.append(grid.budget.given)
         blocks = [block for block in _blocks(study, [None]) if block.where == where]
-        wrong += listed_problems(blocks, defaults_of(config))
+        wrong += listed_problems(blocks, defaults_of(config, {} if of_recipe else study.recipe))
         found += wrong
         if not wrong and not of_recipe:
             networks = networks_of(blocks, defaults_of(config, study.recipe))
@@ -103,7 +104,7 @@ def _unused(study: TodaysDecoderStudy) -> Iterator[str]:
     if study.kv_heads is not None and "llama" not in study.blocks:
         yield f"{NAME}.kv_heads is {study.kv_heads} and no block is llama, which has them; leave it out"
     if study.gelu != GPT2_GELU and "gpt2" not in study.blocks:
-        yield f"{NAME}.gelu is {study.gelu} and no block is gpt2; Llama's has SwiGLU, so leave it out"
+        yield f"{NAME}.gelu is {study.gelu} and no block is gpt2, which alone has GELU; leave it out"
 
 
 def _training_problems(

@@ -50,11 +50,6 @@ def ratios_table(analysis: RatesAnalysis) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=RATIO_COLUMNS)
 
 
-def best_rates_table(analysis: RatesAnalysis) -> pd.DataFrame:
-    """The best rate of each shape and seed, what picked it, and whether it is the lowest or the highest tried."""
-    return analysis.best_rates.rename(columns={"loss": "test_loss"})
-
-
 def seed_noise_table(analysis: RatesAnalysis) -> pd.DataFrame:
     """The spread of the loss of every repeated shape over its seeds, and that of each block, which its cells use."""
     repeated = spread_table(analysis.trained, named)

@@ -17,6 +17,7 @@ from shapelaw.fits.inputs import (
     refuse_mixed,
 )
 from shapelaw.report.write import Results, Table
+from shapelaw.studies.grid.cells import cells_of
 from shapelaw.studies.transitions import figures
 from shapelaw.studies.transitions import tables as tabled
 from shapelaw.studies.transitions.analysis import (
@@ -31,6 +32,7 @@ from shapelaw.studies.transitions.sentences import summary
 SHAPE_FORMATS = {"depth": ".1f", "depth_err": ".1f", "width": ".0f", "width_err": ".0f"}
 SHAPE_FORMATS |= {"depth_low": ".1f", "depth_high": ".1f", "width_low": ".0f", "width_high": ".0f"}
 SHAPE_FORMATS |= {"unreached": ".1%"}
+SHOWN_KINDS = 4  # in a sentence
 WIDTH_FORMATS = dict.fromkeys(
     (
         *("width", "width_err", "width_low", "width_high", "bound", "bound_err"),
@@ -61,6 +63,13 @@ def analyse(
     if runs is not None:
         table = read_table(runs)
         refuse_mixed(table, TEXT_AND_BLOCK, str(runs))
+        cells = cells_of(table, source=str(runs), loss=options.loss).cells
+        if len(cells) > 1:
+            kinds = "; ".join(cell.name for cell in cells[:SHOWN_KINDS])
+            raise UserError(
+                f"{runs} has {len(cells)} kinds of networks ({kinds}), and one line is of one kind; keep its rows, or "
+                "give the table to scripts/fit_transitions.py, which gives each kind its results."
+            )
         checked = check_runs(table, str(runs), loss=options.loss, size=options.size)
         return analyse_runs(checked, options)
     assert transitions is not None

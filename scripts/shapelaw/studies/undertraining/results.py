@@ -16,7 +16,7 @@ from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Results, Table
 from shapelaw.studies.grid.cells import Best
 from shapelaw.studies.grid.rates import RATE, RatesAnalysis
-from shapelaw.studies.grid.results import cell_tables, transition_rows
+from shapelaw.studies.grid.results import best_rates_table, cell_tables, transition_rows
 from shapelaw.studies.grid.tables import losses_table
 from shapelaw.studies.transitions import ratios
 from shapelaw.studies.transitions.analysis import Options
@@ -58,9 +58,7 @@ def present(analysis: RatesAnalysis) -> Results:
             "The width at the most steps over that at the fewest.",
             dict.fromkeys(("width_few", "width_many"), ".1f") | ratios.FORMATS,
         ),
-        "best_rates": Table(
-            tables.best_rates_table(analysis), "The best learning rate of each shape.", {"test_loss": ".4f"}
-        ),
+        "best_rates": best_rates_table(analysis),
         "losses": Table(losses, "Test loss in nats per token.", {"test_loss": ".4f"}),
         "seed_noise": Table(tables.seed_noise_table(analysis), "Spread of the loss over seeds."),
     }

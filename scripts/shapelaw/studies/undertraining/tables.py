@@ -28,11 +28,6 @@ def ratios_table(analysis: RatesAnalysis) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def best_rates_table(analysis: RatesAnalysis) -> pd.DataFrame:
-    """The best learning rate of each shape, and whether it is the lowest or the highest that was tried."""
-    return analysis.best_rates.rename(columns={"loss": "test_loss"})
-
-
 def seed_noise_table(analysis: RatesAnalysis) -> pd.DataFrame:
     """Mean and standard deviation of the loss of every repeated shape, and the pooled one, which every cell uses."""
     repeated = spread_table(analysis.trained, named)

@@ -12,6 +12,7 @@ from scipy import stats  # type: ignore[import-untyped]
 from shapelaw.fits.curves import SIZE_LABELS, Side, TransitionStatus
 from shapelaw.fits.level import LevelFit
 from shapelaw.fits.line import FitStatus, LineFit
+from shapelaw.report.tables import NO, OPEN, YES
 from shapelaw.studies.grid.analysis import CellAnalysis
 from shapelaw.studies.grid.cells import Value
 from shapelaw.studies.grid.tables import seed_noise_table, stack
@@ -24,7 +25,6 @@ PUBLISHED = {(500, None): "V=500", (2000, 500): "V=2000,r=500"}
 DEPTHS = (24, 48)
 POWER, LEVEL = "power", "level"
 LEAST_CHANCE = 0.01  # of points as far from a model: below it the model is wrong
-YES, NO, OPEN = "yes", "no", "open"
 
 
 def named(one: CellAnalysis) -> dict[str, Value]:
