@@ -1,17 +1,20 @@
 """A grid as a study: its name, its question, what it can't give; and the axes of a study's own section."""
 
 import re
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
+from pydantic import Field, create_model
+from shipped import shipped
 from small import REPOSITORY
 
 from shapelaw.errors import UserError
-from shapelaw.settings.loading import merge
+from shapelaw.settings.loading import load_settings, merge
 from shapelaw.settings.sections import Settings
 from shapelaw.specs.runs import Run
 from shapelaw.studies.config import Config, load_config, runs_of, studies_of
-from shapelaw.studies.grid.study import RESERVED
+from shapelaw.studies.grid.study import RESERVED, declared_study
 from shapelaw.studies.registry import STUDIES
 
 SCALES = REPOSITORY / "workflow" / "scales"
@@ -184,3 +187,40 @@ def test_no_grid_has_the_name_of_a_rule_or_of_a_folder_of_results() -> None:
     assert {"train_large", "train_medium", "plan"} <= rules
     assert rules <= RESERVED
     assert set(re.findall(r'"results/(\w+)/', text)) - set(STUDIES) <= RESERVED
+
+
+def test_the_size_axis_of_a_grid_is_that_of_the_block_that_says_it() -> None:
+    config = config_of({"mine": [{"axes": SMALL}, {"axes": SMALL, "vocab_size": 300, "size_axis": "total"}]})
+    assert studies_of(config)["mine"].options(config)[:2] == ["--size", "total"]
+
+
+class TestAStudyThatIsAGrid:
+    """`declared_study`, in a config made of its own section."""
+
+    GRID: ClassVar[dict[str, Any]] = {"axes": {**SMALL, "heads": [1, 2]}, "vocab_size": 257}
+    STUDY = declared_study("head_count", Path("room"), GRID, question="Do heads matter?", published="hardly")
+
+    def config(self, **section: Any) -> Settings:
+        key = self.STUDY.sections["head_count"]
+        field = Field(key.default, validate_default=True, description=key.description)
+        model: type[Settings] = create_model("Whole", __base__=Config, head_count=(key.kind, field))
+        values = {**shipped(), **({"head_count": section} if section else {})}
+        return load_settings(model, values, SCALES, lambda config: self.STUDY.problems(config, REPOSITORY))
+
+    def test_its_declared_grid_is_what_a_config_without_its_section_asks_for(self) -> None:
+        config = self.config()
+        runs = list(self.STUDY.runs(config, REPOSITORY))
+        assert len(runs) == 8
+        assert self.STUDY.options(config) == ["--size", "block", "--axes", "heads"]
+        assert (self.STUDY.question, self.STUDY.published) == ("Do heads matter?", "hardly")
+
+    def test_a_config_sets_another_grid(self) -> None:
+        config = self.config(axes={**SMALL, "tied": [False, True]}, vocab_size=500)
+        shapes = {run.shape for run in self.STUDY.runs(config, REPOSITORY) if isinstance(run, Run)}
+        assert {shape.vocab_size for shape in shapes} == {500}
+        assert self.STUDY.options(config)[2:] == ["--axes", "tied"]
+
+    def test_its_mistakes_are_told_by_their_place(self) -> None:
+        with pytest.raises(UserError) as error:
+            self.config(axes={**SMALL, "heads": [3]})
+        assert "head_count: 4 of 4 combinations make no network" in str(error.value)

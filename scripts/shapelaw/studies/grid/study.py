@@ -215,8 +215,10 @@ def block_warnings(where: str, blocks: Sequence[Block], defaults: Defaults, axis
 
 
 def size_axis_of(config: Settings, place: str) -> str:
-    """The size at which a grid's networks are compared."""
-    return str(sections_at(config, place)[0][1].size_axis)
+    """The size at which a grid's networks are compared, whichever of its blocks says it."""
+    sections = [keys for _, keys in sections_at(config, place)]
+    said = next((keys for keys in sections if "size_axis" in keys.model_fields_set), sections[0])
+    return str(said.size_axis)
 
 
 def pairing_warnings(block: Block) -> Iterator[str]:
