@@ -9,7 +9,8 @@ schedule and the reading of losses; a peer finds its batch on the device. What c
 
 Written to --out after every shape: language_training.json, .md, and .csv, which scripts/fit_cost.py takes. With results
 of an earlier call there, only what is missing is measured: stop it at any time, or give it --seconds, and call it
-again. The most informative come first.
+again. The most informative come first. A contestant that breaks the device (an illegal memory access) ends the call
+with exit code 3; the next one leaves it out.
 
 - MFU: FLOPs of the shape's matrix products over time and over this machine's own large product (8192 x 8192, bfloat16).
 - memory: most that a contestant allocated from its making to its last warm-up step, weights and moments included.
@@ -63,6 +64,15 @@ OURS = {"ours": None, "ours, model": "model", "ours, blocks": "blocks", "ours, g
 WAYS = ["ours", "ours, model", "ours, blocks", "GPT2", "GPT2, compiled", "nanoGPT", "nanoGPT, compiled"]
 EXTRA = ["ours, graphs", "ours, blocks, products", "ours, blocks, fused"]  # only when named
 WARM_UP = 2  # steps, of which the first one compiles
+LOST = "CUDA error"  # in the message of an error after which the process can use its device no more
+
+
+class DeviceLost(Exception):
+    """A contestant's error that ends all of the shape in this process; `failed` has its sentence."""
+
+    def __init__(self, failed: dict[str, str]) -> None:
+        super().__init__(*failed.values())
+        self.failed = failed
 
 
 @dataclass(frozen=True)
@@ -177,7 +187,11 @@ def peer_step(setting: Setting, way: str, micro_batch: int, peer: Path | None) -
 def measure(
     setting: Setting, ways: Iterable[str], peer: Path | None, repeats: int, least_seconds: float, peak: float
 ) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
-    """Every contestant's numbers at one shape, by way; and why the others can't run (a compiler's error, mostly)."""
+    """Every contestant's numbers at one shape, by way; and why the others can't run (a compiler's error, mostly).
+
+    Raises:
+        DeviceLost: one of them can't run, and the others can't either after it in this process.
+    """
     start_afresh(setting.device)
     found: dict[str, dict[str, Any]] = {}
     failed: dict[str, str] = {}
@@ -189,6 +203,8 @@ def measure(
             except RuntimeError as error:
                 failed[way] = str(error).strip().splitlines()[0]
                 print(f"{way} can't run: {failed[way]}", flush=True)
+                if LOST in failed[way]:
+                    raise DeviceLost(failed) from error
         actions: list[Callable[[], object]] = []
         counts: dict[str, int] = {}
         for way, one in contestants.items():
@@ -412,14 +428,21 @@ def main() -> int:
             setting = Setting(shape, store, batch, micro_batch, device, precision)
             # a way that is measured later is measured beside ours again, which it is compared with
             again = [way for way in case["ways"] if way.startswith("ours")][:1]
-            found, failed = measure(
-                setting,
-                [*again, *missing],
-                arguments.peer,
-                arguments.repeats,
-                arguments.least_seconds,
-                peak,
-            )
+            try:
+                found, failed = measure(
+                    setting,
+                    [*again, *missing],
+                    arguments.peer,
+                    arguments.repeats,
+                    arguments.least_seconds,
+                    peak,
+                )
+            except DeviceLost as error:
+                case["failed"] = case.get("failed", {}) | error.failed
+                results["cases"] = list(done.values())
+                write(results, arguments.out)
+                print("The device is lost to this process; call it again for the rest, without what failed.")
+                return 3
             case["ways"] |= found
             case["failed"] = case.get("failed", {}) | failed
             if not on_cpu and vocab_size > 2000:

@@ -24,8 +24,9 @@ from shapelaw.storage import records
 from shapelaw.training import loop
 from shapelaw.training.checkpoint import checkpoint_paths, only_process
 from shapelaw.training.hardware import peak_memory_bytes
+from shapelaw.training.journal import Journal
 from shapelaw.training.packed import can_compile
-from shapelaw.training.trainer import Trainer, TrainingFailed
+from shapelaw.training.trainer import Trainer, TrainingFailed, identity
 
 
 def test_a_run_learns_and_leaves_its_record(stores: Stores, tmp_path: Path) -> None:
@@ -263,6 +264,22 @@ def test_wrong_input_is_said_before_training(stores: Stores, tmp_path: Path) -> 
     with pytest.raises(UserError, match="test_sequences"):
         train(small_run(test_sequences=10**6), stores, tmp_path)
     assert not (tmp_path / "record").exists()
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_a_record_from_a_gpu_is_taken_where_there_is_none(
+    device: str, stores: Stores, tmp_path: Path
+) -> None:
+    """docs/gpu.md brings records home: bfloat16, which a CPU refuses to train."""
+    run = small_run(precision="bfloat16")
+    brought = tmp_path / "checkpoints"
+    names = {"train_store": stores[0], "test_store": stores[1]}
+    Journal(run, identity(run, *stores), names, brought, brought, {}).finish(
+        [(60, 3.0, 0.0, 1.0, 2.5)], {"test_loss": 2.5}
+    )
+    record = train(run, stores, tmp_path, replace(CPU, device=device))
+    assert record.summary["test_loss"] == 2.5
+    assert (tmp_path / "record/history.parquet").read_bytes() == (brought / "history.parquet").read_bytes()
 
 
 def test_the_histories_columns_are_the_documented_ones(stores: Stores, tmp_path: Path) -> None:

@@ -55,21 +55,24 @@ def train(
         Diverged: the loss is not finite, in this attempt or an earlier one.
         NotWritten: the disk is full; a readable checkpoint is left.
     """
-    device = choose_device(runtime.device, run.training.precision, processes_here())
+    stores = {"train_store": train_store, "test_store": test_store}
+    mark = identity(run, train_store, test_store)
+    journal = Journal(run, mark, stores, out, checkpoints, dict(runtime.tags))
+    if processes_here() == 1 and journal.is_finished():  # perhaps elsewhere: its record needs no such device
+        device = torch.device("cpu")
+    else:
+        device = choose_device(runtime.device, run.training.precision, processes_here())
     if runtime.threads is not None:
         torch.set_num_threads(runtime.threads)
     _check_data(run, train_store, test_store)
     for folder in (out, checkpoints):
         records.refuse_other_run(folder, run)
     start_afresh(device)
-    stores = {"train_store": train_store, "test_store": test_store}
-    mark = identity(run, train_store, test_store)
     with (
         StopRequest() as stop,
         lock_of(run, checkpoints, runtime, stop) if is_first() else nullcontext(),
         join_ranks(device, runtime.wait_seconds) as ranks,
     ):
-        journal = Journal(run, mark, stores, out, checkpoints, dict(runtime.tags))
         try:
             if ranks.max(int(ranks.first and journal.restore_finished())):
                 if ranks.first and not runtime.keep_weights:
