@@ -113,8 +113,13 @@ ELSEWHERE = (
     Elsewhere("python tests/promises.py", "plans whole scales", "tests/workflow/test_planned_jobs.py"),
 )
 # a file of the reader's that a command shown before makes
+MIXED = (
+    "import pandas as pd; a = pd.read_parquet('docs/results/laptop_depth_width.parquet'); "
+    "b = a.assign(heads=4, test_loss=a.test_loss + 0.05); pd.concat([a, b]).to_csv('mixed.csv')"
+)
 MADE_BY = {
     "gpu/language_training.csv": "python benchmarks/language_training.py --out gpu --peer nanoGPT --vocab-sizes 2000",
+    "mixed.csv": f'python -c "{MIXED}"',
     "measured.json": "python scripts/measure_separation_ranks.py",
     "DIR/runs.csv": "python scripts/train_memorization.py --heads 4,8 --examples 300,600",
     "DIR/relu.csv": "python scripts/train_memorization.py --heads 4,8 --examples 300,600",

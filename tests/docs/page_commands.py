@@ -24,8 +24,7 @@ SUBSTITUTED = {
     r"<key>": "wiki-V500-L1-d16-r16-H2-t400-s0",
     r"<(\w+)>": r"\1",
     r"\$\(seq 1 2 79\)": " ".join(map(str, range(1, 80, 2))),
-    r"\$\{0%-\*\}": "pack",  # of a shell that is given the name of a file
-    r"\$0": "pack.json",
+    r"\$0": "pack.json",  # of a shell that is given the name of a file
     r"\$1\b": "a",  # of the function `one`
     r"\bRATE\b": "1.0e-3",
 }

@@ -41,6 +41,10 @@ MADE = {  # folder of tables: the command that makes it, but for --out FOLDER
             "todays_decoder",
         )
     },
+    "demo_grid": [
+        *("analyse.py", "mine", "--axes", "vocab_size", "embedding_rank", "heads"),
+        *("--input", RUNS / "demo_grid.parquet"),
+    ],
     "published_depth_width": [
         "fit_transitions.py",
         "--transitions",
