@@ -19,7 +19,6 @@ layers/*.npz; a later call with other networks and the same DIR adds to them. Ex
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from pathlib import Path
@@ -28,7 +27,7 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 
-from shapelaw.errors import exit_code
+from shapelaw.errors import command_line, exit_code
 from shapelaw.report.write import write_results
 from shapelaw.studies.assumptions.check import MODELS, Request, check
 from shapelaw.studies.assumptions.findings import Effort
@@ -38,9 +37,7 @@ from shapelaw.studies.assumptions.study import NAME
 
 def main() -> None:
     """Parse the command line, check, and print the findings."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     add = parser.add_argument
     add("--models", default="vit,bert,decoder,gpt2", metavar="M,...", help=f"of {', '.join(MODELS)}")
     add("--out", type=Path, required=True, metavar="DIR", help="folder for all results")
@@ -68,18 +65,13 @@ def main() -> None:
     add("--measure-only", action="store_true", help="no tables and figure: scripts/analyse.py makes them")
     arguments = parser.parse_args()
     effort = Effort(arguments.trials, arguments.sensitivity_trials, arguments.curve_trials, arguments.seed)
+    same = ("examples", "images", "source", "decoder", "tokens", "gpt2", "seed")
     request = Request(
         tuple(part for part in arguments.models.split(",") if part),
         arguments.out,
         arguments.cache or arguments.out / "downloads",
-        arguments.examples,
-        arguments.images,
-        arguments.source,
-        arguments.decoder,
-        arguments.tokens,
-        arguments.gpt2,
-        arguments.seed,
-        effort,
+        effort=effort,
+        **{name: getattr(arguments, name) for name in same},
     )
     rows = check(request, lambda sentence: print(sentence, flush=True))
     if not arguments.measure_only:

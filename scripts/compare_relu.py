@@ -13,7 +13,6 @@ the attention layer, and the most that proposition 3 allows the ReLU network on 
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from dataclasses import asdict
@@ -22,7 +21,8 @@ from pathlib import Path
 import pandas as pd
 import torch
 
-from shapelaw.errors import UserError
+from shapelaw.errors import UserError, command_line
+from shapelaw.report.tables import picked
 from shapelaw.specs.memorizers import MemorizationRun
 from shapelaw.storage.asked import read_keys
 from shapelaw.storage.files import replacing
@@ -36,9 +36,7 @@ KEPT = "relu.json"
 
 def main() -> int:
     """Parse the command line, train, and write the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--runs", type=Path, required=True, metavar="DIR", help="the --out of the training")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the table, as .csv")
     parser.add_argument("--keys", type=Path, metavar="FILE", help="one key a line: the runs (default: all)")
@@ -114,14 +112,9 @@ def row_of(record: Record, kept: Path) -> dict[str, object]:
     found = relu_of(run, units, kept)
     classes = run.task == "classification"
     return {
-        "task": run.task,
-        "context_type": run.context_type,
-        "heads": m.heads,
-        "context": m.context,
-        "head_dim": m.head_dim,
-        "examples": run.examples,
-        "seed": run.seed,
-        "steps": run.steps,
+        **picked(run, "task", "context_type"),
+        **picked(m, "heads", "context", "head_dim"),
+        **picked(run, "examples", "seed", "steps"),
         "attention_params": m.total_params,
         "relu_units": units,
         "relu_params": found.params,

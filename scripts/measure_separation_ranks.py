@@ -10,13 +10,12 @@ of its own: a killed run goes on, and a changed grid measures only what is new. 
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from shapelaw.errors import UserError, exit_code
+from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.settings.sentences import sentence
 from shapelaw.studies.separation_rank.grids import asked_of, rank_problems
 from shapelaw.studies.separation_rank.measurements import measure_all, write_measurements
@@ -25,9 +24,7 @@ from shapelaw.studies.separation_rank.settings import RankGrids
 
 def main() -> None:
     """Parse the command line, measure, and write."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--grids", required=True, metavar="JSON", help="the sections of the config")
     parser.add_argument(
         "--kept", type=Path, required=True, metavar="DIR", help="folder of the ranks, a file for each"

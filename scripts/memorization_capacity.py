@@ -15,7 +15,7 @@ import json
 import sys
 from dataclasses import asdict, dataclass
 
-from shapelaw.errors import exit_code
+from shapelaw.errors import command_line, exit_code
 from shapelaw.theory.memorization import (
     Bound,
     attention_params,
@@ -49,9 +49,7 @@ class Capacity:
 
 def main() -> None:
     """Parse the command line, compute, and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--heads", type=int, required=True, help="H")
     parser.add_argument("--context", type=int, required=True, help="n, tokens of context of an example")
     parser.add_argument("--head-dim", type=int, required=True, help="d_h, of keys and queries")
@@ -89,18 +87,14 @@ def capacity_of(sizes: argparse.Namespace) -> Capacity:
         name = f"examples of a two-layer ReLU network, m = {units:,}"
         most = relu_examples(n, units, d_out)
         bounds = (*bounds, Bound(name, most, False, "(n + 1) m / d_out + m + 1", "proposition 3"))
+    asked = ("heads", "context", "head_dim", "width", "kruskal_rank", "outputs")
     return Capacity(
-        sizes.heads,
-        n,
-        sizes.head_dim,
-        d,
-        sizes.kruskal_rank,
-        d_out,
-        params,
-        units,
-        relu_params(n, d, units, d_out) if units is not None else None,
-        bounds,
-        tuple(warnings),
+        **{name: getattr(sizes, name) for name in asked},
+        params=params,
+        relu_units=units,
+        relu_params=None if units is None else relu_params(n, d, units, d_out),
+        bounds=bounds,
+        warnings=tuple(warnings),
     )
 
 

@@ -20,7 +20,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
-from shapelaw.errors import UserError, exit_code, say
+from shapelaw.errors import UserError, command_line, exit_code, say
 from shapelaw.theory.linear_attention import LinearAttention
 from shapelaw.theory.mixer import MixerNetwork
 from shapelaw.theory.product_network import ProductNetwork
@@ -38,27 +38,18 @@ from shapelaw.theory.separation_rank import (
     size_text,
 )
 
-ATTENTION_ONLY = (
-    "heads",
-    "attention_dim",
-    "embedding_rank",
-    "positional_rank",
-    "residual",
-    "embedding",
-    "vocabulary",
-    "patch",
-    "input_dim",
-)
 SILENT_SECONDS = 5.0  # shorter measurements start silently
 MOST_PRINTED = 10**60
-PRODUCT_ONLY = ("degree", "mixing", "token_dim")
-MIXER_ONLY = ("hidden",)
-
-
-_KINDS = {
-    "attention": "linearized attention, not for a product network or a Mixer",
-    "product": "a product network: add --product",
-    "mixer": "an MLP-Mixer: add --mixer",
+_KINDS = {  # of networks: the options that only they have, and what to say where another kind has one
+    "attention": (
+        (
+            *("heads", "attention_dim", "embedding_rank", "positional_rank", "residual"),
+            *("embedding", "vocabulary", "patch", "input_dim"),
+        ),
+        "linearized attention, not for a product network or a Mixer",
+    ),
+    "product": (("degree", "mixing", "token_dim"), "a product network: add --product"),
+    "mixer": (("hidden",), "an MLP-Mixer: add --mixer"),
 }
 Network = LinearAttention | ProductNetwork | MixerNetwork
 
@@ -81,7 +72,7 @@ def main() -> None:
 
 def parser() -> argparse.ArgumentParser:
     """The parser of the command line."""
-    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found = command_line(__doc__)
     add = found.add_argument
     add("--depth", type=int, required=True, help="L, layers")
     add("--width", type=int, required=True, help="d")
@@ -204,40 +195,22 @@ def network_of(given: argparse.Namespace) -> Network:
     kind = "product" if given.product else "mixer" if given.mixer else "attention"
     if given.product and given.mixer:
         raise UserError("--product and --mixer are different kinds of network: give one of them.")
-    options, of_kind = parser(), {"attention": ATTENTION_ONLY, "product": PRODUCT_ONLY, "mixer": MIXER_ONLY}
-    for other, names in of_kind.items():
-        given_names = [name for name in names if getattr(given, name) != options.get_default(name)]
-        if other != kind and given_names:
-            wrong = ", ".join(f"--{name.replace('_', '-')}" for name in given_names)
-            raise UserError(f"{wrong}: only for {_KINDS[other]}.")
-    partition = tuple(given.partition) if given.partition else None
+    options = parser()
+    for other, (names, whose) in _KINDS.items():
+        wrong = [name for name in names if getattr(given, name) != options.get_default(name)]
+        if other != kind and wrong:
+            said = ", ".join(f"--{name.replace('_', '-')}" for name in wrong)
+            raise UserError(f"{said}: only for {whose}.")
+    common = {name: getattr(given, name) for name in ("depth", "width", "tokens", "position", "entry")}
+    common["partition"] = tuple(given.partition) if given.partition else None
+    own = {name: getattr(given, name) for name in _KINDS[kind][0]}
     if kind == "mixer":
-        return MixerNetwork(
-            given.depth, given.width, given.tokens, given.hidden, partition, given.position, given.entry
-        )
-    if kind == "product":
-        if given.degree is None:
-            raise UserError("A product network needs a degree: give --degree k.")
-        return ProductNetwork(
-            given.degree[0] if len(given.degree) == 1 else tuple(given.degree),
-            given.depth,
-            given.width,
-            given.tokens,
-            given.mixing,
-            given.token_dim,
-            partition,
-            given.position,
-            given.entry,
-        )
-    return LinearAttention(
-        given.depth,
-        given.width,
-        given.tokens,
-        partition=partition,
-        position=given.position,
-        entry=given.entry,
-        **{name: getattr(given, name) for name in ATTENTION_ONLY},
-    )
+        return MixerNetwork(**common, **own)
+    if kind == "attention":
+        return LinearAttention(**common, **own)
+    if (degrees := own.pop("degree")) is None:
+        raise UserError("A product network needs a degree: give --degree k.")
+    return ProductNetwork(degrees[0] if len(degrees) == 1 else tuple(degrees), **common, **own)
 
 
 def as_json(measured: Measurement) -> dict[str, object]:

@@ -26,7 +26,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import get_args
 
-from shapelaw.errors import UserError, say
+from shapelaw.errors import UserError, command_line, say
 from shapelaw.scheduling.bisection import bracket, next_sizes
 from shapelaw.scheduling.packs import in_packs
 from shapelaw.specs.memorizers import (
@@ -46,6 +46,11 @@ from shapelaw.training.pack_runs import train_packs
 from shapelaw.training.trainer import Runtime, TrainingFailed
 
 STUDY = "memorization"
+# options that a run has by the same name
+_OF_A_RUN = (
+    *("task", "context_type", "steps", "batch_size", "learning_rate", "evaluate_every"),
+    *("precision", "last_batch"),
+)
 COLUMNS = ("heads", "context", "head_dim", "value_dim", "width", "classes")  # of the memorizer
 
 
@@ -178,16 +183,12 @@ def write_runs(path: Path, records: Path) -> None:
         m = run.memorizer
         values = (m.heads, m.context, m.head_dim, m.values, m.width, m.outputs)
         rows.append(
-            {"key": run.key, "task": run.task, "context_type": run.context_type, "last_batch": run.last_batch}
+            {"key": run.key}
+            | {name: getattr(run, name) for name in ("task", "context_type", "last_batch")}
             | dict(zip(COLUMNS, values, strict=True))
-            | {
-                "examples": run.examples,
-                "seed": run.seed,
-                "steps": run.steps,
-                "steps_done": summary["steps_done"],
-            }
-            | {"accuracy": summary.get("final_accuracy"), "loss": summary["final_loss"]}
-            | {"saturated_share": summary["saturated_share"]}
+            | {name: getattr(run, name) for name in ("examples", "seed", "steps")}
+            | {"steps_done": summary["steps_done"], "accuracy": summary.get("final_accuracy")}
+            | {"loss": summary["final_loss"], "saturated_share": summary["saturated_share"]}
         )
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(rows[0]) if rows else ["key"])
@@ -211,18 +212,11 @@ def _runs(arguments: argparse.Namespace, grid: Iterable[tuple[int, ...]]) -> lis
         for seed in range(arguments.seeds):
             run = MemorizationRun(
                 memorizer,
-                arguments.task,
-                arguments.context_type,
-                examples,
-                arguments.steps,
-                seed,
-                batch_size=arguments.batch_size,
-                learning_rate=arguments.learning_rate,
-                evaluate_every=arguments.evaluate_every,
+                examples=examples,
+                seed=seed,
                 stop_when_memorized=not arguments.to_the_end,
-                precision=arguments.precision,
                 keep_attention=arguments.attention,
-                last_batch=arguments.last_batch,
+                **{name: getattr(arguments, name) for name in _OF_A_RUN},
             )
             try:
                 check_memorization_run(run)
@@ -249,9 +243,7 @@ def _numbers(text: str) -> list[int]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     add = parser.add_argument
     add("--heads", type=_numbers, required=True, metavar="H,...", help="heads")
     add("--examples", type=_numbers, metavar="T,...", help="examples to memorize")

@@ -1,5 +1,6 @@
-"""A user's mistakes, each reported in one sentence."""
+"""Command lines, and a user's mistakes, each reported in one sentence."""
 
+import argparse
 import atexit
 import os
 import signal
@@ -31,6 +32,13 @@ def say_last(*sentences: str) -> None:
     """Print messages to standard error when this process ends, after all that others print."""
     for sentence in reversed(sentences):  # the last one that is registered is called first
         atexit.register(say, sentence)
+
+
+def command_line(description: str | None) -> argparse.ArgumentParser:
+    """A parser of a command line whose help has the description as it is written."""
+    return argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
 
 
 def exit_code(work: Callable[[], int | None]) -> int:

@@ -17,7 +17,7 @@ from shapelaw.fits.known_redundancy import (
     estimate,
     rank_setting,
 )
-from shapelaw.report.tables import MISSING
+from shapelaw.report.tables import MISSING, picked
 from shapelaw.specs.architectures import Architecture
 from shapelaw.theory.rank_bounds import Binding, Bottleneck, attention_ratio, bindings, input_rank
 
@@ -80,23 +80,17 @@ def full_table(findings: Iterable[Finding]) -> pd.DataFrame:
 
 def _row(finding: Finding) -> dict[str, object]:
     a, found = finding.architecture, finding.redundancy
-    rank, nan = input_rank(a), math.nan
+    rank = input_rank(a)
     return {
         "architecture": a.name,
         "input": rank_setting(a.patch is not None),
-        "vocabulary": a.vocabulary,
-        "embedding_rank": a.embedding_rank,
+        **picked(a, "vocabulary", "embedding_rank"),
         "rank": rank,
-        "width": a.width,
-        "attention_width": a.attention_width,
-        "depth": a.depth,
-        "params": a.params,
+        **picked(a, "width", "attention_width", "depth", "params"),
         "bottleneck": NONE if finding.binding is None else finding.binding.bottleneck.value,
         "rank_over_width": rank / a.width,
-        "attention_ratio": nan if (ratio := attention_ratio(a)) is None else ratio,
-        "redundancy": nan if found is None else found.value,
-        "low": nan if found is None else found.low,
-        "high": nan if found is None else found.high,
+        "attention_ratio": math.nan if (ratio := attention_ratio(a)) is None else ratio,
+        **picked(found, redundancy="value", low="low", high="high"),
         "basis": None if found is None else found.basis.value,
         "measured": None if found is None else found.source,
         "source": a.source or None,

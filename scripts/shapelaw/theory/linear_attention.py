@@ -89,17 +89,9 @@ class LinearAttention(Polynomial):
     entry: int = 1
 
     def __post_init__(self) -> None:
-        check_whole_numbers(
-            depth=self.depth,
-            width=self.width,
-            tokens=self.tokens,
-            heads=self.heads,
-            attention_dim=self.attention_dim,
-            embedding_rank=self.embedding_rank,
-            vocabulary=self.vocabulary,
-            patch=self.patch,
-            input_dim=self.input_dim,
-        )
+        sizes = ["depth", "width", "tokens", "heads", "attention_dim", "embedding_rank"]
+        sizes += ["vocabulary", "patch", "input_dim"]
+        check_whole_numbers(**{name: getattr(self, name) for name in sizes})
         check_total_degree(self.depth * math.log10(3))
         if self.positional_rank < 0 or self.positional_rank > min(self.width, self.tokens):
             raise UserError(

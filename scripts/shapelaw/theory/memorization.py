@@ -124,28 +124,17 @@ def capacity_bounds(
         if size is not None and size > width:
             raise UserError(f"The {name} {size} is above the width {width}; it can be at most the width.")
     weaker = kruskal_rank is not None and kruskal_rank < context
+    least = memorizable_examples(heads, context, head_dim, kruskal_rank)
+    formula = f"H (min({'Q' if weaker else 'n'}, d_h) - 1) + 1"
+    theorem = "remark 1" if weaker else "theorem 1"
+    shared, constant = shared_context_rank(heads, context), constant_sum_rank(heads, width)
+    sums = "rank of Z, entries of each context token with a constant sum"
     return (
+        Bound("examples that can be memorized", least, True, formula, theorem),
         Bound(
-            "examples that can be memorized",
-            memorizable_examples(heads, context, head_dim, kruskal_rank),
-            True,
-            "H (min(Q, d_h) - 1) + 1" if weaker else "H (min(n, d_h) - 1) + 1",
-            "remark 1" if weaker else "theorem 1",
+            "rank of Z, one context shared by all examples", shared, False, "H (n - 1) + 1", "proposition 2"
         ),
-        Bound(
-            "rank of Z, one context shared by all examples",
-            shared_context_rank(heads, context),
-            False,
-            "H (n - 1) + 1",
-            "proposition 2",
-        ),
-        Bound(
-            "rank of Z, entries of each context token with a constant sum",
-            constant_sum_rank(heads, width),
-            False,
-            "H (d - 1) + 1",
-            "proposition 5",
-        ),
+        Bound(sums, constant, False, "H (d - 1) + 1", "proposition 5"),
     )
 
 

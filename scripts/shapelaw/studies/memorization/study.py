@@ -17,11 +17,8 @@ from shapelaw.specs.memorizers import MemorizationRun, Memorizer, check_memoriza
 from shapelaw.studies.memorization.settings import Memorization, MemorizationGrid
 from shapelaw.studies.study import OURS, Key, Study
 
-ALONG_HEADS, ALONG_CONTEXT, ALONG_HEAD_DIM = (
-    "memorization_heads",
-    "memorization_context",
-    "memorization_head_dim",
-)
+ALONG_HEADS, ALONG_CONTEXT = "memorization_heads", "memorization_context"
+ALONG_HEAD_DIM = "memorization_head_dim"
 SATURATION, RELU = "memorization_saturation", "relu"
 ROOM = Path(__file__).parent
 _COMMON = {"memorization": Key(Memorization, "The settings that the four memorization studies share.")}
@@ -44,10 +41,7 @@ def grid_runs(common: Memorization, study: str, grid: MemorizationGrid) -> Itera
             examples,
             max(grid.steps, int(grid.epochs * batches)),
             seed,
-            batch_size=common.batch_size,
-            learning_rate=common.learning_rate,
-            warmup=common.warmup,
-            evaluate_every=common.evaluate_every,
+            **common.model_dump(include={"batch_size", "learning_rate", "warmup", "evaluate_every"}),
             stop_when_memorized=not grid.to_the_end,
             keep_attention=study == SATURATION,
             last_batch=last_batch,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, replace
 
 from shapelaw.settings.sections import Settings
 from shapelaw.settings.sentences import ordinal
@@ -91,28 +91,15 @@ def asked_of(grids: RankGrids) -> list[Asked]:
 
 def attention_sizes(grid: RankGrid) -> list[AttentionSizes]:
     """All combinations of a grid, with null for values that equal the default, so that a network is measured once."""
-    return [
-        AttentionSizes(
-            depth,
-            width,
-            tokens,
-            heads,
-            None if inner is not None and inner * heads == width else inner,
-            None if rank == width else rank,
-            places,
-            residual,
+    found = []
+    for combination in itertools.product(*(getattr(grid, size.name) for size in fields(AttentionSizes))):
+        one = AttentionSizes(*combination)
+        inner = (
+            None if one.attention_dim and one.attention_dim * one.heads == one.width else one.attention_dim
         )
-        for depth, width, tokens, heads, inner, rank, places, residual in itertools.product(
-            grid.depth,
-            grid.width,
-            grid.tokens,
-            grid.heads,
-            grid.attention_dim,
-            grid.embedding_rank,
-            grid.positional_rank,
-            grid.residual,
-        )
-    ]
+        rank = None if one.embedding_rank == one.width else one.embedding_rank
+        found.append(replace(one, attention_dim=inner, embedding_rank=rank))
+    return found
 
 
 def equal_degrees(grid: BlockGrid) -> Iterator[tuple[DegreeSizes, int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -87,14 +87,13 @@ class Kept:
         if whole != content:  # a process was killed while it wrote
             os.truncate(self._path, len(whole))
         for line in whole.decode().splitlines():
-            row = _parsed(line, self._path)
-            name = str(row.pop("network", ""))
-            self._known[name] = _measured(row, self._path)
+            name, measured = _kept(line, self._path)
+            self._known[name] = measured
 
     def get(self, name: str) -> Measured | None:
         """The rank of a network, by its digest."""
         if name not in self._known and (path := self._folder / f"{name}.json").exists():
-            self._known[name] = _measured(_parsed(path.read_text(encoding="utf-8"), path), path)
+            _, self._known[name] = _kept(path.read_text(encoding="utf-8"), path)
         return self._known.get(name)
 
     def add(self, name: str, measured: Measured) -> None:
@@ -147,19 +146,16 @@ def _measure(network: Network, templates: int) -> Measured:
     )
 
 
-def _parsed(text: str, path: Path) -> dict[str, Any]:
+def _kept(text: str, path: Path) -> tuple[str, Measured]:
+    """The digest of a network, empty in a file of its own, and its kept rank.
+
+    Raises:
+        UserError: the text is none.
+    """
     try:
-        return dict(json.loads(text))
+        row = dict(json.loads(text))
+        return str(row.pop("network", "")), Measured(**row)
     except (ValueError, TypeError) as error:
-        raise UserError(
-            f"{path} is not a kept separation rank ({error}); measure it again: rm {path} && snakemake"
-        ) from error
-
-
-def _measured(row: Mapping[str, Any], path: Path) -> Measured:
-    try:
-        return Measured(**row)
-    except TypeError as error:
         raise UserError(
             f"{path} is not a kept separation rank ({error}); measure it again: rm {path} && snakemake"
         ) from error
