@@ -27,12 +27,12 @@ from shapelaw.studies.study import Study
 
 
 class Room(Protocol):
-    """The interface of a study's module of results; its docstring says what the input must contain."""
+    """The interface of a study's module of results; its docstring says what the input must contain.
+
+    Where the study has options, its `add_options(parser)` adds them.
+    """
 
     __doc__: str | None
-
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        """Add the study's own options."""
 
     def results(self, arguments: argparse.Namespace) -> Results:
         """The results from `arguments.study`, `arguments.input` and the study's own options."""
@@ -61,7 +61,7 @@ def main() -> None:
     if study is None or room is None:
         parser.parse_args()  # prints what is wrong, or the help
         raise AssertionError("the study comes first")
-    room.add_options(parser)
+    getattr(room, "add_options", lambda _: None)(parser)
     arguments = parser.parse_args()
     if arguments.input is None and getattr(room, "NEEDS_INPUT", True):
         raise UserError(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from enum import Enum
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,30 @@ from shapelaw.errors import UserError
 from shapelaw.report.pages import table_page
 
 MISSING = "–"
+YES, NO, OPEN = "yes", "no", "open"
+Columns = Mapping[str, str | Callable[[Any], object]]
+
+
+def frame_of(items: Iterable[Any], columns: Columns, whole: Sequence[str] = ()) -> pd.DataFrame:
+    """A row for each item; where there are none, the columns alone.
+
+    Args:
+        items: what the rows are of.
+        columns: for each column an attribute of the item, by its path (`at.size`), or a function of it. What is true or
+            false becomes yes or no, a tuple its parts with commas, and a member of an enumeration its text.
+        whole: columns of whole numbers, some of which are missing.
+    """
+    getters = [attrgetter(how) if isinstance(how, str) else how for how in columns.values()]
+    rows = [[_cell(get(item)) for get in getters] for item in items]
+    return pd.DataFrame(rows, columns=list(columns)).astype(dict.fromkeys(whole, "Int64"))
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, bool):
+        return YES if value else NO
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
+    return value.value if isinstance(value, Enum) else value
 
 
 def write_table(
