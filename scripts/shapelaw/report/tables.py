@@ -34,6 +34,28 @@ def frame_of(items: Iterable[Any], columns: Columns, whole: Sequence[str] = ()) 
     return pd.DataFrame(rows, columns=list(columns)).astype(dict.fromkeys(whole, "Int64"))
 
 
+def interval_columns(
+    path: str,
+    name: str,
+    ends: tuple[str, str] = ("low95", "high95"),
+    change: Callable[[float], float] = float,
+) -> dict[str, str | Callable[[Any], object]]:
+    """The columns of a value with its interval.
+
+    Args:
+        path: of what has them as `value`, `low` and `high`.
+        name: column of the value.
+        ends: columns of the interval's ends.
+        change: what is done to the three, such as `math.exp` to logarithms.
+    """
+
+    def getter(end: str) -> Callable[[Any], object]:
+        get = attrgetter(f"{path}.{end}")
+        return lambda item: change(get(item))
+
+    return {column: getter(end) for column, end in zip((name, *ends), ("value", "low", "high"), strict=True)}
+
+
 def _cell(value: object) -> object:
     if isinstance(value, bool):
         return YES if value else NO

@@ -32,7 +32,6 @@ REDUNDANCY: Columns = {
 }
 SHARES = dict.fromkeys(("redundancy", "low", "high"), ".3f")
 COMPARED = ("quantity", "setting", "ours", "low", "high", "status", "published", "agrees")
-NEEDED: Columns = {"enough": "enough", "too_small": "too_small", "unseen": "unseen"}
 NO_NOISE = "no noise estimate"
 _BOUNDS = {RedundancyStatus.AT_LEAST: "^", RedundancyStatus.AT_MOST: "v"}
 _PANELS = (SizeAxis.BLOCK, SizeAxis.TOTAL)
@@ -85,14 +84,16 @@ def needed_table(needed: Mapping[Any, Needed], names: Columns) -> pd.DataFrame:
         needed: the ranks by what names them.
         names: the columns of that name.
     """
-    of_rank = {name: f"needed.{path}" for name, path in NEEDED.items()}
-    found = (_Named(key, value) for key, value in needed.items())
-    return frame_of(found, {**names, **of_rank}, ("enough", "too_small"))
+    columns = {**names, **{name: f"value.{name}" for name in ("enough", "too_small", "unseen")}}
+    found = (Keyed(key, value) for key, value in needed.items())
+    return frame_of(found, columns, ("enough", "too_small"))
 
 
-class _Named(NamedTuple):
+class Keyed(NamedTuple):
+    """An entry of a mapping, as a row of a table."""
+
     key: Any
-    needed: Needed
+    value: Any
 
 
 def agreement(agrees: bool | None) -> str:

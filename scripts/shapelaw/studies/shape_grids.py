@@ -72,6 +72,15 @@ def absent_problems(
     return [f"{where} has {', '.join(map(str, absent))}, which {name} does not have"] if absent else []
 
 
+def seed_warnings(name: str, seeds: Iterable[int]) -> list[str]:
+    """A sentence where some networks of a study of degrees have one seed."""
+    if min(seeds, default=2) > 1:
+        return []
+    return [
+        f"{name} has one seed of each network, so no difference between degrees has an error; give seeds: 2 or more"
+    ]
+
+
 def absent_shapes(widths: Widths, repeated: Widths) -> str:
     """The shapes to repeat that a grid does not have, as `depth 1 width 64, ...`; empty where it has all."""
     return ", ".join(
