@@ -27,8 +27,8 @@ from matplotlib.figure import Figure
 from shapelaw.fits.inputs import RECIPE, numbers_of, read_table, refuse, refuse_mixed, require_columns
 from shapelaw.fits.paired import Mean, mean_of, paired_mean
 from shapelaw.report import plots
-from shapelaw.report.tables import frame_of, interval_columns, plain_rows
-from shapelaw.report.write import Answer, Results, Table
+from shapelaw.report.tables import Columns, frame_of, interval_columns, plain_rows
+from shapelaw.report.write import Answer, Results, Table, tables_of
 from shapelaw.studies.attention_degree.study import NAME
 
 SOFTMAX, REFERENCE = "softmax", "degree 3"
@@ -38,6 +38,11 @@ LOOKS = {
     SOFTMAX: (plots.INK, "o"), "degree 2": (plots.SECOND, "s"), REFERENCE: (plots.ACCENT, "D"),
     "degree 4": (plots.THIRD, "P"),
 }  # fmt: skip
+CAPTIONS = {
+    "losses": "Test loss in nats per token, mean over seeds.",
+    "differences": "Test loss minus that of the reference on the same seeds, in nats per token.",
+}
+FORMATS = {"difference": "+.4f", "p_value": ".2g", **dict.fromkeys(("test_loss", "low95", "high95"), ".4f")}
 _COLUMNS = ("depth", "width", "seed", "test_loss")
 
 
@@ -118,35 +123,24 @@ def analyse(runs: Path) -> AttentionDegreeAnalysis:
 
 def present(analysis: AttentionDegreeAnalysis) -> Results:
     """The tables, the figure and fit.json of an analysis."""
-    interval = {"low95": ".4f", "high95": ".4f"}
-    tables = {
-        "losses": Table(
-            frame_of(
-                analysis.decoders,
-                {
-                    **{name: name for name in ("depth", "width", "attention", "attention_dim")},
-                    "total_params": "params",
-                    **interval_columns("loss", "test_loss"),
-                    "seeds": "loss.seeds",
-                },
-            ),
-            "Test loss in nats per token, mean over seeds.",
-            {"test_loss": ".4f", **interval},
-        ),
-        "differences": Table(
-            frame_of(
-                analysis.differences,
-                {
-                    **{name: f"decoders.{name}" for name in ("depth", "width", "attention")},
-                    "against": "against",
-                    **interval_columns("nats", "difference"),
-                    **{name: f"nats.{name}" for name in ("p_value", "seeds", "verdict")},
-                },
-            ),
-            "Test loss minus that of the reference on the same seeds, in nats per token.",
-            {"difference": "+.4f", "p_value": ".2g", **interval},
-        ),
+    shape = ("depth", "width", "attention")
+    losses: Columns = {
+        **{name: name for name in (*shape, "attention_dim")},
+        "total_params": "params",
+        **interval_columns("loss", "test_loss"),
+        "seeds": "loss.seeds",
     }
+    differences: Columns = {
+        **{name: f"decoders.{name}" for name in shape},
+        "against": "against",
+        **interval_columns("nats", "difference"),
+        **{name: f"nats.{name}" for name in ("p_value", "seeds", "verdict")},
+    }
+    frames = {
+        "losses": frame_of(analysis.decoders, losses),
+        "differences": frame_of(analysis.differences, differences),
+    }
+    tables = tables_of(frames, CAPTIONS, FORMATS)
     compared = any(not math.isnan(one.nats.p_value) for one in analysis.differences)
     fit = {
         "study": NAME,

@@ -23,7 +23,7 @@ from shapelaw.fits.redundancy import RedundancyStatus
 from shapelaw.report import plots
 from shapelaw.report.plots import short_number
 from shapelaw.report.tables import NO, OPEN, YES, Columns, frame_of
-from shapelaw.report.write import Answer, Results, Table
+from shapelaw.report.write import Answer, Results, Table, tables_of
 from shapelaw.studies import redundancies as shared
 from shapelaw.studies.attention_ratio.analysis import (
     ATTENTION,
@@ -47,12 +47,16 @@ _TITLES = {ATTENTION: "feed-forward width $4 H d_a$, as in T5", WIDTH: "feed-for
 _LOOKS = {"feed-forward width $4 H d_a$": (plots.ACCENT, "o"), _TITLES[WIDTH]: (plots.SECOND, "s")}
 _LABELS = dict(zip(_TITLES, _LOOKS, strict=True))
 _RATIO = "$H d_a / d$"
-_SIZE = {"size": ".4g", "ratio": "g"}
 _RANGES: Columns = {
     f"{name}{end}": f"{path}.{what}"
     for name, path in (("over_ratios", "ratios"), ("over_depths", "depths"), ("difference", "difference"))
     for end, what in (("", "value"), ("_low", "low"), ("_high", "high"))
 }
+_LOSSES = (
+    *("test_loss", "loss_low", "loss_high", "over_depths", "largest_fall", "largest_fall_err"),
+    *_RANGES,
+)
+_FORMATS = {"ratio": "g", "ours": ".3f", **shared.SHARES, **dict.fromkeys(_LOSSES, ".4f")}
 _WHICH = {
     OPEN: "the first is not told from the second",
     shared.NO_NOISE: "which is larger is not known without a noise estimate",
@@ -90,40 +94,23 @@ def analyse(runs: Path, axis: SizeAxis = SizeAxis.BLOCK) -> RatioAnalysis:
 def present(analysis: RatioAnalysis) -> Results:
     """The tables, figures and fit.json of an analysis."""
     equal = SIZE_LABELS[analysis.axis]
-    spread = spread_table(analysis)
-    losses = ("test_loss", "loss_low", "loss_high", "over_depths")
-    made = {
-        "losses": Table(
-            shared.networks_table(analysis.networks, _NAMES),
-            "Test loss of every network, in nats per token.",
-            {"test_loss": ".4f", "ratio": "g"},
-        ),
-        "best_depth": Table(
-            best_depth_table(analysis),
-            f"The best depth of every ratio at equal {equal}, its loss with the 95% interval of its seeds.",
-            {**_SIZE, **dict.fromkeys(losses, ".4f")},
-        ),
-        "redundancy": Table(
-            redundancy_table(analysis),
-            "Redundancy: how much smaller a network of ratio 1 reaches the same loss, with 68% intervals.",
-            {**_SIZE, **shared.SHARES},
-        ),
-        "monotony": Table(
-            monotony_table(analysis),
-            f"Does the loss fall anywhere as the ratio grows, at equal {equal}?",
-            {"size": ".4g", "largest_fall": ".4f", "largest_fall_err": ".4f"},
-        ),
-        "spread": Table(
-            spread,
-            f"Range of the loss over ratios and over depths at equal {equal}, with 68% intervals.",
-            {"size": ".4g", **dict.fromkeys(_RANGES, ".4f")},
-        ),
-        "comparison": Table(
-            comparison_table(analysis),
-            "Ours beside the published statements (Wies et al. 2021).",
-            dict.fromkeys(("ours", "low", "high"), ".3f"),
-        ),
+    captions = {
+        "losses": "Test loss of every network, in nats per token.",
+        "best_depth": f"The best depth of every ratio at equal {equal}, its loss with the 95% interval of its seeds.",
+        "redundancy": "Redundancy: how much smaller a network of ratio 1 reaches the same loss, with 68% intervals.",
+        "monotony": f"Does the loss fall anywhere as the ratio grows, at equal {equal}?",
+        "spread": f"Range of the loss over ratios and over depths at equal {equal}, with 68% intervals.",
+        "comparison": "Ours beside the published statements (Wies et al. 2021).",
     }
+    frames = {
+        "losses": shared.networks_table(analysis.networks, _NAMES),
+        "best_depth": best_depth_table(analysis),
+        "redundancy": redundancy_table(analysis),
+        "monotony": monotony_table(analysis),
+        "spread": spread_table(analysis),
+        "comparison": comparison_table(analysis),
+    }
+    made = tables_of(frames, captions, _FORMATS)
     drawn = {
         "losses": losses_figure(analysis),
         "depths": depths_figure(analysis),
@@ -192,29 +179,26 @@ def best_depth_table(analysis: RatioAnalysis) -> pd.DataFrame:
     `certain`: two depths or more reach the size, and the others are significantly worse.
     """
     noise = analysis.noise
-    rows = []
-    for one in analysis.on_axis:
-        at, also, err = one.at, tuple[int, ...](), math.nan
-        if noise is not None:
-            also = at.also_best(noise)
-            err = at.noise(noise).threshold() * noise.std / math.sqrt(at.runs(noise))
-        several = len(at.depths) > 1
-        rows.append(
-            {
-                "also_best": ", ".join(map(str, also)),
-                "certain": YES if noise is not None and several and not also else NO,
-                "test_loss": at.loss,
-                "loss_low": at.loss - err,
-                "loss_high": at.loss + err,
-                "over_depths": at.spread if several else math.nan,
-            }
-        )
-    names = frame_of(
-        analysis.on_axis,
-        {"feed_forward": "feed_forward", "ratio": "ratio"}
-        | {"size": "at.size", "depths": "at.depths", "best_depth": "at.best_depth"},
-    )
-    return names.join(pd.DataFrame(rows))
+
+    def also(one: Found) -> tuple[int, ...]:
+        return () if noise is None else one.at.also_best(noise)
+
+    def err(one: Found) -> float:
+        if noise is None:
+            return math.nan
+        return one.at.noise(noise).threshold() * noise.std / math.sqrt(one.at.runs(noise))
+
+    columns: Columns = {
+        "feed_forward": "feed_forward", "ratio": "ratio",
+        **{name: f"at.{name}" for name in ("size", "depths", "best_depth")},
+        "also_best": also,
+        "certain": lambda one: noise is not None and len(one.at.depths) > 1 and not also(one),
+        "test_loss": "at.loss",
+        "loss_low": lambda one: one.at.loss - err(one),
+        "loss_high": lambda one: one.at.loss + err(one),
+        "over_depths": lambda one: one.at.spread if len(one.at.depths) > 1 else math.nan,
+    }
+    return frame_of(analysis.on_axis, columns)
 
 
 def redundancy_table(analysis: RatioAnalysis) -> pd.DataFrame:

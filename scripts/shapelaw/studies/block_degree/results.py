@@ -27,7 +27,7 @@ import pandas as pd
 from shapelaw.fits.inputs import read_table
 from shapelaw.fits.paired import UNKNOWN, Mean, mean_of, paired_mean
 from shapelaw.report.tables import Columns, frame_of, interval_columns, plain_rows
-from shapelaw.report.write import Answer, Results, Table
+from shapelaw.report.write import Answer, Results, Table, tables_of
 from shapelaw.studies.block_degree import figures, ranks
 from shapelaw.studies.block_degree import pooled as pooling
 from shapelaw.studies.block_degree.analysis import (
@@ -125,7 +125,7 @@ def present(analysis: DegreeAnalysis) -> Results:
         "rank_losses": ranks.rank_losses_table(analysis.ranked),
         "rank_correlation": ranks.rank_correlation_table(analysis.correlations),
     }
-    tables = {name: Table(frame, CAPTIONS[name]) for name, frame in frames.items()}
+    tables = tables_of(frames, CAPTIONS)
     compared = any(not math.isnan(one.log_ratio.p_value) for one in analysis.differences)
     fit = {
         "study": NAME,

@@ -24,7 +24,7 @@ from shapelaw.fits.noise import Noise, group_means, group_noise, noise_sentence
 from shapelaw.fits.redundancy import Baseline, Needed, Redundancy, needed_rank, needed_words, redundancy
 from shapelaw.report import plots
 from shapelaw.report.tables import frame_of
-from shapelaw.report.write import Answer, Results, Table
+from shapelaw.report.write import Answer, Results, Table, tables_of
 from shapelaw.studies import redundancies as shared
 from shapelaw.studies.embedding_rank.study import NAME
 from shapelaw.studies.reference import published_json
@@ -37,6 +37,19 @@ _NETWORK = ["series", "width", "embedding_rank", "positional_rank"]
 _LOOKS = {
     f"positions {POSITIONS[True]}": (plots.ACCENT, "s"),
     f"positions {POSITIONS[False]}": (plots.SECOND, "D"),
+}
+
+_CAPTIONS = {
+    "losses": "Test loss at full and at low rank, in nats per token.",
+    "redundancy": "Redundancy: the share of its size that a network of full rank and equal loss saves, with 68% "
+    "intervals.",
+    "needed": "The rank from which on no loss is significant.",
+    "comparison": "Our redundancy beside the published one (Wies et al. 2021).",
+}
+_FORMATS = {
+    "test_loss": ".4f",
+    **dict.fromkeys(("rank_over_width", "ours", "published"), ".3f"),
+    **shared.SHARES,
 }
 
 
@@ -161,40 +174,24 @@ def _needed(full: pd.DataFrame, low: pd.DataFrame, noise: Noise) -> dict[str, Ne
 
 def present(analysis: EmbeddingAnalysis) -> Results:
     """The tables, figures and fit.json of an analysis."""
-    ranks = ("embedding_rank", "positional_rank")
-    made = {
-        "losses": Table(
-            shared.networks_table(analysis.networks, _NETWORK, ranks),
-            "Test loss at full and at low rank, in nats per token.",
-            {"test_loss": ".4f"},
-        ),
-        "redundancy": Table(
-            redundancy_table(analysis),
-            "Redundancy: the share of its size that a network of full rank and equal loss saves, with 68% intervals.",
-            {**shared.SHARES, "rank_over_width": ".3f"},
-        ),
-        "needed": Table(
-            shared.needed_table(analysis.needed, {"positions": "key"}),
-            "The rank from which on no loss is significant.",
-        ),
-        "comparison": Table(
-            comparison_table(analysis),
-            "Our redundancy beside the published one (Wies et al. 2021).",
-            dict.fromkeys(("ours", "low", "high", "published"), ".3f"),
-        ),
+    frames = {
+        "losses": shared.networks_table(analysis.networks, _NETWORK, _NETWORK[2:]),
+        "redundancy": redundancy_table(analysis),
+        "needed": shared.needed_table(analysis.needed, {"positions": "key"}),
+        "comparison": comparison_table(analysis),
     }
-    panels = {axis: [one for one in analysis.found if one.axis is axis] for axis in SizeAxis}
+    made = tables_of(frames, _CAPTIONS, _FORMATS)
+    panels = {
+        axis: [
+            shared.Drawn(f"positions {one.positions}", one.rank, one.redundancy)
+            for one in analysis.found
+            if one.axis is axis
+        ]
+        for axis in SizeAxis
+    }
     drawn = {
         "losses": losses_figure(analysis),
-        "redundancy": shared.redundancy_figure(
-            {
-                axis: [shared.Drawn(f"positions {one.positions}", one.rank, one.redundancy) for one in some]
-                for axis, some in panels.items()
-            },
-            _LOOKS,
-            "rank r of the embedding",
-            analysis.noise,
-        ),
+        "redundancy": shared.redundancy_figure(panels, _LOOKS, "rank r of the embedding", analysis.noise),
     }
     model = "1 - size of the full-rank network of equal loss / size, by monotone interpolation"
     fit = shared.fit_of(NAME, model, analysis.noise, made, ("redundancy", "needed"))

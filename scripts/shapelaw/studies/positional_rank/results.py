@@ -23,7 +23,7 @@ from shapelaw.fits.noise import Noise, group_means, group_noise, noise_sentence
 from shapelaw.fits.redundancy import Baseline, Needed, RedundancyStatus, needed_rank, needed_words, redundancy
 from shapelaw.report import plots
 from shapelaw.report.tables import Columns, frame_of
-from shapelaw.report.write import Answer, Results, Table
+from shapelaw.report.write import Answer, Results, Table, tables_of
 from shapelaw.studies import redundancies as shared
 from shapelaw.studies.positional_rank.study import NAME
 from shapelaw.studies.reference import published_json
@@ -36,6 +36,17 @@ BELOW, ABOVE = "below the ranks trained", "costs less than every vocabulary rank
 _SERIES = {
     POSITIONAL: (plots.ACCENT, "o", "positions factored"),
     VOCABULARY: (plots.SECOND, "s", "tokens factored"),
+}
+_CAPTIONS = {
+    "losses": "Test loss in nats per token; cost: against plain embeddings, with 95% intervals.",
+    "needed": "The rank from which nothing is lost.",
+    "equivalents": "The vocabulary rank that costs as much as a positional rank, with 68% intervals.",
+    "comparison": "Ours beside the published statements (Wies et al. 2021).",
+}
+_FORMATS = {
+    **dict.fromkeys(("test_loss", "cost", "cost_low", "cost_high"), ".4f"),
+    **dict.fromkeys(("ours", "vocabulary_rank", "low", "high"), ".3g"),
+    "over_full": ".3f",
 }
 _BOUNDS = {BELOW: "v", ABOVE: "^"}
 _STATUS = {RedundancyStatus.AT_LEAST: BELOW, RedundancyStatus.AT_MOST: ABOVE}
@@ -222,31 +233,18 @@ def analyse(runs: Path) -> PositionalAnalysis:
 
 def present(analysis: PositionalAnalysis) -> Results:
     """The tables, figures and fit.json of an analysis."""
-    ranks = dict.fromkeys(("low", "high"), ".3g")
-    full = analysis.full_ranks
-    needed = {
+    needed: Columns = {
         "series": lambda one: one.key[0],
         "against": lambda one: one.key[1],
-        "full_rank": lambda one: full[one.key[0]],
+        "full_rank": lambda one: analysis.full_ranks[one.key[0]],
     }
-    made = {
-        "losses": Table(
-            losses_table(analysis),
-            "Test loss in nats per token; cost: against plain embeddings, with 95% intervals.",
-            dict.fromkeys(("test_loss", "cost", "cost_low", "cost_high"), ".4f"),
-        ),
-        "needed": Table(shared.needed_table(analysis.needed, needed), "The rank from which nothing is lost."),
-        "equivalents": Table(
-            equivalents_table(analysis),
-            "The vocabulary rank that costs as much as a positional rank, with 68% intervals.",
-            {"vocabulary_rank": ".3g", "over_full": ".3f", **ranks},
-        ),
-        "comparison": Table(
-            comparison_table(analysis),
-            "Ours beside the published statements (Wies et al. 2021).",
-            {"ours": ".3g", **ranks},
-        ),
+    frames = {
+        "losses": losses_table(analysis),
+        "needed": shared.needed_table(analysis.needed, needed),
+        "equivalents": equivalents_table(analysis),
+        "comparison": comparison_table(analysis),
     }
+    made = tables_of(frames, _CAPTIONS, _FORMATS)
     drawn = {"losses": losses_figure(analysis), "equivalents": equivalents_figure(analysis)}
     model = "rank of the vocabulary series with equal loss, by monotone interpolation in log rank"
     fit = shared.fit_of(NAME, model, analysis.noise, made, ("needed", "equivalents"))
