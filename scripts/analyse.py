@@ -61,7 +61,8 @@ def main() -> None:
     if study is None or room is None:
         parser.parse_args()  # prints what is wrong, or the help
         raise AssertionError("the study comes first")
-    getattr(room, "add_options", lambda _: None)(parser)
+    if hasattr(room, "add_options"):
+        room.add_options(parser)
     arguments = parser.parse_args()
     if arguments.input is None and getattr(room, "NEEDS_INPUT", True):
         raise UserError(

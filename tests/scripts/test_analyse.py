@@ -17,7 +17,8 @@ SCRIPT = SCRIPTS / "analyse.py"
 @pytest.mark.parametrize("study", STUDIES)
 def test_a_missing_file_is_one_sentence(study: str) -> None:
     room, parser = import_module(STUDIES[study].results), argparse.ArgumentParser()
-    room.add_options(parser)
+    if hasattr(room, "add_options"):
+        room.add_options(parser)
     arguments = parser.parse_args([], argparse.Namespace(study=study, input=Path("none.csv")))
     with pytest.raises(UserError, match=r"none\.csv"):
         room.results(arguments)
