@@ -1,13 +1,25 @@
 """Tables in four formats: two files of each, and two texts."""
 
 import csv
+import math
 import re
+from enum import StrEnum
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from shapelaw.report.tables import MISSING, latex_of, markdown_of, write_table, yes_or_no
+from shapelaw.report.tables import (
+    MISSING,
+    Columns,
+    frame_of,
+    interval_columns,
+    latex_of,
+    markdown_of,
+    write_table,
+    yes_or_no,
+)
 
 TABLE = pd.DataFrame(
     {
@@ -60,3 +72,25 @@ def test_formats_of_absent_columns_are_a_mistake(tmp_path):
 
 def test_a_claim_is_true_false_or_open():
     assert [yes_or_no(holds) for holds in (True, False, None)] == ["yes", "no", "open"]
+
+
+class _Size(StrEnum):
+    BLOCK = "block"
+
+
+def test_a_column_is_a_path_or_a_function_of_the_row_s_item() -> None:
+    mean = SimpleNamespace(value=0.0, low=-1.0, high=1.0)
+    items = [SimpleNamespace(at=SimpleNamespace(size=2.0, depths=(1, 2)), axis=_Size.BLOCK, mean=mean)]
+    columns: Columns = {
+        "size": "at.size",
+        "depths": "at.depths",
+        "axis": "axis",
+        "large": lambda one: one.at.size > 1,
+        "rank": lambda _: None,
+        **interval_columns("mean", "ratio", change=math.exp),
+    }
+    (row,) = frame_of(items, columns).to_dict("records")
+    assert (row["size"], row["depths"], row["axis"], row["large"]) == (2.0, "1, 2", "block", "yes")
+    assert (row["ratio"], row["low95"], row["high95"]) == (1.0, math.exp(-1), math.e)
+    assert frame_of(items, columns, ["rank"])["rank"].dtype == "Int64"
+    assert list(frame_of([], columns)) == list(columns)

@@ -46,10 +46,8 @@ class Networks:
             draws: number of draws.
             stream: other networks take another number; each draw's size of the noise is the same for all.
         """
-        scale, common = np.full((draws, 1), noise.std), np.random.default_rng(0)
-        if math.isfinite(noise.dof):
-            scale *= np.sqrt(noise.dof / common.chisquare(noise.dof, (draws, 1)))
-        scale = scale * np.sqrt(noise.drawn_tilts(self.width, draws, common))
+        common = np.random.default_rng(0)
+        scale = noise.drawn_std(draws, common) * np.sqrt(noise.drawn_tilts(self.width, draws, common))
         normal = np.random.default_rng([1, stream]).standard_normal((draws, len(self.loss)))
         return np.asarray(self.loss + scale * normal / np.sqrt(noise.runs_at(self.width, self.seeds)))
 

@@ -50,6 +50,13 @@ class Noise:
         """The numbers of runs of the noise `std` whose mean is as noisy as that of `seeds` runs at (n,) widths."""
         return np.asarray(seeds, dtype=np.float64)
 
+    def drawn_std(self, draws: int, rng: np.random.Generator) -> Floats:
+        """(draws, 1) values that `std` can have, by what its degrees of freedom leave unknown."""
+        std = np.full((draws, 1), self.std)
+        if math.isfinite(self.dof):
+            std *= np.sqrt(self.dof / rng.chisquare(self.dof, (draws, 1)))
+        return std
+
     def drawn_tilts(self, width: npt.ArrayLike, draws: int, rng: np.random.Generator) -> Floats:
         """Factors of the variances at (n,) widths, drawn from what is unknown of the slope: (draws, n), or (1, 1)."""
         return np.ones((1, 1))

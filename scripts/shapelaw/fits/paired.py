@@ -34,6 +34,11 @@ class Mean:
         return self.p_value < 0.05
 
     @property
+    def reach(self) -> float:
+        """Half of the interval, to draw: 0 with one seed."""
+        return 0.0 if self.seeds < 2 else self.high - self.value
+
+    @property
     def verdict(self) -> str:
         """The verdict in words on a mean of losses minus those of a reference."""
         if math.isnan(self.p_value):
@@ -41,6 +46,9 @@ class Mean:
         if not self.significant:
             return "no significant difference"
         return "worse" if self.value > 0 else "better"
+
+
+UNKNOWN = Mean(math.nan, math.nan, math.nan, math.nan, 0)
 
 
 def mean_of(values: npt.ArrayLike) -> Mean:

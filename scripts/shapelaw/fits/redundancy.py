@@ -78,12 +78,14 @@ class Redundancy:
         """True if the redundancy is above zero at 95% confidence, two-sided."""
         return self.p_value < 0.025
 
-    def agrees_with(self, theirs: float, rounding: float = 0.0) -> bool | None:
-        """Whether the 68% interval holds a number known to within `rounding`, or a bound leaves it possible.
+    @property
+    def words(self) -> str:
+        """`30% (20% to 40%), measured`."""
+        interval = "" if math.isnan(self.low) else f" ({interval_words(self.low, self.high)})"
+        return f"{self.value:.0%}{interval}, {self.status}"
 
-        None where neither an interval nor a bound decides.
-        """
-        low, high = theirs - rounding, theirs + rounding
+    def agrees(self, low: float, high: float) -> bool | None:
+        """True if the interval overlaps that of a number from elsewhere, or a bound lies on its side; None if open."""
         if self.status is RedundancyStatus.MEASURED:
             return self.low <= high and low <= self.high
         if self.status is RedundancyStatus.AT_LEAST:
@@ -105,9 +107,7 @@ def redundancy(
     if noise is None or len(baseline.size) < 2:
         return redundancy_of_draws(baseline, size, loss, None)
     rng = np.random.default_rng(seed)
-    std = np.full((DRAWS, 1), noise.std)
-    if math.isfinite(noise.dof):
-        std *= np.sqrt(noise.dof / rng.chisquare(noise.dof, (DRAWS, 1)))
+    std = noise.drawn_std(DRAWS, rng)
     losses = baseline.loss + std * rng.standard_normal((DRAWS, len(baseline.loss))) / np.sqrt(baseline.seeds)
     mine = loss + std[:, 0] * rng.standard_normal(DRAWS) / math.sqrt(seeds)
     return redundancy_of_draws(baseline, size, loss, (losses, mine))

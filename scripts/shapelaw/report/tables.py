@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from enum import Enum
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +41,53 @@ def picked(thing: object | None, *names: str, **renamed: str) -> dict[str, Any]:
         column: math.nan if thing is None else getattr(thing, name or column)
         for column, name in columns.items()
     }
+
+
+Columns = Mapping[str, str | Callable[[Any], object]]
+
+
+def frame_of(items: Iterable[Any], columns: Columns, whole: Sequence[str] = ()) -> pd.DataFrame:
+    """A row for each item; where there are none, the columns alone.
+
+    Args:
+        items: what the rows are of.
+        columns: for each column an attribute of the item, by its path (`at.size`), or a function of it. What is true or
+            false becomes yes or no, a tuple its parts with commas, and a member of an enumeration its text.
+        whole: columns of whole numbers, some of which are missing.
+    """
+    getters = [attrgetter(how) if isinstance(how, str) else how for how in columns.values()]
+    rows = [[_cell(get(item)) for get in getters] for item in items]
+    return pd.DataFrame(rows, columns=list(columns)).astype(dict.fromkeys(whole, "Int64"))
+
+
+def interval_columns(
+    path: str,
+    name: str,
+    ends: tuple[str, str] = ("low95", "high95"),
+    change: Callable[[float], float] = float,
+) -> dict[str, str | Callable[[Any], object]]:
+    """The columns of a value with its interval.
+
+    Args:
+        path: of what has them as `value`, `low` and `high`.
+        name: column of the value.
+        ends: columns of the interval's ends.
+        change: what is done to the three, such as `math.exp` to logarithms.
+    """
+
+    def getter(end: str) -> Callable[[Any], object]:
+        get = attrgetter(f"{path}.{end}")
+        return lambda item: change(get(item))
+
+    return {column: getter(end) for column, end in zip((name, *ends), ("value", "low", "high"), strict=True)}
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, bool):
+        return YES if value else NO
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
+    return value.value if isinstance(value, Enum) else value
 
 
 def write_table(

@@ -27,6 +27,16 @@ class Table:
     formats: Mapping[str, str] = field(default_factory=dict)
 
 
+def captioned(
+    frames: Mapping[str, pd.DataFrame], captions: Mapping[str, str], formats: Mapping[str, str] | None = None
+) -> dict[str, Table]:
+    """Tables by name, with their captions; `formats` are of columns by name, whichever table has them."""
+    return {
+        name: Table(frame, captions[name], {one: how for one, how in (formats or {}).items() if one in frame})
+        for name, frame in frames.items()
+    }
+
+
 @dataclass(frozen=True)
 class TableOf:
     """A table before there is an analysis: how its frame is made from one, its caption, and formats of its columns."""

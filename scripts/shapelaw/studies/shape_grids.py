@@ -5,13 +5,28 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from typing import Protocol
 
+from shapelaw.settings.sections import Decoders, Settings
 from shapelaw.specs.patches import INPUTS
+from shapelaw.specs.runs import Run, Training
 from shapelaw.specs.shapes import Shape
 from shapelaw.specs.sizes import LEAST_SIZES, SAME_SIZE
 
 LEAST_TRANSITIONS = 3  # for a line and its error
 Widths = Mapping[int, Sequence[int]]
+
+
+class Repeating(Protocol):
+    """A section of the config with seeds of all networks, and of those that are repeated."""
+
+    @property
+    def seeds(self) -> int:
+        """Seeds of every network."""
+
+    @property
+    def repeated_seeds(self) -> int:
+        """Seeds of a network that is repeated."""
 
 
 def shapes_of(
@@ -27,6 +42,43 @@ def shapes_of(
     for depth, row in widths.items():
         for width in dict.fromkeys(row):
             yield depth, width, max(seeds, repeated_seeds if width in repeated.get(depth, []) else 1)
+
+
+def runs_with_seeds(
+    config: Settings, study: Decoders, shapes: Iterable[tuple[Shape, int]], training: Training | None = None
+) -> Iterator[Run]:
+    """A run for each seed of every shape, given with its number of seeds.
+
+    Args:
+        study: the study's section of the config.
+        training: the recipe; None for the config's with what the study changes in it.
+    """
+    training = training or config.training.spec(study.recipe)
+    for shape, seeds in shapes:
+        for seed in range(seeds):
+            yield Run(config.corpus.name, shape, training, seed)
+
+
+def repeated_seeds(study: Repeating, repeats: bool) -> int:
+    """The seeds of a network: those of all, or where it is repeated `repeated_seeds`, if these are more."""
+    return max(study.seeds, study.repeated_seeds if repeats else 1)
+
+
+def absent_problems(
+    where: str, repeated: Iterable[int], grid: Iterable[int], name: str = "the grid"
+) -> list[str]:
+    """A sentence where values are repeated that the grid, by its `name`, does not have."""
+    absent = sorted(set(repeated) - set(grid))
+    return [f"{where} has {', '.join(map(str, absent))}, which {name} does not have"] if absent else []
+
+
+def seed_warnings(name: str, seeds: Iterable[int]) -> list[str]:
+    """A sentence where some networks of a study of degrees have one seed."""
+    if min(seeds, default=2) > 1:
+        return []
+    return [
+        f"{name} has one seed of each network, so no difference between degrees has an error; give seeds: 2 or more"
+    ]
 
 
 def absent_shapes(widths: Widths, repeated: Widths) -> str:

@@ -56,7 +56,7 @@ class Study:
         room: the study's folder; captions/ in it has a text for each figure and one for all tables.
         tables: names of its tables.
         figures: names of its figures, with where each is published.
-        results: module with `add_options(parser)` and `results(arguments)`, which scripts/analyse.py calls.
+        results: module with `results(arguments)`, which scripts/analyse.py calls; maybe `add_options(parser)`.
         question: what it asks, in one sentence: the report's first page sets the answer beside it.
         kind: kind of its runs; None where nothing is trained.
         sections: its keys in the config.

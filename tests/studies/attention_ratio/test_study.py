@@ -33,11 +33,11 @@ def test_the_grid_is_every_shape_of_every_ratio() -> None:
         "attention_ratio",
         REPOSITORY,
     )
-    assert set(runs) == {
-        *(f"wiki-V300-L1-d8-r8-H2-t400-s{seed}" for seed in (0, 1)),
-        "wiki-V300-L1-d16-r16-H2-t400-s0",  # at ratio 1 both feed-forward widths are one network
-        "wiki-V300-L2-d6-r6-H3-a8-f96-t400-s0",
-        "wiki-V300-L2-d6-r6-H4-a6-t400-s0",
+    assert {run.label for run in runs.values() if isinstance(run, Run)} == {
+        *(f"wiki-V300-L1-d8-H2-lr0.003-t400-s{seed}" for seed in (0, 1)),
+        "wiki-V300-L1-d16-H2-lr0.003-t400-s0",  # at ratio 1 both feed-forward widths are one network
+        "wiki-V300-L2-d6-H3-a8-f96-lr0.003-t400-s0",
+        "wiki-V300-L2-d6-H4-a6-lr0.003-t400-s0",
     }
 
 
@@ -46,9 +46,9 @@ def test_a_ratio_may_be_a_fraction() -> None:
     third = {"ratio": 1.333, "heads": 2, "widths": {1: [24]}}
     half = {"ratio": 0.5, "heads": 2, "widths": {1: [24]}}
     runs = runs_of(config_of(ONE, third, half), "attention_ratio", REPOSITORY)
-    assert {key for key in runs if "d24" in key} == {
-        "wiki-V300-L1-d24-r24-H2-a16-f128-t400-s0",
-        "wiki-V300-L1-d24-r24-H2-a6-f48-t400-s0",
+    assert {run.label for run in runs.values() if isinstance(run, Run) and "d24" in run.label} == {
+        "wiki-V300-L1-d24-H2-a16-f128-lr0.003-t400-s0",
+        "wiki-V300-L1-d24-H2-a6-f48-lr0.003-t400-s0",
     }
 
 

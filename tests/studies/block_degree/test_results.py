@@ -8,10 +8,19 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from degree_runs import BEST_RATE, TRUE_LOSS, table, with_mixtures
+from degree_runs import BEST_RATE, TRUE_LOSS, table, tuned_of, with_mixtures
 
-from shapelaw.report.write import write_results
-from shapelaw.studies.block_degree.results import analyse, present, summary
+from shapelaw.report.write import Table, write_results
+from shapelaw.studies.block_degree.analysis import check_runs, tune
+from shapelaw.studies.block_degree.results import (
+    analyse,
+    answer,
+    losses_table,
+    mixtures_table,
+    present,
+    speed_table,
+    summary,
+)
 
 
 @pytest.mark.slow
@@ -69,3 +78,65 @@ def test_a_mixture_is_compared_with_e(tmp_path: Path) -> None:
     assert begun["mean_degree"] == pytest.approx(math.e)
     assert half["p_value_of_e"] < 1e-3
     assert begun["p_value_of_e"] > 0.9
+
+
+def test_one_seed_is_no_comparison() -> None:
+    runs = table(seeds=1)
+    found = tune(check_runs(runs, "runs"))
+    assert losses_table(found)["low95"].isna().all()
+
+
+def test_a_mixture_is_where_its_seeds_that_did_not_diverge_are() -> None:
+    runs = table(seeds=4)
+    mixed = runs[runs["degrees"] == "3.3.3.3"].assign(mixture="True", mean_degree=2.5 + 0.1 * runs["seed"])
+    mixed.loc[mixed["seed"] == 0, ["loss", "mean_degree"]] = math.nan
+    rows = mixtures_table(tuned_of(pd.concat([runs, mixed])))
+    assert list(rows["seeds"]) == [3, 3]
+    assert list(rows["mean_degree"]) == pytest.approx([2.7, 2.7])
+
+
+def test_steps_before_the_first_evaluation_are_not_known() -> None:
+    runs = table(seeds=3).assign(evaluate_every=10)
+    first = (runs["degrees"] == "3.3.3.3") & (runs["seed"] == 1)
+    runs.loc[first, "steps_to_0.5"] = 10.0
+    speed = speed_table(tuned_of(runs)).set_index(["target_rank", "network", "threshold"])
+    three, two = speed.loc[(8, "degree 3", 0.5)], speed.loc[(8, "degree 2", 0.5)]
+    assert (three["reached"], three["at_once"]) == (3, 1)
+    assert math.isnan(three["steps_to_it"])
+    assert (two["reached"], two["at_once"]) == (3, 0)
+    assert two["steps_to_it_low95"] < two["steps_to_it"] < two["steps_to_it_high95"]
+    assert math.isnan(two["ratio"])
+
+
+COLUMNS = [
+    "targets",
+    "rates_chosen_on",
+    "width",
+    "matrices",
+    "network",
+    "ratio",
+    "low95",
+    "high95",
+    "p_value_holm",
+]
+
+
+def told(*rows):
+    return answer({"pooled": Table(pd.DataFrame(rows, columns=[*COLUMNS, "verdict"]), "")})
+
+
+def test_whole_degrees_at_the_largest_budget():
+    found = told(
+        ("R > 1", "all seeds", 16, 12, "degree 2", 1.5, 1.2, 1.9, 0.001, "worse"),
+        ("R > 1", "all seeds", 16, 12, "mixture of 2 and 3", 0.9, 0.8, 1.0, None, "better"),
+        ("R > 1", "all seeds", 8, 6, "degree 2", 1.0, 0.9, 1.1, 0.9, "no significant difference"),
+        ("all R", "all seeds", 16, 12, "degree 2", 9.0, 8.0, 10.0, 0.001, "worse"),
+    )
+    assert found.decided
+    assert found.sentence == (
+        "Loss over that of degree 3, 12 matrices of 16 x 16: degree 2 1.50 times (1.20 to 1.90), worse."
+    )
+
+
+def test_nothing_to_compare_is_undecided():
+    assert not told().decided

@@ -1,15 +1,166 @@
-"""What the study of the embedding's rank writes."""
+"""The study of the embedding's rank, on runs whose redundancies are known."""
 
 import math
 from pathlib import Path
 
+import pandas as pd
+import pytest
 from rank_runs import TRUE, rank_runs
+from recipes import with_another, with_recipe
 
+from shapelaw.errors import UserError
+from shapelaw.fits.curves import SizeAxis
+from shapelaw.fits.inputs import RECIPE
 from shapelaw.fits.redundancy import RedundancyStatus
-from shapelaw.report.write import check_declared, write_results
-from shapelaw.studies.embedding_rank.results import analyse, present, summary
-from shapelaw.studies.embedding_rank.tables import comparison_table, losses_table
+from shapelaw.report.write import Table, check_declared, write_results
+from shapelaw.studies.embedding_rank.results import (
+    analyse,
+    analyse_runs,
+    answer,
+    check_rank_runs,
+    comparison_table,
+    losses_figure,
+    present,
+    redundancy_table,
+    summary,
+)
 from shapelaw.studies.registry import STUDIES
+
+
+def test_the_redundancy_of_each_rank_is_found() -> None:
+    analysis = analyse_runs(check_rank_runs(rank_runs(), "runs.csv"))
+    for one in analysis.found:
+        if one.axis is SizeAxis.BLOCK:
+            truth = TRUE[int(one.row["embedding_rank"])]
+            assert one.redundancy.status is RedundancyStatus.MEASURED
+            assert one.redundancy.value == pytest.approx(truth, abs=0.04)
+            assert one.redundancy.low < truth + 0.03
+            assert one.redundancy.high > truth - 0.03
+    needed = analysis.needed["of that rank too"]
+    assert needed.too_small in (8, 16)
+    assert needed.enough in (16, 32)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda runs: runs.drop(columns="embedding_rank"), "lacks embedding_rank"),
+        (lambda runs: runs[runs["embedding_rank"].isna()], "a network of low rank"),
+        (lambda runs: pd.concat([runs, runs.head(1)]), "must have one row"),
+        (lambda runs: runs.assign(positional_rank=4), "study positional_rank is for those"),
+        (lambda runs: runs.assign(width=0), "width must be above zero"),
+        (lambda runs: runs.assign(width=-5), "width must be above zero"),
+        (lambda runs: runs.assign(width=2.5), "width must be a whole number"),
+        (lambda runs: runs.assign(depth=2.5), "depth must be a whole number"),
+        (lambda runs: runs.assign(seed=0.5), "seed must be a whole number"),
+        (
+            lambda runs: runs.assign(
+                block_params=runs["block_params"].where(runs["embedding_rank"].isna(), 0)
+            ),
+            "block_params must be above zero",
+        ),
+        (
+            lambda runs: runs.assign(
+                block_params=runs["block_params"].where(runs["embedding_rank"].notna(), 0)
+            ),
+            "block_params must be above zero",
+        ),
+        *(
+            (
+                lambda runs, rank=rank: runs.assign(embedding_rank=rank),
+                "embedding_rank must be a whole number of 1 or more, or empty for full rank",
+            )
+            for rank in (0, 2.5, "full")
+        ),
+        (
+            lambda runs: runs.assign(positional_rank=2.5),
+            "positional_rank must be a whole number of 1 or more, or empty for full rank",
+        ),
+    ],
+)
+def test_unusable_runs_are_a_sentence(tmp_path: Path, change, sentence: str) -> None:  # type: ignore[no-untyped-def]
+    change(rank_runs()).to_csv(tmp_path / "runs.csv", index=False)
+    with pytest.raises(UserError, match=sentence):
+        analyse(tmp_path / "runs.csv")
+
+
+@pytest.mark.parametrize("name", ["depth", *RECIPE])
+def test_networks_that_differ_in_more_than_rank_and_width_are_a_sentence(name: str) -> None:
+    runs = with_recipe(rank_runs(seeds=1))
+    check_rank_runs(runs, "runs.csv")
+    with pytest.raises(UserError, match=f"with different values of {name} "):
+        check_rank_runs(with_another(runs, name, runs["embedding_rank"].isna()), "runs.csv")
+
+
+def test_each_rank_has_a_row_on_every_size_axis() -> None:
+    analysis = analyse_runs(check_rank_runs(rank_runs(), "runs.csv"))
+    table = redundancy_table(analysis)
+    assert len(table) == 3 * len(TRUE)
+    blocks = table[table["size_axis"] == "block"].set_index("embedding_rank")
+    assert blocks.loc[4, "significant"] == "yes"
+    assert blocks.loc[64, "significant"] == "no"
+    assert (table["low"] <= table["high"]).all()
+    assert list(analysis.needed) == ["of that rank too"]
+    assert set(comparison_table(analysis)["agrees"]) <= {"yes", "no", "open"}
+
+
+def test_full_and_low_rank_are_told_apart() -> None:
+    analysis = analyse_runs(check_rank_runs(rank_runs(), "runs.csv"))
+    left, right = losses_figure(analysis).axes
+    assert right.get_legend_handles_labels()[1] == [
+        "full rank, narrower",
+        "low rank, positions of that rank too",
+    ]
+    assert left.get_xlabel() == "parameters of the blocks"
+    assert {text.get_text() for text in left.texts} == {"4", "8", "16", "32", "64"}
+    sides = [text.get_ha() for text in sorted(left.texts, key=lambda text: text.xy[1])]
+    assert sides == [
+        "left",
+        "right",
+        "left",
+        "right",
+        "left",
+    ]  # labels of neighbours never lie on one another
+    assert len(present(analysis).figures["redundancy"].axes) == 2
+    alone = present(analyse_runs(check_rank_runs(rank_runs(seeds=1), "runs.csv"))).figures["redundancy"]
+    assert "no intervals" in alone.axes[0].texts[0].get_text()
+
+
+COLUMNS = [
+    "embedding_rank",
+    "rank_over_width",
+    "positions",
+    "size_axis",
+    "redundancy",
+    "low",
+    "high",
+    "status",
+]
+
+
+def told(*rows, published=0.25):
+    printed = pd.DataFrame([{"published": published, "published_setting": "r = 16 of d = 680"}])
+    frame = pd.DataFrame(rows, columns=[*COLUMNS, "significant"])
+    return answer({"redundancy": Table(frame, ""), "comparison": Table(printed, "")})
+
+
+def test_the_lowest_rank_in_the_blocks_parameters():
+    found = told(
+        (8, 0.5, "of full rank", "block", 0.01, -0.1, 0.1, "measured", "no"),
+        (2, 0.125, "of full rank", "block", 0.33, 0.29, 0.36, "measured", "yes"),
+        (2, 0.125, "of full rank", "total", -0.5, -0.6, -0.4, "measured", "no"),
+    )
+    assert found.decided
+    assert found.sentence == (
+        "At rank 2, 0.12 of the width, 33% (29% to 36%) of the blocks' parameters are wasted (positions of full rank; "
+        "measured)."
+    )
+    assert found.published == "25% at r = 16 of d = 680."
+
+
+def test_nothing_to_compare_is_undecided():
+    found = told(published=None)
+    assert (found.decided, found.published) == (False, "")
 
 
 def test_all_that_is_declared_is_made(tmp_path: Path) -> None:
@@ -21,7 +172,7 @@ def test_all_that_is_declared_is_made(tmp_path: Path) -> None:
     assert "r = 4, positions of that rank too: redundancy in parameters of the blocks 30%" in summary(
         analysis
     )
-    assert len(losses_table(analysis)) == 7 + len(TRUE)
+    assert len(found.tables["losses"].frame) == 7 + len(TRUE)
     compared = comparison_table(analysis)
     assert set(compared["setting"]) == {"r = 4 of d = 128"}
     assert set(compared["published"]) == {0.25}

@@ -36,12 +36,12 @@ def config_of(**changes: object) -> Settings:
 def test_the_grid_is_the_baseline_and_every_rank() -> None:
     runs = runs_of(config_of(), "embedding_rank", REPOSITORY)
     assert len(runs) == 3 + 2 + (4 + 2) + (1 + 2)
-    shapes = {key: run.shape for key, run in runs.items()}  # type: ignore[union-attr]
-    assert shapes["wiki-V500-L2-d64-r4-H2-p4-t400-s2"].positional_rank == 4
-    assert shapes["wiki-V500-L2-d64-r4-H2-t400-s0"].positional_rank is None
-    assert shapes["wiki-V500-L2-d64-r64-H2-t400-s0"].embedding_rank is None
-    assert shapes["wiki-V500-L2-d64-r64f-H2-p64-t400-s0"].embedding_rank == 64
-    assert shapes["wiki-V500-L2-d64-r100f-H2-p100-t400-s0"].embedding_rank == 100
+    shapes = {run.label: run.shape for run in runs.values()}  # type: ignore[union-attr]
+    assert shapes["wiki-V500-L2-d64-r4-H2-p4-lr0.003-do0.1-t400-s2"].positional_rank == 4
+    assert shapes["wiki-V500-L2-d64-r4-H2-lr0.003-do0.1-t400-s0"].positional_rank is None
+    assert shapes["wiki-V500-L2-d64-H2-lr0.003-do0.1-t400-s0"].embedding_rank is None
+    assert shapes["wiki-V500-L2-d64-r64-H2-p64-lr0.003-do0.1-t400-s0"].embedding_rank == 64
+    assert shapes["wiki-V500-L2-d64-r100-H2-p100-lr0.003-do0.1-t400-s0"].embedding_rank == 100
     assert {run.training.dropout for run in runs.values()} == {0.1}  # type: ignore[union-attr]
 
 

@@ -1,13 +1,235 @@
-"""What the study of the positional embedding's rank writes."""
+"""The study of the positional embedding's rank, on runs whose costs are known."""
 
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
-from positional_runs import positional_runs
+from positional_runs import EQUAL_TO_1, POSITIONAL, VOCABULARY, positional_runs
+from recipes import with_another, with_recipe
 
-from shapelaw.report.write import check_declared, write_results
-from shapelaw.studies.positional_rank.results import analyse, present, summary
+from shapelaw.errors import UserError
+from shapelaw.fits.inputs import RECIPE
+from shapelaw.fits.redundancy import Needed
+from shapelaw.report.write import Table, check_declared, write_results
+from shapelaw.studies.positional_rank.results import (
+    FACTORED,
+    PLAIN,
+    PositionalAnalysis,
+    analyse,
+    analyse_runs,
+    answer,
+    check_positional_runs,
+    comparison_table,
+    equivalents_figure,
+    equivalents_table,
+    losses_figure,
+    losses_table,
+    present,
+    summary,
+)
 from shapelaw.studies.registry import STUDIES
+
+
+def analysis_of(runs: pd.DataFrame) -> PositionalAnalysis:
+    return analyse_runs(check_positional_runs(runs, "runs.csv"))
+
+
+def test_costs_needed_ranks_and_equivalents_are_found() -> None:
+    analysis = analysis_of(positional_runs())
+    for name, costs in (("positional", POSITIONAL), ("vocabulary", VOCABULARY)):
+        found = analysis.series(name).set_index("rank")["cost"]
+        assert found.to_dict() == pytest.approx(costs, abs=0.006)
+    assert analysis.full_ranks == {"positional": 128, "vocabulary": 128}
+    positional, vocabulary = Needed(8, 4), Needed(128, 64)
+    assert analysis.needed["positional", PLAIN] == analysis.needed["positional", FACTORED] == positional
+    assert analysis.needed["vocabulary", PLAIN] == vocabulary
+    assert analysis.needed["vocabulary", FACTORED] == Needed(None, 64)
+    one, two, *_, last = analysis.equivalents
+    assert (one.positional_rank, one.status) == (1, "measured")
+    assert one.vocabulary_rank == pytest.approx(EQUAL_TO_1, rel=0.03)
+    assert one.low < EQUAL_TO_1 * 1.01
+    assert one.high > EQUAL_TO_1 * 0.99
+    assert (one.worse, one.better) == (32, 64)
+    assert (two.worse, two.better) == (64, 128)
+    assert last.high == np.inf
+    assert last.better is None
+
+
+def test_the_cost_of_factoring_is_told_from_that_of_rank() -> None:
+    analysis = analysis_of(positional_runs(factoring=0.05))
+    assert analysis.needed["positional", PLAIN] == Needed(None, 128)
+    assert analysis.needed["positional", FACTORED] == Needed(8, 4)
+    runs = positional_runs()
+    without = analysis_of(runs[~(runs["positional_rank"] == 128)])
+    assert ("positional", FACTORED) not in without.needed
+
+
+def test_where_full_rank_is_not_factored_plain_embeddings_end_the_series() -> None:
+    runs = positional_runs()
+    analysis = analysis_of(runs[~(runs["embedding_rank"] == 128)])
+    assert analysis.equivalents[1].vocabulary_rank == pytest.approx(2 ** (7 - 0.05 / 0.1), rel=0.04)
+
+
+@pytest.mark.slow
+def test_the_interval_of_the_equivalent_covers_the_truth() -> None:
+    """68% of them; the vocabulary's costs are straight in log rank, so interpolation is exact."""
+    hits = []
+    for seed in range(60):
+        one = analysis_of(positional_runs(0.02, 2, seed)).equivalents[0]
+        hits.append(one.low <= EQUAL_TO_1 <= one.high)
+    assert 0.5 <= np.mean(hits) <= 0.85
+
+
+def test_a_positional_rank_beyond_the_vocabulary_s_costs_is_a_bound() -> None:
+    runs = positional_runs()
+    runs.loc[runs["positional_rank"] == 1, "test_loss"] += 2.0
+    one = analysis_of(runs).equivalents[0]
+    assert (one.vocabulary_rank, one.low, one.status) == (2.0, 0.0, "below the ranks trained")
+    assert (one.worse, one.better) == (None, 2)
+    better = positional_runs()
+    better.loc[better["positional_rank"] == 128, "test_loss"] -= 0.1
+    last = analysis_of(better).equivalents[-1]
+    assert (last.vocabulary_rank, last.high) == (128.0, np.inf)
+    assert last.status == "costs less than every vocabulary rank"
+
+
+def test_noise_that_hides_every_cost_is_no_rank_found() -> None:
+    analysis = analysis_of(positional_runs(noise=0.4))
+    assert analysis.needed["positional", PLAIN] == Needed(1, None)
+    alone = analysis_of(positional_runs(seeds=1))
+    assert alone.noise is None
+    assert alone.needed == {}
+    assert {one.status for one in alone.equivalents} == {"no noise estimate"}
+
+
+def test_without_a_vocabulary_series_there_are_no_equivalents() -> None:
+    runs = positional_runs()
+    analysis = analysis_of(runs[runs["embedding_rank"].isna()])
+    assert analysis.equivalents == ()
+    assert {name for name, _ in analysis.needed} == {"positional"}
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda runs: runs.drop(columns="context_length"), "lacks context_length"),
+        (lambda runs: runs.assign(width=0), "width must be above zero"),
+        (lambda runs: runs.assign(vocab_size=500.5), "vocab_size must be a whole number"),
+        (lambda runs: runs.assign(block_params=0), "block_params must be above zero"),
+        *(
+            (
+                lambda runs, name=name, rank=rank: runs.assign(**{name: rank}),
+                f"{name} must be a whole number of 1 or more, or empty for a plain embedding",
+            )
+            for name, rank in (("positional_rank", 0), ("positional_rank", 2.5), ("embedding_rank", 2.5))
+        ),
+        (lambda runs: runs.assign(positional_rank=129), "positional_rank must not be above width or context"),
+        (
+            lambda runs: runs.assign(positional_rank=4),
+            "one of embedding_rank and positional_rank must be empty",
+        ),
+        (lambda runs: pd.concat([runs, runs.head(1)]), "must have one row"),
+        (lambda runs: runs[runs["positional_rank"].isna()], "one with a positional rank"),
+    ],
+)
+def test_unusable_runs_are_a_sentence(tmp_path: Path, change, sentence: str) -> None:  # type: ignore[no-untyped-def]
+    change(positional_runs()).to_csv(tmp_path / "runs.csv", index=False)
+    with pytest.raises(UserError, match=sentence):
+        analyse(tmp_path / "runs.csv")
+
+
+@pytest.mark.parametrize("name", ["depth", "width", *RECIPE])
+def test_networks_that_differ_in_more_than_ranks_are_a_sentence(name: str) -> None:
+    runs = with_recipe(positional_runs(seeds=1))
+    check_positional_runs(runs, "runs.csv")
+    with pytest.raises(UserError, match=f"with different values of {name} "):
+        check_positional_runs(with_another(runs, name, runs["embedding_rank"].isna()), "runs.csv")
+
+
+def test_costs_have_intervals_but_that_of_plain_embeddings() -> None:
+    table = losses_table(analysis_of(positional_runs()))
+    assert table["series"].tolist()[0] == "plain"
+    assert table.loc[0, ["rank", "cost", "cost_low", "cost_high"]].isna().all()
+    others = table.iloc[1:]
+    assert len(others) == len(POSITIONAL) + len(VOCABULARY)
+    assert (others["cost_low"] < others["cost"]).all()
+    assert (others["cost"] < others["cost_high"]).all()
+
+
+def test_the_cost_that_would_not_be_seen_is_said() -> None:
+    table = present(analysis_of(positional_runs())).tables["needed"].frame.set_index(["series", "against"])
+    plain = table.loc[("positional", "plain")]
+    assert (plain["enough"], plain["too_small"]) == (8, 4)
+    assert 0.002 < plain["unseen"] < 0.006
+    factored = table.loc[("vocabulary", "factored at full rank")]
+    assert pd.isna(factored["enough"])
+    assert pd.isna(factored["unseen"])
+
+
+def test_ours_stand_beside_the_published_ranks() -> None:
+    runs = positional_runs()
+    needed, equal = comparison_table(analysis_of(runs)).to_dict("records")
+    assert (needed["ours"], needed["low"], needed["agrees"]) == (8, 4, "yes")
+    assert needed["setting"] == "full rank 128, against factored at full rank"
+    assert equal["published"] == "64 to 128 of 512"
+    assert equal["agrees"] == "yes"  # between 32 and 64 of 128: a quarter of full rank is in both
+    runs.loc[runs["positional_rank"] == 1, "test_loss"] -= 0.1  # now between 64 and 128 of 128
+    assert comparison_table(analysis_of(runs)).iloc[1]["agrees"] == "no"
+    runs.loc[runs["positional_rank"] == 16, "test_loss"] += 0.1
+    assert comparison_table(analysis_of(runs)).iloc[0]["agrees"] == "no"
+    hidden = comparison_table(analysis_of(positional_runs(noise=0.4)))
+    assert hidden.iloc[0]["status"] == "no rank is significantly worse"
+    assert set(comparison_table(analysis_of(positional_runs(seeds=1)))["agrees"]) == {"open"}
+
+
+def test_each_positional_rank_has_an_equivalent() -> None:
+    table = equivalents_table(analysis_of(positional_runs()))
+    assert table["positional_rank"].tolist() == list(POSITIONAL)
+    assert (table["low"] <= table["high"]).all()
+    assert table.loc[0, "over_full"] == table.loc[0, "vocabulary_rank"] / 128
+
+
+def drawn_of(seeds: int = 2, *, vocabulary: bool = True) -> PositionalAnalysis:
+    runs = positional_runs(seeds=seeds)
+    return analysis_of(runs if vocabulary else runs[runs["embedding_rank"].isna()])
+
+
+def test_both_series_and_plain_embeddings_are_drawn() -> None:
+    (axis,) = losses_figure(drawn_of()).axes
+    named = axis.get_legend_handles_labels()[1]
+    assert sorted(named) == ["plain embeddings ± one σ", "positions factored", "tokens factored"]
+    (alone,) = losses_figure(drawn_of(vocabulary=False)).axes
+    assert "tokens factored" not in alone.get_legend_handles_labels()[1]
+
+
+def test_what_can_t_be_drawn_is_said() -> None:
+    (axis,) = equivalents_figure(drawn_of(seeds=1)).axes
+    assert "no intervals" in axis.texts[0].get_text()
+    assert equivalents_figure(drawn_of(vocabulary=False)) == "no network has factored token embeddings"
+    (axis,) = equivalents_figure(drawn_of()).axes
+    assert not axis.texts
+    assert axis.get_ylim()[0] <= 2 < 128 < axis.get_ylim()[1]
+
+
+def told(enough, too_small, series="positional"):
+    columns = ["series", "full_rank", "enough", "too_small", "unseen"]
+    printed = pd.DataFrame({"quantity": ["rank from which nothing is lost"], "published": ["16"]})
+    needed = pd.DataFrame([(series, 64, enough, too_small, 0.02)], columns=columns)
+    return answer({"needed": Table(needed, ""), "comparison": Table(printed, "")})
+
+
+def test_a_rank_between_two_decides():
+    found = told(8, 4)
+    assert found.decided
+    assert found.sentence == "8 is enough, 4 too small, of 64; a cost below 0.02 nats would not be seen."
+    assert found.published == "16 (rank from which nothing is lost)."
+
+
+def test_one_sided_and_no_answers():
+    assert told(None, 32).sentence == "More than 32: every rank tried is significantly worse than full rank."
+    assert not told(1, None).decided
+    assert not told(8, 4, series="vocabulary").decided
 
 
 @pytest.mark.parametrize("seeds", [1, 3])

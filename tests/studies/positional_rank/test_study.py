@@ -31,15 +31,16 @@ def config_of(**changes: object) -> Settings:
 
 def test_the_grid_is_the_plain_network_and_every_rank() -> None:
     """16 positions have rank 16 at most, and 300 tokens rank 24 at width 24: factored they are other networks."""
-    assert set(runs_of(config_of(), "positional_rank", REPOSITORY)) == {
-        "wiki-V300-L2-d24-r24-H2-t400-s0",
-        "wiki-V300-L2-d24-r24-H2-t400-s1",
-        "wiki-V300-L2-d24-r24-H2-p1-t400-s0",
-        "wiki-V300-L2-d24-r24-H2-p1-t400-s1",
-        "wiki-V300-L2-d24-r24-H2-p4-t400-s0",
-        "wiki-V300-L2-d24-r24-H2-p16-t400-s0",
-        "wiki-V300-L2-d24-r2-H2-t400-s0",
-        "wiki-V300-L2-d24-r24f-H2-t400-s0",
+    runs = runs_of(config_of(), "positional_rank", REPOSITORY).values()
+    assert {run.label for run in runs if isinstance(run, Run)} == {
+        "wiki-V300-L2-d24-H2-lr0.003-t400-s0",
+        "wiki-V300-L2-d24-H2-lr0.003-t400-s1",
+        "wiki-V300-L2-d24-H2-p1-lr0.003-t400-s0",
+        "wiki-V300-L2-d24-H2-p1-lr0.003-t400-s1",
+        "wiki-V300-L2-d24-H2-p4-lr0.003-t400-s0",
+        "wiki-V300-L2-d24-H2-p16-lr0.003-t400-s0",
+        "wiki-V300-L2-d24-r2-H2-lr0.003-t400-s0",
+        "wiki-V300-L2-d24-r24-H2-lr0.003-t400-s0",
     }
 
 

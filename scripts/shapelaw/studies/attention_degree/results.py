@@ -16,10 +16,9 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -27,27 +26,23 @@ from matplotlib.figure import Figure
 
 from shapelaw.fits.inputs import RECIPE, numbers_of, read_table, refuse, refuse_mixed, require_columns
 from shapelaw.fits.paired import Mean, mean_of, paired_mean
-from shapelaw.report.plots import (
-    ACCENT,
-    INK,
-    MUTED,
-    PAGE,
-    SECOND,
-    THIRD,
-    explain,
-    legend_below,
-    new_figure,
-    short_number,
-    style,
-)
-from shapelaw.report.tables import plain_rows
-from shapelaw.report.write import Results, Table
-from shapelaw.studies.attention_degree.answer import answer
+from shapelaw.report import plots
+from shapelaw.report.tables import Columns, frame_of, interval_columns, plain_rows
+from shapelaw.report.write import Answer, Results, Table, captioned
+from shapelaw.studies.attention_degree.study import NAME
 
-STUDY = "attention_degree"
-SOFTMAX = "softmax"
-REFERENCES = ("degree 3", SOFTMAX)
-LOOKS = {SOFTMAX: (INK, "o"), "degree 2": (SECOND, "s"), "degree 3": (ACCENT, "D"), "degree 4": (THIRD, "P")}
+SOFTMAX, REFERENCE = "softmax", "degree 3"
+PUBLISHED = "degree 3 is the best integer by theory (Navon 2021)."
+COMPARED = ("better", "worse", "no significant difference")
+LOOKS = {
+    SOFTMAX: (plots.INK, "o"), "degree 2": (plots.SECOND, "s"), REFERENCE: (plots.ACCENT, "D"),
+    "degree 4": (plots.THIRD, "P"),
+}  # fmt: skip
+CAPTIONS = {
+    "losses": "Test loss in nats per token, mean over seeds.",
+    "differences": "Test loss minus that of the reference on the same seeds, in nats per token.",
+}
+FORMATS = {"difference": "+.4f", "p_value": ".2g", **dict.fromkeys(("test_loss", "low95", "high95"), ".4f")}
 _COLUMNS = ("depth", "width", "seed", "test_loss")
 
 
@@ -128,8 +123,58 @@ def analyse(runs: Path) -> AttentionDegreeAnalysis:
 
 def present(analysis: AttentionDegreeAnalysis) -> Results:
     """The tables, the figure and fit.json of an analysis."""
-    tables, drawn = _tables(analysis), {"losses": losses_figure(analysis)}
-    return Results(tables, drawn, _fit(analysis), summary(analysis), answer=answer(tables))
+    shape = ("depth", "width", "attention")
+    losses: Columns = {
+        **{name: name for name in (*shape, "attention_dim")},
+        "total_params": "params",
+        **interval_columns("loss", "test_loss"),
+        "seeds": "loss.seeds",
+    }
+    differences: Columns = {
+        **{name: f"decoders.{name}" for name in shape},
+        "against": "against",
+        **interval_columns("nats", "difference"),
+        **{name: f"nats.{name}" for name in ("p_value", "seeds", "verdict")},
+    }
+    frames = {
+        "losses": frame_of(analysis.decoders, losses),
+        "differences": frame_of(analysis.differences, differences),
+    }
+    tables = captioned(frames, CAPTIONS, FORMATS)
+    compared = any(not math.isnan(one.nats.p_value) for one in analysis.differences)
+    fit = {
+        "study": NAME,
+        "model": "test loss minus that of the reference, mean over seeds, Student's 95% interval",
+        "status": "converged" if compared else "too few points",
+        "decoders": len(analysis.decoders),
+        "differences": plain_rows(tables["differences"].frame),
+    }
+    drawn = {"losses": losses_figure(analysis)}
+    return Results(tables, drawn, fit, summary(analysis), answer=answer(tables))
+
+
+def answer(tables: Mapping[str, Table]) -> Answer:
+    """How each attention stands against degree 3, at the largest network.
+
+    Args:
+        tables: `differences` of the study.
+    """
+    found = tables["differences"].frame
+    found = found[(found["against"] == REFERENCE) & found["verdict"].isin(COMPARED)]
+    if found.empty:
+        return Answer(
+            "No degree can be compared with degree 3: that takes two seeds of both.", False, PUBLISHED
+        )
+    largest = found.iloc[int((found["depth"] * found["width"] ** 2).to_numpy().argmax())]
+    depth, width = largest["depth"], largest["width"]
+    there = found[(found["depth"] == depth) & (found["width"] == width)]
+    said = "; ".join(
+        f"{row['attention']} {row['difference']:+.3f} nats ({row['low95']:+.3f} to {row['high95']:+.3f}), "
+        f"{row['verdict']}"
+        for row in there.to_dict("records")
+    )
+    decided = bool(there["verdict"].isin(COMPARED[:2]).any())
+    return Answer(f"Against degree 3, at depth {depth}, width {width}: {said}.", decided, PUBLISHED)
 
 
 def read_decoders(table: pd.DataFrame, source: str) -> list[Decoders]:
@@ -178,12 +223,10 @@ def differences(decoders: Sequence[Decoders]) -> list[Difference]:
     by_name = {(one.depth, one.width, one.attention): one for one in decoders}
     found = []
     for one in decoders:
-        for against in REFERENCES:
-            reference = by_name.get((one.depth, one.width, against))
-            if reference is None or reference is one:
-                continue
+        for against in (REFERENCE, SOFTMAX):
+            reference = by_name.get((one.depth, one.width, against), one)
             nats = paired_mean(one.losses, reference.losses)
-            if nats is not None:
+            if reference is not one and nats is not None:
                 found.append(Difference(one, against, nats))
     return found
 
@@ -203,79 +246,21 @@ def _interval(mean: Mean) -> str:
     return "" if math.isnan(mean.low) else f" ({mean.low:+.4f} to {mean.high:+.4f}, {mean.seeds} seeds)"
 
 
-def losses_table(decoders: Sequence[Decoders]) -> pd.DataFrame:
-    """One row for each depth, width and attention."""
-    rows = [
-        {
-            "depth": one.depth,
-            "width": one.width,
-            "attention": one.attention,
-            "attention_dim": one.attention_dim,
-            "total_params": one.params,
-            "test_loss": one.loss.value,
-            "low95": one.loss.low,
-            "high95": one.loss.high,
-            "seeds": one.loss.seeds,
-        }
-        for one in decoders
-    ]
-    return pd.DataFrame(rows)
-
-
-def differences_table(found: Sequence[Difference]) -> pd.DataFrame:
-    """One row for each depth, width, attention and reference; nats per token, positive if worse than the reference."""
-    columns = ["depth", "width", "attention", "against", "difference", "low95", "high95", "p_value", "seeds"]
-    rows = [
-        (one.decoders.depth, one.decoders.width, one.decoders.attention, one.against, one.nats.value, one.nats.low,
-         one.nats.high, one.nats.p_value, one.nats.seeds, one.verdict)
-        for one in found
-    ]  # fmt: skip
-    return pd.DataFrame(rows, columns=[*columns, "verdict"])
-
-
-def _tables(analysis: AttentionDegreeAnalysis) -> dict[str, Table]:
-    interval = {"low95": ".4f", "high95": ".4f"}
-    return {
-        "losses": Table(
-            losses_table(analysis.decoders),
-            "Test loss in nats per token, mean over seeds.",
-            {"test_loss": ".4f", **interval},
-        ),
-        "differences": Table(
-            differences_table(analysis.differences),
-            "Test loss minus that of the reference on the same seeds, in nats per token.",
-            {"difference": "+.4f", "p_value": ".2g", **interval},
-        ),
-    }
-
-
-def _fit(analysis: AttentionDegreeAnalysis) -> dict[str, Any]:
-    """The content of fit.json."""
-    compared = any(not math.isnan(one.nats.p_value) for one in analysis.differences)
-    return {
-        "study": STUDY,
-        "model": "test loss minus that of the reference, mean over seeds, Student's 95% interval",
-        "status": "converged" if compared else "too few points",
-        "decoders": len(analysis.decoders),
-        "differences": plain_rows(differences_table(analysis.differences)),
-    }
-
-
 def losses_figure(analysis: AttentionDegreeAnalysis) -> Figure:
     """Left: test loss of each depth and width, a colour for each kind of attention. Right: difference from degree 3."""
-    with style():
-        figure, axes = new_figure(1, 2, width=PAGE, height=3.0)
-        compared = [(one.decoders, one.nats) for one in analysis.differences if one.against == REFERENCES[0]]
+    with plots.style():
+        figure, axes = plots.new_figure(1, 2, width=plots.PAGE, height=3.0)
+        compared = [(one.decoders, one.nats) for one in analysis.differences if one.against == REFERENCE]
         _draw(axes[0, 0], [(one, one.loss) for one in analysis.decoders])
         axes[0, 0].set_ylabel("test loss (nats per token)")
         if compared:
-            axes[0, 1].axhline(0, color=MUTED, linewidth=0.8, label="equal to degree 3")
+            axes[0, 1].axhline(0, color=plots.MUTED, linewidth=0.8, label="equal to degree 3")
             _draw(axes[0, 1], compared)
             axes[0, 1].set_ylabel("minus that of degree 3 (nats per token)")
         else:
-            explain(axes[0, 1], "No runs of degree 3 to compare with.")
+            plots.explain(axes[0, 1], "No runs of degree 3 to compare with.")
         axes[0, 0].set_title("means over seeds, 95% intervals", fontsize=7)
-        legend_below(figure, 6)
+        plots.legend_below(figure, 6)
         return figure
 
 
@@ -289,19 +274,18 @@ def _draw(axis: Axes, points: Sequence[tuple[Decoders, Mean]]) -> None:
     for place, degree in enumerate(kinds):
         beside = 0.1 * (place - (len(kinds) - 1) / 2)
         chosen = [(one, mean) for one, mean in points if (one.degree or 0) == degree]
-        color, shape = LOOKS.get(chosen[0][0].attention, (MUTED, "X"))
+        color, shape = LOOKS.get(chosen[0][0].attention, (plots.MUTED, "X"))
         axis.errorbar(
             [shapes.index((one.depth, one.width)) + beside for one, _ in chosen],
             [mean.value for _, mean in chosen],
-            [0.0 if mean.seeds < 2 else mean.high - mean.value for _, mean in chosen],
+            [mean.reach for _, mean in chosen],
             fmt=shape,
             color=color,
             label=chosen[0][0].attention,
         )
-    names = [f"depth {depth}\nwidth {width}\n{short_number(sizes[depth, width])}" for depth, width in shapes]
+    names = [
+        f"depth {depth}\nwidth {width}\n{plots.short_number(sizes[depth, width])}" for depth, width in shapes
+    ]
     axis.set_xticks(range(len(shapes)), names)
     axis.set_xlim(-0.5, len(shapes) - 0.5)
     axis.set_xlabel("depth, width and parameters")
-
-
-__all__ = ["STUDY", "AttentionDegreeAnalysis", "analyse", "losses_figure", "read_decoders", "summary"]

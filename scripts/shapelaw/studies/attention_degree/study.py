@@ -12,6 +12,7 @@ from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import make_shape, shape_problems, with_attention_degree
 from shapelaw.studies.attention_degree.settings import AttentionDegree
+from shapelaw.studies.shape_grids import runs_with_seeds, seed_warnings
 from shapelaw.studies.study import OURS, Key, Study
 
 NAME = "attention_degree"
@@ -25,15 +26,17 @@ def runs(config: Settings, _root: Path) -> Iterator[Run]:
     """All shapes, each with every degree; without dropout, since linear attention has no weights to drop."""
     study = _section(config)
     training = replace(config.training.spec(study.recipe), dropout=0.0)
-    for depth, row in study.widths.items():
-        for width in dict.fromkeys(row):
-            softmax = make_shape(
-                depth, width, study.heads, study.vocab_size, study.context_length, gelu=study.gelu
-            )
-            for degree in dict.fromkeys(study.degrees):
-                shape = with_attention_degree(softmax, degree)
-                for seed in range(study.seeds):
-                    yield Run(config.corpus.name, shape, training, seed)
+    sizes = study.vocab_size, study.context_length
+    shapes = (
+        (
+            with_attention_degree(make_shape(depth, width, study.heads, *sizes, gelu=study.gelu), degree),
+            study.seeds,
+        )
+        for depth, row in study.widths.items()
+        for width in dict.fromkeys(row)
+        for degree in dict.fromkeys(study.degrees)
+    )
+    return runs_with_seeds(config, study, shapes, training)
 
 
 def problems(config: Settings, _root: Path) -> list[str]:
@@ -56,11 +59,7 @@ def problems(config: Settings, _root: Path) -> list[str]:
 
 def warnings(config: Settings, _root: Path) -> list[str]:
     """A sentence where no two networks differ in their seed alone."""
-    if _section(config).seeds < 2:
-        return [
-            f"{NAME} has one seed of each network, so no difference between degrees has an error; give seeds: 2 or more"
-        ]
-    return []
+    return seed_warnings(NAME, [_section(config).seeds])
 
 
 STUDIES = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -11,18 +12,16 @@ import pandas as pd
 from shapelaw.errors import UserError
 from shapelaw.fits.best_depth import AtSize, Networks, at_own_sizes, at_size, mean_slope, size_groups
 from shapelaw.fits.curves import SIZE_COLUMNS, SizeAxis
-from shapelaw.fits.inputs import RECIPE, refuse, refuse_mixed, require_columns, run_numbers, whole_or_empty
+from shapelaw.fits.inputs import refuse
 from shapelaw.fits.isotonic import MonotonyTest, monotony
 from shapelaw.fits.line import Floats
 from shapelaw.fits.noise import Noise, group_means, group_noise
-from shapelaw.fits.redundancy import Baseline, Redundancy, redundancy_of_draws
+from shapelaw.fits.redundancy import DRAWS, INTERVAL, Baseline, Redundancy, redundancy_of_draws
 from shapelaw.specs.shapes import MLP_RATIO
+from shapelaw.studies import redundancies as shared
 
 ATTENTION, WIDTH = "4 H d_a", "4 d"  # what the feed-forward width is
-DRAWS = 2000
-INTERVAL = (0.16, 0.84)  # 68%
 _WHOLE = ("depth", "width", "heads", "attention_dim")
-_SIZES = tuple(SIZE_COLUMNS.values())
 _NETWORK = ("ratio", "feed_forward", "depth", "width")
 
 
@@ -45,6 +44,14 @@ class Found:
     redundancy: Redundancy | None
 
 
+class Range(NamedTuple):
+    """A range of losses with its 68% interval; NaN ends without noise."""
+
+    value: float
+    low: float
+    high: float
+
+
 @dataclass(frozen=True)
 class Spread:
     """The ranges of the loss at one size.
@@ -63,9 +70,9 @@ class Spread:
 
     feed_forward: str
     size: float
-    ratios: tuple[float, float, float]
-    depths: tuple[float, float, float]
-    difference: tuple[float, float, float]
+    ratios: Range
+    depths: Range
+    difference: Range
     p_value: float
 
 
@@ -93,6 +100,11 @@ class RatioAnalysis:
     spreads: tuple[Spread, ...]
 
     @property
+    def redundant(self) -> tuple[Found, ...]:
+        """The findings on every axis that have a redundancy: all but those of ratio 1."""
+        return tuple(one for one in self.found if one.redundancy is not None)
+
+    @property
     def on_axis(self) -> tuple[Found, ...]:
         """The findings on the main axis."""
         return tuple(one for one in self.found if one.axis is self.axis)
@@ -117,20 +129,13 @@ def check_ratio_runs(table: pd.DataFrame, source: str) -> pd.DataFrame:
     Raises:
         UserError: a column is missing, a value is wrong, runs differ in more than shape, or one has two rows.
     """
-    require_columns(table, [*_WHOLE, "seed", "test_loss", *_SIZES, "ff_width"], source)
-    runs = run_numbers(table, _WHOLE, ["test_loss", *_SIZES], source)
-    refuse_mixed(table, RECIPE, source)
+    runs = shared.bottleneck_runs(table, source, _WHOLE, {"ff_width": "for four times the width"})
     inner = runs["heads"] * runs["attention_dim"]
-    given = whole_or_empty(table, "ff_width", source, "for four times the width")
-    hidden = given.fillna(MLP_RATIO * runs["width"])
+    hidden = runs["ff_width"].fillna(MLP_RATIO * runs["width"])
     follows = hidden == MLP_RATIO * inner
     neither = ~follows & (hidden != MLP_RATIO * runs["width"])
     refuse(runs, neither, source, "ff_width must be 4 H d_a or 4 d (or empty for 4 d)")
-    runs = runs.assign(
-        ratio=inner / runs["width"],
-        feed_forward=np.where(follows, ATTENTION, WIDTH),
-        loss=runs["test_loss"],
-    )
+    runs = runs.assign(ratio=inner / runs["width"], feed_forward=np.where(follows, ATTENTION, WIDTH))
     twice = runs.duplicated([*_NETWORK, "seed"], keep=False)
     refuse(runs, twice, source, "a run (ratio, feed-forward width, depth, width, seed) must have one row")
     return runs
@@ -146,7 +151,7 @@ def analyse_runs(runs: pd.DataFrame, axis: SizeAxis = SizeAxis.BLOCK) -> RatioAn
     Raises:
         UserError: fewer than two networks have ratio 1, or none has another.
     """
-    networks = group_means(runs, list(_NETWORK), _SIZES)
+    networks = group_means(runs, list(_NETWORK), shared.SIZES)
     if (networks["ratio"] == 1).sum() < 2 or (networks["ratio"] == 1).all():
         raise UserError(
             "The runs need two networks with H d_a = d, and one with another H d_a to compare with them."
@@ -182,8 +187,7 @@ def _series(networks: pd.DataFrame, feed_forward: str, axis: SizeAxis) -> dict[f
     series = {}
     for ratio in np.unique(mine["ratio"]):
         rows = mine[mine["ratio"] == ratio]
-        names = (SIZE_COLUMNS[axis], "loss", "seeds", "width")
-        numbers = (rows[name].to_numpy(np.float64) for name in names)
+        numbers = rows[[SIZE_COLUMNS[axis], "loss", "seeds", "width"]].to_numpy(np.float64).T
         series[float(ratio)] = Networks(rows["depth"].to_numpy(np.int64), *numbers)
     return series
 
@@ -230,30 +234,23 @@ def _spread(
     if len(here) < 2 or all(len(at.depths) < 2 for _, at in here):
         return
     ratios, depths = float(np.ptp([at.loss for _, at in here])), max(at.spread for _, at in here)
-    nan = (np.nan, np.nan)
+    values = ratios, depths, ratios - depths
     if drawn is None:
-        yield Spread(feed_forward, size, (ratios, *nan), (depths, *nan), (ratios - depths, *nan), np.nan)
+        yield Spread(feed_forward, size, *_ranges(values, None), np.nan)
         return
     losses = [at.drawn_losses(drawn[ratio]) for ratio, at in here]
     over_ratios = np.ptp(np.stack([some.min(axis=1) for some in losses]), axis=0)
     over_depths = np.stack([np.ptp(some, axis=1) for some in losses]).max(axis=0)
+    ranges = np.stack([over_ratios, over_depths, over_ratios - over_depths])
+    # noise on top of noise makes ranges larger, and that part is taken off
+    ranges += (values - np.median(ranges, axis=1))[:, None]
+    yield Spread(feed_forward, size, *_ranges(values, ranges), float(np.mean(ranges[2] <= 0)))
 
-    apart = _centred(over_ratios - over_depths, ratios - depths)
-    yield Spread(
-        feed_forward,
-        size,
-        _with_interval(ratios, _centred(over_ratios, ratios)),
-        _with_interval(depths, _centred(over_depths, depths)),
-        _with_interval(ratios - depths, apart),
-        float(np.mean(apart <= 0)),
+
+def _ranges(values: Sequence[float], drawn: Floats | None) -> tuple[Range, Range, Range]:
+    """Three values, each with the interval of its (3, draws) draws."""
+    ends = np.full((2, 3), np.nan) if drawn is None else np.quantile(drawn, INTERVAL, axis=1)
+    first, second, third = (
+        Range(value, float(low), float(high)) for value, low, high in zip(values, *ends, strict=True)
     )
-
-
-def _centred(drawn: Floats, value: float) -> Floats:
-    """The draws around a value: noise on top of noise makes ranges larger, and that part is taken off."""
-    return np.asarray(drawn - np.median(drawn) + value)
-
-
-def _with_interval(value: float, drawn: Floats) -> tuple[float, float, float]:
-    low, high = np.quantile(drawn, INTERVAL)
-    return value, float(low), float(high)
+    return first, second, third

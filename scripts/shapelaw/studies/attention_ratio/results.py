@@ -9,27 +9,58 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from shapelaw.fits.curves import SIZE_LABELS, SizeAxis
+import pandas as pd
+from matplotlib.figure import Figure
+
+from shapelaw.fits.curves import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
 from shapelaw.fits.inputs import read_table
+from shapelaw.fits.isotonic import Monotony
 from shapelaw.fits.noise import noise_sentence
-from shapelaw.fits.redundancy import RedundancyStatus, interval_words
+from shapelaw.fits.redundancy import RedundancyStatus
+from shapelaw.report import plots
 from shapelaw.report.plots import short_number
-from shapelaw.report.tables import OPEN, plain_rows
-from shapelaw.report.write import Results, Table
-from shapelaw.studies.attention_ratio import figures, tables
-from shapelaw.studies.attention_ratio.analysis import Found, RatioAnalysis, analyse_runs, check_ratio_runs
-from shapelaw.studies.attention_ratio.answer import answer
+from shapelaw.report.tables import NO, OPEN, YES, Columns, frame_of
+from shapelaw.report.write import Answer, Results, Table, captioned
+from shapelaw.studies import redundancies as shared
+from shapelaw.studies.attention_ratio.analysis import (
+    ATTENTION,
+    WIDTH,
+    Found,
+    RatioAnalysis,
+    Spread,
+    analyse_runs,
+    check_ratio_runs,
+)
 from shapelaw.studies.attention_ratio.study import NAME
+from shapelaw.studies.reference import published_json
 
-_SIZE = {"size": ".4g", "ratio": "g"}
-_LARGER = {
-    OPEN: "the first is not told from the second",
-    tables.NO_NOISE: "which is larger is not known without a noise estimate",
+PUBLISHED = {4: "ratio 4 needs baseline fraction", 16: "ratio 16 needs baseline fraction"}
+ROUNDING = 0.025  # of the published shares, "about 75%" and "about 55%"
+SIGNIFICANT = 0.025  # two-sided 95%
+_LARGER, _SMALLER = "larger", "smaller"
+_AGREES = {_LARGER: YES, _SMALLER: NO, Monotony.RISING: YES, Monotony.FALLING: NO}  # else open
+_NAMES = ["ratio", "feed_forward", "depth", "width"]
+_TITLES = {ATTENTION: "feed-forward width $4 H d_a$, as in T5", WIDTH: "feed-forward width $4 d$"}
+_LOOKS = {"feed-forward width $4 H d_a$": (plots.ACCENT, "o"), _TITLES[WIDTH]: (plots.SECOND, "s")}
+_LABELS = dict(zip(_TITLES, _LOOKS, strict=True))
+_RATIO = "$H d_a / d$"
+_RANGES: Columns = {
+    f"{name}{end}": f"{path}.{what}"
+    for name, path in (("over_ratios", "ratios"), ("over_depths", "depths"), ("difference", "difference"))
+    for end, what in (("", "value"), ("_low", "low"), ("_high", "high"))
 }
-_LOSSES = dict.fromkeys(("test_loss", "loss_low", "loss_high", "over_depths"), ".4f")
+_LOSSES = (
+    *("test_loss", "loss_low", "loss_high", "over_depths", "largest_fall", "largest_fall_err"),
+    *_RANGES,
+)
+_FORMATS = {"ratio": "g", "ours": ".3f", **shared.SHARES, **dict.fromkeys(_LOSSES, ".4f")}
+_WHICH = {
+    OPEN: "the first is not told from the second",
+    shared.NO_NOISE: "which is larger is not known without a noise estimate",
+}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -63,62 +94,47 @@ def analyse(runs: Path, axis: SizeAxis = SizeAxis.BLOCK) -> RatioAnalysis:
 def present(analysis: RatioAnalysis) -> Results:
     """The tables, figures and fit.json of an analysis."""
     equal = SIZE_LABELS[analysis.axis]
-    spread = tables.spread_table(analysis)
-    made = {
-        "losses": Table(
-            tables.losses_table(analysis),
-            "Test loss of every network, in nats per token.",
-            {"test_loss": ".4f", "ratio": "g"},
-        ),
-        "best_depth": Table(
-            tables.best_depth_table(analysis),
-            f"The best depth of every ratio at equal {equal}, its loss with the 95% interval of its seeds.",
-            _SIZE | _LOSSES,
-        ),
-        "redundancy": Table(
-            tables.redundancy_table(analysis),
-            "Redundancy: how much smaller a network of ratio 1 reaches the same loss, with 68% intervals.",
-            _SIZE | dict.fromkeys(("redundancy", "low", "high"), ".3f"),
-        ),
-        "monotony": Table(
-            tables.monotony_table(analysis),
-            f"Does the loss fall anywhere as the ratio grows, at equal {equal}?",
-            {"size": ".4g"} | dict.fromkeys(("largest_fall", "largest_fall_err"), ".4f"),
-        ),
-        "spread": Table(
-            spread,
-            f"Range of the loss over ratios and over depths at equal {equal}, with 68% intervals.",
-            {"size": ".4g"}
-            | {name: ".4f" for name in spread.columns if name.startswith(("over_", "difference"))},
-        ),
-        "comparison": Table(
-            tables.comparison_table(analysis),
-            "Ours beside the published statements (Wies et al. 2021).",
-            dict.fromkeys(("ours", "low", "high"), ".3f"),
-        ),
+    captions = {
+        "losses": "Test loss of every network, in nats per token.",
+        "best_depth": f"The best depth of every ratio at equal {equal}, its loss with the 95% interval of its seeds.",
+        "redundancy": "Redundancy: how much smaller a network of ratio 1 reaches the same loss, with 68% intervals.",
+        "monotony": f"Does the loss fall anywhere as the ratio grows, at equal {equal}?",
+        "spread": f"Range of the loss over ratios and over depths at equal {equal}, with 68% intervals.",
+        "comparison": "Ours beside the published statements (Wies et al. 2021).",
     }
+    frames = {
+        "losses": shared.networks_table(analysis.networks, _NAMES),
+        "best_depth": best_depth_table(analysis),
+        "redundancy": redundancy_table(analysis),
+        "monotony": monotony_table(analysis),
+        "spread": spread_table(analysis),
+        "comparison": comparison_table(analysis),
+    }
+    made = captioned(frames, captions, _FORMATS)
     drawn = {
-        "losses": figures.losses_figure(analysis),
-        "depths": figures.depths_figure(analysis),
-        "redundancy": figures.redundancy_figure(analysis),
+        "losses": losses_figure(analysis),
+        "depths": depths_figure(analysis),
+        "redundancy": redundancy_figure(analysis),
     }
-    return Results(made, drawn, _fit(analysis), summary(analysis), answer=answer(made))
+    model = "1 - size of the best network of ratio 1 with equal loss / size, by monotone interpolation"
+    fit = shared.fit_of(NAME, model, analysis.noise, made, ("redundancy", "monotony", "spread"))
+    return Results(made, drawn, fit, summary(analysis), answer=answer(made))
 
 
 def summary(analysis: RatioAnalysis) -> str:
     """Each ratio's best depth and redundancy on the main size axis, the order of the losses and the spreads."""
     lines = [noise_sentence(analysis.noise)]
-    lines += [_redundancy_line(one, analysis) for one in analysis.on_axis if one.redundancy is not None]
+    lines += [_redundancy_line(one, analysis) for one in analysis.redundant if one.axis is analysis.axis]
     for (feed_forward, size), test in analysis.monotony.items():
         said = str(test.verdict)
         if not math.isnan(test.falls_p):
             said += f" (p of a fall = {test.falls_p:.2g}, of a rise = {test.rises_p:.2g})"
         lines.append(f"d_ff = {feed_forward}, size {short_number(size)}: the loss against the ratio: {said}.")
-    for row in tables.spread_table(analysis).to_dict("records"):
+    for one in analysis.spreads:
+        verdict = _larger(one)
         lines.append(
-            f"d_ff = {row['feed_forward']}, size {short_number(row['size'])}: the loss spreads by "
-            f"{row['over_ratios']:.4f} over ratios and by {row['over_depths']:.4f} over depths; "
-            f"{_LARGER.get(row['verdict'], 'the first is ' + str(row['verdict']))}."
+            f"d_ff = {one.feed_forward}, size {short_number(one.size)}: the loss spreads by {one.ratios.value:.4f} "
+            f"over ratios and by {one.depths.value:.4f} over depths; {_WHICH.get(verdict, f'the first is {verdict}')}."
         )
     return "\n".join(lines)
 
@@ -128,24 +144,243 @@ def _redundancy_line(one: Found, analysis: RatioAnalysis) -> str:
     assert found is not None
     also = () if noise is None else one.at.also_best(noise)
     others = f" (or {', '.join(map(str, also))})" if also else ""
-    interval = "" if math.isnan(found.low) else f" ({interval_words(found.low, found.high)})"
-    wasted = f"{found.value:.0%}{interval}, {found.status}"
-    if found.status is RedundancyStatus.TOO_FEW_POINTS:
-        wasted = str(found.status)
+    few = found.status is RedundancyStatus.TOO_FEW_POINTS
+    wasted = str(found.status) if few else found.words
     return (
         f"d_ff = {one.feed_forward}, H d_a / d = {one.ratio:g}, size {short_number(one.at.size)}: best depth "
         f"{one.at.best_depth}{others}; redundancy in {SIZE_LABELS[one.axis]} {wasted}."
     )
 
 
-def _fit(analysis: RatioAnalysis) -> dict[str, Any]:
-    """The content of fit.json."""
-    return {
-        "study": NAME,
-        "model": "1 - size of the best network of ratio 1 with equal loss / size, by monotone interpolation",
-        "status": tables.NO_NOISE if analysis.noise is None else "measured",
-        "noise": None if analysis.noise is None else analysis.noise.std,
-        "redundancy": plain_rows(tables.redundancy_table(analysis)),
-        "monotony": plain_rows(tables.monotony_table(analysis)),
-        "spread": plain_rows(tables.spread_table(analysis)),
+def answer(tables: Mapping[str, Table]) -> Answer:
+    """The redundancy of the widest attention at the largest size, in the blocks' parameters.
+
+    Args:
+        tables: `redundancy` and `comparison` of the study.
+    """
+    found = shared.of_blocks(tables)
+    printed = tables["comparison"].frame
+    shares = pd.to_numeric(printed["published"], errors="coerce").dropna()
+    published = f"{shares.iloc[0]:.0%} ({printed.loc[shares.index[0], 'quantity']})." if len(shares) else ""
+    if found.empty:
+        return Answer("No redundancy can be measured: no wide network can be compared.", False, published)
+    row = found.sort_values(["ratio", "size"], ascending=False, kind="stable").iloc[0]
+    return Answer(
+        f"At H d_a / d = {row['ratio']:g} and {short_number(row['size'])} parameters in the blocks, "
+        f"{shared.wasted_words(row)} of them are wasted ({row['status']}).",
+        row["significant"] == "yes",
+        published,
+    )
+
+
+def best_depth_table(analysis: RatioAnalysis) -> pd.DataFrame:
+    """The best depth of every ratio at equal size, and the depths that are not significantly worse.
+
+    `certain`: two depths or more reach the size, and the others are significantly worse.
+    """
+    noise = analysis.noise
+
+    def also(one: Found) -> tuple[int, ...]:
+        return () if noise is None else one.at.also_best(noise)
+
+    def err(one: Found) -> float:
+        if noise is None:
+            return math.nan
+        return one.at.noise(noise).threshold() * noise.std / math.sqrt(one.at.runs(noise))
+
+    columns: Columns = {
+        "feed_forward": "feed_forward",
+        "ratio": "ratio",
+        **{name: f"at.{name}" for name in ("size", "depths", "best_depth")},
+        "also_best": also,
+        "certain": lambda one: noise is not None and len(one.at.depths) > 1 and not also(one),
+        "test_loss": "at.loss",
+        "loss_low": lambda one: one.at.loss - err(one),
+        "loss_high": lambda one: one.at.loss + err(one),
+        "over_depths": lambda one: one.at.spread if len(one.at.depths) > 1 else math.nan,
     }
+    return frame_of(analysis.on_axis, columns)
+
+
+def redundancy_table(analysis: RatioAnalysis) -> pd.DataFrame:
+    """One row for each ratio, size and size axis: the redundancy of the best depth with its 68% interval.
+
+    `depths` are those that reach the size. `compared`: yes at the size at which the ratios compare, the largest of
+    those that most depths reach.
+    """
+    compared = {id(one) for kind in _TITLES for axis in SizeAxis for one in analysis.compared(kind, axis)}
+    return frame_of(
+        analysis.redundant,
+        {
+            "feed_forward": "feed_forward",
+            "ratio": "ratio",
+            "size_axis": "axis",
+            "size": "at.size",
+            "depths": "at.depths",
+            "best_depth": "at.best_depth",
+            **shared.REDUNDANCY,
+            "compared": lambda one: id(one) in compared,
+        },
+    )
+
+
+def monotony_table(analysis: RatioAnalysis) -> pd.DataFrame:
+    """One row for each size: the test that the loss does not fall where the ratio grows.
+
+    `falls_p` is the chance of falls this large if none are real, `rises_p` the same for rises. `largest_fall` stands
+    with its standard error and the ratios between which it is.
+    """
+
+    def ratios(at: tuple[str, float]) -> str:
+        here = (one.ratio for one in analysis.on_axis if (one.feed_forward, one.at.size) == at)
+        return ", ".join(f"{ratio:g}" for ratio in here)
+
+    tested = ("falls_p", "rises_p", "largest_fall", "largest_fall_err", "fall_from", "fall_to", "verdict")
+    names: Columns = {
+        "feed_forward": lambda one: one.key[0],
+        "size": lambda one: one.key[1],
+        "ratios": lambda one: ratios(one.key),
+    }
+    found = (shared.Keyed(key, test) for key, test in analysis.monotony.items())
+    return frame_of(found, {**names, **{name: f"value.{name}" for name in tested}})
+
+
+def spread_table(analysis: RatioAnalysis) -> pd.DataFrame:
+    """The range of the loss over ratios beside that over depths, with 68% intervals, at each size."""
+    return frame_of(
+        analysis.spreads,
+        {"feed_forward": "feed_forward", "size": "size", **_RANGES, "p_value": "p_value", "verdict": _larger},
+    )
+
+
+def _larger(one: Spread) -> str:
+    """The verdict on the spread over ratios, against that over depths."""
+    if math.isnan(one.p_value):
+        return shared.NO_NOISE
+    return _LARGER if one.p_value < SIGNIFICANT else _SMALLER if one.p_value > 1 - SIGNIFICANT else OPEN
+
+
+def comparison_table(analysis: RatioAnalysis) -> pd.DataFrame:
+    """The paper's statements beside ours, for d_ff = 4 H d_a, at the size at which the ratios compare.
+
+    `agrees`: the 68% interval overlaps the published redundancy's rounding, or a bound lies on its side; the loss rises
+    significantly with the ratio; its spread over ratios is significantly larger than over depths. Open where ours
+    can't tell.
+    """
+    return pd.DataFrame([*_redundancies(analysis), *_losses(analysis)])
+
+
+def _redundancies(analysis: RatioAnalysis) -> Iterator[dict[str, object]]:
+    for ratio, share in _published().items():
+        for axis in SizeAxis:
+            for one in analysis.compared(ATTENTION, axis):
+                if one.ratio == ratio and one.redundancy is not None:
+                    yield shared.compared_redundancy(
+                        f"redundancy of ratio {ratio} in {SIZE_LABELS[axis]}",
+                        f"L = {one.at.best_depth}, size {short_number(one.at.size)}",
+                        one.redundancy,
+                        f"{share:.2f}",
+                        share - ROUNDING,
+                        share + ROUNDING,
+                    )
+
+
+def _losses(analysis: RatioAnalysis) -> Iterator[dict[str, object]]:
+    """The order and the spread of the losses, each at the largest size."""
+    sizes = [size for feed_forward, size in analysis.monotony if feed_forward == ATTENTION]
+    if sizes:
+        test = analysis.monotony[ATTENTION, max(sizes)]
+        fall, err = test.largest_fall, test.largest_fall_err
+        said = test.verdict.value, "none", _AGREES.get(test.verdict, OPEN)
+        quantity = "largest fall of the loss from a ratio to a larger one"
+        yield shared.compared(
+            quantity, f"size {short_number(max(sizes))}", (fall, fall - err, fall + err), *said
+        )
+    spreads = [one for one in analysis.spreads if one.feed_forward == ATTENTION]
+    if spreads:
+        one = max(spreads, key=lambda one: one.size)
+        said = _larger(one), "larger by far", _AGREES.get(_larger(one), OPEN)
+        quantity = "spread of the loss over ratios, less that over depths"
+        yield shared.compared(quantity, f"size {short_number(one.size)}", one.difference, *said)
+
+
+def _published() -> dict[float, float]:
+    """The published redundancy of each ratio."""
+    theirs = published_json("vocabulary_findings")["redundancy"]
+    return {ratio: 1 - float(theirs[finding]) for ratio, finding in PUBLISHED.items()}
+
+
+def losses_figure(analysis: RatioAnalysis) -> Figure:
+    """Test loss of every ratio at the best depth of each size, against size (figure 4 of the vocabulary paper)."""
+    with plots.style():
+        figure = _panels(analysis)
+        plots.legend_below(figure, 5)
+        return figure
+
+
+def depths_figure(analysis: RatioAnalysis) -> Figure:
+    """The same with all networks, a marker for each depth (figure 6 of the vocabulary paper)."""
+    column, networks = SIZE_COLUMNS[analysis.axis], analysis.networks
+    depths = sorted(int(depth) for depth in networks["depth"].unique())
+    with plots.style():
+        figure = _panels(analysis, marked=False)
+        for axis, kind in zip(figure.axes, _kinds(analysis), strict=True):
+            of_kind = networks[(networks["ratio"] == 1) | (networks["feed_forward"] == kind)]
+            for _, rows in of_kind.groupby(["ratio", "depth"]):
+                ratio, depth = float(rows["ratio"].iloc[0]), int(rows["depth"].iloc[0])
+                axis.plot(
+                    rows[column], rows["loss"], _depth_marker(depths, depth), color=_ratio_looks(analysis)[ratio].color,
+                    markersize=6, fillstyle="none",
+                )  # fmt: skip
+        for depth in depths:
+            figure.axes[0].plot(
+                [], [], _depth_marker(depths, depth), color=plots.INK, markersize=6, fillstyle="none",
+                label=f"L = {depth}",
+            )  # fmt: skip
+        plots.legend_below(figure, 5)
+        return figure
+
+
+def _depth_marker(depths: Sequence[int], depth: int) -> str:
+    return plots.MARKERS[depths.index(depth) % len(plots.MARKERS)]
+
+
+def _kinds(analysis: RatioAnalysis) -> list[str]:
+    return [kind for kind in _TITLES if any(one.feed_forward == kind for one in analysis.on_axis)]
+
+
+def _ratio_looks(analysis: RatioAnalysis) -> dict[float, plots.Look]:
+    ratios = sorted({float(ratio) for ratio in analysis.networks["ratio"]})
+    return dict(zip(ratios, plots.ordered_looks(range(len(ratios))).values(), strict=True))
+
+
+def _panels(analysis: RatioAnalysis, *, marked: bool = True) -> Figure:
+    """The best depths of every ratio, a panel for each feed-forward width, with markers or lines alone."""
+    kinds, noise = _kinds(analysis), analysis.noise
+    figure, axes = plots.new_figure(1, len(kinds), width=plots.PAGE, height=3.2, sharey=True)
+    for axis, kind in zip(axes[0], kinds, strict=True):
+        for ratio, look in _ratio_looks(analysis).items():
+            best = [one.at for one in analysis.on_axis if (one.feed_forward, one.ratio) == (kind, ratio)]
+            points = analysis.baseline if ratio == 1 else best
+            if points:
+                axis.errorbar(
+                    [at.size for at in points], [at.loss for at in points],
+                    shared.standard_errors(noise, [at.runs(noise) for at in points]),
+                    fmt=f"{look.marker if marked else ''}{look.dashes}", color=look.color, markersize=3.5,
+                    label=f"{_RATIO} = {ratio:g}",
+                )  # fmt: skip
+        plots.size_axis(axis)
+        axis.set_title(_TITLES[kind])
+        axis.set_xlabel(SIZE_LABELS[analysis.axis])
+    axes[0, 0].set_ylabel("test loss (nats per token)")
+    return figure
+
+
+def redundancy_figure(analysis: RatioAnalysis) -> Figure:
+    """Redundancy against the ratio; the sizes of a ratio stand side by side, the smallest on the left."""
+    panels: dict[SizeAxis, list[shared.Drawn]] = {}
+    for one in analysis.redundant:
+        if one.redundancy is not None:
+            series, place = _LABELS[one.feed_forward], (one.at.size, one.feed_forward)
+            panels.setdefault(one.axis, []).append(shared.Drawn(series, one.ratio, one.redundancy, place))
+    return shared.redundancy_figure(panels, _LOOKS, _RATIO, analysis.noise, _published())

@@ -13,7 +13,7 @@ from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import MLP_RATIO, Shape, ShapeError, make_shape
 from shapelaw.studies.attention_ratio.settings import AttentionRatio, AttentionRatioGrid
-from shapelaw.studies.shape_grids import repeated_problems, shapes_of
+from shapelaw.studies.shape_grids import repeated_problems, runs_with_seeds, shapes_of
 from shapelaw.studies.study import OURS, Key, Study
 
 NAME = "attention_ratio"
@@ -57,12 +57,12 @@ def runs(config: Settings, _root: Path) -> Iterator[Run]:
         ShapeError: one of them is not a shape.
     """
     study = _section(config)
-    training = config.training.spec(study.recipe)
-    for grid in study.grids:
-        for depth, width, seeds in shapes_of(grid.widths, grid.repeated, study.repeated_seeds, study.seeds):
-            shape = _shape(study, grid, depth, width)
-            for seed in range(seeds):
-                yield Run(config.corpus.name, shape, training, seed)
+    shapes = (
+        (_shape(study, grid, depth, width), seeds)
+        for grid in study.grids
+        for depth, width, seeds in shapes_of(grid.widths, grid.repeated, study.repeated_seeds, study.seeds)
+    )
+    return runs_with_seeds(config, study, shapes)
 
 
 def problems(config: Settings, _root: Path) -> list[str]:

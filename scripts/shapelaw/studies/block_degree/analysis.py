@@ -13,7 +13,7 @@ import pandas as pd
 
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import refuse
-from shapelaw.fits.paired import Mean, mean_of, paired_mean
+from shapelaw.fits.paired import UNKNOWN, Mean, mean_of, paired_mean
 from shapelaw.specs.degrees import HALF
 
 COLUMNS = {
@@ -34,6 +34,7 @@ DIVERGED = "diverged_at_step"  # optional column: null if the run has a loss
 STEPS_TO = "steps_to_{}"  # optional columns: training steps to a held-out loss
 EVERY = "evaluate_every"  # optional column: steps before the first held-out loss, and between two
 ALL_SEEDS, OTHER_SEEDS = "all seeds", "the other seeds"  # seeds that choose a learning rate
+TASK = ("target", "target_rank", "inputs", "width", "matrices", "steps")  # its columns, and its fields
 REFERENCE = 3  # the best integer degree by the note's theory
 
 
@@ -126,12 +127,26 @@ class Tuned:
 
     @property
     def log_loss(self) -> Mean:
-        """Mean of the `log_losses`.
+        """Mean of the `log_losses`; unknown where every run diverged."""
+        return mean_of(list(self.log_losses.values())) if self.log_losses else UNKNOWN
+
+    @property
+    def settled_mean(self) -> Mean:
+        """Mean of `settled`.
 
         Raises:
-            ValueError: every run diverged.
+            ValueError: there are none.
         """
-        return mean_of(list(self.log_losses.values()))
+        return mean_of(list(self.settled.values()))
+
+
+def of_task(path: str = "") -> dict[str, str]:
+    """The columns that name a network and its task, for `frame_of`.
+
+    Args:
+        path: of the network, with its dot, where the rows are of something else.
+    """
+    return {**{name: f"{path}task.{name}" for name in TASK}, "network": f"{path}name"}
 
 
 def check_runs(runs: pd.DataFrame, source: str) -> pd.DataFrame:
@@ -167,9 +182,8 @@ def tune(runs: pd.DataFrame, chosen_on: str = OTHER_SEEDS) -> list[Tuned]:
     choose its rate. A single seed chooses by its own loss. With `ALL_SEEDS` every seed has the rate that is best over
     all: one rate per network, which makes losses look a little better than they are.
     """
-    of_task = ["target", "target_rank", "inputs", "width", "matrices", "steps"]
     found = []
-    for names, group in runs.groupby([*of_task, "degrees", "mixture", BEGINS], sort=True):
+    for names, group in runs.groupby([*TASK, "degrees", "mixture", BEGINS], sort=True):
         target, *numbers, degrees, mixture, begins = cast(tuple[Any, ...], names)
         trained: dict[tuple[int, float], dict[Any, Any]] = {}
         for row in group.to_dict("records"):

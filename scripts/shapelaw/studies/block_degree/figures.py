@@ -15,31 +15,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from shapelaw.fits.paired import Mean, mean_of
-from shapelaw.report.plots import (
-    ACCENT,
-    COLUMN,
-    FIFTH,
-    FOURTH,
-    INK,
-    MUTED,
-    PAGE,
-    SECOND,
-    THIRD,
-    explain,
-    legend_below,
-    log_axis,
-    new_figure,
-    ordered_looks,
-    ratio_axis,
-    side_by_side,
-    style,
-    value_axis,
-)
+from shapelaw.report import plots
 from shapelaw.specs.degrees import HALF
 from shapelaw.studies.block_degree.analysis import Difference, Tuned
 
-LOOKS = {1: (MUTED, "o"), 2: (SECOND, "s"), 3: (ACCENT, "D"), 4: (THIRD, "P"), 6: (FOURTH, "X")}
-MIXED, UNEVEN = (FIFTH, "*"), (INK, "p")  # degrees that are learned, and different ones in turn
+LOOKS = {
+    1: (plots.MUTED, "o"),
+    2: (plots.SECOND, "s"),
+    3: (plots.ACCENT, "D"),
+    4: (plots.THIRD, "P"),
+    6: (plots.FOURTH, "X"),
+}
+MIXED, UNEVEN = (plots.FIFTH, "*"), (plots.INK, "p")  # degrees that are learned, and different ones in turn
 Item = TypeVar("Item")
 Points = Sequence[tuple[Tuned, Mean]]  # means of logarithms
 
@@ -47,28 +34,28 @@ Points = Sequence[tuple[Tuned, Mean]]  # means of logarithms
 def losses_figure(tuned: Sequence[Tuned]) -> Figure:
     """Held-out loss against the target's separation rank R, one colour per degree; right, digits."""
     points = [(one, one.log_loss) for one in tuned if one.log_losses and _is_half_way(one)]
-    with style():
+    with plots.style():
         figure, separable, digits = _two_panels(points)
         if separable:
-            log_axis(separable, "y")
+            plots.log_axis(separable, "y")
             separable.set_ylabel("held-out loss (share of the variance)")
         if digits:
             digits.set_ylabel("held-out loss (nats)")
-        legend_below(figure, 4)
+        plots.legend_below(figure, 4)
         return figure
 
 
 def differences_figure(differences: Sequence[Difference]) -> Figure:
     """`losses_figure` divided by the loss of degree 3, seed by seed; no point where a seed of either diverged."""
     points = [(one.tuned, one.log_ratio) for one in differences if not one.diverged]
-    with style():
+    with plots.style():
         figure, separable, digits = _two_panels([point for point in points if _is_half_way(point[0])])
         for axis in (separable, digits):
             if axis:
-                ratio_axis(axis, "equal to degree 3")
+                plots.ratio_axis(axis, "equal to degree 3")
         if separable:
             separable.set_ylabel("held-out loss / that of degree 3")
-        legend_below(figure, 4)
+        plots.legend_below(figure, 4)
         return figure
 
 
@@ -83,27 +70,27 @@ def speed_figure(tuned: Sequence[Tuned]) -> Figure | str:
                 panels.setdefault(threshold, []).append((one, mean_of(list(steps.values()))))
     if not panels:
         return "no threshold is reached by every seed of a network after its first evaluation"
-    with style():
-        figure, axes = new_figure(1, len(panels), width=PAGE, height=3.0, sharey=True)
+    with plots.style():
+        figure, axes = plots.new_figure(1, len(panels), width=plots.PAGE, height=3.0, sharey=True)
         for axis, threshold in zip(axes[0], sorted(panels, reverse=True), strict=True):
             _draw_separable(axis, panels[threshold])
-            log_axis(axis, "y", whole=True)
+            plots.log_axis(axis, "y", whole=True)
             axis.set_title(f"to a loss of {threshold:g}")
         axes[0, 0].set_ylabel("training steps")
-        legend_below(figure, 4)
+        plots.legend_below(figure, 4)
         return figure
 
 
 def mixtures_figure(tuned: Sequence[Tuned]) -> Figure | str:
     """Mean degree of mixtures at the end against that at the beginning, a colour per R; or why not."""
-    settled = [(one, mean_of(list(one.settled.values()))) for one in tuned if one.settled]
+    settled = [(one, one.settled_mean) for one in tuned if one.settled]
     shown = [*_of_target("digits", settled), *_of_target("separable", settled)]
     if not shown:
         return "no network learns a mixture of degrees"
-    with style():
-        figure, axes = new_figure(width=COLUMN * 1.1, height=3.4)
+    with plots.style():
+        figure, axes = plots.new_figure(width=plots.COLUMN * 1.1, height=3.4)
         axis = axes[0, 0]
-        looks = ordered_looks([one.task.target_rank for one, _ in shown])
+        looks = plots.ordered_looks([one.task.target_rank for one, _ in shown])
         lines: dict[tuple[int, float], list[tuple[Tuned, Mean]]] = {}
         for one, mean in sorted(shown, key=lambda point: point[0].begins_at):
             lines.setdefault((one.task.target_rank, one.mean_layer), []).append((one, mean))
@@ -112,15 +99,15 @@ def mixtures_figure(tuned: Sequence[Tuned]) -> Figure | str:
             axis.errorbar(
                 [one.begins_at + 0.015 * (place - (len(lines) - 1) / 2) for one, _ in line],
                 [mean.value for _, mean in line],
-                [0 if mean.seeds < 2 else mean.high - mean.value for _, mean in line],
+                [mean.reach for _, mean in line],
                 marker=looks[rank].marker, color=looks[rank].color, label=f"R = {rank}" if rank else "digits",
             )  # fmt: skip
         begins = [one.begins_at for one, _ in shown]
         ends = [min(begins) - 0.05, max(begins) + 0.05]
-        axis.plot(ends, ends, color=MUTED, linestyle="--", linewidth=0.8, label="unchanged")
-        axis.axhline(math.e, color=INK, linestyle=":", linewidth=0.8, label="e, the note's best degree")
+        axis.plot(ends, ends, color=plots.MUTED, linestyle="--", linewidth=0.8, label="unchanged")
+        axis.axhline(math.e, color=plots.INK, linestyle=":", linewidth=0.8, label="e, the note's best degree")
         axis.set(xlabel="mean degree before training", ylabel="mean degree after it")
-        legend_below(figure, 3)
+        plots.legend_below(figure, 3)
         return figure
 
 
@@ -145,7 +132,7 @@ def _of_target(target: str, items: Sequence[tuple[Tuned, Item]]) -> list[tuple[T
 
 def _two_panels(points: Points) -> tuple[Figure, Axes | None, Axes | None]:
     """Axes for networks on separable targets and, right, on digits; None for a panel without networks."""
-    figure, axes = new_figure(1, 2, width=PAGE, height=3.5, width_ratios=[2, 1])
+    figure, axes = plots.new_figure(1, 2, width=plots.PAGE, height=3.5, width_ratios=[2, 1])
     drawn: list[Axes | None] = []
     draw: Callable[[Axes, Points], None]
     for axis, target, draw in zip(
@@ -158,7 +145,7 @@ def _two_panels(points: Points) -> tuple[Figure, Axes | None, Axes | None]:
             axis.set_axis_off()
         drawn.append(axis if chosen else None)
     if drawn[0] is None:
-        explain(axes[0, 0], "No runs on separable targets.")
+        plots.explain(axes[0, 0], "No runs on separable targets.")
     return figure, drawn[0], drawn[1]
 
 
@@ -175,14 +162,14 @@ def _draw_separable(axis: Axes, points: Points) -> None:
     budgets = sorted({one.task.matrices for one, _ in points})
     lines = _lines(points)
     for place, ((name, budget), line) in enumerate(lines.items()):
-        beside = side_by_side(place, len(lines))
+        beside = plots.side_by_side(place, len(lines))
         color, shape = _look(line[0][0])
         axis.errorbar(
             [one.task.target_rank * beside for one, _ in line], *exp_bars([mean for _, mean in line]), marker=shape,
             color=color, linestyle=("-", "--", ":", "-.")[budgets.index(budget) % 4],
             label=name if len(budgets) == 1 else f"{name}, {budget} matrices",
         )  # fmt: skip
-    value_axis(axis, {one.task.target_rank for one, _ in points})
+    plots.value_axis(axis, {one.task.target_rank for one, _ in points})
     axis.set_xlabel("separation rank R of the target")
 
 

@@ -16,6 +16,7 @@ import pandas as pd
 
 from shapelaw.fits.equal_sizes import holm
 from shapelaw.fits.paired import Mean, mean_of
+from shapelaw.report.tables import Columns, frame_of, interval_columns
 from shapelaw.studies.block_degree.analysis import ALL_SEEDS, OTHER_SEEDS, Tuned, references, tune
 
 TARGETS = {  # by name: whether R = 1 and digits are among the targets
@@ -24,10 +25,19 @@ TARGETS = {  # by name: whether R = 1 and digits are among the targets
     "R > 1 and digits": (False, True),
     "all R and digits": (True, True),
 }
-COLUMNS = [
-    "targets", "rates_chosen_on", "width", "matrices", "network", "target_ranks", "ratio", "low95", "high95",
-    "p_value", "p_value_holm", "cells", "cells_worse", "seeds", "verdict",
-]  # fmt: skip
+COLUMNS: Columns = {
+    "targets": "targets",
+    "rates_chosen_on": "rates",
+    **{name: f"first.task.{name}" for name in ("width", "matrices")},
+    "network": "first.name",
+    "target_ranks": lambda one: tuple(each.task.target_rank for each in one.tuned if each.task.target_rank),
+    **interval_columns("log_ratio", "ratio", change=math.exp),
+    "p_value": "log_ratio.p_value",
+    "p_value_holm": lambda _: math.nan,
+    "cells": "cells",
+    "cells_worse": "worse",
+    **{name: f"log_ratio.{name}" for name in ("seeds", "verdict")},
+}
 
 
 @dataclass(frozen=True)
@@ -51,9 +61,14 @@ class Pooled:
     worse: int
 
     @property
+    def first(self) -> Tuned:
+        """The network on its first target."""
+        return self.tuned[0]
+
+    @property
     def is_whole_degree(self) -> bool:
         """True if all layers have the same degree, and none is learned."""
-        return not self.tuned[0].mixture and len(set(self.tuned[0].layers)) == 1
+        return not self.first.mixture and len(set(self.first.layers)) == 1
 
 
 def pooled(runs: pd.DataFrame) -> list[Pooled]:
@@ -85,31 +100,7 @@ def pooled_table(found: Sequence[Pooled]) -> pd.DataFrame:
 
     `p_value_holm` has Holm's correction over the whole degrees that share targets, rates and budget.
     """
-    rows = []
-    for one in found:
-        task = one.tuned[0].task
-        rows.append(
-            {
-                "targets": one.targets,
-                "rates_chosen_on": one.rates,
-                "width": task.width,
-                "matrices": task.matrices,
-                "network": one.tuned[0].name,
-                "target_ranks": ", ".join(
-                    str(each.task.target_rank) for each in one.tuned if each.task.target_rank
-                ),
-                "ratio": math.exp(one.log_ratio.value),
-                "low95": math.exp(one.log_ratio.low),
-                "high95": math.exp(one.log_ratio.high),
-                "p_value": one.log_ratio.p_value,
-                "p_value_holm": math.nan,
-                "cells": one.cells,
-                "cells_worse": one.worse,
-                "seeds": one.log_ratio.seeds,
-                "verdict": one.log_ratio.verdict,
-            }
-        )
-    table = pd.DataFrame(rows, columns=COLUMNS)
+    table = frame_of(found, COLUMNS)
     whole = pd.Series([one.is_whole_degree for one in found], index=table.index, dtype=bool)
     for _, group in table[whole].groupby(["targets", "rates_chosen_on", "width", "matrices"]):
         table.loc[group.index, "p_value_holm"] = holm(group["p_value"].to_numpy())
@@ -126,8 +117,8 @@ def pooled_table(found: Sequence[Pooled]) -> pd.DataFrame:
 def summary(found: Sequence[Pooled]) -> list[str]:
     """A sentence for each whole degree and budget: targets of R > 1, rates chosen on all seeds."""
     return [
-        f"{one.tuned[0].task.matrices} matrices of {one.tuned[0].task.width} x {one.tuned[0].task.width}, R > 1, "
-        f"{one.cells} cells: {one.tuned[0].name} against 3: loss times {math.exp(one.log_ratio.value):.3g} "
+        f"{one.first.task.matrices} matrices of {one.first.task.width} x {one.first.task.width}, R > 1, "
+        f"{one.cells} cells: {one.first.name} against 3: loss times {math.exp(one.log_ratio.value):.3g} "
         f"({math.exp(one.log_ratio.low):.3g} to {math.exp(one.log_ratio.high):.3g}, "
         f"p = {one.log_ratio.p_value:.2g}), {one.log_ratio.verdict}."
         for one in found

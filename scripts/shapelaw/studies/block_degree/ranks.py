@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -26,20 +26,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from shapelaw.fits.rank_correlation import RankCorrelation, rank_correlation
-from shapelaw.report.plots import (
-    MUTED,
-    PAGE,
-    legend_below,
-    log_axis,
-    new_figure,
-    ordered_looks,
-    side_by_side,
-    style,
-    value_axis,
-)
-from shapelaw.studies.block_degree.analysis import Tuned
+from shapelaw.report import plots
+from shapelaw.report.tables import Columns, frame_of, interval_columns
+from shapelaw.studies.block_degree.analysis import Tuned, of_task
 from shapelaw.studies.block_degree.figures import exp_bars
-from shapelaw.studies.block_degree.tables import TASK_COLUMNS, of_task
 from shapelaw.theory.product_network import ProductNetwork
 from shapelaw.theory.separation_rank import SPARE, estimate, separation_rank
 from shapelaw.training.targets import draw_separable, least_errors
@@ -47,6 +37,20 @@ from shapelaw.training.targets import draw_separable, least_errors
 CLEARLY = 0.9  # share of the floor: a loss over 4,096 held-out inputs is known to a few percent
 SECONDS = 10.0  # seconds of one core for the exact rank of a network
 EXACT, BOUND, DEGREE, FLOOR = "exact rank", "upper bound", "total degree", "floor at the exact rank"
+
+
+class Setting(NamedTuple):
+    """What networks that are compared have in common."""
+
+    inputs: int
+    width: int
+    matrices: int
+    steps: int
+
+    @property
+    def words(self) -> str:
+        """`16 inputs, 12 matrices of 32 x 32`."""
+        return f"{self.inputs} inputs, {self.matrices} matrices of {self.width} x {self.width}"
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,12 @@ class Ranked:
     upper_bound: int
     total_degree: int
     least_errors: dict[int, list[float]]
+
+    @property
+    def setting(self) -> Setting:
+        """What it shares with the networks that it is compared with."""
+        task = self.tuned.task
+        return Setting(task.inputs, task.width, task.matrices, task.steps)
 
     def floor(self, seed: int) -> float | None:
         """The least error of any function of the exact rank on a seed's target; None if the rank is unknown."""
@@ -88,13 +98,13 @@ class Correlation:
     """The rank correlation of some networks' log losses with a number from theory.
 
     Attributes:
-        setting: the networks' common inputs, width, matrices and steps.
+        setting: the networks' common one.
         target_rank: R of the target, or None for all targets together.
         against: name of the number.
         found: Spearman's correlation.
     """
 
-    setting: tuple[int, int, int, int]
+    setting: Setting
     target_rank: int | None
     against: str
     found: RankCorrelation
@@ -141,11 +151,9 @@ def _exact(network: ProductNetwork, seconds: float) -> int | None:
 
 def correlations(ranked: Sequence[Ranked]) -> list[Correlation]:
     """The correlations of log loss with theory's numbers, for each target and over all targets of a setting."""
-    settings: dict[tuple[int, int, int, int], dict[int, list[Ranked]]] = {}
+    settings: dict[Setting, dict[int, list[Ranked]]] = {}
     for one in ranked:
-        task = one.tuned.task
-        setting = task.inputs, task.width, task.matrices, task.steps
-        settings.setdefault(setting, {}).setdefault(task.target_rank, []).append(one)
+        settings.setdefault(one.setting, {}).setdefault(one.tuned.task.target_rank, []).append(one)
     found = []
     for setting, by_rank in settings.items():
         for target_rank, networks in by_rank.items():
@@ -155,9 +163,7 @@ def correlations(ranked: Sequence[Ranked]) -> list[Correlation]:
     return found
 
 
-def _correlated(
-    setting: tuple[int, int, int, int], target_rank: int | None, networks: Sequence[Ranked]
-) -> list[Correlation]:
+def _correlated(setting: Setting, target_rank: int | None, networks: Sequence[Ranked]) -> list[Correlation]:
     exact = all(one.rank is not None for one in networks)
     values: dict[str, list[float]] = {
         EXACT if exact else BOUND: [
@@ -181,86 +187,57 @@ def _correlated(
 
 def rank_losses_table(ranked: Sequence[Ranked]) -> pd.DataFrame:
     """One row per task and network: the rank of its polynomial, its loss, and the least error that this rank allows."""
-    rows = [
-        of_task(one.tuned)
-        | {
-            "rank": one.rank,
-            "status": "not measured" if one.rank is None else "exact",
-            "upper_bound": float(one.upper_bound) if _log(one.upper_bound) < 690 else math.inf,
-            "total_degree": one.total_degree,
-            "loss": math.exp(one.tuned.log_loss.value) if one.tuned.log_losses else math.nan,
-            "floor": one.mean_floor,
-            "below_floor": sum(
-                loss < CLEARLY * (one.floor(seed) or 0.0) for seed, loss in one.tuned.losses.items()
-            ),
-            "seeds": len(one.tuned.losses),
-        }
-        for one in ranked
-    ]  # fmt: skip
-    columns = [*TASK_COLUMNS, "rank", "status", "upper_bound", "total_degree", "loss", "floor", "below_floor"]
-    return pd.DataFrame(rows, columns=[*columns, "seeds"]).astype({"rank": "Int64"})
+    columns: Columns = {
+        **of_task("tuned."),
+        "rank": "rank",
+        "status": lambda one: "not measured" if one.rank is None else "exact",
+        "upper_bound": lambda one: float(one.upper_bound) if _log(one.upper_bound) < 690 else math.inf,
+        "total_degree": "total_degree",
+        "loss": lambda one: math.exp(one.tuned.log_loss.value),
+        "floor": "mean_floor",
+        "below_floor": lambda one: sum(
+            loss < CLEARLY * (one.floor(seed) or 0.0) for seed, loss in one.tuned.losses.items()
+        ),
+        "seeds": lambda one: len(one.tuned.losses),
+    }
+    return frame_of(ranked, columns, ["rank"])
 
 
 def rank_correlation_table(found: Sequence[Correlation]) -> pd.DataFrame:
     """One row per setting, target and number of theory; target_rank is empty for all targets together."""
-    rows: list[dict[str, Any]] = []
-    for one in found:
-        inputs, width, matrices, steps = one.setting
-        names = {"inputs": inputs, "width": width, "matrices": matrices, "steps": steps}
-        result = asdict(one.found)
-        result = {
-            "spearman": result.pop("value"),
-            "low95": result.pop("low"),
-            "high95": result.pop("high"),
-            **result,
-        }
-        rows.append(
-            names
-            | {"target_rank": one.target_rank, "against": one.against, **result, "verdict": one.found.verdict}
-        )
-    columns = [
-        "inputs",
-        "width",
-        "matrices",
-        "steps",
-        "target_rank",
-        "against",
-        "spearman",
-        "low95",
-        "high95",
-    ]
-    table = pd.DataFrame(rows, columns=[*columns, "p_value", "networks", "seeds", "verdict"])
-    return table.astype({"target_rank": "Int64"})
+    columns: Columns = {
+        **{name: f"setting.{name}" for name in Setting._fields},
+        **{name: name for name in ("target_rank", "against")},
+        **interval_columns("found", "spearman"),
+        **{name: f"found.{name}" for name in ("p_value", "networks", "seeds", "verdict")},
+    }
+    return frame_of(found, columns, ["target_rank"])
 
 
 def rank_figure(ranked: Sequence[Ranked]) -> Figure | str:
     """Held-out loss against exact rank, a line at R, and the floor below; or why there is none."""
-    settings: dict[tuple[int, int, int, int], list[Ranked]] = {}
+    settings: dict[Setting, list[Ranked]] = {}
     for one in ranked:
-        task = one.tuned.task
         if one.rank is not None and one.tuned.log_losses:
-            setting = task.inputs, task.width, task.matrices, task.steps
-            settings.setdefault(setting, []).append(one)
+            settings.setdefault(one.setting, []).append(one)
     shown = {setting: group for setting, group in settings.items() if len({one.rank for one in group}) > 1}
     if not shown:
         return "no two networks of a budget whose exact ranks are known differ in them"
-    with style():
-        figure, axes = new_figure(1, len(shown), width=PAGE, height=3.5)
+    with plots.style():
+        figure, axes = plots.new_figure(1, len(shown), width=plots.PAGE, height=3.5)
         for place, (setting, group) in enumerate(shown.items()):
             _draw(axes[0, place], group)
-            axes[0, place].set_title(
-                "{} inputs, {} matrices of {} x {}".format(*setting[::2], *[setting[1]] * 2)
-            )
+            axes[0, place].set_title(setting.words)
         axes[0, 0].set_ylabel("held-out loss (share of the variance)")
-        legend_below(figure, 6)
+        plots.legend_below(figure, 6)
         return figure
 
 
 def _draw(axis: Axes, group: Sequence[Ranked]) -> None:
     targets = sorted({one.tuned.task.target_rank for one in group})
-    looks = ordered_looks(targets)
+    looks = plots.ordered_looks(targets)
     for place, target_rank in enumerate(targets):
-        color, beside = looks[target_rank].color, side_by_side(place, len(targets), 1.03)
+        color, beside = looks[target_rank].color, plots.side_by_side(place, len(targets), 1.03)
         here = sorted(
             (one for one in group if one.tuned.task.target_rank == target_rank), key=lambda one: one.rank or 0
         )
@@ -274,11 +251,11 @@ def _draw(axis: Axes, group: Sequence[Ranked]) -> None:
         inside = range(1, target_rank)
         axis.plot(inside, [errors[rank] for rank in inside], color=color, linestyle="--", linewidth=1)
     lowest = min(math.exp(one.tuned.log_loss.value) for one in group)
-    axis.plot([], [], ":", color=MUTED, label="rank R")
+    axis.plot([], [], ":", color=plots.MUTED, label="rank R")
     if max(targets) > 1:
-        axis.plot([], [], "--", color=MUTED, label="least loss of each rank, by R")
-    value_axis(axis, {1, *(one.rank or 0 for one in group)})
-    log_axis(axis, "y")
+        axis.plot([], [], "--", color=plots.MUTED, label="least loss of each rank, by R")
+    plots.value_axis(axis, {1, *(one.rank or 0 for one in group)})
+    plots.log_axis(axis, "y")
     axis.set(xlabel="exact separation rank of the polynomial")
     axis.set_ylim(bottom=lowest / 10)
 

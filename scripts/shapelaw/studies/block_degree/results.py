@@ -17,21 +17,44 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+import numpy as np
+import pandas as pd
 
 from shapelaw.fits.inputs import read_table
-from shapelaw.fits.paired import Mean
-from shapelaw.report.tables import plain_rows
-from shapelaw.report.write import Results, Table
+from shapelaw.fits.paired import UNKNOWN, Mean, mean_of, paired_mean
+from shapelaw.report.tables import Columns, frame_of, interval_columns, plain_rows
+from shapelaw.report.write import Answer, Results, Table, captioned
 from shapelaw.studies.block_degree import figures, ranks
 from shapelaw.studies.block_degree import pooled as pooling
-from shapelaw.studies.block_degree import tables as tabled
-from shapelaw.studies.block_degree.analysis import Difference, Tuned, check_runs, differences, tune
-from shapelaw.studies.block_degree.answer import answer
+from shapelaw.studies.block_degree.analysis import (
+    ALL_SEEDS,
+    Difference,
+    Tuned,
+    check_runs,
+    differences,
+    of_task,
+    references,
+    tune,
+)
+from shapelaw.studies.block_degree.study import NAME
 
-STUDY = "block_degree"
+PUBLISHED = "3 is the best integer, by theory (Navon 2021)."
+CAPTIONS = {
+    "pooled": "Each network's loss over that of degree 3, over several targets; the seeds are the independent draws.",
+    "losses": "Final held-out loss, geometric mean over seeds.",
+    "differences": "Each network's loss over that of degree 3 on the same seeds.",
+    "speed": "Training steps to a held-out loss at the rate that is best for the final loss; geometric mean over "
+    "seeds.",
+    "mixtures": "The mean degree at which learned mixtures of two degrees settle.",
+    "rank_losses": "Held-out loss beside the exact separation rank of the network's polynomial.",
+    "rank_correlation": "Rank correlation of the held-out loss with theory's numbers; a row without R is over all "
+    "targets.",
+}
+SPEED_ENDS = {name: (f"{name}_low95", f"{name}_high95") for name in ("steps_to_it", "ratio")}
 
 
 @dataclass(frozen=True)
@@ -93,8 +116,28 @@ def present(analysis: DegreeAnalysis) -> Results:
         "mixtures": figures.mixtures_figure(tuned),
         "rank": ranks.rank_figure(analysis.ranked),
     }
-    tables = _tables(analysis)
-    return Results(tables, drawn, _fit(analysis), summary(analysis), answer=answer(tables))
+    frames = {
+        "pooled": pooling.pooled_table(analysis.pooled),
+        "losses": losses_table(tuned),
+        "differences": differences_table(analysis.differences),
+        "speed": speed_table(tuned),
+        "mixtures": mixtures_table(tuned),
+        "rank_losses": ranks.rank_losses_table(analysis.ranked),
+        "rank_correlation": ranks.rank_correlation_table(analysis.correlations),
+    }
+    tables = captioned(frames, CAPTIONS)
+    compared = any(not math.isnan(one.log_ratio.p_value) for one in analysis.differences)
+    fit = {
+        "study": NAME,
+        "model": "log loss of a network minus log loss of degree 3, mean over seeds, Student's 95% interval",
+        "status": "converged" if compared else "too few points",
+        "networks": len(tuned),
+        **{
+            name: plain_rows(frames[name])
+            for name in ("pooled", "differences", "mixtures", "rank_correlation")
+        },
+    }
+    return Results(tables, drawn, fit, summary(analysis), answer=answer(tables))
 
 
 def summary(analysis: DegreeAnalysis) -> str:
@@ -102,71 +145,132 @@ def summary(analysis: DegreeAnalysis) -> str:
     lines = pooling.summary(analysis.pooled)
     lines += [
         f"{one.tuned.task.name}: {one.tuned.name} against 3: loss times {math.exp(one.log_ratio.value):.3g}"
-        f"{_interval(one.log_ratio)}, {one.verdict}."
+        f"{_seeds_words(one.log_ratio)}, {one.verdict}."
         for one in analysis.differences
     ] or ["No degree can be compared: the runs have no network of degree 3, or nothing beside it."]
     for one in analysis.correlations:
         if not math.isnan(one.found.low):
-            inputs, width, matrices, _ = one.setting
             target = "all R" if one.target_rank is None else f"R = {one.target_rank}"
             lines.append(
-                f"{inputs} inputs, {matrices} matrices of {width} x {width}, {target}: rank correlation of loss and "
-                f"{one.against} {one.found.value:.2f} ({one.found.low:.2f} to {one.found.high:.2f}, "
+                f"{one.setting.words}, {target}: rank correlation of loss and {one.against} "
+                f"{one.found.value:.2f} ({one.found.low:.2f} to {one.found.high:.2f}, "
                 f"p = {one.found.p_value:.2g}, {one.found.networks} networks), {one.found.verdict}."
             )
     return "\n".join(lines)
 
 
-def _interval(mean: Mean) -> str:
+def _seeds_words(mean: Mean) -> str:
     if math.isnan(mean.low):
         return ""
     return f" ({math.exp(mean.low):.3g} to {math.exp(mean.high):.3g}, {mean.seeds} seeds)"
 
 
-def _tables(analysis: DegreeAnalysis) -> dict[str, Table]:
-    tuned = analysis.tuned
-    return {
-        "pooled": Table(
-            pooling.pooled_table(analysis.pooled),
-            "Each network's loss over that of degree 3, over several targets; the seeds are the independent draws.",
-        ),
-        "losses": Table(
-            tabled.losses_table(tuned),
-            "Final held-out loss, geometric mean over seeds.",
-        ),
-        "differences": Table(
-            tabled.differences_table(analysis.differences),
-            "Each network's loss over that of degree 3 on the same seeds.",
-        ),
-        "speed": Table(
-            tabled.speed_table(tuned),
-            "Training steps to a held-out loss at the rate that is best for the final loss; geometric mean over seeds.",
-        ),
-        "mixtures": Table(
-            tabled.mixtures_table(tuned),
-            "The mean degree at which learned mixtures of two degrees settle.",
-        ),
-        "rank_losses": Table(
-            ranks.rank_losses_table(analysis.ranked),
-            "Held-out loss beside the exact separation rank of the network's polynomial.",
-        ),
-        "rank_correlation": Table(
-            ranks.rank_correlation_table(analysis.correlations),
-            "Rank correlation of the held-out loss with theory's numbers; a row without R is over all targets.",
-        ),
-    }
+def answer(tables: Mapping[str, Table]) -> Answer:
+    """Every whole degree against 3 over all targets of R > 1, at the largest budget.
+
+    Args:
+        tables: `pooled` of the study.
+    """
+    found = tables["pooled"].frame
+    found = found[(found["targets"] == "R > 1") & (found["rates_chosen_on"] == ALL_SEEDS)]
+    found = found[found["p_value_holm"].notna()]
+    if found.empty:
+        return Answer("No degree can be compared with 3: that takes two seeds of both.", False, PUBLISHED)
+    first = found.iloc[0]
+    found = found[(found["width"] == first["width"]) & (found["matrices"] == first["matrices"])]
+    said = "; ".join(
+        f"{row['network']} {row['ratio']:.2f} times ({row['low95']:.2f} to {row['high95']:.2f}), {row['verdict']}"
+        for row in found.to_dict("records")
+    )
+    return Answer(
+        f"Loss over that of degree 3, {first['matrices']} matrices of {first['width']} x {first['width']}: {said}.",
+        bool((found["p_value_holm"] < 0.05).any()),
+        PUBLISHED,
+    )
 
 
-def _fit(analysis: DegreeAnalysis) -> dict[str, Any]:
-    """The content of fit.json."""
-    compared = any(not math.isnan(one.log_ratio.p_value) for one in analysis.differences)
-    return {
-        "study": STUDY,
-        "model": "log loss of a network minus log loss of degree 3, mean over seeds, Student's 95% interval",
-        "status": "converged" if compared else "too few points",
-        "networks": len(analysis.tuned),
-        "pooled": plain_rows(pooling.pooled_table(analysis.pooled)),
-        "differences": plain_rows(tabled.differences_table(analysis.differences)),
-        "mixtures": plain_rows(tabled.mixtures_table(analysis.tuned)),
-        "rank_correlation": plain_rows(ranks.rank_correlation_table(analysis.correlations)),
+def losses_table(tuned: Sequence[Tuned]) -> pd.DataFrame:
+    """One row per task and network: loss with its interval, and whether the learning rate is inside the range tried."""
+    columns: Columns = {
+        **of_task(),
+        **interval_columns("log_loss", "loss", change=math.exp),
+        "seeds": lambda one: len(one.losses),
+        "diverged": lambda one: len(one.losses) - len(one.log_losses),
+        "learning_rate": lambda one: float(np.median(list(one.learning_rates.values()))),
+        "rates_tried": "tried",
+        "rates_at_edge": "at_edge",
     }
+    return frame_of(tuned, columns)
+
+
+def differences_table(found: Sequence[Difference]) -> pd.DataFrame:
+    """One row per task and network: its loss over that of degree 3."""
+    columns: Columns = {
+        **of_task("tuned."),
+        **interval_columns("log_ratio", "ratio", change=math.exp),
+        "p_value": "log_ratio.p_value",
+        "seeds": "log_ratio.seeds",
+        "verdict": "verdict",
+    }
+    return frame_of(found, columns)
+
+
+@dataclass(frozen=True)
+class Speed:
+    """The steps of a network to a loss that a seed reaches.
+
+    Attributes:
+        steps: to the loss, by seed; infinite where it is not reached.
+        log_steps: mean of their logarithms; unknown unless every seed reaches the loss, after its first evaluation.
+        log_ratio: the same less those of degree 3.
+    """
+
+    tuned: Tuned
+    threshold: float
+    steps: Mapping[int, float]
+    log_steps: Mean
+    log_ratio: Mean
+
+
+def _speeds(tuned: Sequence[Tuned]) -> Iterator[Speed]:
+    of_degree_3 = references(tuned)
+    for one in tuned:
+        reference = of_degree_3.get(one.task, one)
+        for threshold, steps in one.steps_to.items():
+            if not any(map(math.isfinite, steps.values())):
+                continue
+            logs, ratio = one.log_steps_to(threshold), None
+            if reference is not one:
+                ratio = paired_mean(logs, reference.log_steps_to(threshold))
+            mean = mean_of(list(logs.values())) if logs else UNKNOWN
+            yield Speed(one, threshold, steps, mean, ratio or UNKNOWN)
+
+
+def speed_table(tuned: Sequence[Tuned]) -> pd.DataFrame:
+    """One row per task, network and threshold that a seed reaches.
+
+    The steps to the threshold and their interval are given if every seed reaches it, and none before its first
+    evaluation (column `at_once`). Their ratio to those of degree 3 is given if these are known too.
+    """
+    columns: Columns = {
+        **of_task("tuned."),
+        "threshold": "threshold",
+        "reached": lambda one: sum(map(math.isfinite, one.steps.values())),
+        "at_once": lambda one: sum(steps <= one.tuned.first_evaluation for steps in one.steps.values()),
+        "seeds": lambda one: len(one.steps),
+        **interval_columns("log_steps", "steps_to_it", SPEED_ENDS["steps_to_it"], math.exp),
+        **interval_columns("log_ratio", "ratio", SPEED_ENDS["ratio"], math.exp),
+    }
+    return frame_of(_speeds(tuned), columns)
+
+
+def mixtures_table(tuned: Sequence[Tuned]) -> pd.DataFrame:
+    """One row per task and mixture: mean degrees before and after training, and whether the last one could be e."""
+    columns: Columns = {
+        **of_task(),
+        "begins_at": "begins_at",
+        **interval_columns("settled_mean", "mean_degree"),
+        "seeds": "settled_mean.seeds",
+        "p_value_of_e": lambda one: mean_of([value - math.e for value in one.settled.values()]).p_value,
+    }
+    return frame_of((one for one in tuned if one.settled), columns)

@@ -12,6 +12,7 @@ from shapelaw.settings.sentences import ordinal
 from shapelaw.specs.degrees import DIGITS, DegreeRun, ProductShape, check_degree_run, layers_of_budget
 from shapelaw.specs.kinds import DEGREE
 from shapelaw.studies.block_degree.settings import DegreeGrid
+from shapelaw.studies.shape_grids import seed_warnings
 from shapelaw.studies.study import OURS, Key, Study
 
 NAME = "block_degree"
@@ -35,15 +36,9 @@ def grid_runs(grid: DegreeGrid) -> Iterator[DegreeRun]:
         networks, [0] if digits else grid.target_ranks, grid.learning_rates, range(grid.seeds)
     ):
         yield DegreeRun(
-            network,
-            grid.target,
-            rank,
-            grid.steps,
-            seed,
-            grid.batch_size,
-            rate,
+            network, grid.target, rank, grid.steps, seed, grid.batch_size, rate,
             evaluate_every=grid.evaluate_every,
-        )
+        )  # fmt: skip
 
 
 def runs(config: Settings, _root: Path) -> Iterator[DegreeRun]:
@@ -76,11 +71,7 @@ def problems(config: Settings, _root: Path) -> list[str]:
 
 def warnings(config: Settings, _root: Path) -> list[str]:
     """A sentence where no two networks differ in their seed alone."""
-    if any(grid.seeds < 2 for grid in config.section_list(NAME, DegreeGrid)):
-        return [
-            f"{NAME} has one seed of each network, so no difference between degrees has an error; give seeds: 2 or more"
-        ]
-    return []
+    return seed_warnings(NAME, [grid.seeds for grid in config.section_list(NAME, DegreeGrid)])
 
 
 STUDIES = (

@@ -8,26 +8,91 @@ table says.
 from __future__ import annotations
 
 import argparse
-import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from shapelaw.fits.curves import SIZE_LABELS, SizeAxis
-from shapelaw.fits.inputs import read_table
-from shapelaw.fits.redundancy import interval_words, needed_words
-from shapelaw.report.tables import plain_rows
-from shapelaw.report.write import Results, Table
-from shapelaw.studies.embedding_rank import figures, tables
-from shapelaw.studies.embedding_rank.analysis import (
-    POSITIONS,
-    EmbeddingAnalysis,
-    analyse_runs,
-    check_rank_runs,
-)
-from shapelaw.studies.embedding_rank.answer import answer
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from shapelaw.errors import UserError
+from shapelaw.fits.curves import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
+from shapelaw.fits.inputs import read_table, refuse
+from shapelaw.fits.noise import Noise, group_means, group_noise, noise_sentence
+from shapelaw.fits.redundancy import Baseline, Needed, Redundancy, needed_rank, needed_words, redundancy
+from shapelaw.report import plots
+from shapelaw.report.tables import frame_of
+from shapelaw.report.write import Answer, Results, Table, captioned
+from shapelaw.studies import redundancies as shared
 from shapelaw.studies.embedding_rank.study import NAME
+from shapelaw.studies.reference import published_json
 
-_SHARES = dict.fromkeys(("redundancy", "low", "high", "rank_over_width"), ".3f")
+FULL, LOW = "full rank", "low rank"
+POSITIONS = {True: "of that rank too", False: "of full rank"}
+PUBLISHED_RANK, PUBLISHED_WIDTH = 16, 680
+_FINDING = "rank 16 of width 680 (about 70M) matches a network smaller by"
+_NETWORK = ["series", "width", "embedding_rank", "positional_rank"]
+_LOOKS = {
+    f"positions {POSITIONS[True]}": (plots.ACCENT, "s"),
+    f"positions {POSITIONS[False]}": (plots.SECOND, "D"),
+}
+
+_CAPTIONS = {
+    "losses": "Test loss at full and at low rank, in nats per token.",
+    "redundancy": "Redundancy: the share of its size that a network of full rank and equal loss saves, with 68% "
+    "intervals.",
+    "needed": "The rank from which on no loss is significant.",
+    "comparison": "Our redundancy beside the published one (Wies et al. 2021).",
+}
+_FORMATS = {
+    "test_loss": ".4f",
+    **dict.fromkeys(("rank_over_width", "ours", "published"), ".3f"),
+    **shared.SHARES,
+}
+
+
+@dataclass(frozen=True)
+class Found:
+    """The redundancy of one network on one size axis."""
+
+    row: pd.Series
+    axis: SizeAxis
+    redundancy: Redundancy
+
+    @property
+    def rank(self) -> int:
+        """The rank of the token embedding."""
+        return int(self.row["embedding_rank"])
+
+    @property
+    def over_width(self) -> float:
+        """The same as a share of the width."""
+        return self.rank / float(self.row["width"])
+
+    @property
+    def positions(self) -> str:
+        """The rank of the positional embedding, in words."""
+        return POSITIONS[bool(pd.notna(self.row["positional_rank"]))]
+
+
+@dataclass(frozen=True)
+class EmbeddingAnalysis:
+    """The networks and their redundancies.
+
+    Attributes:
+        networks: one row each: `series, width, embedding_rank, positional_rank`, sizes, `loss`, `seeds`, `loss_std`.
+        noise: noise of one run's loss over seeds, pooled; None where nothing is repeated.
+        found: for each factored network and each size axis.
+        needed: the rank that is enough, by what the positions are; empty without noise or a full-rank network of that
+            width.
+    """
+
+    networks: pd.DataFrame
+    noise: Noise | None
+    found: tuple[Found, ...]
+    needed: Mapping[str, Needed]
 
 
 def results(arguments: argparse.Namespace) -> Results:
@@ -48,60 +113,181 @@ def analyse(runs: Path) -> EmbeddingAnalysis:
     return analyse_runs(check_rank_runs(read_table(runs), str(runs)))
 
 
+def check_rank_runs(table: pd.DataFrame, source: str) -> pd.DataFrame:
+    """The runs with `series` and `loss`; an empty rank is full.
+
+    Raises:
+        UserError: a column is missing, a value is wrong, runs differ in more than ranks and width, or one has two rows.
+    """
+    ranks = dict.fromkeys(("embedding_rank", "positional_rank"), "for full rank")
+    runs = shared.bottleneck_runs(table, source, ["depth", "width"], ranks, ["depth"])
+    twice = runs.duplicated(["width", *ranks, "seed"], keep=False)
+    refuse(runs, twice, source, "a run (width, ranks, seed) must have one row")
+    full = runs["embedding_rank"].isna()
+    refuse(
+        runs,
+        full & runs["positional_rank"].notna(),
+        source,
+        "a network with full token embeddings has full positions here; study positional_rank is for those",
+    )
+    return runs.assign(series=np.where(full, FULL, LOW))
+
+
+def analyse_runs(runs: pd.DataFrame) -> EmbeddingAnalysis:
+    """Redundancy of every factored network on every size axis, and the rank that is enough.
+
+    Args:
+        runs: of `check_rank_runs`.
+
+    Raises:
+        UserError: fewer than two widths have full rank, or no network is factored.
+    """
+    networks = group_means(runs, _NETWORK, shared.SIZES)
+    full, low = networks[networks["series"] == FULL], networks[networks["series"] == LOW]
+    if len(full) < 2 or low.empty:
+        raise UserError(
+            "The runs need two widths of full rank, and a network of low rank to compare with them."
+        )
+    # one number: the draws of a redundancy have one noise for all widths
+    noise, found = group_noise(networks, by_width=False), []
+    for axis, column in SIZE_COLUMNS.items():
+        baseline = Baseline(*full.sort_values(column)[[column, "loss", "seeds"]].to_numpy(np.float64).T)
+        for place, (_, row) in enumerate(low.iterrows()):
+            size, loss, seeds = (float(row[name]) for name in (column, "loss", "seeds"))
+            found.append(Found(row, axis, redundancy(baseline, size, loss, seeds, noise, place)))
+    return EmbeddingAnalysis(
+        networks, noise, tuple(found), {} if noise is None else _needed(full, low, noise)
+    )
+
+
+def _needed(full: pd.DataFrame, low: pd.DataFrame, noise: Noise) -> dict[str, Needed]:
+    needed = {}
+    for factored, words in POSITIONS.items():
+        mine = low[low["positional_rank"].notna() == factored].sort_values("embedding_rank")
+        same = full[full["width"].isin(mine["width"])]
+        if not mine.empty and len(same) == 1:
+            reference = float(same["loss"].iloc[0]), float(same["seeds"].iloc[0])
+            ranks = [int(rank) for rank in mine["embedding_rank"]]
+            needed[words] = needed_rank(ranks, mine["loss"], mine["seeds"], reference, noise)
+    return needed
+
+
 def present(analysis: EmbeddingAnalysis) -> Results:
     """The tables, figures and fit.json of an analysis."""
-    made = {
-        "losses": Table(
-            tables.losses_table(analysis),
-            "Test loss at full and at low rank, in nats per token.",
-            {"test_loss": ".4f"},
-        ),
-        "redundancy": Table(
-            tables.redundancy_table(analysis),
-            "Redundancy: the share of its size that a network of full rank and equal loss saves, with 68% intervals.",
-            _SHARES,
-        ),
-        "needed": Table(tables.needed_table(analysis), "The rank from which on no loss is significant."),
-        "comparison": Table(
-            tables.comparison_table(analysis),
-            "Our redundancy beside the published one (Wies et al. 2021).",
-            dict.fromkeys(("ours", "low", "high", "published"), ".3f"),
-        ),
+    frames = {
+        "losses": shared.networks_table(analysis.networks, _NETWORK, _NETWORK[2:]),
+        "redundancy": redundancy_table(analysis),
+        "needed": shared.needed_table(analysis.needed, {"positions": "key"}),
+        "comparison": comparison_table(analysis),
     }
-    drawn = {"losses": figures.losses_figure(analysis), "redundancy": figures.redundancy_figure(analysis)}
-    return Results(made, drawn, _fit(analysis), summary(analysis), answer=answer(made))
+    made = captioned(frames, _CAPTIONS, _FORMATS)
+    panels = {
+        axis: [
+            shared.Drawn(f"positions {one.positions}", one.rank, one.redundancy)
+            for one in analysis.found
+            if one.axis is axis
+        ]
+        for axis in SizeAxis
+    }
+    drawn = {
+        "losses": losses_figure(analysis),
+        "redundancy": shared.redundancy_figure(panels, _LOOKS, "rank r of the embedding", analysis.noise),
+    }
+    model = "1 - size of the full-rank network of equal loss / size, by monotone interpolation"
+    fit = shared.fit_of(NAME, model, analysis.noise, made, ("redundancy", "needed"))
+    return Results(made, drawn, fit, summary(analysis), answer=answer(made))
 
 
 def summary(analysis: EmbeddingAnalysis) -> str:
     """Each network's redundancy in the blocks' parameters, and the rank that is enough, a sentence a line."""
-    lines = []
-    if analysis.noise is None:
-        lines.append("Seed noise: no network has two seeds, so redundancies have no intervals.")
-    else:
-        lines.append(
-            f"Seed noise: {analysis.noise.std:.3g} per run, {analysis.noise.dof:.0f} degrees of freedom."
-        )
-    for one in analysis.found:
-        if one.axis is SizeAxis.BLOCK:
-            found, rank = one.redundancy, int(one.row["embedding_rank"])
-            interval = "" if math.isnan(found.low) else f" ({interval_words(found.low, found.high)})"
-            positions = POSITIONS[bool(one.row.notna()["positional_rank"])]
-            lines.append(
-                f"r = {rank}, positions {positions}: redundancy in {SIZE_LABELS[one.axis]} "
-                f"{found.value:.0%}{interval}, {found.status}."
-            )
-    for words, needed in analysis.needed.items():
-        lines.append(f"Positions {words}: {needed_words(needed)}.")
+    lines = [noise_sentence(analysis.noise)]
+    lines += [
+        f"r = {one.rank}, positions {one.positions}: redundancy in {SIZE_LABELS[one.axis]} {one.redundancy.words}."
+        for one in analysis.found
+        if one.axis is SizeAxis.BLOCK
+    ]
+    lines += [f"Positions {words}: {needed_words(needed)}." for words, needed in analysis.needed.items()]
     return "\n".join(lines)
 
 
-def _fit(analysis: EmbeddingAnalysis) -> dict[str, Any]:
-    """The content of fit.json."""
-    return {
-        "study": NAME,
-        "model": "1 - size of the full-rank network of equal loss / size, by monotone interpolation",
-        "status": "no noise estimate" if analysis.noise is None else "measured",
-        "noise": None if analysis.noise is None else analysis.noise.std,
-        "redundancy": plain_rows(tables.redundancy_table(analysis)),
-        "needed": plain_rows(tables.needed_table(analysis)),
-    }
+def answer(tables: Mapping[str, Table]) -> Answer:
+    """The redundancy of the lowest rank, in the blocks' parameters, beside the published one.
+
+    Args:
+        tables: `redundancy` and `comparison` of the study.
+    """
+    found, printed = shared.of_blocks(tables), tables["comparison"].frame
+    published = "".join(
+        f"{row['published']:.0%} at {row['published_setting']}."
+        for row in printed[printed["published"].notna()].head(1).to_dict("records")
+    )
+    if found.empty:
+        return Answer(
+            "No redundancy can be measured: no network of low rank can be compared.", False, published
+        )
+    row = found.sort_values("rank_over_width", kind="stable").iloc[0]
+    return Answer(
+        f"At rank {row['embedding_rank']:.0f}, {row['rank_over_width']:.2g} of the width, {shared.wasted_words(row)} "
+        f"of the blocks' parameters are wasted (positions {row['positions']}; {row['status']}).",
+        row["significant"] == "yes",
+        published,
+    )
+
+
+def redundancy_table(analysis: EmbeddingAnalysis) -> pd.DataFrame:
+    """One row for each factored network and size axis: the redundancy with its 68% interval."""
+    names = {"embedding_rank": "rank", "rank_over_width": "over_width", "positions": "positions"}
+    return frame_of(analysis.found, {**names, "size_axis": "axis", **shared.REDUNDANCY})
+
+
+def comparison_table(analysis: EmbeddingAnalysis) -> pd.DataFrame:
+    """The paper's statement beside ours at the nearest r / d: r / d = 16 / 680 wastes 25% of about 70M parameters."""
+    share, rows = PUBLISHED_RANK / PUBLISHED_WIDTH, []
+    theirs = float(published_json("vocabulary_findings")["redundancy"][_FINDING])
+    for axis in SizeAxis:
+        mine = [one for one in analysis.found if one.axis is axis and one.positions == POSITIONS[True]]
+        if mine:
+            one = min(mine, key=lambda one: abs(one.over_width - share))
+            quantity = f"redundancy in {SIZE_LABELS[axis]}"
+            setting = f"r = {one.rank} of d = {int(one.row['width'])}"
+            rows.append(shared.compared_redundancy(quantity, setting, one.redundancy, theirs, theirs, theirs))
+    table = pd.DataFrame(rows, columns=shared.COMPARED)
+    table.insert(len(shared.COMPARED) - 1, "published_setting", "r = 16 of d = 680")
+    return table
+
+
+def losses_figure(analysis: EmbeddingAnalysis) -> Figure:
+    """Test loss against size: full rank by narrowing, low rank by lowering r (figure 2 of the vocabulary paper)."""
+    with plots.style():
+        figure, axes = plots.new_figure(1, 2, width=plots.PAGE, height=2.9, sharey=True)
+        for axis, size in zip(axes[0], (SizeAxis.BLOCK, SizeAxis.TOTAL), strict=True):
+            _draw_losses(axis, analysis, size)
+        axes[0, 0].set_ylabel("test loss (nats per token)")
+        axes[0, 0].set_title("numbers: the rank r", fontsize=7)
+        plots.legend_below(figure, 3)
+        return figure
+
+
+def _draw_losses(axis: Axes, analysis: EmbeddingAnalysis, size: SizeAxis) -> None:
+    column, networks = SIZE_COLUMNS[size], analysis.networks
+    series = np.where(
+        networks["series"] == FULL,
+        "full rank, narrower",
+        "low rank, positions " + networks["positional_rank"].notna().map(POSITIONS),
+    )
+    looks = {"full rank, narrower": (plots.INK, "o-")}
+    looks |= {f"low rank, {name}": look for name, look in _LOOKS.items()}
+    for name, (color, shape) in looks.items():
+        rows = networks[series == name].sort_values([column, "loss"])
+        if not rows.empty:
+            err = shared.standard_errors(analysis.noise, rows["seeds"])
+            axis.errorbar(rows[column], rows["loss"], err, fmt=shape, color=color, label=name)
+    low = networks[networks["series"] == LOW].sort_values("loss").to_dict("records")
+    for place, row in enumerate(low):
+        left = place % 2 == 1  # else near losses' labels lie on one another
+        axis.annotate(
+            f"{int(row['embedding_rank'])}", (row[column], row["loss"]), xytext=(-4 if left else 4, 0),
+            ha="right" if left else "left", textcoords="offset points", fontsize=6, color=plots.MUTED,
+        )  # fmt: skip
+    plots.size_axis(axis)
+    axis.set_xlabel(SIZE_LABELS[size])

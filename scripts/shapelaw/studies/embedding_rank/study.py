@@ -11,7 +11,7 @@ from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import Shape, make_shape, shape_problems
 from shapelaw.studies.embedding_rank.settings import EmbeddingRank
-from shapelaw.studies.shape_grids import rank_warnings
+from shapelaw.studies.shape_grids import absent_problems, rank_warnings, repeated_seeds, runs_with_seeds
 from shapelaw.studies.study import OURS, Key, Study
 
 NAME = "embedding_rank"
@@ -34,24 +34,18 @@ def _shapes(study: EmbeddingRank) -> Iterator[tuple[Shape, int]]:
             gelu=study.gelu, embedding_rank=rank, positional_rank=positional, redundant_rank=True,
         )  # fmt: skip
 
-    def seeds(repeated: bool) -> int:
-        return max(study.seeds, study.repeated_seeds if repeated else 1)
-
     for width in dict.fromkeys(study.baseline_widths):
-        yield shape(width, None, None), seeds(width in study.repeated_widths)
-    for rank in dict.fromkeys(study.ranks):
-        yield shape(study.width, rank, rank), seeds(rank in study.repeated_ranks)
-    for rank in dict.fromkeys(study.full_position_ranks):
-        yield shape(study.width, rank, None), seeds(rank in study.repeated_ranks)
+        yield shape(width, None, None), repeated_seeds(study, width in study.repeated_widths)
+    for ranks, factored in ((study.ranks, True), (study.full_position_ranks, False)):
+        for rank in dict.fromkeys(ranks):
+            seeds = repeated_seeds(study, rank in study.repeated_ranks)
+            yield shape(study.width, rank, rank if factored else None), seeds
 
 
 def runs(config: Settings, _root: Path) -> Iterator[Run]:
     """All networks, each with its seeds."""
     study = _section(config)
-    training = config.training.spec(study.recipe)
-    for shape, seeds in _shapes(study):
-        for seed in range(seeds):
-            yield Run(config.corpus.name, shape, training, seed)
+    return runs_with_seeds(config, study, _shapes(study))
 
 
 def problems(config: Settings, _root: Path) -> list[str]:
@@ -65,12 +59,9 @@ def problems(config: Settings, _root: Path) -> list[str]:
     for name, width in [("width", study.width), *(("baseline_widths", w) for w in study.baseline_widths)]:
         sizes = study.depth, width, study.heads, study.vocab_size, study.context_length
         found += [f"{NAME}.{name}: {problem}" for problem in shape_problems(*sizes)]
-    for repeated, grid in (
-        ("repeated_ranks", {*study.ranks, *study.full_position_ranks}),
-        ("repeated_widths", set(study.baseline_widths)),
-    ):
-        if absent := sorted(set(getattr(study, repeated)) - grid):
-            found.append(f"{NAME}.{repeated} has {', '.join(map(str, absent))}, which the grid does not have")
+    ranks = [*study.ranks, *study.full_position_ranks]
+    found += absent_problems(f"{NAME}.repeated_ranks", study.repeated_ranks, ranks)
+    found += absent_problems(f"{NAME}.repeated_widths", study.repeated_widths, study.baseline_widths)
     return list(dict.fromkeys(found))
 
 

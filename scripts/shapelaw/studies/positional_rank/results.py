@@ -9,25 +9,208 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from shapelaw.fits.inputs import read_table
-from shapelaw.fits.noise import noise_sentence
-from shapelaw.fits.redundancy import needed_words
-from shapelaw.report.tables import plain_rows
-from shapelaw.report.write import Results, Table
-from shapelaw.studies.positional_rank import figures, tables
-from shapelaw.studies.positional_rank.analysis import (
-    Equivalent,
-    PositionalAnalysis,
-    analyse_runs,
-    check_positional_runs,
-)
-from shapelaw.studies.positional_rank.answer import answer
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from shapelaw.errors import UserError
+from shapelaw.fits.inputs import read_table, refuse
+from shapelaw.fits.noise import Noise, group_means, group_noise, noise_sentence
+from shapelaw.fits.redundancy import Baseline, Needed, RedundancyStatus, needed_rank, needed_words, redundancy
+from shapelaw.report import plots
+from shapelaw.report.tables import Columns, frame_of
+from shapelaw.report.write import Answer, Results, Table, captioned
+from shapelaw.studies import redundancies as shared
 from shapelaw.studies.positional_rank.study import NAME
+from shapelaw.studies.reference import published_json
 
-_RANKS = dict.fromkeys(("low", "high"), ".3g")
+PLAIN, POSITIONAL, VOCABULARY = "plain", "positional", "vocabulary"
+FACTORED = "factored at full rank"
+_ONE = ("depth", "width", "vocab_size", "context_length")  # for all networks
+_RANKS = {POSITIONAL: "positional_rank", VOCABULARY: "embedding_rank"}
+BELOW, ABOVE = "below the ranks trained", "costs less than every vocabulary rank"
+_SERIES = {
+    POSITIONAL: (plots.ACCENT, "o", "positions factored"),
+    VOCABULARY: (plots.SECOND, "s", "tokens factored"),
+}
+_CAPTIONS = {
+    "losses": "Test loss in nats per token; cost: against plain embeddings, with 95% intervals.",
+    "needed": "The rank from which nothing is lost.",
+    "equivalents": "The vocabulary rank that costs as much as a positional rank, with 68% intervals.",
+    "comparison": "Ours beside the published statements (Wies et al. 2021).",
+}
+_FORMATS = {
+    **dict.fromkeys(("test_loss", "cost", "cost_low", "cost_high"), ".4f"),
+    **dict.fromkeys(("ours", "vocabulary_rank", "low", "high"), ".3g"),
+    "over_full": ".3f",
+}
+_BOUNDS = {BELOW: "v", ABOVE: "^"}
+_STATUS = {RedundancyStatus.AT_LEAST: BELOW, RedundancyStatus.AT_MOST: ABOVE}
+
+
+@dataclass(frozen=True)
+class Equivalent:
+    """The vocabulary rank that costs as much as a positional rank.
+
+    Attributes:
+        positional_rank: the rank of the positional embedding, that of tokens being plain.
+        vocabulary_rank: the one of equal loss; the bound where `status` is one.
+        low, high: the 68% interval; 0 or infinite where it leaves the vocabulary ranks that were trained.
+        worse, better: the largest vocabulary rank that is significantly worse, and the smallest that is significantly
+            better, whatever the curve between them; None where there is none.
+        status: measured; below the ranks trained (even the smallest costs less); costs less than every vocabulary rank.
+    """
+
+    positional_rank: int
+    vocabulary_rank: float
+    low: float
+    high: float
+    worse: int | None
+    better: int | None
+    status: str
+
+
+@dataclass(frozen=True)
+class PositionalAnalysis:
+    """The networks and what was found of them.
+
+    Attributes:
+        networks: one row each: `series, rank` (NaN where both embeddings are plain), `width`, sizes, `loss`, `seeds`,
+            `loss_std`, and `cost`, the loss less that of plain embeddings, with `cost_err` (NaN without noise).
+        noise: noise of one run's loss over seeds, pooled; None where nothing is repeated.
+        full_ranks: the full rank of each series' embedding.
+        needed: for each series the rank that is enough, against plain embeddings and against the embedding that is
+            factored at full rank, where there is one; empty without noise.
+        equivalents: for each positional rank; empty with fewer than two vocabulary ranks, full one included.
+    """
+
+    networks: pd.DataFrame
+    noise: Noise | None
+    full_ranks: Mapping[str, int]
+    needed: Mapping[tuple[str, str], Needed]
+    equivalents: tuple[Equivalent, ...]
+
+    def series(self, name: str) -> pd.DataFrame:
+        """The networks of a series by growing rank."""
+        return self.networks[self.networks["series"] == name].sort_values("rank")
+
+    @property
+    def plain(self) -> pd.Series:
+        """The network with plain embeddings."""
+        return self.series(PLAIN).iloc[0]
+
+    def references(self, name: str) -> dict[str, pd.Series]:
+        """The networks that lose no rank: with plain embeddings, and with this series' one factored at full rank."""
+        mine = self.series(name)
+        factored = mine[mine["rank"] == self.full_ranks[name]]
+        return {PLAIN: self.plain} | ({FACTORED: factored.iloc[0]} if len(factored) else {})
+
+
+def check_positional_runs(table: pd.DataFrame, source: str) -> pd.DataFrame:
+    """The runs with `series`, `rank` and `loss`; an empty rank is a plain embedding.
+
+    Raises:
+        UserError: a column is missing, a value is wrong, the runs differ in more than ranks, or a run has two rows.
+    """
+    ranked = dict.fromkeys(_RANKS.values(), "for a plain embedding")
+    runs = shared.bottleneck_runs(table, source, _ONE, ranked, ["depth", "width"])
+    for name, entries in (("positional_rank", "context_length"), ("embedding_rank", "vocab_size")):
+        most = runs[["width", entries]].min(axis=1)
+        refuse(
+            runs, (runs[name] > most).fillna(False), source, f"{name} must not be above width or {entries}"
+        )
+    both = runs["positional_rank"].notna() & runs["embedding_rank"].notna()
+    refuse(runs, both, source, "one of embedding_rank and positional_rank must be empty (plain)")
+    refuse(
+        runs, runs.duplicated([*ranked, "seed"], keep=False), source, "a run (ranks, seed) must have one row"
+    )
+    positional, vocabulary = runs["positional_rank"].notna(), runs["embedding_rank"].notna()
+    return runs.assign(
+        series=np.select([positional, vocabulary], [POSITIONAL, VOCABULARY], PLAIN),
+        rank=runs["positional_rank"].fillna(runs["embedding_rank"]).astype("float64"),
+    )
+
+
+def analyse_runs(runs: pd.DataFrame) -> PositionalAnalysis:
+    """Costs, needed ranks and equivalents.
+
+    Args:
+        runs: of `check_positional_runs`.
+
+    Raises:
+        UserError: no network has plain embeddings, or none a factored positional embedding.
+    """
+    networks = group_means(runs, ["series", "rank", "width"], shared.SIZES)
+    if not {PLAIN, POSITIONAL} <= set(networks["series"]):
+        raise UserError(
+            "The runs need a network with plain embeddings (both ranks empty), and one with a positional rank."
+        )
+    noise = group_noise(networks)
+    plain = networks[networks["series"] == PLAIN].iloc[0]
+    std = math.nan if noise is None else noise.std
+    networks = networks.assign(
+        cost=networks["loss"] - plain["loss"],
+        cost_err=std * np.sqrt(1 / networks["seeds"] + 1 / plain["seeds"]),
+    )
+    first, entries = runs.iloc[0], {POSITIONAL: "context_length", VOCABULARY: "vocab_size"}
+    ranks = {series: int(min(first["width"], first[name])) for series, name in entries.items()}
+    found = PositionalAnalysis(networks, noise, ranks, {}, ())
+    needed = {} if noise is None else _needed(found, noise)
+    return PositionalAnalysis(networks, noise, ranks, needed, _equivalents(found))
+
+
+def _needed(analysis: PositionalAnalysis, noise: Noise) -> dict[tuple[str, str], Needed]:
+    needed = {}
+    for name in (POSITIONAL, VOCABULARY):
+        mine = analysis.series(name)
+        if mine.empty:
+            continue
+        for against, one in analysis.references(name).items():
+            compared = mine[mine["rank"] < analysis.full_ranks[name]] if against == FACTORED else mine
+            if not compared.empty:
+                ranks = [int(rank) for rank in compared["rank"]]
+                reference = float(one["loss"]), float(one["seeds"])
+                losses, seeds = compared["loss"], compared["seeds"]
+                needed[name, against] = needed_rank(ranks, losses, seeds, reference, noise)
+    return needed
+
+
+def _equivalents(analysis: PositionalAnalysis) -> tuple[Equivalent, ...]:
+    """By monotone interpolation of the vocabulary series in log rank.
+
+    Where no token embedding is factored at full rank, plain embeddings end the series.
+    """
+    mine, most = analysis.series(VOCABULARY), analysis.full_ranks[VOCABULARY]
+    if mine.empty:
+        return ()
+    if most not in set(mine["rank"]):
+        mine = pd.concat([mine, analysis.plain.to_frame().T.assign(rank=float(most))])
+    curve = Baseline(*mine[["rank", "loss", "seeds"]].to_numpy(np.float64).T)
+    found = []
+    for place, (_, row) in enumerate(analysis.series(POSITIONAL).iterrows()):
+        # 1 - rank of equal loss / full rank, which is a redundancy in ranks
+        loss, seeds = float(row["loss"]), float(row["seeds"])
+        shares = redundancy(curve, most, loss, seeds, analysis.noise, place)
+        rank, low, high = (most * (1 - share) for share in (shares.value, shares.high, shares.low))
+        status = _STATUS.get(shares.status, shares.status.value)
+        worse, better = _neighbours(curve, loss, seeds, analysis.noise)
+        found.append(Equivalent(int(row["rank"]), rank, low, high, worse, better, status))
+    return tuple(found)
+
+
+def _neighbours(
+    curve: Baseline, loss: float, seeds: float, noise: Noise | None
+) -> tuple[int | None, int | None]:
+    """The largest rank that is significantly worse than a loss, and the smallest that is significantly better."""
+    if noise is None:
+        return None, None
+    err = noise.threshold() * noise.std * np.sqrt(1 / curve.seeds + 1 / seeds)
+    worse, better = curve.size[curve.loss - loss > err], curve.size[loss - curve.loss > err]
+    return int(worse.max()) if len(worse) else None, int(better.min()) if len(better) else None
 
 
 def results(arguments: argparse.Namespace) -> Results:
@@ -50,26 +233,22 @@ def analyse(runs: Path) -> PositionalAnalysis:
 
 def present(analysis: PositionalAnalysis) -> Results:
     """The tables, figures and fit.json of an analysis."""
-    made = {
-        "losses": Table(
-            tables.losses_table(analysis),
-            "Test loss in nats per token; cost: against plain embeddings, with 95% intervals.",
-            dict.fromkeys(("test_loss", "cost", "cost_low", "cost_high"), ".4f"),
-        ),
-        "needed": Table(tables.needed_table(analysis), "The rank from which nothing is lost."),
-        "equivalents": Table(
-            tables.equivalents_table(analysis),
-            "The vocabulary rank that costs as much as a positional rank, with 68% intervals.",
-            {"vocabulary_rank": ".3g", "over_full": ".3f", **_RANKS},
-        ),
-        "comparison": Table(
-            tables.comparison_table(analysis),
-            "Ours beside the published statements (Wies et al. 2021).",
-            {"ours": ".3g", **_RANKS},
-        ),
+    needed: Columns = {
+        "series": lambda one: one.key[0],
+        "against": lambda one: one.key[1],
+        "full_rank": lambda one: analysis.full_ranks[one.key[0]],
     }
-    drawn = {"losses": figures.losses_figure(analysis), "equivalents": figures.equivalents_figure(analysis)}
-    return Results(made, drawn, _fit(analysis), summary(analysis), answer=answer(made))
+    frames = {
+        "losses": losses_table(analysis),
+        "needed": shared.needed_table(analysis.needed, needed),
+        "equivalents": equivalents_table(analysis),
+        "comparison": comparison_table(analysis),
+    }
+    made = captioned(frames, _CAPTIONS, _FORMATS)
+    drawn = {"losses": losses_figure(analysis), "equivalents": equivalents_figure(analysis)}
+    model = "rank of the vocabulary series with equal loss, by monotone interpolation in log rank"
+    fit = shared.fit_of(NAME, model, analysis.noise, made, ("needed", "equivalents"))
+    return Results(made, drawn, fit, summary(analysis), answer=answer(made))
 
 
 def summary(analysis: PositionalAnalysis) -> str:
@@ -84,7 +263,7 @@ def summary(analysis: PositionalAnalysis) -> str:
 def _equal(one: Equivalent) -> str:
     interval = "" if math.isnan(one.low) else f" ({_interval(one.low, one.high)})"
     return (
-        f"Positional rank {one.positional_rank} costs as much as vocabulary rank {one.rank:.3g}{interval}, "
+        f"Positional rank {one.positional_rank} costs as much as vocabulary rank {one.vocabulary_rank:.3g}{interval}, "
         f"{one.status}."
     )
 
@@ -95,13 +274,152 @@ def _interval(low: float, high: float) -> str:
     return f"up to {high:.3g}" if low == 0 else f"{low:.3g} to {high:.3g}"
 
 
-def _fit(analysis: PositionalAnalysis) -> dict[str, Any]:
-    """The content of fit.json."""
-    return {
-        "study": NAME,
-        "model": "rank of the vocabulary series with equal loss, by monotone interpolation in log rank",
-        "status": "no noise estimate" if analysis.noise is None else "measured",
-        "noise": None if analysis.noise is None else analysis.noise.std,
-        "needed": plain_rows(tables.needed_table(analysis)),
-        "equivalents": plain_rows(tables.equivalents_table(analysis)),
-    }
+def answer(tables: Mapping[str, Table]) -> Answer:
+    """The rank from which nothing is lost, with the largest rank that is too small.
+
+    Args:
+        tables: `needed` and `comparison` of the study.
+    """
+    needed, printed = tables["needed"].frame, tables["comparison"].frame
+    published = f"{printed['published'].iloc[0]} ({printed['quantity'].iloc[0]})." if len(printed) else ""
+    mine = needed[needed["series"] == POSITIONAL]
+    if mine.empty:
+        return Answer("No positional rank can be compared.", False, published)
+    row = mine.iloc[0]
+    unseen = "" if pd.isna(row["unseen"]) else f"; a cost below {row['unseen']:.2g} nats would not be seen"
+    if pd.isna(row["too_small"]):
+        return Answer(f"No rank tried is significantly worse than full rank{unseen}.", False, published)
+    if pd.isna(row["enough"]):
+        return Answer(
+            f"More than {row['too_small']:.0f}: every rank tried is significantly worse than full rank.",
+            True,
+            published,
+        )
+    return Answer(
+        f"{row['enough']:.0f} is enough, {row['too_small']:.0f} too small, of {row['full_rank']:.0f}{unseen}.",
+        True,
+        published,
+    )
+
+
+def losses_table(analysis: PositionalAnalysis) -> pd.DataFrame:
+    """One row for each network: its rank (empty: both plain), test loss, and its cost with the 95% interval."""
+    networks, noise = analysis.networks, analysis.noise
+    half = (math.nan if noise is None else noise.threshold()) * networks["cost_err"]
+    costs = networks.assign(cost_low=networks["cost"] - half, cost_high=networks["cost"] + half)
+    of_others = ["cost", "cost_low", "cost_high"]
+    costs.loc[costs["series"] == PLAIN, of_others] = math.nan  # against itself
+    table = shared.networks_table(costs, ["series", "rank"], ["rank"], ["total_params"])
+    return table.join(costs[of_others])
+
+
+def equivalents_table(analysis: PositionalAnalysis) -> pd.DataFrame:
+    """For each positional rank the vocabulary rank that costs as much, with its 68% interval."""
+    most = analysis.full_ranks[VOCABULARY]
+    same = ("positional_rank", "vocabulary_rank", "low", "high", "over_full", "worse", "better", "status")
+    columns: Columns = {name: name for name in same}
+    over_full: Columns = {"over_full": lambda one: one.vocabulary_rank / most}
+    return frame_of(analysis.equivalents, {**columns, **over_full}, ("worse", "better"))
+
+
+def comparison_table(analysis: PositionalAnalysis) -> pd.DataFrame:
+    """The paper's statements beside ours.
+
+    `agrees`: for the rank from which nothing is lost, ours is at most theirs (no if theirs is too small here); for the
+    equivalent of positional rank 1, the ranks that are significantly worse and better leave room for theirs, as shares
+    of the full rank. Open where ours can't tell.
+    """
+    theirs = published_json("positional_rank_findings")
+    rows = [_compared_rank(analysis, int(theirs["nothing_lost_from_positional_rank"]))]
+    low, high = theirs["positional_rank_1_costs_vocabulary_rank"]
+    full, most = int(theirs["full_rank"]), analysis.full_ranks[VOCABULARY]
+    for one in analysis.equivalents:
+        if one.positional_rank == 1:
+            above, below = (one.worse or 0) / most, (one.better or math.inf) / most
+            known = one.worse is not None or one.better is not None
+            agrees = above <= high / full and low / full <= below if known else None
+            rows.append(
+                shared.compared(
+                    "vocabulary rank that costs as much as positional rank 1",
+                    f"full rank {most}",
+                    (one.vocabulary_rank, one.low, one.high),
+                    one.status,
+                    f"{low} to {high} of {full}",
+                    shared.agreement(agrees),
+                )
+            )
+    return pd.DataFrame(rows)
+
+
+def _compared_rank(analysis: PositionalAnalysis, theirs: int) -> dict[str, object]:
+    """The rank from which nothing is lost: above the largest that is too small, at most the one that is enough."""
+    against = FACTORED if (POSITIONAL, FACTORED) in analysis.needed else PLAIN
+    found, most = analysis.needed.get((POSITIONAL, against)), analysis.full_ranks[POSITIONAL]
+    ours, low, status, agrees = math.nan, math.nan, shared.NO_NOISE, None
+    if found is not None:
+        ours, status = float(found.enough or most), "no rank is significantly worse"
+        if found.too_small is not None:
+            low = float(found.too_small)
+            status = "measured" if found.enough is not None else "every rank is worse"
+            agrees = False if low >= theirs else True if ours <= theirs else None
+    return shared.compared(
+        "positional rank from which nothing is lost",
+        f"full rank {most}, against {against}",
+        (ours, low, ours),
+        status,
+        f"{theirs}, within 2 standard deviations",
+        shared.agreement(agrees),
+    )
+
+
+def losses_figure(analysis: PositionalAnalysis) -> Figure:
+    """Test loss against the rank of either factored embedding, the other plain (figure 7 of the vocabulary paper)."""
+    with plots.style():
+        figure, axes = plots.new_figure(width=plots.COLUMN, height=3.0)
+        axis, ranks = axes[0, 0], set[float]()
+        for name, (color, shape, label) in _SERIES.items():
+            mine = analysis.series(name)
+            if not mine.empty:
+                err = shared.standard_errors(analysis.noise, mine["seeds"])
+                axis.errorbar(mine["rank"], mine["loss"], err, fmt=f"{shape}-", color=color, label=label)
+                ranks |= set(mine["rank"])
+        plain = float(analysis.plain["loss"])
+        err_plain = float(shared.standard_errors(analysis.noise, analysis.plain["seeds"]))
+        axis.axhline(plain, color=plots.INK, linewidth=0.9, label="plain embeddings ± one σ")
+        axis.axhspan(plain - err_plain, plain + err_plain, color=plots.INK, alpha=0.15, linewidth=0)
+        plots.value_axis(axis, ranks)
+        axis.set(xlabel="rank of the embedding", ylabel="test loss (nats per token)")
+        plots.legend_below(figure, 2)
+        return figure
+
+
+def equivalents_figure(analysis: PositionalAnalysis) -> Figure | str:
+    """The vocabulary rank that costs as much as each positional rank, with 68% intervals; or why there is none."""
+    found = analysis.equivalents
+    if not found:
+        return "no network has factored token embeddings"
+    with plots.style():
+        figure, axes = plots.new_figure(width=plots.COLUMN, height=3.0)
+        axis = axes[0, 0]
+        trained = sorted({*analysis.series(VOCABULARY)["rank"], float(analysis.full_ranks[VOCABULARY])})
+        for one in found:
+            ends = np.nan_to_num([one.low, one.high], nan=one.vocabulary_rank)
+            low, high = np.clip(ends, min(trained), max(trained))
+            words = f"a bound: {one.status}" if one.status in _BOUNDS else "equal loss, 68% interval"
+            axis.errorbar(
+                [one.positional_rank], [one.vocabulary_rank],
+                [[max(one.vocabulary_rank - low, 0)], [max(high - one.vocabulary_rank, 0)]],
+                fmt=_BOUNDS.get(one.status, "o"), color=plots.ACCENT, label=words,
+            )  # fmt: skip
+        axis.axhline(
+            max(trained), color=plots.MUTED, linewidth=0.8, linestyle="--", label="full vocabulary rank"
+        )
+        plots.value_axis(axis, [one.positional_rank for one in found])
+        axis.set_yscale("log")
+        axis.set_yticks(trained, [f"{rank:g}" for rank in trained])
+        axis.minorticks_off()
+        axis.set(xlabel="positional rank", ylabel="vocabulary rank of equal loss")
+        plots.legend_below(figure, 1)
+        if analysis.noise is None:
+            plots.explain(axis, "No network has two seeds: no intervals.", (0.5, 0.1))
+        return figure

@@ -12,6 +12,7 @@ from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import Shape, make_shape, shape_problems
 from shapelaw.studies.positional_rank.settings import PositionalRank
+from shapelaw.studies.shape_grids import absent_problems, repeated_seeds, runs_with_seeds
 from shapelaw.studies.study import OURS, Key, Study
 
 NAME = "positional_rank"
@@ -35,14 +36,13 @@ def _shapes(study: PositionalRank) -> Iterator[tuple[Shape, int]]:
             study.depth, study.width, study.heads, study.vocab_size, study.context_length, gelu=study.gelu, **ranks
         )  # fmt: skip
 
-    repeated_seeds = max(study.seeds, study.repeated_seeds)
-    yield shape(), repeated_seeds
+    yield shape(), repeated_seeds(study, True)
     for name, ranks, repeated in (
         ("positional_rank", study.positional_ranks, study.repeated_positional_ranks),
         ("embedding_rank", study.vocabulary_ranks, study.repeated_vocabulary_ranks),
     ):
         for rank in dict.fromkeys(ranks):
-            yield shape(**{name: rank}), repeated_seeds if rank in repeated else study.seeds
+            yield shape(**{name: rank}), repeated_seeds(study, rank in repeated)
 
 
 def runs(config: Settings, _root: Path) -> Iterator[Run]:
@@ -52,10 +52,7 @@ def runs(config: Settings, _root: Path) -> Iterator[Run]:
         ShapeError: one of them is not a shape.
     """
     study = _section(config)
-    training = config.training.spec(study.recipe)
-    for shape, seeds in _shapes(study):
-        for seed in range(seeds):
-            yield Run(config.corpus.name, shape, training, seed)
+    return runs_with_seeds(config, study, _shapes(study))
 
 
 def problems(config: Settings, _root: Path) -> list[str]:
@@ -73,10 +70,7 @@ def problems(config: Settings, _root: Path) -> list[str]:
         for rank in ranks:
             wrong = shape_problems(*sizes, **{argument: rank})
             found += [f"{NAME}.{name}: {problem}" for problem in wrong if f"{NAME}: {problem}" not in found]
-        if absent := sorted(set(repeated) - set(ranks)):
-            found.append(
-                f"{NAME}.repeated_{name} has {', '.join(map(str, absent))}, which {name} does not have"
-            )
+        found += absent_problems(f"{NAME}.repeated_{name}", repeated, ranks, name)
     return list(dict.fromkeys(found))
 
 
