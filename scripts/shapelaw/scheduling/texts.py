@@ -62,7 +62,7 @@ def measured_paths(perplexity: Perplexity, keys: Collection[str]) -> list[str]:
     if not perplexity.of:
         raise UserError(
             "No perplexity is asked for; name a study or grid of decoders, which keep their weights then: "
-            "--config perplexity='{of: [depth_width]}'"
+            "--config perplexity='{of: [STUDY]}'"
         )
     names = ", ".join(perplexity.of)
     raise UserError(
