@@ -189,7 +189,8 @@ def best_depth_table(analysis: RatioAnalysis) -> pd.DataFrame:
         return one.at.noise(noise).threshold() * noise.std / math.sqrt(one.at.runs(noise))
 
     columns: Columns = {
-        "feed_forward": "feed_forward", "ratio": "ratio",
+        "feed_forward": "feed_forward",
+        "ratio": "ratio",
         **{name: f"at.{name}" for name in ("size", "depths", "best_depth")},
         "also_best": also,
         "certain": lambda one: noise is not None and len(one.at.depths) > 1 and not also(one),
