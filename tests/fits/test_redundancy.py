@@ -114,6 +114,6 @@ def test_the_rank_from_which_nothing_is_lost() -> None:
 )
 def test_agreement_with_a_published_number(status, value: float, theirs: float, agrees: bool | None) -> None:
     found = Redundancy(value, value - 0.05, value + 0.05, 0.01, status)
-    assert found.agrees_with(theirs) is agrees
+    assert found.agrees(theirs, theirs) is agrees
     if status is RedundancyStatus.MEASURED:
-        assert found.agrees_with(theirs, rounding=0.05)
+        assert found.agrees(theirs - 0.05, theirs + 0.05)
