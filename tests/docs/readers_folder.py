@@ -46,7 +46,7 @@ def make_checkout(folder: Path, stores: tuple[TokenStore, TokenStore]) -> None:
     _write_tables(folder)
     _write_corpus(folder, stores)
     _write_specs(folder)
-    for checkpoints in ("CHECKPOINTS", "results/checkpoints/STUDY/KEY"):
+    for checkpoints in ("CHECKPOINTS", "results/checkpoints/KEY"):
         train(
             RUN,
             *stores,

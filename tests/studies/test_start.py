@@ -179,3 +179,9 @@ def test_a_server_that_does_not_answer_is_told_at_the_start() -> None:
     assert "hunter2" not in said
     assert tracker_warnings(CONFIG, {"MLFLOW_TRACKING_URI": "sqlite:///x.db"}) == []
     assert tracker_warnings(CONFIG, {}) == []
+
+
+def test_a_record_of_before_the_pool_is_told_where_records_lie(tmp_path: Path) -> None:
+    assert "a record lies in results/runs/<key>" in said(
+        tmp_path, f"results/runs/depth_width/{KEY}/summary.json"
+    )

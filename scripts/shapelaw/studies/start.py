@@ -22,6 +22,7 @@ from shapelaw.studies.study import FIGURE_ENDINGS, TABLE_COPIES, TABLE_ENDINGS, 
 URI_VARIABLE = "MLFLOW_TRACKING_URI"
 _PATIENCE = 3.0  # seconds
 _RECORD = re.compile(r"results/runs/([^/]+)/[^/]+")
+_OLD_RECORD = re.compile(r"results/runs/[^/]+/[^/]+/[^/]+")  # of before the pool
 _RESULT = r"/([^/]+)/(.+)"  # behind the folder of results
 _OPTIONS = (
     "--report",
@@ -153,10 +154,15 @@ def target_problems(target: str, config: Settings, runs: Mapping[str, Mapping[st
             yield f"The config has no run {key}; it has {len(known)} runs{near}."
         elif not target.endswith("/summary.json"):
             yield f"{target} comes with its summary.json; ask for that: snakemake {Path(target).parent}/summary.json"
-    elif (result := re.fullmatch(re.escape(config.results) + _RESULT, target)) and result[
-        1
-    ] not in _OTHER_FOLDERS:
+    elif _OLD_RECORD.fullmatch(target):
+        yield (
+            f"{target}: a record lies in results/runs/<key>, whoever asks for it; `snakemake -n` lists the keys, and "
+            "scripts/carry_over.py brings folders of before into the pool."
+        )
+    elif result := re.fullmatch(re.escape(config.results) + _RESULT, target):
         name, file = result.groups()
+        if name in _OTHER_FOLDERS:
+            return
         found = list(_study_problems(target, name, config))
         studies = studies_of(config)
         yield from found or (_file_problems(studies[name], file) if name in studies else ())
