@@ -149,27 +149,27 @@ def _search(
 
 
 def _refuse_other_recipes(runs: list[MemorizationRun], records: Path) -> None:
-    """Refuse a folder with runs of another recipe: its table has all records, and no analysis takes recipes apart.
+    """Refuse a folder whose table would mix recipes: it has all records, and no analysis takes recipes apart.
 
     Raises:
-        UserError: there are such records.
+        UserError: there are records of other steps, or of another recipe at one of these sizes.
     """
-    asked = [_recipe(run) for run in runs]
+    steps, asked = {run.steps for run in runs}, {run.label: run for run in runs}
     for summary in sorted(records.glob("*/summary.json")):
         there = read_record(summary.parent).run
-        if isinstance(there, MemorizationRun) and (before := _recipe(there)) not in asked:
-            name = next(name for name in before if before[name] != asked[0][name])
-            raise UserError(
-                f"{records} has runs whose {name} is {before[name]}, and this call asks for {asked[0][name]}; one "
-                "table with both would mix them: give another --out."
-            )
-
-
-def _recipe(run: MemorizationRun) -> dict[str, object]:
-    """What runs of one table have in common: all but the sizes that the lists vary, and the seed."""
-    values = asdict(run) | asdict(run.memorizer)
-    varied = ("memorizer", "heads", "context", "head_dim", "examples", "seed", "keep_attention")
-    return {name: value for name, value in values.items() if name not in varied}
+        if not isinstance(there, MemorizationRun):
+            continue
+        name, before, now = "steps", there.steps, min(steps)
+        if there.steps in steps:
+            if there.label not in asked or there == asked[there.label]:
+                continue
+            one, other = (asdict(run) | asdict(run.memorizer) for run in (there, asked[there.label]))
+            name = next(field for field in one if field != "memorizer" and one[field] != other[field])
+            before, now = one[name], other[name]
+        raise UserError(
+            f"{records} has runs whose {name} is {before}, and this call asks for {now}; one table with both would "
+            "mix them: give another --out."
+        )
 
 
 def write_runs(path: Path, records: Path) -> None:

@@ -202,7 +202,7 @@ class Execution(Section):
 
 
 class Perplexity(Section):
-    """The perplexity of trained decoders on held-out documents, `snakemake perplexity` (Wies et al. 2021, table 1)."""
+    """Perplexity of trained decoders on held-out documents, by the target `perplexity` (Wies et al. 2021, table 1)."""
 
     of: list[str] = Field(
         [],
