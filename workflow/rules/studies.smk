@@ -1,6 +1,6 @@
 # From what a study's runs, or its measurements, left to its tables, figures and fit.json: a rule a study.
 #
-# No lambdas here: they would all see the last study of the loop.
+# No lambda here that reads the loop's variable: they would all see the last study.
 for study in STUDIES.values():
 
     rule:
@@ -40,7 +40,7 @@ for study in STUDIES.values():
             "../../envs/shapelaw.yaml"
         params:
             study=study.name,
-            folder=study.folder,
+            folder=lambda wildcards, output: str(Path(output[0]).parent),
             options=shlex.join(study.options(CONFIG)),
         message:
             study.message
@@ -64,7 +64,7 @@ rule findings:
         "../../envs/shapelaw.yaml"
     params:
         studies=FOUND,
-        place=CONFIG.results,
+        place=lambda wildcards, output: str(Path(output[0]).parent),
     message:
         "the questions and what was found"
     shell:
