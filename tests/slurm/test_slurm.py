@@ -212,10 +212,10 @@ def test_the_grid_through_slurm_gives_the_same_tables_to_the_last_digit(
     jobs = jobs_of(project.folder, since)
     names = {job.name for job in jobs if not job.name.startswith("list_runs")}
     assert names == {
-        *("text_encode_train_tokenizer", "train_in_turn.depth_width"),
+        *("text_encode_train_tokenizer", "train_in_turn"),
         *("records_train_small", "import_runs.depth_width", "depth_width"),
     }
-    tasks = {job.number for job in jobs if job.name == "train_in_turn.depth_width"}
+    tasks = {job.number for job in jobs if job.name == "train_in_turn"}
     assert set(taken_over(project.said())) == tasks  # none was submitted again
     (records,) = [job for job in jobs if job.name == "records_train_small"]  # taken one after the other
     assert (records.minutes, records.memory) == (2 * len(KEYS), "1000M")
@@ -298,7 +298,7 @@ def test_runs_survive_everything_that_happens_to_jobs(local: SlurmProject, tmp_p
     (tmp_path / "calm").mkdir()
     calm = SlurmProject(tmp_path / "calm", corpora)
     calm.configure(**STORM | {"execution": {"runs_per_job": 2}})
-    keys = sorted(f"prose-V300-L2-d{width}-r{width}-H2-t5000-s0" for width in (8, 12))
+    keys = sorted(key_of(2, width, training=STORM["training"]) for width in (8, 12))
     calm.snakemake(*records_of(keys), "--quiet", "rules")
 
     (tmp_path / "storm").mkdir()
