@@ -28,12 +28,13 @@ import pyarrow.parquet as pq
 from shapelaw.errors import UserError
 from shapelaw.specs.columns import LANGUAGE_HISTORY, Column
 from shapelaw.specs.kinds import AnyRun, kind_of, spec_from_dict, spec_to_dict
+from shapelaw.storage.asked import RUNS as RUNS
 from shapelaw.storage.copies import content as content_of
 from shapelaw.storage.copies import has
 from shapelaw.storage.files import replacing
 
 SCHEMA_VERSION = 1
-RUNS, CHECKPOINTS = "runs", "checkpoints"  # folders in results/
+CHECKPOINTS = "checkpoints"  # folder in results/, beside RUNS
 CONTENT = "content_sha256"  # of summary.json; records of before 2026-11-23 have none
 RUNNING, FINISHED, FAILED, KILLED = "RUNNING", "FINISHED", "FAILED", "KILLED"  # MLflow's names
 

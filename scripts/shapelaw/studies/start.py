@@ -17,7 +17,7 @@ from shapelaw.settings.sections import Settings
 from shapelaw.settings.sentences import did_you_mean
 from shapelaw.specs.kinds import AnyRun
 from shapelaw.studies.config import studies_of
-from shapelaw.studies.study import FIGURE_ENDINGS, TABLE_COPIES, TABLE_ENDINGS, TABLES, Study
+from shapelaw.studies.study import FIGURE_ENDINGS, OTHER_FOLDERS, TABLE_COPIES, TABLE_ENDINGS, TABLES, Study
 
 URI_VARIABLE = "MLFLOW_TRACKING_URI"
 _PATIENCE = 3.0  # seconds
@@ -31,17 +31,6 @@ _OPTIONS = (
     "--directory",
     "-d",
 )  # that a path of another kind follows
-_OTHER_FOLDERS = {
-    "runs",
-    "checkpoints",
-    "corpora",
-    "packs",
-    "logs",
-    "submitted",
-    "separation_ranks",
-    "mlartifacts",
-    "perplexity",
-}
 
 
 @dataclass(frozen=True)
@@ -161,7 +150,7 @@ def target_problems(target: str, config: Settings, runs: Mapping[str, Mapping[st
         )
     elif result := re.fullmatch(re.escape(config.results) + _RESULT, target):
         name, file = result.groups()
-        if name in _OTHER_FOLDERS:
+        if name in OTHER_FOLDERS:
             return
         found = list(_study_problems(target, name, config))
         studies = studies_of(config)

@@ -12,6 +12,12 @@ from shapelaw.specs.kinds import AnyRun, Kind
 from shapelaw.specs.runs import Run
 
 OURS = "our own"  # published nowhere else
+OTHER_FOLDERS = frozenset(  # in results/, of no study
+    (
+        *("runs", "checkpoints", "corpora", "packs", "logs", "submitted", "separation_ranks", "mlartifacts"),
+        "perplexity",
+    )
+)
 TABLE_ENDINGS, FIGURE_ENDINGS = ("html", "csv"), ("svg",)
 # written too, by the same command, and no targets: Snakemake would keep a file of its own for each
 TABLE_COPIES, FIGURE_COPIES = ("md", "tex"), ("png",)  # of all tables in one, and of each figure

@@ -96,14 +96,12 @@ def look(
 
     with one_writer(results, say, stop):
         progress.at(f"opening {redact(uri, uri)}")
-        store = open_store(uri, results)
+        store, shared = open_store(uri, results), shared_of(asked)
         for study, keys in asked.items():
             # also where another study has asked for it since, which its copies here and there then say
             items = {key: found[key] for key in keys if key in found and (key in changed or key in anew)}
             on_disk = found if seen.first else None
-            outcome = import_records(
-                store, study, items, liveness, on_disk, stop, progress, None, shared_of(results)
-            )
+            outcome = import_records(store, study, items, liveness, on_disk, stop, progress, None, shared)
             for sentence in outcome.problems.values():
                 say_once(sentence)
             tell_rivals(study, outcome, say_once)

@@ -103,7 +103,7 @@ def import_study(
             progress.at(f"opening {redact(uri, uri)}")
             store = open_store(uri, results)
             on_disk = find_records(results)
-            found = {key: item for key, item in on_disk.items() if keys is None or key in keys}
+            found = on_disk if keys is None else {key: on_disk[key] for key in on_disk.keys() & set(keys)}
             import_records(
                 store,
                 study,
@@ -113,7 +113,7 @@ def import_study(
                 None,
                 progress,
                 outcome,
-                shared_of(results),
+                shared_of(read_asked(results)),
             )
             return store
 
@@ -122,9 +122,9 @@ def import_study(
     return store, outcome
 
 
-def shared_of(results: Path) -> dict[str, list[str]]:
-    """The studies of each run that several ask for."""
-    return {key: studies for key, studies in studies_by_key(read_asked(results)).items() if len(studies) > 1}
+def shared_of(asked: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """The studies of each run that several ask for; `asked` has the keys of each study."""
+    return {key: studies for key, studies in studies_by_key(asked).items() if len(studies) > 1}
 
 
 def tell_rivals(study: str, outcome: Outcome, say: Say) -> None:

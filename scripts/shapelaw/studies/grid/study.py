@@ -35,7 +35,7 @@ from shapelaw.studies.grid.language import (
 )
 from shapelaw.studies.grid.settings import BlockKeys, OneOrMore
 from shapelaw.studies.shape_grids import size_of, transition_warnings
-from shapelaw.studies.study import OURS, Key, Study
+from shapelaw.studies.study import OTHER_FOLDERS, OURS, Key, Study
 
 ROOM = Path(__file__).parent
 RESULTS = "shapelaw.studies.grid.results"
@@ -44,13 +44,12 @@ TABLES = (
     *("best_shapes", "surface_costs", "seed_noise"),
 )
 FIGURES = {"losses": OURS, "effects": OURS, "best_depth": OURS}
-RESERVED = frozenset(  # folders of results/, and rules, whose names a grid can't have
+RESERVED = OTHER_FOLDERS | frozenset(  # with them rules, whose names a grid can't have
     (
-        *("runs", "checkpoints", "corpora", "packs", "logs", "submitted", "separation_ranks", "mlartifacts"),
         *("all", "plan", "findings", "advisor", "prepare_corpus", "train_tokenizer", "encode", "train_large"),
         *("train_medium", "train_small", "train_in_turn", "train_together", "take_record", "list_runs"),
         *("import_runs", "log_study", "measure_separation_ranks", "measure_assumptions", "measure_relu"),
-        *("perplexity", "measure_perplexity"),
+        "measure_perplexity",
     )
 )
 FEW = 3  # cells that are named

@@ -38,7 +38,6 @@ _CAPTIONS = {
     "degree_ranking": "The degree of largest rank at each budget.",
     "fractional_degree": "The ranks of blocks of two degrees, mixed in every order.",
 }
-_COUNTED = {"holds": YES, "violated": NO, "open": OPEN}
 _FIGURES = {
     "rank_depth": rank_figures.depth_figure,
     "rank_width": rank_figures.width_figure,
@@ -129,7 +128,7 @@ def fits(analysis: SeparationAnalysis) -> dict[str, object]:
         "lower_bounds": analysis.lower_bounds,
         "largest_exact_rank": int(ranks.loc[ranks["status"] == "exact", "rank"].max()),
         "closed_form": {one: _count(ranks["follows"], one) for one in (YES, NO, OPEN)},
-        "theorems": {says: _count(bounds, one) for says, one in _COUNTED.items()},
+        "theorems": {says: _count(bounds, one) for says, one in rank_tables.COUNTED.items()},
         "residual_changes_rank": _count(tables["residual"]["equal"], NO),
         "degree_budgets": {"budgets": len(ranking), **agreement},
         "fractional_degrees": {

@@ -28,7 +28,7 @@ Measurements = Sequence[tuple[Asked, Measured]]
 _FIRST = ("depth-width, corollary 1", "at least", "(d' + 1)^C(L') >= the rank of L, d")
 _SECOND = ("depth-width, corollary 2", "exists", "L' < L, d' = 3^L' of higher rank")
 _THEOREM = ["theorem", "kind", "formula"]
-_COUNTED = {"holds": YES, "violated": NO, "open": OPEN}
+COUNTED = {"holds": YES, "violated": NO, "open": OPEN}
 _SLACK = 1e-9  # tolerance of a comparison of logarithms
 
 
@@ -132,7 +132,7 @@ def theorems_table(bounds: pd.DataFrame, ranks: pd.DataFrame) -> pd.DataFrame:
 def _theorem_row(
     theorem: Sequence[Any], proof: str, holds: pd.Series, distances: pd.Series
 ) -> dict[str, object]:
-    counts = {name: int((holds == says).sum()) for name, says in _COUNTED.items()}
+    counts = {name: int((holds == says).sum()) for name, says in COUNTED.items()}
     return {
         **dict(zip(_THEOREM, theorem, strict=True)),
         "networks": len(holds),
