@@ -32,9 +32,14 @@ def captioned(
 ) -> dict[str, Table]:
     """Tables by name, with their captions; `formats` are of columns by name, whichever table has them."""
     return {
-        name: Table(frame, captions[name], {one: how for one, how in (formats or {}).items() if one in frame})
+        name: Table(frame, captions[name], _of_its_columns(formats or {}, frame))
         for name, frame in frames.items()
     }
+
+
+def _of_its_columns(formats: Mapping[str, str], frame: pd.DataFrame) -> dict[str, str]:
+    """The formats of columns that a table has."""
+    return {column: spec for column, spec in formats.items() if column in frame}
 
 
 @dataclass(frozen=True)
@@ -52,8 +57,7 @@ def tables_of(specifications: Mapping[str, TableOf], names: Iterable[str], analy
     for name in names:
         one = specifications[name]
         frame = one.frame(analysis)
-        formats = {column: spec for column, spec in one.formats.items() if column in frame}
-        tables[name] = Table(frame, one.caption, formats)
+        tables[name] = Table(frame, one.caption, _of_its_columns(one.formats, frame))
     return tables
 
 

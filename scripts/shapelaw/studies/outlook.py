@@ -164,8 +164,12 @@ def missing_tokenizers(
     for name, study in asked.items():
         corpus = config.all_corpora[name]
         if not corpus.trains_50257 and is_made(tokenizer_path(name, GPT2_VOCAB_SIZE)):
-            where = "corpus" if name == config.corpus.name else f"corpora.{name}"
-            yield from _gpt2_problem(where, study, corpus, root)
+            yield from _gpt2_problem(_place(config, name), study, corpus, root)
+
+
+def _place(config: Settings, name: str) -> str:
+    """The section of the config that has a corpus."""
+    return "corpus" if name == config.corpus.name else f"corpora.{name}"
 
 
 def _gpt2_problem(where: str, study: str, corpus: Corpus, root: Path) -> Iterator[str]:
@@ -195,8 +199,7 @@ def _vocabularies(config: Settings, runs: Runs, root: Path, token_bytes: int) ->
         sizes.setdefault(run.corpus, set()).add(run.shape.vocab_size)
     found = []
     for name, ones in sizes.items():
-        where = "corpus" if name == config.corpus.name else f"corpora.{name}"
-        found += _vocabulary(where, config.all_corpora[name], ones, root, token_bytes)
+        found += _vocabulary(_place(config, name), config.all_corpora[name], ones, root, token_bytes)
     return found
 
 

@@ -22,7 +22,7 @@ from shapelaw.fits.line import Floats
 from shapelaw.fits.noise import Noise
 from shapelaw.fits.redundancy import Needed, Redundancy, RedundancyStatus, interval_words
 from shapelaw.report import plots
-from shapelaw.report.tables import NO, OPEN, YES, Columns, frame_of, plain_rows
+from shapelaw.report.tables import Columns, frame_of, plain_rows, yes_or_no
 from shapelaw.report.write import Table
 
 SIZES = tuple(SIZE_COLUMNS.values())
@@ -96,17 +96,12 @@ class Keyed(NamedTuple):
     value: Any
 
 
-def agreement(agrees: bool | None) -> str:
-    """`yes`, `no`, or `open` where ours can't tell."""
-    return OPEN if agrees is None else YES if agrees else NO
-
-
 def compared(quantity: str, setting: str, numbers: Sequence[float], *said: object) -> dict[str, object]:
     """A row of a comparison: ours with its interval beside what was published.
 
     Args:
         numbers: ours, and the two ends of its interval.
-        said: the status, what was published, and `agreement`.
+        said: the status, what was published, and whether they agree (`yes_or_no`).
     """
     return dict(zip(COMPARED, (quantity, setting, *numbers, *said), strict=True))
 
@@ -117,7 +112,7 @@ def compared_redundancy(
     """A row of a comparison for a redundancy, beside a published one between two ends."""
     numbers = found.value, found.low, found.high
     return compared(
-        quantity, setting, numbers, found.status.value, published, agreement(found.agrees(low, high))
+        quantity, setting, numbers, found.status.value, published, yes_or_no(found.agrees(low, high))
     )
 
 

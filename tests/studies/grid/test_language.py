@@ -3,32 +3,13 @@
 from typing import Any
 
 import pytest
+from grids_asked import SMALL, config_of, refused, runs_at
 from small import REPOSITORY
 
-from shapelaw.errors import UserError
-from shapelaw.settings.sections import Settings
-from shapelaw.specs.runs import Run, Training
-from shapelaw.studies.config import load_config, runs_of, studies_of
+from shapelaw.specs.runs import Training
+from shapelaw.studies.config import runs_of, studies_of
 from shapelaw.studies.grid.expansion import Defaults
 from shapelaw.studies.grid.language import listed_problems, make_block
-
-SCALES = REPOSITORY / "workflow" / "scales"
-SMALL: dict[str, Any] = {"depth": [1, 2], "width": [16, 32]}
-
-
-def config_of(grids: Any, **changes: Any) -> Settings:
-    return load_config({"scale": "demo", "studies": ["separation_rank"], "grids": grids, **changes}, SCALES)
-
-
-def refused(grids: Any, **changes: Any) -> str:
-    with pytest.raises(UserError) as error:
-        config_of(grids, **changes)
-    return str(error.value)
-
-
-def runs_at(grids: Any, **changes: Any) -> dict[str, Run]:
-    found = runs_of(config_of(grids, **changes), "mine", REPOSITORY)
-    return {key: run for key, run in found.items() if isinstance(run, Run)}
 
 
 def test_a_grid_is_every_combination_of_its_axes() -> None:

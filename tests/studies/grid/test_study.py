@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from grids_asked import SMALL, config_of, refused, runs_at
 from pydantic import Field, create_model
-from shipped import shipped
+from shipped import SCALES, shipped
 from small import REPOSITORY
 
 from shapelaw.errors import UserError
@@ -16,24 +17,6 @@ from shapelaw.specs.runs import Run
 from shapelaw.studies.config import Config, load_config, runs_of, studies_of
 from shapelaw.studies.grid.study import RESERVED, declared_study
 from shapelaw.studies.registry import STUDIES
-
-SCALES = REPOSITORY / "workflow" / "scales"
-SMALL: dict[str, Any] = {"depth": [1, 2], "width": [16, 32]}
-
-
-def config_of(grids: Any, **changes: Any) -> Settings:
-    return load_config({"scale": "demo", "studies": ["separation_rank"], "grids": grids, **changes}, SCALES)
-
-
-def refused(grids: Any, **changes: Any) -> str:
-    with pytest.raises(UserError) as error:
-        config_of(grids, **changes)
-    return str(error.value)
-
-
-def runs_at(grids: Any, **changes: Any) -> dict[str, Run]:
-    found = runs_of(config_of(grids, **changes), "mine", REPOSITORY)
-    return {key: run for key, run in found.items() if isinstance(run, Run)}
 
 
 @pytest.mark.parametrize(

@@ -40,8 +40,8 @@ DEFAULTS = {
     "tied": "False",
     "schedule": "cosine",
     "patch_embedding": "False",
+    "parametrization": "standard",
 }
-DEFAULTS |= {"parametrization": "standard"}
 # the meaning of an empty value that is no default
 EMPTY = {
     **dict.fromkeys(("embedding_rank", "positional_rank"), "full rank"),

@@ -22,7 +22,7 @@ from shapelaw.fits.inputs import read_table, refuse
 from shapelaw.fits.noise import Noise, group_means, group_noise, noise_sentence
 from shapelaw.fits.redundancy import Baseline, Needed, RedundancyStatus, needed_rank, needed_words, redundancy
 from shapelaw.report import plots
-from shapelaw.report.tables import Columns, frame_of
+from shapelaw.report.tables import Columns, frame_of, yes_or_no
 from shapelaw.report.write import Answer, Results, Table, captioned
 from shapelaw.studies import redundancies as shared
 from shapelaw.studies.positional_rank.study import NAME
@@ -345,7 +345,7 @@ def comparison_table(analysis: PositionalAnalysis) -> pd.DataFrame:
                     (one.vocabulary_rank, one.low, one.high),
                     one.status,
                     f"{low} to {high} of {full}",
-                    shared.agreement(agrees),
+                    yes_or_no(agrees),
                 )
             )
     return pd.DataFrame(rows)
@@ -368,7 +368,7 @@ def _compared_rank(analysis: PositionalAnalysis, theirs: int) -> dict[str, objec
         (ours, low, ours),
         status,
         f"{theirs}, within 2 standard deviations",
-        shared.agreement(agrees),
+        yes_or_no(agrees),
     )
 
 
