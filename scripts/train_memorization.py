@@ -247,29 +247,13 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--heads", type=_numbers, required=True, metavar="H,...", help="heads")
     add("--examples", type=_numbers, metavar="T,...", help="examples to memorize")
-    add(
-        "--largest",
-        type=_numbers,
-        metavar="LOW,HIGH",
-        help="search between two T for the largest one memorized",
-    )
+    add("--largest", type=_numbers, metavar="LOW,HIGH", help="two T, to search between for the largest one")
     add("--within", type=int, default=50, metavar="T", help="the search ends at this distance (default 50)")
     add("--context", type=_numbers, default=[32], metavar="n,...", help="context tokens (default 32)")
-    add(
-        "--head-dim",
-        type=_numbers,
-        default=[64],
-        metavar="d_h,...",
-        help="d_h, of keys and queries (default 64)",
-    )
+    add("--head-dim", type=_numbers, default=[64], metavar="d_h,...", help="of keys and queries (default 64)")
     add("--width", type=int, default=64, help="d, of inputs and layer (default 64)")
     add("--value-dim", type=int, help="d_v of a head (default: the width; the authors' code: 1)")
-    add(
-        "--logit-scale",
-        choices=get_args(LogitScale),
-        default="none",
-        help="dimension whose root divides the logits",
-    )
+    add("--logit-scale", choices=get_args(LogitScale), default="none", help="its root divides logits")
     add("--task", choices=get_args(Task), default="classification")
     add("--classes", type=int, default=100, help="classes of a classification (default 100)")
     add("--context-type", choices=get_args(ContextType), default="shared")
@@ -298,11 +282,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--device", default="auto", help="auto (a GPU if there is one), cpu, cuda or cuda:N")
     add("--threads", type=int, default=1, help="CPU threads (default 1)")
-    add(
-        "--compile",
-        action=argparse.BooleanOptionalAction,
-        help="torch.compile (default: where it is worth it)",
-    )
+    add("--compile", action=argparse.BooleanOptionalAction, help="torch.compile (default: where it pays)")
     add("--checkpoint-minutes", type=float, default=10.0, help="minutes between two checkpoints (default 10)")
     return parser
 

@@ -16,10 +16,9 @@ from shapelaw.specs.runs import Run
 from shapelaw.storage import records
 from shapelaw.storage.files import WriteFailed
 from shapelaw.training import checkpoint
-from shapelaw.training.distributed import is_first, join_ranks, processes_here
-from shapelaw.training.hardware import choose_device, start_afresh
+from shapelaw.training.hardware import choose_device, is_first, join_ranks, processes_here, start_afresh
 from shapelaw.training.journal import Journal
-from shapelaw.training.signals import StopRequest
+from shapelaw.training.launch import StopRequest
 from shapelaw.training.trainer import (
     Diverged,
     NotWritten,

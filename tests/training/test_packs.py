@@ -20,7 +20,7 @@ from shapelaw.training import checkpoint
 from shapelaw.training.loop import Stopped
 from shapelaw.training.memorizer_pack import MemorizerPack
 from shapelaw.training.pack_runs import train_packs
-from shapelaw.training.packed import can_compile
+from shapelaw.training.packs import can_compile
 from shapelaw.training.trainer import Runtime
 
 # large enough that float32 shows how many models are stepped together, and odd enough that it shows where they lie
