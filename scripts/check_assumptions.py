@@ -42,25 +42,15 @@ def main() -> None:
     add("--models", default="vit,bert,decoder,gpt2", metavar="M,...", help=f"of {', '.join(MODELS)}")
     add("--out", type=Path, required=True, metavar="DIR", help="folder for all results")
     add("--cache", type=Path, metavar="DIR", help="folder for downloaded wheels (default: DIR/downloads)")
-    add(
-        "--examples",
-        type=int,
-        default=2_000,
-        metavar="T",
-        help="number of images or texts (default 2000, the paper's)",
-    )
+    add("--examples", type=int, default=2_000, metavar="T", help="images or texts (default 2000)")
     add("--images", type=Path, metavar="DIR", help="your own images instead of the wheels' photographs")
-    add(
-        "--source", default="wiki", help="source of the text, as in scripts/prepare_corpus.py (default: wiki)"
-    )
+    add("--source", default="wiki", help="of the text, as in scripts/prepare_corpus.py (default wiki)")
     add("--decoder", type=Path, metavar="DIR", help="checkpoint folder of a trained decoder")
     add("--tokens", type=Path, metavar="FILE", help="header (.json) of the tokens that it was trained on")
     add("--gpt2", default="openai-community/gpt2", metavar="NAME", help="its name on a hub")
     add("--trials", type=int, default=5_000, help="random subsets for a verdict (default 5000, the paper's)")
     add("--sensitivity-trials", type=int, default=500, help="the same at other tolerances (default 500)")
-    add(
-        "--curve-trials", type=int, default=100, help="random subsets for a point of the figure (default 100)"
-    )
+    add("--curve-trials", type=int, default=100, help="the same for a point of the figure (default 100)")
     add("--seed", type=int, default=0)
     add("--measure-only", action="store_true", help="no tables and figure: scripts/analyse.py makes them")
     arguments = parser.parse_args()

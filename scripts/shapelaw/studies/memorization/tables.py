@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from shapelaw.fits.capacity import CapacityStatus
+from shapelaw.fits.capacity import BENT, CapacityStatus, LinearPart
 from shapelaw.fits.isotonic import Monotony
 from shapelaw.fits.line import FitStatus
-from shapelaw.fits.linear_part import BENT, LinearPart
 from shapelaw.fits.memorized import (
     MEMORIZED,
     REGRESSION,
