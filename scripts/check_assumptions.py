@@ -30,7 +30,6 @@ os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 from shapelaw.errors import command_line, exit_code
 from shapelaw.report.write import write_results
 from shapelaw.studies.assumptions.check import MODELS, Request, check
-from shapelaw.studies.assumptions.findings import Effort
 from shapelaw.studies.assumptions.results import present
 from shapelaw.studies.assumptions.study import NAME
 
@@ -54,13 +53,10 @@ def main() -> None:
     add("--seed", type=int, default=0)
     add("--measure-only", action="store_true", help="no tables and figure: scripts/analyse.py makes them")
     arguments = parser.parse_args()
-    effort = Effort(arguments.trials, arguments.sensitivity_trials, arguments.curve_trials, arguments.seed)
-    same = ("examples", "images", "source", "decoder", "tokens", "gpt2", "seed")
+    same = set(Request.__dataclass_fields__) - {"models", "cache"}
     request = Request(
         tuple(part for part in arguments.models.split(",") if part),
-        arguments.out,
-        arguments.cache or arguments.out / "downloads",
-        effort=effort,
+        cache=arguments.cache or arguments.out / "downloads",
         **{name: getattr(arguments, name) for name in same},
     )
     rows = check(request, lambda sentence: print(sentence, flush=True))

@@ -38,6 +38,7 @@ from shapelaw.specs.memorizers import (
     Task,
     beyond_theorem,
     check_memorization_run,
+    flat_memorization_run,
 )
 from shapelaw.storage.asked import add_asked
 from shapelaw.storage.records import CHECKPOINTS, RUNS, read_record
@@ -51,7 +52,10 @@ _OF_A_RUN = (
     *("task", "context_type", "steps", "batch_size", "learning_rate", "evaluate_every"),
     *("precision", "last_batch"),
 )
-COLUMNS = ("heads", "context", "head_dim", "value_dim", "width", "classes")  # of the memorizer
+COLUMNS = (  # of runs.csv, before what came out
+    *("key", "task", "context_type", "last_batch", "heads", "context", "head_dim", "value_dim", "width"),
+    *("classes", "examples", "seed", "steps"),
+)
 
 
 def main() -> int:
@@ -180,16 +184,10 @@ def write_runs(path: Path, records: Path) -> None:
         run, summary = record.run, record.summary
         if not isinstance(run, MemorizationRun):  # where --out is a pool
             continue
-        m = run.memorizer
-        values = (m.heads, m.context, m.head_dim, m.values, m.width, m.outputs)
-        rows.append(
-            {"key": run.key}
-            | {name: getattr(run, name) for name in ("task", "context_type", "last_batch")}
-            | dict(zip(COLUMNS, values, strict=True))
-            | {name: getattr(run, name) for name in ("examples", "seed", "steps")}
-            | {"steps_done": summary["steps_done"], "accuracy": summary.get("final_accuracy")}
-            | {"loss": summary["final_loss"], "saturated_share": summary["saturated_share"]}
-        )
+        flat = flat_memorization_run(run) | {"key": run.key, "classes": run.memorizer.outputs}
+        found = {"steps_done": summary["steps_done"], "accuracy": summary.get("final_accuracy")}
+        found |= {"loss": summary["final_loss"], "saturated_share": summary["saturated_share"]}
+        rows.append({name: flat[name] for name in COLUMNS} | found)
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(rows[0]) if rows else ["key"])
         writer.writeheader()

@@ -211,13 +211,19 @@ def _is_swiglu_right(numbers: int) -> bool:
         return False
     draw = torch.Generator().manual_seed(0)
     gate, up, grad = (3 * torch.randn(numbers, generator=draw) for _ in range(3))
-    found = []
-    for by_kernel in (True, False):
-        with torch.enable_grad():
-            one, other = inputs = [part.clone().requires_grad_() for part in (gate, up)]
-            y = _SwiGLU.apply(one, other) if by_kernel else F.silu(one) * other  # type: ignore[no-untyped-call]
-        found.append([y, *torch.autograd.grad(y, inputs, grad)])
+    ways: list[Callable[..., Tensor]] = [_SwiGLU.apply, lambda gate, up: F.silu(gate) * up]
+    found = [_values_and_gradients(way, [gate, up], grad) for way in ways]
     return all(torch.equal(a, b) for a, b in zip(*found, strict=True))
+
+
+def _values_and_gradients(
+    way: Callable[..., Tensor], inputs: Sequence[Tensor], grad: Tensor, dtype: torch.dtype = torch.float32
+) -> list[Tensor]:
+    """A function's value, and the gradients of its inputs, in a precision."""
+    with torch.enable_grad():
+        given = [part.to(dtype, copy=True).requires_grad_() for part in inputs]
+        y = way(*given)
+    return [y, *torch.autograd.grad(y, given, grad.to(dtype))]
 
 
 @cache
@@ -302,13 +308,10 @@ def _agree(
     grad: Tensor,
 ) -> bool:
     """True if the kernel's values and gradients are PyTorch's in float64, up to rounding."""
-    found = []
-    for way, dtype in ((by_kernel, torch.float32), (by_pytorch, torch.float64)):
-        with torch.enable_grad():
-            given = [part.to(dtype, copy=True).requires_grad_() for part in inputs]
-            y = way(*given)
-        found.append([y, *torch.autograd.grad(y, given, grad.to(dtype))])
-    return all((a - b).abs().max() <= _TOLERANCE * b.abs().max() for a, b in zip(*found, strict=True))
+    found = _values_and_gradients(by_kernel, inputs, grad)
+    expected = _values_and_gradients(by_pytorch, inputs, grad, torch.float64)
+    pairs = zip(found, expected, strict=True)
+    return all((a - b).abs().max() <= _TOLERANCE * b.abs().max() for a, b in pairs)
 
 
 class _Attention(torch.autograd.Function):

@@ -63,7 +63,6 @@ class PackTraining:
         self.outcomes: dict[str, str] = {}
         self.pack, self.mark, self.folder, self.runtime, self.stop = pack, mark, folder, runtime, stop
         self.threads = torch.get_num_threads()
-        self.trouble: WriteFailed | None = None  # error of the last note, if it failed
 
     def resume(self, state: Mapping[str, Any]) -> None:
         """Restore all models from a checkpoint of this pack."""
@@ -190,17 +189,13 @@ class PackTraining:
         )
 
     def _note(self, status: str, sentence: str | None = None) -> None:
-        """Write the models' progress, a note for people: a full disk must not end a pack because the note fails."""
-        try:
-            for i, model in self._living():
-                step = self.pack.steps[i]
-                said = f"{model.run.key} {sentence.format(step)}" if sentence else None
-                model.journal.update(status, step, model.rows, said)
-            self.trouble = None
-        except WriteFailed as error:
-            if self.trouble is None:
-                say(f"the runs' progress is not written down: {error}")
-            self.trouble = error
+        """Write the models' progress; where the disk is full, that is said of the first one alone."""
+        for i, model in self._living():
+            step = self.pack.steps[i]
+            said = f"{model.run.key} {sentence.format(step)}" if sentence else None
+            model.journal.note(status, step, model.rows, said)
+            if model.journal.trouble is not None:
+                break
 
     def _save(self) -> None:
         state = self.pack.state() | {

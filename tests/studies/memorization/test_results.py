@@ -9,40 +9,17 @@ from typing import Any
 import pandas as pd
 import pytest
 from commands import run_here
-from memorization_analyses import BEND, CONTEXTS, HEAD_COUNTS, our_runs, study_of
+from memorization_analyses import BEND, CONTEXTS, HEAD_COUNTS, study_of
 from memorizing_networks import simulate
 from small import PYTHON, REPOSITORY, SCRIPTS
 
 from shapelaw.errors import UserError
 from shapelaw.fits.plateau import KneeStatus
 from shapelaw.report.write import Table, write_results
-from shapelaw.studies.memorization import figures, tables
 from shapelaw.studies.memorization.analysis import ALONG_CONTEXT, published
 from shapelaw.studies.memorization.relu import COLUMNS, results
-from shapelaw.studies.memorization.results import FITS, QUANTITIES, STUDIES, analyse, answer, present, summary
+from shapelaw.studies.memorization.results import FITS, QUANTITIES, STUDIES, analyse, answer, present
 from shapelaw.studies.memorization.study import ALONG_HEAD_DIM, ALONG_HEADS
-from shapelaw.studies.memorization.tables import comparison_table
-
-
-def test_our_runs_of_figure_2a_grow_faster_than_a_line():
-    """One seed: R² of 0.97 to 0.98, and a parabola is better by more than chance for every T."""
-    analysis = study_of(our_runs(), ALONG_HEADS)
-    lines = tables.linear_table(analysis).set_index("examples")
-    assert lines["curvature_p"].tolist() == pytest.approx([0.028, 7.9e-4, 7.5e-4, 1.1e-4], rel=0.05)
-    assert set(lines["status"]) == {"curved"}
-    assert lines["slope"].isna().all()
-    assert lines["examples_per_head"].isna().all()
-    assert set(lines["errors_from"]) == {"misfit (one seed)"}
-    assert "over_theory" not in lines
-    comparison = comparison_table(analysis)
-    assert set(comparison.loc[comparison["quantity"] == BEND, "agrees"]) == {"no"}
-    assert summary(analysis).count("grows faster than a line") >= 4
-    assert "the errors of fits come from their scatter" in summary(analysis)
-    assert not [
-        line
-        for line in figures.share_figure(analysis).figure().axes[0].get_lines()
-        if len(line.get_xdata()) == 60
-    ]
 
 
 def test_the_test_along_the_context_has_the_status_of_a_fit(tmp_path):

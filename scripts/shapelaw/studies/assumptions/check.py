@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
@@ -47,6 +47,7 @@ class Request:
         source: source of the text, as scripts/prepare_corpus.py takes it.
         decoder, tokens: a checkpoint folder of a trained decoder, and the header of the tokens it was trained on.
         gpt2: name of the trained GPT-2 on a hub.
+        trials, sensitivity_trials, curve_trials: random subsets, as `Effort` has them.
         seed: seed of random weights, crops, texts and subsets.
     """
 
@@ -59,8 +60,15 @@ class Request:
     decoder: Path | None = None
     tokens: Path | None = None
     gpt2: str = "openai-community/gpt2"
+    trials: int = Effort.trials
+    sensitivity_trials: int = Effort.sensitivity_trials
+    curve_trials: int = Effort.curve_trials
     seed: int = 0
-    effort: Effort = field(default_factory=Effort)
+
+    @property
+    def effort(self) -> Effort:
+        """The random subsets."""
+        return Effort(self.trials, self.sensitivity_trials, self.curve_trials, self.seed)
 
 
 def check(request: Request, say: Callable[[str], None]) -> list[Row]:
@@ -76,12 +84,9 @@ def check(request: Request, say: Callable[[str], None]) -> list[Row]:
         raise UserError(
             f"--models has {', '.join(sorted(unknown)) or 'none'}; known are: {', '.join(MODELS)}."
         )
-    effort = request.effort
-    numbers = {"examples": request.examples, "trials": effort.trials}
-    numbers |= {"sensitivity-trials": effort.sensitivity_trials, "curve-trials": effort.curve_trials}
-    for name, number in numbers.items():
-        if number < 1:
-            raise UserError(f"--{name} is {number}; it must be at least 1.")
+    for name in ("examples", "trials", "sensitivity_trials", "curve_trials"):
+        if (number := getattr(request, name)) < 1:
+            raise UserError(f"--{name.replace('_', '-')} is {number}; it must be at least 1.")
     if (request.decoder is None) != (request.tokens is None):
         raise UserError("--decoder and --tokens go together: a checkpoint, and the tokens it was trained on.")
     for model in request.models:

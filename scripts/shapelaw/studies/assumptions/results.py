@@ -20,7 +20,7 @@ import pandas as pd
 from shapelaw.errors import UserError
 from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
 from shapelaw.report.plots import ACCENT, INK, MOST_COLUMNS, MUTED, PAGE, ordered_looks
-from shapelaw.report.tables import picked
+from shapelaw.report.tables import Columns, frame_of, picked
 from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
 from shapelaw.studies.assumptions.findings import (
     DRAWN,
@@ -97,11 +97,8 @@ def verdict_table(rows: Sequence[Row]) -> pd.DataFrame:
                 "ours": _word(ours[name]),
             }
             if subsets is None:  # of all contexts
-                line |= {
-                    "rate": found.full_contexts_at(TOLERANCE),
-                    "size": found.context,
-                    "trials": found.examples,
-                }
+                sizes = {"size": found.context, "trials": found.examples}
+                line |= {"rate": found.full_contexts_at(TOLERANCE), **sizes}
             else:
                 line |= picked(subsets.rate, "rate", "size", "trials")
             limit = found.context_limit if subsets is None else subsets.limit
@@ -111,23 +108,29 @@ def verdict_table(rows: Sequence[Row]) -> pd.DataFrame:
 
 def layer_table(rows: Sequence[Row]) -> pd.DataFrame:
     """One line for each layer: sizes, the rank of all queries, and the sampled Kruskal rank at both tolerances."""
-    lines = []
-    for row in in_order(rows):
-        found = row.findings
-        kruskal = PUBLISHED_KRUSKAL.get((row.model, row.weights, row.layer))
-        lines.append(
-            _layer(row)
-            | picked(found, "examples", n="context", d="width")
-            | picked(found.rank, rank_of_queries="rank", smallest_kept="kept", largest_dropped="dropped")
-            | picked(found, kruskal_rank="kruskal", kruskal_rank_float32="kruskal_float32")
-            | {
-                "float32_tolerance": float32_tolerance(found.context, found.width),
-                "kruskal_rank_published": np.nan if kruskal is None else float(kruskal),
-                "full_contexts": found.full_contexts_at(TOLERANCE),
-            }
-            | picked(row, weights_from="note", inputs="inputs")
-        )
-    return pd.DataFrame(lines)
+    return frame_of(in_order(rows), _LAYER_COLUMNS)
+
+
+def _published_kruskal(row: Row) -> float:
+    return float(PUBLISHED_KRUSKAL.get((row.model, row.weights, row.layer), np.nan))
+
+
+_LAYER_COLUMNS: Columns = {
+    **{name: name for name in ("model", "weights", "layer")},
+    "examples": "findings.examples",
+    "n": "findings.context",
+    "d": "findings.width",
+    "rank_of_queries": "findings.rank.rank",
+    "smallest_kept": "findings.rank.kept",
+    "largest_dropped": "findings.rank.dropped",
+    "kruskal_rank": "findings.kruskal",
+    "kruskal_rank_float32": "findings.kruskal_float32",
+    "float32_tolerance": lambda row: float32_tolerance(row.findings.context, row.findings.width),
+    "kruskal_rank_published": _published_kruskal,
+    "full_contexts": lambda row: row.findings.full_contexts_at(TOLERANCE),
+    "weights_from": "note",
+    "inputs": "inputs",
+}
 
 
 def sensitivity_table(rows: Sequence[Row]) -> pd.DataFrame:
