@@ -213,6 +213,26 @@ def test_a_process_compiles_the_runs_of_every_shape(stores: Stores, tmp_path: Pa
             assert counters["stats"]["unique_graphs"] > 0, f"width {width} was not compiled"
 
 
+def test_a_full_disk_stops_the_run_with_a_sentence_and_keeps_the_checkpoint_before(
+    stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save = torch.save
+
+    def full_from_step_3(state: dict[str, object], file: object) -> None:
+        if state["step"] == 3:
+            raise OSError(28, "No space left on device")
+        save(state, file)
+
+    monkeypatch.setattr(torch, "save", full_from_step_3)
+    with pytest.raises(TrainingFailed, match=r"step 3 can't be written.*No space left on device.*resumes"):
+        train(small_run(), stores, tmp_path, replace(CPU, checkpoint_seconds=0.0))
+    assert [p.name for p in checkpoint_paths(tmp_path / "checkpoints")] == [
+        "step-0000000002.pt",
+        "step-0000000001.pt",
+    ]
+    assert records.read_record(tmp_path / "checkpoints").status == "FAILED"
+
+
 def test_wrong_input_is_said_before_training(stores: Stores, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="bfloat16, which is several times slower"):
         train(small_run(precision="bfloat16"), stores, tmp_path)

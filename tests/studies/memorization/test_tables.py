@@ -173,7 +173,9 @@ def test_capacities_stand_beside_the_theory(heads):
 def test_a_curve_that_bends_does_not_agree():
     runs = simulate(HEAD_COUNTS, examples=(40000,), noise=0.002)
     runs["accuracy"] = 0.85 * (1 - np.exp(-runs["heads"] / 8)) + 0.001 * runs["seed"]
-    comparison = comparison_table(study_of(runs, ALONG_HEADS)).set_index("quantity")
+    analysis = study_of(runs, ALONG_HEADS)
+    comparison = comparison_table(analysis).set_index("quantity")
+    assert "the share grows more slowly than a line" in summary(analysis)
     assert comparison.loc[BEND, "agrees"] == "no"
     assert "more slowly than a line" in comparison.loc[BEND, "note"]
 
