@@ -21,6 +21,10 @@ from shapelaw.fits.memorized import EQUAL, MEMORIZED, SATURATED, MemorizationCur
 from shapelaw.fits.noise import Noise
 
 INTERVAL = (0.16, 0.84)
+LEAST_CHANCE = 0.01
+LEVEL = 0.68
+SEED_NOISE, SCATTER, MISFIT = "seed noise", "scatter", "misfit (one seed)"
+BENT = 0.05
 
 
 class CapacityStatus(StrEnum):
@@ -131,11 +135,6 @@ def _reached(shares: Floats, seeds: Floats, level: float) -> tuple[Floats, Float
     return falling, np.asarray((falling >= level - EQUAL).sum(axis=1) - 1)
 
 
-LEAST_CHANCE = 0.01
-LEVEL = 0.68
-SEED_NOISE, SCATTER, MISFIT = "seed noise", "scatter", "misfit (one seed)"
-
-
 @dataclass(frozen=True)
 class Growth:
     """`share = c H^exponent`, with the exponent's standard error and its 68% interval by Student's t.
@@ -190,9 +189,6 @@ def fit_growth(curve: MemorizationCurve, used: npt.NDArray[np.bool_]) -> Growth:
 def _none(n_points: int, status: FitStatus, message: str) -> Growth:
     nan = math.nan
     return Growth(nan, nan, nan, nan, n_points, "", status, message)
-
-
-BENT = 0.05
 
 
 @dataclass(frozen=True)

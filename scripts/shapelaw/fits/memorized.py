@@ -19,6 +19,26 @@ POWERS: Floats = np.linspace(0.0, 1.5, 31)
 # prior mean and standard deviation of the power: few seeds hardly determine it
 PRIOR = (0.75, 0.35)
 LEAST_SHARE = 1e-3
+CLASSIFICATION, REGRESSION = "classification", "regression"
+SHARED, PER_EXAMPLE = "shared", "per_example"
+AXES = ("heads", "context", "head_dim", "examples")
+DEFAULTS: dict[str, str | int] = {"task": CLASSIFICATION, "context_type": SHARED, "width": 64}
+# choices of the model that separate curves
+OPTIONS = ("logit_scale", "attend_to_query", "last_batch")
+# optional columns on a run's heads
+HEADS_SAY = ("saturated_share", "examples_with_free_head")
+# of classifications: the part of the labels' information that is learned, and the bits of a label
+INFORMATION, LABEL_BITS = "information", "label_bits"
+# labels of the regression task are uniform(0, 1) (Mahdavi et al. 2024, section 5.2)
+LABEL_VARIANCE = 1.0 / 12.0
+# from this share on a point counts as saturated; see `linear_part`
+SATURATED = 0.9
+# from this share on everything is memorized, so one more head can't add to it
+PERFECT = 0.999
+# from this share on everything counts as memorized: the level of a capacity
+MEMORIZED = 0.99
+# shares closer than this are equal up to rounding
+EQUAL = 1e-12
 
 
 @dataclass(frozen=True)
@@ -76,28 +96,6 @@ def _relative(share: Floats) -> Floats:
     """(powers, n) variances in terms of the unit."""
     inside = np.clip(share, LEAST_SHARE, 1.0 - LEAST_SHARE)
     return np.asarray((inside * (1.0 - inside)) ** (2.0 * POWERS[:, None]), dtype=np.float64)
-
-
-CLASSIFICATION, REGRESSION = "classification", "regression"
-SHARED, PER_EXAMPLE = "shared", "per_example"
-AXES = ("heads", "context", "head_dim", "examples")
-DEFAULTS: dict[str, str | int] = {"task": CLASSIFICATION, "context_type": SHARED, "width": 64}
-# choices of the model that separate curves
-OPTIONS = ("logit_scale", "attend_to_query", "last_batch")
-# optional columns on a run's heads
-HEADS_SAY = ("saturated_share", "examples_with_free_head")
-# of classifications: the part of the labels' information that is learned, and the bits of a label
-INFORMATION, LABEL_BITS = "information", "label_bits"
-# labels of the regression task are uniform(0, 1) (Mahdavi et al. 2024, section 5.2)
-LABEL_VARIANCE = 1.0 / 12.0
-# from this share on a point counts as saturated; see `linear_part`
-SATURATED = 0.9
-# from this share on everything is memorized, so one more head can't add to it
-PERFECT = 0.999
-# from this share on everything counts as memorized: the level of a capacity
-MEMORIZED = 0.99
-# shares closer than this are equal up to rounding
-EQUAL = 1e-12
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,12 @@ from torch import Tensor, nn
 PRODUCTS_UP_TO = 512  # tokens of context: up to here attention by plain products is faster on a CPU
 FLASH_UP_TO = 256  # dimension of a head: above it a GPU has no flash kernel
 ROPE_BASE = 10000.0  # Su et al. 2021
+# logits in a chunk: 28 MiB in float32, so that the C library keeps the two buffers of a chunk for the next one (it
+# gives back what is free beyond 64 MiB)
+CHUNK_ELEMENTS = 7 * 2**20
+GPU_CHUNK_ELEMENTS = 2**27  # the same on a GPU, which a small product leaves idle: 256 MiB in bfloat16
+GPU_COLUMNS_OF = 64
+CompiledLoss = Callable[[Tensor, Tensor, int], tuple[Tensor, Tensor]]
 
 
 class Rotary(nn.Module):
@@ -126,13 +132,6 @@ def attend_linearly(maps_BTE: Tensor, heads: int, degree: int) -> Tensor:
     return y_BHTK.transpose(1, 2).reshape(B, T, -1)
 
 
-# logits in a chunk: 28 MiB in float32, so that the C library keeps the two buffers of a chunk for the next one (it
-# gives back what is free beyond 64 MiB)
-CHUNK_ELEMENTS = 7 * 2**20
-GPU_CHUNK_ELEMENTS = 2**27  # the same on a GPU, which a small product leaves idle: 256 MiB in bfloat16
-GPU_COLUMNS_OF = 64
-
-
 def linear_cross_entropy(
     x_ND: Tensor,
     weight_VD: Tensor,
@@ -180,9 +179,6 @@ def equal_rows(rows: int, most: int) -> int:
     least = -(-rows // most)
     parts = next((n for n in range(least, min(2 * least, rows + 1)) if rows % n == 0), least)
     return -(-rows // parts)
-
-
-CompiledLoss = Callable[[Tensor, Tensor, int], tuple[Tensor, Tensor]]
 
 
 def loss_and_gradient(logits_NV: Tensor, targets_N: Tensor) -> tuple[Tensor, Tensor]:

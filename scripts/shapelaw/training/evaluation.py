@@ -21,6 +21,12 @@ from torch import Tensor
 from shapelaw.corpora.token_store import TokenStore, evaluation_starts, gather_windows, window_bytes
 from shapelaw.models.decoder import Decoder
 
+Scores = Callable[
+    [Tensor, int], Tensor
+]  # ids [B, T] and a number n -> scores of the last n next tokens, [B, n, V]
+INTERVAL = (0.16, 0.84)  # 68%
+DRAWS = 2000
+
 
 @dataclass(frozen=True)
 class EvaluationSet:
@@ -69,11 +75,6 @@ def evaluate(
     return float(total) / test_set.tokens
 
 
-Scores = Callable[
-    [Tensor, int], Tensor
-]  # ids [B, T] and a number n -> scores of the last n next tokens, [B, n, V]
-
-
 def scores_of(model: Decoder) -> Scores:
     """The scores of one of our decoders."""
 
@@ -112,10 +113,6 @@ def _windows(ids_T: Tensor, context: int, batch: int) -> Iterator[tuple[Tensor, 
 def _nats(scores: Scores, inputs_BN: Tensor, targets_Bn: Tensor) -> Tensor:
     found_BnV = scores(inputs_BN, targets_Bn.shape[1])
     return F.cross_entropy(found_BnV.flatten(0, 1).float(), targets_Bn.flatten(), reduction="none").double()
-
-
-INTERVAL = (0.16, 0.84)  # 68%
-DRAWS = 2000
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ _COMPILED = "TORCHINDUCTOR_CACHE_DIR"
 _COMPILED_CHOSEN = _COMPILED in os.environ  # by the user: PyTorch sets it too, as soon as it compiles
 _CPU_TOKENS = 2048
 _CLEAR, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")  # Linux: a 5 resets the peak
+_TIMEOUT_SECONDS = 1800  # PyTorch's own for gloo
 
 
 def choose_device(name: str, precision: str, processes: int = 1) -> torch.device:
@@ -200,9 +201,6 @@ def micro_batch_size(shape: Shape, batch_size: int, device: torch.device, precis
     ):
         size = -(-size // 2)
     return size
-
-
-_TIMEOUT_SECONDS = 1800  # PyTorch's own for gloo
 
 
 def is_first() -> bool:

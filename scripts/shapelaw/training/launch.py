@@ -20,6 +20,10 @@ from types import FrameType, TracebackType
 from typing import Any
 
 WATCHED = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
+STORE_VARIABLE = "SHAPELAW_STORE"  # environment variable: the file at which the processes meet
+GRACE_SECONDS = 30.0  # seconds for the others to end by themselves, once one has failed
+_LOOPBACK = "lo" if sys.platform == "linux" else "lo0"
+_PR_SET_PDEATHSIG = 1  # of Linux's prctl
 
 
 class StopRequest:
@@ -42,12 +46,6 @@ class StopRequest:
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
         self.received = signal.Signals(number)
-
-
-STORE_VARIABLE = "SHAPELAW_STORE"  # environment variable: the file at which the processes meet
-GRACE_SECONDS = 30.0  # seconds for the others to end by themselves, once one has failed
-_LOOPBACK = "lo" if sys.platform == "linux" else "lo0"
-_PR_SET_PDEATHSIG = 1  # of Linux's prctl
 
 
 def launch(processes: int, command: Sequence[str]) -> int:

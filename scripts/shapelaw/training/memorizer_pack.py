@@ -35,6 +35,11 @@ from shapelaw.training.packs import Evaluation, Pack, Tensors
 
 NONE = -1  # in an order: no example
 _CONTEXTS, _QUERIES, _LABELS, _ORDER = range(4)  # streams of random numbers of a seed
+ATTENTION = "attention.npz"
+BLOCK = 64  # steps whose batches are drawn at once
+EVALUATED = 4096  # examples of a model that are evaluated at once
+SIZES = 64  # pack sizes that one process may compile; a pack halves its size
+Gradients = Callable[..., tuple[Tensor, Parameters]]
 
 
 @dataclass(frozen=True)
@@ -85,13 +90,6 @@ def example_order(run: MemorizationRun, first: int, steps: int) -> npt.NDArray[n
         here = places // of_epoch == epoch
         order[here] = shuffled[places[here] - epoch * of_epoch]
     return order.reshape(steps, batch)
-
-
-ATTENTION = "attention.npz"
-BLOCK = 64  # steps whose batches are drawn at once
-EVALUATED = 4096  # examples of a model that are evaluated at once
-SIZES = 64  # pack sizes that one process may compile; a pack halves its size
-Gradients = Callable[..., tuple[Tensor, Parameters]]
 
 
 class MemorizerPack(Pack[MemorizationRun]):

@@ -35,6 +35,13 @@ from shapelaw.training.packs import (
 )
 from shapelaw.training.trainer import NotWritten, Runtime
 
+STATE_VERSION = 2  # name of a pack's checkpoint
+COMPILE_FROM = 200_000  # model-steps: compiling takes about ten seconds of a CPU
+_PACKS: dict[str | None, Callable[[list[Any], torch.device, bool], Pack[Any]]] = {  # by kind
+    MEMORIZATION.name: MemorizerPack,
+    DEGREE.name: lambda runs, device, compiled: DegreePack(runs, device),
+}
+
 
 @dataclass
 class PackedModel:
@@ -221,14 +228,6 @@ def _take_history(model: PackedModel, state: Mapping[str, Any], place: int) -> N
     """Restore a model's history and times from a checkpoint."""
     model.rows = [list(row) for row in state["rows"][place]]
     model.seconds = state["seconds"][place]
-
-
-STATE_VERSION = 2  # name of a pack's checkpoint
-COMPILE_FROM = 200_000  # model-steps: compiling takes about ten seconds of a CPU
-_PACKS: dict[str | None, Callable[[list[Any], torch.device, bool], Pack[Any]]] = {  # by kind
-    MEMORIZATION.name: MemorizerPack,
-    DEGREE.name: lambda runs, device, compiled: DegreePack(runs, device),
-}
 
 
 def train_packs(

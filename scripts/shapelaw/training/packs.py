@@ -29,6 +29,8 @@ from shapelaw.training.schedule import packed_rate
 LANES = 16  # most numbers that a CPU multiplies at once
 Tensors = dict[str, Tensor]
 AnyPackedRun = TypeVar("AnyPackedRun", bound=PackedRun)
+MEMBERS = "members.json"
+_FOLDER = "pack-"
 
 
 @dataclass
@@ -197,10 +199,6 @@ def _pieces(tables: Mapping[str, Tensor], models: slice) -> list[Tensor]:
 def can_compile(device: torch.device) -> bool:
     """True if torch.compile works here: on a CPU it needs a C++ compiler."""
     return device.type == "cuda" or compiler() is not None
-
-
-MEMBERS = "members.json"
-_FOLDER = "pack-"
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,9 @@ from shapelaw.corpora.token_store import TokenStore, gather_windows
 from shapelaw.specs.kinds import PackedRun
 from shapelaw.specs.runs import FALL_PARTS, Training
 
+DEVICE_SHARE = 0.05  # share of a GPU's free memory for tokens that stay there
+_TOKEN_BYTES = 4  # on the device: GPUs index few tables by uint16
+
 
 def learning_rate(training: Training, step: int) -> float:
     """The rate of update `step` (from 1): linear warm-up to the peak, then as `training.schedule` says."""
@@ -58,10 +61,6 @@ def packed_rate(run: PackedRun, step: int) -> float:
     if step < warm:
         return run.learning_rate * (0.01 + 0.99 * step / warm)
     return run.learning_rate * (1 + float(np.cos(np.pi * (step - warm) / (run.steps - warm)))) / 2
-
-
-DEVICE_SHARE = 0.05  # share of a GPU's free memory for tokens that stay there
-_TOKEN_BYTES = 4  # on the device: GPUs index few tables by uint16
 
 
 class Batches:

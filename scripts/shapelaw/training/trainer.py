@@ -40,6 +40,8 @@ from shapelaw.training.schedule import Batches
 
 CompiledPart = Literal["model", "blocks", "graphs"]
 COMPILED_PARTS: tuple[CompiledPart, ...] = get_args(CompiledPart)
+_KERNEL_FLOPS = 3e12  # of a run: half a minute, of which the kernel saves 2 s and costs 1 s to compile
+_UNREAD_STEPS = 16  # most steps of a GPU whose losses the host has not read yet
 
 
 class CompiledDecoder(nn.Module):
@@ -94,10 +96,6 @@ class Runtime:
     wait_seconds: float = 0.0
     keep_weights: bool = False
     tags: Mapping[str, str] = field(default_factory=dict)
-
-
-_KERNEL_FLOPS = 3e12  # of a run: half a minute, of which the kernel saves 2 s and costs 1 s to compile
-_UNREAD_STEPS = 16  # most steps of a GPU whose losses the host has not read yet
 
 
 class TrainingFailed(Exception):

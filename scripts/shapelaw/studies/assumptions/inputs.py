@@ -62,6 +62,10 @@ LEAST_AREA = 0.08  # share of the photograph, and ratios, of ImageNet's usual ra
 RATIOS = (3 / 4, 4 / 3)
 _SUFFIXES = (".jpg", ".jpeg", ".png")
 _IMAGES = 64  # at once
+Ids = npt.NDArray[np.int64]
+LEAST_PIECE = 5  # tokens of the first piece, as in the authors' code
+_BATCH = 32
+_TEXTS = 256  # texts encoded at once
 
 
 @dataclass(frozen=True)
@@ -151,13 +155,6 @@ def _batches(images: Iterator[Image.Image], side: int) -> Iterator[npt.NDArray[n
             batch = []
     if batch:
         yield np.stack(batch)
-
-
-Ids = npt.NDArray[np.int64]
-
-LEAST_PIECE = 5  # tokens of the first piece, as in the authors' code
-_BATCH = 32
-_TEXTS = 256  # texts encoded at once
 
 
 def bert_tokenizer(cache: Path) -> Tokenizer:

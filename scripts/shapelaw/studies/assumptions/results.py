@@ -48,6 +48,20 @@ PUBLISHED_KRUSKAL = {
     ("bert", "trained", "layer 1"): 291,
     ("bert", "random", "layer 1"): 349,
 }  # appendix J, n = 512
+EXPONENTS = tuple(round(math.log10(tolerance)) for tolerance in DRAWN)
+NAMES = {
+    "random_attention": "random attention",
+    "random_vit": "random ViT",
+    "trained_vit": "trained ViT",
+    "layer 1": "layer 1",
+}
+_MODELS = {
+    "vit": "DINOv2-small",
+    "vit_base": "ViT-base",
+    "bert": "BERT",
+    "decoder": "our decoder",
+    "gpt2": "GPT-2",
+}
 
 
 def in_order(rows: Sequence[Row]) -> list[Row]:
@@ -195,22 +209,6 @@ TABLES = {
     "pass_rate": TableOf(
         curve_table, "Share of random subsets that are linearly independent.", {"tolerance": ".1e"}
     ),
-}
-
-
-EXPONENTS = tuple(round(math.log10(tolerance)) for tolerance in DRAWN)
-NAMES = {
-    "random_attention": "random attention",
-    "random_vit": "random ViT",
-    "trained_vit": "trained ViT",
-    "layer 1": "layer 1",
-}
-_MODELS = {
-    "vit": "DINOv2-small",
-    "vit_base": "ViT-base",
-    "bert": "BERT",
-    "decoder": "our decoder",
-    "gpt2": "GPT-2",
 }
 
 

@@ -13,6 +13,7 @@ from shapelaw.settings.sections import Settings
 from shapelaw.studies.study import Key, Study
 
 AssumptionModel = Literal["vit", "bert", "decoder", "gpt2", "vit_base"]
+NAME = "assumptions"
 
 
 class Assumptions(Section):
@@ -33,9 +34,6 @@ class Assumptions(Section):
         500, description="Random subsets for a verdict at each other tolerance."
     )
     curve_trials: Count = Field(100, description="Random subsets for a point of the figure.")
-
-
-NAME = "assumptions"
 
 
 def section(config: Settings) -> Assumptions:

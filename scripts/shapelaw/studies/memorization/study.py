@@ -28,6 +28,11 @@ from shapelaw.specs.memorizers import (
 )
 from shapelaw.studies.study import OURS, Key, Study
 
+ALONG_HEADS, ALONG_CONTEXT = "memorization_heads", "memorization_context"
+ALONG_HEAD_DIM = "memorization_head_dim"
+SATURATION, RELU = "memorization_saturation", "relu"
+ROOM = Path(__file__).parent
+
 
 class Memorization(Section):
     """The networks of the memorization studies and how they are trained (Mahdavi et al. 2024, section 5.2)."""
@@ -80,10 +85,6 @@ class MemorizationGrid(Section):
     )
 
 
-ALONG_HEADS, ALONG_CONTEXT = "memorization_heads", "memorization_context"
-ALONG_HEAD_DIM = "memorization_head_dim"
-SATURATION, RELU = "memorization_saturation", "relu"
-ROOM = Path(__file__).parent
 _COMMON = {"memorization": Key(Memorization, "The settings that the four memorization studies share.")}
 
 

@@ -30,6 +30,7 @@ from shapelaw.studies.memorization.analysis import (
 )
 
 _COMPARED = ("quantity", "setting", "ours", "ours_err", "published", "agrees", "note")
+Row = tuple[Any, ...]
 
 
 def sizes_of(curve: MemorizationCurve) -> dict[str, Any]:
@@ -193,9 +194,6 @@ def capacity_table(analysis: MemorizationAnalysis) -> pd.DataFrame:
             for curve, found in analysis.capacities
         ]
     )
-
-
-Row = tuple[Any, ...]
 
 
 def comparison_table(analysis: MemorizationAnalysis) -> pd.DataFrame:
