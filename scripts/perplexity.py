@@ -42,9 +42,8 @@ from shapelaw.specs.runs import Run
 from shapelaw.specs.transformers_config import config_file, local_path
 from shapelaw.storage.copies import has
 from shapelaw.storage.files import check_writable, replacing
-from shapelaw.storage.records import read_record
 from shapelaw.studies.reference import published_json
-from shapelaw.training.checkpoint import checkpoint_paths, read_checkpoint
+from shapelaw.training.checkpoint import newest_of_decoder
 from shapelaw.training.evaluation import (
     DocumentLoss,
     Losses,
@@ -141,20 +140,13 @@ def run_model(given: argparse.Namespace, device: torch.device) -> Model:
             f"There is no run in {given.run}; --run is the folder of one, with its spec.json, such as "
             "results/checkpoints/KEY."
         )
-    run, paths = read_record(given.run).run, checkpoint_paths(given.run)
-    if not isinstance(run, Run) or not paths:
-        raise UserError(
-            f"{given.run} has no checkpoint of a decoder; a finished run keeps its weights only where it was trained "
-            "with scripts/train.py --keep-weights, or while the config's perplexity.of named its study; it can be "
-            "trained afresh: rm -r results/{runs,checkpoints}/" + given.run.absolute().name + "."
-        )
+    run, state = newest_of_decoder(given.run)
     tokenizer = load_tokenizer(given.tokenizer)
     if tokenizer.get_vocab_size() != run.shape.vocab_size:
         raise UserError(
             f"{given.tokenizer} has {tokenizer.get_vocab_size():,} ids and the run {run.key} {run.shape.vocab_size:,}; "
             "give the tokenizer of its training."
         )
-    state = read_checkpoint(paths[0])
     refuse_other_text(given.tokenizer, run, state["identity"])
     network = Decoder(run.shape, parametrization=run.training.parametrization).to(device).eval()
     network.load_state_dict(state["model"])

@@ -42,7 +42,7 @@ def test_a_trained_decoder_is_beside_the_random_one(stores, tmp_path):
     with pytest.raises(UserError, match=r"The weights lack tokens\.weight"):
         check(request, said.append)
     delete_checkpoints(folder)
-    with pytest.raises(UserError, match="has no checkpoint of a decoder; give results/checkpoints"):
+    with pytest.raises(UserError, match="has no checkpoint of a decoder; a finished run keeps"):
         check(request, said.append)
     with pytest.raises(UserError, match="--decoder and --tokens go together"):
         check(dataclasses.replace(request, tokens=None), said.append)

@@ -17,7 +17,6 @@ from shapelaw.errors import UserError
 from shapelaw.settings.source_lines import parse_source
 from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import make_shape
-from shapelaw.storage.records import read_record
 from shapelaw.studies.assumptions import inputs as given
 from shapelaw.studies.assumptions import networks
 from shapelaw.studies.assumptions.findings import Collected, Effort, Row, findings_of, read_rows, write_row
@@ -25,7 +24,7 @@ from shapelaw.studies.assumptions.inputs import Images, crops_of_photographs, im
 from shapelaw.studies.assumptions.networks import Inputs, Probe
 from shapelaw.studies.assumptions.results import IMAGE_MODELS
 from shapelaw.studies.assumptions.study import AssumptionModel
-from shapelaw.training.checkpoint import checkpoint_paths, read_checkpoint
+from shapelaw.training.checkpoint import newest_of_decoder
 
 SIDE = 224
 BERT_CONTEXT = 192  # of d = 384: the paper's n / d = 512 / 1024
@@ -164,13 +163,7 @@ def _documents(request: Request) -> Iterable[str]:
 
 def _decoders(folder: Path, seed: int) -> tuple[list[Probe], Run]:
     """Our decoder with random weights and with those of the newest checkpoint in a folder."""
-    run, paths = read_record(folder).run, checkpoint_paths(folder)
-    if not isinstance(run, Run) or not paths:
-        raise UserError(
-            f"{folder} has no checkpoint of a decoder; give results/checkpoints/<key> of a run that was "
-            "stopped: a finished run keeps its record only."
-        )
-    state = read_checkpoint(paths[0])
+    run, state = newest_of_decoder(folder)
     note = f"{run.key} after {state['step']:,} steps"
     return [
         networks.decoder(run.shape, seed, None, "our initialisation", run.training.parametrization),
