@@ -42,12 +42,12 @@ from peers import Step, gpt2_model, nanogpt_model, nanogpt_step, transformers_st
 
 from shapelaw.corpora.token_store import EncodedBatch, TokenStore, open_token_store, write_token_store
 from shapelaw.errors import UserError, exit_code
-from shapelaw.models.cross_entropy import linear_cross_entropy
+from shapelaw.models.functions import linear_cross_entropy
 from shapelaw.specs.runs import Run, Training
 from shapelaw.specs.shapes import Shape, make_shape
 from shapelaw.storage.files import replacing
-from shapelaw.training.distributed import Ranks
 from shapelaw.training.hardware import (
+    Ranks,
     choose_device,
     device_name,
     micro_batch_size,

@@ -27,9 +27,8 @@ from torch import Tensor
 from shapelaw.models.memorizer import forward, initial_parameters, positions
 from shapelaw.specs.memorizers import MemorizationRun, Memorizer
 from shapelaw.theory.memorization import numerical_rank, shared_context_rank
-from shapelaw.training.examples import draw_examples
 from shapelaw.training.hardware import start_afresh
-from shapelaw.training.memorizer_pack import MemorizerPack
+from shapelaw.training.memorizer_pack import MemorizerPack, draw_examples
 from shapelaw.training.pack_runs import COMPILE_FROM
 
 EXAMPLES = 10_000

@@ -10,8 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from shapelaw.models.memorizer import positions
-from shapelaw.models.pack_gradients import Parameters
+from shapelaw.models.memorizer import Parameters, positions
 from shapelaw.specs.memorizers import Memorizer
 
 

@@ -10,9 +10,7 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor
 
-from shapelaw.models.memorizer import forward
-from shapelaw.models.memorizer_gradients import per_example_gradients
-from shapelaw.models.pack_gradients import Parameters, gradients_through
+from shapelaw.models.memorizer import Parameters, forward, gradients_through, per_example_gradients
 from shapelaw.specs.memorizers import Memorizer
 from shapelaw.training.memorizer_pack import Gradients
 

@@ -22,7 +22,6 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import torch
@@ -33,15 +32,26 @@ from public_memorizer import public_memorizer
 from torch import Tensor, nn
 
 from shapelaw.models import memorizer_kernel
-from shapelaw.models.memorizer import forward, gradients, initial_parameters, positions
-from shapelaw.models.memorizer_gradients import per_example_gradients, shared_gradients
-from shapelaw.models.pack_gradients import losses
+from shapelaw.models.memorizer import (
+    forward,
+    gradients,
+    initial_parameters,
+    losses,
+    per_example_gradients,
+    positions,
+    shared_gradients,
+)
 from shapelaw.scheduling.packs import filled_up
 from shapelaw.specs.memorizers import MemorizationRun, Memorizer
-from shapelaw.training.examples import draw_examples, example_order
 from shapelaw.training.hardware import keep_freed_memory
-from shapelaw.training.memorizer_pack import Gradients, MemorizerPack, choose_gradients
-from shapelaw.training.packed import can_compile
+from shapelaw.training.memorizer_pack import (
+    Gradients,
+    MemorizerPack,
+    choose_gradients,
+    draw_examples,
+    example_order,
+)
+from shapelaw.training.packs import can_compile
 
 Step = Callable[[], object]
 SHARED, EACH = "shared", "per_example"
@@ -213,7 +223,7 @@ def main() -> None:
     parser.add_argument("--peer", type=Path, help="a checkout of the paper's public code")
     parser.add_argument("--target", default="native", help="whose instructions the kernel uses, as haswell")
     arguments = parser.parse_args()
-    memorizer_kernel._library = partial(memorizer_kernel._library, target=arguments.target)
+    memorizer_kernel.KERNEL.target = arguments.target
     device = torch.device(arguments.device)
     torch.set_num_threads(1)
     keep_freed_memory()

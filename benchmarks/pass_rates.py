@@ -15,12 +15,12 @@ from pathlib import Path
 import pandas as pd
 
 from shapelaw.report.plots import save_figure
-from shapelaw.studies.assumptions.figures import EXPONENTS, Panel, draw_panels, title_of
+from shapelaw.studies.assumptions.results import EXPONENTS, PassRates, pass_rate_chart, title_of
 
 TABLE = Path(__file__).resolve().parents[1] / "docs" / "results" / "assumptions_pass_rate.csv"
 
 
-def panels(table: pd.DataFrame) -> list[Panel]:
+def panels(table: pd.DataFrame) -> list[PassRates]:
     """The panels in the order of the table."""
     found = []
     for (model, weights, layer), mine in table.groupby(["model", "weights", "layer"], sort=False):
@@ -30,7 +30,9 @@ def panels(table: pd.DataFrame) -> list[Panel]:
         }
         title = title_of(str(model), str(weights), str(layer))
         context, width = int(mine["context"].iloc[0]), int(mine["width"].iloc[0])
-        found.append(Panel(title, context, width, float32["size"].tolist(), rates, float32["rate"].tolist()))
+        found.append(
+            PassRates(title, context, width, float32["size"].tolist(), rates, float32["rate"].tolist())
+        )
     return found
 
 
@@ -40,7 +42,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--out", type=Path, required=True, help="path of the figure without its ending")
-    print(*save_figure(draw_panels(panels(pd.read_csv(TABLE))), parser.parse_args().out), sep="\n")
+    print(
+        *save_figure(pass_rate_chart(panels(pd.read_csv(TABLE))).figure(), parser.parse_args().out), sep="\n"
+    )
 
 
 if __name__ == "__main__":

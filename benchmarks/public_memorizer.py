@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from shapelaw.errors import UserError
-from shapelaw.models.pack_gradients import Parameters
+from shapelaw.models.memorizer import Parameters
 from shapelaw.specs.memorizers import Memorizer
 
 

@@ -36,10 +36,9 @@ from shapelaw.specs.runs import Run, Training
 from shapelaw.specs.shapes import make_shape
 from shapelaw.storage.files import replacing
 from shapelaw.storage.records import read_record
-from shapelaw.training.compiled import COMPILED_PARTS
 from shapelaw.training.hardware import choose_device, device_name
 from shapelaw.training.loop import train
-from shapelaw.training.trainer import Runtime
+from shapelaw.training.trainer import COMPILED_PARTS, Runtime
 
 SHAPES = [(6, 128), (12, 264), (2, 704)]  # the last one attends by products of dimension 352
 SEEDS = 3

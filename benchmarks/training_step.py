@@ -12,7 +12,7 @@ both).
 Each model has a process of its own and they step by turns; a number is CPU time, all threads together, and a ratio the
 median of the rounds' ratios. Ours runs as training does on a CPU: the batch in parts, the C library told to keep what
 is freed (`shapelaw.training.hardware.keep_freed_memory`), on one thread with the C++ of
-`shapelaw.models.decoder_kernel`. Transformers' model gets the whole batch and
+`shapelaw.models.decoder_kernels`. Transformers' model gets the whole batch and
 torch.optim.AdamW as it comes, nanoGPT's the whole batch and the fused AdamW. In the second table the peers keep freed
 memory too, so that what is left is the model's own.
 Also measured: how much of a real step is waiting for data and writing the record, and the loss at V = 50,257 with and
@@ -47,9 +47,9 @@ from peers import (
 )
 
 from shapelaw.errors import UserError
-from shapelaw.models import decoder_kernel
-from shapelaw.models.cross_entropy import CHUNK_ELEMENTS, linear_cross_entropy
+from shapelaw.models import decoder_kernels
 from shapelaw.models.decoder import Decoder, initialise
+from shapelaw.models.functions import CHUNK_ELEMENTS, linear_cross_entropy
 from shapelaw.specs.runs import Training
 from shapelaw.specs.shapes import Block, Gelu, Shape, make_shape
 from shapelaw.training.hardware import keep_freed_memory, micro_batch_size
@@ -67,7 +67,7 @@ def our_step(shape: Shape, ids: torch.Tensor) -> Callable[[], object]:
     """Our model's step on `ids` [B, T + 1]."""
     model = Decoder(shape)
     initialise(model, 0)
-    if torch.get_num_threads() == 1 and decoder_kernel.is_possible():
+    if torch.get_num_threads() == 1 and decoder_kernels.has_products():
         model.use_kernel()
     optimizer = make_optimizer(model, Training(steps=1, batch_size=BATCH))
     parts = parts_of(shape, ids)

@@ -38,7 +38,7 @@ from shapelaw.storage.records import CHECKPOINTS, RUNS, Record, read_record
 from shapelaw.training import checkpoint
 from shapelaw.training.memorizer_pack import ATTENTION
 from shapelaw.training.pack_runs import mark_of
-from shapelaw.training.unfinished import MEMBERS, pack_folder, packs_in, write_members
+from shapelaw.training.packs import MEMBERS, pack_folder, packs_in, write_members
 
 OF_A_RUN = ("study", "varied")  # of a spec of before
 OF_A_FILE = ("schema_version", "key")  # of a spec.json, and not of the spec

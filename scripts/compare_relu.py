@@ -4,6 +4,9 @@
   python scripts/compare_relu.py --runs DIR --out DIR/relu.csv
   python scripts/analyse.py relu --input DIR/relu.csv --out DIR/relu
 
+A ReLU network's input is the context's tokens and the query side by side, (n + 1) d numbers; examples, order,
+optimizer, schedule, steps and early stopping are those of the run, so that only the network differs (section 4.3).
+
 Reads the records of memorizers in DIR/runs. Each ReLU network that is trained is kept
 beside the checkpoints of its run: started again, the command goes on with the next one. It writes a CSV with one row a
 run: what both networks memorized (accuracy, or the mean squared error of a regression), what theorem 1 guarantees
@@ -14,12 +17,15 @@ the attention layer, and the most that proposition 3 allows the ReLU network on 
 from __future__ import annotations
 
 import json
+import math
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pandas as pd
 import torch
+from torch import Tensor, nn
+from torch.nn import functional
 
 from shapelaw.errors import UserError, command_line
 from shapelaw.report.tables import picked
@@ -27,9 +33,11 @@ from shapelaw.specs.memorizers import MemorizationRun
 from shapelaw.storage.asked import read_keys
 from shapelaw.storage.files import replacing
 from shapelaw.storage.records import CHECKPOINTS, RUNS, Record, read_record, write_json
-from shapelaw.theory.memorization import memorizable_examples, relu_examples
+from shapelaw.theory.memorization import equal_relu_units, memorizable_examples, relu_examples
 from shapelaw.training.command import exit_code_of
-from shapelaw.training.relu import ReluResult, train_relu, units_of
+from shapelaw.training.memorizer_pack import NONE, draw_examples, example_order
+from shapelaw.training.schedule import packed_rate
+from shapelaw.training.trainer import TrainingFailed
 
 KEPT = "relu.json"
 
@@ -124,6 +132,89 @@ def row_of(record: Record, kept: Path) -> dict[str, object]:
         "attention_at_least": memorizable_examples(m.heads, m.context, m.head_dim),
         "relu_at_most": relu_examples(m.context, units, m.outputs),
     }
+
+
+@dataclass(frozen=True)
+class ReluResult:
+    """The outcome of a trained ReLU network: loss on all examples, accuracy (None for numbers), steps taken."""
+
+    units: int
+    params: int
+    loss: float
+    accuracy: float | None
+    steps: int
+
+
+def units_of(run: MemorizationRun) -> int:
+    """The most hidden units with no more parameters than the run's attention network; 0 if even one has more."""
+    m = run.memorizer
+    return equal_relu_units(m.total_params, m.context, m.width, m.outputs)
+
+
+def train_relu(run: MemorizationRun, units: int) -> ReluResult:
+    """Train one network of `units` hidden units on a CPU.
+
+    Raises:
+        ValueError: `units` is below 1.
+        TrainingFailed: the loss is no longer finite.
+    """
+    if units < 1:
+        raise ValueError(f"{units} hidden units are too few")
+    inputs_TI, labels_T = flat_examples(run)
+    network = _network(inputs_TI.shape[1], units, run)
+    optimizer = torch.optim.Adam(network.parameters())
+    for step in range(run.steps):
+        order_B = example_order(run, step, 1)[0]
+        at_B = torch.from_numpy(order_B[order_B != NONE])
+        for group in optimizer.param_groups:
+            group["lr"] = packed_rate(run, step)
+        optimizer.zero_grad()
+        torch.autograd.backward(_loss(network(inputs_TI[at_B]), labels_T[at_B]))
+        optimizer.step()
+        done = step + 1
+        if done % run.evaluate_every == 0 or done == run.steps:
+            loss, accuracy = _evaluate(network, inputs_TI, labels_T)
+            if not math.isfinite(loss):
+                raise TrainingFailed(
+                    f"The loss of a ReLU network on {run.key} is {loss} at step {done}; lower its learning rate."
+                )
+            if run.stop_when_memorized and accuracy == 1.0:
+                break
+    params = sum(parameter.numel() for parameter in network.parameters())
+    return ReluResult(units, params, loss, accuracy, done)
+
+
+def flat_examples(run: MemorizationRun) -> tuple[Tensor, Tensor]:
+    """Inputs [T, (n + 1) d], the context's tokens and then the query, and labels [T]."""
+    drawn = draw_examples(run)
+    contexts = drawn.contexts.flatten(-2)
+    if run.context_type == "shared":
+        contexts = contexts.expand(run.examples, -1)
+    return torch.cat([contexts, drawn.queries], dim=1), drawn.labels
+
+
+def _network(inputs: int, units: int, run: MemorizationRun) -> nn.Module:
+    """A network with PyTorch's own initialisation by the run's seed; the caller's generator is left alone."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(run.seed)
+        network = nn.Sequential(nn.Linear(inputs, units), nn.ReLU(), nn.Linear(units, run.memorizer.outputs))
+    return network.to(getattr(torch, run.precision))
+
+
+def _loss(outputs_Tc: Tensor, labels_T: Tensor) -> Tensor:
+    """Cross-entropy in nats for classes, mean squared error for numbers."""
+    if labels_T.is_floating_point():
+        return (outputs_Tc[:, 0] - labels_T).square().mean()
+    return functional.cross_entropy(outputs_Tc, labels_T)
+
+
+def _evaluate(network: nn.Module, inputs_TI: Tensor, labels_T: Tensor) -> tuple[float, float | None]:
+    with torch.no_grad():
+        outputs_Tc = network(inputs_TI)
+        loss = _loss(outputs_Tc, labels_T).item()
+    if labels_T.is_floating_point():
+        return loss, None
+    return loss, (outputs_Tc.argmax(1) == labels_T).double().mean().item()
 
 
 if __name__ == "__main__":

@@ -13,7 +13,9 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
 
 from shapelaw.errors import command_line, exit_code
 from shapelaw.theory.memorization import (
@@ -26,25 +28,7 @@ from shapelaw.theory.memorization import (
     theorem_warnings,
 )
 
-
-@dataclass(frozen=True)
-class Capacity:
-    """The sizes, the bounds at them, the parameters of both networks, and warnings.
-
-    `relu_units` is None where the attention's parameters do not pay for one unit.
-    """
-
-    heads: int
-    context: int
-    head_dim: int
-    width: int
-    kruskal_rank: int | None
-    outputs: int
-    params: int
-    relu_units: int | None
-    relu_params: int | None
-    bounds: tuple[Bound, ...]
-    warnings: tuple[str, ...]
+SIZES = ("heads", "context", "head_dim", "width", "kruskal_rank", "outputs")
 
 
 def main() -> None:
@@ -54,24 +38,23 @@ def main() -> None:
     parser.add_argument("--context", type=int, required=True, help="n, tokens of context of an example")
     parser.add_argument("--head-dim", type=int, required=True, help="d_h, of keys and queries")
     parser.add_argument("--width", type=int, default=64, help="d, of every token (default: 64, the paper's)")
-    parser.add_argument(
-        "--kruskal-rank", type=int, metavar="Q", help="Kruskal rank of the queries, where it is below n"
-    )
-    parser.add_argument(
-        "--relu-units",
-        type=int,
-        metavar="M",
-        help="hidden units (default: as many as equal parameters pay for)",
-    )
+    parser.add_argument("--kruskal-rank", type=int, metavar="Q", help="of the queries, where it is below n")
+    parser.add_argument("--relu-units", type=int, metavar="M", help="default: of equal parameters")
     parser.add_argument("--outputs", type=int, default=1, help="d_out, numbers in a label (default: 1)")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
     arguments = parser.parse_args()
-    capacity = capacity_of(arguments)
-    print(json.dumps(asdict(capacity), indent=2) if arguments.json else text_of(capacity))
+    found = capacity_of(arguments)
+    if arguments.json:
+        print(json.dumps(found | {"bounds": [asdict(bound) for bound in found["bounds"]]}, indent=2))
+    else:
+        print(text_of(found))
 
 
-def capacity_of(sizes: argparse.Namespace) -> Capacity:
-    """Compute the bounds and the parameters of both networks."""
+def capacity_of(sizes: argparse.Namespace) -> dict[str, Any]:
+    """The sizes, the bounds at them, the parameters of both networks, and warnings.
+
+    `relu_units` is None where the attention's parameters do not pay for one unit.
+    """
     n, d, d_out = sizes.context, sizes.width, sizes.outputs
     bounds = capacity_bounds(sizes.heads, n, sizes.head_dim, d, sizes.kruskal_rank)
     warnings = theorem_warnings(n, d, sizes.head_dim, sizes.kruskal_rank, d_out)
@@ -87,31 +70,30 @@ def capacity_of(sizes: argparse.Namespace) -> Capacity:
         name = f"examples of a two-layer ReLU network, m = {units:,}"
         most = relu_examples(n, units, d_out)
         bounds = (*bounds, Bound(name, most, False, "(n + 1) m / d_out + m + 1", "proposition 3"))
-    asked = ("heads", "context", "head_dim", "width", "kruskal_rank", "outputs")
-    return Capacity(
-        **{name: getattr(sizes, name) for name in asked},
-        params=params,
-        relu_units=units,
-        relu_params=None if units is None else relu_params(n, d, units, d_out),
-        bounds=bounds,
-        warnings=tuple(warnings),
-    )
+    return {
+        **{name: getattr(sizes, name) for name in SIZES},
+        "params": params,
+        "relu_units": units,
+        "relu_params": None if units is None else relu_params(n, d, units, d_out),
+        "bounds": bounds,
+        "warnings": warnings,
+    }
 
 
-def text_of(capacity: Capacity) -> str:
+def text_of(found: Mapping[str, Any]) -> str:
     """A table of the bounds with their sources, then the warnings."""
-    bounds = capacity.bounds
+    bounds: Sequence[Bound] = found["bounds"]
     name, formula = max(len(b.name) for b in bounds), max(len(b.formula) for b in bounds)
     lines = [
         f"{b.name:<{name}}  {'at least' if b.lower else 'at most':<8} {b.examples:>11,}  "
         f"{b.formula:<{formula}}  {b.source}"
         for b in bounds
     ]
-    networks = f"Parameters: attention {capacity.params:,}"
-    if capacity.relu_params is not None:
-        networks += f", ReLU network {capacity.relu_params:,}"
+    networks = f"Parameters: attention {found['params']:,}"
+    if found["relu_params"] is not None:
+        networks += f", ReLU network {found['relu_params']:,}"
     lines += [f"{networks}.", "Propositions, theorem and remark are those of Mahdavi et al. 2024."]
-    return "\n".join(lines + [f"Warning: {warning}" for warning in capacity.warnings])
+    return "\n".join(lines + [f"Warning: {warning}" for warning in found["warnings"]])
 
 
 if __name__ == "__main__":

@@ -35,19 +35,25 @@ from shapelaw.corpora.gpt2_files import packaged_gpt2_tokenizer
 from shapelaw.corpora.sources import read_source
 from shapelaw.corpora.token_store import read_header
 from shapelaw.corpora.tokenizer import cached_gpt2_folder, end_of_text_id, gpt2_tokenizer, load_tokenizer
-from shapelaw.errors import UserError, exit_code, reason_of, say
-from shapelaw.fits.document_loss import DocumentLoss, Losses, Rate, summarise
+from shapelaw.errors import UserError, command_line, exit_code, reason_of, say
 from shapelaw.models.decoder import Decoder
 from shapelaw.settings.source_lines import parse_source
 from shapelaw.specs.runs import Run
 from shapelaw.specs.transformers_config import config_file, local_path
 from shapelaw.storage.copies import has
 from shapelaw.storage.files import check_writable, replacing
-from shapelaw.storage.records import read_record
 from shapelaw.studies.reference import published_json
-from shapelaw.training.checkpoint import checkpoint_paths, read_checkpoint
+from shapelaw.training.checkpoint import newest_of_decoder
+from shapelaw.training.evaluation import (
+    DocumentLoss,
+    Losses,
+    Rate,
+    Scores,
+    document_nats,
+    scores_of,
+    summarise,
+)
 from shapelaw.training.hardware import choose_device
-from shapelaw.training.stride_one import Scores, document_nats, scores_of
 
 _CONTEXTS = ("n_positions", "max_position_embeddings", "n_ctx", "max_seq_len")  # in a config of transformers
 
@@ -99,37 +105,17 @@ def main() -> None:
 
 def parser() -> argparse.ArgumentParser:
     """The parser of the command line."""
-    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found = command_line(__doc__)
     models = found.add_mutually_exclusive_group(required=True)
     models.add_argument("--run", type=Path, metavar="DIR", help="a run of ours: spec.json and a checkpoint")
     models.add_argument("--model", metavar="FOLDER_OR_NAME", help="a causal language model of transformers")
     add = found.add_argument
     add("--documents", required=True, metavar="FILE_OR_SOURCE", help="held-out documents")
     add("--of-source", default="", metavar="TEXT", help="of a documents.parquet those whose source begins so")
-    add(
-        "--tokenizer",
-        type=Path,
-        metavar="FILE",
-        help="tokenizer.json (needed with --run; else the model's own)",
-    )
-    add(
-        "--most",
-        type=int,
-        default=100,
-        metavar="N",
-        help="documents, the first ones (default 100, the paper's)",
-    )
-    add(
-        "--context",
-        type=int,
-        metavar="N",
-        help="tokens before each that is predicted (default: all it takes)",
-    )
-    add(
-        "--start",
-        metavar="TOKEN",
-        help="before each document, as the tokenizer spells it (default: its beginning or end of text)",
-    )
+    add("--tokenizer", type=Path, metavar="FILE", help="tokenizer.json (needed with --run; else its own)")
+    add("--most", type=int, default=100, metavar="N", help="the first ones (default 100, the paper's)")
+    add("--context", type=int, metavar="N", help="tokens before each (default: all that it takes)")
+    add("--start", metavar="TOKEN", help="before each document (default: beginning or end of text)")
     add("--batch", type=int, default=16, help="windows at once (default 16)")
     add("--device", default="auto", help="auto (a GPU if there is one), cpu, cuda or cuda:N")
     add("--gpt2-files", type=Path, metavar="DIR", help="GPT-2's tokenizer (default: a cache's, or by npm)")
@@ -154,20 +140,13 @@ def run_model(given: argparse.Namespace, device: torch.device) -> Model:
             f"There is no run in {given.run}; --run is the folder of one, with its spec.json, such as "
             "results/checkpoints/KEY."
         )
-    run, paths = read_record(given.run).run, checkpoint_paths(given.run)
-    if not isinstance(run, Run) or not paths:
-        raise UserError(
-            f"{given.run} has no checkpoint of a decoder; a finished run keeps its weights only where it was trained "
-            "with scripts/train.py --keep-weights, or while the config's perplexity.of named its study; it can be "
-            "trained afresh: rm -r results/{runs,checkpoints}/" + given.run.absolute().name + "."
-        )
+    run, state = newest_of_decoder(given.run)
     tokenizer = load_tokenizer(given.tokenizer)
     if tokenizer.get_vocab_size() != run.shape.vocab_size:
         raise UserError(
             f"{given.tokenizer} has {tokenizer.get_vocab_size():,} ids and the run {run.key} {run.shape.vocab_size:,}; "
             "give the tokenizer of its training."
         )
-    state = read_checkpoint(paths[0])
     refuse_other_text(given.tokenizer, run, state["identity"])
     network = Decoder(run.shape, parametrization=run.training.parametrization).to(device).eval()
     network.load_state_dict(state["model"])

@@ -38,6 +38,7 @@ from shapelaw.specs.memorizers import (
     Task,
     beyond_theorem,
     check_memorization_run,
+    flat_memorization_run,
 )
 from shapelaw.storage.asked import add_asked
 from shapelaw.storage.records import CHECKPOINTS, RUNS, read_record
@@ -51,7 +52,10 @@ _OF_A_RUN = (
     *("task", "context_type", "steps", "batch_size", "learning_rate", "evaluate_every"),
     *("precision", "last_batch"),
 )
-COLUMNS = ("heads", "context", "head_dim", "value_dim", "width", "classes")  # of the memorizer
+COLUMNS = (  # of runs.csv, before what came out
+    *("key", "task", "context_type", "last_batch", "heads", "context", "head_dim", "value_dim", "width"),
+    *("classes", "examples", "seed", "steps"),
+)
 
 
 def main() -> int:
@@ -180,16 +184,10 @@ def write_runs(path: Path, records: Path) -> None:
         run, summary = record.run, record.summary
         if not isinstance(run, MemorizationRun):  # where --out is a pool
             continue
-        m = run.memorizer
-        values = (m.heads, m.context, m.head_dim, m.values, m.width, m.outputs)
-        rows.append(
-            {"key": run.key}
-            | {name: getattr(run, name) for name in ("task", "context_type", "last_batch")}
-            | dict(zip(COLUMNS, values, strict=True))
-            | {name: getattr(run, name) for name in ("examples", "seed", "steps")}
-            | {"steps_done": summary["steps_done"], "accuracy": summary.get("final_accuracy")}
-            | {"loss": summary["final_loss"], "saturated_share": summary["saturated_share"]}
-        )
+        flat = flat_memorization_run(run) | {"key": run.key, "classes": run.memorizer.outputs}
+        found = {"steps_done": summary["steps_done"], "accuracy": summary.get("final_accuracy")}
+        found |= {"loss": summary["final_loss"], "saturated_share": summary["saturated_share"]}
+        rows.append({name: flat[name] for name in COLUMNS} | found)
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(rows[0]) if rows else ["key"])
         writer.writeheader()
@@ -247,29 +245,13 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--heads", type=_numbers, required=True, metavar="H,...", help="heads")
     add("--examples", type=_numbers, metavar="T,...", help="examples to memorize")
-    add(
-        "--largest",
-        type=_numbers,
-        metavar="LOW,HIGH",
-        help="search between two T for the largest one memorized",
-    )
+    add("--largest", type=_numbers, metavar="LOW,HIGH", help="two T, to search between for the largest one")
     add("--within", type=int, default=50, metavar="T", help="the search ends at this distance (default 50)")
     add("--context", type=_numbers, default=[32], metavar="n,...", help="context tokens (default 32)")
-    add(
-        "--head-dim",
-        type=_numbers,
-        default=[64],
-        metavar="d_h,...",
-        help="d_h, of keys and queries (default 64)",
-    )
+    add("--head-dim", type=_numbers, default=[64], metavar="d_h,...", help="of keys and queries (default 64)")
     add("--width", type=int, default=64, help="d, of inputs and layer (default 64)")
     add("--value-dim", type=int, help="d_v of a head (default: the width; the authors' code: 1)")
-    add(
-        "--logit-scale",
-        choices=get_args(LogitScale),
-        default="none",
-        help="dimension whose root divides the logits",
-    )
+    add("--logit-scale", choices=get_args(LogitScale), default="none", help="its root divides logits")
     add("--task", choices=get_args(Task), default="classification")
     add("--classes", type=int, default=100, help="classes of a classification (default 100)")
     add("--context-type", choices=get_args(ContextType), default="shared")
@@ -298,11 +280,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--device", default="auto", help="auto (a GPU if there is one), cpu, cuda or cuda:N")
     add("--threads", type=int, default=1, help="CPU threads (default 1)")
-    add(
-        "--compile",
-        action=argparse.BooleanOptionalAction,
-        help="torch.compile (default: where it is worth it)",
-    )
+    add("--compile", action=argparse.BooleanOptionalAction, help="torch.compile (default: where it pays)")
     add("--checkpoint-minutes", type=float, default=10.0, help="minutes between two checkpoints (default 10)")
     return parser
 

@@ -1,10 +1,22 @@
-"""T and H at 99%: statuses, and their calibration on networks whose capacity is known."""
+"""Capacities, the linear part and the growth of curves whose truth is known."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from memorizing_networks import CHANCE, simulate
 
-from shapelaw.fits.capacity import CapacityStatus, capacity, heads_needed
-from shapelaw.fits.memorized import MemorizationCurve
+from shapelaw.fits.capacity import (
+    MISFIT,
+    SEED_NOISE,
+    CapacityStatus,
+    capacity,
+    fit_growth,
+    heads_needed,
+    linear_part,
+)
+from shapelaw.fits.line import FitStatus
+from shapelaw.fits.memorized import MemorizationCurve, check_memorization_runs, memorization_curves
 
 EXAMPLES = np.array([200.0, 300, 400, 500, 600, 700])
 
@@ -38,7 +50,7 @@ LISTS = {
 
 @pytest.mark.parametrize("listed", LISTS)
 @pytest.mark.parametrize("seeds", [1, 2, 3, 6])
-def test_calibration(listed, seeds):
+def test_capacities_are_calibrated(listed, seeds):
     """100 experiments: the true T at 99% in the interval in 68% and more, which is no narrower than the list of T."""
     rng, x, fine = np.random.default_rng([8, seeds]), LISTS[listed], np.arange(200.0, 700.0, 2.0)
     inside, ends = [], []
@@ -112,3 +124,199 @@ def test_missing_seeds_and_determinism():
 def test_only_curves_along_the_examples():
     with pytest.raises(ValueError, match="needs a curve along examples"):
         capacity(curve_of(np.ones((6, 1)), along="heads"))
+
+
+HEADS = np.array([5.0, 10, 20, 30, 40, 50])
+ALL = np.ones(6, dtype=np.bool_)
+
+
+def along_heads(shares):
+    return MemorizationCurve(
+        "classification", "shared", 64, "", "heads", None, 32, 64, 40000, HEADS, np.atleast_2d(shares.T).T
+    )
+
+
+def power_law(exponent, rng, noise, seeds):
+    share = 0.8 * (HEADS / 50) ** exponent
+    return share[:, None] + noise * (share * (1 - share))[:, None] * rng.standard_normal((6, seeds))
+
+
+@pytest.mark.parametrize("exponent", [0.8, 1.0, 1.4])
+def test_an_exact_exponent_is_found(exponent):
+    found = fit_growth(along_heads(0.8 * (HEADS / 50) ** exponent), ALL)
+    assert found.exponent == pytest.approx(exponent, abs=1e-6)
+    assert found.err < 1e-6
+
+
+@pytest.mark.parametrize("seeds", [2, 4])
+def test_exponents_are_calibrated(seeds):
+    """200 experiments: the 68% interval holds the truth in 58 to 80%."""
+    rng, inside = np.random.default_rng(seeds), []
+    for _ in range(200):
+        exponent = float(rng.uniform(1.1, 1.6))
+        found = fit_growth(along_heads(power_law(exponent, rng, 0.15, seeds)), ALL)
+        assert found.status is FitStatus.CONVERGED
+        inside.append(found.low <= exponent <= found.high)
+    assert 0.58 <= np.mean(inside) <= 0.80
+
+
+def test_with_one_seed_the_error_is_the_misfit():
+    rng = np.random.default_rng(0)
+    one = fit_growth(along_heads(power_law(1.4, rng, 0.1, 1)), ALL)
+    assert one.errors == MISFIT
+    assert "misfit (one seed)" in one.message
+    assert 0 < one.err < 0.3
+    several = fit_growth(along_heads(power_law(1.4, rng, 0.1, 3)), ALL)
+    assert several.errors == SEED_NOISE
+
+
+def test_two_points_have_no_exponent():
+    found = fit_growth(along_heads(0.01 * HEADS), np.arange(6) < 2)
+    assert found.status is FitStatus.TOO_FEW_POINTS
+    assert "2 points" in found.message
+    assert np.isnan(found.exponent)
+
+
+PAPER_HEADS = (1, 5, 10, 20, 30, 40, 50, 60)
+
+
+def simulated(**options):
+    (curve,) = memorization_curves(
+        check_memorization_runs(simulate(PAPER_HEADS, **options), "runs.csv"), "heads"
+    )
+    return curve
+
+
+def curves_of(seeds, draws):
+    """Of each `per_head` and `seed`, without a table for each: making and checking it takes 20 times the fit."""
+    one = simulated(examples=(20000,), seeds=seeds)
+    for per_head, seed in draws:
+        runs = simulate(PAPER_HEADS, examples=(20000,), per_head=per_head, seeds=seeds, seed=seed)
+        yield replace(one, shares=runs["accuracy"].to_numpy().reshape(len(PAPER_HEADS), seeds))
+
+
+def test_curves_are_those_of_the_tables():
+    (curve,) = curves_of(3, [(9.0, 5)])
+    np.testing.assert_array_equal(
+        curve.shares, simulated(examples=(20000,), per_head=9.0, seeds=3, seed=5).shares
+    )
+
+
+def test_points_are_used_up_to_the_first_saturated_one():
+    curve = simulated(examples=(20000,), noise=0.001)
+    part = linear_part(curve)
+    assert part.used.tolist() == [True] * 5 + [False] * 3  # H = 40 is at 0.95
+    assert part.line.r_squared > 0.9999
+    assert part.errors == "seed noise"
+    assert linear_part(curve, saturated=0.99).used.sum() == 6
+    floor = float(curve.share[1])
+    assert linear_part(curve, floor=floor).used.tolist() == [False] + [True] * 4 + [False] * 3
+    # a later point that falls back below is not used again
+    shares = curve.shares.copy()
+    shares[6] = 0.5
+    bent = type(curve)(**{**vars(curve), "shares": shares})
+    assert linear_part(bent).used.tolist() == part.used.tolist()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seeds", [2, pytest.param(4, marks=pytest.mark.slow)])
+def test_lines_are_calibrated(seeds):
+    """200 experiments: the true slope within one error in 58 to 80%, its bias under a third of the error."""
+    rng = np.random.default_rng(3)
+    pulls, bent = [], 0
+    draws = [(float(rng.uniform(8, 16)), draw) for draw in range(200)]
+    for (per_head, _), curve in zip(draws, curves_of(seeds, draws), strict=True):
+        line = linear_part(curve).line
+        if line.status is FitStatus.CURVED:
+            bent += 1
+            continue
+        pulls.append(((line.b - per_head * 31 / 20000) / line.b_err, (line.a - CHANCE) / line.a_err))
+    assert bent <= 20  # 5% are called bent by chance
+    inside = np.mean(np.abs(pulls) < 1, axis=0)
+    assert (inside > 0.58).all()
+    assert (inside < 0.8).all()
+    assert np.abs(np.mean(pulls, axis=0)).max() < 1 / 3
+
+
+def test_points_off_the_line_widen_the_errors():
+    runs = simulate(PAPER_HEADS, examples=(20000,), noise=0.0005)
+    runs["accuracy"] += 0.05 * np.sin(runs["heads"] / 5)
+    (curve,) = memorization_curves(
+        check_memorization_runs(runs.assign(accuracy=runs["accuracy"].clip(0, 1)), "r"), "heads"
+    )
+    part = linear_part(curve)
+    assert part.errors == "scatter"
+    assert part.line.b_err > 10 * linear_part(simulated(examples=(20000,), noise=0.0005)).line.b_err
+    assert "the larger scatter" in part.line.message
+
+
+def test_without_repeated_seeds_the_scatter_gives_the_errors():
+    part = linear_part(simulated(examples=(20000,), seeds=1))
+    assert part.errors == "misfit (one seed)"
+    assert part.line.usable
+    assert np.isnan(part.line.p_value)
+    assert 0 < part.line.b_err < 0.1 * part.line.b
+
+
+@pytest.mark.parametrize("seeds", [1, 3])
+def test_too_few_points_below_saturation_give_no_line(seeds):
+    part = linear_part(simulated(examples=(5000,), seeds=seeds))
+    assert part.used.sum() == 2
+    assert part.line.status is FitStatus.TOO_FEW_POINTS
+    assert "2 points" in part.line.message
+    assert part.line.to_dict()["b"] is None
+
+
+@pytest.mark.slow
+def test_few_seeds_do_not_make_a_straight_line_look_bent():
+    """The noise of 2 seeds a point is itself uncertain: p below 5% in about 5% of 300 straight curves."""
+    rng = np.random.default_rng(5)
+    curves = curves_of(2, [(15.0, int(rng.integers(2**31))) for _ in range(300)])
+    p_values = np.array([linear_part(curve).line.p_value for curve in curves])
+    assert 0.02 <= np.mean(p_values < 0.05) <= 0.085
+    assert 0.42 <= np.mean(p_values < 0.5) <= 0.58
+
+
+# figure 2a at T = 40,000, H = 1 to 60, one seed
+MEASURED = np.array([0.017375, 0.040225, 0.0857, 0.180275, 0.32825, 0.487975, 0.6709, 0.85455])
+
+
+def bent_curve(shares):
+    shares = np.atleast_2d(shares.T).T
+    x = np.array(PAPER_HEADS, dtype=np.float64)
+    return MemorizationCurve("classification", "shared", 64, "", "heads", None, 32, 64, 40000, x, shares)
+
+
+def test_points_that_bend_have_no_slope_whatever_their_r_squared():
+    part = linear_part(bent_curve(MEASURED))
+    assert part.line.r_squared > 0.98
+    assert part.curvature_p == pytest.approx(1.1e-4, abs=1e-5)
+    assert part.line.status is FitStatus.CURVED
+    assert part.line.message == "the share grows faster than a line (p = 0.00011)"
+    assert np.isnan(part.line.b)
+    assert part.errors == "misfit (one seed)"
+    slower = linear_part(bent_curve(0.85 * np.tanh(np.array(PAPER_HEADS) / 60)))
+    assert slower.line.r_squared > 0.97
+    assert slower.line.message.startswith("the share grows more slowly than a line")
+
+
+def test_one_seed_needs_four_points_to_tell_a_line():
+    curve = bent_curve(np.concatenate([[0.1, 0.3, 0.6], np.ones(5)]))
+    part = linear_part(curve)
+    assert part.line.status is FitStatus.TOO_FEW_POINTS
+    assert "can't tell a line from a curve" in part.line.message
+    assert np.isnan(part.curvature_p)
+
+
+@pytest.mark.parametrize("seeds", [1, 3])
+def test_the_test_of_a_bend_calls_straight_lines_bent_in_5_percent(seeds):
+    """And finds a bend as large as the measured one in 90% and more, with 200 draws each."""
+    rng, x = np.random.default_rng([4, seeds]), np.array(PAPER_HEADS, dtype=np.float64)
+
+    def called(share):
+        std = 0.06 * share * (1 - share) if seeds > 1 else np.full(8, 0.01)
+        draws = [share[:, None] + std[:, None] * rng.standard_normal((8, seeds)) for _ in range(200)]
+        return np.mean([linear_part(bent_curve(draw)).curvature_p < 0.05 for draw in draws])
+
+    assert 0.01 <= called(0.02 + 0.0135 * x) <= 0.10
+    assert called(0.86 * (x / 60) ** 1.4) >= 0.9

@@ -1,4 +1,7 @@
-"""The memorizers against the paper's equations written out."""
+"""The memorizers against the paper's equations written out, and their gradients against autograd."""
+
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -6,10 +9,23 @@ from batched_memorizers import pack, problem, shapes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_memorizer import NaiveMemorizer
+from pack_without import WITHOUT
+from public_memorizer import public_memorizer
 from torch import Tensor
 
-from shapelaw.models.memorizer import Parameters, forward, gradients, initial_parameters, positions
-from shapelaw.models.pack_gradients import losses
+from shapelaw.errors import UserError
+from shapelaw.models.memorizer import (
+    Parameters,
+    forward,
+    gradients,
+    gradients_through,
+    initial_parameters,
+    losses,
+    parameter_shapes,
+    per_example_gradients,
+    positions,
+    shared_gradients,
+)
 from shapelaw.specs.memorizers import Memorizer
 
 
@@ -53,16 +69,6 @@ def test_the_number_of_parameters() -> None:
     assert m.total_params == sum(value.numel() for value in initial_parameters(m, 0, torch.float32).values())
 
 
-def test_initial_parameters_follow_from_the_seed() -> None:
-    m = Memorizer(heads=2, context=3, head_dim=4, width=8)
-    again, other = (initial_parameters(m, seed, torch.float32) for seed in (1, 2))
-    assert all(
-        torch.equal(value, again[name]) for name, value in initial_parameters(m, 1, torch.float32).items()
-    )
-    assert not torch.equal(again["w_q"], other["w_q"])
-    assert initial_parameters(m, 1, torch.float32)["w_q"].abs().max() <= (6 / 12) ** 0.5
-
-
 @pytest.mark.parametrize("shared", [True, False])
 @pytest.mark.parametrize("value_dim", [None, 1])
 def test_the_naive_model_of_the_benchmark_is_the_same_model(shared: bool, value_dim: int | None) -> None:
@@ -82,3 +88,77 @@ def test_the_naive_model_of_the_benchmark_is_the_same_model(shared: bool, value_
     torch.testing.assert_close(
         naive.embedding.weight.grad, expected["embedding"][0].T, rtol=1e-10, atol=1e-12
     )
+
+
+@settings(max_examples=40, deadline=None)
+@given(shapes, st.booleans())
+def test_the_written_gradients_are_those_of_autograd(m: Memorizer, shared: bool) -> None:
+    m = replace(m, attend_to_query=False, value_dim=m.value_dim if shared else 1)
+    p, place = pack(m, 3), positions(m, torch.float64)
+    queries, contexts, labels = problem(m, 3, 5, shared)
+    written = shared_gradients if shared else per_example_gradients
+    loss, found = written(p, m, place, queries, contexts, labels)
+    expected_loss, expected = gradients(p, m, place, queries, contexts, labels)
+    torch.testing.assert_close(loss, expected_loss, rtol=1e-12, atol=1e-12)
+    assert list(found) == list(expected) == list(parameter_shapes(m))
+    for name in expected:
+        torch.testing.assert_close(found[name], expected[name], rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", WITHOUT)
+def test_the_pack_without_an_idea_is_the_same_pack(name: str) -> None:
+    m = Memorizer(heads=3, context=6, head_dim=4, width=8, value_dim=1, outputs=5, logit_scale="width")
+    p, place = pack(m, 2), positions(m, torch.float64)
+    queries, contexts, labels = problem(m, 2, 7, True)
+    loss, found = WITHOUT[name](p, m, place, queries, contexts, labels)
+    expected_loss, expected = gradients(p, m, place, queries, contexts, labels)
+    torch.testing.assert_close(loss, expected_loss, rtol=1e-11, atol=1e-11)
+    torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-12)
+
+
+def test_the_loss_is_nats_or_squared_error() -> None:
+    outputs = torch.tensor([[[0.0, 0.0], [0.0, 0.0]]])
+    assert losses(outputs, torch.tensor([[0, 1]])).item() == pytest.approx(0.6931, abs=1e-4)
+    assert losses(outputs[..., :1], torch.tensor([[1.0, 2.0]])).item() == pytest.approx(2.5)
+
+
+@pytest.mark.parametrize("numbers", [False, True])
+def test_places_without_an_example_count_for_nothing(numbers: bool) -> None:
+    generator = torch.Generator().manual_seed(0)
+    outputs = torch.randn(2, 5, 1 if numbers else 3, generator=generator)
+    labels = torch.rand(2, 5, generator=generator)
+    if not numbers:
+        labels = (3 * labels).long()
+    there = torch.tensor([[True, True, True, False, False], [True] * 5])
+    found = losses(outputs, labels, there)
+    assert found[0] == pytest.approx(losses(outputs[:1, :3], labels[:1, :3]).item(), rel=1e-6)
+    assert found[1] == pytest.approx(losses(outputs[1:], labels[1:]).item(), rel=1e-6)
+
+
+def test_gradients_through_a_model_are_those_by_hand() -> None:
+    """Of `y = w x + b` and squared errors: 2 (y - label) x and 2 (y - label), each model its own mean."""
+    x, labels = torch.tensor([[1.0, 2.0], [3.0, 5.0]]), torch.tensor([[0.0, 1.0], [2.0, 2.0]])
+    p = {"w": torch.tensor([2.0, -1.0]), "b": torch.tensor([0.5, 0.0])}
+    loss, found = gradients_through(lambda p: (p["w"][:, None] * x + p["b"][:, None])[..., None], p, labels)
+    error = torch.tensor([[2.5, 3.5], [-5.0, -7.0]])
+    torch.testing.assert_close(loss, error.square().mean(1))
+    torch.testing.assert_close(found, {"w": (2 * error * x).mean(1), "b": (2 * error).mean(1)})
+    assert not any(value.requires_grad for value in (loss, *p.values()))
+
+
+SHAPE = Memorizer(heads=2, context=3, head_dim=4, width=8, value_dim=1, outputs=5, logit_scale="width")
+
+
+@pytest.mark.parametrize("content", [None, "class Other: ..."])
+def test_a_folder_without_the_public_code(tmp_path: Path, content: str | None) -> None:
+    if content:
+        (tmp_path / "src").mkdir()
+        (tmp_path / "src/attn_models.py").write_text(content)
+    with pytest.raises(UserError, match="is no checkout of attention-memorization"):
+        public_memorizer(tmp_path, SHAPE, initial_parameters(SHAPE, 0, torch.float32))
+
+
+def test_a_shape_that_it_does_not_have(tmp_path: Path) -> None:
+    for other in (replace(SHAPE, value_dim=2), replace(SHAPE, logit_scale="none")):
+        with pytest.raises(UserError, match="value_dim 1, logit_scale width"):
+            public_memorizer(tmp_path, other, initial_parameters(other, 0, torch.float32))

@@ -1,10 +1,8 @@
 """The kernel for contexts of their own: the gradients of autograd in float64, whatever the shape and the batch."""
 
 import shutil
-import subprocess
 import threading
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +13,6 @@ from hypothesis import strategies as st
 from older_cpus import TARGETS
 from torch import Tensor
 
-from shapelaw.models import memorizer_kernel
 from shapelaw.models.memorizer import (
     Parameters,
     gradients,
@@ -23,9 +20,9 @@ from shapelaw.models.memorizer import (
     parameter_shapes,
     positions,
 )
-from shapelaw.models.memorizer_kernel import Picked, is_possible, kernel_gradients
+from shapelaw.models.memorizer_kernel import KERNEL, Picked, is_possible, kernel_gradients
 from shapelaw.specs.memorizers import Memorizer
-from shapelaw.training.packed import can_compile
+from shapelaw.training.packs import can_compile
 
 CPU = torch.device("cpu")
 needs_compiler = pytest.mark.skipif(not can_compile(CPU), reason="there is no C++ compiler")
@@ -115,8 +112,10 @@ def test_gradients_are_those_of_autograd(
 def test_gradients_are_those_of_autograd_by_the_instructions_of_older_cpus(
     target: str, m: Memorizer, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memorizer_kernel, "_library", partial(memorizer_kernel._library, target=target))
+    monkeypatch.setattr(KERNEL, "target", target)
+    KERNEL.library.cache_clear()
     assert_gradients_are_those_of_autograd(m, dtype, problem(m, 2, 40, 0, True, True))
+    KERNEL.library.cache_clear()
 
 
 def assert_gradients_are_those_of_autograd(m: Memorizer, dtype: torch.dtype, given: Problem) -> None:
@@ -204,48 +203,17 @@ def test_labels_are_classes_or_numbers() -> None:
         kernel_gradients(p, m, place, queries, contexts, labels.double())
 
 
-@pytest.mark.parametrize(
-    ("compiler", "why"),
-    [
-        (
-            "echo 'memorizer_kernel.cpp:47:12: error: too new for me' >&2; exit 1",
-            "47:12: error: too new for me",
-        ),
-        ('for made; do :; done; echo "no library" >"$made"', "memorizer_kernel.so: "),
-    ],
-)
-def test_why_there_is_none_is_said(
-    compiler: str,
-    why: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    made = tmp_path / "g++"
-    made.write_text(f"#!/bin/sh\n{compiler}\n")
-    made.chmod(0o755)
-    monkeypatch.setattr(memorizer_kernel, "compiler", lambda: str(made))
-    shape = Memorizer(heads=11, context=7, head_dim=4, width=8, value_dim=1, outputs=7)
-    assert not is_possible(shape, torch.float32, CPU)
-    said = capsys.readouterr().err
-    assert "contexts of their own take longer here: memorizer_kernel.cpp is not used (" in said
-    assert why in said
-    monkeypatch.setattr(memorizer_kernel, "compiler", lambda: None)
-    assert not is_possible(shape, torch.float32, CPU)
-
-
 @needs_compiler
 def test_one_that_is_wrong_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    source = memorizer_kernel._SOURCE
-    right = source.read_text()
+    right = KERNEL.source.read_text()
     # W_V's gradient is off by 2%
     wrong = right.replace("spread + i, share)", "spread + i, REAL(1.02) * share)")
     assert wrong != right
-    (tmp_path / source.name).write_text(wrong)
-    shutil.copy(source.with_name("small_products.h"), tmp_path)
-    monkeypatch.setattr(memorizer_kernel, "_SOURCE", tmp_path / source.name)
+    (tmp_path / KERNEL.source.name).write_text(wrong)
+    shutil.copy(KERNEL.source.with_name("small_products.h"), tmp_path)
+    monkeypatch.setattr(KERNEL, "source", tmp_path / KERNEL.source.name)
     shape = Memorizer(heads=3, context=6, head_dim=4, width=8, value_dim=1, outputs=7)  # of this test alone
     assert not is_possible(shape, torch.float32, CPU)
     said = capsys.readouterr().err
@@ -260,18 +228,3 @@ def test_it_is_for_some_shapes() -> None:
     assert not is_possible(m, torch.bfloat16, CPU)
     for other in ({"width": 12}, {"value_dim": None}, {"value_dim": 2}, {"attend_to_query": True}):
         assert not is_possible(replace(m, **other), dtype, CPU)
-
-
-@needs_compiler
-def test_the_source_has_no_warning() -> None:
-    done = subprocess.run(
-        [
-            *(str(memorizer_kernel.compiler()), "-std=c++17", "-Wall", "-Wextra", "-Wpedantic"),
-            *("-Wno-psabi", "-fsyntax-only", "-DREAL=float", "-DH=3", "-DN=5", "-DK=7", "-DD=24", "-DC=2"),
-            str(memorizer_kernel._SOURCE),
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stderr == ""

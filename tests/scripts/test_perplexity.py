@@ -132,16 +132,8 @@ def test_another_run_does_not_take_the_folder_of_kept_weights(corpus: Path, trai
 
 
 def test_a_run_of_ours(corpus: Path, trained: Path) -> None:
-    done = perplexity(
-        corpus,
-        "--run",
-        trained,
-        "--tokenizer",
-        corpus / "tokenizer.json",
-        "--json",
-        "--out",
-        corpus / "p.json",
-    )
+    given = ("--run", trained, "--tokenizer", corpus / "tokenizer.json")
+    done = perplexity(corpus, *given, "--json", "--out", corpus / "p.json")
     assert (done.returncode, done.stderr) == (0, "")
     found, texts = json.loads(done.stdout), list(read_texts(corpus / "documents.parquet", "test"))
     assert found == json.loads((corpus / "p.json").read_text())
@@ -218,71 +210,50 @@ def test_what_is_printed(corpus: Path, trained: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--run", "{run}"), "--run needs --tokenizer, the tokenizer.json of the tokens"),
+        ("--run {run}", "--run needs --tokenizer, the tokenizer.json of the tokens"),
+        ("--run {plain} --tokenizer {tokenizer}", "has no checkpoint of a decoder; a finished run keeps"),
+        ("--run {run} --tokenizer {tokenizer} --context 99", "takes 32 tokens at most."),
+        ("--run {run} --tokenizer {tokenizer} --most 0", "--most is 0; it must be at least 1."),
+        ("--run {small} --tokenizer {tokenizer}", "There is no run in "),
+        ("--run {nowhere} --tokenizer {tokenizer}", "There is no run in "),
         (
-            ("--run", "{plain}", "--tokenizer", "{tokenizer}"),
-            "has no checkpoint of a decoder; a finished run keeps",
-        ),
-        (("--run", "{run}", "--tokenizer", "{tokenizer}", "--context", 99), "takes 32 tokens at most."),
-        (
-            ("--run", "{run}", "--tokenizer", "{tokenizer}", "--most", 0),
-            "--most is 0; it must be at least 1.",
-        ),
-        (("--run", "{small}", "--tokenizer", "{tokenizer}"), "There is no run in "),
-        (("--run", "{nowhere}", "--tokenizer", "{tokenizer}"), "There is no run in "),
-        (
-            ("--run", "{run}", "--tokenizer", "{other}"),
+            "--run {run} --tokenizer {other}",
             f"lies beside train.json, other tokens than those that {RUN.key} was trained on; give the tokenizer of",
         ),
-        (("--run", "{run}", "--tokenizer", "{gpt2}"), "can't be read as a tokenizer.json"),
+        ("--run {run} --tokenizer {gpt2}", "can't be read as a tokenizer.json"),
         (
-            ("--run", "{run}", "--tokenizer", "{tokenizer}", "--start", "<s>"),
+            "--run {run} --tokenizer {tokenizer} --start <s>",
             "tokenizer.json has no token <s>; give --start with the token that stands",
         ),
-        (("--model", "{nowhere}"), "nowhere; --model needs a folder with a config.json."),
-        (("--model", "kept/no/where"), "There is no folder kept/no/where, and as a name it can't be read as"),
-        (("--model", "{textless}"), "textless has no tokens of text; a folder needs the tokenizer's files"),
+        ("--model {nowhere}", "nowhere; --model needs a folder with a config.json."),
+        ("--model kept/no/where", "There is no folder kept/no/where, and as a name it can't be read as"),
+        ("--model {textless}", "textless has no tokens of text; a folder needs the tokenizer's files"),
+        ("--model {torn}", "a folder needs the tokenizer's files, such as tokenizer.json; add them, or give"),
+        ("--model {half}", "half can't be read as a causal language model (Error while deserializing header"),
+        ("--model {deeper}", "The weights of {deeper} lack 12 tensors of its config.json's network, or have"),
+        ("--model {wider}", "such as transformer.h.0.attn.c_attn.bias; give a folder whose config is that"),
+        ("--model {mute}", "The tokenizer of mute makes no token of "),
+        ("--model {small} --start <s>", "small has no token <s>; give --start with the token that stands"),
         (
-            ("--model", "{torn}"),
-            "a folder needs the tokenizer's files, such as tokenizer.json; add them, or give",
-        ),
-        (
-            ("--model", "{half}"),
-            "half can't be read as a causal language model (Error while deserializing header",
-        ),
-        (
-            ("--model", "{deeper}"),
-            "The weights of {deeper} lack 12 tensors of its config.json's network, or have",
-        ),
-        (
-            ("--model", "{wider}"),
-            "such as transformer.h.0.attn.c_attn.bias; give a folder whose config is that",
-        ),
-        (("--model", "{mute}"), "The tokenizer of mute makes no token of "),
-        (
-            ("--model", "{small}", "--start", "<s>"),
-            "small has no token <s>; give --start with the token that stands",
-        ),
-        (
-            ("--model", "{small}", "--tokenizer", "{tokenizer}", "--start", "<s>"),
+            "--model {small} --tokenizer {tokenizer} --start <s>",
             "tokenizer.json has no token <s>; give --start with the token that stands",
         ),
         (
-            ("--model", "{small}", "--tokenizer", "{larger}"),
+            "--model {small} --tokenizer {larger}",
             "larger.json has 300 ids and {small} 257; give the tokenizer of its training.",
         ),
         (
-            ("--model", "{small}", "--documents", "folder:{empty}"),
+            "--model {small} --documents folder:{empty}",
             "folder:{empty} has no document with any text; give documents that have some.",
         ),
         (  # told before the run, since it would be told after all measuring
-            ("--run", "{nowhere}", "--tokenizer", "{tokenizer}", "--out", "{tokenizer}/p.json"),
+            "--run {nowhere} --tokenizer {tokenizer} --out {tokenizer}/p.json",
             "p.json can't be written (File exists); make its folder one that you can write to",
         ),
     ],
 )
 def test_wrong_input_is_one_sentence(
-    arguments: tuple[object, ...],
+    arguments: str,
     sentence: str,
     corpus: Path,
     trained: Path,
@@ -302,7 +273,7 @@ def test_wrong_input_is_one_sentence(
         },
         "larger": corpus / "larger.json",
     }
-    done = perplexity(corpus, *(str(one).format(**places) for one in arguments))
+    done = perplexity(corpus, *(one.format(**places) for one in arguments.split()))
     assert (done.returncode, done.stdout) == (2, "")
     assert sentence.format(**places) in done.stderr
     assert len(done.stderr.splitlines()) == 1

@@ -5,7 +5,7 @@ from shipped import SCALES, problems_of, shipped
 
 from shapelaw.studies.config import load_config, runs_of
 from shapelaw.studies.depth_width.settings import DepthWidth
-from shapelaw.studies.memorization.settings import MemorizationGrid
+from shapelaw.studies.memorization.study import MemorizationGrid
 
 
 @pytest.mark.parametrize(

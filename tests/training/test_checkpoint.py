@@ -15,7 +15,7 @@ from small import small_run
 from shapelaw.corpora.token_store import TokenStore
 from shapelaw.errors import UserError
 from shapelaw.training import checkpoint
-from shapelaw.training.distributed import Ranks
+from shapelaw.training.hardware import Ranks
 from shapelaw.training.trainer import Runtime, Trainer
 
 
@@ -105,34 +105,6 @@ def test_the_two_newest_are_kept(tmp_path: Path) -> None:
     checkpoint.delete_checkpoints(tmp_path)
     assert names(tmp_path) == []
     assert checkpoint.where_to_resume(tmp_path) == "the run begins at its first step"
-
-
-def test_the_newest_undamaged_one_of_the_run_is_loaded(tmp_path: Path) -> None:
-    said: list[str] = []
-    assert checkpoint.load_newest(tmp_path, "mine", said.append) is None
-    saved(tmp_path, 5)
-    saved(tmp_path, 9, identity="another's")
-    state = checkpoint.load_newest(tmp_path, "mine", said.append)
-    assert state is not None
-    assert state["step"] == 5
-    assert "belongs to another spec or data set; deleted" in said.pop()
-    saved(tmp_path, 7)
-    damaged = checkpoint.checkpoint_path(tmp_path, 7)
-    damaged.write_bytes(flipped_bit(damaged.read_bytes(), 100, b"1"))
-    state = checkpoint.load_newest(tmp_path, "mine", said.append)
-    assert state is not None
-    assert state["step"] == 5
-    assert names(tmp_path) == ["step-0000000005.pt", "step-0000000007.pt.damaged"]
-    assert "its content is not what was written); set aside" in said.pop()
-    checkpoint.delete_checkpoints(tmp_path)
-    assert names(tmp_path) == []
-
-
-def test_another_version_is_refused(tmp_path: Path) -> None:
-    saved(tmp_path, 5)
-    checkpoint.save_checkpoint(tmp_path, 6, {"identity": "mine", "schema_version": 1})
-    with pytest.raises(UserError, match="has schema version 1, and this shapelaw reads version 2"):
-        checkpoint.load_newest(tmp_path, "mine", print)
 
 
 def test_one_process_at_a_time_has_the_lock(tmp_path: Path) -> None:

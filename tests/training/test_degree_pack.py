@@ -1,11 +1,26 @@
-"""Product networks of several targets in one pack: each goes the way that it goes alone."""
+"""Product networks in one pack go the way that they go alone; their targets, checked by quadrature."""
+
+from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.polynomial.hermite_e import hermegauss
 
 from shapelaw.scheduling.packs import in_packs
 from shapelaw.specs.degrees import DegreeRun, ProductShape
-from shapelaw.training.degree_pack import DegreePack
+from shapelaw.training.degree_pack import (
+    DegreePack,
+    draw_batch,
+    draw_separable,
+    held_out,
+    least_errors,
+    load_digits,
+    make_task,
+    singular_values,
+)
 
 NETWORK = ProductShape((3, 3), 8, 4, 1)
 RUNS = [
@@ -29,3 +44,63 @@ def test_targets_seeds_and_rates_share_a_pack_and_nothing_else() -> None:
     for column, run in zip(together.T, RUNS, strict=True):
         np.testing.assert_allclose(column, losses_of([run])[:, 0], rtol=0, atol=1e-5)
     assert abs(together[-1, 0] - together[-1, 1]) > 1e-3  # R tells targets of one seed apart
+
+
+def values_and_weights(rank: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """A target of two inputs on a grid of Gauss-Hermite points [100, 100], and the points' weights."""
+    points, weights = hermegauss(100)
+    grid = np.stack(np.meshgrid(points, points, indexing="ij"), -1).reshape(-1, 2)
+    target = draw_separable(2, rank, seed)
+    exact = type(target)(target.directions.double(), target.phases.double(), target.scale)
+    return exact(torch.from_numpy(grid)).numpy().reshape(100, 100), weights / weights.sum()
+
+
+@given(st.integers(1, 6), st.integers(0, 1000))
+def test_variance_and_singular_values_are_those_of_the_function(rank: int, seed: int) -> None:
+    values, weights = values_and_weights(rank, seed)
+    joint = np.outer(weights, weights)
+    mean = (joint * values).sum()
+    assert (joint * (values - mean) ** 2).sum() == pytest.approx(1, abs=1e-5)
+    found = np.linalg.svd(np.sqrt(joint) * values, compute_uv=False)[:rank]
+    np.testing.assert_allclose(singular_values(draw_separable(2, rank, seed)), found, atol=2e-4)
+
+
+@given(st.integers(1, 6), st.integers(0, 1000))
+def test_the_least_error_of_a_rank_is_that_of_the_best_approximation(rank: int, seed: int) -> None:
+    """Eckart and Young on a grid of quadrature points: cut the singular value decomposition, and measure."""
+    values, weights = values_and_weights(rank, seed)
+    joint = np.outer(weights, weights)
+    left, middle, right = np.linalg.svd(np.sqrt(joint) * values)
+    for place, error in enumerate(least_errors(draw_separable(2, rank, seed))):
+        approximation = (left[:, :place] * middle[:place]) @ right[:place]
+        assert ((np.sqrt(joint) * values - approximation) ** 2).sum() == pytest.approx(error, abs=2e-4)
+
+
+def run(seed: int, degree: int, target: str = "separable") -> DegreeRun:
+    """A small run."""
+    sizes = (64, 10, 0) if target == "digits" else (6, 1, 2)
+    network = ProductShape((degree,), 4, *sizes[:2])
+    return DegreeRun(network, target, sizes[2], 10, seed, batch_size=5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("target", ["separable", "digits"])
+def test_batches_are_functions_of_seed_and_step(target: str) -> None:
+    def batch(seed: int, degree: int, step: int) -> torch.Tensor:
+        chosen = run(seed, degree, target)
+        return draw_batch(chosen, make_task(chosen), step).inputs
+
+    assert batch(0, 2, 3).shape == (5, 64 if target == "digits" else 6)
+    assert torch.equal(batch(0, 2, 3), batch(0, 3, 3))
+    assert not torch.equal(batch(0, 2, 3), batch(0, 2, 4))
+    assert not torch.equal(batch(0, 2, 3), batch(1, 2, 3))
+    one, other = run(0, 2, target), run(0, 3, target)
+    assert torch.equal(held_out(one, make_task(one)).labels, held_out(other, make_task(other)).labels)
+
+
+def test_no_image_is_in_both_halves_and_all_are_in_one() -> None:
+    digits = load_digits(0)
+    rows = [{tuple(row) for row in half.inputs.tolist()} for half in (digits.train, digits.test)]
+    assert not rows[0] & rows[1]
+    assert len(digits.train.labels) + len(digits.test.labels) == 1797
+    assert digits.train.inputs.std().item() == pytest.approx(1, abs=1e-3)
+    assert set(digits.test.labels.tolist()) == set(range(10))

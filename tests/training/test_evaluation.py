@@ -1,17 +1,30 @@
-"""The test loss: the mean over fixed windows, however they are batched and shared out."""
+"""The test loss over fixed windows, and the loss of documents with stride 1."""
 
 import math
 
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
+from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from shapelaw.corpora.token_store import TokenStore
 from shapelaw.errors import UserError
 from shapelaw.models.decoder import Decoder, initialise
 from shapelaw.specs.shapes import make_shape
-from shapelaw.training.evaluation import EvaluationSet, bits_per_byte, evaluate, load_test_set
+from shapelaw.training.evaluation import (
+    DocumentLoss,
+    EvaluationSet,
+    Rate,
+    Scores,
+    bits_per_byte,
+    document_nats,
+    evaluate,
+    load_test_set,
+    scores_of,
+    summarise,
+)
 
 CPU = torch.device("cpu")
 
@@ -69,3 +82,93 @@ def test_bits_per_byte_by_hand() -> None:
     """Two tokens of 3 bits each stand for 4 bytes."""
     windows = EvaluationSet(np.zeros((1, 3), np.int64), tokens=2, bytes=4)
     assert bits_per_byte(3 * math.log(2), windows) == pytest.approx(1.5)
+
+
+CONTEXT, VOCABULARY = 12, 40
+
+
+def ours() -> Scores:
+    model = Decoder(make_shape(2, 16, 2, VOCABULARY, CONTEXT)).eval()
+    initialise(model, 0)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(8)  # so that tokens and positions matter
+    return scores_of(model)
+
+
+def transformers_gpt2() -> Scores:
+    transformers = pytest.importorskip("transformers")
+    config = transformers.GPT2Config(
+        vocab_size=VOCABULARY, n_positions=CONTEXT, n_embd=16, n_layer=2, n_head=2, initializer_range=0.4
+    )
+    torch.manual_seed(0)
+    model = transformers.GPT2LMHeadModel(config).eval()
+    return lambda ids, last: model(ids, logits_to_keep=last).logits
+
+
+def slow_loop(scores: Scores, ids: Tensor, context: int) -> list[float]:
+    """The definition: token t from the tokens max(0, t - N) to t - 1, a pass for each."""
+    found = []
+    with torch.no_grad():
+        for t in range(1, len(ids)):
+            before = ids[max(0, t - context) : t]
+            found.append(float(F.cross_entropy(scores(before[None], len(before))[0, -1:], ids[t : t + 1])))
+    return found
+
+
+@pytest.mark.parametrize("model", [ours, transformers_gpt2])
+@pytest.mark.parametrize("length", [2, 3, CONTEXT, CONTEXT + 1, CONTEXT + 2, 50])
+@pytest.mark.parametrize("batch", [1, 7, 100])
+def test_it_is_the_slow_loop_s(model, length: int, batch: int) -> None:  # type: ignore[no-untyped-def]
+    scores = model()
+    ids = torch.randint(VOCABULARY, (length,), generator=torch.Generator().manual_seed(length))
+    found = document_nats(scores, ids, CONTEXT, batch)
+    assert found.shape == (length - 1,)
+    assert found.tolist() == pytest.approx(slow_loop(scores, ids, CONTEXT), rel=1e-4, abs=1e-5)
+
+
+def test_a_shorter_context_sees_no_further_back() -> None:
+    scores = ours()
+    ids = torch.randint(VOCABULARY, (30,), generator=torch.Generator().manual_seed(1))
+    changed = ids.clone()
+    changed[5] = (ids[5] + 1) % VOCABULARY
+    one, other = (document_nats(scores, given, 4, 8) for given in (ids, changed))
+    differs = (one - other).abs() > 1e-6
+    assert differs.nonzero().flatten().tolist() == [4, 5, 6, 7, 8]  # the changed token and the four after it
+
+
+def test_scores_that_are_uniform_cost_the_vocabulary_s_logarithm() -> None:
+    found = document_nats(lambda ids, last: torch.zeros(len(ids), last, VOCABULARY), torch.arange(30), 4, 8)
+    assert found.tolist() == pytest.approx([math.log(VOCABULARY)] * 29)
+
+
+def test_two_documents_by_hand() -> None:
+    found = summarise([DocumentLoss(10.0, 4, 2, 20), DocumentLoss(2.0, 2, 1, 4)])
+    assert (found.documents, found.tokens, found.gpt2_tokens, found.bytes) == (2, 6, 3, 24)
+    assert found.perplexity.value == pytest.approx(math.exp(12 / 6))
+    assert found.gpt2_perplexity is not None
+    assert found.gpt2_perplexity.value == pytest.approx(math.exp(12 / 3))
+    assert found.bits_per_byte.value == pytest.approx(12 / math.log(2) / 24)
+
+
+def test_without_gpt2_s_counts_there_is_no_perplexity_per_gpt2_token() -> None:
+    found = summarise([DocumentLoss(10.0, 4, 2, 20), DocumentLoss(2.0, 2, None, 4)])
+    assert found.gpt2_perplexity is None
+    assert found.gpt2_tokens is None
+
+
+def test_one_document_has_no_interval() -> None:
+    found = summarise([DocumentLoss(10.0, 4, 2, 20)])
+    assert found.perplexity == Rate(pytest.approx(math.exp(2.5)), None, None)
+    assert found.bits_per_byte.high is None
+
+
+def test_the_interval_is_the_standard_error_of_documents_of_equal_length() -> None:
+    nats = np.random.default_rng(0).normal(100, 10, 400)
+    found = summarise([DocumentLoss(one, 50, 40, 200) for one in nats])
+    assert found.bits_per_byte.low is not None
+    assert found.bits_per_byte.high is not None
+    half = (found.bits_per_byte.high - found.bits_per_byte.low) / 2
+    assert half == pytest.approx(nats.std() / math.sqrt(400) / 200 / math.log(2), rel=0.06)
+    assert found.bits_per_byte.low < found.bits_per_byte.value < found.bits_per_byte.high
+    assert found.perplexity.low == pytest.approx(math.exp(found.bits_per_byte.low * math.log(2) * 200 / 50))

@@ -54,34 +54,6 @@ def test_a_finished_record_is_in_both_folders(tmp_path: Path, stores: tuple[Toke
     assert journal.is_finished()
 
 
-def test_a_finished_run_is_copied_and_not_trained_again(tmp_path: Path) -> None:
-    journal_of(tmp_path).finish(ROWS, {"test_loss": 4.25})
-    history = (tmp_path / "record" / "history.parquet").read_bytes()
-    for file in (tmp_path / "record").iterdir():  # as Snakemake does before it starts a job again
-        file.unlink()
-    assert journal_of(tmp_path).restore_finished()
-    assert records.read_record(tmp_path / "record").summary["test_loss"] == 4.25
-    assert (tmp_path / "record" / "history.parquet").read_bytes() == history
-
-
-def test_a_finished_run_of_other_texts_is_deleted(tmp_path: Path) -> None:
-    journal_of(tmp_path, "another's").finish(ROWS, {"test_loss": 4.25})
-    mine = journal_of(tmp_path)
-    assert not mine.is_finished()
-    assert not mine.restore_finished()
-    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["spec.json"]
-
-
-def test_every_attempt_counts_and_the_first_start_stays(tmp_path: Path) -> None:
-    first = journal_of(tmp_path)
-    first.start(0, [])
-    for number in (2, 3):
-        later = replace(journal_of(tmp_path), started_at="later")
-        later.start(20, ROWS)
-        assert (later.attempts, later.started_at) == (number, first.started_at)
-    assert live_of(tmp_path)["attempts"] == 3
-
-
 def test_only_what_would_fail_again_is_not_tried_again(tmp_path: Path) -> None:
     journal = journal_of(tmp_path)
     assert journal.failure_for_good() is None

@@ -1,11 +1,13 @@
-"""Training in one process: it learns, it resumes bit for bit, it says what goes wrong."""
+"""Training: it learns, it resumes bit for bit, also killed at random moments, it says what goes wrong."""
 
 import json
 import math
 import multiprocessing
+import random
 import shlex
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
@@ -14,8 +16,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 import torch
+from job_server import warm_python
 from small import small_completep, small_llama, small_run
 from trained_here import CPU, Stores, history_bytes, train
+from training_processes import command, newest_step, start_warm, wait_for_step
 
 from shapelaw.errors import UserError
 from shapelaw.specs.runs import Run
@@ -25,7 +29,7 @@ from shapelaw.training import loop
 from shapelaw.training.checkpoint import checkpoint_paths, only_process
 from shapelaw.training.hardware import peak_memory_bytes
 from shapelaw.training.journal import Journal
-from shapelaw.training.packed import can_compile
+from shapelaw.training.packs import can_compile
 from shapelaw.training.trainer import Trainer, TrainingFailed, identity
 
 
@@ -34,6 +38,7 @@ def test_a_run_learns_and_leaves_its_record(stores: Stores, tmp_path: Path) -> N
     record = train(run, stores, tmp_path)
     assert record.run == run
     assert record.status == "FINISHED"
+    assert pq.read_schema(tmp_path / "record" / "history.parquet").equals(records.LANGUAGE_SCHEMA)
     history = record.history.to_pydict()
     assert history["step"] == list(range(10, 301, 10))
     assert history["train_loss"][0] > 4.5  # near ln 257 = 5.55 at the start
@@ -73,6 +78,19 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(stores: St
     assert history_bytes(tmp_path / "a") != history_bytes(tmp_path / "c")
 
 
+def interrupt_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the process be told to stop after a step."""
+    one_step = Trainer.step
+
+    def stopping(trainer: Trainer) -> float:
+        loss = one_step(trainer)
+        if trainer.progress.step == step:
+            signal.raise_signal(signal.SIGTERM)
+        return loss
+
+    monkeypatch.setattr(Trainer, "step", stopping)
+
+
 @pytest.mark.parametrize(
     ("small", "optimizer", "stops"),
     [
@@ -92,47 +110,18 @@ def test_stopped_after_any_step_and_resumed_it_is_the_undisturbed_run(
 ) -> None:
     run = small(optimizer=optimizer, weight_decay=0.1, dropout=0.1, gradient_clip=0.5)
     train(run, stores, tmp_path / "undisturbed")
-    one_step = Trainer.step
     for stop_at in stops:
         folder = tmp_path / f"stopped-{stop_at}"
-
-        def step(trainer: Trainer, stop_at: int = stop_at) -> float:
-            loss = one_step(trainer)
-            if trainer.progress.step == stop_at:
-                signal.raise_signal(signal.SIGTERM)
-            return loss
-
-        monkeypatch.setattr(Trainer, "step", step)
-        with pytest.raises(
-            loop.Stopped, match=f"signal 15 at step {stop_at} of 60; start it again"
-        ) as stopped:
-            train(run, stores, folder)
+        with monkeypatch.context() as patch:
+            interrupt_at(stop_at, patch)
+            with pytest.raises(loop.Stopped, match=f"signal 15 at step {stop_at} of 60; start it") as stopped:
+                train(run, stores, folder)
         assert stopped.value.exit_code == 143
         killed = records.read_record(folder / "checkpoints")
         assert (killed.status, killed.live["step"]) == ("KILLED", stop_at)
-        monkeypatch.setattr(Trainer, "step", one_step)
         record = train(run, stores, folder)
         assert history_bytes(folder) == history_bytes(tmp_path / "undisturbed")
         assert record.summary["attempts"] == 2
-
-
-def test_a_checkpoint_cut_short_falls_back_to_the_one_before(
-    stores: Stores, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = small_run()
-    train(run, stores, tmp_path / "undisturbed")
-    monkeypatch.setattr(loop.checkpoint, "delete_checkpoints", lambda folder: None)
-    every_step = replace(CPU, checkpoint_seconds=0.0)
-    train(run, stores, tmp_path / "cut", every_step)
-    newest, before = checkpoint_paths(tmp_path / "cut" / "checkpoints")
-    newest.write_bytes(newest.read_bytes()[:-100])
-    (tmp_path / "cut" / "checkpoints" / "summary.json").unlink()
-    train(run, stores, tmp_path / "cut")
-    warning = capsys.readouterr().err
-    assert f"{newest} can't be read" in warning
-    assert f"resumed {run.key} at step 59 of 60" in warning
-    assert before.name == "step-0000000059.pt"
-    assert history_bytes(tmp_path / "cut") == history_bytes(tmp_path / "undisturbed")
 
 
 def other_texts(stores: Stores) -> Stores:
@@ -169,24 +158,14 @@ def test_a_finished_run_whose_outputs_were_deleted_is_not_trained_again(
     assert history_bytes(tmp_path) == before
 
 
-def test_a_loss_that_is_not_finite_stops_the_run_at_once(stores: Stores, tmp_path: Path) -> None:
-    run = small_run(learning_rate=1e20, warmup_steps=0)
-    with pytest.raises(TrainingFailed, match=r"The loss of prose.* is (nan|inf) at step \d+; lower training"):
-        train(run, stores, tmp_path)
-    live = json.loads((tmp_path / "checkpoints" / "live.json").read_text())
-    assert live["status"] == "FAILED"
-    assert "lower training.learning_rate (1e+20)" in live["message"]
-    assert live["step"] < 10
-    assert not (tmp_path / "record").exists()
-
-
-def test_a_run_that_diverged_is_not_tried_again(
+def test_a_run_that_diverges_stops_at_once_and_is_not_tried_again(
     stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A scheduler starts a failed job anew, several times; it would come to the same step."""
     run = small_run(learning_rate=1e20, warmup_steps=0)
-    with pytest.raises(TrainingFailed):
+    with pytest.raises(TrainingFailed, match=r"The loss of prose.* is (nan|inf) at step \d; lower training"):
         train(run, stores, tmp_path)
+    assert not (tmp_path / "record").exists()
     with monkeypatch.context() as patch:
         patch.setattr(Trainer, "step", lambda trainer: pytest.fail("trained again"))
         with pytest.raises(
@@ -282,24 +261,6 @@ def test_a_record_from_a_gpu_is_taken_where_there_is_none(
     assert (tmp_path / "record/history.parquet").read_bytes() == (brought / "history.parquet").read_bytes()
 
 
-def test_the_histories_columns_are_the_documented_ones(stores: Stores, tmp_path: Path) -> None:
-    train(small_run(), stores, tmp_path)
-    assert pq.read_schema(tmp_path / "record" / "history.parquet").equals(records.LANGUAGE_SCHEMA)
-
-
-def interrupt_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the process be told to stop after a step."""
-    one_step = Trainer.step
-
-    def stopping(trainer: Trainer) -> float:
-        loss = one_step(trainer)
-        if trainer.progress.step == step:
-            signal.raise_signal(signal.SIGTERM)
-        return loss
-
-    monkeypatch.setattr(Trainer, "step", stopping)
-
-
 def test_later_checkpoints_of_other_texts_do_not_cost_a_run_its_own(
     stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -351,3 +312,28 @@ def test_two_processes_do_not_train_one_run(stores: Stores, tmp_path: Path) -> N
         pytest.raises(UserError, match="Another process is training"),
     ):
         train(small_run(), stores, tmp_path)
+
+
+@pytest.mark.parametrize(("kills", "steps"), [(1, 500), pytest.param(3, 900, marks=pytest.mark.slow)])
+def test_killed_at_random_moments_it_ends_with_the_undisturbed_history(
+    stores: Stores, tmp_path: Path, kills: int, steps: int
+) -> None:
+    run = small_run(steps=steps, log_every=20, evaluate_every=500, dropout=0.1)
+    subprocess.run([warm_python(), *command(run, stores, tmp_path / "undisturbed")], check=True)
+    moments = random.Random(0)
+    frequent = command(run, stores, tmp_path / "killed", "--checkpoint-minutes", "0.001")
+    folder, reached = tmp_path / "killed", [0]
+    for _ in range(kills):
+        process = start_warm(frequent)
+        # this attempt went on from the one before; by steps, so that no machine is too fast to be disturbed so often
+        wait_for_step(process, folder, after=reached[-1] + moments.randrange(200))
+        time.sleep(0.06 * moments.random())  # anywhere between two checkpoints
+        process.kill()
+        assert process.wait() == -signal.SIGKILL
+        reached.append(newest_step(folder))
+    subprocess.run([warm_python(), *command(run, stores, folder)], check=True)
+    histories = [
+        (tmp_path / name / "record" / "history.parquet").read_bytes() for name in ("undisturbed", "killed")
+    ]
+    assert histories[0] == histories[1]
+    assert records.read_record(tmp_path / "killed" / "record").summary["attempts"] == 1 + kills

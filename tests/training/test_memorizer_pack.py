@@ -1,22 +1,31 @@
-"""Packed memorizers: every model goes the way that it would go alone, whatever the others do."""
+"""Packed memorizers: every model goes the way that it would go alone; their random examples and the order of these."""
 
 import copy
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
-from memorizer_options import OPTIONS, RUN, losses_of, of_other_shapes, varied
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from memorizer_options import OPTIONS, RUN, SMALL, losses_of, of_other_shapes, varied
 from pack_without import WITHOUT
 
-from shapelaw.models import memorizer_kernel
-from shapelaw.models.memorizer import cut_down, filled_up, forward, gradients, initial_parameters, positions
-from shapelaw.models.pack_gradients import losses
+from shapelaw.models import cpp
+from shapelaw.models.memorizer import (
+    cut_down,
+    filled_up,
+    forward,
+    gradients,
+    initial_parameters,
+    losses,
+    positions,
+)
 from shapelaw.specs.memorizers import MemorizationRun, Memorizer
-from shapelaw.training.examples import NONE, draw_examples, example_order
-from shapelaw.training.memorizer_pack import Gradients, MemorizerPack
-from shapelaw.training.packed import can_compile
+from shapelaw.training.memorizer_pack import NONE, Gradients, MemorizerPack, draw_examples, example_order
+from shapelaw.training.packs import can_compile
 from shapelaw.training.schedule import packed_rate
 
 CPU = torch.device("cpu")
@@ -67,12 +76,6 @@ def test_a_packed_model_follows_the_path_of_the_same_model_alone(
     assert_same_path(models(OPTIONS[name]), precision, steps, tolerance)
 
 
-@pytest.mark.slow
-def test_a_packed_model_follows_its_path_for_a_thousand_steps() -> None:
-    runs = varied(OPTIONS["short last batches, numbers, a context each"])
-    assert_same_path(runs, "float64", 1000, 1e-9)
-
-
 def assert_same_path(models: list[MemorizationRun], precision: str, steps: int, tolerance: float) -> None:
     """At the paper's learning rate, a tenth of the runs'."""
     runs = [
@@ -90,7 +93,7 @@ def test_tokens_that_are_gathered_lead_the_same_way_as_those_that_are_read_where
 ) -> None:
     runs = models(replace(OPTIONS["short last batches, numbers, a context each"], precision="float64"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(memorizer_kernel, "compiler", lambda: None)
+        patch.setattr(cpp, "compiler", lambda: None)
         gathered = MemorizerPack(runs, CPU, compiled=False)
     assert not gathered._picks
     where_they_lie = MemorizerPack(runs, CPU, compiled=False)
@@ -185,3 +188,42 @@ def test_the_benchmark_steps_the_pack_without_an_idea(context: str, by: Gradient
         for pack in packs:
             pack.step()
     assert packs[1].take_losses([0, 1]) == pytest.approx(packs[0].take_losses([0, 1]), abs=1e-4)
+
+
+@given(
+    examples=st.integers(1, 40),
+    batch=st.integers(1, 16),
+    first=st.integers(0, 30),
+    seed=st.integers(0, 2**31),
+)
+@settings(deadline=None)
+def test_every_epoch_takes_every_example_once(examples: int, batch: int, first: int, seed: int) -> None:
+    run = replace(RUN, examples=examples, batch_size=batch, seed=seed)
+    order = example_order(run, 0, 40)
+    taken = order.ravel()
+    for epoch in range(len(taken) // examples):
+        assert sorted(taken[epoch * examples : (epoch + 1) * examples]) == list(range(examples))
+    assert np.array_equal(example_order(run, first, 40 - first), order[first:])  # wherever it begins
+    short = example_order(replace(run, last_batch="short"), 0, 40)
+    steps = math.ceil(examples / run.batch)
+    for epoch in range(40 // steps):
+        batches = short[epoch * steps : (epoch + 1) * steps]
+        assert np.array_equal(batches[batches != NONE], taken_of(run, epoch))
+        assert (batches[:-1] != NONE).all()  # only the last one is short
+
+
+def taken_of(run: MemorizationRun, epoch: int) -> np.ndarray:
+    """An epoch's order, where batches are filled."""
+    alone = replace(run, batch_size=run.examples)  # one batch an epoch
+    return np.asarray(example_order(alone, epoch, 1)[0])
+
+
+def test_more_examples_begin_with_those_of_fewer() -> None:
+    for context_type in ("shared", "per_example"):
+        fewer, more = (
+            draw_examples(replace(RUN, context_type=context_type, examples=examples)) for examples in (20, 60)
+        )
+        assert torch.equal(more.queries[:20], fewer.queries)
+        assert torch.equal(more.labels[:20], fewer.labels)
+        assert torch.equal(more.contexts[: len(fewer.contexts)], fewer.contexts)
+        assert more.labels.max() < SMALL.outputs

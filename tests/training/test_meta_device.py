@@ -17,17 +17,17 @@ from small import small_completep, small_llama, small_run
 from torch import Tensor
 from trained_here import Stores
 
-from shapelaw.models import cross_entropy
+from shapelaw.models import functions
 from shapelaw.models.decoder import PatchEmbedding
 from shapelaw.specs.degrees import DegreeRun, ProductShape, Target
 from shapelaw.specs.memorizers import MemorizationRun
 from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import make_shape
 from shapelaw.training import degree_pack, memorizer_pack
-from shapelaw.training.batches import Batches
 from shapelaw.training.degree_pack import DegreePack
-from shapelaw.training.distributed import Ranks
+from shapelaw.training.hardware import Ranks
 from shapelaw.training.memorizer_pack import MemorizerPack
+from shapelaw.training.schedule import Batches
 from shapelaw.training.trainer import Runtime, Trainer
 
 RECIPE = {"log_every": 1000, "evaluate_every": 1000, "steps": 1000, "gradient_clip": 0.5, "dropout": 0.1}
@@ -53,7 +53,7 @@ DECODERS = {
 def uncompiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """What would be compiled on a GPU runs as it is written; losses are not read, and autocast is unknown there."""
     monkeypatch.setattr(torch, "compile", lambda function, **_: function)
-    monkeypatch.setattr(cross_entropy, "_compiled", lambda: cross_entropy.loss_and_gradient_unscattered)
+    monkeypatch.setattr(functions, "_compiled", lambda: functions.loss_and_gradient_unscattered)
     monkeypatch.setattr(Trainer, "_read_losses", lambda _: None)
     monkeypatch.setattr(torch, "is_autocast_enabled", lambda _: False)
 

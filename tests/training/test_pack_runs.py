@@ -1,4 +1,4 @@
-"""Packs that are killed and started again, and their folders."""
+"""Packs: what their models leave, and that they go on exactly where they were killed."""
 
 import shutil
 import signal
@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 from job_server import WarmProcess, warm_python
-from memorizer_options import RUN
+from memorizer_options import OPTIONS, RUN, SMALL, losses_of, varied
 from small import SCRIPTS
 
 from shapelaw.errors import UserError
@@ -19,6 +20,7 @@ from shapelaw.storage import records
 from shapelaw.training import checkpoint
 from shapelaw.training.memorizer_pack import MemorizerPack
 from shapelaw.training.pack_runs import train_packs
+from shapelaw.training.schedule import packed_rate
 from shapelaw.training.trainer import Runtime
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -137,3 +139,81 @@ def test_killed_again_and_again_it_ends_with_the_same_histories(tmp_path: Path) 
     assert other.returncode == 2
     assert "has runs whose learning_rate is 0.001, and this call asks for 0.01; one table" in other.stderr
     assert (tmp_path / "killed/runs.csv").read_text() == (tmp_path / "undisturbed/runs.csv").read_text()
+
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def test_records(tmp_path: Path) -> None:
+    """What a pack leaves: whole records, one of them stopped early because it had memorized everything."""
+    easy = replace(RUN, examples=8, batch_size=8, learning_rate=3e-2, steps=4000)
+    hard = replace(easy, seed=1, stop_when_memorized=False, steps=200)
+    outcomes = train_packs([[easy, hard]], tmp_path / "runs", tmp_path / "checkpoints", Runtime("cpu"))
+    assert outcomes == {easy.key: "FINISHED", hard.key: "FINISHED"}
+    first, second = (records.read_record(tmp_path / "runs" / run.key) for run in (easy, hard))
+    assert first.run == easy
+    assert second.run == hard
+    assert first.summary["memorized"]
+    assert first.summary["final_accuracy"] == 1.0
+    assert first.summary["steps_done"] < 4000
+    assert second.summary["steps_done"] == 200
+    assert first.history["step"].to_pylist() == list(range(50, first.summary["steps_done"] + 1, 50))
+    assert first.history["accuracy"].to_pylist()[-1] == 1.0
+    assert 0 <= first.summary["saturated_share"] <= 1
+
+
+def test_a_run_that_diverges_leaves_the_others_in_peace(tmp_path: Path) -> None:
+    steady = replace(RUN, task="regression", memorizer=replace(SMALL, outputs=1, value_dim=None))
+    wild = replace(steady, seed=1, learning_rate=1e18)
+    outcomes = train_packs([[steady, wild]], tmp_path / "runs", tmp_path / "checkpoints", Runtime("cpu"))
+    assert outcomes[steady.key] == "FINISHED"
+    assert f"The loss of {wild.key} is" in outcomes[wild.key]
+    assert not (tmp_path / "runs" / wild.key / "summary.json").exists()
+    assert records.read_record(tmp_path / "checkpoints" / wild.key).status == records.FAILED
+    again = train_packs([[steady, wild]], tmp_path / "runs", tmp_path / "checkpoints", Runtime("cpu"))
+    assert again[steady.key] == "FINISHED"
+    assert "It is not tried again" in again[wild.key]
+
+
+def test_a_model_that_ends_at_the_first_step(tmp_path: Path) -> None:
+    run = replace(RUN, steps=1)
+    assert train_packs([[run]], tmp_path / "runs", tmp_path / "checkpoints", Runtime("cpu")) == {
+        run.key: "FINISHED"
+    }
+
+
+def test_models_are_evaluated_at_their_own_steps_and_at_their_last(tmp_path: Path) -> None:
+    run = replace(RUN, stop_when_memorized=False)
+    runs = [replace(run, steps=130), replace(run, seed=1, steps=90, evaluate_every=40)]
+    train_packs([runs], tmp_path / "runs", tmp_path / "checkpoints", Runtime("cpu"))
+    found = [records.read_record(tmp_path / "runs" / one.key) for one in runs]
+    assert [one.history["step"].to_pylist() for one in found] == [[50, 100, 130], [40, 80, 90]]
+    for run, one in zip(runs, found, strict=True):
+        rates = [packed_rate(run, step - 1) for step in one.history["step"].to_pylist()]
+        assert one.history["learning_rate"].to_pylist() == rates
+        assert one.summary["final_accuracy"] == one.history["accuracy"].to_pylist()[-1]
+        assert one.summary["model_steps_per_second"] > 0
+    assert not list((tmp_path / "checkpoints").glob("pack-*/step-*.pt"))
+
+
+CPU = torch.device("cpu")
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def test_models_of_two_families_are_no_pack() -> None:
+    with pytest.raises(ValueError, match="one family"):
+        MemorizerPack([RUN, OPTIONS["full values"]], CPU, compiled=False)
+
+
+def test_the_mean_loss_of_a_model_is_that_since_its_last_reading() -> None:
+    runs = varied(RUN)
+    each, rarely = MemorizerPack(runs, CPU, compiled=False), MemorizerPack(runs, CPU, compiled=False)
+    losses = losses_of(each, 6)
+    for _ in range(4):
+        rarely.step()
+    assert rarely.take_losses([2, 0]) == pytest.approx(losses[:4, [2, 0]].mean(0))
+    for _ in range(2):
+        rarely.step()
+    assert rarely.take_losses([0, 1]) == pytest.approx([losses[4:, 0].mean(), losses[:, 1].mean()])
+    assert rarely.steps == [6, 6, 6]
+    assert rarely.rates == [packed_rate(run, 5) for run in runs]

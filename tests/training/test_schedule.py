@@ -1,4 +1,4 @@
-"""Learning rates and data order as functions of the step."""
+"""Learning rates, data order and windows as functions of the step."""
 
 from dataclasses import replace
 
@@ -7,8 +7,9 @@ import pytest
 import torch
 from memorizer_options import RUN
 
+from shapelaw.corpora.token_store import TokenStore, gather_windows
 from shapelaw.specs.runs import Training
-from shapelaw.training.schedule import dropout_seed, learning_rate, packed_rate, window_starts
+from shapelaw.training.schedule import Batches, dropout_seed, learning_rate, packed_rate, window_starts
 
 
 def test_the_learning_rate_is_that_of_torch_schedulers() -> None:
@@ -68,3 +69,28 @@ def test_every_part_of_every_step_has_its_own_dropout() -> None:
     assert len(seeds) == 600
     assert max(seeds) < 2**63  # as PyTorch's generators take it
     assert dropout_seed(1, 2, 3) == dropout_seed(1, 2, 3)
+
+
+CPU = torch.device("cpu")
+
+
+def test_a_window_may_begin_anywhere_up_to_the_last_that_fits(
+    stores: tuple[TokenStore, TokenStore],
+) -> None:
+    batches = Batches(stores[0], 32, CPU)
+    assert batches.windows == len(stores[0].tokens) - 32
+    (last,) = batches.gather(np.array([batches.windows - 1])).tolist()
+    assert last == stores[0].tokens[-33:].tolist()
+
+
+def test_tokens_on_the_device_give_the_windows_of_the_memory_map(
+    stores: tuple[TokenStore, TokenStore],
+) -> None:
+    store = stores[0]
+    mapped, resident = (Batches(store, 32, CPU, here) for here in (False, True))
+    starts = np.array([0, 5, 5, mapped.windows - 1])
+    expected = torch.from_numpy(gather_windows(store, starts, 32))
+    for batches in (mapped, resident):
+        found = batches.gather(starts)
+        assert found.dtype == torch.int64
+        assert torch.equal(found, expected)

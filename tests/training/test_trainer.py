@@ -1,4 +1,6 @@
-"""A trainer: losses that are read later, micro-batches, and what it refuses."""
+"""One step and one summary: what micro-batches, kernels, compilers and parametrizations leave as it is."""
+
+from __future__ import annotations
 
 import math
 import signal
@@ -9,20 +11,30 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from losses_and_gradients import losses_and_gradients
 from small import small_llama, small_run
 from torch import Tensor, nn
 from trained_here import CPU, Stores, history_bytes, train
 
-from shapelaw.models import decoder_kernel, llama_kernel
+from shapelaw.models import decoder_kernels
+from shapelaw.models.cpp import compiler
 from shapelaw.models.decoder import Decoder, initialise
-from shapelaw.models.memorizer_kernel import compiler
+from shapelaw.models.functions import linear_cross_entropy
 from shapelaw.specs.runs import Parametrization, Run, Training
 from shapelaw.specs.shapes import Block, make_shape
 from shapelaw.storage import records
 from shapelaw.training import trainer
-from shapelaw.training.distributed import Ranks
+from shapelaw.training.hardware import Ranks
 from shapelaw.training.loop import Stopped
-from shapelaw.training.trainer import Diverged, Trainer, TrainingFailed, make_optimizer
+from shapelaw.training.packs import can_compile
+from shapelaw.training.trainer import (
+    CompiledDecoder,
+    CompiledPart,
+    Diverged,
+    Trainer,
+    TrainingFailed,
+    make_optimizer,
+)
 
 
 def test_losses_that_are_read_later_are_the_same_and_name_their_step(stores: Stores, tmp_path: Path) -> None:
@@ -50,13 +62,13 @@ def test_the_kernel_of_long_runs_changes_no_byte(
     run = small(steps=6, log_every=1, evaluate_every=3, dropout=0.1)
     run = replace(run, shape=replace(run.shape, width=40, attention_dim=20))
     given: list[Tensor] = []
-    linear = decoder_kernel.linear
-    monkeypatch.setattr(llama_kernel, "is_possible", lambda: False)  # which rounds differently
-    monkeypatch.setattr(decoder_kernel, "linear", lambda x, *rest: (given.append(x), linear(x, *rest))[1])
+    linear = decoder_kernels.linear
+    monkeypatch.setattr(decoder_kernels, "has_llama", lambda: False)  # which rounds differently
+    monkeypatch.setattr(decoder_kernels, "linear", lambda x, *rest: (given.append(x), linear(x, *rest))[1])
     train(run, stores, tmp_path / "short")
     assert not given
     monkeypatch.setattr(trainer, "_KERNEL_FLOPS", 0)
-    monkeypatch.setattr(decoder_kernel, "_LEAST", 0)
+    monkeypatch.setattr(decoder_kernels, "_LEAST", 0)
     train(run, stores, tmp_path / "long")
     assert given
     assert history_bytes(tmp_path / "short") == history_bytes(tmp_path / "long")
@@ -86,7 +98,7 @@ def test_llamas_kernel_changes_the_rounding_alone_and_a_resumed_run_not_a_byte(
         monkeypatch.setattr(Trainer, "step", one_step)
         with monkeypatch.context() as patch:
             if name != "resumed":
-                patch.setattr(llama_kernel, "is_possible", lambda: False)
+                patch.setattr(decoder_kernels, "has_llama", lambda: False)
             train(run, stores, tmp_path / name)
         said = capsys.readouterr().err
         assert ("under another setting" in said) == (name != "resumed")
@@ -141,7 +153,7 @@ def largest_growth(base: bool, block: str) -> float:
         initialise(model, 0)
         optimizer = make_optimizer(model, Training(4, 4, learning_rate=1e-2))
         for _ in range(4):
-            optimizer.zero_grad()
+            model.zero_grad()
             model(ids[:, :-1], ids[:, 1:]).backward()
             optimizer.step()
         found.append(sizes_of(model, ids[:, :-1]))
@@ -171,7 +183,7 @@ def changes_over_depths(parametrization: Parametrization, block: Block) -> list[
         )
         optimizer = make_optimizer(model, Training(4, 4, learning_rate=1e-3, parametrization=parametrization))
         for _ in range(4):
-            optimizer.zero_grad()
+            model.zero_grad()
             model(ids[:, :-1], ids[:, 1:]).backward()
             optimizer.step()
         model.features(ids[:, :-1])
@@ -184,3 +196,53 @@ def test_by_completep_what_a_step_changes_does_not_grow_with_the_depth(block: Bl
     flat, growing = changes_over_depths("completep", block), changes_over_depths("standard", block)
     assert max(flat) < 1.25 * min(flat)
     assert growing[-1] > 2.5 * growing[0]
+
+
+needs_compiler = pytest.mark.skipif(
+    not can_compile(torch.device("cpu")), reason="torch.compile needs a C++ compiler"
+)
+
+
+@pytest.mark.slow
+@needs_compiler
+@pytest.mark.usefixtures("compiling")
+@pytest.mark.parametrize("part", ["model", "blocks"])
+@pytest.mark.parametrize(
+    ("block", "parametrization"), [("gpt2", "standard"), ("llama", "standard"), ("llama", "completep")]
+)
+def test_compiled_parts_give_the_plain_losses_and_gradients(
+    block: Block, parametrization: Parametrization, part: CompiledPart
+) -> None:
+    from torch._dynamo.utils import counters
+
+    model = Decoder(make_shape(2, 16, 2, 53, 8, block=block), parametrization=parametrization)
+    initialise(model, 0)
+    ids = torch.randint(0, 53, (4, 9), generator=torch.Generator().manual_seed(0))
+    plain = losses_and_gradients(model, model, ids)
+    counters.clear()
+    compiled = losses_and_gradients(CompiledDecoder(model, part), model, ids)
+    assert len(compiled) == len(plain)
+    for one, other in zip(compiled, plain, strict=True):
+        torch.testing.assert_close(one, other, atol=2e-6, rtol=2e-5)
+    # the hidden states, or one block for both; and the loss
+    assert counters["stats"]["unique_graphs"] == 2
+
+
+@needs_compiler
+@pytest.mark.usefixtures("compiling")
+@pytest.mark.slow
+def test_the_compiled_loss_equals_pytorchs_in_bfloat16_too() -> None:
+    generator = torch.Generator().manual_seed(0)
+    x, w = torch.randn(96, 8, generator=generator), torch.randn(50, 8, generator=generator)
+    targets = torch.randint(0, 50, (96,), generator=generator)
+    for precision, tolerance in ((torch.float32, 2e-6), (torch.bfloat16, 2e-2)):
+        found = []
+        for chunk, compiled, columns in ((96 * 50, False, 1), (40 * 50, True, 1), (40 * 50, True, 16)):
+            x_, w_ = x.clone().requires_grad_(), w.clone().requires_grad_()
+            with torch.autocast("cpu", torch.bfloat16, enabled=precision == torch.bfloat16):
+                loss = linear_cross_entropy(x_, w_, targets, chunk, compiled, columns)
+            loss.backward()
+            found.append((loss, x_.grad, w_.grad))
+        for plain, fast, padded in zip(*found, strict=True):
+            torch.testing.assert_close(fast, plain, atol=tolerance, rtol=tolerance)
+            torch.testing.assert_close(padded, plain, atol=tolerance, rtol=tolerance)

@@ -10,33 +10,78 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from shapelaw.errors import UserError
-from shapelaw.models import decoder_kernel, llama_kernel
-from shapelaw.models.attention import (
+from shapelaw.models import decoder_kernels as kernels
+from shapelaw.models.functions import (
     Rotary,
     attend_by_products,
     attend_fused,
     attend_linearly,
+    linear_cross_entropy,
     takes_products,
 )
-from shapelaw.models.cross_entropy import linear_cross_entropy
-from shapelaw.models.llama import RMSNorm
 from shapelaw.specs.patches import INPUTS, numbers_of_ids
 from shapelaw.specs.runs import Parametrization
 from shapelaw.specs.shape_sentences import depth_scaling_sentence
 from shapelaw.specs.shapes import Gelu, Shape
 
 INIT_STD = 0.02  # GPT-2's
+RMS_EPS = 1e-5  # Llama 2's
 BASE_DEPTH = 1  # blocks at which CompleteP scales nothing
 AttentionWay = Literal["auto", "products", "fused"]
 _GELUS: dict[Gelu, str] = {"tanh": "tanh", "erf": "none"}  # as PyTorch calls them
 FULL_RANK_NAMES = ("tokens.weight", "tokens.kernel.weight", "positions.weight")
+
+
+class RMSNorm(nn.Module):
+    """`weight * x / sqrt(mean(x^2) + eps)` over the last dimension (Zhang and Sennrich 2019).
+
+    On a CPU its gradient is written out, in half the time of autograd's; `by_kernel` lets C++ compute both.
+    """
+
+    by_kernel = False
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x_BTD: Tensor) -> Tensor:
+        y_BTD: Tensor
+        if self.by_kernel and not kernels.is_plain(x_BTD, self.weight):
+            y_BTD = kernels.rms_norm(x_BTD, self.weight, RMS_EPS)
+        elif x_BTD.device.type == "cpu" and not torch.compiler.is_compiling():
+            y_BTD = _RMSNorm.apply(x_BTD, self.weight)  # type: ignore[no-untyped-call]
+        else:
+            y_BTD = F.rms_norm(x_BTD, self.weight.shape, self.weight, RMS_EPS)
+        return y_BTD
+
+
+class _RMSNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x_BTD: Tensor, weight_D: Tensor) -> Tensor:
+        length_BT1 = torch.linalg.vector_norm(x_BTD, dim=-1, keepdim=True)
+        inverse_BT1 = length_BT1.square_().div_(x_BTD.shape[-1]).add_(RMS_EPS).rsqrt_()
+        normal_BTD = x_BTD * inverse_BT1
+        ctx.save_for_backward(normal_BTD, inverse_BT1, weight_D)
+        y_BTD: Tensor = normal_BTD * weight_D
+        return y_BTD
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_BTD: Tensor) -> tuple[Tensor, Tensor]:
+        normal_BTD, inverse_BT1, weight_D = ctx.saved_tensors
+        product_BTD = grad_BTD * normal_BTD
+        grad_weight_D = product_BTD.flatten(0, -2).sum(0)
+        along_BT1 = (product_BTD @ weight_D).div_(len(weight_D))[..., None]
+        grad_x_BTD = (grad_BTD * weight_D).addcmul_(normal_BTD, along_BT1, value=-1).mul_(inverse_BT1)
+        return grad_x_BTD, grad_weight_D
 
 
 class FactoredEmbedding(nn.Module):
@@ -82,7 +127,7 @@ class Linear(nn.Linear):
 
     def forward(self, x: Tensor, gelu: Gelu | None = None) -> Tensor:
         if self.by_kernel and gelu != "erf":
-            return decoder_kernel.linear(x, self.weight, self.bias, gelu is not None)
+            return kernels.linear(x, self.weight, self.bias, gelu is not None)
         y = super().forward(x)
         return y if gelu is None else F.gelu(y, approximate=_GELUS[gelu])
 
@@ -118,10 +163,10 @@ class Attention(nn.Module):
         products = takes_products(maps_BTE.device.type, maps_BTE.shape[1], self.attention_dim)
         if self.rotary is not None:
             if self.by_kernel and self.way == "auto" and products and not dropout:
-                heads = llama_kernel.Heads(self.heads, self.kv_heads, self.scale)
+                heads = kernels.Heads(self.heads, self.kv_heads, self.scale)
                 turns_2Tk = self.rotary.turns_of_head(maps_BTE.shape[1])
-                if llama_kernel.takes(maps_BTE, turns_2Tk, heads):
-                    return llama_kernel.attend(maps_BTE, turns_2Tk, heads)
+                if kernels.takes(maps_BTE, turns_2Tk, heads):
+                    return kernels.attend(maps_BTE, turns_2Tk, heads)
             maps_BTE = self.rotary(maps_BTE)
         if self.way != "auto":
             products = self.way == "products"
@@ -165,7 +210,7 @@ class LlamaBlock(nn.Module):
         x_BTD = torch.add(x_BTD, branch_BTD, alpha=self.multiplier)
         normal_BTD = self.norm2(x_BTD)
         gate, up = self.gate(normal_BTD), self.up(normal_BTD)
-        hidden = decoder_kernel.swiglu(gate, up) if self.gate.by_kernel else F.silu(gate) * up
+        hidden = kernels.swiglu(gate, up) if self.gate.by_kernel else F.silu(gate) * up
         branch_BTD = F.dropout(self.down(hidden), self.dropout, self.training)
         return torch.add(x_BTD, branch_BTD, alpha=self.multiplier)
 
@@ -257,7 +302,7 @@ class Decoder(nn.Module):
     def forward(self, ids_BT: Tensor, targets_BT: Tensor) -> Tensor:
         """Mean cross-entropy of the targets in nats per token, a scalar in float32."""
         x_BTD = self.features(ids_BT)
-        linear = decoder_kernel.linear if self.classifier.by_kernel else F.linear
+        linear = kernels.linear if self.classifier.by_kernel else F.linear
         return linear_cross_entropy(
             x_BTD.flatten(0, 1), self.classifier.weight, targets_BT.flatten(), linear=linear
         )
@@ -267,7 +312,7 @@ class Decoder(nn.Module):
 
         Numbers of GPT-2's and printed blocks stay the same to the last bit, those of Llama's up to rounding.
         """
-        self.by_llama_kernel = self.shape.block == "llama" and llama_kernel.is_possible()
+        self.by_llama_kernel = self.shape.block == "llama" and kernels.has_llama()
         for module in self.modules():
             if isinstance(module, Linear) or (
                 self.by_llama_kernel and isinstance(module, Attention | RMSNorm)

@@ -1,22 +1,60 @@
-"""Many independent memorizers of one shape as one computation (Mahdavi et al. 2024, eqs. 1-6).
-
-Suffixes: P models, B examples, H heads, n context tokens, d width, k head_dim, v value_dim, c outputs.
+"""Many independent memorizers of one shape as one computation (Mahdavi et al. 2024, eqs. 1-6), and its gradients.
 
 The computation uses the algebra of the problem. Only the query's output is read, so only the query attends. A context
 shared by all examples has its keys and values computed once per step, W_K W_Q^T and the embedding are folded into one
 matrix from raw query to logits, and W_O W_D into one from head outputs to labels.
+
+Gradients are autograd's, or written out in fewer passes and equal to these (a test checks it). Inputs need no gradient,
+so none is computed. Two things follow that autograd can't know: the embedding can be folded into the matrix from raw
+query to logits, and with one value a head the backward of softmax has a closed form, because the weighted mean of the
+values is the output itself.
+
+Suffixes: P models, B examples, H heads, n context tokens, d width, k head_dim, v value_dim, c outputs.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor
+from torch.nn import functional
+from torch.nn.functional import pad
 
-from shapelaw.models.pack_gradients import Parameters, gradients_through
 from shapelaw.specs.memorizers import Memorizer
+
+Parameters = dict[str, Tensor]
+
+
+def losses(outputs_PBc: Tensor, labels_PB: Tensor, there_PB: Tensor | None = None) -> Tensor:
+    """Each model's loss [P]: cross-entropy in nats for classes, mean squared error for numbers.
+
+    Args:
+        there_PB: True where a place of the batch has an example; all when None.
+    """
+    if labels_PB.is_floating_point():
+        each_PB = (outputs_PBc[..., 0] - labels_PB).square()
+    else:
+        flat = functional.cross_entropy(outputs_PBc.flatten(0, 1), labels_PB.flatten(), reduction="none")
+        each_PB = flat.view(labels_PB.shape)
+    if there_PB is None:
+        return each_PB.mean(1)
+    return (each_PB * there_PB).sum(1) / there_PB.sum(1)
+
+
+def gradients_through(
+    outputs_of: Callable[[Parameters], Tensor],
+    p: Mapping[str, Tensor],
+    labels_PB: Tensor,
+    there_PB: Tensor | None = None,
+) -> tuple[Tensor, Parameters]:
+    """Each model's loss [P] and all parameters' gradients, by autograd through a function to outputs [P, B, c]."""
+    with torch.enable_grad():
+        leaves = {name: value.detach().requires_grad_() for name, value in p.items()}
+        loss_P = losses(outputs_of(leaves), labels_PB, there_PB)
+        found = torch.autograd.grad(loss_P.sum(), list(leaves.values()))
+    return loss_P.detach(), dict(zip(leaves, found, strict=True))
 
 
 def parameter_shapes(m: Memorizer) -> dict[str, tuple[int, ...]]:
@@ -165,3 +203,165 @@ def gradients(
         labels_PB,
         there_PB,
     )
+
+
+def shared_gradients(
+    p: Mapping[str, Tensor],
+    m: Memorizer,
+    positions: Tensor,
+    queries_PBd: Tensor,
+    context_Pnd: Tensor,
+    labels_PB: Tensor,
+    there_PB: Tensor | None = None,
+    absent_Pn: Tensor | None = None,
+) -> tuple[Tensor, Parameters]:
+    """`gradients` for a shared context, written out: no gradient of the inputs, fewer passes over [P, B, H, n]."""
+    models, examples, d = queries_PBd.shape
+    heads, n, k, v = m.heads, m.context, m.head_dim, m.values
+    embedding, w_q, w_k, w_v = (p[name] for name in ("embedding", "w_q", "w_k", "w_v"))
+    # keys, values, and the map from a raw query to its logits
+    c_Pnd = torch.baddbmm(p["embedding_bias"][:, None] + positions[1:], context_Pnd, embedding)
+    q_bias_Pd = p["embedding_bias"] + positions[0]
+    k_PHnk = torch.bmm(c_Pnd, w_k).view(models, n, heads, k).transpose(1, 2).contiguous()
+    fold_PJd = torch.matmul(k_PHnk, w_q.transpose(2, 3)).view(models, heads * n, d) * m.scale  # J = H n
+    raw_PJd = torch.bmm(fold_PJd, embedding.transpose(1, 2))
+    offset_P1J = torch.bmm(fold_PJd, q_bias_Pd[:, :, None]).transpose(1, 2)
+    if absent_Pn is not None:  # no weight for a token that is not there
+        offset_P1J = offset_P1J.masked_fill(absent_Pn.repeat(1, heads)[:, None], -math.inf)
+    # bmm and a sum, not baddbmm: a compiler fuses the sum with what follows, while baddbmm copies it first
+    logits_PBJ = torch.bmm(queries_PBd, raw_PJd.mT) + offset_P1J
+    weights_PBHn = torch.softmax(logits_PBJ.view(models, examples, heads, n), dim=-1)
+    if v == 1:
+        v_P1Hn = torch.bmm(w_v.transpose(1, 2), c_Pnd.transpose(1, 2)).view(models, 1, heads, n)
+        o_PBo = (weights_PBHn * v_P1Hn).sum(-1)
+    else:
+        v_PHnv = torch.bmm(c_Pnd, w_v).view(models, n, heads, v).transpose(1, 2).contiguous()
+        o_PBo = torch.matmul(weights_PBHn.transpose(1, 2), v_PHnv).transpose(1, 2).flatten(2)
+    loss_P, d_o_PBo, g = _read_out_gradients(p, o_PBo, labels_PB, there_PB)
+
+    if v == 1:  # softmax backward in closed form: sum_i weights_i v_i is the output itself
+        spread_PBHn = weights_PBHn * d_o_PBo[..., None]
+        d_v_PoN = spread_PBHn.sum(1)  # [P, H, n]
+        d_logits_PBHn = spread_PBHn * (v_P1Hn - o_PBo[..., None])
+    else:
+        d_o_PHBv = d_o_PBo.view(models, examples, heads, v).transpose(1, 2)
+        d_v_PoN = torch.matmul(d_o_PHBv.transpose(2, 3), weights_PBHn.transpose(1, 2)).flatten(1, 2)
+        d_weights_PBHn = torch.matmul(d_o_PHBv, v_PHnv.transpose(2, 3)).transpose(1, 2)
+        mean_PBH1 = (d_weights_PBHn * weights_PBHn).sum(-1, keepdim=True)
+        d_logits_PBHn = weights_PBHn * (d_weights_PBHn - mean_PBH1)
+    d_logits_PBJ = d_logits_PBHn.reshape(models, examples, heads * n)
+    d_raw_PJd = torch.bmm(d_logits_PBJ.transpose(1, 2), queries_PBd)
+    d_offset_PJ = d_logits_PBJ.sum(1)
+    d_fold_PJd = (torch.bmm(d_raw_PJd, embedding) + d_offset_PJ[:, :, None] * q_bias_Pd[:, None]) * m.scale
+    d_fold_PHnd = d_fold_PJd.view(models, heads, n, d)
+    g["w_q"] = torch.matmul(d_fold_PHnd.transpose(2, 3), k_PHnk)
+    d_k_Pnj = torch.matmul(d_fold_PHnd, w_q).transpose(1, 2).reshape(models, n, heads * k)
+    g["w_k"] = torch.bmm(c_Pnd.transpose(1, 2), d_k_Pnj)
+    g["w_v"] = torch.bmm(c_Pnd.transpose(1, 2), d_v_PoN.transpose(1, 2))
+    d_c_Pnd = torch.bmm(d_v_PoN.transpose(1, 2), w_v.transpose(1, 2))
+    d_c_Pnd = torch.baddbmm(d_c_Pnd, d_k_Pnj, w_k.transpose(1, 2))
+    g["embedding"] = torch.bmm(d_raw_PJd.transpose(1, 2), fold_PJd)
+    g["embedding"] = torch.baddbmm(g["embedding"], context_Pnd.transpose(1, 2), d_c_Pnd)
+    g["embedding_bias"] = torch.bmm(d_offset_PJ[:, None], fold_PJd)[:, 0] + d_c_Pnd.sum(1)
+    return loss_P, {name: g[name] for name in parameter_shapes(m)}
+
+
+def _loss_gradient(outputs_PBc: Tensor, labels_PB: Tensor, there_PB: Tensor | None) -> tuple[Tensor, Tensor]:
+    """`losses` [P] and their gradient with respect to the outputs [P, B, c]."""
+    if labels_PB.is_floating_point():
+        error_PB1 = outputs_PBc - labels_PB[..., None]
+        each_PB1, gradient_PBc = error_PB1.square(), 2 * error_PB1
+    else:
+        log_sum_PB1 = torch.logsumexp(outputs_PBc, -1, keepdim=True)
+        each_PB1 = log_sum_PB1 - outputs_PBc.gather(2, labels_PB[..., None])
+        off = torch.full_like(log_sum_PB1, -1.0)
+        gradient_PBc = torch.exp(outputs_PBc - log_sum_PB1).scatter_add(2, labels_PB[..., None], off)
+    if there_PB is None:
+        return each_PB1.mean((1, 2)), gradient_PBc / labels_PB.shape[1]
+    share_PB1 = (there_PB / there_PB.sum(1, keepdim=True))[..., None]
+    return (each_PB1 * share_PB1).sum((1, 2)), gradient_PBc * share_PB1
+
+
+def per_example_gradients(
+    p: Mapping[str, Tensor],
+    m: Memorizer,
+    positions: Tensor,
+    queries_PBd: Tensor,
+    contexts_PBnd: Tensor,
+    labels_PB: Tensor,
+    there_PB: Tensor | None = None,
+    absent_Pn: Tensor | None = None,
+) -> tuple[Tensor, Parameters]:
+    """`gradients` for one context per example and one value per head.
+
+    A logit is bilinear in the raw query and the raw token, if a query is extended by a one (Q = d + 1) and a token by
+    the indicator of its place (S = d + n). So embedding, positions, W_Q and W_K are folded into one matrix per head,
+    once per step, and no token needs an embedding or a key. A value is linear in the token in the same way.
+    """
+    models, examples, d = queries_PBd.shape
+    heads, n, k = m.heads, m.context, m.head_dim
+    embedding, bias_P1d = p["embedding"], p["embedding_bias"][:, None]
+    w_q, w_k, w_v = p["w_q"], p["w_k"], p["w_v"]
+
+    def by_head(flat: Tensor, last: int) -> Tensor:
+        """[P, rows, H last] as [P, H, rows, last]."""
+        return flat.view(models, -1, heads, last).transpose(1, 2).contiguous()
+
+    def flat(by_head: Tensor) -> Tensor:
+        """The inverse of `by_head`."""
+        return by_head.transpose(1, 2).flatten(2)
+
+    queries_PBQ = pad(queries_PBd, (0, 1), value=1.0)
+    of_query_PQd = torch.cat([embedding, bias_P1d + positions[:1]], dim=1)
+    of_token_PSd = torch.cat([embedding, bias_P1d + positions[1:]], dim=1)
+    query_PHQk = torch.matmul(of_query_PQd[:, None], w_q)
+    key_PHSk = by_head(torch.bmm(of_token_PSd, w_k), k)
+    fold_PHQS = query_PHQk @ key_PHSk.mT * m.scale
+    seen_PBHS = torch.bmm(queries_PBQ, flat(fold_PHQS)).view(models, examples, heads, d + n)
+    values_PHS = torch.bmm(w_v.mT, of_token_PSd.mT)
+    # two rows per head for each token: its logit and its value, in one pass over the tokens
+    tokens_Xnd = contexts_PBnd.reshape(models * examples, n, d)  # X = P B
+    rows_PB2HS = torch.stack([seen_PBHS, values_PHS[:, None].expand_as(seen_PBHS)], dim=2)
+    of_tokens_XRn = torch.bmm(rows_PB2HS[..., :d].flatten(2, 3).flatten(0, 1), tokens_Xnd.mT)  # R = 2 H
+    of_tokens_PB2Hn = of_tokens_XRn.view(models, examples, 2, heads, n) + rows_PB2HS[..., d:]
+    logits_PBHn, v_PBHn = of_tokens_PB2Hn.unbind(2)
+    if absent_Pn is not None:  # no weight for a token that is not there
+        logits_PBHn = logits_PBHn.masked_fill(absent_Pn[:, None, None], -math.inf)
+    weights_PBHn = torch.softmax(logits_PBHn, dim=-1)
+    o_PBH = (weights_PBHn * v_PBHn).sum(-1)
+    loss_P, d_o_PBH, g = _read_out_gradients(p, o_PBH, labels_PB, there_PB)
+
+    spread_PBHn = weights_PBHn * d_o_PBH[..., None]
+    d_of_tokens_PB2Hn = torch.stack([spread_PBHn * (v_PBHn - o_PBH[..., None]), spread_PBHn], dim=2)
+    d_rows_XRd = torch.bmm(d_of_tokens_PB2Hn.view(models * examples, 2 * heads, n), tokens_Xnd)
+    d_rows_PB2Hd = d_rows_XRd.view(models, examples, 2, heads, d)
+    d_rows_PB2HS = torch.cat([d_rows_PB2Hd, d_of_tokens_PB2Hn], dim=-1)
+    d_seen_PBHS, d_values_PHS = d_rows_PB2HS[:, :, 0], d_rows_PB2HS[:, :, 1].sum(1)
+    d_fold_PHQS = by_head(torch.bmm(queries_PBQ.mT, d_seen_PBHS.flatten(2)), d + n) * m.scale
+    d_query_PHQk = d_fold_PHQS @ key_PHSk
+    d_key_PSj = flat(d_fold_PHQS.mT @ query_PHQk)  # J = H k
+    g["w_q"] = of_query_PQd.mT[:, None] @ d_query_PHQk
+    g["w_k"] = torch.bmm(of_token_PSd.mT, d_key_PSj)
+    g["w_v"] = torch.bmm(of_token_PSd.mT, d_values_PHS.mT)
+    d_of_query_PQd = (d_query_PHQk @ w_q.mT).sum(1)
+    d_of_token_PSd = torch.bmm(d_key_PSj, w_k.mT) + torch.bmm(d_values_PHS.mT, w_v.mT)
+    g["embedding"] = d_of_query_PQd[:, :d] + d_of_token_PSd[:, :d]
+    g["embedding_bias"] = d_of_query_PQd[:, d] + d_of_token_PSd[:, d:].sum(1)
+    return loss_P, {name: g[name] for name in parameter_shapes(m)}
+
+
+def _read_out_gradients(
+    p: Mapping[str, Tensor], o_PBo: Tensor, labels_PB: Tensor, there_PB: Tensor | None
+) -> tuple[Tensor, Tensor, Parameters]:
+    """Losses [P] of head outputs [P, B, H v], with the gradients of those outputs, of W_O, of W_D and of the bias."""
+    w_o, w_d = p["w_o"], p["w_d"]
+    read_out_Poc = torch.bmm(w_o, w_d)
+    outputs_PBc = torch.bmm(o_PBo, read_out_Poc) + p["bias"][:, None]
+    loss_P, d_outputs_PBc = _loss_gradient(outputs_PBc, labels_PB, there_PB)
+    d_read_out_Poc = torch.bmm(o_PBo.transpose(1, 2), d_outputs_PBc)
+    g: Parameters = {
+        "bias": d_outputs_PBc.sum(1),
+        "w_o": torch.bmm(d_read_out_Poc, w_d.transpose(1, 2)),
+        "w_d": torch.bmm(w_o.transpose(1, 2), d_read_out_Poc),
+    }
+    return loss_P, torch.bmm(d_outputs_PBc, read_out_Poc.transpose(1, 2)), g

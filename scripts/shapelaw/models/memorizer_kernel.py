@@ -16,15 +16,22 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from shapelaw.errors import say
-from shapelaw.models.cpp import compiled, compiler, refusal
-from shapelaw.models.memorizer import gradients, initial_parameters, parameter_shapes, positions
-from shapelaw.models.pack_gradients import Parameters
+from shapelaw.models.cpp import NUMBER, POINTER, Kernel
+from shapelaw.models.memorizer import Parameters, gradients, initial_parameters, parameter_shapes, positions
 from shapelaw.specs.memorizers import Memorizer
 
-_SOURCE = Path(__file__).with_suffix(".cpp")
 _REALS = {torch.float32: "float", torch.float64: "double"}
 _TILE = 8  # as in memorizer_kernel.cpp
+KERNEL = Kernel(
+    Path(__file__).with_suffix(".cpp"),
+    "contexts of their own take longer here",
+    {
+        "memorizer_gradients": (
+            None,
+            [*[POINTER] * 2, ctypes.c_double, *[POINTER] * 6, *[NUMBER] * 2, *[POINTER] * 2],
+        )
+    },
+)
 
 
 class Picked(NamedTuple):
@@ -38,15 +45,10 @@ def is_possible(m: Memorizer, dtype: torch.dtype, device: torch.device) -> bool:
     """True if models of this shape can use the kernel here; warns why if it fails to compile or computes wrongly."""
     if m.attend_to_query or m.values != 1 or m.width % _TILE:
         return False
-    if device.type != "cpu" or dtype not in _REALS or compiler() is None:
+    if device.type != "cpu" or dtype not in _REALS:
         return False
-    why = refusal(lambda: _library(m.heads, m.context, m.head_dim, m.width, m.outputs, dtype))
-    if why is None:
-        if _is_right(m, dtype):
-            return True
-        why = "its gradients are not PyTorch's on this CPU"
-    say(f"contexts of their own take longer here: {_SOURCE.name} is not used ({why})")
-    return False
+    wrong = "its gradients are not PyTorch's on this CPU"
+    return KERNEL.is_possible(lambda: _is_right(m, dtype), wrong, _macros(m, dtype))
 
 
 def kernel_gradients(
@@ -75,7 +77,7 @@ def kernel_gradients(
     inputs = [positions, queries_PBd, *contexts, labels_PB, there_PB, absent_Pn]
     of_inputs = [None if x is None else x.contiguous() for x in inputs]
     place, *rest = (None if x is None else x.data_ptr() for x in of_inputs)
-    library = _library(m.heads, m.context, m.head_dim, m.width, m.outputs, queries_PBd.dtype)
+    library = KERNEL.library(_macros(m, queries_PBd.dtype))
     library.memorizer_gradients(
         _addresses(given), place, m.scale, *rest, models, examples, loss_P.data_ptr(), _addresses(found)
     )
@@ -98,28 +100,10 @@ def _is_right(m: Memorizer, dtype: torch.dtype) -> bool:
     return all(torch.allclose(a, b, rtol=0, atol=1e-6 + 1e-3 * b.abs().max().item()) for a, b in pairs)
 
 
-@cache
-def _library(
-    heads: int, n: int, k: int, d: int, outputs: int, dtype: torch.dtype, target: str = "native"
-) -> ctypes.CDLL:
-    """The kernel compiled for one shape and one CPU, given by the compiler's name for it; takes a second.
-
-    Raises:
-        subprocess.CalledProcessError: the compiler refuses.
-        OSError: the compiled library can't be loaded.
-    """
-    sizes = {"REAL": _REALS[dtype], "H": heads, "N": n, "K": k, "D": d, "C": outputs}
-    library = compiled(_SOURCE, str(compiler()), target, sizes)
-    pointer, number = ctypes.c_void_p, ctypes.c_int64
-    library.memorizer_gradients.argtypes = [
-        *[pointer] * 2,
-        ctypes.c_double,
-        *[pointer] * 6,
-        *[number] * 2,
-        *[pointer] * 2,
-    ]
-    library.memorizer_gradients.restype = None
-    return library
+def _macros(m: Memorizer, dtype: torch.dtype) -> tuple[tuple[str, object], ...]:
+    """The shape that a library is compiled for."""
+    sizes = {"H": m.heads, "N": m.context, "K": m.head_dim, "D": m.width, "C": m.outputs}
+    return (("REAL", _REALS[dtype]), *sizes.items())
 
 
 def _addresses(p: Parameters) -> ctypes.Array[ctypes.c_void_p]:

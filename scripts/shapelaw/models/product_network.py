@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from shapelaw.models.pack_gradients import Parameters
+from shapelaw.models.memorizer import Parameters
 from shapelaw.specs.degrees import ProductShape
 
 _EPSILON = 1e-6  # of the norm

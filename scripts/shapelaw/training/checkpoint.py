@@ -18,7 +18,9 @@ from typing import IO, Any
 import torch
 
 from shapelaw.errors import UserError
+from shapelaw.specs.runs import Run
 from shapelaw.storage.files import delete_leftovers, disk_errors, replacing
+from shapelaw.storage.records import read_record
 
 SCHEMA_VERSION = 2
 KEPT = 2
@@ -159,6 +161,22 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
             f"check out the version that wrote it, or train the run from its first step: rm -r {path.parent}"
         )
     return state
+
+
+def newest_of_decoder(folder: Path) -> tuple[Run, dict[str, Any]]:
+    """A decoder's run, and its newest checkpoint, from the folder that has its spec and its checkpoints.
+
+    Raises:
+        UserError: there is none, or it can't be read.
+    """
+    run, paths = read_record(folder).run, checkpoint_paths(folder)
+    if not isinstance(run, Run) or not paths:
+        raise UserError(
+            f"{folder} has no checkpoint of a decoder; a finished run keeps its weights only where it was trained "
+            "with scripts/train.py --keep-weights, or while the config's perplexity.of named its study; it can be "
+            f"trained afresh: rm -r results/{{runs,checkpoints}}/{folder.absolute().name}."
+        )
+    return run, read_checkpoint(paths[0])
 
 
 class _SummingFile(io.BufferedWriter):

@@ -11,11 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from shapelaw.corpora.token_store import TokenStore, open_token_store
-from shapelaw.errors import UserError, reason_of, say
+from shapelaw.errors import UserError, command_line, reason_of, say
 from shapelaw.storage.files import WriteFailed
-from shapelaw.training.compiled import COMPILED_PARTS
 from shapelaw.training.loop import Stopped
-from shapelaw.training.trainer import Runtime, TrainingFailed
+from shapelaw.training.trainer import COMPILED_PARTS, Runtime, TrainingFailed
 
 _OUT_OF_MEMORY = re.compile("can't allocate memory|out of memory|not enough memory", re.IGNORECASE)
 _LESS = (
@@ -26,19 +25,12 @@ _LESS = (
 
 def training_parser(description: str | None) -> argparse.ArgumentParser:
     """A parser with the options of the scripts that train language models."""
-    parser = argparse.ArgumentParser(
-        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(description)
     add = parser.add_argument
     add("--train-store", required=True, type=Path, help="header (.json) of the training tokens")
     add("--test-store", required=True, type=Path, help="header (.json) of the test tokens")
     add("--keep-weights", action="store_true", help="leave a checkpoint of the last step with --checkpoints")
-    add(
-        "--keep-weights-of",
-        default="",
-        metavar="KEYS",
-        help="the same for these runs alone, keys with spaces between",
-    )
+    add("--keep-weights-of", default="", metavar="KEYS", help="the same for these, with spaces between")
     add("--micro-batch", type=int, help="sequences at once on a device (default: from its memory)")
     add(
         "--compiled-part",
@@ -57,17 +49,8 @@ def add_execution_options(parser: argparse.ArgumentParser) -> None:
     add("--checkpoint-minutes", type=float, default=10.0, help="between two checkpoints (default 10)")
     add("--device", default="auto", help="auto (a GPU if there is one), cpu, cuda or cuda:N")
     add("--threads", type=int, help="CPU threads (default: PyTorch's)")
-    add(
-        "--compile",
-        action=argparse.BooleanOptionalAction,
-        help="torch.compile (default: where it pays)",
-    )
-    add(
-        "--wait-minutes",
-        type=float,
-        default=0.0,
-        help="for another process that trains the same run (default 0: say so and leave)",
-    )
+    add("--compile", action=argparse.BooleanOptionalAction, help="torch.compile (default: where it pays)")
+    add("--wait-minutes", type=float, default=0.0, help="for another process on the same run (default 0)")
     add(
         "--linger-seconds",
         type=float,

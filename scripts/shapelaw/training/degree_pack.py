@@ -1,19 +1,190 @@
-"""A pack of product networks of one shape, each with its own target."""
+"""A pack of product networks of one shape, each with its own target, and these targets.
+
+They are functions of known separation rank, and images of digits (Navon 2021, sections 3.3 and 3.4). Inputs of a step
+are a pure function of (seed, step).
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from shapelaw.models.pack_gradients import Parameters, gradients_through, losses
+from shapelaw.errors import UserError
+from shapelaw.models.memorizer import Parameters, gradients_through, losses
 from shapelaw.models.product_network import forward, initial_parameters, mean_degrees
 from shapelaw.specs.degrees import THRESHOLDS, DegreeRun
-from shapelaw.training.packed import Evaluation, Pack
-from shapelaw.training.targets import Examples, draw_batch, held_out, make_task
+from shapelaw.training.packs import Evaluation, Pack
+
+Array = npt.NDArray[np.float64]
+FREQUENCY = 1.5  # standard deviation of a cosine's argument, in radians
+TEST_EXAMPLES = 4096
+_TARGET, _TRAIN, _TEST = range(3)  # streams of random numbers of a seed
+
+
+@dataclass(frozen=True)
+class SeparableTarget:
+    """y(a, b) = s * sum over r of cos(<u_r, a> + p_r) cos(<v_r, b> + q_r): a sum of R products g_r(a) g'_r(b).
+
+    With probability 1 its separation rank is R: the functions on each side are linearly independent.
+
+    Attributes:
+        directions: [2, R, half the inputs], u and v.
+        phases: [2, R], p and q, uniform over a turn.
+        scale: s, for a variance of 1 over standard normal inputs.
+    """
+
+    directions: Tensor
+    phases: Tensor
+    scale: float
+
+    def __call__(self, x_Bi: Tensor) -> Tensor:
+        """Values [B] at inputs [B, i]; their first half is a."""
+        sides = torch.stack(x_Bi.chunk(2, dim=1))
+        waves_2BR = torch.cos(torch.baddbmm(self.phases[:, None], sides, self.directions.transpose(1, 2)))
+        return self.scale * waves_2BR.prod(0).sum(-1)
+
+
+def draw_separable(inputs: int, rank: int, seed: int) -> SeparableTarget:
+    """A random target, a function of its size and seed."""
+    random = np.random.default_rng([seed, _TARGET])
+    half = inputs // 2
+    directions = random.standard_normal((2, rank, half)) * (FREQUENCY / math.sqrt(half))
+    phases = random.random((2, rank)) * 2 * math.pi
+    return SeparableTarget(
+        torch.from_numpy(directions).float(),
+        torch.from_numpy(phases).float(),
+        1 / math.sqrt(_variance(directions, phases)),
+    )
+
+
+def singular_values(target: SeparableTarget) -> npt.NDArray[np.float64]:
+    """The singular values of y as an operator between functions of a and of b, largest first: [R].
+
+    Over standard normal inputs, exactly: from the Gram matrices of the g and of the g'. The sum of their squares is
+    the second moment of y; its part beyond the first k is the least mean squared error of any function of separation
+    rank k (Eckart and Young), so that y's epsilon-separation rank (eq. 9) can be computed.
+    """
+    left, right = (
+        _gram(u.double().numpy(), p.double().numpy())
+        for u, p in zip(target.directions, target.phases, strict=True)
+    )
+    # of A B^T with A A^T = left and B B^T = right
+    values = np.linalg.svd(_root(left) @ _root(right), compute_uv=False)
+    return target.scale * np.asarray(values)
+
+
+def least_errors(target: SeparableTarget) -> npt.NDArray[np.float64]:
+    """The least mean squared error of any function of separation rank 0, 1, ..., R: [R + 1] (y has variance 1)."""
+    beyond = np.cumsum(singular_values(target)[::-1] ** 2)[::-1]
+    return np.append(beyond, 0.0)
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Inputs [B, i] and their labels [B]: numbers, or classes (int64)."""
+
+    inputs: Tensor
+    labels: Tensor
+
+
+@dataclass(frozen=True)
+class DigitsTarget:
+    """Scikit-learn's 1,797 images of digits, split by a seed: 80% for training.
+
+    Attributes:
+        train, test: pixels with mean 0 and mean square 1 over the training images, and classes.
+    """
+
+    train: Examples
+    test: Examples
+
+
+Task = SeparableTarget | DigitsTarget
+
+
+def make_task(run: DegreeRun) -> Task:
+    """The task that a run learns, from its target and seed: the same for all networks of one seed."""
+    if run.target == "digits":
+        return load_digits(run.seed)
+    return draw_separable(run.network.inputs, run.target_rank, run.seed)
+
+
+def draw_batch(run: DegreeRun, task: Task, step: int) -> Examples:
+    """The batch of a step (from 0): fresh standard normal inputs, or images drawn with replacement."""
+    random = np.random.default_rng([run.seed, _TRAIN, step])
+    if isinstance(task, DigitsTarget):
+        rows = torch.from_numpy(random.integers(0, len(task.train.labels), run.batch_size))
+        return Examples(task.train.inputs[rows], task.train.labels[rows])
+    inputs = random.standard_normal((run.batch_size, run.network.inputs), dtype=np.float32)
+    return _with_values(torch.from_numpy(inputs), task)
+
+
+def held_out(run: DegreeRun, task: Task) -> Examples:
+    """The test examples of a run: 4,096 further inputs, or the remaining images."""
+    if isinstance(task, DigitsTarget):
+        return task.test
+    random = np.random.default_rng([run.seed, _TEST])
+    inputs = random.standard_normal((TEST_EXAMPLES, run.network.inputs), dtype=np.float32)
+    return _with_values(torch.from_numpy(inputs), task)
+
+
+def load_digits(seed: int) -> DigitsTarget:
+    """The images that come with scikit-learn, split by a seed. Its file is read; the library itself is not imported.
+
+    Raises:
+        UserError: scikit-learn is not installed.
+    """
+    package = find_spec("sklearn")
+    if package is None or package.origin is None:
+        raise UserError(
+            "The target digits needs the images that come with scikit-learn: pip install scikit-learn."
+        )
+    table = np.loadtxt(Path(package.origin).parent / "datasets" / "data" / "digits.csv.gz", delimiter=",")
+    pixels, classes = table[:, :-1].astype(np.float32), table[:, -1].astype(np.int64)
+    order = np.random.default_rng([seed, _TARGET]).permutation(len(classes))
+    chosen = order[: round(0.8 * len(order))]
+    mean, spread = pixels[chosen].mean(), pixels[chosen].std()
+
+    def examples(rows: npt.NDArray[np.int64]) -> Examples:
+        return Examples(torch.from_numpy((pixels[rows] - mean) / spread), torch.from_numpy(classes[rows]))
+
+    return DigitsTarget(examples(chosen), examples(order[len(chosen) :]))
+
+
+def _with_values(inputs: Tensor, target: SeparableTarget) -> Examples:
+    return Examples(inputs, target(inputs))
+
+
+def _gram(directions: Array, phases: Array) -> Array:
+    """E[cos(<u_r, a> + p_r) cos(<u_s, a> + p_s)] over standard normal a: [R, R]."""
+    products, squares = directions @ directions.T, (directions**2).sum(1)
+    lengths, shifts = squares[:, None] + squares, phases[:, None] - phases
+    sums = phases[:, None] + phases
+    minus = np.exp(products - lengths / 2) * np.cos(shifts)
+    plus = np.exp(-products - lengths / 2) * np.cos(sums)
+    return np.asarray((minus + plus) / 2)
+
+
+def _root(gram: Array) -> Array:
+    """The symmetric root of a positive matrix."""
+    values, vectors = np.linalg.eigh(gram)
+    return np.asarray((vectors * np.sqrt(values.clip(min=0))) @ vectors.T)
+
+
+def _variance(directions: Array, phases: Array) -> float:
+    """The variance of the sum of products over standard normal inputs."""
+    grams = [_gram(u, p) for u, p in zip(directions, phases, strict=True)]
+    means = np.exp(-(directions**2).sum(-1) / 2) * np.cos(phases)  # variance of each cosine
+    return float((grams[0] * grams[1]).sum() - (means[0] * means[1]).sum() ** 2)
 
 
 class DegreePack(Pack[DegreeRun]):

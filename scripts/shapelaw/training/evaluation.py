@@ -1,17 +1,31 @@
-"""The test loss: a fixed set of windows, the same for every run on a corpus."""
+"""How well a decoder predicts held-out text: on windows while it trains, and on whole documents, token by token.
+
+The test loss is over a fixed set of windows, the same for every run on a corpus. On documents, every token's loss is
+from as much of the text before it as a model takes (stride 1): "for each token predic[t]ion, the model use full context
+of the previous N tokens" (Wies et al. 2021, table 1). Perplexity and bits per byte come with intervals over documents.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 import torch.distributed as dist
+import torch.nn.functional as F
 from numpy.typing import NDArray
+from torch import Tensor
 
 from shapelaw.corpora.token_store import TokenStore, evaluation_starts, gather_windows, window_bytes
 from shapelaw.models.decoder import Decoder
+
+Scores = Callable[
+    [Tensor, int], Tensor
+]  # ids [B, T] and a number n -> scores of the last n next tokens, [B, n, V]
+INTERVAL = (0.16, 0.84)  # 68%
+DRAWS = 2000
 
 
 @dataclass(frozen=True)
@@ -59,3 +73,119 @@ def evaluate(
     if world > 1:
         dist.all_reduce(total)
     return float(total) / test_set.tokens
+
+
+def scores_of(model: Decoder) -> Scores:
+    """The scores of one of our decoders."""
+
+    def scores(ids_BT: Tensor, last: int) -> Tensor:
+        out: Tensor = model.classifier(model.features(ids_BT)[:, -last:])
+        return out
+
+    return scores
+
+
+@torch.no_grad()
+def document_nats(scores: Scores, ids_T: Tensor, context: int, batch: int) -> Tensor:
+    """Cross-entropy of each token of a document in nats, [T - 1], in float64.
+
+    The first `context` tokens take one pass; each later one needs a window of its own, `batch` windows at once.
+
+    Args:
+        scores: a causal model in evaluation mode.
+        ids_T: the document with a start before it (end-of-text, as between documents in training); T >= 2.
+        context: N, the most tokens before the predicted one that are given to the model; the start counts.
+        batch: windows at once.
+    """
+    return torch.cat([_nats(scores, *windows) for windows in _windows(ids_T, context, batch)])
+
+
+def _windows(ids_T: Tensor, context: int, batch: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """Inputs [B, N] and the targets [B, n] of their last n positions, which cover the document once, in order."""
+    first = min(context, len(ids_T) - 1)
+    yield ids_T[None, :first], ids_T[None, 1 : first + 1]
+    if len(ids_T) > context + 1:
+        inputs_WN, targets_W = ids_T[1:-1].unfold(0, context, 1), ids_T[context + 1 :]
+        for start in range(0, len(targets_W), batch):
+            yield inputs_WN[start : start + batch], targets_W[start : start + batch, None]
+
+
+def _nats(scores: Scores, inputs_BN: Tensor, targets_Bn: Tensor) -> Tensor:
+    found_BnV = scores(inputs_BN, targets_Bn.shape[1])
+    return F.cross_entropy(found_BnV.flatten(0, 1).float(), targets_Bn.flatten(), reduction="none").double()
+
+
+@dataclass(frozen=True)
+class DocumentLoss:
+    """The loss of one document in nats, and its length in the three units that a loss is told in."""
+
+    nats: float
+    tokens: int
+    gpt2_tokens: int | None
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A loss per unit of text, with the 68% interval over draws of documents; None from one document."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Losses:
+    """A model's losses over all documents together.
+
+    Attributes:
+        perplexity: exp of nats per token of the model's own vocabulary.
+        gpt2_perplexity: exp of nats per GPT-2 token, which models of any vocabulary share; None without its counts.
+        bits_per_byte: nats / ln 2 per UTF-8 byte.
+    """
+
+    documents: int
+    tokens: int
+    gpt2_tokens: int | None
+    bytes: int
+    perplexity: Rate
+    gpt2_perplexity: Rate | None
+    bits_per_byte: Rate
+
+
+def summarise(found: Sequence[DocumentLoss], seed: int = 0) -> Losses:
+    """The losses of all documents together; every unit of text counts alike.
+
+    Args:
+        found: at least one document.
+        seed: seed of the draws of documents.
+    """
+    nats = np.array([one.nats for one in found])
+    tokens, size = (
+        np.array([getattr(one, name) for one in found], dtype=np.float64) for name in ("tokens", "bytes")
+    )
+    gpt2 = [one.gpt2_tokens for one in found if one.gpt2_tokens is not None]
+    known = len(gpt2) == len(found)
+    return Losses(
+        len(found),
+        int(tokens.sum()),
+        sum(gpt2) if known else None,
+        int(size.sum()),
+        _exp(_rate(nats, tokens, seed)),
+        _exp(_rate(nats, np.array(gpt2, dtype=np.float64), seed)) if known else None,
+        _rate(nats / math.log(2), size, seed),
+    )
+
+
+def _rate(nats: NDArray[np.float64], units: NDArray[np.float64], seed: int) -> Rate:
+    value = float(nats.sum() / units.sum())
+    if len(nats) < 2:
+        return Rate(value)
+    drawn = np.random.default_rng(seed).integers(len(nats), size=(DRAWS, len(nats)))
+    low, high = np.quantile(nats[drawn].sum(1) / units[drawn].sum(1), INTERVAL)
+    return Rate(value, float(low), float(high))
+
+
+def _exp(rate: Rate) -> Rate:
+    low, high = (None if end is None else math.exp(end) for end in (rate.low, rate.high))
+    return Rate(math.exp(rate.value), low, high)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from shapelaw.corpora.token_store import TokenStore
-from shapelaw.errors import UserError
+from shapelaw.errors import UserError, say
 from shapelaw.specs.kinds import AnyRun
 from shapelaw.storage import copies, records
 from shapelaw.storage.files import WriteFailed
@@ -124,6 +124,23 @@ class Journal:
         if for_good:
             live["for_good"] = True
         records.write_live(self.checkpoints, live)
+
+    def note(
+        self,
+        status: str,
+        step: int,
+        rows: Sequence[Sequence[float]],
+        message: str | None = None,
+        for_good: bool = False,
+    ) -> None:
+        """`update` as a note for people: a full disk must not end a run because the note fails; it is said once."""
+        try:
+            self.update(status, step, rows, message, for_good)
+            self.trouble = None
+        except WriteFailed as error:
+            if self.trouble is None:
+                say(f"the run's progress is not written down: {error}")
+            self.trouble = error
 
     def finish(self, rows: Sequence[Sequence[float]], numbers: Mapping[str, Any]) -> None:
         """Write the finished record."""

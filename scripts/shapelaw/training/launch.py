@@ -1,4 +1,4 @@
-"""Several processes of one command on this machine, one per GPU, out of reach of other machines.
+"""Several processes of one command on this machine, one per GPU, out of reach of other machines, and signals to stop.
 
 `torchrun` does the same, but its rendezvous listens on every network interface and unpickles whatever it receives.
 Here the processes find each other by a file in a private folder, and talk only over the loopback interface.
@@ -16,14 +16,36 @@ import tempfile
 import time
 from collections.abc import Sequence, Set
 from pathlib import Path
-from types import FrameType
+from types import FrameType, TracebackType
+from typing import Any
 
-from shapelaw.training.signals import WATCHED
-
+WATCHED = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
 STORE_VARIABLE = "SHAPELAW_STORE"  # environment variable: the file at which the processes meet
 GRACE_SECONDS = 30.0  # seconds for the others to end by themselves, once one has failed
 _LOOPBACK = "lo" if sys.platform == "linux" else "lo0"
 _PR_SET_PDEATHSIG = 1  # of Linux's prctl
+
+
+class StopRequest:
+    """While entered, the watched signals set `received` instead of ending the process."""
+
+    def __init__(self) -> None:
+        self.received: signal.Signals | None = None
+        self._previous: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> StopRequest:
+        for number in WATCHED:
+            self._previous[number] = signal.signal(number, self._receive)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
+    def _receive(self, number: int, frame: FrameType | None) -> None:
+        self.received = signal.Signals(number)
 
 
 def launch(processes: int, command: Sequence[str]) -> int:

@@ -16,17 +16,15 @@ from shapelaw.specs.runs import Run
 from shapelaw.storage import records
 from shapelaw.storage.files import WriteFailed
 from shapelaw.training import checkpoint
-from shapelaw.training.distributed import is_first, join_ranks, processes_here
-from shapelaw.training.hardware import choose_device, start_afresh
+from shapelaw.training.hardware import choose_device, is_first, join_ranks, processes_here, start_afresh
 from shapelaw.training.journal import Journal
-from shapelaw.training.signals import StopRequest
+from shapelaw.training.launch import StopRequest
 from shapelaw.training.trainer import (
     Diverged,
     NotWritten,
     Runtime,
     Trainer,
     TrainingFailed,
-    TrainingProgress,
     identity,
 )
 
@@ -118,14 +116,14 @@ def _train(trainer: Trainer, journal: Journal, stop: StopRequest, runtime: Runti
     except (Stopped, TrainingFailed) as error:
         if ranks.first:
             status = records.KILLED if isinstance(error, Stopped) else records.FAILED
-            _note(journal, status, progress, str(error), isinstance(error, Diverged))
+            journal.note(status, progress.step, progress.rows, str(error), isinstance(error, Diverged))
         raise
     if ranks.first:
         try:
             _finish(trainer, journal)
         except WriteFailed as error:
             if not journal.is_finished():
-                _note(journal, records.FAILED, progress, str(error))
+                journal.note(records.FAILED, progress.step, progress.rows, str(error))
             raise
         if runtime.keep_weights:
             checkpoint.keep_newest(trainer.checkpoints, 1)
@@ -142,23 +140,6 @@ def _finish(trainer: Trainer, journal: Journal) -> None:
         if not checkpoint.keep_newest(trainer.checkpoints, 1):
             raise
         journal.finish(trainer.progress.rows, numbers)
-
-
-def _note(
-    journal: Journal,
-    status: str,
-    progress: TrainingProgress,
-    message: str | None = None,
-    for_good: bool = False,
-) -> None:
-    """Write the run's progress, a note for people: a full disk must not end a run because the note fails."""
-    try:
-        journal.update(status, progress.step, progress.rows, message, for_good)
-        journal.trouble = None
-    except WriteFailed as error:
-        if journal.trouble is None:
-            say(f"the run's progress is not written down: {error}")
-        journal.trouble = error
 
 
 def _unwritten(run: Run, out: Path, journal: Journal, error: WriteFailed) -> str:
@@ -192,7 +173,7 @@ def _run_steps(trainer: Trainer, journal: Journal, stop: StopRequest, runtime: R
         trainer.step()
         now = time.monotonic()
         if ranks.first and now - last_live >= runtime.live_seconds:
-            _note(journal, records.RUNNING, progress)
+            journal.note(records.RUNNING, progress.step, progress.rows)
             last_live = now
         if now - last_checkpoint >= runtime.checkpoint_seconds:
             trainer.save()

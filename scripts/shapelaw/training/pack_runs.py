@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from shapelaw.errors import say
 from shapelaw.specs.kinds import DEGREE, MEMORIZATION, PackedRun, kind_of
 from shapelaw.storage import records
 from shapelaw.storage.files import WriteFailed
 from shapelaw.training import checkpoint
 from shapelaw.training.degree_pack import DegreePack
-from shapelaw.training.hardware import choose_device, compiling_in, start_afresh
+from shapelaw.training.hardware import choose_device, compiling_in, machine, peak_memory_bytes, start_afresh
 from shapelaw.training.journal import Journal
+from shapelaw.training.launch import StopRequest
 from shapelaw.training.loop import Stopped, lock_of
 from shapelaw.training.memorizer_pack import ATTENTION, MemorizerPack
-from shapelaw.training.pack_training import PackedModel, PackTraining
-from shapelaw.training.packed import Pack, can_compile
-from shapelaw.training.signals import StopRequest
+from shapelaw.training.packs import (
+    Pack,
+    Unfinished,
+    can_compile,
+    find_unfinished,
+    forget_finished,
+    pack_folder,
+    write_members,
+)
 from shapelaw.training.trainer import NotWritten, Runtime
-from shapelaw.training.unfinished import find_unfinished, forget_finished, pack_folder
 
 STATE_VERSION = 2  # name of a pack's checkpoint
 COMPILE_FROM = 200_000  # model-steps: compiling takes about ten seconds of a CPU
@@ -31,6 +41,193 @@ _PACKS: dict[str | None, Callable[[list[Any], torch.device, bool], Pack[Any]]] =
     MEMORIZATION.name: MemorizerPack,
     DEGREE.name: lambda runs, device, compiled: DegreePack(runs, device),
 }
+
+
+@dataclass
+class PackedModel:
+    """One model of a pack: its journal, its history, and its share of the time over all attempts."""
+
+    run: PackedRun
+    journal: Journal
+    rows: list[list[float]] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+class PackTraining:
+    """A pack in training, with its journals."""
+
+    def __init__(
+        self,
+        models: Sequence[PackedModel],
+        pack: Pack[Any],
+        mark: str,
+        folder: Path,
+        runtime: Runtime,
+        stop: StopRequest,
+    ) -> None:
+        self.models = list(models)  # in the pack's order, with finished models that are still in it
+        self.live = [True] * len(models)
+        self.outcomes: dict[str, str] = {}
+        self.pack, self.mark, self.folder, self.runtime, self.stop = pack, mark, folder, runtime, stop
+        self.threads = torch.get_num_threads()
+
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """Restore all models from a checkpoint of this pack."""
+        self.pack.load(state)
+        self.live = list(state["live"])
+        for place, model in enumerate(self.models):
+            _take_history(model, state, place)
+        say(f"resumed a pack of {len(self.models)} at step {self.pack.step_number}")
+
+    def adopt(self, found: Mapping[str, Unfinished]) -> None:
+        """Restore the models that were found in other packs' checkpoints; the others begin."""
+        # this pack's checkpoints must count as newer than those in its folder, even when the models ahead are done
+        self.pack.step_number = checkpoint.newest_step(self.folder)
+        for i, model in enumerate(self.models):
+            if (one := found.get(model.run.key)) is not None:
+                self.pack.load_model(i, one.state, one.place)
+                _take_history(model, one.state, one.place)
+                say(f"{model.run.key} resumes at step {one.step}, where another pack left it")
+
+    def train(self) -> dict[str, str]:
+        """Train to the end of all models.
+
+        Raises:
+            Stopped: a signal came.
+            WriteFailed: the disk is full or gone.
+        """
+        write_members(self.folder, [model.run for model in self.models])
+        for i, model in self._living():
+            model.journal.start(self.pack.steps[i], model.rows)
+        last_checkpoint = last_live = time.monotonic()
+        while any(self.live):
+            begin = time.monotonic()
+            self.pack.step()
+            share = (time.monotonic() - begin) / len(self.models)
+            for model in self.models:
+                model.seconds += share
+            shrunk = self._evaluate()
+            now = time.monotonic()
+            if not any(self.live):
+                break
+            if now - last_live >= self.runtime.live_seconds:
+                self._note(records.RUNNING)
+                last_live = now
+            if shrunk or now - last_checkpoint >= self.runtime.checkpoint_seconds:
+                self._save()
+                last_checkpoint = time.monotonic()
+            if self.stop.received:
+                self._stop(int(self.stop.received))
+        return self.outcomes
+
+    def _living(self) -> list[tuple[int, PackedModel]]:
+        """The models that are not done, with their places in the pack."""
+        return [(i, model) for i, model in enumerate(self.models) if self.live[i]]
+
+    def _evaluate(self) -> bool:
+        """Evaluate the models that are due and finish those that are done; True if the pack got smaller."""
+        due = [i for i, model in self._living() if _is_due(model.run, self.pack.steps[i])]
+        if not due:
+            return False
+        for i, mean in zip(due, self.pack.take_losses(due), strict=True):
+            model, found, step = self.models[i], self.pack.evaluate(i), self.pack.steps[i]
+            if not (math.isfinite(found.loss) and math.isfinite(mean)):
+                self.live[i] = False
+                if self.pack.may_diverge:
+                    self._finish(i, {"diverged_at_step": step, **self.pack.numbers(i, found, model.rows)})
+                else:
+                    self._fail(i, found.loss if math.isfinite(mean) else mean)
+                continue
+            accuracy = math.nan if found.accuracy is None else found.accuracy
+            model.rows.append([step, mean, self.pack.rates[i], found.loss, accuracy])
+            if self.pack.is_done(i, found):
+                self.live[i] = False
+                numbers = self.pack.numbers(i, found, model.rows)
+                self._finish(i, {"final_loss": found.loss, "final_accuracy": found.accuracy, **numbers})
+        return self._shrink()
+
+    def _shrink(self) -> bool:
+        """Drop the finished models once they are half of the pack: each size of a pack is compiled anew."""
+        staying = [i for i, live in enumerate(self.live) if live]
+        if not staying or 2 * len(staying) > len(self.models):
+            return False
+        self.pack.keep(staying)
+        self.models = [self.models[i] for i in staying]
+        self.live = [True] * len(staying)
+        return True
+
+    def _finish(self, i: int, found: Mapping[str, Any]) -> None:
+        """Write the record of a finished model, without numbers that are missing or not finite."""
+        model = self.models[i]
+        steps = self.pack.steps[i]
+        for name, content in self.pack.files(i).items():
+            for folder in (model.journal.checkpoints, model.journal.out):
+                records.write_bytes(folder / name, content)
+        numbers: dict[str, Any] = {
+            **found,
+            "steps_done": steps,
+            "wall_seconds": model.seconds,
+            "model_steps_per_second": steps / model.seconds,
+            **machine(self.pack.device),
+            "threads": self.threads,
+            "peak_memory_bytes": peak_memory_bytes(self.pack.device),
+        }
+        model.journal.finish(model.rows, {name: value for name, value in numbers.items() if _is_known(value)})
+        self.outcomes[model.run.key] = records.FINISHED
+
+    def _fail(self, i: int, loss: float) -> None:
+        """Record that a model diverged, and drop it."""
+        model, step = self.models[i], self.pack.steps[i]
+        sentence = (
+            f"The loss of {model.run.key} is {loss} at step {step}; lower its learning rate "
+            f"({model.run.learning_rate:g})."
+        )
+        model.journal.update(records.FAILED, step, model.rows, sentence, for_good=True)
+        self.outcomes[model.run.key] = sentence
+        say(sentence)
+
+    def _stop(self, number: int) -> None:
+        self._save()
+        self._note(records.KILLED, f"was stopped by signal {number} at step {{}}; start it again to resume.")
+        raise Stopped(
+            f"A pack of {len(self._living())} models was stopped by signal {number} at step "
+            f"{self.pack.step_number}; start it again to resume.",
+            128 + number,
+        )
+
+    def _note(self, status: str, sentence: str | None = None) -> None:
+        """Write the models' progress; where the disk is full, that is said of the first one alone."""
+        for i, model in self._living():
+            step = self.pack.steps[i]
+            said = f"{model.run.key} {sentence.format(step)}" if sentence else None
+            model.journal.note(status, step, model.rows, said)
+            if model.journal.trouble is not None:
+                break
+
+    def _save(self) -> None:
+        state = self.pack.state() | {
+            "identity": self.mark,
+            "keys": [model.run.key for model in self.models],
+            "live": self.live,
+            "rows": [model.rows for model in self.models],
+            "seconds": [model.seconds for model in self.models],
+        }
+        checkpoint.save_checkpoint(self.folder, self.pack.step_number, state)
+
+
+def _is_due(run: PackedRun, step: int) -> bool:
+    """True if a model is evaluated after that many steps."""
+    return step % run.evaluate_every == 0 or step == run.steps
+
+
+def _is_known(value: object) -> bool:
+    return value is not None and not (isinstance(value, float) and not math.isfinite(value))
+
+
+def _take_history(model: PackedModel, state: Mapping[str, Any], place: int) -> None:
+    """Restore a model's history and times from a checkpoint."""
+    model.rows = [list(row) for row in state["rows"][place]]
+    model.seconds = state["seconds"][place]
 
 
 def train_packs(

@@ -7,29 +7,66 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, assert_never, get_args
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from shapelaw.corpora.token_store import TokenStore
 from shapelaw.errors import UserError, say
-from shapelaw.models import decoder_kernel
+from shapelaw.models import decoder_kernels
 from shapelaw.models.decoder import Decoder, initialise, parameter_groups
+from shapelaw.models.functions import linear_cross_entropy
 from shapelaw.specs.runs import Run, Training
 from shapelaw.storage.files import WriteFailed
 from shapelaw.training import checkpoint, schedule
 from shapelaw.training.adam import Adam
-from shapelaw.training.batches import Batches
-from shapelaw.training.compiled import CompiledDecoder, CompiledPart
-from shapelaw.training.distributed import Ranks
 from shapelaw.training.evaluation import EvaluationSet, bits_per_byte, evaluate, load_test_set
-from shapelaw.training.hardware import device_name, machine, micro_batch_size, peak_flops, peak_memory_bytes
+from shapelaw.training.hardware import (
+    Ranks,
+    device_name,
+    machine,
+    micro_batch_size,
+    peak_flops,
+    peak_memory_bytes,
+)
+from shapelaw.training.schedule import Batches
+
+CompiledPart = Literal["model", "blocks", "graphs"]
+COMPILED_PARTS: tuple[CompiledPart, ...] = get_args(CompiledPart)
+_KERNEL_FLOPS = 3e12  # of a run: half a minute, of which the kernel saves 2 s and costs 1 s to compile
+_UNREAD_STEPS = 16  # most steps of a GPU whose losses the host has not read yet
+
+
+class CompiledDecoder(nn.Module):
+    """The forward pass of a decoder, whose parameters it shares.
+
+    Args:
+        model: the decoder, whose parameters are shared.
+        part: "model": all hidden states are one graph, which takes as long to compile as the network is deep.
+            "blocks": one block is compiled and serves for all. "graphs": the whole model, replayed as CUDA graphs.
+    """
+
+    def __init__(self, model: Decoder, part: CompiledPart) -> None:
+        super().__init__()
+        self.model = model
+        self._features: Callable[[Tensor], Tensor] = torch.compile(
+            model.features, dynamic=False, mode="reduce-overhead" if part == "graphs" else None
+        )
+        if part == "blocks":
+            blocks = [torch.compile(block, dynamic=False) for block in model.blocks]
+            self._features = partial(model.features, blocks=blocks)
+
+    def forward(self, ids_BT: Tensor, targets_BT: Tensor) -> Tensor:
+        """Mean cross-entropy of the targets in nats per token, as `Decoder.forward`."""
+        x_ND = self._features(ids_BT).flatten(0, 1)
+        return linear_cross_entropy(x_ND, self.model.classifier.weight, targets_BT.flatten(), compiled=True)
 
 
 @dataclass(frozen=True)
@@ -41,7 +78,7 @@ class Runtime:
         threads: CPU threads of PyTorch; its own default when None.
         micro_batch: sequences at once on one device; chosen for the free memory when None.
         compile: compile the step with torch.compile; when None, on a GPU (on a CPU it does not pay).
-        compiled_part: the part that becomes one graph (see `shapelaw.training.compiled`).
+        compiled_part: the part that becomes one graph (see `CompiledDecoder`).
         checkpoint_seconds: time between two checkpoints.
         live_seconds: time between two updates of live.json and the live history.
         wait_seconds: how long to wait for another process that trains the same run.
@@ -59,10 +96,6 @@ class Runtime:
     wait_seconds: float = 0.0
     keep_weights: bool = False
     tags: Mapping[str, str] = field(default_factory=dict)
-
-
-_KERNEL_FLOPS = 3e12  # of a run: half a minute, of which the kernel saves 2 s and costs 1 s to compile
-_UNREAD_STEPS = 16  # most steps of a GPU whose losses the host has not read yet
 
 
 class TrainingFailed(Exception):
@@ -123,7 +156,7 @@ class Trainer:
         self.started = time.monotonic()
         self.progress = TrainingProgress()
         compiled = ranks.device.type == "cuda" if runtime.compile is None else runtime.compile
-        if not compiled and self._is_worth_a_kernel() and decoder_kernel.is_possible():
+        if not compiled and self._is_worth_a_kernel() and decoder_kernels.has_products():
             self.model.use_kernel()
         self._resume()
         self._forward: Any = CompiledDecoder(self.model, runtime.compiled_part) if compiled else self.model
@@ -230,7 +263,7 @@ class Trainer:
         local = training.batch_size // ranks.world
         ids = self.batches.gather(starts[ranks.rank * local : (ranks.rank + 1) * local])
         self.progress.data_seconds += time.perf_counter() - started
-        self.optimizer.zero_grad()
+        self.model.zero_grad()
         losses: list[Tensor] = []
         parts = torch.split(ids, self.micro_batch)
         for index, part in enumerate(parts):
@@ -368,9 +401,12 @@ def identity(run: Run, train_store: TokenStore, test_store: TokenStore) -> str:
 
 def make_optimizer(model: Decoder, training: Training) -> Adam:
     """Adam or AdamW over all parameters, in the groups of the model's parametrization."""
-    return Adam(
-        parameter_groups(model, training.weight_decay),
-        training.optimizer == "adamw",
-        training.learning_rate,
-        (training.beta1, training.beta2),
-    )
+    match training.optimizer:
+        case "adam":
+            decoupled = False
+        case "adamw":
+            decoupled = True
+        case unknown:
+            assert_never(unknown)
+    groups = parameter_groups(model, training.weight_decay)
+    return Adam(groups, decoupled, training.learning_rate, (training.beta1, training.beta2))

@@ -14,7 +14,7 @@ from shapelaw.report.write import write_results
 from shapelaw.studies.block_degree.analysis import check_runs, tune
 from shapelaw.studies.block_degree.ranks import EXACT, FLOOR, polynomial, rank_networks
 from shapelaw.studies.block_degree.results import analyse, present, summary
-from shapelaw.training.targets import draw_separable, least_errors
+from shapelaw.training.degree_pack import draw_separable, least_errors
 
 
 def ranked_table(follow: bool) -> pd.DataFrame:

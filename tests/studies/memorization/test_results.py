@@ -1,42 +1,25 @@
 """The memorization studies from a table of runs to files, and what is said of them."""
 
+import argparse
 import json
 import subprocess
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 from commands import run_here
-from memorization_analyses import BEND, CONTEXTS, HEAD_COUNTS, our_runs, study_of
+from memorization_analyses import BEND, CONTEXTS, HEAD_COUNTS, study_of
 from memorizing_networks import simulate
 from small import PYTHON, REPOSITORY, SCRIPTS
 
 from shapelaw.errors import UserError
 from shapelaw.fits.plateau import KneeStatus
 from shapelaw.report.write import Table, write_results
-from shapelaw.studies.memorization import figures, tables
 from shapelaw.studies.memorization.analysis import ALONG_CONTEXT, published
-from shapelaw.studies.memorization.results import FITS, QUANTITIES, STUDIES, analyse, answer, present, summary
+from shapelaw.studies.memorization.relu import COLUMNS, results
+from shapelaw.studies.memorization.results import FITS, QUANTITIES, STUDIES, analyse, answer, present
 from shapelaw.studies.memorization.study import ALONG_HEAD_DIM, ALONG_HEADS
-from shapelaw.studies.memorization.tables import comparison_table
-
-
-def test_our_runs_of_figure_2a_grow_faster_than_a_line():
-    """One seed: R² of 0.97 to 0.98, and a parabola is better by more than chance for every T."""
-    analysis = study_of(our_runs(), ALONG_HEADS)
-    lines = tables.linear_table(analysis).set_index("examples")
-    assert lines["curvature_p"].tolist() == pytest.approx([0.028, 7.9e-4, 7.5e-4, 1.1e-4], rel=0.05)
-    assert set(lines["status"]) == {"curved"}
-    assert lines["slope"].isna().all()
-    assert lines["examples_per_head"].isna().all()
-    assert set(lines["errors_from"]) == {"misfit (one seed)"}
-    assert "over_theory" not in lines
-    comparison = comparison_table(analysis)
-    assert set(comparison.loc[comparison["quantity"] == BEND, "agrees"]) == {"no"}
-    assert summary(analysis).count("grows faster than a line") >= 4
-    assert "the errors of fits come from their scatter" in summary(analysis)
-    assert not [
-        line for line in figures.share_figure(analysis).axes[0].get_lines() if len(line.get_xdata()) == 60
-    ]
 
 
 def test_the_test_along_the_context_has_the_status_of_a_fit(tmp_path):
@@ -149,3 +132,37 @@ def test_the_clearest_fit_follows_with_its_interval():
     assert told(ALONG_HEAD_DIM, "yes", fit=knee).sentence.endswith(
         "Knee at d_h = 31.0 (29.0 to 33.0), n = 32."
     )
+
+
+def row(**values: Any) -> dict[str, Any]:
+    shared = {"task": "classification", "measure": "accuracy", "heads": 4, "context": 32, "examples": 550}
+    return dict.fromkeys(COLUMNS, 0) | shared | values
+
+
+def results_of(table: pd.DataFrame, path: Path) -> Any:
+    table.to_csv(path, index=False)
+    return results(argparse.Namespace(input=path))
+
+
+def test_networks_stand_by_size_and_their_means_by_task(tmp_path: Path) -> None:
+    table = pd.DataFrame(
+        [
+            row(heads=8, attention=0.5, relu=1.0),
+            row(heads=4, attention=0.25, relu=0.5, attention_at_least=float("nan")),
+            row(task="regression", measure="squared error", attention=0.125, relu=0.0),
+        ]
+    )
+    found = results_of(table, tmp_path / "relu.csv")
+    assert found.tables["relu"].frame["heads"].tolist() == [4, 8, 4]
+    assert found.summary.splitlines() == [
+        "classification: accuracy 0.375 of attention and 0.750 of ReLU networks, means over 2.",
+        "regression: squared error 0.125 of attention and 0.000 of ReLU networks, means over 1.",
+    ]
+    assert (found.fit["networks"], found.fit["status"]) == (3, "measured")
+    assert found.fit["rows"][0]["attention_at_least"] is None
+
+
+def test_another_table_is_refused(tmp_path: Path) -> None:
+    table = pd.DataFrame([row()]).drop(columns=["relu_units", "relu"])
+    with pytest.raises(UserError, match=r"has no relu_units, relu; make it again: rm "):
+        results_of(table, tmp_path / "relu.csv")

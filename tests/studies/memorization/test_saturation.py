@@ -94,32 +94,6 @@ def test_attention_of_another_grid_in_the_same_folder_is_left_out(tmp_path):
     assert [one.name for one in found.attention] == ["mine"]
 
 
-def test_runs_of_one_size_are_compared_as_their_mean(tmp_path):
-    full = np.full((10, 2), 0.995, dtype=np.float32)
-    save(tmp_path / "a", "s0", full)
-    save(tmp_path / "a", "s1", np.full((10, 2), 0.5, dtype=np.float32))
-    rows = comparison_table(analyse_saturation(None, tmp_path / "a"))
-    assert rows["setting"].tolist() == ["H = 2, T = 10 (2 runs)"] * 2
-    assert rows["ours"].tolist() == [0.5, 0.5]
-
-
-@pytest.mark.parametrize(
-    ("sizes", "accuracies", "status"),
-    [
-        ([550, 600], [1.0, 1.0], "at the edge"),
-        ([550, 600], [0.9, 0.8], "at the edge"),
-        ([550], [1.0], "too few points"),
-        ([550, 600], [1.0, 0.8], "converged"),
-    ],
-)
-def test_a_bound_is_not_called_converged(tmp_path, sizes, accuracies, status):
-    found = analyse_saturation(
-        runs_of(*((4, size, 0, share) for size, share in zip(sizes, accuracies, strict=True))), None
-    )
-    write_results(present(found), tmp_path, "study")
-    assert json.loads((tmp_path / "fit.json").read_text())["status"] == status
-
-
 def test_attention_alone_finds_no_capacity(tmp_path):
     save(tmp_path / "a", "one", weights(40, 8))
     write_results(present(analyse_saturation(None, tmp_path / "a")), tmp_path / "out", "study")
@@ -141,7 +115,7 @@ def test_the_figure_shows_the_first_examples_and_all_runs_of_the_largest_size(tm
     folder = tmp_path / "a"
     for name, examples, heads in (("s0", 40, 4), ("s1", 40, 4), ("small", 30, 4), ("big", 50, 8)):
         save(folder, name, weights(examples, heads))
-    figure = saturation_figure(read_attention(folder))
+    figure = saturation_figure(read_attention(folder)).figure()
     assert len(figure.axes) == 6
     top, counts, largest = figure.axes[3:]
     assert top.get_title(loc="left") == "H = 4, T = 40"

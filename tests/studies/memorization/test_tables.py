@@ -1,18 +1,77 @@
-"""The tables of the memorization studies."""
+"""The fits, tables and figures of the memorization studies."""
 
 import numpy as np
 import pandas as pd
 import pytest
-from memorization_analyses import BEND, CONTEXTS, HEAD_COUNTS, our_runs, study_of, words
+from memorization_analyses import BEND, CONTEXTS, HEAD_COUNTS, HEAD_DIMS, labelled, our_runs, study_of
 from memorizing_networks import CHANCE, simulate
 from small import REPOSITORY
 
+from shapelaw.errors import UserError
 from shapelaw.fits.capacity import CapacityStatus
 from shapelaw.fits.line import FitStatus
+from shapelaw.fits.plateau import KneeStatus
 from shapelaw.studies.memorization import figures, tables
-from shapelaw.studies.memorization.analysis import ALONG_CONTEXT, ALONG_HEADS
-from shapelaw.studies.memorization.results import summary
+from shapelaw.studies.memorization.analysis import (
+    ALONG_CONTEXT,
+    ALONG_HEAD_DIM,
+    ALONG_HEADS,
+    examples_of,
+    guaranteed_examples,
+)
+from shapelaw.studies.memorization.results import summary, warnings
 from shapelaw.studies.memorization.tables import comparison_table
+
+
+def test_the_theorem_guarantees_each_point_of_its_sizes():
+    heads, head_dims = simulate((1, 4, 8)), simulate((3,), head_dim=(8, 32, 64))
+    (along_heads,) = study_of(heads, ALONG_HEADS).curves
+    assert guaranteed_examples(along_heads.curve).tolist() == [32, 125, 249]  # H (min(32, 64) - 1) + 1
+    assert along_heads.guaranteed.tolist() == [0.0032, 0.0125, 0.0249]
+    (along_head_dim,) = study_of(head_dims, ALONG_HEAD_DIM).curves
+    assert guaranteed_examples(along_head_dim.curve).tolist() == [22, 94, 94]
+    assert examples_of(along_head_dim.curve).tolist() == [10000] * 3
+
+
+def test_the_knee_is_at_the_context(head_dims):
+    by_examples = {one.curve.examples: one for one in head_dims.curves}
+    assert by_examples[10000].knee.status is KneeStatus.SATURATED
+    assert np.isnan(by_examples[10000].gain.gain)
+    for examples in (15000, 20000):
+        one = by_examples[examples]
+        assert one.knee.allows(32)
+        assert abs(one.gain.gain) < 3 * one.gain.err
+        assert one.gain.p_value > 0.01
+    table = tables.knee_table(head_dims)
+    assert table["knee_holds_context"].tolist() == ["open", "yes", "yes"]
+    agrees = comparison_table(head_dims).set_index("quantity").loc["knee in d_h", "agrees"]
+    assert agrees.tolist() == ["open", "yes", "yes"]
+
+
+def test_a_gain_beyond_the_context_is_found():
+    runs = simulate((30,), head_dim=HEAD_DIMS, examples=(20000,), noise=0.005)
+    runs["accuracy"] += 0.002 * (runs["head_dim"] - 32).clip(lower=0)
+    (one,) = study_of(runs, ALONG_HEAD_DIM).curves
+    assert one.gain.p_value < 1e-3
+    assert one.gain.gain == pytest.approx(0.002 * (64 - 35), abs=3 * one.gain.err)
+    two = runs[runs["head_dim"].isin([10, 15, 20, 25, 30, 40, 64])]
+    (short,) = study_of(two, ALONG_HEAD_DIM).curves
+    assert short.gain.n_points == 2
+    assert short.gain.gain == pytest.approx(0.002 * 24, abs=3 * short.gain.err)
+
+
+def test_beyond_the_theorem_nothing_is_promised():
+    runs = simulate((20,), context=(16, 32, 64, 96), examples=(20000,))
+    analysis = study_of(runs, ALONG_CONTEXT)
+    assert np.isfinite(analysis.curves[0].guaranteed).tolist() == [True, True, False, False]
+    (sentence,) = warnings(analysis)
+    assert "(n < d), and here n = 64, 96 at d = 64" in sentence
+    assert summary(analysis).count("n < d") == 1
+
+
+def test_no_curve_is_a_sentence():
+    with pytest.raises(UserError, match="differ in head_dim at the same H, n, T"):
+        study_of(simulate(HEAD_COUNTS), ALONG_HEAD_DIM)
 
 
 def test_the_papers_findings_are_recovered_along_heads(heads):
@@ -33,29 +92,6 @@ def test_the_papers_findings_are_recovered_along_heads(heads):
     bends = comparison[comparison["quantity"] == BEND]
     assert bends["agrees"].tolist() == ["yes"] * 4
     assert bends["note"].str.endswith("points doesn't show a line").all()
-
-
-def test_examples_a_head_are_read_off_where_all_is_memorized():
-    analysis = study_of(our_runs(), ALONG_HEADS)
-    growth = tables.growth_table(analysis).set_index("examples")
-    assert growth.loc[:30000, "examples_per_head"].tolist() == pytest.approx([336, 412, 502], abs=1)
-    assert growth.loc[:30000, "per_head_low"].tolist() == pytest.approx([10000 / 30, 400, 500])
-    assert growth.loc[:30000, "per_head_high"].tolist() == pytest.approx([500, 500, 600])
-    assert growth.loc[40000, "needed"] == CapacityStatus.AT_LEAST
-    assert np.isnan(growth.loc[40000, "examples_per_head"])
-    assert growth["exponent"].between(1.3, 1.6).all()
-    assert (
-        (growth["exponent_low"] < growth["exponent"]) & (growth["exponent"] < growth["exponent_high"])
-    ).all()
-    assert (growth["exponent_low"] > 1.2).all()
-    notes = (
-        comparison_table(analysis)
-        .set_index("quantity")
-        .loc["examples per head where 99% are memorized", "note"]
-    )
-    assert notes.str.contains("don't divide this by the theorem's number").sum() == 3
-    figure = figures.per_head_figure(analysis)
-    assert any("real labels" in text for text in words(figure))
 
 
 def test_what_is_learned_of_the_labels_is_nearly_a_line_where_accuracy_is_not():
@@ -137,7 +173,9 @@ def test_capacities_stand_beside_the_theory(heads):
 def test_a_curve_that_bends_does_not_agree():
     runs = simulate(HEAD_COUNTS, examples=(40000,), noise=0.002)
     runs["accuracy"] = 0.85 * (1 - np.exp(-runs["heads"] / 8)) + 0.001 * runs["seed"]
-    comparison = comparison_table(study_of(runs, ALONG_HEADS)).set_index("quantity")
+    analysis = study_of(runs, ALONG_HEADS)
+    comparison = comparison_table(analysis).set_index("quantity")
+    assert "the share grows more slowly than a line" in summary(analysis)
     assert comparison.loc[BEND, "agrees"] == "no"
     assert "more slowly than a line" in comparison.loc[BEND, "note"]
 
@@ -150,7 +188,7 @@ def test_no_line_is_open_and_never_drawn():
     assert rows.loc[BEND, "agrees"] == "open"
     assert rows.loc[BEND, "note"] == "1 point: a line and a check of its fit need 3"
     assert "not measured" in summary(analysis)
-    axes = figures.share_figure(analysis).axes[0]
+    axes = figures.share_figure(analysis).figure().axes[0]
     assert not [line for line in axes.get_lines() if len(line.get_xdata()) == 60]
 
 
@@ -172,3 +210,39 @@ def test_one_seed_claims_nothing():
     rows = comparison_table(analysis).set_index("quantity")
     assert rows.loc["largest fall of the share in n", "agrees"] == "open"
     assert "no seeds are repeated" in summary(analysis)
+
+
+def test_a_regression_alone_has_no_capacity_and_says_so():
+    analysis = study_of(simulate(HEAD_COUNTS, task="regression"), ALONG_HEADS)
+    assert analysis.capacities == ()
+    assert figures.capacity_figure(analysis) == "there are no runs of a classification task"
+    assert tables.capacity_table(analysis).empty
+
+
+def test_figures_draw_the_points_the_line_and_the_theory(heads, head_dims):
+    drawn = figures.share_figure(heads).figure()
+    assert [axes.get_ylabel() for axes in drawn.axes] == ["accuracy", "mean squared error"]
+    assert labelled(drawn.axes[0], "T = 20,000").get_xdata().tolist() == [1, 5, 10, 20, 30]
+    fitted = [line for line in drawn.axes[0].get_lines() if len(line.get_xdata()) == 60]
+    assert len(fitted) == 3
+    dotted = [line for line in drawn.axes[0].get_lines() if line.get_linestyle() == ":"]
+    assert dotted[0].get_ydata()[-1] == pytest.approx(1861 / 10000)
+    knees = figures.share_figure(head_dims).figure().axes[0]
+    assert any(set(line.get_xdata()) == {32.0} for line in knees.get_lines())
+    assert [axes.get_yscale() for axes in drawn.axes] == ["linear", "log"]
+
+
+def test_saturated_heads_are_drawn_or_said_to_be_unknown():
+    left, right = figures.saturated_figure(study_of(our_runs(), ALONG_HEADS)).figure().axes
+    drawn = [line for line in left.get_lines() if len(line.get_xdata()) == 8]
+    assert len(drawn) == 4
+    assert len(right.get_lines()) == 4
+    silent = study_of(simulate(HEAD_COUNTS), ALONG_HEADS)
+    assert figures.saturated_figure(silent) == "no run says how many of its heads are saturated"
+
+
+def test_the_legend_names_the_bounds_that_are_drawn_and_no_others():
+    (legend,) = figures.capacity_figure(study_of(our_runs(), ALONG_HEADS)).figure().legends
+    named = [text.get_text() for text in legend.get_texts()]
+    assert "no T tried is memorized" in named
+    assert "every T tried is memorized" not in named

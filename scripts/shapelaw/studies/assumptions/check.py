@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
@@ -17,14 +17,14 @@ from shapelaw.errors import UserError
 from shapelaw.settings.source_lines import parse_source
 from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import make_shape
-from shapelaw.storage.records import read_record
-from shapelaw.studies.assumptions import networks, texts
+from shapelaw.studies.assumptions import inputs as given
+from shapelaw.studies.assumptions import networks
 from shapelaw.studies.assumptions.findings import Collected, Effort, Row, findings_of, read_rows, write_row
+from shapelaw.studies.assumptions.inputs import Images, crops_of_photographs, images_of_folder
 from shapelaw.studies.assumptions.networks import Inputs, Probe
-from shapelaw.studies.assumptions.photographs import Images, crops_of_photographs, images_of_folder
-from shapelaw.studies.assumptions.settings import AssumptionModel
-from shapelaw.studies.assumptions.tables import IMAGE_MODELS
-from shapelaw.training.checkpoint import checkpoint_paths, read_checkpoint
+from shapelaw.studies.assumptions.results import IMAGE_MODELS
+from shapelaw.studies.assumptions.study import AssumptionModel
+from shapelaw.training.checkpoint import newest_of_decoder
 
 SIDE = 224
 BERT_CONTEXT = 192  # of d = 384: the paper's n / d = 512 / 1024
@@ -41,11 +41,12 @@ class Request:
     Attributes:
         models: names from MODELS.
         out, cache: folders of the results and of downloaded wheels.
-        examples: T, number of images or texts.
+        examples: T, number of images or given.
         images: folder of images to take instead of the wheels' photographs.
         source: source of the text, as scripts/prepare_corpus.py takes it.
         decoder, tokens: a checkpoint folder of a trained decoder, and the header of the tokens it was trained on.
         gpt2: name of the trained GPT-2 on a hub.
+        trials, sensitivity_trials, curve_trials: random subsets, as `Effort` has them.
         seed: seed of random weights, crops, texts and subsets.
     """
 
@@ -58,8 +59,15 @@ class Request:
     decoder: Path | None = None
     tokens: Path | None = None
     gpt2: str = "openai-community/gpt2"
+    trials: int = Effort.trials
+    sensitivity_trials: int = Effort.sensitivity_trials
+    curve_trials: int = Effort.curve_trials
     seed: int = 0
-    effort: Effort = field(default_factory=Effort)
+
+    @property
+    def effort(self) -> Effort:
+        """The random subsets."""
+        return Effort(self.trials, self.sensitivity_trials, self.curve_trials, self.seed)
 
 
 def check(request: Request, say: Callable[[str], None]) -> list[Row]:
@@ -75,12 +83,9 @@ def check(request: Request, say: Callable[[str], None]) -> list[Row]:
         raise UserError(
             f"--models has {', '.join(sorted(unknown)) or 'none'}; known are: {', '.join(MODELS)}."
         )
-    effort = request.effort
-    numbers = {"examples": request.examples, "trials": effort.trials}
-    numbers |= {"sensitivity-trials": effort.sensitivity_trials, "curve-trials": effort.curve_trials}
-    for name, number in numbers.items():
-        if number < 1:
-            raise UserError(f"--{name} is {number}; it must be at least 1.")
+    for name in ("examples", "trials", "sensitivity_trials", "curve_trials"):
+        if (number := getattr(request, name)) < 1:
+            raise UserError(f"--{name.replace('_', '-')} is {number}; it must be at least 1.")
     if (request.decoder is None) != (request.tokens is None):
         raise UserError("--decoder and --tokens go together: a checkpoint, and the tokens it was trained on.")
     for model in request.models:
@@ -108,10 +113,10 @@ def _images(request: Request) -> Images:
 def _check_text(model: str, request: Request, say: Callable[[str], None]) -> None:
     count, seed = request.examples, request.seed
     if model == "bert":
-        tokenizer = texts.bert_tokenizer(request.cache)
-        first, middle = (texts.special_id(tokenizer, name) for name in ("[CLS]", "[SEP]"))
-        stream = texts.stream_of(_documents(request), tokenizer)
-        examples = texts.sentence_pairs(stream, count, BERT_CONTEXT, first, middle, seed)
+        tokenizer = given.bert_tokenizer(request.cache)
+        first, middle = (given.special_id(tokenizer, name) for name in ("[CLS]", "[SEP]"))
+        stream = given.stream_of(_documents(request), tokenizer)
+        examples = given.sentence_pairs(stream, count, BERT_CONTEXT, first, middle, seed)
         probes = [networks.bert(None, seed), networks.bert(request.cache, seed)]
         inputs = f"{count:,} pairs of pieces of {request.source}"
     elif model == "decoder" and request.decoder is not None and request.tokens is not None:
@@ -122,34 +127,34 @@ def _check_text(model: str, request: Request, say: Callable[[str], None]) -> Non
                 f"{request.tokens} has a vocabulary of {store.vocab_size:,} and the decoder one of "
                 f"{run.shape.vocab_size:,}; give the tokens that it was trained on."
             )
-        examples = texts.windows(store.tokens, count, run.shape.context_length, seed)
+        examples = given.windows(store.tokens, count, run.shape.context_length, seed)
         inputs = f"{count:,} windows of {run.corpus}"
     else:
         context = DECODER_SHAPE.context_length if model == "decoder" else GPT2_CONTEXT
         documents = list(_documents(request))
         tokenizer = train_tokenizer(documents, DECODER_SHAPE.vocab_size)
-        stream = texts.stream_of(documents, tokenizer, [texts.special_id(tokenizer, END_OF_TEXT)])
-        examples = texts.windows(stream, count, context, seed)
+        stream = given.stream_of(documents, tokenizer, [given.special_id(tokenizer, END_OF_TEXT)])
+        examples = given.windows(stream, count, context, seed)
         if model == "decoder":
             probes = [networks.decoder(DECODER_SHAPE, seed, None, "our initialisation")]
         else:
             probes = [networks.gpt2(None, seed)]
         inputs = f"{count:,} windows of {request.source}, V = {DECODER_SHAPE.vocab_size:,}"
-    _check_probes(probes, texts.batches(examples), inputs, request, say)
+    _check_probes(probes, given.batches(examples), inputs, request, say)
     if model == "gpt2":
         _check_trained_gpt2(request, say)
 
 
 def _check_trained_gpt2(request: Request, say: Callable[[str], None]) -> None:
     try:
-        probe, tokenizer = networks.gpt2(request.gpt2, request.seed), texts.hub_tokenizer(request.gpt2)
+        probe, tokenizer = networks.gpt2(request.gpt2, request.seed), given.hub_tokenizer(request.gpt2)
     except UserError as error:
         say(str(error))
         return
-    stream = texts.stream_of(_documents(request), tokenizer, [texts.special_id(tokenizer, END_OF_TEXT)])
-    examples = texts.windows(stream, request.examples, GPT2_CONTEXT, request.seed)
+    stream = given.stream_of(_documents(request), tokenizer, [given.special_id(tokenizer, END_OF_TEXT)])
+    examples = given.windows(stream, request.examples, GPT2_CONTEXT, request.seed)
     inputs = f"{request.examples:,} windows of {request.source}, GPT-2's tokens"
-    _check_probes([probe], texts.batches(examples), inputs, request, say)
+    _check_probes([probe], given.batches(examples), inputs, request, say)
 
 
 def _documents(request: Request) -> Iterable[str]:
@@ -158,13 +163,7 @@ def _documents(request: Request) -> Iterable[str]:
 
 def _decoders(folder: Path, seed: int) -> tuple[list[Probe], Run]:
     """Our decoder with random weights and with those of the newest checkpoint in a folder."""
-    run, paths = read_record(folder).run, checkpoint_paths(folder)
-    if not isinstance(run, Run) or not paths:
-        raise UserError(
-            f"{folder} has no checkpoint of a decoder; give results/checkpoints/<key> of a run that was "
-            "stopped: a finished run keeps its record only."
-        )
-    state = read_checkpoint(paths[0])
+    run, state = newest_of_decoder(folder)
     note = f"{run.key} after {state['step']:,} steps"
     return [
         networks.decoder(run.shape, seed, None, "our initialisation", run.training.parametrization),

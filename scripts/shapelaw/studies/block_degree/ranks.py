@@ -32,7 +32,7 @@ from shapelaw.studies.block_degree.analysis import Tuned, of_task
 from shapelaw.studies.block_degree.figures import exp_bars
 from shapelaw.theory.product_network import ProductNetwork
 from shapelaw.theory.separation_rank import SPARE, estimate, separation_rank
-from shapelaw.training.targets import draw_separable, least_errors
+from shapelaw.training.degree_pack import draw_separable, least_errors
 
 CLEARLY = 0.9  # share of the floor: a loss over 4,096 held-out inputs is known to a few percent
 SECONDS = 10.0  # seconds of one core for the exact rank of a network

@@ -18,16 +18,16 @@ import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
-from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from shapelaw.errors import UserError
 from shapelaw.fits.capacity import CapacityStatus
 from shapelaw.fits.line import FitStatus, overall_status
 from shapelaw.fits.memorized import CLASSIFICATION
-from shapelaw.report.plots import INK, MUTED, PAGE, SECOND, new_figure, style
+from shapelaw.report.charts import Across, Chart, Panel, Span
+from shapelaw.report.plots import INK, MUTED, PAGE, SECOND, key
 from shapelaw.report.tables import plain_rows, says
-from shapelaw.report.write import Results, Table
+from shapelaw.report.write import Results, TableOf, tables_of
 from shapelaw.specs.memorizers import SATURATED_WEIGHT
 from shapelaw.studies.memorization.analysis import published
 from shapelaw.studies.memorization.study import SATURATION
@@ -82,33 +82,86 @@ def read_attention(folder: Path, keys: Collection[str] | None = None) -> list[At
     return sorted(found, key=lambda one: (one.heads, one.examples, one.name))
 
 
-def saturation_figure(attention: Sequence[Attention]) -> Figure:
+def saturation_figure(attention: Sequence[Attention]) -> Chart:
     """Figure 3, one row per H at its largest T: the first 20 examples by head, saturated heads, largest weights.
 
     The map shows the first run by name; the histograms hold all runs of that H and T.
     """
     largest = {one.heads: one.examples for one in attention}  # ordered by growing T
-    groups = sorted(largest.items(), reverse=True)
-    with style():
-        figure, axes = new_figure(
-            len(groups), 3, width=PAGE, height=0.4 + 1.95 * len(groups), width_ratios=[1.35, 1.0, 1.0]
+    panels = [
+        panel
+        for group in sorted(largest.items(), reverse=True)
+        for panel in _panels([one for one in attention if (one.heads, one.examples) == group])
+    ]
+    keys = [
+        Patch(color=SECOND, label=f"head saturated: a weight above {SATURATED_WEIGHT}"),
+        Patch(facecolor="white", edgecolor=MUTED, label="not saturated"),
+        key(f"weight of {SATURATED_WEIGHT}", INK, "--", linewidth=0.7),
+    ]
+    height = 0.4 + 1.95 * len(panels) / 3
+    return Chart(panels, 3, PAGE, height, widths=[1.35, 1.0, 1.0], keys=keys)
+
+
+def _panels(mine: Sequence[Attention]) -> list[Panel]:
+    """A row of the figure, of runs of one H and T."""
+    heads, examples = mine[0].heads, mine[0].examples
+    shown = min(examples, SHOWN_EXAMPLES)
+    ticks = [1, *range(5, shown + 1, 5)]
+    places = np.unique(np.linspace(1, heads, min(heads, 8)).round())
+    saturated = Panel(
+        [SaturationMap(mine[0])], Span("example", ticks=ticks), Span("head", ticks=places),
+        f"H = {heads}, T = {examples:,}",
+    )  # fmt: skip
+    per_example = np.concatenate([one.saturated.sum(axis=1) for one in mine])
+    share = np.bincount(per_example, minlength=heads + 1) / len(per_example)
+    counts = Panel(
+        [Bars(np.arange(heads + 1), share, 0.85)],
+        Span("saturated heads", ticks=range(heads + 1) if heads < 12 else ()),
+        Span("share of examples"),
+        f"{counted(len(mine))}, mean {per_example.mean():.2f}",
+    )
+    largest = np.concatenate([one.largest.ravel() for one in mine])
+    binned = np.histogram(np.minimum(largest, 1.0), BINS, (0.0, 1.0))[0] / len(largest)
+    weights = Panel(
+        [
+            Bars((np.arange(BINS) + 0.5) / BINS, binned, 1.0 / BINS),
+            Across(SATURATED_WEIGHT, "x", color=INK, line="--", more={"linewidth": 0.7}),
+        ],
+        Span("largest weight"),
+        Span("share of H × T"),
+        f"{(largest > SATURATED_WEIGHT).mean():.0%} above {SATURATED_WEIGHT}",
+    )
+    return [saturated, counts, weights]
+
+
+@dataclass(frozen=True)
+class SaturationMap:
+    """The first examples by head, coloured where the head is saturated."""
+
+    one: Attention
+
+    def draw(self, axes: Axes) -> None:
+        """Draw a cell for each example and head."""
+        shown = self.one.saturated[:SHOWN_EXAMPLES].T
+        edges = [np.arange(size + 1) + 0.5 for size in shown.shape[::-1]]
+        colors = ListedColormap(["white", SECOND])
+        axes.pcolormesh(
+            *edges, shown.astype(float), cmap=colors, vmin=0, vmax=1, edgecolors="#d5d8dc", linewidth=0.4
         )
-        for row, group in zip(axes, groups, strict=True):
-            mine = [one for one in attention if (one.heads, one.examples) == group]
-            _draw_map(row[0], mine[0])
-            _draw_histograms(row[1], row[2], mine)
-        for axis, name in zip(axes[-1], ("example", "saturated heads", "largest weight"), strict=True):
-            axis.set_xlabel(name)
-        figure.legend(
-            handles=[
-                Patch(color=SECOND, label=f"head saturated: a weight above {SATURATED_WEIGHT}"),
-                Patch(facecolor="white", edgecolor=MUTED, label="not saturated"),
-                axes[0, 2].get_legend_handles_labels()[0][0],
-            ],
-            loc="outside lower center",
-            ncols=3,
-        )
-        return figure
+        axes.grid(False)
+
+
+@dataclass(frozen=True, eq=False)
+class Bars:
+    """Upright bars around (n,) places."""
+
+    places: npt.NDArray[np.float64] | npt.NDArray[np.int64]
+    heights: npt.NDArray[np.float64]
+    width: float
+
+    def draw(self, axes: Axes) -> None:
+        """Draw the bars."""
+        axes.bar(self.places, self.heights, color=SECOND, width=self.width)
 
 
 def counted(runs: int) -> str:
@@ -133,40 +186,6 @@ def _read_one(path: Path) -> Attention:
     if not ((largest > 0) & (largest <= 1 + 1e-5)).all():
         raise UserError(f"{path}: largest_weight must be in (0, 1], as a softmax coefficient is.")
     return Attention(path.parent.name if path.stem == "attention" else path.stem, largest)
-
-
-def _draw_map(axis: Axes, one: Attention) -> None:
-    shown = one.saturated[:SHOWN_EXAMPLES].T
-    axis.pcolormesh(
-        np.arange(shown.shape[1] + 1) + 0.5, np.arange(one.heads + 1) + 0.5, shown.astype(float),
-        cmap=ListedColormap(["white", SECOND]), vmin=0, vmax=1, edgecolors="#d5d8dc", linewidth=0.4,
-    )  # fmt: skip
-    axis.set_yticks(np.unique(np.linspace(1, one.heads, min(one.heads, 8)).round()))
-    axis.set_xticks([1, *range(5, shown.shape[1] + 1, 5)])
-    axis.set_ylabel("head")
-    axis.grid(False)
-    axis.set_title(f"H = {one.heads}, T = {one.examples:,}", fontsize=7)
-
-
-def _draw_histograms(counts: Axes, weights: Axes, mine: list[Attention]) -> None:
-    per_example = np.concatenate([one.saturated.sum(axis=1) for one in mine])
-    places = np.arange(mine[0].heads + 1)
-    share = np.bincount(per_example, minlength=len(places)) / len(per_example)
-    counts.bar(places, share, color=SECOND, width=0.85)
-    counts.set_ylabel("share of examples")
-    if len(places) <= 12:
-        counts.set_xticks(places)
-    counts.set_title(f"{counted(len(mine))}, mean {per_example.mean():.2f}", fontsize=7)
-    largest = np.concatenate([one.largest.ravel() for one in mine])
-    weights.hist(
-        np.minimum(largest, 1.0), bins=[k / BINS for k in range(BINS + 1)], color=SECOND,
-        weights=np.full(len(largest), 1.0 / len(largest)),
-    )  # fmt: skip
-    weights.axvline(
-        SATURATED_WEIGHT, color=INK, linewidth=0.7, linestyle="--", label=f"weight of {SATURATED_WEIGHT}"
-    )
-    weights.set_ylabel("share of H × T")
-    weights.set_title(f"{(largest > SATURATED_WEIGHT).mean():.0%} above {SATURATED_WEIGHT}", fontsize=7)
 
 
 @dataclass(frozen=True)
@@ -205,13 +224,13 @@ def perfect_table(runs: pd.DataFrame) -> pd.DataFrame:
     """
     sizes = ["context_type", "width", "variant", "context", "head_dim", "heads"]
     rows = []
-    for key, group in runs[runs["task"] == CLASSIFICATION].groupby(sizes, sort=True):
+    for network, group in runs[runs["task"] == CLASSIFICATION].groupby(sizes, sort=True):
         per_size = group.groupby("examples")["share"].agg(["max", "min", "size"])
         some, every = per_size["max"] >= 1.0, per_size["min"] >= 1.0
         largest = int(per_size.index[some].max()) if some.any() else None
         unbroken = per_size.index[every.cummin()]
         beyond = per_size.index[per_size.index > (largest or 0)]
-        kept = dict(zip(sizes, key, strict=True))
+        kept = dict(zip(sizes, network, strict=True))
         heads, context, head_dim, width = (
             int(str(kept[n])) for n in ("heads", "context", "head_dim", "width")
         )
@@ -246,16 +265,13 @@ def _worth(
         beyond: the T that were tried above it.
         tried: all T that were tried.
     """
-    if largest is None:
-        bound, message = (
-            CapacityStatus.BELOW,
-            f"T = {tried.min()} is not memorized, and no smaller T was tried",
-        )
-    elif len(beyond):
+    if len(beyond) and largest is not None:
         return CapacityStatus.FOUND, FitStatus.CONVERGED, f"T = {beyond.min()} is not memorized"
-    else:
-        bound, message = CapacityStatus.AT_LEAST, f"T = {largest} is memorized, and no larger T was tried"
-    return bound, FitStatus.AT_EDGE if len(tried) > 1 else FitStatus.TOO_FEW_POINTS, message
+    status = FitStatus.AT_EDGE if len(tried) > 1 else FitStatus.TOO_FEW_POINTS
+    if largest is None:
+        why = f"T = {tried.min()} is not memorized, and no smaller T was tried"
+        return CapacityStatus.BELOW, status, why
+    return CapacityStatus.AT_LEAST, status, f"T = {largest} is memorized, and no larger T was tried"
 
 
 def shares_table(found: Saturation) -> pd.DataFrame:
@@ -298,32 +314,38 @@ def comparison_table(found: Saturation) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["quantity", "setting", "ours", "published", "agrees"])
 
 
+TABLES = {
+    "saturation": TableOf(
+        shares_table,
+        "Saturated heads of trained networks.",
+        dict.fromkeys(
+            ("saturated", "majority_saturated", "some_head_not_saturated", "median_largest_weight"), ".3f"
+        ),
+    ),
+    "perfect": TableOf(lambda found: found.perfect, "The largest T memorized perfectly."),
+    "comparison": TableOf(comparison_table, "Our findings beside the published ones."),
+}
+
+
 def present(found: Saturation) -> Results:
     """saturation (if there are weights), perfect (if there are runs) and comparison as tables; fit.json; figure 3."""
-    tables, figures, left_out = {}, {}, {}
-    if found.attention:
-        shares = shares_table(found)
-        tables["saturation"] = Table(
-            shares, "Saturated heads of trained networks.", dict.fromkeys(_SHARES, ".3f")
-        )
-        figures["saturation"] = saturation_figure(found.attention)
-    else:
+    left_out = {}
+    if not found.attention:
         left_out["saturation"] = "it needs attention weights (--attention)"
-    if found.perfect is not None:
-        tables["perfect"] = Table(found.perfect, "The largest T memorized perfectly.")
-    else:
+    if found.perfect is None:
         left_out["perfect"] = "it needs a table of runs (--input)"
-    tables["comparison"] = Table(comparison_table(found), "Our findings beside the published ones.")
     statuses = [] if found.perfect is None or found.perfect.empty else found.perfect["status"].tolist()
-    said: dict[str, Any] = {
+    said = {
         "study": SATURATION,
         "model": "the largest T memorized perfectly, per network",
         "status": overall_status(statuses),
         "threshold": SATURATED_WEIGHT,
+        "saturation": plain_rows(shares_table(found)),
     }
-    for name, table in {"saturation": shares_table(found), "perfect": found.perfect}.items():
-        if table is not None:
-            said[name] = plain_rows(table)
+    if found.perfect is not None:
+        said["perfect"] = plain_rows(found.perfect)
+    figures = {"saturation": saturation_figure(found.attention)} if found.attention else {}
+    tables = tables_of(TABLES, [name for name in TABLES if name not in left_out], found)
     return Results(tables, figures, said, summary(found), left_out)
 
 
@@ -356,6 +378,3 @@ def _groups(found: Saturation) -> Iterator[tuple[int, int, pd.DataFrame]]:
         for key, runs in table.groupby(["heads", "examples"], sort=True):
             heads, examples = (int(str(size)) for size in key)
             yield heads, examples, runs
-
-
-_SHARES = ("saturated", "majority_saturated", "some_head_not_saturated", "median_largest_weight")

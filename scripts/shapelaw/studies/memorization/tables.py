@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from shapelaw.fits.capacity import CapacityStatus
+from shapelaw.fits.capacity import BENT, CapacityStatus, LinearPart
 from shapelaw.fits.isotonic import Monotony
 from shapelaw.fits.line import FitStatus
-from shapelaw.fits.linear_part import BENT, LinearPart
 from shapelaw.fits.memorized import (
     MEMORIZED,
     REGRESSION,
@@ -31,6 +30,7 @@ from shapelaw.studies.memorization.analysis import (
 )
 
 _COMPARED = ("quantity", "setting", "ours", "ours_err", "published", "agrees", "note")
+Row = tuple[Any, ...]
 
 
 def sizes_of(curve: MemorizationCurve) -> dict[str, Any]:
@@ -194,9 +194,6 @@ def capacity_table(analysis: MemorizationAnalysis) -> pd.DataFrame:
             for curve, found in analysis.capacities
         ]
     )
-
-
-Row = tuple[Any, ...]
 
 
 def comparison_table(analysis: MemorizationAnalysis) -> pd.DataFrame:

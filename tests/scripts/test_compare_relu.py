@@ -8,10 +8,10 @@ import torch
 from commands import run_here
 from small import SCRIPTS, small_run
 
+from compare_relu import flat_examples, train_relu, units_of
 from shapelaw.specs.memorizers import MemorizationRun, Memorizer
 from shapelaw.storage.records import write_history, write_spec, write_summary
-from shapelaw.training.examples import draw_examples
-from shapelaw.training.relu import flat_examples, train_relu, units_of
+from shapelaw.training.memorizer_pack import draw_examples
 
 MEMORIZER = Memorizer(2, 4, 8, width=8, value_dim=1, outputs=5)
 RUN = MemorizationRun(

@@ -20,7 +20,7 @@ from shapelaw.training import checkpoint
 from shapelaw.training.loop import Stopped
 from shapelaw.training.memorizer_pack import MemorizerPack
 from shapelaw.training.pack_runs import train_packs
-from shapelaw.training.packed import can_compile
+from shapelaw.training.packs import can_compile
 from shapelaw.training.trainer import Runtime
 
 # large enough that float32 shows how many models are stepped together, and odd enough that it shows where they lie
@@ -141,22 +141,6 @@ def test_a_pack_that_was_ahead_of_what_is_left_of_it(tmp_path: Path, stepped: St
     stepped.train([A, B], killed, stop_after=50)  # B at 150
     assert stepped.train([A, B], killed) == 150
     assert stepped.train([D], killed) == 260
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("members", [1, 3])
-def test_in_a_pack_of_another_size_it_differs_by_rounding_alone(
-    members: int, tmp_path: Path, stepped: Stepped
-) -> None:
-    a, b, c, d = (replace(run, precision="float64") for run in (A, B, C, D))
-    stepped.train([a, b], tmp_path / "undisturbed")
-    stepped.train([a, b], tmp_path / "killed", stop_after=120)
-    stepped.train([a, c, d][:members], tmp_path / "killed")
-    found, expected = (
-        records.read_record(tmp_path / name / "runs" / a.key).history for name in ("killed", "undisturbed")
-    )
-    for column in expected.column_names:
-        np.testing.assert_allclose(found[column].to_numpy(), expected[column].to_numpy(), rtol=0, atol=1e-10)
 
 
 def test_another_recipe_is_another_run_and_begins_anew(tmp_path: Path, stepped: Stepped) -> None:

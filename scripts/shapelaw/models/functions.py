@@ -1,9 +1,4 @@
-"""Cross-entropy of a linear classifier without the whole matrix of logits.
-
-At V = 50,257 the logits are most of a step's memory. The rows are taken in chunks: each chunk's logits give its loss
-and, at once, its part of the gradients, so that only one chunk's logits exist at a time. The idea is that of fused
-linear cross-entropy kernels (Liger, Hsu et al. 2024; cut cross-entropy, Wijmans et al. 2024).
-"""
+"""What a decoder computes, in PyTorch: rotary positions, attention in one of several ways, cross-entropy."""
 
 from __future__ import annotations
 
@@ -14,13 +9,127 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
+PRODUCTS_UP_TO = 512  # tokens of context: up to here attention by plain products is faster on a CPU
+FLASH_UP_TO = 256  # dimension of a head: above it a GPU has no flash kernel
+ROPE_BASE = 10000.0  # Su et al. 2021
 # logits in a chunk: 28 MiB in float32, so that the C library keeps the two buffers of a chunk for the next one (it
 # gives back what is free beyond 64 MiB)
 CHUNK_ELEMENTS = 7 * 2**20
 GPU_CHUNK_ELEMENTS = 2**27  # the same on a GPU, which a small product leaves idle: 256 MiB in bfloat16
 GPU_COLUMNS_OF = 64
+CompiledLoss = Callable[[Tensor, Tensor, int], tuple[Tensor, Tensor]]
+
+
+class Rotary(nn.Module):
+    """Rotary positions: turns the pairs (2 i, 2 i + 1) of a head's numbers by position times base^(-2 i / K).
+
+    The pairs lie as in Llama's own code and in RoFormer (Su et al. 2021). transformers has (i, i + K / 2) instead: the
+    same function with the rows of the queries' and keys' weights in another order. One for all blocks.
+
+    Args:
+        context_length: tokens of a window.
+        attention_dim: dimension of a head, even.
+        turned: heads of queries and keys, which come first.
+        kept: heads of values, which are left as they are.
+    """
+
+    turns_2Te: Tensor  # cosines and sines, for half of the numbers
+
+    def __init__(self, context_length: int, attention_dim: int, turned: int, kept: int) -> None:
+        super().__init__()
+        self.angles = attention_dim // 2  # of a head
+        rates_k = ROPE_BASE ** -(torch.arange(0, attention_dim, 2, dtype=torch.float64) / attention_dim)
+        angles_Tk = torch.outer(torch.arange(context_length, dtype=torch.float64), rates_k)
+        angles_Te = torch.cat(
+            [angles_Tk.repeat(1, turned), torch.zeros_like(angles_Tk).repeat(1, kept)], dim=1
+        )
+        turns_2Te = torch.stack([angles_Te.cos(), angles_Te.sin()]).float()
+        self.register_buffer("turns_2Te", turns_2Te, persistent=False)
+
+    def turns_of_head(self, tokens: int) -> Tensor:
+        """Cosines and sines of a head's K / 2 angles at each place, [2, T, K / 2]."""
+        return self.turns_2Te[:, :tokens, : self.angles]
+
+    def forward(self, maps_BTE: Tensor) -> Tensor:
+        """Queries, keys and values of all heads side by side, [B, T, E], with their positions."""
+        cos_Te, sin_Te = self.turns_2Te[:, : maps_BTE.shape[1]].unbind(0)
+        pairs_BTe2 = maps_BTE.view(*maps_BTE.shape[:2], -1, 2)
+        if (
+            maps_BTE.device.type == "cpu"
+            and maps_BTE.dtype == cos_Te.dtype
+            and not torch.compiler.is_compiling()
+        ):
+            turned_BTe = torch.view_as_complex(pairs_BTe2) * torch.complex(cos_Te, sin_Te)  # one pass
+            return torch.view_as_real(turned_BTe).flatten(-2)
+        a_BTe, b_BTe = pairs_BTe2.unbind(-1)
+        turned_BTe2 = torch.stack([a_BTe * cos_Te - b_BTe * sin_Te, b_BTe * cos_Te + a_BTe * sin_Te], dim=-1)
+        return turned_BTe2.flatten(-2).type_as(maps_BTE)
+
+
+def takes_products(device_type: str, tokens: int, attention_dim: int) -> bool:
+    """True if attention is by plain products there: on a short context without a flash kernel."""
+    return tokens <= PRODUCTS_UP_TO and (device_type == "cpu" or attention_dim > FLASH_UP_TO)
+
+
+def attend_fused(qkv_BTE: Tensor, heads: int, kv_heads: int, scale: float, dropout: float) -> Tensor:
+    """Causal attention, [B, T, H K], by PyTorch's own kernel from queries, keys and values side by side.
+
+    E = (H + 2 G) K: each head of keys and values serves H / G heads of queries.
+    """
+    B, T, _ = qkv_BTE.shape
+    parts_BHTK = qkv_BTE.view(B, T, heads + 2 * kv_heads, -1).transpose(1, 2)
+    q_BHTK, k_BGTK, v_BGTK = torch.split(parts_BHTK, [heads, kv_heads, kv_heads], dim=1)
+    y_BHTK = F.scaled_dot_product_attention(
+        q_BHTK,
+        k_BGTK,
+        v_BGTK,
+        is_causal=True,
+        dropout_p=dropout,
+        scale=scale,
+        enable_gqa=kv_heads < heads,
+    )
+    return y_BHTK.transpose(1, 2).reshape(B, T, -1)
+
+
+def attend_by_products(qkv_BTE: Tensor, heads: int, kv_heads: int, scale: float, dropout: float) -> Tensor:
+    """The same by two batched matrix products per head: without copies of q, k or v, with the T x T scores in memory.
+
+    On a CPU and a short context this is 1.0 to 1.3 times as fast as the fused kernel, forward and backward.
+    """
+    B, T, _ = qkv_BTE.shape
+    parts_BTK = qkv_BTE.view(B, T, heads + 2 * kv_heads, -1).unbind(2)
+    future_TT = qkv_BTE.new_full((T, T), -math.inf).triu(1)
+    heads_BTK = []
+    for head in range(heads):
+        of_keys = heads + head * kv_heads // heads
+        q_BTK, k_BTK, v_BTK = parts_BTK[head], parts_BTK[of_keys], parts_BTK[of_keys + kv_heads]
+        scores_BTT = torch.baddbmm(future_TT, q_BTK, k_BTK.transpose(1, 2), alpha=scale)
+        heads_BTK.append(torch.bmm(F.dropout(scores_BTT.softmax(-1), dropout), v_BTK))
+    return torch.cat(heads_BTK, dim=-1)
+
+
+def attend_linearly(maps_BTE: Tensor, heads: int, degree: int) -> Tensor:
+    """Causal attention without softmax, a polynomial of degree k in the tokens, from its k maps side by side.
+
+    With queries q, keys k and values v, w, ... of a head, means over the tokens j <= i:
+    k = 2: `q_i * mean_j v_j` (element-wise); k = 3: `mean_j <q_i, k_j> v_j`, the theory's attention (Levine et al.
+    2020, eq. 3); k = 4: `mean_j <q_i, k_j> v_j * w_j`; and so on. Scores are divided by sqrt(K).
+    """
+    B, T, _ = maps_BTE.shape
+    maps_BHTK = maps_BTE.view(B, T, degree, heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
+    seen_T1 = torch.arange(1, T + 1, device=maps_BTE.device, dtype=maps_BTE.dtype)[:, None]
+    if degree == 2:
+        y_BHTK = maps_BHTK[0] * maps_BHTK[1].cumsum(2) / seen_T1
+    else:
+        q_BHTK, k_BHTK, values_BHTK = maps_BHTK[0], maps_BHTK[1], maps_BHTK[2]
+        for more_BHTK in maps_BHTK[3:]:
+            values_BHTK = values_BHTK * more_BHTK
+        past_TT = torch.ones(T, T, device=maps_BTE.device, dtype=maps_BTE.dtype).tril() / seen_T1
+        scores_BHTT = q_BHTK @ k_BHTK.transpose(2, 3) * (past_TT / math.sqrt(q_BHTK.shape[-1]))
+        y_BHTK = scores_BHTT @ values_BHTK
+    return y_BHTK.transpose(1, 2).reshape(B, T, -1)
 
 
 def linear_cross_entropy(
@@ -70,9 +179,6 @@ def equal_rows(rows: int, most: int) -> int:
     least = -(-rows // most)
     parts = next((n for n in range(least, min(2 * least, rows + 1)) if rows % n == 0), least)
     return -(-rows // parts)
-
-
-CompiledLoss = Callable[[Tensor, Tensor, int], tuple[Tensor, Tensor]]
 
 
 def loss_and_gradient(logits_NV: Tensor, targets_N: Tensor) -> tuple[Tensor, Tensor]:

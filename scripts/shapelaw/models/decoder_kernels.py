@@ -1,0 +1,380 @@
+"""A decoder's work in C++ on one thread of a CPU: linear maps, GELU and SwiGLU, and what Llama's blocks have.
+
+decoder_kernel.cpp gives PyTorch's numbers to the last bit. On AMD's Zen, MKL multiplies at 90 of the 117 GFLOP/s that a
+core has at 3.66 GHz; the kernel adds up the same terms in the same order at about 100. PyTorch's GELU computes its tanh
+in the forward pass and again in the backward pass; the kernel computes it once and keeps the slope. SwiGLU takes it
+five passes over the activations, the kernel two. A product of each size is compared with PyTorch's before it is used:
+where one bit differs, for instance because MKL has another kernel for another CPU, PyTorch does the work.
+
+llama_kernel.cpp has attention with rotary positions, and RMSNorm. PyTorch computes the whole square of scores, and
+copies queries, keys, values and their gradients on the way; the kernel computes what tokens can see, and takes and
+leaves all of them side by side, as the linear map has them. A norm takes it one pass over the activations and its
+gradient another, PyTorch three and six. The numbers are PyTorch's up to rounding, and the same whenever the kernel is
+used; attention of each size is compared with PyTorch's before.
+
+Dimensions: M rows, K inputs, N outputs of a map; B sequences, T tokens, H heads, G heads of keys, K of a head, E maps.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from shapelaw.models.cpp import NUMBER, POINTER, Kernel
+from shapelaw.models.functions import Rotary, attend_by_products
+
+_LEAST = 2**22  # multiplications: below this, calling the kernel costs more than it saves
+_LEAST_ACTIVATIONS = 2**14  # the same for the numbers of an activation
+_TOLERANCE = 1e-4  # of the largest number; float32 leaves 1e-6
+_REAL = ctypes.c_float
+_ATTENTION = [*[NUMBER] * 5, _REAL, *[POINTER] * 4, NUMBER, POINTER]
+PRODUCTS = Kernel(
+    Path(__file__).with_name("decoder_kernel.cpp"),
+    "decoders take longer here",
+    {
+        "multiply": (None, [*[NUMBER] * 3, *[POINTER, NUMBER, NUMBER] * 2, *[POINTER] * 3]),
+        "gelu": (None, [NUMBER, *[POINTER] * 3]),
+        "swiglu": (None, [NUMBER, *[POINTER] * 5]),
+        "swiglu_back": (None, [NUMBER, *[POINTER] * 6]),
+        "room": (NUMBER, [NUMBER] * 2),
+        "lanes": (NUMBER, []),
+    },
+)
+LLAMA = Kernel(
+    Path(__file__).with_name("llama_kernel.cpp"),
+    "Llama's blocks take longer here",
+    {
+        "attend": (None, [*_ATTENTION, POINTER]),
+        "attend_back": (None, [*_ATTENTION, *[POINTER] * 2]),
+        "rms_norm": (None, [*[NUMBER] * 2, _REAL, *[POINTER] * 4]),
+        "rms_norm_back": (None, [*[NUMBER] * 2, *[POINTER] * 6]),
+        "weights_room": (NUMBER, [NUMBER]),
+        "room": (NUMBER, [NUMBER] * 2),
+    },
+)
+
+
+@cache
+def has_products() -> bool:
+    """True if linear maps, GELU and SwiGLU can be computed here."""
+    return PRODUCTS.is_possible(lambda: True, "")
+
+
+@cache
+def has_llama() -> bool:
+    """True if attention of Llama's blocks and their norms can be computed here."""
+    return LLAMA.is_possible(_is_norm_right, "its norms are not PyTorch's on this CPU")
+
+
+def linear(x: Tensor, weight_NK: Tensor, bias_N: Tensor | None = None, gelu: bool = False) -> Tensor:
+    """`F.linear`, [..., K] to [..., N], followed by GELU by tanh if asked; needs a kernel that is possible."""
+    rows, k, n = x.numel() // x.shape[-1], x.shape[-1], len(weight_NK)
+    if is_plain(x, weight_NK) or rows * k * n < _LEAST or not _is_right(rows, k, n):
+        y = F.linear(x, weight_NK, bias_N)
+    elif gelu and _is_gelu_right(rows * n):
+        activated: Tensor = _Linear.apply(x, weight_NK, bias_N, True)  # type: ignore[no-untyped-call]
+        return activated
+    else:
+        y = _Linear.apply(x, weight_NK, bias_N, False)  # type: ignore[no-untyped-call]
+    return F.gelu(y, approximate="tanh") if gelu else y
+
+
+def swiglu(gate: Tensor, up: Tensor) -> Tensor:
+    """`F.silu(gate) * up` of two tensors of one shape; needs a kernel that is possible."""
+    plain = is_plain(gate, up) or not (gate.is_contiguous() and up.is_contiguous())
+    if plain or gate.numel() < _LEAST_ACTIVATIONS or not _is_swiglu_right(gate.numel()):
+        return F.silu(gate) * up
+    y: Tensor = _SwiGLU.apply(gate, up)  # type: ignore[no-untyped-call]
+    return y
+
+
+def is_plain(x: Tensor, y: Tensor) -> bool:
+    """True where PyTorch does the work: not in float32 on one thread of a CPU."""
+    return (
+        x.device.type != "cpu"
+        or not x.dtype == y.dtype == torch.float32
+        or torch.get_num_threads() > 1
+        or torch.is_autocast_enabled("cpu")
+    )
+
+
+class _SwiGLU(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, gate: Tensor, up: Tensor) -> Tensor:
+        divisor, y = torch.empty_like(gate), torch.empty_like(gate)
+        tensors = (part.data_ptr() for part in (gate, up, divisor, y))
+        PRODUCTS.library().swiglu(gate.numel(), *tensors, _sleef("exp"))
+        ctx.save_for_backward(gate, up, divisor)
+        return y
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
+        gate, up, divisor = ctx.saved_tensors
+        grad = grad.contiguous()
+        of_gate, of_up = torch.empty_like(gate), torch.empty_like(up)
+        tensors = (part.data_ptr() for part in (grad, gate, up, divisor, of_gate, of_up))
+        PRODUCTS.library().swiglu_back(gate.numel(), *tensors)
+        return of_gate, of_up
+
+
+class _Linear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight_NK: Tensor, bias_N: Tensor | None, gelu: bool) -> Tensor:
+        x_MK, weight_NK = x.reshape(-1, x.shape[-1]).contiguous(), weight_NK.contiguous()
+        y_MN = _product(x_MK, weight_NK.t(), bias_N)
+        slope_MN = None
+        if gelu:
+            slope_MN, y_MN = y_MN, _gelu(y_MN)
+        ctx.save_for_backward(x_MK, weight_NK, slope_MN)
+        return y_MN.view(*x.shape[:-1], -1)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
+        x_MK, weight_NK, slope_MN = ctx.saved_tensors
+        grad_MN = grad.reshape(-1, len(weight_NK)).contiguous()
+        if slope_MN is not None:
+            grad_MN = grad_MN * slope_MN
+        of_x, of_weight, of_bias, _ = ctx.needs_input_grad
+        return (
+            _product(grad_MN, weight_NK).view(*grad.shape[:-1], -1) if of_x else None,
+            _product(grad_MN.t(), x_MK) if of_weight else None,
+            grad_MN.sum(0) if of_bias else None,
+            None,
+        )
+
+
+def _product(a_MK: Tensor, b_KN: Tensor, bias_N: Tensor | None = None) -> Tensor:
+    """The product of two matrices, contiguous or transposed, plus a bias."""
+    library, (m, k), n = PRODUCTS.library(), a_MK.shape, b_KN.shape[1]
+    c_MN, room = a_MK.new_empty(m, n), a_MK.new_empty(library.room(n, k))
+    bias = None if bias_N is None else bias_N.contiguous().data_ptr()
+    a, b = (a_MK.data_ptr(), *a_MK.stride()), (b_KN.data_ptr(), *b_KN.stride())
+    library.multiply(m, n, k, *a, *b, c_MN.data_ptr(), bias, room.data_ptr())
+    return c_MN
+
+
+def _gelu(x: Tensor) -> Tensor:
+    """GELU of a contiguous x, which is overwritten with the slope."""
+    y = torch.empty_like(x)
+    PRODUCTS.library().gelu(x.numel(), x.data_ptr(), y.data_ptr(), _sleef("tanh"))
+    return y
+
+
+@cache
+def _is_right(rows: int, k: int, n: int) -> bool:
+    """True if products of these sizes and their gradients equal PyTorch's bit by bit."""
+    draw = torch.Generator().manual_seed(0)
+    x_MK, weight_NK = torch.randn(rows, k, generator=draw), torch.randn(n, k, generator=draw)
+    bias_N, grad_MN = torch.randn(n, generator=draw), torch.randn(rows, n, generator=draw)
+    pairs = [
+        (_product(x_MK, weight_NK.t(), bias_N), F.linear(x_MK, weight_NK, bias_N)),
+        (_product(x_MK, weight_NK.t()), F.linear(x_MK, weight_NK)),
+        (_product(grad_MN, weight_NK), grad_MN @ weight_NK),
+        (_product(grad_MN.t(), x_MK), grad_MN.t() @ x_MK),
+    ]
+    right = all(torch.equal(a, b) for a, b in pairs)
+    if not right:
+        PRODUCTS.leave("its products are not PyTorch's on this CPU")
+    return right
+
+
+@cache
+def _is_gelu_right(numbers: int) -> bool:
+    """True if GELU and its gradient equal PyTorch's bit by bit for this many numbers, the last few included."""
+    if _sleef("tanh") is None or numbers % int(PRODUCTS.library().lanes()):
+        return False
+    draw = torch.Generator().manual_seed(0)
+    x, grad = 3 * torch.randn(numbers, generator=draw), torch.randn(numbers, generator=draw)
+    slope = x.clone()
+    y = _gelu(slope)
+    expected = torch.ops.aten.gelu_backward(grad, x, approximate="tanh")
+    return torch.equal(y, F.gelu(x, approximate="tanh")) and torch.equal(grad * slope, expected)
+
+
+@cache
+def _is_swiglu_right(numbers: int) -> bool:
+    """True if SwiGLU and its gradients equal PyTorch's bit by bit for this many numbers.
+
+    PyTorch takes two vectors at once, and what is left one by one with another exp, which seldom differs.
+    """
+    if _sleef("exp") is None or numbers % (2 * int(PRODUCTS.library().lanes())):
+        return False
+    draw = torch.Generator().manual_seed(0)
+    gate, up, grad = (3 * torch.randn(numbers, generator=draw) for _ in range(3))
+    ways: list[Callable[..., Tensor]] = [_SwiGLU.apply, lambda gate, up: F.silu(gate) * up]
+    found = [_values_and_gradients(way, [gate, up], grad) for way in ways]
+    return all(torch.equal(a, b) for a, b in zip(*found, strict=True))
+
+
+def _values_and_gradients(
+    way: Callable[..., Tensor], inputs: Sequence[Tensor], grad: Tensor, dtype: torch.dtype = torch.float32
+) -> list[Tensor]:
+    """A function's value, and the gradients of its inputs, in a precision."""
+    with torch.enable_grad():
+        given = [part.to(dtype, copy=True).requires_grad_() for part in inputs]
+        y = way(*given)
+    return [y, *torch.autograd.grad(y, given, grad.to(dtype))]
+
+
+@cache
+def _sleef(function_name: str) -> int | None:
+    """The address of the vector tanh or exp that PyTorch's activations call: Sleef's, inside PyTorch's library."""
+    path = Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"
+    if not path.is_file():
+        return None
+    function = getattr(
+        ctypes.CDLL(str(path)), f"Sleef_{function_name}f{PRODUCTS.library().lanes()}_u10", None
+    )
+    return None if function is None else ctypes.cast(function, ctypes.c_void_p).value
+
+
+class Heads(NamedTuple):
+    """The heads of queries, of keys and of values, in a row of maps."""
+
+    queries: int
+    keys: int  # and of values
+    scale: float  # of the scores
+
+
+def takes(maps_BTE: Tensor, turns_2Tk: Tensor, heads: Heads) -> bool:
+    """True if `attend` is for such maps; needs a kernel that is possible."""
+    dim = 2 * turns_2Tk.shape[-1]
+    return not is_plain(maps_BTE, turns_2Tk) and _is_attention_right(maps_BTE.shape[1], dim, heads)
+
+
+def attend(maps_BTE: Tensor, turns_2Tk: Tensor, heads: Heads) -> Tensor:
+    """Causal attention, [B, T, H K], of queries, keys and values that have no positions yet.
+
+    Needs a kernel that `takes` them.
+
+    Args:
+        turns_2Tk: cosines and sines of a head's K / 2 angles at each place.
+    """
+    y: Tensor = _Attention.apply(maps_BTE, turns_2Tk, heads)  # type: ignore[no-untyped-call]
+    return y
+
+
+def rms_norm(x: Tensor, weight_D: Tensor, eps: float) -> Tensor:
+    """`weight * x / sqrt(mean(x^2) + eps)` over the last dimension; needs a kernel that is possible."""
+    y: Tensor = _RMSNorm.apply(x, weight_D, eps)  # type: ignore[no-untyped-call]
+    return y
+
+
+@cache
+def _is_attention_right(tokens: int, dim: int, heads: Heads) -> bool:
+    """True if attention of these sizes and its gradient are PyTorch's up to rounding; warns if they are not."""
+    draw = torch.Generator().manual_seed(0)
+    maps_BTE = torch.randn(2, tokens, (heads.queries + 2 * heads.keys) * dim, generator=draw)
+    grad_BTE = torch.randn(2, tokens, heads.queries * dim, generator=draw)
+    rotary = Rotary(tokens, dim, heads.queries + heads.keys, heads.keys)
+
+    def by_kernel(given: Tensor) -> Tensor:
+        return attend(given, rotary.turns_of_head(tokens), heads)
+
+    def by_pytorch(given: Tensor) -> Tensor:
+        return attend_by_products(rotary(given), heads.queries, heads.keys, heads.scale, 0.0)
+
+    right = _agree(by_kernel, by_pytorch, [maps_BTE], grad_BTE)
+    if not right:
+        LLAMA.leave("its attention is not PyTorch's on this CPU")
+    return right
+
+
+@cache
+def _is_norm_right() -> bool:
+    draw, width, eps = torch.Generator().manual_seed(0), 41, 1e-3
+    x_ND, weight_D, grad_ND = (torch.randn(size, generator=draw) for size in ((5, width), width, (5, width)))
+
+    def by_pytorch(x_ND: Tensor, weight_D: Tensor) -> Tensor:
+        return F.rms_norm(x_ND, [width], weight_D, eps)
+
+    return _agree(partial(rms_norm, eps=eps), by_pytorch, [x_ND, weight_D], grad_ND)
+
+
+def _agree(
+    by_kernel: Callable[..., Tensor],
+    by_pytorch: Callable[..., Tensor],
+    inputs: Sequence[Tensor],
+    grad: Tensor,
+) -> bool:
+    """True if the kernel's values and gradients are PyTorch's in float64, up to rounding."""
+    found = _values_and_gradients(by_kernel, inputs, grad)
+    expected = _values_and_gradients(by_pytorch, inputs, grad, torch.float64)
+    pairs = zip(found, expected, strict=True)
+    return all((a - b).abs().max() <= _TOLERANCE * b.abs().max() for a, b in pairs)
+
+
+class _Attention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, maps_BTE: Tensor, turns_2Tk: Tensor, heads: Heads) -> Tensor:
+        library, maps_BTE, turns_2Tk = LLAMA.library(), maps_BTE.contiguous(), turns_2Tk.contiguous()
+        B, T, _ = maps_BTE.shape
+        dim = 2 * turns_2Tk.shape[-1]
+        numbers = library.weights_room(T)
+        kept = ctx.needs_input_grad[0]  # else the next head's weights take the room of the last one's
+        weights = maps_BTE.new_empty(B * heads.queries if kept else 1, numbers)
+        y_BTE = maps_BTE.new_empty(B, T, heads.queries * dim)
+        room = maps_BTE.new_empty(library.room(T, dim))
+        places = weights.data_ptr(), numbers if kept else 0, room.data_ptr()
+        library.attend(*_inputs(maps_BTE, turns_2Tk, heads), *places, y_BTE.data_ptr())
+        ctx.save_for_backward(maps_BTE, turns_2Tk, weights)
+        ctx.heads = heads
+        return y_BTE
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_BTE: Tensor) -> tuple[Tensor, None, None]:
+        maps_BTE, turns_2Tk, weights = ctx.saved_tensors
+        library, grad_BTE, of_maps_BTE = LLAMA.library(), grad_BTE.contiguous(), torch.empty_like(maps_BTE)
+        room = maps_BTE.new_empty(library.room(maps_BTE.shape[1], 2 * turns_2Tk.shape[-1]))
+        places = weights.data_ptr(), weights.shape[1], room.data_ptr()
+        given = _inputs(maps_BTE, turns_2Tk, ctx.heads)
+        library.attend_back(*given, *places, grad_BTE.data_ptr(), of_maps_BTE.data_ptr())
+        return of_maps_BTE, None, None
+
+
+def _inputs(maps_BTE: Tensor, turns_2Tk: Tensor, heads: Heads) -> tuple[int | float, ...]:
+    """What both of the kernel's functions take first."""
+    cosines, sines = (part.data_ptr() for part in turns_2Tk.unbind(0))
+    dim = 2 * turns_2Tk.shape[-1]
+    return (
+        *maps_BTE.shape[:2],
+        heads.queries,
+        heads.keys,
+        dim,
+        heads.scale,
+        maps_BTE.data_ptr(),
+        cosines,
+        sines,
+    )
+
+
+class _RMSNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight_D: Tensor, eps: float) -> Tensor:
+        x = x.contiguous()
+        rows, width, y = x.numel() // x.shape[-1], x.shape[-1], torch.empty_like(x)
+        inverse = x.new_empty(rows)
+        tensors = (part.data_ptr() for part in (x, weight_D, inverse, y))
+        LLAMA.library().rms_norm(rows, width, eps, *tensors)
+        ctx.save_for_backward(x, weight_D, inverse)
+        return y
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        x, weight_D, inverse = ctx.saved_tensors
+        grad, of_x, of_weight_D = grad.contiguous(), torch.empty_like(x), torch.zeros_like(weight_D)
+        tensors = (part.data_ptr() for part in (grad, x, weight_D, inverse, of_x, of_weight_D))
+        LLAMA.library().rms_norm_back(len(inverse), x.shape[-1], *tensors)
+        return of_x, of_weight_D, None
