@@ -197,7 +197,7 @@ def redundancy_figure(
         label: of the horizontal axis.
         published: redundancies from elsewhere, by position.
     """
-    panels = []
+    panels = list[Panel]()
     for size in PANELS:
         shown = drawn.get(size, ())
         places = sorted({one.place for one in shown})
@@ -205,8 +205,8 @@ def redundancy_figure(
         for series, look in looks.items():
             marks += _marks([one for one in shown if one.series == series], places, *look)
         if published:
-            named = {"label": "published, 30M to 70M", "color": plots.MUTED, "marker": "D"}
-            marks.append(Points([*published], [*published.values()], hollow=True, **named))
+            said, look = "published, 30M to 70M", (plots.MUTED, "D")
+            marks.append(Points([*published], [*published.values()], said, *look, hollow=True))
         ticks = {*(one.at for one in shown), *(published or ())}
         note = "No network has two seeds: no intervals." if noise is None and not panels else ""
         across, up = Span(label, "values", ticks), Span("redundancy")

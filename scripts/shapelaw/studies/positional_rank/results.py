@@ -384,13 +384,13 @@ def losses_figure(analysis: PositionalAnalysis) -> Chart:
     for name, (color, marker, label) in _SERIES.items():
         mine = analysis.series(name)
         if not mine.empty:
-            err = shared.standard_errors(analysis.noise, mine["seeds"])
-            marks.append(Points(mine["rank"], mine["loss"], label, color, marker, "-", err))
+            errs = shared.standard_errors(analysis.noise, mine["seeds"])
+            marks.append(Points(mine["rank"], mine["loss"], label, color, marker, "-", errs))
             ranks |= set(mine["rank"])
     plain = float(analysis.plain["loss"])
-    err = shared.standard_errors(analysis.noise, analysis.plain["seeds"])
-    ends = {"low": plain - float(err), "high": plain + float(err), "alpha": 0.15}
-    marks.append(Across(plain, label="plain embeddings ± one σ", color=plots.INK, **ends))
+    err = float(shared.standard_errors(analysis.noise, analysis.plain["seeds"]))
+    said = "plain embeddings ± one σ"
+    marks.append(Across(plain, "y", said, plots.INK, low=plain - err, high=plain + err, alpha=0.15))
     across, up = Span("rank of the embedding", "values", ranks), Span("test loss (nats per token)")
     return Chart([Panel(marks, across, up)], legend=2)
 
