@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from shapelaw.studies.block_degree.analysis import ALL_SEEDS, OTHER_SEEDS, check_runs
-from shapelaw.studies.block_degree.pooled import pooled, pooled_table
+from shapelaw.studies.block_degree.analysis import ALL_SEEDS, OTHER_SEEDS, check_runs, pooled, pooled_table
 
 LAPTOP_RUNS = Path(__file__).parents[3] / "docs" / "results" / "laptop_block_degree.parquet"
 RATES = (3e-3, 1e-2, 3e-2, 1e-1)
