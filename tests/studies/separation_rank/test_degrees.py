@@ -2,7 +2,7 @@
 
 from measured_grids import degree_rows, read
 
-from shapelaw.studies.separation_rank.degrees import degree_table, ranking_table
+from shapelaw.studies.separation_rank.tables import degree_table, ranking_table
 
 
 def test_degrees_at_equal_budget(results):

@@ -5,11 +5,10 @@ import math
 import pandas as pd
 from measured_grids import ranks_of
 
-from shapelaw.studies.separation_rank.degrees import degree_table, fractional_table
 from shapelaw.studies.separation_rank.figures import degree_figure, depth_figure, residual_figure
 from shapelaw.studies.separation_rank.grids import Asked, AttentionSizes
 from shapelaw.studies.separation_rank.measurements import Measured
-from shapelaw.studies.separation_rank.tables import ranks_table
+from shapelaw.studies.separation_rank.tables import degree_table, fractional_table, ranks_table
 
 
 def test_figures_of_nothing_say_so():

@@ -8,6 +8,7 @@ from shapelaw.studies.config import load_config
 from shapelaw.studies.separation_rank.grids import (
     AttentionSizes,
     DegreeSizes,
+    RankGrids,
     asked_of,
     count_sequences,
     digest,
@@ -16,7 +17,6 @@ from shapelaw.studies.separation_rank.grids import (
     rank_grids,
     rank_problems,
 )
-from shapelaw.studies.separation_rank.settings import RankGrids
 
 
 @pytest.mark.parametrize("scale", SCALE_NAMES)

@@ -1,4 +1,4 @@
-"""The best degree of a layer at equal parameters: learning rates, errors, and targets together (Navon 2021, section 3)."""
+"""The best degree of a layer at equal parameters: learning rates, errors, targets together (Navon 2021, section 3)."""
 
 from __future__ import annotations
 
