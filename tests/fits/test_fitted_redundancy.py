@@ -12,8 +12,7 @@ from redundancy_results import write_redundancies
 
 from shapelaw.errors import UserError
 from shapelaw.fits.curves import SizeAxis
-from shapelaw.fits.fitted_redundancy import fitted_series
-from shapelaw.fits.known_redundancy import AS_GPT, AS_T5, RANK, RATIO, TOKENS, Basis, estimate
+from shapelaw.fits.known_redundancy import AS_GPT, AS_T5, RANK, RATIO, TOKENS, Basis, estimate, fitted_series
 
 
 @pytest.fixture(scope="module")

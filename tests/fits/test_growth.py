@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from shapelaw.fits.growth import MISFIT, SEED_NOISE, fit_growth
 from shapelaw.fits.line import FitStatus
+from shapelaw.fits.linear_part import MISFIT, SEED_NOISE, fit_growth
 from shapelaw.fits.memorized import MemorizationCurve
 
 HEADS = np.array([5.0, 10, 20, 30, 40, 50])

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapelaw.fits.level import LevelFit, fit_level
-from shapelaw.fits.limits import Limit
+from shapelaw.fits.limits import LevelFit, Limit, fit_level
 from shapelaw.fits.line import FitStatus
 
 X = np.log([32.0, 64.0, 257.0, 500.0, 2000.0])

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from shapelaw.fits.rank_correlation import rank_correlation
+from shapelaw.fits.paired import rank_correlation
 
 
 @given(st.integers(0, 10**6), st.integers(4, 12), st.integers(1, 4))

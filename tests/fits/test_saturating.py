@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from shapelaw.fits.saturating import Alternative, beaten_by, smooth_alternatives
+from shapelaw.fits.plateau import Alternative, beaten_by, smooth_alternatives
 
 X = np.array([10.0, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 64])
 U = (X - X[0]) / (X[-1] - X[0])

@@ -1,17 +1,71 @@
-"""The part of a memorization curve that is linear in the number of heads, if there is one."""
+"""The part of a memorization curve that is linear in the heads, if there is one, and the exponent of its growth."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
 
+import lmfit
 import numpy as np
 import numpy.typing as npt
+from scipy import stats  # type: ignore[import-untyped]
 
-from shapelaw.fits.growth import LEAST_CHANCE, MISFIT, SCATTER, SEED_NOISE
-from shapelaw.fits.line import FitStatus, Floats, LineFit, fit_line
+from shapelaw.fits.line import FitStatus, Floats, LineFit, fit_line, too_few_points
 from shapelaw.fits.memorized import SATURATED, MemorizationCurve, standard_errors
 from shapelaw.fits.noise import Noise
+
+LEAST_CHANCE = 0.01
+LEVEL = 0.68
+SEED_NOISE, SCATTER, MISFIT = "seed noise", "scatter", "misfit (one seed)"
+
+
+@dataclass(frozen=True)
+class Growth:
+    """`share = c H^exponent`, with the exponent's standard error and its 68% interval by Student's t.
+
+    `errors` names the source of the error: `SEED_NOISE`, `SCATTER` where the points lie farther from the curve than
+    that allows, or `MISFIT`. Numbers are NaN unless `status` is converged.
+    """
+
+    exponent: float
+    err: float
+    low: float
+    high: float
+    n_points: int
+    errors: str
+    status: FitStatus
+    message: str
+
+
+def fit_growth(curve: MemorizationCurve, used: npt.NDArray[np.bool_]) -> Growth:
+    """Least squares over the `used` (n,) points of a curve along H, with the weights of its line."""
+    x, y, seeds, noise = curve.x[used], curve.share[used], curve.seeds[used], curve.noise
+    n_points = len(x)
+    if n_points < 3:
+        return _none(n_points, FitStatus.TOO_FEW_POINTS, too_few_points(n_points, "an exponent", 3))
+    err = standard_errors(curve)[used] if noise is not None else seeds**-0.5
+    last = float(x[-1])
+    model = lmfit.Model(lambda x, level, exponent: level * (x / last) ** exponent)
+    start = model.make_params(level=float(y[-1]), exponent=1.0)
+    result = model.fit(y, start, x=x, weights=1.0 / err, scale_covar=False)
+    if not result.success or result.covar is None or not np.isfinite(result.covar).all():
+        return _none(n_points, FitStatus.FAILED, f"the minimiser failed: {result.message}")
+    dof, chi2 = n_points - 2, float(result.chisqr)
+    believed = noise is not None and noise.chance(chi2, dof) >= LEAST_CHANCE
+    scale = 1.0 if believed else math.sqrt(chi2 / dof)
+    at = result.var_names.index("exponent")
+    exponent, sigma = float(result.params["exponent"].value), scale * math.sqrt(float(result.covar[at, at]))
+    known = noise.dof if noise is not None and believed else dof
+    reach = sigma * float(stats.t.ppf(0.5 + LEVEL / 2, known))
+    errors = SEED_NOISE if believed else MISFIT if noise is None else SCATTER
+    said, ends = f"{n_points} points; the error comes from {errors}", (exponent - reach, exponent + reach)
+    return Growth(exponent, sigma, *ends, n_points, errors, FitStatus.CONVERGED, said)
+
+
+def _none(n_points: int, status: FitStatus, message: str) -> Growth:
+    nan = math.nan
+    return Growth(nan, nan, nan, nan, n_points, "", status, message)
+
 
 BENT = 0.05
 

@@ -15,10 +15,9 @@ from scipy import stats  # type: ignore[import-untyped]
 
 from shapelaw.errors import UserError
 from shapelaw.fits.capacity import Capacity, capacity, heads_needed
-from shapelaw.fits.growth import Growth, fit_growth
 from shapelaw.fits.isotonic import MonotonyTest, monotony
 from shapelaw.fits.line import Floats, fit_line
-from shapelaw.fits.linear_part import LinearPart, line_through, linear_part
+from shapelaw.fits.linear_part import Growth, LinearPart, fit_growth, line_through, linear_part
 from shapelaw.fits.memorized import (
     CLASSIFICATION,
     HEADS_SAY,
