@@ -19,7 +19,7 @@ from machine import machine
 
 from shapelaw.theory.linear_attention import LinearAttention
 from shapelaw.theory.polynomials import PRIMES, rank
-from shapelaw.theory.product_network import ProductNetwork
+from shapelaw.theory.networks import ProductNetwork
 from shapelaw.theory.separation_rank import SPARE, Polynomial, estimate, separation_rank
 
 CASES: list[tuple[str, Polynomial]] = [

@@ -11,10 +11,9 @@ from measured_ranks import measured
 from plain_networks import plain_degree_attention
 
 from shapelaw.errors import UserError
-from shapelaw.theory.degree_attention import Block, DegreeAttention
 from shapelaw.theory.linear_attention import LinearAttention
+from shapelaw.theory.networks import Block, DegreeAttention, ProductNetwork
 from shapelaw.theory.polynomials import PRIMES, random_residues
-from shapelaw.theory.product_network import ProductNetwork
 from shapelaw.theory.separation_rank import separation_rank
 
 PRIME = PRIMES[0]

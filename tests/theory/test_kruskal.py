@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 from made_examples import uniform_examples
 
 from shapelaw.errors import UserError
-from shapelaw.theory.kruskal import (
+from shapelaw.theory.memorization import (
+    TOLERANCE,
     context_values,
     kruskal_pass_rate,
     kruskal_rank_estimate,
+    numerical_rank,
     smallest_values,
 )
-from shapelaw.theory.memorization import TOLERANCE, numerical_rank
 
 
 def gaussian(*shape, seed=0):

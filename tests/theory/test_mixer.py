@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from plain_networks import plain_mixer
 
 from shapelaw.errors import UserError
-from shapelaw.theory.degree_attention import DegreeAttention
-from shapelaw.theory.mixer import MixerBlock, MixerNetwork
+from shapelaw.theory.networks import DegreeAttention, MixerBlock, MixerNetwork
 from shapelaw.theory.polynomials import PRIMES, random_residues
 from shapelaw.theory.separation_rank import separation_rank
 

@@ -6,8 +6,8 @@ from measured_ranks import measured
 from plain_networks import plain_product
 
 from shapelaw.errors import UserError
+from shapelaw.theory.networks import ProductNetwork
 from shapelaw.theory.polynomials import PRIMES, random_residues
-from shapelaw.theory.product_network import ProductNetwork
 
 SMALL = PRIMES[1]
 

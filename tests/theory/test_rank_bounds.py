@@ -12,8 +12,8 @@ from measured_ranks import measured
 from shapelaw.specs.architectures import Architecture, make_architecture
 from shapelaw.theory.graded_dimensions import multiset
 from shapelaw.theory.linear_attention import Layer, LinearAttention, Output, outputs, random_maps
+from shapelaw.theory.networks import ProductNetwork
 from shapelaw.theory.polynomials import PRIMES, random_residues, rank
-from shapelaw.theory.product_network import ProductNetwork
 from shapelaw.theory.rank_bounds import (
     Binding,
     Bottleneck,

@@ -15,10 +15,9 @@ from measured_ranks import measured
 
 from shapelaw.errors import UserError
 from shapelaw.theory import degree_attention, linear_attention
-from shapelaw.theory.degree_attention import DegreeAttention
 from shapelaw.theory.linear_attention import LinearAttention
+from shapelaw.theory.networks import DegreeAttention, ProductNetwork
 from shapelaw.theory.polynomials import PRIMES, matmul, random_residues, rank
-from shapelaw.theory.product_network import ProductNetwork
 from shapelaw.theory.separation_rank import (
     TimeIsUp,
     estimate,

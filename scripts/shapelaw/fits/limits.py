@@ -1,4 +1,4 @@
-"""Fits to points and limits: a line, or a proportion up to a level. Leaving out a limit like "above 180" biases them."""
+"""Fits to points and limits: a line, or a proportion up to a level. Leaving out a limit like "above 180" biases it."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from layers_of_tokens import EFFORT, findings, gaussian, with_queries
 
 from shapelaw.errors import UserError
 from shapelaw.studies.assumptions.findings import float32_tolerance, read_rows, write_row
-from shapelaw.theory.kruskal import kruskal_pass_rate, kruskal_rank_estimate, smallest_values
+from shapelaw.theory.memorization import kruskal_pass_rate, kruskal_rank_estimate, smallest_values
 
 
 def test_random_tokens_keep_everything():

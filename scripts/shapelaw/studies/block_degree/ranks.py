@@ -29,7 +29,7 @@ from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
 from shapelaw.report.tables import Columns, frame_of, interval_columns
 from shapelaw.studies.block_degree.analysis import Tuned, of_task
 from shapelaw.studies.block_degree.figures import exp_bars
-from shapelaw.theory.product_network import ProductNetwork
+from shapelaw.theory.networks import ProductNetwork
 from shapelaw.theory.separation_rank import SPARE, estimate, separation_rank
 from shapelaw.training.targets import draw_separable, least_errors
 

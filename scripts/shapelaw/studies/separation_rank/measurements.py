@@ -13,9 +13,8 @@ from typing import Any
 from shapelaw.errors import UserError, say
 from shapelaw.storage.files import disk_errors, replacing
 from shapelaw.studies.separation_rank.grids import Asked, AttentionSizes, DegreeSizes, NetworkSizes, digest
-from shapelaw.theory.degree_attention import DegreeAttention
 from shapelaw.theory.linear_attention import LinearAttention
-from shapelaw.theory.product_network import ProductNetwork
+from shapelaw.theory.networks import DegreeAttention, ProductNetwork
 from shapelaw.theory.separation_rank import SPARE, separation_rank, templates_within
 
 KEPT = "ranks.jsonl"  # one file: those of clusters are counted
