@@ -94,20 +94,8 @@ def test_the_mean_slope_is_that_of_the_least_losses() -> None:
     assert mean_slope(at_own_sizes(deep)[:1]) is None
 
 
-def test_every_network_s_size_is_visited() -> None:
-    found = at_own_sizes(networks())
-    assert [at.size for at in found] == sorted({size for sizes in SIZES.values() for size in sizes})
-    assert found[0].depths == (6,)
-
-
 @given(st.lists(st.floats(1e5, 1e8), min_size=1, max_size=20))
 def test_groups_hold_sizes_within_a_tenth(sizes: list[float]) -> None:
     found = list(size_groups(sizes))
     assert found == sorted(found)
     assert all(min(abs(math.log(size / one)) for one in found) <= 0.1 + 1e-9 for size in sizes)
-
-
-def test_two_groups_are_two() -> None:
-    assert list(size_groups([48e6, 66e6, 47e6, 65e6])) == pytest.approx(
-        [math.sqrt(48 * 47) * 1e6, math.sqrt(66 * 65) * 1e6]
-    )
