@@ -8,6 +8,7 @@ in closed form. On a smooth curve with 8 to 12 points and 3 seeds a knee is then
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -107,6 +108,7 @@ MIN_POINTS = 5
 GRID = 600
 SIGNIFICANT = 0.05
 LEVELS = (0.68, 0.95)
+_PARAMETERS = ("plateau", "slope", "knee")
 
 
 class KneeStatus(StrEnum):
@@ -129,7 +131,7 @@ class KneeFit:
     that reaches the second or the second to last point is open and NaN. `noise_scale` is the factor, 1 or more, by
     which the errors had to grow to cover the points' scatter about the curve. `kink_p` is the chance that noise alone
     gives such a gain over a straight line. `smooth_form` is the best smooth curve, and `smooth_gap` its AICc minus the
-    knee's (`saturating.py`). Numbers are NaN where the fit could not be made.
+    knee's (`smooth_alternatives`). Numbers are NaN where the fit could not be made.
     """
 
     plateau: float
@@ -199,28 +201,30 @@ def fit_knee(x: Floats, y: Floats, err: Floats, noise: Noise | None) -> KneeFit:
     rise_p = _chance(constant - chi2, 2, scale, noise_dof)
 
     result = _refine(x, y, err, knees[best], float(x[1]), float(x[-2]), rescale=1.0 if noise else scale)
-    values = {name: float(result.params[name].value) for name in ("plateau", "slope", "knee")}
-    covariance = np.full((3, 3), np.nan) if result.covar is None else result.covar * _growth(noise, scale)
-    intervals = [_profile_interval(knees, profile, scale, noise_dof, level) for level in LEVELS]
+    values = {name: float(result.params[name].value) for name in _PARAMETERS}
+    growth = scale**2 if noise is not None else 1.0
+    covariance = np.full((3, 3), np.nan) if result.covar is None else result.covar * growth
+    errors = dict(zip(_PARAMETERS, np.sqrt(np.diag(covariance)), strict=True))
+    (low68, high68), (low95, high95) = (
+        _profile_interval(knees, profile, scale, noise_dof, level) for level in LEVELS
+    )
     p_value = noise.chance(chi2, dof) if noise else math.nan
     smooth = smooth_alternatives(x, y, err, chi2, noise.dof if noise else 0.0)
     nearest = beaten_by(smooth) or min(smooth, key=lambda one: one.gap)
     status, message = _status(values, knees, rise_p, kink_p)
     if status is KneeStatus.CONVERGED and beaten_by(smooth):
         status, message = KneeStatus.SMOOTH, _as_good(nearest)
-    errors = np.sqrt(np.diag(covariance))
     return KneeFit(
         **values,
-        plateau_err=float(errors[0]),
-        slope_err=float(errors[1]),
-        knee_err=float(errors[2]),
-        cov_plateau_slope=float(covariance[0, 1]),
-        cov_plateau_knee=float(covariance[0, 2]),
-        cov_slope_knee=float(covariance[1, 2]),
-        low68=intervals[0][0],
-        high68=intervals[0][1],
-        low95=intervals[1][0],
-        high95=intervals[1][1],
+        **{f"{name}_err": float(err) for name, err in errors.items()},
+        **{
+            f"cov_{one}_{other}": float(covariance[_PARAMETERS.index(one), _PARAMETERS.index(other)])
+            for one, other in itertools.combinations(_PARAMETERS, 2)
+        },
+        low68=low68,
+        high68=high68,
+        low95=low95,
+        high95=high95,
         chi2=chi2 if noise else math.nan,
         dof=dof,
         p_value=p_value,
@@ -245,10 +249,6 @@ def _refine(
     start = model.make_params(plateau=plateau, slope=slope, knee=knee)
     start["knee"].set(min=low, max=high)
     return model.fit(y, start, x=x, weights=1.0 / err, scale_covar=rescale != 1.0)
-
-
-def _growth(noise: Noise | None, scale: float) -> float:
-    return scale**2 if noise is not None else 1.0
 
 
 def _status(values: dict[str, float], knees: Floats, rise_p: float, kink_p: float) -> tuple[KneeStatus, str]:

@@ -11,6 +11,7 @@ import argparse
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -77,16 +78,11 @@ class PositionalAnalysis:
             `loss_std`, and `cost`, the loss less that of plain embeddings, with `cost_err` (NaN without noise).
         noise: noise of one run's loss over seeds, pooled; None where nothing is repeated.
         full_ranks: the full rank of each series' embedding.
-        needed: for each series the rank that is enough, against plain embeddings and against the embedding that is
-            factored at full rank, where there is one; empty without noise.
-        equivalents: for each positional rank; empty with fewer than two vocabulary ranks, full one included.
     """
 
     networks: pd.DataFrame
     noise: Noise | None
     full_ranks: Mapping[str, int]
-    needed: Mapping[tuple[str, str], Needed]
-    equivalents: tuple[Equivalent, ...]
 
     def series(self, name: str) -> pd.DataFrame:
         """The networks of a series by growing rank."""
@@ -97,11 +93,46 @@ class PositionalAnalysis:
         """The network with plain embeddings."""
         return self.series(PLAIN).iloc[0]
 
-    def references(self, name: str) -> dict[str, pd.Series]:
-        """The networks that lose no rank: with plain embeddings, and with this series' one factored at full rank."""
-        mine = self.series(name)
-        factored = mine[mine["rank"] == self.full_ranks[name]]
-        return {PLAIN: self.plain} | ({FACTORED: factored.iloc[0]} if len(factored) else {})
+    @cached_property
+    def needed(self) -> dict[tuple[str, str], Needed]:
+        """The rank that is enough in each series, against plain embeddings and against this one factored at full rank.
+
+        The second only where there is such a network; empty without noise.
+        """
+        noise, found = self.noise, dict[tuple[str, str], Needed]()
+        if noise is None:
+            return found
+        for name in (POSITIONAL, VOCABULARY):
+            full = self.series(name)["rank"] == self.full_ranks[name]
+            lower, factored = self.series(name)[~full], self.series(name)[full]
+            if len(lower) + len(factored):
+                found[name, PLAIN] = shared.needed_of(self.series(name), "rank", self.plain, noise)
+            if len(lower) and len(factored):
+                found[name, FACTORED] = shared.needed_of(lower, "rank", factored.iloc[0], noise)
+        return found
+
+    @cached_property
+    def equivalents(self) -> tuple[Equivalent, ...]:
+        """For each positional rank the vocabulary rank that costs as much, by monotone interpolation in log rank.
+
+        Where no token embedding is factored at full rank, plain embeddings end the series. Empty without vocabulary
+        ranks.
+        """
+        mine, most = self.series(VOCABULARY), self.full_ranks[VOCABULARY]
+        if mine.empty:
+            return ()
+        if most not in set(mine["rank"]):
+            mine = pd.concat([mine, self.plain.to_frame().T.assign(rank=float(most))])
+        curve = shared.baseline_of(mine, "rank")
+        found = []
+        for place, (_, row) in enumerate(self.series(POSITIONAL).iterrows()):
+            # 1 - rank of equal loss / full rank, which is a redundancy in ranks
+            shares = shared.redundancy_of(curve, most, row, self.noise, place)
+            rank, low, high = (most * (1 - share) for share in (shares.value, shares.high, shares.low))
+            status = _STATUS.get(shares.status, shares.status.value)
+            worse, better = _neighbours(curve, row, self.noise)
+            found.append(Equivalent(int(row["rank"]), rank, low, high, worse, better, status))
+        return tuple(found)
 
 
 def check_positional_runs(table: pd.DataFrame, source: str) -> pd.DataFrame:
@@ -152,44 +183,7 @@ def analyse_runs(runs: pd.DataFrame) -> PositionalAnalysis:
     )
     first, entries = runs.iloc[0], {POSITIONAL: "context_length", VOCABULARY: "vocab_size"}
     ranks = {series: int(min(first["width"], first[name])) for series, name in entries.items()}
-    found = PositionalAnalysis(networks, noise, ranks, {}, ())
-    needed = {} if noise is None else _needed(found, noise)
-    return PositionalAnalysis(networks, noise, ranks, needed, _equivalents(found))
-
-
-def _needed(analysis: PositionalAnalysis, noise: Noise) -> dict[tuple[str, str], Needed]:
-    needed = {}
-    for name in (POSITIONAL, VOCABULARY):
-        mine = analysis.series(name)
-        if mine.empty:
-            continue
-        for against, one in analysis.references(name).items():
-            compared = mine[mine["rank"] < analysis.full_ranks[name]] if against == FACTORED else mine
-            if not compared.empty:
-                needed[name, against] = shared.needed_of(compared, "rank", one, noise)
-    return needed
-
-
-def _equivalents(analysis: PositionalAnalysis) -> tuple[Equivalent, ...]:
-    """By monotone interpolation of the vocabulary series in log rank.
-
-    Where no token embedding is factored at full rank, plain embeddings end the series.
-    """
-    mine, most = analysis.series(VOCABULARY), analysis.full_ranks[VOCABULARY]
-    if mine.empty:
-        return ()
-    if most not in set(mine["rank"]):
-        mine = pd.concat([mine, analysis.plain.to_frame().T.assign(rank=float(most))])
-    curve = shared.baseline_of(mine, "rank")
-    found = []
-    for place, (_, row) in enumerate(analysis.series(POSITIONAL).iterrows()):
-        # 1 - rank of equal loss / full rank, which is a redundancy in ranks
-        shares = shared.redundancy_of(curve, most, row, analysis.noise, place)
-        rank, low, high = (most * (1 - share) for share in (shares.value, shares.high, shares.low))
-        status = _STATUS.get(shares.status, shares.status.value)
-        worse, better = _neighbours(curve, row, analysis.noise)
-        found.append(Equivalent(int(row["rank"]), rank, low, high, worse, better, status))
-    return tuple(found)
+    return PositionalAnalysis(networks, noise, ranks)
 
 
 def _neighbours(curve: Baseline, network: pd.Series, noise: Noise | None) -> tuple[int | None, int | None]:
