@@ -39,7 +39,6 @@ OURS = Series(RANK, TOKENS, Basis.FIT, "ours", (Point(2, 2, 0.10, 0.08, 0.12), P
 
 def found(kind: str, strength: float, setting: str, *fits: Series) -> Estimate:
     result = estimate(kind, strength, setting, [*fits, *PUBLISHED])
-    assert result is not None
     return result
 
 
@@ -75,17 +74,14 @@ def test_a_fit_of_far_smaller_networks_does_not_stand_before_the_paper_s() -> No
         (2.8e9, Basis.PUBLISHED, 0.25),
     ):
         one = estimate(RATIO, 4, AS_T5, [ours, *PUBLISHED], params)
-        assert one is not None
         assert (one.basis, one.value) == (basis, value)
     alone = estimate(RATIO, 4, AS_T5, [ours], 2.8e9)
-    assert alone is not None
     assert (alone.basis, alone.value) == (Basis.EXTRAPOLATED, 0.5)
 
 
 def test_the_paper_s_do_not_count_for_networks_ten_times_smaller() -> None:
     for params, basis in ((3.1e6, Basis.PUBLISHED), (1e12, Basis.PUBLISHED), (2.9e6, Basis.EXTRAPOLATED)):
         one = estimate(RATIO, 4, AS_T5, PUBLISHED, params)
-        assert one is not None
         assert (one.value, one.basis) == (0.25, basis)
 
 
@@ -100,10 +96,8 @@ def test_beyond_all_strengths_the_paper_stands_before_a_fit_of_far_smaller_netwo
     )
     for params, low in ((1e5, 0.95), (None, 0.25), (1.5e10, 0.25)):
         one = estimate(RANK, 1000, TOKENS, [ours, *PUBLISHED], params)
-        assert one is not None
         assert (one.low, one.basis) == (low, Basis.EXTRAPOLATED)
     alone = estimate(RANK, 1000, TOKENS, [ours], 1.5e10)
-    assert alone is not None
     assert alone.low == 0.95  # nothing else is known
 
 
@@ -199,7 +193,6 @@ def test_the_true_redundancies_are_found_at_the_measured_ranks(results: Path) ->
     assert (series.kind, series.setting, series.basis) == (RANK, TOKENS, Basis.FIT)
     for rank, truth in TRUE.items():
         point = series.at(128 / rank)
-        assert point is not None
         assert point.value == pytest.approx(truth, abs=0.02)
         assert point.low <= point.value <= point.high
     assert "parameters of the blocks, measured at 4.6e+05 to 1.3e+06" in series.source
@@ -208,14 +201,11 @@ def test_the_true_redundancies_are_found_at_the_measured_ranks(results: Path) ->
 def test_between_the_ranks_it_is_interpolated_and_beyond_them_not_covered(results: Path) -> None:
     (series,) = fitted_series(results, SizeAxis.BLOCK)
     middle = estimate(RANK, 128 / 4 / 2**0.5, TOKENS, [series], 1e6)  # between ranks 4 and 8
-    assert middle is not None
     assert middle.basis is Basis.FIT
     assert middle.value == pytest.approx((TRUE[4] + TRUE[8]) / 2, abs=0.02)
     beyond = estimate(RANK, 64, TOKENS, [series])
-    assert beyond is not None
     assert beyond.basis is Basis.EXTRAPOLATED
     weak, weakest = series.at(1.01), min(TRUE[rank] for rank in TRUE)
-    assert weak is not None
     # of full rank nothing is wasted, by definition
     assert 0 <= weak.low <= weak.value <= weak.high < weakest + 0.01
 

@@ -326,6 +326,48 @@ def test_the_least_width_has_the_rank_and_one_less_has_not(rank, depth, tokens):
     assert width == 1 or separation_rank(LinearAttention(depth, width - 1, tokens)).rank < rank
 
 
+def surpassing_depth(log3_rank: float, heads: int = 1) -> float:
+    """L' of corollary 2, as a real number: the least at which theorem 1 guarantees width 3^L' a rank.
+
+    `b` is this minus log3 d. Theorem 1's lower bound grows with L' on the line d' = 3^L' from L' = 1 on.
+    """
+    low = max(1.0, math.log(heads + 1, 3))
+    high = low + 1.0
+    while on_threshold(high, heads) < log3_rank:
+        high *= 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if on_threshold(middle, heads) < log3_rank else (low, middle)
+    return high
+
+
+def on_threshold(depth: float, heads: int) -> float:
+    """Theorem 1's lower bound at width 3^L: eq. 7, with `log3(d - H) - L` in a form without cancellation."""
+    inside = math.log1p(-heads / 3.0**depth) / math.log(3) + 2 - math.log(2, 3)
+    return float(3.0 ** (depth - 2) * inside)
+
+
+@given(st.floats(2, 1e6), st.integers(1, 64))
+@settings(max_examples=100, deadline=None, derandomize=True)
+def test_corollary_2_is_where_theorem_1_reaches_the_rank_on_the_threshold(log3_rank, heads):
+    depth = surpassing_depth(log3_rank, heads)
+    if depth < 20:
+        width = 3**depth
+        reached = 3 ** (depth - 2) * (math.log(width - heads, 3) + 2 - depth - math.log(2, 3))
+        assert reached == pytest.approx(log3_rank, rel=1e-6)
+    assert surpassing_depth(2 * log3_rank, heads) > depth
+
+
+@given(st.integers(2, 400), st.integers(0, 100), st.integers(1, 64))
+@settings(max_examples=200, deadline=None, derandomize=True)
+def test_b_of_corollary_2_grows_as_it_says_by_theorem_2_and_by_the_closed_form(width, more, heads):
+    """At most 4 (1 + log3 H) log3(d + 1) (1 + log3 L), by theorem 2's upper bound and by L d (d + 1) / 2 as well."""
+    depth = math.ceil(math.log(width, 3)) + 1 + more
+    allowed = 4 * (1 + math.log(heads, 3)) * math.log(width + 1, 3) * (1 + math.log(depth, 3))
+    for log3_rank in (late_upper(depth, width), depth * width * (width + 1) / 2):
+        assert surpassing_depth(log3_rank, heads) - math.log(width, 3) <= allowed
+
+
 def test_corollary_2_at_sizes_that_were_measured():
     """Four layers of width 2 have rank 4,538; three of width 4, far below 3^3, have 31,460 by the closed form."""
     assert one_head(4, 2) == 4538 < one_head(3, 4) == 31460
