@@ -38,8 +38,7 @@ OURS = Series(RANK, TOKENS, Basis.FIT, "ours", (Point(2, 2, 0.10, 0.08, 0.12), P
 
 
 def found(kind: str, strength: float, setting: str, *fits: Series) -> Estimate:
-    result = estimate(kind, strength, setting, [*fits, *PUBLISHED])
-    return result
+    return estimate(kind, strength, setting, [*fits, *PUBLISHED])
 
 
 @pytest.mark.parametrize(

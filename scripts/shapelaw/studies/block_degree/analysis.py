@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +33,7 @@ COLUMNS = {
 BEGINS = "initial_share"  # optional column: initial share of a mixture's last factors; half if missing
 SETTLED = "mean_degree"  # optional column: mean degree of a mixture's layers at the end
 DIVERGED = "diverged_at_step"  # optional column: null if the run has a loss
-STEPS_TO = "steps_to_{}"  # optional columns: training steps to a held-out loss
+STEPS_TO = "steps_to_"  # optional columns, with the loss: training steps to a held-out loss
 EVERY = "evaluate_every"  # optional column: steps before the first held-out loss, and between two
 ALL_SEEDS, OTHER_SEEDS = "all seeds", "the other seeds"  # seeds that choose a learning rate
 TASK = ("target", "target_rank", "inputs", "width", "matrices", "steps")  # its columns, and its fields
@@ -184,49 +184,56 @@ def tune(runs: pd.DataFrame, chosen_on: str = OTHER_SEEDS) -> list[Tuned]:
     choose its rate. A single seed chooses by its own loss. With `ALL_SEEDS` every seed has the rate that is best over
     all: one rate per network, which makes losses look a little better than they are.
     """
-    found = []
-    for names, group in runs.groupby([*TASK, "degrees", "mixture", BEGINS], sort=True):
-        target, *numbers, degrees, mixture, begins = cast(tuple[Any, ...], names)
-        trained: dict[tuple[int, float], dict[Any, Any]] = {}
-        for row in group.to_dict("records"):
-            trained.setdefault((int(row["seed"]), float(row["learning_rate"])), row)
-        seeds, rates = (sorted(set(values)) for values in zip(*trained, strict=True))
-        common = [rate for rate in rates if all((seed, rate) in trained for seed in seeds)]
-        if not common:
-            raise UserError(
-                f"For target {target} and degrees {degrees} no learning rate was tried with every seed; run the grid "
-                "to its end, or leave out the seeds that miss one."
-            )
-        scores_SR = np.log([[trained[seed, rate]["loss"] for rate in common] for seed in seeds])
-        chosen = {
-            seed: common[_best(scores_SR, place if chosen_on == OTHER_SEEDS else None)]
-            for place, seed in enumerate(seeds)
-        }
-        rows = {seed: trained[seed, rate] for seed, rate in chosen.items()}
-        thresholds = [
-            float(str(name).removeprefix("steps_to_")) for name in group if str(name).startswith("steps_to_")
-        ]
-        found.append(
-            Tuned(
-                Task(str(target), *(int(number) for number in numbers)),
-                str(degrees),
-                bool(mixture),
-                float(begins),
-                chosen,
-                sum(rate in (min(rates), max(rates)) for rate in chosen.values()) if len(rates) > 1 else 0,
-                len(rates),
-                {seed: float(row["loss"]) for seed, row in rows.items()},
-                {
-                    at: {seed: _or_never(row[STEPS_TO.format(f"{at:g}")]) for seed, row in rows.items()}
-                    for at in thresholds
-                },
-                int(group[EVERY].max()) if EVERY in group else 0,
-                {seed: float(row[SETTLED]) for seed, row in rows.items() if math.isfinite(row["loss"])}
-                if mixture and SETTLED in group
-                else {},
-            )
+    names = [*TASK, "degrees", "mixture", BEGINS]
+    return [_tuned(name, group, chosen_on) for name, group in runs.groupby(names, sort=True)]
+
+
+def _tuned(name: Any, runs: pd.DataFrame, chosen_on: str) -> Tuned:
+    """A network on a task, from its runs at all rates.
+
+    Raises:
+        UserError: no rate was tried with every seed.
+    """
+    target, *numbers, degrees, mixture, begins = name
+    once = runs.drop_duplicates(["seed", "learning_rate"])
+    losses = once.pivot(index="seed", columns="learning_rate", values="loss")
+    common = losses.dropna(axis=1)
+    if common.empty:
+        raise UserError(
+            f"For target {target} and degrees {degrees} no learning rate was tried with every seed; run the grid "
+            "to its end, or leave out the seeds that miss one."
         )
-    return found
+    scores_SR, shared = np.log(common.to_numpy()), common.columns.to_numpy(np.float64)
+    rates = losses.columns.to_numpy(np.float64)
+    chosen = {
+        int(seed): float(shared[_best(scores_SR, place if chosen_on == OTHER_SEEDS else None)])
+        for place, seed in enumerate(common.index.tolist())
+    }
+    mine = once.set_index(["seed", "learning_rate"]).loc[list(chosen.items())].droplevel("learning_rate")
+    settled = (
+        mine.loc[np.isfinite(mine["loss"]), SETTLED] if mixture and SETTLED in mine else mine["loss"].iloc[:0]
+    )
+    return Tuned(
+        Task(str(target), *(int(number) for number in numbers)),
+        str(degrees),
+        bool(mixture),
+        float(begins),
+        chosen,
+        sum(rate in (min(rates), max(rates)) for rate in chosen.values()) if len(rates) > 1 else 0,
+        len(rates),
+        _by_seed(mine["loss"]),
+        {
+            float(column.removeprefix(STEPS_TO)): _by_seed(mine[column].astype("float64").fillna(math.inf))
+            for column in map(str, mine)
+            if column.startswith(STEPS_TO)
+        },
+        int(runs[EVERY].max()) if EVERY in runs else 0,
+        _by_seed(settled),
+    )
+
+
+def _by_seed(column: pd.Series) -> dict[int, float]:
+    return dict(zip(map(int, column.index), map(float, column), strict=True))
 
 
 def _best(scores_SR: npt.NDArray[np.float64], without: int | None) -> int:
@@ -238,10 +245,6 @@ def _best(scores_SR: npt.NDArray[np.float64], without: int | None) -> int:
         np.delete(scores_SR, without, axis=0) if without is not None and len(scores_SR) > 1 else scores_SR
     )
     return int(others.mean(axis=0).argmin())
-
-
-def _or_never(value: float) -> float:
-    return math.inf if pd.isna(value) else float(value)
 
 
 @dataclass(frozen=True)
