@@ -18,8 +18,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 from machine import machine
 
 from shapelaw.theory.linear_attention import LinearAttention
+from shapelaw.theory.networks import ProductNetwork
 from shapelaw.theory.polynomials import PRIMES, rank
-from shapelaw.theory.product_network import ProductNetwork
 from shapelaw.theory.separation_rank import SPARE, Polynomial, estimate, separation_rank
 
 CASES: list[tuple[str, Polynomial]] = [

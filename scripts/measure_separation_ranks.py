@@ -17,9 +17,8 @@ from pydantic import ValidationError
 
 from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.settings.sentences import sentence
-from shapelaw.studies.separation_rank.grids import asked_of, rank_problems
+from shapelaw.studies.separation_rank.grids import RankGrids, asked_of, rank_problems
 from shapelaw.studies.separation_rank.measurements import measure_all, write_measurements
-from shapelaw.studies.separation_rank.settings import RankGrids
 
 
 def main() -> None:

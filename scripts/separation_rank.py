@@ -22,8 +22,7 @@ from dataclasses import asdict, dataclass
 
 from shapelaw.errors import UserError, command_line, exit_code, say
 from shapelaw.theory.linear_attention import LinearAttention
-from shapelaw.theory.mixer import MixerNetwork
-from shapelaw.theory.product_network import ProductNetwork
+from shapelaw.theory.networks import MixerNetwork, ProductNetwork
 from shapelaw.theory.rank_bounds import RankBound, log3, published_bounds
 from shapelaw.theory.separation_rank import (
     LIMIT_BYTES,

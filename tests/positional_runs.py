@@ -1,9 +1,8 @@
 """Runs of the study of the positional embedding's rank whose costs are known."""
 
-import math
-
 import numpy as np
 import pandas as pd
+from run_rows import run_row
 
 from shapelaw.specs.shapes import make_shape
 
@@ -32,19 +31,7 @@ def positional_runs(
     for ranks, cost in series:
         shape = make_shape(2, 128, 2, 2000, 128, **ranks)
         for one in range(seeds):
-            rows.append(
-                {
-                    "depth": 2,
-                    "width": 128,
-                    "vocab_size": 2000,
-                    "context_length": 128,
-                    "embedding_rank": ranks.get("embedding_rank", math.nan),
-                    "positional_rank": ranks.get("positional_rank", math.nan),
-                    "seed": one,
-                    "test_loss": PLAIN + cost + noise * rng.standard_normal(),
-                    "block_params": shape.block_params,
-                    "total_params": shape.total_params,
-                    "step_flops": shape.step_flops(8),
-                }
-            )
-    return pd.DataFrame(rows)
+            loss = PLAIN + cost + noise * rng.standard_normal()
+            columns = "vocab_size", "context_length", "embedding_rank", "positional_rank"
+            rows.append(run_row(shape, one, loss, *columns))
+    return pd.DataFrame(rows).astype({"embedding_rank": "float64", "positional_rank": "float64"})

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+from run_rows import run_row
 
 from shapelaw.specs.shapes import make_shape
 
@@ -22,18 +23,6 @@ def rank_runs(noise: float = 0.001, seeds: int = 3) -> pd.DataFrame:
     ]
     for shape, wasted in shapes:
         for seed in range(seeds):
-            rows.append(
-                {
-                    "depth": shape.depth,
-                    "width": shape.width,
-                    "embedding_rank": shape.embedding_rank,
-                    "positional_rank": shape.positional_rank,
-                    "seed": seed,
-                    "test_loss": float(law(shape.block_params * (1 - wasted)))
-                    + noise * rng.standard_normal(),
-                    "block_params": shape.block_params,
-                    "total_params": shape.total_params,
-                    "step_flops": shape.step_flops(8),
-                }
-            )
+            loss = float(law(shape.block_params * (1 - wasted))) + noise * rng.standard_normal()
+            rows.append(run_row(shape, seed, loss, "embedding_rank", "positional_rank"))
     return pd.DataFrame(rows)

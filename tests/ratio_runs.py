@@ -4,6 +4,7 @@ from functools import cache
 
 import numpy as np
 import pandas as pd
+from run_rows import run_row
 
 from shapelaw.specs.shapes import make_shape
 from shapelaw.studies.attention_ratio.analysis import RatioAnalysis, analyse_runs, check_ratio_runs
@@ -45,20 +46,8 @@ def ratio_runs(
                     away = abs(depth - DEEPEST.get(ratio, BEST)) / 6 if depths else 0
                     loss = law(shape.block_params * (1 - waste)) + DEPTH_COST * away
                     for one in range(seeds):
-                        rows.append(
-                            {
-                                "depth": depth,
-                                "width": width,
-                                "heads": 4,
-                                "attention_dim": shape.attention_dim,
-                                "ff_width": shape.ff_width,
-                                "seed": one,
-                                "test_loss": loss + noise * rng.standard_normal(),
-                                "block_params": shape.block_params,
-                                "total_params": shape.total_params,
-                                "step_flops": shape.step_flops(8),
-                            }
-                        )
+                        drawn = loss + noise * rng.standard_normal()
+                        rows.append(run_row(shape, one, drawn, "heads", "attention_dim", "ff_width"))
     return pd.DataFrame(rows)
 
 

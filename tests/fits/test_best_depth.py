@@ -28,7 +28,6 @@ def networks(seeds: float = 2.0) -> Networks:
 @given(st.floats(1.5e6, 4e6))
 def test_losses_on_a_line_are_interpolated_exactly(size: float) -> None:
     found = at_size(networks(), size)
-    assert found is not None
     assert found.depths == (6, 12)
     assert found.losses == pytest.approx([line(6, size), line(12, size)])
     assert found.best_depth == (6 if size < 2e6 else 12)
@@ -37,17 +36,14 @@ def test_losses_on_a_line_are_interpolated_exactly(size: float) -> None:
 
 def test_a_depth_of_one_network_moves_along_the_others_mean_slope() -> None:
     at = at_size(networks(), 4.6e6)  # 14% beyond depth 6, 8% below depth 24's only one
-    assert at is not None
     assert at.depths == (12, 24)
     assert at.losses[1] == pytest.approx(line(24, 5e6) - 0.2 * math.log(4.6 / 5))
     alone = Networks(np.array([24]), np.array([5e6]), np.array([3.0]), np.ones(1), np.ones(1))
     assert at_size(alone, 5.1e6) is None
     moved = at_size(alone, 5.1e6, slope=-0.3)
-    assert moved is not None
     assert moved.loss == pytest.approx(3.0 - 0.3 * math.log(5.1 / 5))
     assert moved.drawn_losses(np.array([[3.1]]))[0, 0] == pytest.approx(moved.loss + 0.1)
     exact = at_size(alone, 5e6)
-    assert exact is not None
     assert exact.loss == 3.0
 
 
@@ -59,7 +55,6 @@ def test_a_size_that_no_depth_reaches_has_none() -> None:
 
 def test_depths_that_noise_hides_are_also_best() -> None:
     at = at_size(networks(), 2.2e6)  # 0.0095 apart
-    assert at is not None
     assert at.best_depth == 12
     assert at.also_best(Noise(0.02, math.inf)) == (6,)
     assert at.also_best(Noise(0.001, math.inf)) == ()
@@ -68,18 +63,15 @@ def test_depths_that_noise_hides_are_also_best() -> None:
 
 def test_a_network_s_own_size_has_its_own_seeds() -> None:
     at = at_size(networks(seeds=3.0), 3e6)
-    assert at is not None
     assert at.best_depth == 12
     assert at.runs(None) == pytest.approx(3.0)
     between = at_size(networks(seeds=3.0), 3e6 * math.sqrt(2))
-    assert between is not None
     assert between.runs(None) == pytest.approx(6.0)  # half of each of two means
 
 
 def test_draws_have_the_noise_of_the_interpolated_loss() -> None:
     some, noise = networks(), Noise(0.01, math.inf)
     at = at_size(some, 3.5e6)
-    assert at is not None
     drawn = at.drawn_losses(some.drawn(noise, 4000, 0))
     assert drawn.mean(axis=0) == pytest.approx(at.losses, abs=4 * 0.01 / math.sqrt(4000))
     assert drawn[:, 1].std() == pytest.approx(noise.std / math.sqrt(at.runs(noise)), rel=0.05)
@@ -94,20 +86,8 @@ def test_the_mean_slope_is_that_of_the_least_losses() -> None:
     assert mean_slope(at_own_sizes(deep)[:1]) is None
 
 
-def test_every_network_s_size_is_visited() -> None:
-    found = at_own_sizes(networks())
-    assert [at.size for at in found] == sorted({size for sizes in SIZES.values() for size in sizes})
-    assert found[0].depths == (6,)
-
-
 @given(st.lists(st.floats(1e5, 1e8), min_size=1, max_size=20))
 def test_groups_hold_sizes_within_a_tenth(sizes: list[float]) -> None:
     found = list(size_groups(sizes))
     assert found == sorted(found)
     assert all(min(abs(math.log(size / one)) for one in found) <= 0.1 + 1e-9 for size in sizes)
-
-
-def test_two_groups_are_two() -> None:
-    assert list(size_groups([48e6, 66e6, 47e6, 65e6])) == pytest.approx(
-        [math.sqrt(48 * 47) * 1e6, math.sqrt(66 * 65) * 1e6]
-    )

@@ -1,4 +1,4 @@
-"""Means over seeds and differences of settings that share their seeds."""
+"""Means over seeds, differences of settings that share their seeds, and rank correlations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from shapelaw.fits.paired import mean_of, paired_mean
+from shapelaw.fits.paired import mean_of, paired_mean, rank_correlation
 
 numbers = st.floats(-1e3, 1e3)
 
@@ -52,3 +52,72 @@ def test_the_interval_holds_the_truth_in_95_of_100() -> None:
     held = [mean_of(random.normal(1.0, 2.0, 4)) for _ in range(2000)]
     share = np.mean([one.low <= 1.0 <= one.high for one in held])
     assert 0.935 < share < 0.965
+
+
+@given(st.integers(0, 10**6), st.integers(4, 12), st.integers(1, 4))
+def test_it_is_spearmans(seed: int, points: int, seeds: int) -> None:
+    random = np.random.default_rng(seed)
+    values, losses = random.integers(0, 6, points), random.standard_normal((points, seeds))
+    if len(set(values)) == 1:
+        return
+    found = rank_correlation(values, losses, np.arange(points), draws=1)
+    assert found.value == pytest.approx(stats.spearmanr(values, losses.mean(1))[0])
+
+
+@pytest.mark.slow
+def test_the_interval_holds_the_truth_as_often_as_a_bootstrap_can() -> None:
+    """Normal pairs with rho = 0.6: Spearman's is (6 / pi) asin(rho / 2); 30 networks."""
+    truth, held = 6 / math.pi * math.asin(0.3), 0
+    for seed in range(60):
+        random = np.random.default_rng(seed)
+        x, noise = random.standard_normal((2, 30))
+        losses = (0.6 * x + 0.8 * noise)[:, None] + 0.01 * random.standard_normal((30, 4))
+        found = rank_correlation(x, losses, np.arange(30), draws=300, seed=seed)
+        held += found.low <= truth <= found.high
+    assert 50 <= held <= 60
+
+
+def test_the_chance_is_that_of_spearmans_exact_distribution() -> None:
+    """With 5 networks in order: 2 of 120 permutations are as far from 0, with 4 networks 2 of 24."""
+    for networks, chance in ((5, 2 / 120), (4, 2 / 24)):
+        losses = np.arange(float(networks))[:, None]
+        found = rank_correlation(np.arange(networks), losses, np.arange(networks))
+        assert found.p_value == pytest.approx(chance)
+        assert found.verdict == ("positive" if networks == 5 else "no significant correlation")
+
+
+def test_noise_is_rarely_called_a_correlation() -> None:
+    """False alarms of 6 networks with 3 targets each, whose losses have nothing to do with the values."""
+    alarms = 0
+    for seed in range(100):
+        random = np.random.default_rng(seed)
+        losses = np.repeat(random.standard_normal((6, 2)), 3, axis=0) + random.standard_normal((18, 2))
+        names, values = np.repeat(np.arange(6), 3), np.repeat(random.permutation(6), 3)
+        alarms += rank_correlation(values, losses, names, draws=100).verdict != "no significant correlation"
+    assert alarms <= 10
+
+
+def test_points_of_one_network_are_no_further_evidence() -> None:
+    """Each of 5 networks stands there 20 times: the interval is as wide as with one point each."""
+    random = np.random.default_rng(0)
+    x, losses = np.arange(5.0), random.standard_normal((5, 3))
+    once = rank_correlation(x, losses, np.arange(5))
+    often = rank_correlation(np.repeat(x, 20), np.repeat(losses, 20, axis=0), np.repeat(np.arange(5), 20))
+    assert (often.low, often.high) == pytest.approx((once.low, once.high))
+    assert once.verdict == "no significant correlation"
+
+
+def test_few_networks_and_constants_have_none() -> None:
+    assert math.isnan(rank_correlation([1, 2, 3], np.ones((3, 2)), [0, 1, 2]).value)
+    constant = rank_correlation([1, 1, 1, 1], np.arange(8.0).reshape(4, 2), [0, 1, 2, 3])
+    assert math.isnan(constant.value)
+    assert constant.verdict == "too few networks"
+
+
+def test_a_seed_that_diverged_is_left_out() -> None:
+    losses = -np.arange(6.0)[:, None] + np.zeros((6, 3))
+    losses[5, 0] = np.nan
+    losses[2] = np.nan
+    found = rank_correlation(np.arange(6), losses, np.arange(6))
+    assert (found.value, found.low, found.high) == pytest.approx((-1, -1, -1))
+    assert found.verdict == "negative"

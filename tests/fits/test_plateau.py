@@ -1,4 +1,4 @@
-"""The knee: its calibration on curves whose knee is known, and what is no knee."""
+"""The knee: its calibration on curves whose knee is known, what is none, and the smooth curves that it has to beat."""
 
 import json
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from saturating_curves import KNEES, LISTS, SMOOTH, draw_fit
 
 from shapelaw.fits.noise import Noise
-from shapelaw.fits.plateau import KneeStatus, fit_knee
+from shapelaw.fits.plateau import Alternative, KneeStatus, beaten_by, fit_knee, smooth_alternatives
 
 HEAD_DIMS = np.array([10.0, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 64])
 
@@ -143,3 +143,56 @@ def test_few_seeds_do_not_make_a_true_knee_look_wrong():
     p_values = np.array([experiment(truth(32.0), rng).p_value for _ in range(300)])
     assert 0.015 <= np.mean(p_values < 0.05) <= 0.085
     assert 0.40 <= np.mean(p_values < 0.5) <= 0.60
+
+
+U = (HEAD_DIMS - 10) / 54
+ERR = np.full(12, 0.01)
+OF_EACH_FORM = {
+    "exponential": 0.7 - 0.4 * np.exp(-U / 0.3),
+    "hyperbola": 0.8 - 0.1 / (U + 0.2),
+    "logarithm": 0.6 + 0.1 * np.log(U + 0.1),
+    "logistic": 0.7 / (1 + np.exp((0.2 - U) / 0.15)),
+    "rounded knee": 0.7 - 0.01 * 4 * np.log1p(np.exp((35 - HEAD_DIMS) / 4)),
+}
+
+
+def gaps(y, knee_chi2, noise_dof=np.inf, x=HEAD_DIMS, err=ERR):
+    return {one.form: one.gap for one in smooth_alternatives(x, y, err, knee_chi2, noise_dof)}
+
+
+@pytest.mark.parametrize("form", OF_EACH_FORM)
+@pytest.mark.parametrize("noise_dof", [np.inf, 24.0])
+def test_each_form_fits_its_own_curve(form, noise_dof):
+    """Where a knee leaves a chi2 of 200 over 9 degrees of freedom, the right form is better by far."""
+    found = gaps(OF_EACH_FORM[form], 200.0, noise_dof)
+    assert list(found) == list(OF_EACH_FORM)
+    assert found[form] < -50
+    assert found[form] < min(found.values()) + 5  # none is clearly better than the true one
+
+
+def test_no_smooth_form_with_as_many_parameters_fits_a_knee():
+    found = gaps(0.7 - 0.015 * np.maximum(35 - HEAD_DIMS, 0), knee_chi2=0.0)
+    assert min(gap for form, gap in found.items() if form != "rounded knee") > 10
+    assert 0 < found["rounded knee"] < 10  # a knee is one with a bend of no width, for one parameter more
+
+
+def test_with_few_observations_the_fourth_parameter_is_left_out():
+    y = OF_EACH_FORM["exponential"][:5]
+    assert "rounded knee" not in gaps(y, 1.0, noise_dof=0.0, x=HEAD_DIMS[:5], err=ERR[:5])
+    assert "rounded knee" in gaps(y, 1.0, noise_dof=10.0, x=HEAD_DIMS[:5], err=ERR[:5])
+
+
+@pytest.mark.parametrize(
+    ("found", "beaten"),
+    [
+        ({"exponential": 3.1, "logistic": 9.0}, None),
+        ({"exponential": 2.9, "logistic": 9.0}, "exponential"),
+        ({"exponential": 2.9, "logistic": -4.0}, "logistic"),
+        ({"exponential": 9.0, "rounded knee": -1.9}, None),
+        ({"exponential": 9.0, "rounded knee": -2.1}, "rounded knee"),
+        ({}, None),
+    ],
+)
+def test_a_knee_has_to_be_clearly_better_than_every_form(found, beaten):
+    best = beaten_by([Alternative(form, gap) for form, gap in found.items()])
+    assert (best.form if best else None) == beaten

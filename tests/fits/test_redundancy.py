@@ -11,7 +11,6 @@ from shapelaw.fits.noise import Noise
 from shapelaw.fits.redundancy import (
     Baseline,
     Needed,
-    Redundancy,
     RedundancyStatus,
     needed_rank,
     redundancy,
@@ -99,21 +98,3 @@ def test_the_rank_from_which_nothing_is_lost() -> None:
         Noise(0.003, 12.0).threshold() * 0.003 * math.sqrt(1 / 3 + 1 / full[1])
     )
     assert needed_rank(ranks, losses + 1, np.full(6, 3.0), full, Noise(0.003, 12.0)) == Needed(None, 32)
-
-
-@pytest.mark.parametrize(
-    ("status", "value", "theirs", "agrees"),
-    [
-        (RedundancyStatus.MEASURED, 0.25, 0.28, True),
-        (RedundancyStatus.MEASURED, 0.25, 0.32, False),
-        (RedundancyStatus.AT_LEAST, 0.3, 0.4, True),
-        (RedundancyStatus.AT_LEAST, 0.3, 0.2, False),
-        (RedundancyStatus.AT_MOST, 0.3, 0.4, False),
-        (RedundancyStatus.AT_MOST, 0.3, 0.2, None),
-    ],
-)
-def test_agreement_with_a_published_number(status, value: float, theirs: float, agrees: bool | None) -> None:
-    found = Redundancy(value, value - 0.05, value + 0.05, 0.01, status)
-    assert found.agrees(theirs, theirs) is agrees
-    if status is RedundancyStatus.MEASURED:
-        assert found.agrees(theirs - 0.05, theirs + 0.05)

@@ -1,16 +1,13 @@
 """Redundancies beside published numbers, and in figures."""
 
-import numpy as np
 import pytest
 
 from shapelaw.fits.curves import SizeAxis
-from shapelaw.fits.redundancy import Needed, Redundancy, RedundancyStatus
+from shapelaw.fits.redundancy import Redundancy, RedundancyStatus
 from shapelaw.studies.redundancies import (
     Drawn,
     compared_redundancy,
-    needed_table,
     redundancy_figure,
-    standard_errors,
 )
 
 
@@ -42,25 +39,10 @@ def test_bounds_and_intervals_are_named_apart() -> None:
         Drawn("tokens", 4, found(RedundancyStatus.MEASURED, 0.2), (1.0, "")),
         Drawn("tokens", 4, found(RedundancyStatus.AT_LEAST, 0.3), (2.0, "")),
     ]
-    figure = redundancy_figure(
+    chart = redundancy_figure(
         {SizeAxis.BLOCK: points}, {"tokens": ("k", "o"), "patches": ("r", "s")}, "rank", None, {16: 0.5}
     )
+    figure = chart.figure()
     names = figure.axes[0].get_legend_handles_labels()[1]
     assert names == ["no redundancy", "published, 30M to 70M", "tokens, 68% interval", "tokens, at least"]
     assert "no intervals" in figure.axes[0].texts[0].get_text()
-
-
-def test_needed_ranks_have_a_row_each() -> None:
-    table = needed_table({"plain": Needed(8, None, 0.1)}, {"against": "key"})
-    assert table["against"].tolist() == ["plain"]
-    assert table["too_small"].isna().all()
-    assert needed_table({}, {"against": "key"}).columns.tolist() == [
-        "against",
-        "enough",
-        "too_small",
-        "unseen",
-    ]
-
-
-def test_without_noise_nothing_has_an_error_to_draw() -> None:
-    assert np.array_equal(standard_errors(None, [1, 4]), [0, 0])

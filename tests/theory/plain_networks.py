@@ -43,7 +43,7 @@ def plain_product(tokens, weights, prime):
 
 
 def plain_degree_attention(tokens, blocks, heads, prime):
-    """Blocks of degree k, head by head, as the definition of `shapelaw.theory.degree_attention` has them."""
+    """Blocks of degree k, head by head, as the definition of `shapelaw.theory.networks` has them."""
     for block in blocks:
         moved = [[times(weights, x, prime) for weights in block.maps] for x in tokens]
         degree, d, found = len(block.maps), len(tokens[0]), []

@@ -1,4 +1,7 @@
-"""The bounds against the paper's numbers, and the rank of Z against propositions 1, 2 and 5."""
+"""Bounds against the paper's numbers, the rank of Z against propositions 1, 2 and 5, and sampled Kruskal ranks."""
+
+from itertools import combinations
+from math import comb
 
 import numpy as np
 import pytest
@@ -8,15 +11,20 @@ from made_examples import head_outputs, random_heads, uniform_examples
 
 from shapelaw.errors import UserError
 from shapelaw.theory.memorization import (
+    TOLERANCE,
     attention_params,
     capacity_bounds,
     constant_sum_rank,
+    context_values,
     equal_relu_units,
+    kruskal_pass_rate,
+    kruskal_rank_estimate,
     memorizable_examples,
     numerical_rank,
     relu_examples,
     relu_params,
     shared_context_rank,
+    smallest_values,
     theorem_warnings,
 )
 
@@ -146,15 +154,6 @@ def test_without_that_condition_the_rank_is_full(case):
     assert rank.margin > MARGIN
 
 
-@given(st.integers(1, 8), st.integers(1, 4), st.integers(1, 8), st.floats(0.01, 300.0), st.integers(0, 10**6))
-@settings(max_examples=60, deadline=None, derandomize=True)
-def test_flat_or_saturated_heads_stay_below_proposition_2(context, heads, head_dim, factor, seed):
-    most = shared_context_rank(heads, context)
-    data = uniform_examples(most + 4, context, 9, seed)
-    w_k, w_q = random_heads(heads, 9, head_dim, seed) * factor
-    assert numerical_rank(head_outputs(*data, w_k, w_q)).rank <= most
-
-
 @given(st.integers(1, 12), st.integers(1, 12), st.integers(0, 12), st.integers(0, 10**6))
 @settings(max_examples=60, deadline=None, derandomize=True)
 def test_the_rank_of_a_product_is_its_inner_size(rows, columns, inner, seed):
@@ -179,9 +178,113 @@ def test_a_rank_says_how_far_the_tolerance_is_from_its_neighbours():
     assert numerical_rank(np.zeros((3, 4))).rank == 0
 
 
-def test_a_rank_of_what_is_no_matrix():
-    for wrong in (np.ones(3), np.ones((0, 3)), np.full((2, 2), np.inf)):
-        with pytest.raises(ValueError, match="a rank needs"):
-            numerical_rank(wrong)
-    with pytest.raises(ValueError, match="tolerance"):
-        numerical_rank(np.eye(2), tolerance=0.0)
+def gaussian(*shape, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape)
+
+
+@given(st.integers(1, 10), st.integers(0, 10**6))
+@settings(max_examples=20, deadline=None, derandomize=True)
+def test_vectors_of_a_subspace(rank, seed):
+    vectors = gaussian(30, rank, seed=seed) @ gaussian(rank, 11, seed=seed + 1)
+    assert kruskal_rank_estimate(vectors, 100) == rank
+    assert kruskal_pass_rate(vectors, rank, 100).rate == 1.0
+    assert kruskal_pass_rate(vectors, rank + 1, 100).rate == 0.0
+    assert not kruskal_pass_rate(vectors, 11, 100).holds
+
+
+def test_the_rate_is_the_share_of_independent_subsets():
+    """Two equal vectors among ten: a subset fails if it holds both."""
+    vectors = gaussian(10, 6)
+    vectors[7] = vectors[2]
+    found = kruskal_pass_rate(vectors, 4, 4_000, seed=1)
+    exact = 1 - comb(8, 2) / comb(10, 4)
+    assert found.rate == pytest.approx(exact, abs=4 * np.sqrt(exact * (1 - exact) / 4_000))
+    assert found.smallest < 1e-15
+
+
+@given(st.integers(2, 6), st.floats(-14, -1), st.integers(0, 10**6))
+@settings(max_examples=60, deadline=None, derandomize=True)
+def test_certificates_agree_with_singular_values(size, exponent, seed):
+    """Sets with a nearly dependent direction: all subsets by hand, at tolerances on either side."""
+    rng = np.random.default_rng(seed)
+    vectors = rng.standard_normal((7, 6)) * np.r_[np.ones(size - 1), np.full(7 - size, 10.0**exponent)]
+    ratios = []
+    for subset in combinations(range(7), size):
+        values = np.linalg.svd(vectors[list(subset)], compute_uv=False)
+        ratios.append(values[-1] / values[0])
+    for tolerance in (1e-13, 1e-10, 1e-7, 1e-4, 1e-2):
+        if any(0.9 < ratio / tolerance < 1.1 for ratio in ratios):
+            continue
+        found = kruskal_pass_rate(vectors, size, 300, seed, tolerance)
+        exact = np.mean([ratio > tolerance for ratio in ratios])
+        if exact in (0.0, 1.0):
+            assert found.rate == exact
+        else:
+            assert found.rate == pytest.approx(exact, abs=0.15)
+
+
+def test_subsets_beyond_doubt_need_no_decomposition():
+    found = kruskal_pass_rate(gaussian(60, 30), 20, 100)
+    assert (found.rate, found.decomposed) == (1.0, 0)
+    near = kruskal_pass_rate(gaussian(60, 30) * np.geomspace(1.0, 1e-9, 30), 28, 100)
+    assert near.decomposed == 100
+    assert 1e-12 < near.smallest < 1e-8
+
+
+def test_ranks_of_contexts():
+    contexts = gaussian(9, 5, 8)
+    contexts[4, 0] = contexts[4, 1] + contexts[4, 2]
+    contexts[6] = 0.0
+    contexts[7] *= np.array([1.0, 1.0, 1.0, 1e-6, 1e-12])[:, None]
+    values = context_values(contexts)
+    assert (values > TOLERANCE).sum(axis=1).tolist() == [5, 5, 5, 5, 4, 5, 0, 4, 5]
+    assert (values[7] > 1e-4).sum() == 3
+
+
+def test_one_query_for_all_fails_assumption_1_and_mixing_mends_it():
+    """Section 4.4: the embedding layer, and proposition 4 on what one attention layer makes of it."""
+    contexts, queries = uniform_examples(40, 6, 12, seed=0, shared=False)
+    queries[:] = queries[0]
+    assert not kruskal_pass_rate(queries, 6, 200).holds
+    assert kruskal_pass_rate(queries + contexts.mean(axis=1), 6, 200).holds
+
+
+@pytest.mark.parametrize(("size", "trials"), [(0, 10), (11, 10), (3, 0)])
+def test_subsets_that_cannot_be_drawn(size, trials):
+    with pytest.raises(UserError, match=r"can't be drawn from 10|at least 1 is needed"):
+        kruskal_pass_rate(gaussian(10, 4), size, trials)
+
+
+@given(st.integers(1, 14), st.floats(-12, -1), st.integers(0, 10**6))
+@settings(max_examples=30, deadline=None, derandomize=True)
+def test_smallest_values_give_the_rate_at_any_tolerance(size, exponent, seed):
+    vectors = gaussian(15, 12, seed=seed) * np.r_[np.ones(6), np.full(6, 10.0**exponent)]
+    found = smallest_values(vectors, size, 60, seed)
+    for tolerance in (1e-11, 1e-7, 1e-3):
+        assert kruskal_pass_rate(vectors, size, 60, seed, tolerance).rate == (found > tolerance).mean()
+
+
+def test_smallest_values_of_zero_vectors():
+    assert smallest_values(np.zeros((5, 4)), 2, 3).tolist() == [0.0, 0.0, 0.0]
+    with pytest.raises(UserError, match="can't be drawn from 5"):
+        smallest_values(np.zeros((5, 4)), 6, 3)
+
+
+def test_arrays_that_are_no_vectors():
+    for wrong in (np.ones(3), np.ones((0, 3)), np.full((2, 2), np.nan)):
+        for measure in (numerical_rank, lambda vectors: kruskal_pass_rate(vectors, 1)):
+            with pytest.raises(ValueError, match=r"vectors must be finite and of shape \(N, d\)"):
+                measure(wrong)
+    with pytest.raises(ValueError, match="contexts must be finite"):
+        context_values(np.ones((3, 4)))
+    for tolerance in (0.0, 1.0):
+        with pytest.raises(ValueError, match="tolerance"):
+            kruskal_rank_estimate(gaussian(10, 4), tolerance=tolerance)
+
+
+def test_equal_and_zero_vectors_have_rank_one_and_none():
+    """Equal ones are the [CLS] tokens of an embedding layer."""
+    vectors = np.tile(gaussian(1, 12), (50, 1))
+    assert (kruskal_rank_estimate(vectors, 100), kruskal_rank_estimate(0 * vectors, 50)) == (1, 0)
+    found = kruskal_pass_rate(vectors, 2, 5_000)
+    assert (found.rate, found.decomposed) == (0.0, 0)

@@ -14,7 +14,6 @@ from shapelaw.theory.polynomials import (
     add,
     check_degrees,
     check_output,
-    check_whole_numbers,
     matmul,
     random_residues,
     rank,
@@ -94,13 +93,6 @@ def test_every_balanced_partition_is_two_halves_of_all_inputs(tokens, patch, dat
 def test_partitions_that_are_not_balanced(halves, words):
     with pytest.raises(UserError, match=words):
         halves.check()
-
-
-@pytest.mark.parametrize("wrong", [0, -1, 2.5, True, "2"])
-def test_a_size_is_a_whole_number_of_at_least_1(wrong):
-    check_whole_numbers(depth=3, width=None)
-    with pytest.raises(UserError, match=f"width = {wrong!r}: it must be a whole number"):
-        check_whole_numbers(depth=3, width=wrong)
 
 
 def test_outputs_and_degrees_that_a_network_does_not_have():

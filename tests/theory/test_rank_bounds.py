@@ -12,8 +12,8 @@ from measured_ranks import measured
 from shapelaw.specs.architectures import Architecture, make_architecture
 from shapelaw.theory.graded_dimensions import multiset
 from shapelaw.theory.linear_attention import Layer, LinearAttention, Output, outputs, random_maps
+from shapelaw.theory.networks import ProductNetwork
 from shapelaw.theory.polynomials import PRIMES, random_residues, rank
-from shapelaw.theory.product_network import ProductNetwork
 from shapelaw.theory.rank_bounds import (
     Binding,
     Bottleneck,
@@ -416,21 +416,6 @@ def test_the_attention_binds_exactly_where_its_heads_are_wider_than_the_network(
     found = [one for one in bindings(a) if one.bottleneck is Bottleneck.ATTENTION]
     wider = a.heads is not None and a.heads * (a.attention_dim or 0) > a.width
     assert [one.strength for one in found] == ([attention_ratio(a)] if wider else [])
-
-
-@given(architectures(), st.integers(1, 50))
-def test_a_wider_network_is_never_less_bound_by_its_input(a: Architecture, more: int) -> None:
-    wider = make_architecture(
-        "y",
-        width=a.width + more,
-        vocab_size=a.vocab_size,
-        patch=a.patch,
-        channels=a.channels,
-        embedding_rank=a.embedding_rank,
-    )
-    assert input_rank(a) <= input_rank(wider)
-    assert input_rank(a) / a.width >= input_rank(wider) / wider.width
-    assert all(one.strength > 1 for one in bindings(wider))
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,10 @@ import pytest
 from measured_ranks import measured
 
 from shapelaw.errors import UserError
-from shapelaw.theory import degree_attention, linear_attention
-from shapelaw.theory.degree_attention import DegreeAttention
+from shapelaw.theory import linear_attention, networks, polynomials
 from shapelaw.theory.linear_attention import LinearAttention
+from shapelaw.theory.networks import DegreeAttention, ProductNetwork
 from shapelaw.theory.polynomials import PRIMES, matmul, random_residues, rank
-from shapelaw.theory.product_network import ProductNetwork
 from shapelaw.theory.separation_rank import (
     TimeIsUp,
     estimate,
@@ -148,7 +147,7 @@ def test_the_products_of_an_estimate_are_those_that_are_made(network, monkeypatc
         made += product.size * left.shape[1]
         return product
 
-    for module in (linear_attention, degree_attention):
+    for module in (linear_attention, networks, polynomials):
         monkeypatch.setattr(module, "matmul", counting)
     network.grid(120, LARGE, 0)
     assert made / 120**2 == pytest.approx(network.multiplications(), rel=0.2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
@@ -33,15 +33,15 @@ class MonotonyTest:
     its `r_squared`; `falls_p` is its p-value. All NaN where nothing was tested.
     """
 
-    falls_p: float
-    rises_p: float
-    largest_fall: float
-    largest_fall_err: float
-    fall_from: float
-    fall_to: float
-    chi2: float
-    r_squared: float
     verdict: Monotony
+    falls_p: float = np.nan
+    rises_p: float = np.nan
+    largest_fall: float = np.nan
+    largest_fall_err: float = np.nan
+    fall_from: float = np.nan
+    fall_to: float = np.nan
+    chi2: float = np.nan
+    r_squared: float = np.nan
 
     @property
     def status(self) -> FitStatus:
@@ -91,23 +91,10 @@ def monotony(
     the noise's own uncertainty. `falls_p` is therefore exact for a plateau and too large for a steep curve: chance is
     never called a fall more often than stated. `rises_p` is the same test of the reversed order.
     """
-    nothing = dict.fromkeys(
-        (
-            "falls_p",
-            "rises_p",
-            "largest_fall",
-            "largest_fall_err",
-            "fall_from",
-            "fall_to",
-            "chi2",
-            "r_squared",
-        ),
-        np.nan,
-    )
     if len(x) < 2:
-        return MonotonyTest(**nothing, verdict=Monotony.TOO_FEW_POINTS)
+        return MonotonyTest(Monotony.TOO_FEW_POINTS)
     if noise is None or not np.isfinite(err).all():
-        return MonotonyTest(**nothing, verdict=Monotony.NO_NOISE)
+        return MonotonyTest(Monotony.NO_NOISE)
     rng = np.random.default_rng(seed)
     weights = err**-2.0
     scale = np.ones(draws) if np.isinf(noise.dof) else np.sqrt(rng.chisquare(noise.dof, draws) / noise.dof)
@@ -120,20 +107,26 @@ def monotony(
     falls_p, rises_p = p_values
     drop = np.triu(y[:, None] - y[None, :], k=1)
     start, end = np.unravel_index(int(drop.argmax()), drop.shape)
-    falls = drop[start, end] > 0
     verdict = Monotony.RISING if rises_p < SIGNIFICANT else Monotony.FLAT
     chi2 = float(_distance(y[None, :], weights)[0])
     total = float((weights * (y - np.average(y, weights=weights)) ** 2).sum())
-    return MonotonyTest(
+    found = MonotonyTest(
+        Monotony.FALLING if falls_p < SIGNIFICANT else verdict,
         falls_p,
         rises_p,
-        float(drop[start, end]) if falls else 0.0,
-        float(np.hypot(err[start], err[end])) if falls else np.nan,
-        float(x[start]) if falls else np.nan,
-        float(x[end]) if falls else np.nan,
-        chi2,
-        1 - chi2 / total if total > 0 else np.nan,
-        Monotony.FALLING if falls_p < SIGNIFICANT else verdict,
+        largest_fall=0.0,
+        chi2=chi2,
+        r_squared=1 - chi2 / total if total > 0 else np.nan,
+    )
+    if not drop[start, end] > 0:
+        return found
+    err_of_fall, ends = float(np.hypot(err[start], err[end])), (float(x[start]), float(x[end]))
+    return replace(
+        found,
+        largest_fall=float(drop[start, end]),
+        largest_fall_err=err_of_fall,
+        fall_from=ends[0],
+        fall_to=ends[1],
     )
 
 

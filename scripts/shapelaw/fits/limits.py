@@ -1,16 +1,16 @@
-"""A weighted line through points and limits; leaving out a limit such as "above 180" would bias the line."""
+"""Fits to points and limits: a line, or a proportion up to a level. Leaving out a limit like "above 180" biases it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special, stats  # type: ignore[import-untyped]
+from scipy import optimize, special, stats  # type: ignore[import-untyped]
 
-from shapelaw.fits.line import Floats, LineFit, fit_line, goodness
+from shapelaw.fits.line import FitStatus, Floats, LineFit, fit_line, goodness, too_few_points
 
 
 @dataclass(frozen=True)
@@ -97,3 +97,118 @@ def fit_line_with_limits(
         message=f"{number} limit{'' if number == 1 else 's'} used; for the points, "
         + goodness(chi2, plain.dof, p_value),
     )
+
+
+LEAST_ON_A_PART = 2  # points at different x, so that the part's form is tested too
+LEAST_GAIN = float(stats.chi2.isf(0.05, 1))  # of -2 log L over one part alone, for two parts
+
+
+@dataclass(frozen=True)
+class LevelFit:
+    """`y = min(k + x, level)` in logarithms: in proportion to x for small x, the same for large x.
+
+    Attributes:
+        k, level: the parameters; NaN throughout unless `status` is converged.
+        k_err, level_err: their standard errors, which are independent: each parameter has points of its own.
+        chi2, dof, p_value: of the points, as in `LineFit`.
+        n_points: points, limits not counted.
+        status: "converged"; "not identifiable" where one part alone, or too few points on one, would do as well.
+        message: the goodness of fit, or the reason, in a sentence.
+    """
+
+    k: float
+    k_err: float
+    level: float
+    level_err: float
+    chi2: float
+    dof: int
+    p_value: float
+    n_points: int
+    status: FitStatus
+    message: str
+
+    @property
+    def usable(self) -> bool:
+        return self.status is FitStatus.CONVERGED
+
+
+def fit_level(
+    x: npt.ArrayLike, y: npt.ArrayLike, sigma: npt.ArrayLike, limits: Sequence[Limit] = ()
+) -> LevelFit:
+    """The most likely `y = min(k + x, level)` given points with normal errors and limits.
+
+    A limit's likelihood is that of `fit_line_with_limits`. The likelihood has a kink at each x, so a simplex starts
+    from every split of the points into those below the level and those on it. The errors are those of the part that
+    each parameter has at the maximum; that a point may belong to the other part is not in them.
+
+    Args:
+        x, y, sigma: (n,) logarithms and the standard errors of `y`.
+        limits: bounds on y.
+    """
+    x_n, y_n, sigma_n = (np.asarray(values, dtype=np.float64) for values in (x, y, sigma))
+    if len(x_n) < 2 * LEAST_ON_A_PART:
+        text = too_few_points(len(x_n), "a proportion and a level", 2 * LEAST_ON_A_PART)
+        return _unusable(FitStatus.TOO_FEW_POINTS, len(x_n), text)
+    at_x, bound, scale, side = (
+        np.array([getattr(limit, name) for limit in limits], dtype=np.float64)
+        for name in ("x", "bound", "sigma", "side")
+    )
+
+    def kept(k: float, level: float) -> Floats:
+        """By how many standard errors each limit is kept."""
+        return side * (np.minimum(k + at_x, level) - bound) / scale
+
+    def misfit(k: float, level: float) -> float:
+        """Minus twice the log likelihood."""
+        residual = (y_n - np.minimum(k + x_n, level)) / sigma_n
+        return float(residual @ residual - 2 * special.log_ndtr(kept(k, level)).sum())
+
+    k, level, least = _two_parts(x_n, y_n, sigma_n**-2.0, misfit)
+    rises, limit_rises = k + x_n <= level, k + at_x <= level
+    one_part = min(
+        optimize.minimize_scalar(lambda k: misfit(k, math.inf)).fun,
+        optimize.minimize_scalar(lambda level: misfit(math.inf, level)).fun,
+    )
+    if one_part - least < LEAST_GAIN:
+        text = "the transitions may as well be all in proportion, or all the same"
+        return _unusable(FitStatus.NOT_IDENTIFIABLE, len(x_n), text)
+    if min(np.unique(x_n[part]).size for part in (rises, ~rises)) < LEAST_ON_A_PART:
+        text = f"a proportion and a level need {LEAST_ON_A_PART} points each, and one of them has less"
+        return _unusable(FitStatus.NOT_IDENTIFIABLE, len(x_n), text)
+
+    z = kept(k, level)
+    mills = inverse_mills(z)
+    of_limits = mills * (mills + z) / scale**2  # information: next to none of a limit that is kept by far
+    k_err, level_err = (
+        1 / math.sqrt((sigma_n[part] ** -2.0).sum() + of_limits[limit_part].sum())
+        for part, limit_part in ((rises, limit_rises), (~rises, ~limit_rises))
+    )
+    residual = (y_n - np.minimum(k + x_n, level)) / sigma_n
+    chi2, dof = float(residual @ residual), len(x_n) - 2
+    p_value = float(stats.chi2.sf(chi2, dof))
+    said = goodness(chi2, dof, p_value)
+    return LevelFit(k, k_err, level, level_err, chi2, dof, p_value, len(x_n), FitStatus.CONVERGED, said)
+
+
+def _two_parts(
+    x: Floats, y: Floats, weights: Floats, misfit: Callable[[float, float], float]
+) -> tuple[float, float, float]:
+    """k, the level and the misfit at the least one that the starts lead to."""
+    found = []
+    for cut in np.unique(x)[1:]:
+        low, high = x < cut, x >= cut
+        k = np.average(y[low] - x[low], weights=weights[low])
+        level = np.average(y[high], weights=weights[high])
+        start = np.array([[k, level], [k + 0.1, level], [k, level + 0.1]])
+        options = {"initial_simplex": start, "xatol": 1e-9, "fatol": 1e-9, "maxiter": 4000}
+        found.append(
+            optimize.minimize(lambda at: misfit(*at), start[0], method="Nelder-Mead", options=options)
+        )
+    if not found:
+        return math.inf, math.inf, math.inf
+    best = min(found, key=lambda one: float(one.fun))
+    return float(best.x[0]), float(best.x[1]), float(best.fun)
+
+
+def _unusable(status: FitStatus, n_points: int, message: str) -> LevelFit:
+    return LevelFit(*(math.nan,) * 5, max(n_points - 2, 0), math.nan, n_points, status, message)

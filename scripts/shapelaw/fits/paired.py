@@ -1,7 +1,8 @@
-"""Differences between settings that share their seeds: means with intervals, and verdicts in words."""
+"""What seeds and networks say together: differences between settings that share their seeds, and rank correlations."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -74,3 +75,113 @@ def paired_mean(left: Mapping[int, float], right: Mapping[int, float]) -> Mean |
     """The mean of `left - right` over the seeds that both have; None if they share no seed."""
     both = sorted(left.keys() & right.keys())
     return mean_of([left[seed] - right[seed] for seed in both]) if both else None
+
+
+Floats = npt.NDArray[np.float64]
+Places = npt.NDArray[np.int64]
+DRAWS = 2000
+PERMUTATIONS = 5040  # of 7
+FEWEST = 4  # networks
+_FEWEST_DRAWS = 0.5  # share of the draws that must have a correlation for an interval
+
+
+@dataclass(frozen=True)
+class RankCorrelation:
+    """A rank correlation with its 95% interval.
+
+    Attributes:
+        value: Spearman's rho, with ties at their mean rank; NaN if one side is constant or there are too few networks.
+        low, high: percentiles of the bootstrap; NaN where too few draws have a correlation.
+        p_value: two-sided, for no relation between values and losses, from permutations of the networks: exact up to 7
+            of them. Four networks can't fall below 0.08. NaN unless all networks have equally many points.
+        networks: the number of different networks.
+        seeds: the largest number of seeds of a network.
+    """
+
+    value: float
+    low: float
+    high: float
+    p_value: float
+    networks: int
+    seeds: int
+
+    @property
+    def verdict(self) -> str:
+        """The correlation in words."""
+        if math.isnan(self.low):
+            return "too few networks"
+        if not self.p_value < 0.05:
+            return "no significant correlation"
+        return "negative" if self.high < 0 else "positive" if self.low > 0 else "no significant correlation"
+
+
+def rank_correlation(
+    values: npt.ArrayLike, losses: npt.ArrayLike, networks: npt.ArrayLike, draws: int = DRAWS, seed: int = 0
+) -> RankCorrelation:
+    """The rank correlation of values with mean losses.
+
+    The bootstrap draws networks with all their points, and seeds, the same ones for every network: points that share a
+    network or a seed are not independent evidence.
+
+    Args:
+        values: [P], one per point (a network on a task).
+        losses: [P, S], one per seed; NaN where a seed has none. Any monotone function of the seeds' means gives the
+            same.
+        networks: [P], the network of each point.
+        draws: number of bootstrap draws.
+        seed: seed of the bootstrap.
+    """
+    x, y, names = np.asarray(values, np.float64), np.asarray(losses, np.float64), np.asarray(networks)
+    there = np.isfinite(y).any(1)
+    x, y, names = x[there], y[there], names[there]
+    different, seeds = np.unique(names), y.shape[1]
+    if len(different) < FEWEST:
+        return RankCorrelation(math.nan, math.nan, math.nan, math.nan, len(different), seeds)
+    random, places = np.random.default_rng(seed), [np.flatnonzero(names == name) for name in different]
+    by_length: dict[int, list[tuple[Places, Places]]] = {}
+    for _ in range(draws):
+        points = np.concatenate([places[at] for at in random.integers(0, len(places), len(places))])
+        by_length.setdefault(len(points), []).append((points, np.asarray(random.integers(0, seeds, seeds))))
+    drawn = []
+    for batch in by_length.values():
+        points, chosen = (np.stack(part) for part in zip(*batch, strict=True))
+        drawn.append(_spearman(x[points], y[points[:, :, None], chosen[:, None, :]]))
+    known = np.concatenate(drawn)
+    known = known[np.isfinite(known)]
+    low, high = (
+        np.quantile(known, (0.025, 0.975)) if len(known) > _FEWEST_DRAWS * draws else (math.nan, math.nan)
+    )
+    value = float(_spearman(x[None], y[None])[0])
+    p_value = _chance(value, x, y, places, random)
+    return RankCorrelation(value, float(low), float(high), p_value, len(different), seeds)
+
+
+def _chance(value: float, x: Floats, y: Floats, places: list[Places], random: np.random.Generator) -> float:
+    """The share of permutations, of values among networks, whose correlation is as far from 0."""
+    if math.isnan(value) or len({len(points) for points in places}) > 1:
+        return math.nan
+    points, count = np.stack(places), len(places)
+    exact = math.factorial(count) <= PERMUTATIONS
+    if exact:
+        orders = np.array(list(itertools.permutations(range(count))))
+    else:
+        orders = np.stack([random.permutation(count) for _ in range(PERMUTATIONS)])
+    values = x[points][orders].reshape(len(orders), -1)
+    losses = np.broadcast_to(y[points.ravel()], (len(orders), points.size, y.shape[1]))
+    as_far = int((np.abs(_spearman(values, losses)) >= abs(value) - 1e-9).sum())
+    return as_far / len(orders) if exact else (as_far + 1) / (len(orders) + 1)
+
+
+def _spearman(values: Floats, losses: Floats) -> Floats:
+    """Spearman's rho, [draws], from [draws, P] and [draws, P, S]; NaN where a side is constant or unknown."""
+    count = np.isfinite(losses).sum(2)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = np.nansum(losses, 2) / count
+        left, right = (_standard(stats.rankdata(side, axis=1)) for side in (values, means))
+        return np.where((count > 0).all(1), (left * right).mean(1), np.nan)
+
+
+def _standard(ranks: Floats) -> Floats:
+    """The values scaled to mean 0 and variance 1; NaN where all are equal."""
+    centered = ranks - ranks.mean(1, keepdims=True)
+    return np.asarray(centered / centered.std(1, keepdims=True))

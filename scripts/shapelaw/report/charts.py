@@ -163,12 +163,14 @@ class Span:
             and "whole log" count something; "values" is a logarithmic x axis with ticks at `ticks` alone.
         ticks: where they are, with their words where these are not the numbers themselves.
         limits: the two ends; None leaves one to the data.
+        turned: degrees by which long words of ticks are turned.
     """
 
     label: str = ""
     scale: Scale = "linear"
     ticks: Mapping[float, str] | Collection[float] = ()
     limits: tuple[float | None, float | None] = (None, None)
+    turned: float = 0.0
 
     def apply(self, axes: Axes, which: Literal["x", "y"]) -> None:
         """Give an axis of a panel its scale, ticks and limits; the label follows from where the panel stands."""
@@ -180,7 +182,9 @@ class Span:
         elif self.scale != "linear":
             log_axis(axes, which, whole=self.scale == "whole log")
         if isinstance(self.ticks, Mapping):
-            getattr(axes, f"set_{which}ticks")(places, [self.ticks[place] for place in places])
+            words = [self.ticks[place] for place in places]
+            look = {"rotation": self.turned, "ha": "right"} if self.turned else {}
+            getattr(axes, f"set_{which}ticks")(places, words, **look)
         elif places and self.scale != "values":
             getattr(axes, f"set_{which}ticks")(places)
         first, last = self.limits

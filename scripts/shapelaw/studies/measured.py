@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from shapelaw.fits.curves import SizeAxis
-from shapelaw.fits.fitted_redundancy import fitted_series
-from shapelaw.fits.known_redundancy import Series, published_series
+from shapelaw.fits.known_redundancy import Series, fitted_series, published_series
 from shapelaw.studies.reference import REFERENCE, published_json
 
 MEASURED = REFERENCE / "measured"  # redundancy.csv and losses.csv of docs/results/laptop_STUDY.csv

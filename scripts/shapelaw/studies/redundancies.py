@@ -7,21 +7,28 @@ our interval overlaps that number, or our bound lies on its side; open where our
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from shapelaw.fits.curves import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
 from shapelaw.fits.inputs import RECIPE, refuse_mixed, require_columns, run_numbers, whole_or_empty
 from shapelaw.fits.line import Floats
 from shapelaw.fits.noise import Noise
-from shapelaw.fits.redundancy import Needed, Redundancy, RedundancyStatus, interval_words
+from shapelaw.fits.redundancy import (
+    Baseline,
+    Needed,
+    Redundancy,
+    RedundancyStatus,
+    interval_words,
+    needed_rank,
+    redundancy,
+)
 from shapelaw.report import plots
+from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
 from shapelaw.report.tables import Columns, frame_of, plain_rows, yes_or_no
 from shapelaw.report.write import Table
 
@@ -34,7 +41,7 @@ SHARES = dict.fromkeys(("redundancy", "low", "high"), ".3f")
 COMPARED = ("quantity", "setting", "ours", "low", "high", "status", "published", "agrees")
 NO_NOISE = "no noise estimate"
 _BOUNDS = {RedundancyStatus.AT_LEAST: "^", RedundancyStatus.AT_MOST: "v"}
-_PANELS = (SizeAxis.BLOCK, SizeAxis.TOTAL)
+PANELS = (SizeAxis.BLOCK, SizeAxis.TOTAL)
 
 
 def bottleneck_runs(
@@ -73,6 +80,25 @@ def networks_table(
     """
     table = networks[[*names, *also, "loss", "loss_std", "seeds"]]
     return table.astype(dict.fromkeys(whole, "Int64")).rename(columns={"loss": "test_loss"})
+
+
+def baseline_of(networks: pd.DataFrame, column: str) -> Baseline:
+    """Networks without the bottleneck, by what a column has: a size or a rank."""
+    return Baseline(*networks.sort_values(column)[[column, "loss", "seeds"]].to_numpy(np.float64).T)
+
+
+def redundancy_of(
+    baseline: Baseline, size: float, network: pd.Series, noise: Noise | None, seed: int
+) -> Redundancy:
+    """The redundancy of a network, a row of the networks, at a size."""
+    return redundancy(baseline, size, float(network["loss"]), float(network["seeds"]), noise, seed)
+
+
+def needed_of(networks: pd.DataFrame, rank: str, full: pd.Series, noise: Noise) -> Needed:
+    """The rank that is enough, of networks that a column names the ranks of, against one of full rank."""
+    rows = networks.sort_values(rank)
+    reference = float(full["loss"]), float(full["seeds"])
+    return needed_rank([int(one) for one in rows[rank]], rows["loss"], rows["seeds"], reference, noise)
 
 
 def needed_table(needed: Mapping[Any, Needed], names: Columns) -> pd.DataFrame:
@@ -142,9 +168,9 @@ def fit_of(
 
 
 def standard_errors(noise: Noise | None, seeds: npt.ArrayLike) -> Floats:
-    """(n,) standard errors of means over numbers of runs, to draw; 0 without noise."""
+    """(n,) standard errors of means over numbers of runs; NaN without noise."""
     std = math.nan if noise is None else noise.std
-    return np.nan_to_num(std / np.sqrt(np.asarray(seeds, dtype=np.float64)))
+    return np.asarray(std / np.sqrt(np.asarray(seeds, dtype=np.float64)))
 
 
 class Drawn(NamedTuple):
@@ -157,53 +183,45 @@ class Drawn(NamedTuple):
 
 
 def redundancy_figure(
-    panels: Mapping[SizeAxis, Sequence[Drawn]],
+    drawn: Mapping[SizeAxis, Sequence[Drawn]],
     looks: Mapping[str, tuple[str, str]],
     label: str,
     noise: Noise | None,
     published: Mapping[float, float] | None = None,
-) -> Figure:
+) -> Chart:
     """Redundancies against a bottleneck's strength, in blocks and in all parameters, with 68% intervals and bounds.
 
     Args:
-        panels: the redundancies by the size in which they are meant.
+        drawn: the redundancies by the size in which they are meant.
         looks: colour and marker of each series.
         label: of the horizontal axis.
         published: redundancies from elsewhere, by position.
     """
-    with plots.style():
-        figure, axes = plots.new_figure(1, 2, width=plots.PAGE, height=3.0, sharey=True)
-        for axis, size in zip(axes[0], _PANELS, strict=True):
-            shown = panels.get(size, ())
-            axis.axhline(0, color=plots.MUTED, linewidth=0.8, label="no redundancy")
-            places = sorted({one.place for one in shown})
-            for series, look in looks.items():
-                _draw(axis, [one for one in shown if one.series == series], places, *look)
-            if published:
-                axis.plot(
-                    *zip(*published.items(), strict=True), "D", color=plots.MUTED, fillstyle="none",
-                    label="published, 30M to 70M",
-                )  # fmt: skip
-            plots.value_axis(axis, {*(one.at for one in shown), *(published or ())})
-            axis.set_title(f"in {SIZE_LABELS[size]}")
-            axis.set_xlabel(label)
-        axes[0, 0].set_ylabel("redundancy")
-        if noise is None:
-            plots.explain(axes[0, 0], "No network has two seeds: no intervals.", (0.5, 0.1))
-        plots.legend_below(figure, 3)
-        return figure
+    panels = list[Panel]()
+    for size in PANELS:
+        shown = drawn.get(size, ())
+        places = sorted({one.place for one in shown})
+        marks: list[Mark] = [Across(0, label="no redundancy")]
+        for series, look in looks.items():
+            marks += _marks([one for one in shown if one.series == series], places, *look)
+        if published:
+            said, look = "published, 30M to 70M", (plots.MUTED, "D")
+            marks.append(Points([*published], [*published.values()], said, *look, hollow=True))
+        ticks = {*(one.at for one in shown), *(published or ())}
+        note = "No network has two seeds: no intervals." if noise is None and not panels else ""
+        across, up = Span(label, "values", ticks), Span("redundancy")
+        panels.append(Panel(marks, across, up, f"in {SIZE_LABELS[size]}", note=note))
+    return Chart(panels, columns=2, share_y=True)
 
 
-def _draw(
-    axis: Axes, series: Sequence[Drawn], places: Sequence[tuple[float, str]], color: str, marker: str
-) -> None:
+def _marks(
+    series: Sequence[Drawn], places: Sequence[tuple[float, str]], color: str, marker: str
+) -> Iterator[Points]:
     """Points of one series; those of one position stand side by side in the order of `places`."""
     for status, shape in ((None, marker), *_BOUNDS.items()):
         some = [one for one in series if _BOUNDS.get(one.found.status, marker) == shape]
-        if not some:
-            continue
-        x = [one.at * plots.side_by_side(places.index(one.place), len(places)) for one in some]
-        value, low, high = np.array([(one.found.value, one.found.low, one.found.high) for one in some]).T
-        err = np.nan_to_num(np.clip([value - np.fmax(low, -1.0), high - value], 0, None))
-        words = f"{some[0].series}, {status or '68% interval'}"
-        axis.errorbar(x, value, err, fmt=shape, color=color, label=words)
+        if some:
+            x = [one.at * plots.side_by_side(places.index(one.place), len(places)) for one in some]
+            value, low, high = np.array([(one.found.value, one.found.low, one.found.high) for one in some]).T
+            err = np.clip([value - np.fmax(low, -1.0), high - value], 0, None)
+            yield Points(x, value, f"{some[0].series}, {status or '68% interval'}", color, shape, err=err)

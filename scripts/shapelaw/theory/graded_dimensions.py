@@ -138,6 +138,11 @@ def staircase(first: Sequence[int], second: Sequence[int], total: int) -> int:
     return min(map(sum, zip(columns, rows, strict=True)))
 
 
+def product(first: Sequence[int], second: Sequence[int], most: int) -> list[int]:
+    """Graded dimensions, of degrees 0 to `most`, of the products of functions of two independent kinds."""
+    return [sum(first[part] * second[total - part] for part in range(total + 1)) for total in range(most + 1)]
+
+
 def symmetric_power(dimensions: Sequence[int], power: int) -> list[int]:
     """Graded dimensions of the products of `power` functions from a space with the given graded dimensions."""
     found: list[list[int]] = [[1], *[[0] for _ in range(power)]]

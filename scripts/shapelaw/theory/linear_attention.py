@@ -29,18 +29,20 @@ from shapelaw.theory.graded_dimensions import (
     output_dimension,
     staircase,
 )
+from shapelaw.theory.memorization import check_sizes
 from shapelaw.theory.polynomials import (
     Halves,
     Polynomial,
     Residues,
     add,
+    batched,
     check_output,
     check_total_degree,
-    check_whole_numbers,
     filled,
     matmul,
     random_residues,
     reduce,
+    times,
     transpose,
 )
 
@@ -91,7 +93,7 @@ class LinearAttention(Polynomial):
     def __post_init__(self) -> None:
         sizes = ["depth", "width", "tokens", "heads", "attention_dim", "embedding_rank"]
         sizes += ["vocabulary", "patch", "input_dim"]
-        check_whole_numbers(**{name: getattr(self, name) for name in sizes})
+        check_sizes(**{name: getattr(self, name) for name in sizes})
         check_total_degree(self.depth * math.log10(3))
         if self.positional_rank < 0 or self.positional_rank > min(self.width, self.tokens):
             raise UserError(
@@ -379,17 +381,14 @@ def gram(vectors: Residues, prime: int) -> Residues:
 
 def identity(like: Residues) -> Residues:
     """The unit matrix, in a shape that broadcasts over the batch of `like`."""
-    size = len(like)
-    return np.eye(size, dtype=np.uint64).reshape(size, size, *(1,) * (like.ndim - 2))
+    return batched(np.eye(len(like), dtype=np.uint64), like)
 
 
 def mixed(middle: Residues, layer: Layer, prime: int) -> Residues:
     """The sum over heads of `W_O W_V middle W_K^T W_Q`."""
-    tail = (1,) * (middle.ndim - 2)
     total = np.zeros((1,) * middle.ndim, dtype=np.uint64)
     for values, scores in zip(layer.values, layer.scores, strict=True):
-        left, right = values.reshape(*values.shape, *tail), scores.reshape(*scores.shape, *tail)
-        total = add(total, matmul(matmul(left, middle, prime), right, prime), prime)
+        total = add(total, matmul(times(values, middle, prime), batched(scores, middle), prime), prime)
     return total
 
 
@@ -412,7 +411,7 @@ def last_entry(
     v = x if T is None else matmul(T, x, prime)
     total = v[p, 0] if output.residual else np.zeros((1, 1), dtype=np.uint64)
     for values, scores in zip(layer.values, layer.scores, strict=True):
-        u = matmul(scores[..., None, None], v, prime)
+        u = times(scores, v, prime)
         left = values[p : p + 1, :, None, None]
         if T is not None:
             u, left = matmul(transpose(T), u, prime), matmul(left, T, prime)

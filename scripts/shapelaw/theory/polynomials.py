@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from shapelaw.errors import UserError
+from shapelaw.theory.memorization import check_sizes
 
 Residues = npt.NDArray[np.uint64]
 
@@ -58,6 +59,21 @@ def matmul(left: Residues, right: Residues, prime: int) -> Residues:
     return reduce(total, prime)
 
 
+def batched(weights: Residues, like: Residues) -> Residues:
+    """A matrix in a shape that broadcasts over the batch of others."""
+    return weights.reshape(*weights.shape, *(1,) * (like.ndim - 2))
+
+
+def times(weights: Residues, vectors: Residues, prime: int) -> Residues:
+    """One matrix times each of a batch: (n, k) and (k, m, ...) to (n, m, ...)."""
+    return matmul(batched(weights, vectors), vectors, prime)
+
+
+def of_rows(rows: Residues, weights: Residues, prime: int) -> Residues:
+    """One matrix applied to the rows of each of a batch, `X W^T`: (m, k, ...) and (n, k) to (m, n, ...)."""
+    return transpose(times(weights, transpose(rows), prime))
+
+
 def transpose(matrices: Residues) -> Residues:
     """The transposes, as a view."""
     return matrices.swapaxes(0, 1)
@@ -69,18 +85,6 @@ def rank(matrix: Residues, prime: int) -> int:
     if min(rows, columns) == 0:
         return 0
     return int(flint.nmod_mat(rows, columns, matrix.ravel().tolist(), prime).rank())
-
-
-def check_whole_numbers(**sizes: int | None) -> None:
-    """Refuse sizes other than whole numbers of at least 1; None passes.
-
-    Raises:
-        UserError: names the first such size.
-    """
-    for name, size in sizes.items():
-        whole = isinstance(size, int | np.integer) and not isinstance(size, bool)
-        if size is not None and not (whole and size >= 1):
-            raise UserError(f"{name} = {size!r}: it must be a whole number of at least 1.")
 
 
 def check_output(position: int, tokens: int, entry: int, width: int) -> None:
@@ -104,7 +108,7 @@ def check_degrees(degrees: Sequence[int]) -> None:
     for degree in degrees:
         if degree < 1:
             raise UserError(f"The degree k = {degree} of a layer must be at least 1.")
-        check_whole_numbers(degree=degree)
+        check_sizes(degree=degree)
     check_total_degree(sum(map(math.log10, degrees)))
 
 
@@ -163,6 +167,17 @@ class Halves:
     def token_in(self, token: int, half: tuple[int, ...]) -> bool:
         """True if a half holds an input of a token."""
         return any((place - 1) // self.patch == token - 1 for place in half)
+
+    def drawn(
+        self, rng: np.random.Generator, position: int, numbers: int, templates: int, prime: int
+    ) -> Iterator[Residues]:
+        """Random inputs of either half, that of `position` first: (N, numbers, templates), 0 at the other's places."""
+        for half in self.ordered(position):
+            vectors = np.zeros((self.tokens, numbers, templates), dtype=np.uint64)
+            vectors[[place - 1 for place in half]] = random_residues(
+                rng, (len(half), numbers, templates), prime
+            )
+            yield vectors
 
     @property
     def split(self) -> list[int]:

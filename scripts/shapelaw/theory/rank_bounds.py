@@ -228,9 +228,9 @@ def closed_form(network: LinearAttention) -> ClosedForm | None:
 
 def one_head(depth: int, width: int) -> int:
     """One head of dimension d and 2 d tokens or more: the sum over k of `min(((n, k)), d ((n, C - k)))`."""
-    mixings, n = int((3**depth - 1) // 2), width * (width + 1) // 2
-    grams = [multiset(n, degree) for degree in range(mixings + 1)]
-    return matched([width * count for count in grams], grams, mixings)
+    C, n = mixings(depth), width * (width + 1) // 2
+    grams = [multiset(n, degree) for degree in range(C + 1)]
+    return matched([width * count for count in grams], grams, C)
 
 
 def heads_of_one(width: int) -> int:

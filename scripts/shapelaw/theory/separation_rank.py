@@ -25,7 +25,8 @@ from multiprocessing.connection import Connection
 from typing import Any, TypeVar, cast
 
 from shapelaw.errors import UserError
-from shapelaw.theory.polynomials import PRIMES, Polynomial, check_whole_numbers, rank
+from shapelaw.theory.memorization import check_sizes
+from shapelaw.theory.polynomials import PRIMES, Polynomial, rank
 
 Told = TypeVar("Told")
 Result = TypeVar("Result")
@@ -177,7 +178,7 @@ def plan(
     ):
         most = max(network.domain)  # all words of a finite vocabulary, which are not in general position
     if templates is not None:
-        check_whole_numbers(templates=templates)
+        check_sizes(templates=templates)
         most = min(templates, most)
     return Plan(bound, most, estimate(network, most))
 

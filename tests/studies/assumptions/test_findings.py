@@ -11,7 +11,7 @@ from layers_of_tokens import EFFORT, findings, gaussian, with_queries
 
 from shapelaw.errors import UserError
 from shapelaw.studies.assumptions.findings import float32_tolerance, read_rows, write_row
-from shapelaw.theory.kruskal import kruskal_pass_rate, kruskal_rank_estimate, smallest_values
+from shapelaw.theory.memorization import kruskal_pass_rate, kruskal_rank_estimate, smallest_values
 
 
 def test_random_tokens_keep_everything():
@@ -60,7 +60,7 @@ def test_contexts_with_two_equal_tokens_or_more_tokens_than_width():
 @given(st.floats(-9, -2), st.integers(0, 10**6))
 @settings(max_examples=15)
 def test_a_verdict_holds_below_its_limit_and_not_above(exponent, seed):
-    """Queries with one short direction: the limit is where the sampled test of theory/kruskal.py turns."""
+    """Queries with one short direction: the limit is where the sampled test of theory/memorization.py turns."""
     scales = np.r_[np.ones(5), 10.0**exponent, np.zeros(6)]
     tokens = with_queries(gaussian(40, 6, 12, seed=seed), gaussian(40, 12, seed=seed + 1) * scales)
     found = findings(tokens)

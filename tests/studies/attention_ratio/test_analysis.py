@@ -24,7 +24,6 @@ from shapelaw.studies.attention_ratio.results import analyse
 
 def test_best_depths_and_redundancies_are_found() -> None:
     analysis = analysed(variant=True)
-    assert analysis.noise is not None
     for one in analysis.on_axis:
         assert one.at.depths == (12, 18, 24)
         assert one.at.best_depth == DEEPEST.get(int(one.ratio), BEST)
@@ -82,7 +81,6 @@ def test_a_loss_beyond_the_baseline_is_a_bound() -> None:
     runs.loc[wide, "test_loss"] += 1.0
     found = [one for one in analyse_runs(check_ratio_runs(runs, "runs.csv")).on_axis if one.ratio == 16]
     for one in found:
-        assert one.redundancy is not None
         assert one.redundancy.status is RedundancyStatus.AT_LEAST
         assert one.redundancy.high == 1.0
 
@@ -95,7 +93,6 @@ def test_a_ratio_of_one_network_a_depth_is_not_lost() -> None:
     found = [one for one in analyse_runs(check_ratio_runs(kept, "runs.csv")).on_axis if one.ratio == 16]
     assert len(found) == 1
     assert found[0].at.depths == (12, 18, 24)
-    assert found[0].redundancy is not None
     assert found[0].redundancy.value == pytest.approx(TRUE[16], abs=0.04)
 
 
@@ -113,9 +110,6 @@ def test_without_repeated_seeds_nothing_has_an_interval() -> None:
     ("change", "sentence"),
     [
         (lambda runs: runs.drop(columns="attention_dim"), "lacks attention_dim"),
-        (lambda runs: runs.assign(attention_dim=0), "attention_dim must be above zero"),
-        (lambda runs: runs.assign(attention_dim=0.5), "attention_dim must be a whole number"),
-        (lambda runs: runs.assign(ff_width=0), "ff_width must be a whole number of 1 or more, or empty"),
         (lambda runs: runs.assign(ff_width="wide"), "ff_width must be a whole number of 1 or more, or empty"),
         (lambda runs: runs.assign(ff_width=17), "ff_width must be 4 H d_a or 4 d"),
         (lambda runs: pd.concat([runs, runs.head(1)]), "must have one row"),

@@ -1,15 +1,25 @@
-"""Each degree at its own learning rate, and its difference from degree 3."""
+"""Each degree at its own learning rate, its difference from degree 3 on each target, and over several at once."""
 
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from degree_runs import table
 
 from shapelaw.errors import UserError
-from shapelaw.studies.block_degree.analysis import check_runs, differences, tune
+from shapelaw.studies.block_degree.analysis import (
+    ALL_SEEDS,
+    OTHER_SEEDS,
+    check_runs,
+    differences,
+    pooled,
+    pooled_table,
+    tune,
+)
 
 
 @pytest.mark.slow
@@ -71,3 +81,127 @@ def test_a_table_that_lacks_columns_is_told() -> None:
     wrong.loc[3, "loss"] = 0.0
     with pytest.raises(UserError, match="not above 0, in row 3"):
         check_runs(wrong, "runs.csv")
+
+
+LAPTOP_RUNS = Path(__file__).parents[3] / "docs" / "results" / "laptop_block_degree.parquet"
+RATES = (3e-3, 1e-2, 3e-2, 1e-1)
+RANKS = (4, 16, 64)
+
+
+def simulated(
+    random: np.random.Generator, ratio: float, bend: tuple[float, float] = (0.3, 0.3), width: int = 32
+) -> pd.DataFrame:
+    """Runs of degrees 2 and 3 on three targets, four seeds: log losses share a part that is the target's of a seed.
+
+    `bend` is how fast the log loss of each degree rises with the distance from its best rate.
+    """
+    seeds, places = 4, np.arange(len(RATES)) - 1.5
+    rows = []
+    for rank in RANKS:
+        shared = 0.2 * random.standard_normal(seeds)
+        for degrees, mean, curve, best in (
+            ("2.2.2", math.log(ratio), bend[0], -0.5),
+            ("3.3", 0.0, bend[1], 0.5),
+        ):
+            logs_SR = shared[:, None] + mean + curve * (places - best) ** 2  # (seeds, rates)
+            logs_SR = logs_SR + 0.15 * random.standard_normal(logs_SR.shape)
+            rows += [
+                {
+                    "target": "separable",
+                    "target_rank": rank,
+                    "degrees": degrees,
+                    "mixture": "False",
+                    "inputs": 16,
+                    "width": width,
+                    "steps": 1000,
+                    "learning_rate": rate,
+                    "seed": seed,
+                    "loss": math.exp(logs_SR[seed, place]),
+                }
+                for seed in range(seeds)
+                for place, rate in enumerate(RATES)
+            ]
+    return check_runs(pd.DataFrame(rows), "simulated runs")
+
+
+@pytest.mark.slow
+def test_an_interval_holds_the_truth_and_equal_degrees_are_seldom_told_apart() -> None:
+    """80 draws, a width each, half of equal degrees, half of a ratio of 1.3: 95%, within four standard errors."""
+    random = np.random.default_rng(7)
+    ratios = {100 + draw: 1.0 if draw % 2 else 1.3 for draw in range(80)}
+    runs = pd.concat([simulated(random, ratio, width=width) for width, ratio in ratios.items()])
+    rows = pooled_table(pooled(runs))
+    truth = rows["width"].map(ratios)
+    rows = rows.assign(
+        truth=truth, held=rows["low95"].lt(truth) & rows["high95"].gt(truth), told=rows["p_value"] < 0.05
+    )
+    for _, mine in rows.groupby("rates_chosen_on"):
+        assert mine["held"].mean() > 0.95 - 4 * math.sqrt(0.95 * 0.05 / 80)
+        assert mine.loc[mine["truth"] == 1, "told"].mean() < 0.05 + 4 * math.sqrt(0.95 * 0.05 / 40)
+        assert mine.loc[mine["truth"] > 1, "told"].mean() > 0.5
+
+
+@pytest.mark.slow
+def test_a_rate_chosen_on_all_seeds_flatters_the_degree_that_does_not_care_about_its_rate() -> None:
+    """One of the two has four equal rates to choose from, and the best of them looks 7% better by luck.
+
+    Rates that the other seeds choose have no such bias.
+    """
+    random = np.random.default_rng(8)
+    runs = pd.concat([simulated(random, 1.0, (0.0, 0.3), 100 + draw) for draw in range(50)])
+    rows = pooled_table(pooled(runs))
+    means = np.log(rows["ratio"]).groupby(rows["rates_chosen_on"]).mean()
+    assert -0.12 < means[ALL_SEEDS] < -0.03
+    assert abs(means[OTHER_SEEDS]) < 0.05
+
+
+def test_the_mean_is_over_targets_within_a_seed_and_the_interval_over_seeds() -> None:
+    runs = simulated(np.random.default_rng(1), 1.3)
+    table = pooled_table(pooled(runs)).set_index("rates_chosen_on")
+    by_rate = runs.groupby(["target_rank", "degrees", "learning_rate"])["loss"].agg(
+        lambda x: np.log(x).mean()
+    )
+    logs = []
+    for rank in RANKS:
+        at_best = {}
+        for degrees in ("2.2.2", "3.3"):
+            best = by_rate[rank, degrees].idxmin()
+            mine = (runs["target_rank"] == rank) & (runs["degrees"] == degrees)
+            at_best[degrees] = runs[mine & (runs["learning_rate"] == best)].set_index("seed")["loss"]
+        two, three = at_best["2.2.2"], at_best["3.3"]
+        logs.append(np.log(two / three))
+    seeds = pd.concat(logs, axis=1).mean(axis=1)
+    row = table.loc[ALL_SEEDS]
+    half = 3.182446 * seeds.std(ddof=1) / 2  # Student's t at 97.5% with three degrees of freedom
+    assert math.log(row["ratio"]) == pytest.approx(seeds.mean())
+    assert math.log(row["high95"]) - math.log(row["ratio"]) == pytest.approx(half, rel=1e-6)
+    assert (row["cells"], row["seeds"], row["target_ranks"]) == (12, 4, "4, 16, 64")
+
+
+def test_targets_are_in_a_row_only_where_the_network_was_trained_on_them() -> None:
+    runs = simulated(np.random.default_rng(2), 1.3)
+    one, images = (runs[runs["target_rank"] == 4].assign(target_rank=rank) for rank in (1, 0))
+    images = images.assign(target="digits", inputs=64)
+    assert set(pooled_table(pooled(runs))["targets"]) == {"R > 1"}
+    both = pooled_table(pooled(pd.concat([runs, one, images])))
+    assert list(both["targets"])[:4] == ["R > 1", "all R", "R > 1 and digits", "all R and digits"]
+    assert list(both["cells"])[:4] == [12, 16, 16, 20]
+
+
+def test_nothing_is_pooled_where_a_run_diverged() -> None:
+    runs = simulated(np.random.default_rng(3), 1.3)
+    two = (runs["degrees"] == "2.2.2") & (runs["target_rank"] == 16) & (runs["seed"] == 0)
+    assert pooled(runs.assign(loss=runs["loss"].mask(two, math.inf))) == []
+
+
+def test_our_runs_give_the_numbers_that_a_referee_recomputed() -> None:
+    """Targets of R = 4, 16, 64, rates chosen on all seeds: recomputed from the committed runs by other code."""
+    table = pooled_table(pooled(check_runs(pd.read_parquet(LAPTOP_RUNS), "the laptop's runs")))
+    rows = table[
+        (table["matrices"] == 12) & (table["targets"] == "R > 1") & (table["rates_chosen_on"] == ALL_SEEDS)
+    ]
+    rows = rows.set_index("network")
+    for degree, ratio, p_value in ((1, 2.11, 0.001), (2, 1.31, 2e-4), (4, 0.94, 0.07), (6, 0.92, 0.03)):
+        assert rows.loc[f"degree {degree}", "ratio"] == pytest.approx(ratio, abs=0.005)
+        assert rows.loc[f"degree {degree}", "p_value"] == pytest.approx(p_value, rel=0.15)
+        assert rows.loc[f"degree {degree}", "cells"] == 12

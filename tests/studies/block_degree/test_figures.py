@@ -23,7 +23,7 @@ def test_figures_draw_the_widest_networks_and_mixtures_that_begin_half_way() -> 
     runs = pd.concat([table(seeds=3), table(seeds=3).assign(width=16), digits(16), digits(32)])
     mixed = runs[runs["degrees"] == "3.3.3.3"].assign(mixture="True", initial_share=0.9)
     tuned = tuned_of(pd.concat([runs, mixed]))
-    figure = figures.losses_figure(tuned)
+    figure = figures.losses_figure(tuned).figure()
     degrees = {f"degree {degree}" for degree in TRUE_LOSS}
     assert legend(figure) == degrees
     separable, images = figure.axes
@@ -43,14 +43,14 @@ def test_no_ratio_is_drawn_to_a_network_that_diverged_or_in_a_panel_without_one(
     runs.loc[(runs["degrees"] == "3.3.3.3") & (runs["target_rank"] == 8) & (runs["seed"] == 0), "loss"] = (
         math.nan
     )
-    separable, images = figures.differences_figure(differences(tuned_of(runs))).axes
+    separable, images = figures.differences_figure(differences(tuned_of(runs))).figure().axes
     assert [tick.get_text() for tick in separable.get_xticklabels()] == ["2"]
     assert not images.lines
     assert len(separable.containers) == 3
 
 
 def test_mixtures_stand_where_they_begin_side_by_side_for_each_target() -> None:
-    figure = figures.mixtures_figure(tuned_of(with_mixtures()))
+    figure = figures.mixtures_figure(tuned_of(with_mixtures())).figure()
     assert legend(figure) == {"R = 2", "R = 8", "unchanged", "e, the note's best degree"}
     drawn = [tuple(bars.lines[0].get_xdata()) for bars in figure.axes[0].containers]
     assert drawn == [pytest.approx((2.4925, 2.8925)), pytest.approx((2.5075, 2.9075))]

@@ -108,21 +108,11 @@ def test_steps_before_the_first_evaluation_are_not_known() -> None:
     assert math.isnan(two["ratio"])
 
 
-COLUMNS = [
-    "targets",
-    "rates_chosen_on",
-    "width",
-    "matrices",
-    "network",
-    "ratio",
-    "low95",
-    "high95",
-    "p_value_holm",
-]
+COLUMNS = "targets rates_chosen_on width matrices network ratio low95 high95 p_value_holm verdict"
 
 
 def told(*rows):
-    return answer({"pooled": Table(pd.DataFrame(rows, columns=[*COLUMNS, "verdict"]), "")})
+    return answer({"pooled": Table(pd.DataFrame(rows, columns=COLUMNS.split()), "")})
 
 
 def test_whole_degrees_at_the_largest_budget():

@@ -5,8 +5,7 @@ from shipped import SCALE_NAMES, SCALES, shipped
 from small import REPOSITORY
 
 from shapelaw.errors import UserError
-from shapelaw.studies.block_degree.settings import DegreeGrid
-from shapelaw.studies.block_degree.study import grid_runs
+from shapelaw.studies.block_degree.study import DegreeGrid, grid_runs
 from shapelaw.studies.config import load_config, runs_of
 
 

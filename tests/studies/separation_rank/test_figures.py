@@ -5,11 +5,10 @@ import math
 import pandas as pd
 from measured_grids import ranks_of
 
-from shapelaw.studies.separation_rank.degrees import degree_table, fractional_table
 from shapelaw.studies.separation_rank.figures import degree_figure, depth_figure, residual_figure
 from shapelaw.studies.separation_rank.grids import Asked, AttentionSizes
 from shapelaw.studies.separation_rank.measurements import Measured
-from shapelaw.studies.separation_rank.tables import ranks_table
+from shapelaw.studies.separation_rank.tables import degree_table, fractional_table, ranks_table
 
 
 def test_figures_of_nothing_say_so():
@@ -30,7 +29,7 @@ def test_figures_of_nothing_say_so():
 def test_an_exact_rank_is_a_circle_and_a_lower_bound_a_triangle():
     exact = ranks_of((1, 2, 8), (2, 2, 8))
     lower = ranks_of((3, 2, 8)).assign(status="at least")
-    figure = depth_figure(pd.concat([exact, lower], ignore_index=True))
+    figure = depth_figure(pd.concat([exact, lower], ignore_index=True)).figure()
     left, right = figure.axes
     assert "no width has two depths" in left.texts[0].get_text()
     drawn = {line.get_marker(): line for line in right.get_lines() if line.get_marker() in ("o", "^")}
@@ -44,7 +43,8 @@ def test_an_exact_rank_is_a_circle_and_a_lower_bound_a_triangle():
 
 def test_widths_are_told_apart_without_colour() -> None:
     """Neighbours have other dashes, and each line ends in its width."""
-    figure = depth_figure(ranks_of(*((depth, width, 16) for depth in (1, 2) for width in (1, 2, 3, 4))))
+    networks = [(depth, width, 16) for depth in (1, 2) for width in (1, 2, 3, 4)]
+    figure = depth_figure(ranks_of(*networks)).figure()
     right = figure.axes[1]
     (legend,) = (axis.get_legend() for axis in (right,))
     shown = {text.get_text(): line for text, line in zip(legend.get_texts(), legend.get_lines(), strict=True)}
@@ -53,5 +53,5 @@ def test_widths_are_told_apart_without_colour() -> None:
 
 
 def test_a_legend_does_not_name_what_is_not_drawn():
-    (legend,) = depth_figure(ranks_of((1, 2, 8), (2, 2, 8))).legends
+    (legend,) = depth_figure(ranks_of((1, 2, 8), (2, 2, 8))).figure().legends
     assert "at least" not in [text.get_text() for text in legend.get_texts()]

@@ -8,6 +8,7 @@ from shapelaw.studies.config import load_config
 from shapelaw.studies.separation_rank.grids import (
     AttentionSizes,
     DegreeSizes,
+    RankGrids,
     asked_of,
     count_sequences,
     digest,
@@ -16,7 +17,6 @@ from shapelaw.studies.separation_rank.grids import (
     rank_grids,
     rank_problems,
 )
-from shapelaw.studies.separation_rank.settings import RankGrids
 
 
 @pytest.mark.parametrize("scale", SCALE_NAMES)
@@ -47,36 +47,29 @@ def test_a_default_that_is_written_out_is_the_same_network():
     assert one.sizes == AttentionSizes(2, 4, 8, 1, None, None, 0, False)
 
 
+OF_RANKS = {"depth": [1], "width": [3], "tokens": [4]}
+OF_DEGREES = {"blocks": "product", "width": [2], "budget": [5]}
+
+
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("section", "grid", "words"),
     [
+        ("separation_rank", OF_RANKS | {"heads": [2]}, "not divisible by 2 heads"),
+        ("separation_rank", OF_RANKS | {"tokens": [5]}, "tokens is 5; a balanced partition"),
+        ("separation_rank", OF_RANKS | {"embedding_rank": [4]}, "embedding_rank is 4, above the width 3"),
         (
-            {"separation_rank": [{"depth": [1], "width": [3], "tokens": [4], "heads": [2]}]},
-            "not divisible by 2 heads",
-        ),
-        (
-            {"separation_rank": [{"depth": [1], "width": [3], "tokens": [5]}]},
-            "tokens is 5; a balanced partition",
-        ),
-        (
-            {"separation_rank": [{"depth": [1], "width": [3], "tokens": [4], "embedding_rank": [4]}]},
-            "embedding_rank is 4, above the width 3",
-        ),
-        (
-            {"separation_rank": [{"depth": [1], "width": [3], "tokens": [2], "positional_rank": [3]}]},
+            "separation_rank",
+            OF_RANKS | {"tokens": [2], "positional_rank": [3]},
             "positional_rank is 3, above 2",
         ),
-        ({"degree_budget": [{"blocks": "product", "width": [3], "budget": [5]}]}, "width 3 is odd"),
-        (
-            {"degree_budget": [{"blocks": "product", "width": [2], "budget": [5], "tokens": [4]}]},
-            "are for attention",
-        ),
-        ({"degree_budget": [{"blocks": "attention", "width": [2], "budget": [1]}]}, "no room for a block"),
-        ({"fractional_degree": []}, "fractional_degree is empty"),
+        ("degree_budget", OF_DEGREES | {"width": [3]}, "width 3 is odd"),
+        ("degree_budget", OF_DEGREES | {"tokens": [4]}, "are for attention"),
+        ("degree_budget", OF_DEGREES | {"blocks": "attention", "budget": [1]}, "no room for a block"),
+        ("fractional_degree", None, "fractional_degree is empty"),
     ],
 )
-def test_sizes_that_cannot_be_are_told(changes, words):
-    (problem,) = rank_problems(RankGrids(**{**GRIDS, **changes}))
+def test_sizes_that_cannot_be_are_told(section, grid, words):
+    (problem,) = rank_problems(RankGrids(**{**GRIDS, section: [grid] if grid else []}))
     assert words in problem
 
 

@@ -8,7 +8,14 @@ import pytest
 from measured_grids import GRIDS
 
 from shapelaw.errors import UserError
-from shapelaw.studies.separation_rank.grids import Asked, AttentionSizes, DegreeSizes, asked_of, digest
+from shapelaw.studies.separation_rank.grids import (
+    Asked,
+    AttentionSizes,
+    DegreeSizes,
+    RankGrids,
+    asked_of,
+    digest,
+)
 from shapelaw.studies.separation_rank.measurements import (
     Measured,
     measure_all,
@@ -17,7 +24,6 @@ from shapelaw.studies.separation_rank.measurements import (
     write_measurements,
 )
 from shapelaw.studies.separation_rank.results import analyse
-from shapelaw.studies.separation_rank.settings import RankGrids
 from shapelaw.studies.separation_rank.tables import bounds_table, ranks_table
 
 

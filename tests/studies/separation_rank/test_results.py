@@ -1,10 +1,12 @@
 """The study of separation ranks from measurements to fit.json and sentences."""
 
+import itertools
 import json
 
 import pandas as pd
 
 from shapelaw.report.write import Table, write_results
+from shapelaw.studies.registry import STUDIES
 from shapelaw.studies.separation_rank.results import analyse, answer, fits, present, summary
 
 
@@ -14,17 +16,8 @@ def test_fit_json_counts_what_was_found(results):
     assert found["theorems"]["violated"] == 0
     assert found["largest_exact_rank"] == 110
     assert found["fractional_degrees"] == {"budgets": 1, "largest_is_mixed": 1, "largest_is_of_one_degree": 0}
-    for name in (
-        "rank_depth",
-        "rank_width",
-        "rank_embedding",
-        "rank_heads",
-        "rank_tokens",
-        "rank_residual",
-        "degree",
-    ):
-        assert (results / "out" / f"{name}.svg").stat().st_size > 1000
-        assert (results / "out" / f"{name}.png").stat().st_size > 1000
+    for name, ending in itertools.product(STUDIES["separation_rank"].figures, ("svg", "png")):
+        assert (results / "out" / f"{name}.{ending}").stat().st_size > 1000
 
 
 def test_a_summary_says_what_was_found(results, tmp_path):

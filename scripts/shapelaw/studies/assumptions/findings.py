@@ -17,15 +17,18 @@ import numpy.typing as npt
 
 from shapelaw.errors import UserError
 from shapelaw.storage.files import replacing
-from shapelaw.theory.kruskal import (
+from shapelaw.theory.memorization import (
     PASS_RATE,
+    TOLERANCE,
+    Floats,
+    NumericalRank,
     PassRate,
     context_values,
     kruskal_pass_rate,
     kruskal_rank_estimate,
+    numerical_rank,
     smallest_values,
 )
-from shapelaw.theory.memorization import TOLERANCE, Floats, NumericalRank, numerical_rank
 
 # some hundred epsilons of float64: the rounding of products and singular values of these sizes
 ROUNDING = 1e-13

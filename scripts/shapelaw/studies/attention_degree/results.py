@@ -21,14 +21,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from shapelaw.fits.inputs import RECIPE, numbers_of, read_table, refuse, refuse_mixed, require_columns
 from shapelaw.fits.paired import Mean, mean_of, paired_mean
 from shapelaw.report import plots
+from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
 from shapelaw.report.tables import Columns, frame_of, interval_columns, plain_rows
-from shapelaw.report.write import Answer, Results, Table, captioned
+from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
 from shapelaw.studies.attention_degree.study import NAME
 
 SOFTMAX, REFERENCE = "softmax", "degree 3"
@@ -38,11 +37,6 @@ LOOKS = {
     SOFTMAX: (plots.INK, "o"), "degree 2": (plots.SECOND, "s"), REFERENCE: (plots.ACCENT, "D"),
     "degree 4": (plots.THIRD, "P"),
 }  # fmt: skip
-CAPTIONS = {
-    "losses": "Test loss in nats per token, mean over seeds.",
-    "differences": "Test loss minus that of the reference on the same seeds, in nats per token.",
-}
-FORMATS = {"difference": "+.4f", "p_value": ".2g", **dict.fromkeys(("test_loss", "low95", "high95"), ".4f")}
 _COLUMNS = ("depth", "width", "seed", "test_loss")
 
 
@@ -123,24 +117,7 @@ def analyse(runs: Path) -> AttentionDegreeAnalysis:
 
 def present(analysis: AttentionDegreeAnalysis) -> Results:
     """The tables, the figure and fit.json of an analysis."""
-    shape = ("depth", "width", "attention")
-    losses: Columns = {
-        **{name: name for name in (*shape, "attention_dim")},
-        "total_params": "params",
-        **interval_columns("loss", "test_loss"),
-        "seeds": "loss.seeds",
-    }
-    differences: Columns = {
-        **{name: f"decoders.{name}" for name in shape},
-        "against": "against",
-        **interval_columns("nats", "difference"),
-        **{name: f"nats.{name}" for name in ("p_value", "seeds", "verdict")},
-    }
-    frames = {
-        "losses": frame_of(analysis.decoders, losses),
-        "differences": frame_of(analysis.differences, differences),
-    }
-    tables = captioned(frames, CAPTIONS, FORMATS)
+    tables = tables_of(TABLES, TABLES, analysis)
     compared = any(not math.isnan(one.nats.p_value) for one in analysis.differences)
     fit = {
         "study": NAME,
@@ -151,6 +128,34 @@ def present(analysis: AttentionDegreeAnalysis) -> Results:
     }
     drawn = {"losses": losses_figure(analysis)}
     return Results(tables, drawn, fit, summary(analysis), answer=answer(tables))
+
+
+_SHAPE = ("depth", "width", "attention")
+_LOSSES: Columns = {
+    **{name: name for name in (*_SHAPE, "attention_dim")},
+    "total_params": "params",
+    **interval_columns("loss", "test_loss"),
+    "seeds": "loss.seeds",
+}
+_DIFFERENCES: Columns = {
+    **{name: f"decoders.{name}" for name in _SHAPE},
+    "against": "against",
+    **interval_columns("nats", "difference"),
+    **{name: f"nats.{name}" for name in ("p_value", "seeds", "verdict")},
+}
+_FORMATS = {"difference": "+.4f", "p_value": ".2g", **dict.fromkeys(("test_loss", "low95", "high95"), ".4f")}
+TABLES = {
+    "losses": TableOf(
+        lambda found: frame_of(found.decoders, _LOSSES),
+        "Test loss in nats per token, mean over seeds.",
+        _FORMATS,
+    ),
+    "differences": TableOf(
+        lambda found: frame_of(found.differences, _DIFFERENCES),
+        "Test loss minus that of the reference on the same seeds, in nats per token.",
+        _FORMATS,
+    ),
+}
 
 
 def answer(tables: Mapping[str, Table]) -> Answer:
@@ -203,18 +208,11 @@ def read_decoders(table: pd.DataFrame, source: str) -> list[Decoders]:
     )
     found = []
     for _, group in runs.groupby(names, sort=True):
-        first = group.iloc[0]
-        depth, width, degree = (int(first[name]) for name in names)
-        found.append(
-            Decoders(
-                depth,
-                width,
-                degree or None,
-                int(first["attention_dim"]) if "attention_dim" in group else None,
-                int(first["total_params"]) if "total_params" in group else 12 * depth * width**2,
-                dict(zip(group["seed"].astype(int), group["test_loss"].astype(float), strict=True)),
-            )
-        )
+        first = {str(name): int(value) for name, value in group.iloc[0].items()}
+        depth, width, degree = (first[name] for name in names)
+        params = first.get("total_params", 12 * depth * width**2)
+        losses = dict(zip(group["seed"].astype(int), group["test_loss"].astype(float), strict=True))
+        found.append(Decoders(depth, width, degree or None, first.get("attention_dim"), params, losses))
     return found
 
 
@@ -246,46 +244,35 @@ def _interval(mean: Mean) -> str:
     return "" if math.isnan(mean.low) else f" ({mean.low:+.4f} to {mean.high:+.4f}, {mean.seeds} seeds)"
 
 
-def losses_figure(analysis: AttentionDegreeAnalysis) -> Figure:
+def losses_figure(analysis: AttentionDegreeAnalysis) -> Chart:
     """Left: test loss of each depth and width, a colour for each kind of attention. Right: difference from degree 3."""
-    with plots.style():
-        figure, axes = plots.new_figure(1, 2, width=plots.PAGE, height=3.0)
-        compared = [(one.decoders, one.nats) for one in analysis.differences if one.against == REFERENCE]
-        _draw(axes[0, 0], [(one, one.loss) for one in analysis.decoders])
-        axes[0, 0].set_ylabel("test loss (nats per token)")
-        if compared:
-            axes[0, 1].axhline(0, color=plots.MUTED, linewidth=0.8, label="equal to degree 3")
-            _draw(axes[0, 1], compared)
-            axes[0, 1].set_ylabel("minus that of degree 3 (nats per token)")
-        else:
-            plots.explain(axes[0, 1], "No runs of degree 3 to compare with.")
-        axes[0, 0].set_title("means over seeds, 95% intervals", fontsize=7)
-        plots.legend_below(figure, 6)
-        return figure
+    compared = [(one.decoders, one.nats) for one in analysis.differences if one.against == REFERENCE]
+    right = Panel(nothing="No runs of degree 3 to compare with.")
+    if compared:
+        equal = Across(0, label="equal to degree 3")
+        right = _panel(compared, "minus that of degree 3 (nats per token)", equal)
+    losses = [(one, one.loss) for one in analysis.decoders]
+    panels = [_panel(losses, "test loss (nats per token)"), right]
+    return Chart(panels, columns=2, legend=6, title="means over seeds, 95% intervals")
 
 
-def _draw(axis: Axes, points: Sequence[tuple[Decoders, Mean]]) -> None:
-    """Draw a place for each depth and width, the smallest first, with the kinds of attention side by side in it."""
+def _panel(points: Sequence[tuple[Decoders, Mean]], label: str, *below: Mark) -> Panel:
+    """A place for each depth and width, the smallest first, with the kinds of attention side by side in it."""
     sizes: dict[tuple[int, int], int] = {}
     for one, _ in points:
         sizes[one.depth, one.width] = max(one.params, sizes.get((one.depth, one.width), 0))
     shapes = sorted(sizes, key=sizes.__getitem__)
-    kinds = sorted({one.degree or 0 for one, _ in points})
+    kinds, marks = sorted({one.degree or 0 for one, _ in points}), list(below)
     for place, degree in enumerate(kinds):
         beside = 0.1 * (place - (len(kinds) - 1) / 2)
         chosen = [(one, mean) for one, mean in points if (one.degree or 0) == degree]
-        color, shape = LOOKS.get(chosen[0][0].attention, (plots.MUTED, "X"))
-        axis.errorbar(
-            [shapes.index((one.depth, one.width)) + beside for one, _ in chosen],
-            [mean.value for _, mean in chosen],
-            [mean.reach for _, mean in chosen],
-            fmt=shape,
-            color=color,
-            label=chosen[0][0].attention,
-        )
-    names = [
-        f"depth {depth}\nwidth {width}\n{plots.short_number(sizes[depth, width])}" for depth, width in shapes
-    ]
-    axis.set_xticks(range(len(shapes)), names)
-    axis.set_xlim(-0.5, len(shapes) - 0.5)
-    axis.set_xlabel("depth, width and parameters")
+        name = chosen[0][0].attention
+        x = [shapes.index((one.depth, one.width)) + beside for one, _ in chosen]
+        y, err = [mean.value for _, mean in chosen], [mean.reach for _, mean in chosen]
+        marks.append(Points(x, y, name, *LOOKS.get(name, (plots.MUTED, "X")), err=err))
+    names = {
+        float(place): f"depth {depth}\nwidth {width}\n{plots.short_number(sizes[depth, width])}"
+        for place, (depth, width) in enumerate(shapes)
+    }
+    ends = -0.5, len(shapes) - 0.5
+    return Panel(marks, Span("depth, width and parameters", ticks=names, limits=ends), Span(label))

@@ -5,17 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
 
+from pydantic import Field
+
+from shapelaw.settings.fields import Seeds, Widths
 from shapelaw.settings.problems import recipe_problems
-from shapelaw.settings.sections import Settings
+from shapelaw.settings.sections import Decoders, Settings
 from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import make_shape, shape_problems, with_attention_degree
-from shapelaw.studies.attention_degree.settings import AttentionDegree
 from shapelaw.studies.shape_grids import runs_with_seeds, seed_warnings
 from shapelaw.studies.study import OURS, Key, Study
 
 NAME = "attention_degree"
+
+
+class AttentionDegree(Decoders):
+    """The study of linear attention of each degree beside softmax, at equal parameters (block-degree note, eq. 2)."""
+
+    widths: Widths = Field({}, description="Shapes of the decoders with softmax, as `depth: [widths]`.")
+    degrees: Annotated[list[Annotated[int, Field(ge=2)] | None], Field(min_length=1)] = Field(
+        [None, 2, 3, 4],
+        description="Polynomial degrees of attention; null is softmax, and the others have as many weights as softmax.",
+    )
+    seeds: Seeds = Field(5, description="Runs of every shape and degree, with seeds 0, 1, ...")
 
 
 def _section(config: Settings) -> AttentionDegree:

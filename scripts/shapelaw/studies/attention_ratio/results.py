@@ -8,12 +8,12 @@ and recipe, where the table says.
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pandas as pd
-from matplotlib.figure import Figure
 
 from shapelaw.fits.curves import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
 from shapelaw.fits.inputs import read_table
@@ -21,9 +21,10 @@ from shapelaw.fits.isotonic import Monotony
 from shapelaw.fits.noise import noise_sentence
 from shapelaw.fits.redundancy import RedundancyStatus
 from shapelaw.report import plots
+from shapelaw.report.charts import Chart, Panel, Points, Span, looked
 from shapelaw.report.plots import short_number
 from shapelaw.report.tables import NO, OPEN, YES, Columns, frame_of
-from shapelaw.report.write import Answer, Results, Table, captioned
+from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
 from shapelaw.studies import redundancies as shared
 from shapelaw.studies.attention_ratio.analysis import (
     ATTENTION,
@@ -93,24 +94,8 @@ def analyse(runs: Path, axis: SizeAxis = SizeAxis.BLOCK) -> RatioAnalysis:
 
 def present(analysis: RatioAnalysis) -> Results:
     """The tables, figures and fit.json of an analysis."""
-    equal = SIZE_LABELS[analysis.axis]
-    captions = {
-        "losses": "Test loss of every network, in nats per token.",
-        "best_depth": f"The best depth of every ratio at equal {equal}, its loss with the 95% interval of its seeds.",
-        "redundancy": "Redundancy: how much smaller a network of ratio 1 reaches the same loss, with 68% intervals.",
-        "monotony": f"Does the loss fall anywhere as the ratio grows, at equal {equal}?",
-        "spread": f"Range of the loss over ratios and over depths at equal {equal}, with 68% intervals.",
-        "comparison": "Ours beside the published statements (Wies et al. 2021).",
-    }
-    frames = {
-        "losses": shared.networks_table(analysis.networks, _NAMES),
-        "best_depth": best_depth_table(analysis),
-        "redundancy": redundancy_table(analysis),
-        "monotony": monotony_table(analysis),
-        "spread": spread_table(analysis),
-        "comparison": comparison_table(analysis),
-    }
-    made = captioned(frames, captions, _FORMATS)
+    tables = _tables(SIZE_LABELS[analysis.axis])
+    made = tables_of(tables, tables, analysis)
     drawn = {
         "losses": losses_figure(analysis),
         "depths": depths_figure(analysis),
@@ -171,6 +156,11 @@ def answer(tables: Mapping[str, Table]) -> Answer:
         row["significant"] == "yes",
         published,
     )
+
+
+def losses_table(analysis: RatioAnalysis) -> pd.DataFrame:
+    """One row for each network."""
+    return shared.networks_table(analysis.networks, _NAMES)
 
 
 def best_depth_table(analysis: RatioAnalysis) -> pd.DataFrame:
@@ -310,73 +300,83 @@ def _published() -> dict[float, float]:
     return {ratio: 1 - float(theirs[finding]) for ratio, finding in PUBLISHED.items()}
 
 
-def losses_figure(analysis: RatioAnalysis) -> Figure:
+def _tables(equal: str) -> dict[str, TableOf]:
+    """The tables, where networks are compared at this size in words."""
+    captions: dict[str, tuple[Callable[[RatioAnalysis], pd.DataFrame], str]] = {
+        "losses": (losses_table, "Test loss of every network, in nats per token."),
+        "best_depth": (
+            best_depth_table,
+            f"The best depth of every ratio at equal {equal}, its loss with the 95% interval of its seeds.",
+        ),
+        "redundancy": (
+            redundancy_table,
+            "Redundancy: how much smaller a network of ratio 1 reaches the same loss, with 68% intervals.",
+        ),
+        "monotony": (monotony_table, f"Does the loss fall anywhere as the ratio grows, at equal {equal}?"),
+        "spread": (
+            spread_table,
+            f"Range of the loss over ratios and over depths at equal {equal}, with 68% intervals.",
+        ),
+        "comparison": (comparison_table, "Ours beside the published statements (Wies et al. 2021)."),
+    }
+    return {name: TableOf(frame, caption, _FORMATS) for name, (frame, caption) in captions.items()}
+
+
+def losses_figure(analysis: RatioAnalysis) -> Chart:
     """Test loss of every ratio at the best depth of each size, against size (figure 4 of the vocabulary paper)."""
-    with plots.style():
-        figure = _panels(analysis)
-        plots.legend_below(figure, 5)
-        return figure
+    return _chart(analysis, lambda kind: _best(analysis, kind))
 
 
-def depths_figure(analysis: RatioAnalysis) -> Figure:
+def depths_figure(analysis: RatioAnalysis) -> Chart:
     """The same with all networks, a marker for each depth (figure 6 of the vocabulary paper)."""
-    column, networks = SIZE_COLUMNS[analysis.axis], analysis.networks
-    depths = sorted(int(depth) for depth in networks["depth"].unique())
-    with plots.style():
-        figure = _panels(analysis, marked=False)
-        for axis, kind in zip(figure.axes, _kinds(analysis), strict=True):
-            of_kind = networks[(networks["ratio"] == 1) | (networks["feed_forward"] == kind)]
-            for _, rows in of_kind.groupby(["ratio", "depth"]):
-                ratio, depth = float(rows["ratio"].iloc[0]), int(rows["depth"].iloc[0])
-                axis.plot(
-                    rows[column], rows["loss"], _depth_marker(depths, depth), color=_ratio_looks(analysis)[ratio].color,
-                    markersize=6, fillstyle="none",
-                )  # fmt: skip
+    depths = sorted(int(depth) for depth in analysis.networks["depth"].unique())
+    markers = {depth: plots.MARKERS[place % len(plots.MARKERS)] for place, depth in enumerate(depths)}
+    hollow = {"markersize": 6, "fillstyle": "none"}
+
+    def marks(kind: str) -> Iterator[Points]:
+        mine = analysis.networks
+        mine = mine[(mine["ratio"] == 1) | (mine["feed_forward"] == kind)]
+        yield from _best(analysis, kind, marked=False)
+        for (ratio, look), depth in itertools.product(_looks(analysis).items(), depths):
+            rows = mine[(mine["ratio"] == ratio) & (mine["depth"] == depth)]
+            size = rows[SIZE_COLUMNS[analysis.axis]]
+            yield Points(size, rows["loss"], "", look.color, markers[depth], more=hollow)
         for depth in depths:
-            figure.axes[0].plot(
-                [], [], _depth_marker(depths, depth), color=plots.INK, markersize=6, fillstyle="none",
-                label=f"L = {depth}",
-            )  # fmt: skip
-        plots.legend_below(figure, 5)
-        return figure
+            yield Points([], [], f"L = {depth}", plots.INK, markers[depth], more=hollow)
+
+    return _chart(analysis, marks)
 
 
-def _depth_marker(depths: Sequence[int], depth: int) -> str:
-    return plots.MARKERS[depths.index(depth) % len(plots.MARKERS)]
-
-
-def _kinds(analysis: RatioAnalysis) -> list[str]:
-    return [kind for kind in _TITLES if any(one.feed_forward == kind for one in analysis.on_axis)]
-
-
-def _ratio_looks(analysis: RatioAnalysis) -> dict[float, plots.Look]:
+def _looks(analysis: RatioAnalysis) -> dict[float, plots.Look]:
     ratios = sorted({float(ratio) for ratio in analysis.networks["ratio"]})
     return dict(zip(ratios, plots.ordered_looks(range(len(ratios))).values(), strict=True))
 
 
-def _panels(analysis: RatioAnalysis, *, marked: bool = True) -> Figure:
-    """The best depths of every ratio, a panel for each feed-forward width, with markers or lines alone."""
-    kinds, noise = _kinds(analysis), analysis.noise
-    figure, axes = plots.new_figure(1, len(kinds), width=plots.PAGE, height=3.2, sharey=True)
-    for axis, kind in zip(axes[0], kinds, strict=True):
-        for ratio, look in _ratio_looks(analysis).items():
-            best = [one.at for one in analysis.on_axis if (one.feed_forward, one.ratio) == (kind, ratio)]
-            points = analysis.baseline if ratio == 1 else best
-            if points:
-                axis.errorbar(
-                    [at.size for at in points], [at.loss for at in points],
-                    shared.standard_errors(noise, [at.runs(noise) for at in points]),
-                    fmt=f"{look.marker if marked else ''}{look.dashes}", color=look.color, markersize=3.5,
-                    label=f"{_RATIO} = {ratio:g}",
-                )  # fmt: skip
-        plots.size_axis(axis)
-        axis.set_title(_TITLES[kind])
-        axis.set_xlabel(SIZE_LABELS[analysis.axis])
-    axes[0, 0].set_ylabel("test loss (nats per token)")
-    return figure
+def _best(analysis: RatioAnalysis, kind: str, *, marked: bool = True) -> Iterator[Points]:
+    """The best depths of every ratio, with markers or as lines alone."""
+    noise = analysis.noise
+    for ratio, look in _looks(analysis).items():
+        best = [one.at for one in analysis.on_axis if (one.feed_forward, one.ratio) == (kind, ratio)]
+        points = analysis.baseline if ratio == 1 else best
+        if points:
+            loss, size = [at.loss for at in points], [at.size for at in points]
+            err = shared.standard_errors(noise, [at.runs(noise) for at in points])
+            shown = looked(look) | {"marker": look.marker if marked else ""}
+            yield Points(size, loss, f"{_RATIO} = {ratio:g}", err=err, more={"markersize": 3.5}, **shown)
 
 
-def redundancy_figure(analysis: RatioAnalysis) -> Figure:
+def _chart(analysis: RatioAnalysis, marks: Callable[[str], Iterable[Points]]) -> Chart:
+    """A panel for each feed-forward width."""
+    across, up = Span(SIZE_LABELS[analysis.axis], "log"), Span("test loss (nats per token)")
+    panels = [
+        Panel(marks(kind), across, up, title)
+        for kind, title in _TITLES.items()
+        if any(one.feed_forward == kind for one in analysis.on_axis)
+    ]
+    return Chart(panels, columns=len(panels), width=plots.PAGE, height=3.2, share_y=True, legend=5)
+
+
+def redundancy_figure(analysis: RatioAnalysis) -> Chart:
     """Redundancy against the ratio; the sizes of a ratio stand side by side, the smallest on the left."""
     panels: dict[SizeAxis, list[shared.Drawn]] = {}
     for one in analysis.redundant:

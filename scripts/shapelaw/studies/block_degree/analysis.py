@@ -1,19 +1,21 @@
-"""The best degree of a layer at equal parameters: learning rates and errors (Navon 2021, section 3)."""
+"""The best degree of a layer at equal parameters: learning rates, errors, targets together (Navon 2021, section 3)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from shapelaw.errors import UserError
+from shapelaw.fits.equal_sizes import holm
 from shapelaw.fits.inputs import refuse
 from shapelaw.fits.paired import UNKNOWN, Mean, mean_of, paired_mean
+from shapelaw.report.tables import Columns, frame_of, interval_columns
 from shapelaw.specs.degrees import HALF
 
 COLUMNS = {
@@ -31,7 +33,7 @@ COLUMNS = {
 BEGINS = "initial_share"  # optional column: initial share of a mixture's last factors; half if missing
 SETTLED = "mean_degree"  # optional column: mean degree of a mixture's layers at the end
 DIVERGED = "diverged_at_step"  # optional column: null if the run has a loss
-STEPS_TO = "steps_to_{}"  # optional columns: training steps to a held-out loss
+STEPS_TO = "steps_to_"  # optional columns, with the loss: training steps to a held-out loss
 EVERY = "evaluate_every"  # optional column: steps before the first held-out loss, and between two
 ALL_SEEDS, OTHER_SEEDS = "all seeds", "the other seeds"  # seeds that choose a learning rate
 TASK = ("target", "target_rank", "inputs", "width", "matrices", "steps")  # its columns, and its fields
@@ -182,49 +184,56 @@ def tune(runs: pd.DataFrame, chosen_on: str = OTHER_SEEDS) -> list[Tuned]:
     choose its rate. A single seed chooses by its own loss. With `ALL_SEEDS` every seed has the rate that is best over
     all: one rate per network, which makes losses look a little better than they are.
     """
-    found = []
-    for names, group in runs.groupby([*TASK, "degrees", "mixture", BEGINS], sort=True):
-        target, *numbers, degrees, mixture, begins = cast(tuple[Any, ...], names)
-        trained: dict[tuple[int, float], dict[Any, Any]] = {}
-        for row in group.to_dict("records"):
-            trained.setdefault((int(row["seed"]), float(row["learning_rate"])), row)
-        seeds, rates = (sorted(set(values)) for values in zip(*trained, strict=True))
-        common = [rate for rate in rates if all((seed, rate) in trained for seed in seeds)]
-        if not common:
-            raise UserError(
-                f"For target {target} and degrees {degrees} no learning rate was tried with every seed; run the grid "
-                "to its end, or leave out the seeds that miss one."
-            )
-        scores_SR = np.log([[trained[seed, rate]["loss"] for rate in common] for seed in seeds])
-        chosen = {
-            seed: common[_best(scores_SR, place if chosen_on == OTHER_SEEDS else None)]
-            for place, seed in enumerate(seeds)
-        }
-        rows = {seed: trained[seed, rate] for seed, rate in chosen.items()}
-        thresholds = [
-            float(str(name).removeprefix("steps_to_")) for name in group if str(name).startswith("steps_to_")
-        ]
-        found.append(
-            Tuned(
-                Task(str(target), *(int(number) for number in numbers)),
-                str(degrees),
-                bool(mixture),
-                float(begins),
-                chosen,
-                sum(rate in (min(rates), max(rates)) for rate in chosen.values()) if len(rates) > 1 else 0,
-                len(rates),
-                {seed: float(row["loss"]) for seed, row in rows.items()},
-                {
-                    at: {seed: _or_never(row[STEPS_TO.format(f"{at:g}")]) for seed, row in rows.items()}
-                    for at in thresholds
-                },
-                int(group[EVERY].max()) if EVERY in group else 0,
-                {seed: float(row[SETTLED]) for seed, row in rows.items() if math.isfinite(row["loss"])}
-                if mixture and SETTLED in group
-                else {},
-            )
+    names = [*TASK, "degrees", "mixture", BEGINS]
+    return [_tuned(name, group, chosen_on) for name, group in runs.groupby(names, sort=True)]
+
+
+def _tuned(name: Any, runs: pd.DataFrame, chosen_on: str) -> Tuned:
+    """A network on a task, from its runs at all rates.
+
+    Raises:
+        UserError: no rate was tried with every seed.
+    """
+    target, *numbers, degrees, mixture, begins = name
+    once = runs.drop_duplicates(["seed", "learning_rate"])
+    losses = once.pivot(index="seed", columns="learning_rate", values="loss")
+    common = losses.dropna(axis=1)
+    if common.empty:
+        raise UserError(
+            f"For target {target} and degrees {degrees} no learning rate was tried with every seed; run the grid "
+            "to its end, or leave out the seeds that miss one."
         )
-    return found
+    scores_SR, shared = np.log(common.to_numpy()), common.columns.to_numpy(np.float64)
+    rates = losses.columns.to_numpy(np.float64)
+    chosen = {
+        int(seed): float(shared[_best(scores_SR, place if chosen_on == OTHER_SEEDS else None)])
+        for place, seed in enumerate(common.index.tolist())
+    }
+    mine = once.set_index(["seed", "learning_rate"]).loc[list(chosen.items())].droplevel("learning_rate")
+    settled = (
+        mine.loc[np.isfinite(mine["loss"]), SETTLED] if mixture and SETTLED in mine else mine["loss"].iloc[:0]
+    )
+    return Tuned(
+        Task(str(target), *(int(number) for number in numbers)),
+        str(degrees),
+        bool(mixture),
+        float(begins),
+        chosen,
+        sum(rate in (min(rates), max(rates)) for rate in chosen.values()) if len(rates) > 1 else 0,
+        len(rates),
+        _by_seed(mine["loss"]),
+        {
+            float(column.removeprefix(STEPS_TO)): _by_seed(mine[column].astype("float64").fillna(math.inf))
+            for column in map(str, mine)
+            if column.startswith(STEPS_TO)
+        },
+        int(runs[EVERY].max()) if EVERY in runs else 0,
+        _by_seed(settled),
+    )
+
+
+def _by_seed(column: pd.Series) -> dict[int, float]:
+    return dict(zip(map(int, column.index), map(float, column), strict=True))
 
 
 def _best(scores_SR: npt.NDArray[np.float64], without: int | None) -> int:
@@ -236,10 +245,6 @@ def _best(scores_SR: npt.NDArray[np.float64], without: int | None) -> int:
         np.delete(scores_SR, without, axis=0) if without is not None and len(scores_SR) > 1 else scores_SR
     )
     return int(others.mean(axis=0).argmin())
-
-
-def _or_never(value: float) -> float:
-    return math.inf if pd.isna(value) else float(value)
 
 
 @dataclass(frozen=True)
@@ -281,3 +286,151 @@ def differences(tuned: Sequence[Tuned]) -> list[Difference]:
         if mean is not None:
             found.append(Difference(one, reference, mean))
     return found
+
+
+TARGETS = {  # by name: whether R = 1 and digits are among the targets
+    "R > 1": (False, False),
+    "all R": (True, False),
+    "R > 1 and digits": (False, True),
+    "all R and digits": (True, True),
+}
+POOLED: Columns = {
+    "targets": "targets",
+    "rates_chosen_on": "rates",
+    **{name: f"first.task.{name}" for name in ("width", "matrices")},
+    "network": "first.name",
+    "target_ranks": lambda one: tuple(each.task.target_rank for each in one.tuned if each.task.target_rank),
+    **interval_columns("log_ratio", "ratio", change=math.exp),
+    "p_value": "log_ratio.p_value",
+    "p_value_holm": lambda _: math.nan,
+    "cells": "cells",
+    "cells_worse": "worse",
+    **{name: f"log_ratio.{name}" for name in ("seeds", "verdict")},
+}
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """A network against degree 3 over several targets at once: one interval instead of one per target.
+
+    Seeds are the independent draws: for each seed, the networks of both degrees learn the same targets from the same
+    inputs. So the log ratios of losses are averaged over the targets within each seed, and Student's interval is over
+    the seeds. It covers other seeds on these targets, not other targets.
+
+    Attributes:
+        targets: a name in `TARGETS`.
+        rates: the seeds that chose the learning rates, `ALL_SEEDS` or `OTHER_SEEDS`.
+        tuned: the network, on one task for each target.
+        log_ratio: mean over seeds of the mean over targets of the log loss minus that of degree 3.
+        cells: number of targets times seeds.
+        worse: number of cells in which the loss is above that of degree 3.
+    """
+
+    targets: str
+    rates: str
+    tuned: tuple[Tuned, ...]
+    log_ratio: Mean
+    cells: int
+    worse: int
+
+    @property
+    def first(self) -> Tuned:
+        """The network on its first target."""
+        return self.tuned[0]
+
+    @property
+    def is_whole_degree(self) -> bool:
+        """True if all layers have the same degree, and none is learned."""
+        return not self.first.mixture and len(set(self.first.layers)) == 1
+
+
+def pooled(runs: pd.DataFrame) -> list[Pooled]:
+    """Every network at every budget against degree 3, for all `TARGETS` and both ways to choose rates.
+
+    A network has a row if it was trained on R = 1 and digits wherever the row includes them; it is compared on the
+    targets and seeds that it shares with degree 3. If a run diverged, there is no row.
+
+    Args:
+        runs: checked runs.
+    """
+    found = []
+    for rates in (ALL_SEEDS, OTHER_SEEDS):
+        tuned = tune(runs, rates)
+        of_degree_3 = references(tuned)
+        for mine in _by_network(tuned):
+            compared = [one for one in mine if of_degree_3.get(one.task, one) is not one]
+            for name, (with_one, with_digits) in TARGETS.items():
+                chosen = [one for one in compared if _in(one, with_one, with_digits)]
+                if not _has_all(chosen, with_one, with_digits):
+                    continue
+                one = _compared(name, rates, chosen, [of_degree_3[one.task] for one in chosen])
+                found += [one] if one is not None else []
+    return found
+
+
+def pooled_table(found: Sequence[Pooled]) -> pd.DataFrame:
+    """One row per set of targets, way to choose rates, budget and network.
+
+    `p_value_holm` has Holm's correction over the whole degrees that share targets, rates and budget.
+    """
+    table = frame_of(found, POOLED)
+    whole = pd.Series([one.is_whole_degree for one in found], index=table.index, dtype=bool)
+    for _, group in table[whole].groupby(["targets", "rates_chosen_on", "width", "matrices"]):
+        table.loc[group.index, "p_value_holm"] = holm(group["p_value"].to_numpy())
+    order = {name: place for place, name in enumerate(TARGETS)}
+    return table.sort_values(
+        ["width", "matrices", "rates_chosen_on", "targets"],
+        ascending=[False, False, True, True],
+        key=lambda values: values.map(order) if values.name == "targets" else values,
+        kind="stable",
+        ignore_index=True,
+    )
+
+
+def pooled_summary(found: Sequence[Pooled]) -> list[str]:
+    """A sentence for each whole degree and budget: targets of R > 1, rates chosen on all seeds."""
+    return [
+        f"{one.first.task.matrices} matrices of {one.first.task.width} x {one.first.task.width}, R > 1, "
+        f"{one.cells} cells: {one.first.name} against 3: loss times {math.exp(one.log_ratio.value):.3g} "
+        f"({math.exp(one.log_ratio.low):.3g} to {math.exp(one.log_ratio.high):.3g}, "
+        f"p = {one.log_ratio.p_value:.2g}), {one.log_ratio.verdict}."
+        for one in found
+        if one.is_whole_degree
+        and one.targets == "R > 1"
+        and one.rates == ALL_SEEDS
+        and one.log_ratio.seeds > 1
+    ]
+
+
+def _by_network(tuned: Sequence[Tuned]) -> Iterable[list[Tuned]]:
+    """The tasks of each network, by budget."""
+    found: dict[tuple[int, int, str, bool, float], list[Tuned]] = {}
+    for one in tuned:
+        name = (one.task.width, one.task.matrices, one.degrees, one.mixture, one.initial_share)
+        found.setdefault(name, []).append(one)
+    return found.values()
+
+
+def _in(one: Tuned, with_one: bool, with_digits: bool) -> bool:
+    rank = one.task.target_rank
+    return rank > 1 or (rank == 1 and with_one) or (rank == 0 and with_digits)
+
+
+def _has_all(chosen: Sequence[Tuned], with_one: bool, with_digits: bool) -> bool:
+    ranks = {one.task.target_rank for one in chosen}
+    return max(ranks, default=0) > 1 and (1 in ranks) == with_one and (0 in ranks) == with_digits
+
+
+def _compared(name: str, rates: str, chosen: Sequence[Tuned], against: Sequence[Tuned]) -> Pooled | None:
+    """The comparison; None if a run diverged, or the targets don't share their seeds."""
+    seeds = {tuple(sorted(one.losses)) for one in (*chosen, *against)}
+    if len(seeds) > 1 or any(len(one.log_losses) < len(one.losses) for one in (*chosen, *against)):
+        return None
+    log_ratios_TS = np.array(  # (targets, seeds)
+        [
+            [one.log_losses[seed] - other.log_losses[seed] for seed in sorted(one.losses)]
+            for one, other in zip(chosen, against, strict=True)
+        ]
+    )
+    mean = mean_of(log_ratios_TS.mean(axis=0))
+    return Pooled(name, rates, tuple(chosen), mean, log_ratios_TS.size, int((log_ratios_TS > 0).sum()))

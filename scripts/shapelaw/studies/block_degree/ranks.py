@@ -22,15 +22,14 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from shapelaw.fits.rank_correlation import RankCorrelation, rank_correlation
+from shapelaw.fits.paired import RankCorrelation, rank_correlation
 from shapelaw.report import plots
+from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
 from shapelaw.report.tables import Columns, frame_of, interval_columns
 from shapelaw.studies.block_degree.analysis import Tuned, of_task
 from shapelaw.studies.block_degree.figures import exp_bars
-from shapelaw.theory.product_network import ProductNetwork
+from shapelaw.theory.networks import ProductNetwork
 from shapelaw.theory.separation_rank import SPARE, estimate, separation_rank
 from shapelaw.training.degree_pack import draw_separable, least_errors
 
@@ -214,50 +213,42 @@ def rank_correlation_table(found: Sequence[Correlation]) -> pd.DataFrame:
     return frame_of(found, columns, ["target_rank"])
 
 
-def rank_figure(ranked: Sequence[Ranked]) -> Figure | str:
+def rank_figure(ranked: Sequence[Ranked]) -> Chart | str:
     """Held-out loss against exact rank, a line at R, and the floor below; or why there is none."""
     settings: dict[Setting, list[Ranked]] = {}
     for one in ranked:
         if one.rank is not None and one.tuned.log_losses:
             settings.setdefault(one.setting, []).append(one)
-    shown = {setting: group for setting, group in settings.items() if len({one.rank for one in group}) > 1}
-    if not shown:
+    panels = [
+        _panel(setting, group) for setting, group in settings.items() if len({one.rank for one in group}) > 1
+    ]
+    if not panels:
         return "no two networks of a budget whose exact ranks are known differ in them"
-    with plots.style():
-        figure, axes = plots.new_figure(1, len(shown), width=plots.PAGE, height=3.5)
-        for place, (setting, group) in enumerate(shown.items()):
-            _draw(axes[0, place], group)
-            axes[0, place].set_title(setting.words)
-        axes[0, 0].set_ylabel("held-out loss (share of the variance)")
-        plots.legend_below(figure, 6)
-        return figure
+    return Chart(panels, columns=len(panels), width=plots.PAGE, height=3.5, legend=6)
 
 
-def _draw(axis: Axes, group: Sequence[Ranked]) -> None:
+def _panel(setting: Setting, group: Sequence[Ranked]) -> Panel:
     targets = sorted({one.tuned.task.target_rank for one in group})
-    looks = plots.ordered_looks(targets)
+    looks, marks, thin = plots.ordered_looks(targets), list[Mark](), {"linewidth": 1}
     for place, target_rank in enumerate(targets):
         color, beside = looks[target_rank].color, plots.side_by_side(place, len(targets), 1.03)
         here = sorted(
             (one for one in group if one.tuned.task.target_rank == target_rank), key=lambda one: one.rank or 0
         )
-        values, bars = exp_bars([one.tuned.log_loss for one in here])
-        ranks = [(one.rank or 0) * beside for one in here]
-        axis.errorbar(
-            ranks, values, bars, fmt=looks[target_rank].marker, color=color, label=f"R = {target_rank}"
-        )
-        axis.axvline(target_rank, color=color, linestyle=":", linewidth=1)
+        value, err = exp_bars([one.tuned.log_loss for one in here])
+        x = [(one.rank or 0) * beside for one in here]
+        marks.append(Points(x, value, f"R = {target_rank}", color, looks[target_rank].marker, err=err))
+        marks.append(Across(target_rank, "x", "", color, ":", more=thin))
         errors = [_geometric_mean(column) for column in zip(*here[0].least_errors.values(), strict=True)]
-        inside = range(1, target_rank)
-        axis.plot(inside, [errors[rank] for rank in inside], color=color, linestyle="--", linewidth=1)
-    lowest = min(math.exp(one.tuned.log_loss.value) for one in group)
-    axis.plot([], [], ":", color=plots.MUTED, label="rank R")
+        marks.append(Points(range(1, target_rank), errors[1:target_rank], "", color, line="--", more=thin))
+    marks.append(Points([], [], "rank R", plots.MUTED, line=":"))
     if max(targets) > 1:
-        axis.plot([], [], "--", color=plots.MUTED, label="least loss of each rank, by R")
-    plots.value_axis(axis, {1, *(one.rank or 0 for one in group)})
-    plots.log_axis(axis, "y")
-    axis.set(xlabel="exact separation rank of the polynomial")
-    axis.set_ylim(bottom=lowest / 10)
+        marks.append(Points([], [], "least loss of each rank, by R", plots.MUTED, line="--"))
+    lowest = min(math.exp(one.tuned.log_loss.value) for one in group)
+    ranks = {1, *(one.rank or 0 for one in group)}
+    across = Span("exact separation rank of the polynomial", "values", ranks)
+    up = Span("held-out loss (share of the variance)", "log", limits=(lowest / 10, None))
+    return Panel(marks, across, up, setting.words)
 
 
 def _log(number: int) -> float:

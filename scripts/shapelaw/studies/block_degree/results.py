@@ -27,34 +27,25 @@ import pandas as pd
 from shapelaw.fits.inputs import read_table
 from shapelaw.fits.paired import UNKNOWN, Mean, mean_of, paired_mean
 from shapelaw.report.tables import Columns, frame_of, interval_columns, plain_rows
-from shapelaw.report.write import Answer, Results, Table, captioned
+from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
 from shapelaw.studies.block_degree import figures, ranks
-from shapelaw.studies.block_degree import pooled as pooling
 from shapelaw.studies.block_degree.analysis import (
     ALL_SEEDS,
     Difference,
+    Pooled,
     Tuned,
     check_runs,
     differences,
     of_task,
+    pooled,
+    pooled_summary,
+    pooled_table,
     references,
     tune,
 )
 from shapelaw.studies.block_degree.study import NAME
 
 PUBLISHED = "3 is the best integer, by theory (Navon 2021)."
-CAPTIONS = {
-    "pooled": "Each network's loss over that of degree 3, over several targets; the seeds are the independent draws.",
-    "losses": "Final held-out loss, geometric mean over seeds.",
-    "differences": "Each network's loss over that of degree 3 on the same seeds.",
-    "speed": "Training steps to a held-out loss at the rate that is best for the final loss; geometric mean over "
-    "seeds.",
-    "mixtures": "The mean degree at which learned mixtures of two degrees settle.",
-    "rank_losses": "Held-out loss beside the exact separation rank of the network's polynomial.",
-    "rank_correlation": "Rank correlation of the held-out loss with theory's numbers; a row without R is over all "
-    "targets.",
-}
-SPEED_ENDS = {name: (f"{name}_low95", f"{name}_high95") for name in ("steps_to_it", "ratio")}
 
 
 @dataclass(frozen=True)
@@ -62,7 +53,7 @@ class DegreeAnalysis:
     """The comparisons over several targets, the tuned networks, each one's difference from degree 3 on each target, its
     rank, and how losses correlate with ranks."""
 
-    pooled: list[pooling.Pooled]
+    pooled: list[Pooled]
     tuned: list[Tuned]
     differences: list[Difference]
     ranked: list[ranks.Ranked]
@@ -102,8 +93,7 @@ def analyse(runs: Path, rank_seconds: float = ranks.SECONDS) -> DegreeAnalysis:
     checked = check_runs(read_table(runs), str(runs))
     tuned = tune(checked)
     ranked = ranks.rank_networks(tuned, rank_seconds)
-    pooled = pooling.pooled(checked)
-    return DegreeAnalysis(pooled, tuned, differences(tuned), ranked, ranks.correlations(ranked))
+    return DegreeAnalysis(pooled(checked), tuned, differences(tuned), ranked, ranks.correlations(ranked))
 
 
 def present(analysis: DegreeAnalysis) -> Results:
@@ -116,16 +106,7 @@ def present(analysis: DegreeAnalysis) -> Results:
         "mixtures": figures.mixtures_figure(tuned),
         "rank": ranks.rank_figure(analysis.ranked),
     }
-    frames = {
-        "pooled": pooling.pooled_table(analysis.pooled),
-        "losses": losses_table(tuned),
-        "differences": differences_table(analysis.differences),
-        "speed": speed_table(tuned),
-        "mixtures": mixtures_table(tuned),
-        "rank_losses": ranks.rank_losses_table(analysis.ranked),
-        "rank_correlation": ranks.rank_correlation_table(analysis.correlations),
-    }
-    tables = captioned(frames, CAPTIONS)
+    tables = tables_of(TABLES, TABLES, analysis)
     compared = any(not math.isnan(one.log_ratio.p_value) for one in analysis.differences)
     fit = {
         "study": NAME,
@@ -133,7 +114,7 @@ def present(analysis: DegreeAnalysis) -> Results:
         "status": "converged" if compared else "too few points",
         "networks": len(tuned),
         **{
-            name: plain_rows(frames[name])
+            name: plain_rows(tables[name].frame)
             for name in ("pooled", "differences", "mixtures", "rank_correlation")
         },
     }
@@ -142,7 +123,7 @@ def present(analysis: DegreeAnalysis) -> Results:
 
 def summary(analysis: DegreeAnalysis) -> str:
     """The findings, one sentence per line."""
-    lines = pooling.summary(analysis.pooled)
+    lines = pooled_summary(analysis.pooled)
     lines += [
         f"{one.tuned.task.name}: {one.tuned.name} against 3: loss times {math.exp(one.log_ratio.value):.3g}"
         f"{_seeds_words(one.log_ratio)}, {one.verdict}."
@@ -258,8 +239,8 @@ def speed_table(tuned: Sequence[Tuned]) -> pd.DataFrame:
         "reached": lambda one: sum(map(math.isfinite, one.steps.values())),
         "at_once": lambda one: sum(steps <= one.tuned.first_evaluation for steps in one.steps.values()),
         "seeds": lambda one: len(one.steps),
-        **interval_columns("log_steps", "steps_to_it", SPEED_ENDS["steps_to_it"], math.exp),
-        **interval_columns("log_ratio", "ratio", SPEED_ENDS["ratio"], math.exp),
+        **interval_columns("log_steps", "steps_to_it", ("steps_to_it_low95", "steps_to_it_high95"), math.exp),
+        **interval_columns("log_ratio", "ratio", ("ratio_low95", "ratio_high95"), math.exp),
     }
     return frame_of(_speeds(tuned), columns)
 
@@ -274,3 +255,34 @@ def mixtures_table(tuned: Sequence[Tuned]) -> pd.DataFrame:
         "p_value_of_e": lambda one: mean_of([value - math.e for value in one.settled.values()]).p_value,
     }
     return frame_of((one for one in tuned if one.settled), columns)
+
+
+TABLES = {
+    "pooled": TableOf(
+        lambda found: pooled_table(found.pooled),
+        "Each network's loss over that of degree 3, over several targets; the seeds are the independent draws.",
+    ),
+    "losses": TableOf(
+        lambda found: losses_table(found.tuned), "Final held-out loss, geometric mean over seeds."
+    ),
+    "differences": TableOf(
+        lambda found: differences_table(found.differences),
+        "Each network's loss over that of degree 3 on the same seeds.",
+    ),
+    "speed": TableOf(
+        lambda found: speed_table(found.tuned),
+        "Training steps to a held-out loss at the rate that is best for the final loss; geometric mean over seeds.",
+    ),
+    "mixtures": TableOf(
+        lambda found: mixtures_table(found.tuned),
+        "The mean degree at which learned mixtures of two degrees settle.",
+    ),
+    "rank_losses": TableOf(
+        lambda found: ranks.rank_losses_table(found.ranked),
+        "Held-out loss beside the exact separation rank of the network's polynomial.",
+    ),
+    "rank_correlation": TableOf(
+        lambda found: ranks.rank_correlation_table(found.correlations),
+        "Rank correlation of the held-out loss with theory's numbers; a row without R is over all targets.",
+    ),
+}

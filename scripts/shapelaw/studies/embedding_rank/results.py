@@ -14,17 +14,16 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from shapelaw.errors import UserError
 from shapelaw.fits.curves import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
 from shapelaw.fits.inputs import read_table, refuse
 from shapelaw.fits.noise import Noise, group_means, group_noise, noise_sentence
-from shapelaw.fits.redundancy import Baseline, Needed, Redundancy, needed_rank, needed_words, redundancy
+from shapelaw.fits.redundancy import Needed, Redundancy, needed_words
 from shapelaw.report import plots
+from shapelaw.report.charts import Chart, Mark, Panel, Points, Span, Words
 from shapelaw.report.tables import frame_of
-from shapelaw.report.write import Answer, Results, Table, captioned
+from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
 from shapelaw.studies import redundancies as shared
 from shapelaw.studies.embedding_rank.study import NAME
 from shapelaw.studies.reference import published_json
@@ -39,13 +38,6 @@ _LOOKS = {
     f"positions {POSITIONS[False]}": (plots.SECOND, "D"),
 }
 
-_CAPTIONS = {
-    "losses": "Test loss at full and at low rank, in nats per token.",
-    "redundancy": "Redundancy: the share of its size that a network of full rank and equal loss saves, with 68% "
-    "intervals.",
-    "needed": "The rank from which on no loss is significant.",
-    "comparison": "Our redundancy beside the published one (Wies et al. 2021).",
-}
 _FORMATS = {
     "test_loss": ".4f",
     **dict.fromkeys(("rank_over_width", "ours", "published"), ".3f"),
@@ -151,48 +143,29 @@ def analyse_runs(runs: pd.DataFrame) -> EmbeddingAnalysis:
     # one number: the draws of a redundancy have one noise for all widths
     noise, found = group_noise(networks, by_width=False), []
     for axis, column in SIZE_COLUMNS.items():
-        baseline = Baseline(*full.sort_values(column)[[column, "loss", "seeds"]].to_numpy(np.float64).T)
+        baseline = shared.baseline_of(full, column)
         for place, (_, row) in enumerate(low.iterrows()):
-            size, loss, seeds = (float(row[name]) for name in (column, "loss", "seeds"))
-            found.append(Found(row, axis, redundancy(baseline, size, loss, seeds, noise, place)))
-    return EmbeddingAnalysis(
-        networks, noise, tuple(found), {} if noise is None else _needed(full, low, noise)
-    )
+            found.append(
+                Found(row, axis, shared.redundancy_of(baseline, float(row[column]), row, noise, place))
+            )
+    needed = {} if noise is None else _needed(full, low, noise)
+    return EmbeddingAnalysis(networks, noise, tuple(found), needed)
 
 
 def _needed(full: pd.DataFrame, low: pd.DataFrame, noise: Noise) -> dict[str, Needed]:
     needed = {}
     for factored, words in POSITIONS.items():
-        mine = low[low["positional_rank"].notna() == factored].sort_values("embedding_rank")
+        mine = low[low["positional_rank"].notna() == factored]
         same = full[full["width"].isin(mine["width"])]
         if not mine.empty and len(same) == 1:
-            reference = float(same["loss"].iloc[0]), float(same["seeds"].iloc[0])
-            ranks = [int(rank) for rank in mine["embedding_rank"]]
-            needed[words] = needed_rank(ranks, mine["loss"], mine["seeds"], reference, noise)
+            needed[words] = shared.needed_of(mine, "embedding_rank", same.iloc[0], noise)
     return needed
 
 
 def present(analysis: EmbeddingAnalysis) -> Results:
     """The tables, figures and fit.json of an analysis."""
-    frames = {
-        "losses": shared.networks_table(analysis.networks, _NETWORK, _NETWORK[2:]),
-        "redundancy": redundancy_table(analysis),
-        "needed": shared.needed_table(analysis.needed, {"positions": "key"}),
-        "comparison": comparison_table(analysis),
-    }
-    made = captioned(frames, _CAPTIONS, _FORMATS)
-    panels = {
-        axis: [
-            shared.Drawn(f"positions {one.positions}", one.rank, one.redundancy)
-            for one in analysis.found
-            if one.axis is axis
-        ]
-        for axis in SizeAxis
-    }
-    drawn = {
-        "losses": losses_figure(analysis),
-        "redundancy": shared.redundancy_figure(panels, _LOOKS, "rank r of the embedding", analysis.noise),
-    }
+    made = tables_of(_TABLES, _TABLES, analysis)
+    drawn = {"losses": losses_figure(analysis), "redundancy": redundancy_figure(analysis)}
     model = "1 - size of the full-rank network of equal loss / size, by monotone interpolation"
     fit = shared.fit_of(NAME, model, analysis.noise, made, ("redundancy", "needed"))
     return Results(made, drawn, fit, summary(analysis), answer=answer(made))
@@ -256,38 +229,58 @@ def comparison_table(analysis: EmbeddingAnalysis) -> pd.DataFrame:
     return table
 
 
-def losses_figure(analysis: EmbeddingAnalysis) -> Figure:
+_TABLES = {
+    "losses": TableOf(
+        lambda found: shared.networks_table(found.networks, _NETWORK, _NETWORK[2:]),
+        "Test loss at full and at low rank, in nats per token.",
+        _FORMATS,
+    ),
+    "redundancy": TableOf(
+        redundancy_table,
+        "Redundancy: the share of its size that a network of full rank and equal loss saves, with 68% intervals.",
+        _FORMATS,
+    ),
+    "needed": TableOf(
+        lambda found: shared.needed_table(found.needed, {"positions": "key"}),
+        "The rank from which on no loss is significant.",
+    ),
+    "comparison": TableOf(
+        comparison_table, "Our redundancy beside the published one (Wies et al. 2021).", _FORMATS
+    ),
+}
+
+
+def redundancy_figure(analysis: EmbeddingAnalysis) -> Chart:
+    """Redundancy against the rank of the embedding."""
+    drawn: dict[SizeAxis, list[shared.Drawn]] = {axis: [] for axis in SizeAxis}
+    for one in analysis.found:
+        drawn[one.axis].append(shared.Drawn(f"positions {one.positions}", one.rank, one.redundancy))
+    return shared.redundancy_figure(drawn, _LOOKS, "rank r of the embedding", analysis.noise)
+
+
+def losses_figure(analysis: EmbeddingAnalysis) -> Chart:
     """Test loss against size: full rank by narrowing, low rank by lowering r (figure 2 of the vocabulary paper)."""
-    with plots.style():
-        figure, axes = plots.new_figure(1, 2, width=plots.PAGE, height=2.9, sharey=True)
-        for axis, size in zip(axes[0], (SizeAxis.BLOCK, SizeAxis.TOTAL), strict=True):
-            _draw_losses(axis, analysis, size)
-        axes[0, 0].set_ylabel("test loss (nats per token)")
-        axes[0, 0].set_title("numbers: the rank r", fontsize=7)
-        plots.legend_below(figure, 3)
-        return figure
+    panels = [_losses_panel(analysis, size) for size in shared.PANELS]
+    return Chart(panels, columns=2, height=2.9, share_y=True, title="numbers: the rank r")
 
 
-def _draw_losses(axis: Axes, analysis: EmbeddingAnalysis, size: SizeAxis) -> None:
+def _losses_panel(analysis: EmbeddingAnalysis, size: SizeAxis) -> Panel:
     column, networks = SIZE_COLUMNS[size], analysis.networks
-    series = np.where(
-        networks["series"] == FULL,
-        "full rank, narrower",
-        "low rank, positions " + networks["positional_rank"].notna().map(POSITIONS),
-    )
-    looks = {"full rank, narrower": (plots.INK, "o-")}
-    looks |= {f"low rank, {name}": look for name, look in _LOOKS.items()}
-    for name, (color, shape) in looks.items():
-        rows = networks[series == name].sort_values([column, "loss"])
+    positions = "positions " + networks["positional_rank"].notna().map(POSITIONS)
+    full, marks = networks["series"] == FULL, list[Mark]()
+    for name, (color, marker), mine in (
+        ("full rank, narrower", (plots.INK, "o"), full),
+        *((f"low rank, {name}", look, ~full & (positions == name)) for name, look in _LOOKS.items()),
+    ):
+        rows = networks[mine].sort_values([column, "loss"])
         if not rows.empty:
             err = shared.standard_errors(analysis.noise, rows["seeds"])
-            axis.errorbar(rows[column], rows["loss"], err, fmt=shape, color=color, label=name)
-    low = networks[networks["series"] == LOW].sort_values("loss").to_dict("records")
-    for place, row in enumerate(low):
-        left = place % 2 == 1  # else near losses' labels lie on one another
-        axis.annotate(
-            f"{int(row['embedding_rank'])}", (row[column], row["loss"]), xytext=(-4 if left else 4, 0),
-            ha="right" if left else "left", textcoords="offset points", fontsize=6, color=plots.MUTED,
-        )  # fmt: skip
-    plots.size_axis(axis)
-    axis.set_xlabel(SIZE_LABELS[size])
+            line = "-" if mine is full else ""
+            marks.append(Points(rows[column], rows["loss"], name, color, marker, line, err))
+    low = networks[~full].sort_values("loss").to_dict("records")
+    for place, row in enumerate(low):  # left and right in turn, else near losses' labels lie on one another
+        x, side = (-4.0, "right") if place % 2 else (4.0, "left")
+        more = {"ha": side, "va": "baseline"}
+        rank = f"{int(row['embedding_rank'])}"
+        marks.append(Words(rank, row[column], row["loss"], (x, 0), plots.MUTED, more))
+    return Panel(marks, Span(SIZE_LABELS[size], "log"), Span("test loss (nats per token)"))

@@ -5,16 +5,40 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from pydantic import Field
+
+from shapelaw.settings.fields import Count, Seeds
 from shapelaw.settings.problems import recipe_problems
-from shapelaw.settings.sections import Settings
+from shapelaw.settings.sections import Decoders, Settings
 from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import Shape, make_shape, shape_problems
-from shapelaw.studies.embedding_rank.settings import EmbeddingRank
 from shapelaw.studies.shape_grids import absent_problems, rank_warnings, repeated_seeds, runs_with_seeds
 from shapelaw.studies.study import OURS, Key, Study
 
 NAME = "embedding_rank"
+
+
+class EmbeddingRank(Decoders):
+    """The study of what a low rank of the embedding costs (Wies et al. 2021, section 5.1)."""
+
+    depth: Count = Field(2, description="Depth of all networks.")
+    width: Count = Field(64, description="Width of the networks whose embeddings are factored.")
+    ranks: list[Count] = Field(
+        [], description="Ranks of their token and positional embeddings; above the width they are redundant."
+    )
+    full_position_ranks: list[Count] = Field(
+        [], description="Ranks of token embeddings that are trained with positions of full rank too."
+    )
+    baseline_widths: list[Count] = Field(
+        [], description="Widths of the networks with embeddings of full rank."
+    )
+    seeds: Seeds = Field(1, description="Runs of every network, with seeds 0, 1, ...")
+    repeated_ranks: list[Count] = Field([], description="Ranks that run with `repeated_seeds` seeds.")
+    repeated_widths: list[Count] = Field(
+        [], description="Widths of the baseline that run with `repeated_seeds` seeds."
+    )
+    repeated_seeds: Seeds = Field(3, description="Runs of each network that is repeated, for the noise.")
 
 
 def _section(config: Settings) -> EmbeddingRank:

@@ -9,21 +9,22 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import read_table, refuse
 from shapelaw.fits.noise import Noise, group_means, group_noise, noise_sentence
-from shapelaw.fits.redundancy import Baseline, Needed, RedundancyStatus, needed_rank, needed_words, redundancy
+from shapelaw.fits.redundancy import Baseline, Needed, RedundancyStatus, needed_words
 from shapelaw.report import plots
+from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
 from shapelaw.report.tables import Columns, frame_of, yes_or_no
-from shapelaw.report.write import Answer, Results, Table, captioned
+from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
 from shapelaw.studies import redundancies as shared
 from shapelaw.studies.positional_rank.study import NAME
 from shapelaw.studies.reference import published_json
@@ -36,12 +37,6 @@ BELOW, ABOVE = "below the ranks trained", "costs less than every vocabulary rank
 _SERIES = {
     POSITIONAL: (plots.ACCENT, "o", "positions factored"),
     VOCABULARY: (plots.SECOND, "s", "tokens factored"),
-}
-_CAPTIONS = {
-    "losses": "Test loss in nats per token; cost: against plain embeddings, with 95% intervals.",
-    "needed": "The rank from which nothing is lost.",
-    "equivalents": "The vocabulary rank that costs as much as a positional rank, with 68% intervals.",
-    "comparison": "Ours beside the published statements (Wies et al. 2021).",
 }
 _FORMATS = {
     **dict.fromkeys(("test_loss", "cost", "cost_low", "cost_high"), ".4f"),
@@ -83,16 +78,11 @@ class PositionalAnalysis:
             `loss_std`, and `cost`, the loss less that of plain embeddings, with `cost_err` (NaN without noise).
         noise: noise of one run's loss over seeds, pooled; None where nothing is repeated.
         full_ranks: the full rank of each series' embedding.
-        needed: for each series the rank that is enough, against plain embeddings and against the embedding that is
-            factored at full rank, where there is one; empty without noise.
-        equivalents: for each positional rank; empty with fewer than two vocabulary ranks, full one included.
     """
 
     networks: pd.DataFrame
     noise: Noise | None
     full_ranks: Mapping[str, int]
-    needed: Mapping[tuple[str, str], Needed]
-    equivalents: tuple[Equivalent, ...]
 
     def series(self, name: str) -> pd.DataFrame:
         """The networks of a series by growing rank."""
@@ -103,11 +93,46 @@ class PositionalAnalysis:
         """The network with plain embeddings."""
         return self.series(PLAIN).iloc[0]
 
-    def references(self, name: str) -> dict[str, pd.Series]:
-        """The networks that lose no rank: with plain embeddings, and with this series' one factored at full rank."""
-        mine = self.series(name)
-        factored = mine[mine["rank"] == self.full_ranks[name]]
-        return {PLAIN: self.plain} | ({FACTORED: factored.iloc[0]} if len(factored) else {})
+    @cached_property
+    def needed(self) -> dict[tuple[str, str], Needed]:
+        """The rank that is enough in each series, against plain embeddings and against this one factored at full rank.
+
+        The second only where there is such a network; empty without noise.
+        """
+        noise, found = self.noise, dict[tuple[str, str], Needed]()
+        if noise is None:
+            return found
+        for name in (POSITIONAL, VOCABULARY):
+            full = self.series(name)["rank"] == self.full_ranks[name]
+            lower, factored = self.series(name)[~full], self.series(name)[full]
+            if len(lower) + len(factored):
+                found[name, PLAIN] = shared.needed_of(self.series(name), "rank", self.plain, noise)
+            if len(lower) and len(factored):
+                found[name, FACTORED] = shared.needed_of(lower, "rank", factored.iloc[0], noise)
+        return found
+
+    @cached_property
+    def equivalents(self) -> tuple[Equivalent, ...]:
+        """For each positional rank the vocabulary rank that costs as much, by monotone interpolation in log rank.
+
+        Where no token embedding is factored at full rank, plain embeddings end the series. Empty without vocabulary
+        ranks.
+        """
+        mine, most = self.series(VOCABULARY), self.full_ranks[VOCABULARY]
+        if mine.empty:
+            return ()
+        if most not in set(mine["rank"]):
+            mine = pd.concat([mine, self.plain.to_frame().T.assign(rank=float(most))])
+        curve = shared.baseline_of(mine, "rank")
+        found = []
+        for place, (_, row) in enumerate(self.series(POSITIONAL).iterrows()):
+            # 1 - rank of equal loss / full rank, which is a redundancy in ranks
+            shares = shared.redundancy_of(curve, most, row, self.noise, place)
+            rank, low, high = (most * (1 - share) for share in (shares.value, shares.high, shares.low))
+            status = _STATUS.get(shares.status, shares.status.value)
+            worse, better = _neighbours(curve, row, self.noise)
+            found.append(Equivalent(int(row["rank"]), rank, low, high, worse, better, status))
+        return tuple(found)
 
 
 def check_positional_runs(table: pd.DataFrame, source: str) -> pd.DataFrame:
@@ -158,58 +183,16 @@ def analyse_runs(runs: pd.DataFrame) -> PositionalAnalysis:
     )
     first, entries = runs.iloc[0], {POSITIONAL: "context_length", VOCABULARY: "vocab_size"}
     ranks = {series: int(min(first["width"], first[name])) for series, name in entries.items()}
-    found = PositionalAnalysis(networks, noise, ranks, {}, ())
-    needed = {} if noise is None else _needed(found, noise)
-    return PositionalAnalysis(networks, noise, ranks, needed, _equivalents(found))
+    return PositionalAnalysis(networks, noise, ranks)
 
 
-def _needed(analysis: PositionalAnalysis, noise: Noise) -> dict[tuple[str, str], Needed]:
-    needed = {}
-    for name in (POSITIONAL, VOCABULARY):
-        mine = analysis.series(name)
-        if mine.empty:
-            continue
-        for against, one in analysis.references(name).items():
-            compared = mine[mine["rank"] < analysis.full_ranks[name]] if against == FACTORED else mine
-            if not compared.empty:
-                ranks = [int(rank) for rank in compared["rank"]]
-                reference = float(one["loss"]), float(one["seeds"])
-                losses, seeds = compared["loss"], compared["seeds"]
-                needed[name, against] = needed_rank(ranks, losses, seeds, reference, noise)
-    return needed
-
-
-def _equivalents(analysis: PositionalAnalysis) -> tuple[Equivalent, ...]:
-    """By monotone interpolation of the vocabulary series in log rank.
-
-    Where no token embedding is factored at full rank, plain embeddings end the series.
-    """
-    mine, most = analysis.series(VOCABULARY), analysis.full_ranks[VOCABULARY]
-    if mine.empty:
-        return ()
-    if most not in set(mine["rank"]):
-        mine = pd.concat([mine, analysis.plain.to_frame().T.assign(rank=float(most))])
-    curve = Baseline(*mine[["rank", "loss", "seeds"]].to_numpy(np.float64).T)
-    found = []
-    for place, (_, row) in enumerate(analysis.series(POSITIONAL).iterrows()):
-        # 1 - rank of equal loss / full rank, which is a redundancy in ranks
-        loss, seeds = float(row["loss"]), float(row["seeds"])
-        shares = redundancy(curve, most, loss, seeds, analysis.noise, place)
-        rank, low, high = (most * (1 - share) for share in (shares.value, shares.high, shares.low))
-        status = _STATUS.get(shares.status, shares.status.value)
-        worse, better = _neighbours(curve, loss, seeds, analysis.noise)
-        found.append(Equivalent(int(row["rank"]), rank, low, high, worse, better, status))
-    return tuple(found)
-
-
-def _neighbours(
-    curve: Baseline, loss: float, seeds: float, noise: Noise | None
-) -> tuple[int | None, int | None]:
-    """The largest rank that is significantly worse than a loss, and the smallest that is significantly better."""
+def _neighbours(curve: Baseline, network: pd.Series, noise: Noise | None) -> tuple[int | None, int | None]:
+    """The largest rank that is significantly worse than a network, and the smallest that is significantly better."""
     if noise is None:
         return None, None
-    err = noise.threshold() * noise.std * np.sqrt(1 / curve.seeds + 1 / seeds)
-    worse, better = curve.size[curve.loss - loss > err], curve.size[loss - curve.loss > err]
+    err = noise.threshold() * noise.std * np.sqrt(1 / curve.seeds + 1 / float(network["seeds"]))
+    cost = curve.loss - float(network["loss"])
+    worse, better = curve.size[cost > err], curve.size[-cost > err]
     return int(worse.max()) if len(worse) else None, int(better.min()) if len(better) else None
 
 
@@ -233,18 +216,7 @@ def analyse(runs: Path) -> PositionalAnalysis:
 
 def present(analysis: PositionalAnalysis) -> Results:
     """The tables, figures and fit.json of an analysis."""
-    needed: Columns = {
-        "series": lambda one: one.key[0],
-        "against": lambda one: one.key[1],
-        "full_rank": lambda one: analysis.full_ranks[one.key[0]],
-    }
-    frames = {
-        "losses": losses_table(analysis),
-        "needed": shared.needed_table(analysis.needed, needed),
-        "equivalents": equivalents_table(analysis),
-        "comparison": comparison_table(analysis),
-    }
-    made = captioned(frames, _CAPTIONS, _FORMATS)
+    made = tables_of(_TABLES, _TABLES, analysis)
     drawn = {"losses": losses_figure(analysis), "equivalents": equivalents_figure(analysis)}
     model = "rank of the vocabulary series with equal loss, by monotone interpolation in log rank"
     fit = shared.fit_of(NAME, model, analysis.noise, made, ("needed", "equivalents"))
@@ -372,54 +344,69 @@ def _compared_rank(analysis: PositionalAnalysis, theirs: int) -> dict[str, objec
     )
 
 
-def losses_figure(analysis: PositionalAnalysis) -> Figure:
+def needed_table(analysis: PositionalAnalysis) -> pd.DataFrame:
+    """For each series and each network that it is held against the rank that is enough."""
+    columns: Columns = {
+        "series": lambda one: one.key[0],
+        "against": lambda one: one.key[1],
+        "full_rank": lambda one: analysis.full_ranks[one.key[0]],
+    }
+    return shared.needed_table(analysis.needed, columns)
+
+
+_TABLES = {
+    "losses": TableOf(
+        losses_table,
+        "Test loss in nats per token; cost: against plain embeddings, with 95% intervals.",
+        _FORMATS,
+    ),
+    "needed": TableOf(needed_table, "The rank from which nothing is lost."),
+    "equivalents": TableOf(
+        equivalents_table,
+        "The vocabulary rank that costs as much as a positional rank, with 68% intervals.",
+        _FORMATS,
+    ),
+    "comparison": TableOf(
+        comparison_table, "Ours beside the published statements (Wies et al. 2021).", _FORMATS
+    ),
+}
+
+
+def losses_figure(analysis: PositionalAnalysis) -> Chart:
     """Test loss against the rank of either factored embedding, the other plain (figure 7 of the vocabulary paper)."""
-    with plots.style():
-        figure, axes = plots.new_figure(width=plots.COLUMN, height=3.0)
-        axis, ranks = axes[0, 0], set[float]()
-        for name, (color, shape, label) in _SERIES.items():
-            mine = analysis.series(name)
-            if not mine.empty:
-                err = shared.standard_errors(analysis.noise, mine["seeds"])
-                axis.errorbar(mine["rank"], mine["loss"], err, fmt=f"{shape}-", color=color, label=label)
-                ranks |= set(mine["rank"])
-        plain = float(analysis.plain["loss"])
-        err_plain = float(shared.standard_errors(analysis.noise, analysis.plain["seeds"]))
-        axis.axhline(plain, color=plots.INK, linewidth=0.9, label="plain embeddings ± one σ")
-        axis.axhspan(plain - err_plain, plain + err_plain, color=plots.INK, alpha=0.15, linewidth=0)
-        plots.value_axis(axis, ranks)
-        axis.set(xlabel="rank of the embedding", ylabel="test loss (nats per token)")
-        plots.legend_below(figure, 2)
-        return figure
+    marks, ranks = list[Mark](), set[float]()
+    for name, (color, marker, label) in _SERIES.items():
+        mine = analysis.series(name)
+        if not mine.empty:
+            errs = shared.standard_errors(analysis.noise, mine["seeds"])
+            marks.append(Points(mine["rank"], mine["loss"], label, color, marker, "-", errs))
+            ranks |= set(mine["rank"])
+    plain = float(analysis.plain["loss"])
+    err = float(shared.standard_errors(analysis.noise, analysis.plain["seeds"]))
+    said = "plain embeddings ± one σ"
+    marks.append(Across(plain, "y", said, plots.INK, low=plain - err, high=plain + err, alpha=0.15))
+    across, up = Span("rank of the embedding", "values", ranks), Span("test loss (nats per token)")
+    return Chart([Panel(marks, across, up)], legend=2)
 
 
-def equivalents_figure(analysis: PositionalAnalysis) -> Figure | str:
+def equivalents_figure(analysis: PositionalAnalysis) -> Chart | str:
     """The vocabulary rank that costs as much as each positional rank, with 68% intervals; or why there is none."""
     found = analysis.equivalents
     if not found:
         return "no network has factored token embeddings"
-    with plots.style():
-        figure, axes = plots.new_figure(width=plots.COLUMN, height=3.0)
-        axis = axes[0, 0]
-        trained = sorted({*analysis.series(VOCABULARY)["rank"], float(analysis.full_ranks[VOCABULARY])})
-        for one in found:
-            ends = np.nan_to_num([one.low, one.high], nan=one.vocabulary_rank)
-            low, high = np.clip(ends, min(trained), max(trained))
-            words = f"a bound: {one.status}" if one.status in _BOUNDS else "equal loss, 68% interval"
-            axis.errorbar(
-                [one.positional_rank], [one.vocabulary_rank],
-                [[max(one.vocabulary_rank - low, 0)], [max(high - one.vocabulary_rank, 0)]],
-                fmt=_BOUNDS.get(one.status, "o"), color=plots.ACCENT, label=words,
-            )  # fmt: skip
-        axis.axhline(
-            max(trained), color=plots.MUTED, linewidth=0.8, linestyle="--", label="full vocabulary rank"
-        )
-        plots.value_axis(axis, [one.positional_rank for one in found])
-        axis.set_yscale("log")
-        axis.set_yticks(trained, [f"{rank:g}" for rank in trained])
-        axis.minorticks_off()
-        axis.set(xlabel="positional rank", ylabel="vocabulary rank of equal loss")
-        plots.legend_below(figure, 1)
-        if analysis.noise is None:
-            plots.explain(axis, "No network has two seeds: no intervals.", (0.5, 0.1))
-        return figure
+    trained = sorted({*analysis.series(VOCABULARY)["rank"], float(analysis.full_ranks[VOCABULARY])})
+    full = Across(trained[-1], label="full vocabulary rank", line="--")
+    across = Span("positional rank", "values", [one.positional_rank for one in found])
+    up = Span("vocabulary rank of equal loss", "log", {rank: f"{rank:g}" for rank in trained})
+    note = "No network has two seeds: no intervals." if analysis.noise is None else ""
+    return Chart([Panel([*_equivalent_marks(found, trained), full], across, up, note=note)], legend=1)
+
+
+def _equivalent_marks(found: tuple[Equivalent, ...], trained: list[float]) -> Iterator[Points]:
+    """A point for each equivalent, its interval cut off where nothing was trained."""
+    for one in found:
+        rank = one.vocabulary_rank
+        low, high = np.clip([one.low, one.high], trained[0], trained[-1])
+        said = f"a bound: {one.status}" if one.status in _BOUNDS else "equal loss, 68% interval"
+        err = [[max(rank - low, 0)], [max(high - rank, 0)]]
+        yield Points(one.positional_rank, rank, said, plots.ACCENT, _BOUNDS.get(one.status, "o"), err=err)

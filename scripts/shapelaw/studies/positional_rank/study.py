@@ -6,16 +6,46 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
+from shapelaw.settings.fields import Count, Seeds
 from shapelaw.settings.problems import recipe_problems
-from shapelaw.settings.sections import Settings
+from shapelaw.settings.sections import Decoders, Settings
 from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import Shape, make_shape, shape_problems
-from shapelaw.studies.positional_rank.settings import PositionalRank
 from shapelaw.studies.shape_grids import absent_problems, repeated_seeds, runs_with_seeds
 from shapelaw.studies.study import OURS, Key, Study
 
 NAME = "positional_rank"
+
+
+class PositionalRank(Decoders):
+    """The study of what a low rank of the positional embedding costs (Wies et al. 2021, appendix C.4)."""
+
+    depth: Count = Field(2, description="Depth of all networks.")
+    width: Count = Field(64, description="Width of all networks.")
+    positional_ranks: list[Count] = Field(
+        [],
+        description="Ranks of factored positional embeddings, beside plain token embeddings; at most `width` and "
+        "`context_length`. That largest rank tells what factoring costs without a loss of rank.",
+    )
+    vocabulary_ranks: list[Count] = Field(
+        [],
+        description="Ranks of factored token embeddings, beside plain positional embeddings; at most `width` and "
+        "`vocab_size`.",
+    )
+    seeds: Seeds = Field(1, description="Runs of every network, with seeds 0, 1, ...")
+    repeated_positional_ranks: list[Count] = Field(
+        [], description="Ranks of `positional_ranks` that run with `repeated_seeds` seeds."
+    )
+    repeated_vocabulary_ranks: list[Count] = Field(
+        [], description="Ranks of `vocabulary_ranks` that run with `repeated_seeds` seeds."
+    )
+    repeated_seeds: Seeds = Field(
+        3,
+        description="Runs of each network that is repeated, for the noise, and of the one with plain embeddings.",
+    )
 
 
 def _section(config: Settings) -> PositionalRank:

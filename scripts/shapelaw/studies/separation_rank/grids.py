@@ -1,4 +1,4 @@
-"""The sizes of the networks whose ranks the study `separation_rank` measures, from its grids."""
+"""The config's grids of the study `separation_rank`, and the sizes of the networks whose ranks it measures."""
 
 from __future__ import annotations
 
@@ -6,16 +6,76 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from typing import Annotated, Literal
 
+from pydantic import Field
+
+from shapelaw.settings.fields import Count, Seconds, Section, Sizes, TokenCounts
 from shapelaw.settings.sections import Settings
 from shapelaw.settings.sentences import ordinal
 from shapelaw.specs.digests import digest_of
-from shapelaw.studies.separation_rank.settings import BlockGrid, RankGrid, RankGrids
 
 MOST_NETWORKS = 10_000  # of a grid
 _LONGEST_BUDGET = 1000  # for the count of sequences, which is far beyond any bound there
 # raise it when a change of the code changes what is measured
 MEASUREMENT_VERSION = 1
+
+
+class RankGrid(Section):
+    """Networks of linearized attention whose separation rank is measured: all combinations of the lists."""
+
+    depth: Sizes = Field(description="Layers L.")
+    width: Sizes = Field(description="Widths d.")
+    tokens: TokenCounts = Field(description="Sequence lengths N, even numbers.")
+    heads: Sizes = Field([1], description="Attention heads H.")
+    attention_dim: Annotated[list[Count | None], Field(min_length=1)] = Field(
+        [None], description="Dimension d_a of a head; null is width / heads."
+    )
+    embedding_rank: Annotated[list[Count | None], Field(min_length=1)] = Field(
+        [None], description="Rank r of the embedding; null is the width."
+    )
+    positional_rank: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)] = Field(
+        [0], description="Rank r_e of the positional embedding; 0 leaves positions out."
+    )
+    residual: Annotated[list[bool], Field(min_length=1)] = Field(
+        [False], description="Layers with residual connections, or without."
+    )
+    seconds: Seconds = Field(
+        10.0, description="Time of one core for each network; a rank that takes longer gets bounds."
+    )
+
+
+class BlockGrid(Section):
+    """Networks of blocks of degree k at equal budgets: all combinations of the lists."""
+
+    blocks: Literal["product", "attention"] = Field(
+        description="Blocks are element-wise products of k maps of all inputs, or are like linearized attention."
+    )
+    width: Sizes = Field(description="Widths d.")
+    budget: Sizes = Field(
+        description="Matrices of width x width in a network; a block has k, or k + 1 with W_O of attention."
+    )
+    degrees: Sizes = Field([1, 2, 3, 4, 5, 6], description="Degrees k of a block.")
+    tokens: TokenCounts = Field([2], description="Sequence lengths N, even numbers; of attention only.")
+    heads: Sizes = Field(
+        [1], description="Attention heads H of blocks of degree 3 and more; of attention only."
+    )
+    seconds: Seconds = Field(
+        10.0, description="Time of one core for each network; a rank that takes longer gets bounds."
+    )
+
+
+RANK_GRIDS = "Grids of linearized attention whose separation ranks are measured."
+BUDGET_GRIDS = "Grids of networks whose blocks all have one degree, at equal budgets."
+FRACTION_GRIDS = "Grids of networks that mix blocks of these degrees, in every order."
+
+
+class RankGrids(Section):
+    """The study `separation_rank`: exact ranks of linearized attention, and of blocks of other degrees."""
+
+    separation_rank: list[RankGrid] = Field([], description=RANK_GRIDS)
+    degree_budget: list[BlockGrid] = Field([], description=BUDGET_GRIDS)
+    fractional_degree: list[BlockGrid] = Field([], description=FRACTION_GRIDS)
 
 
 @dataclass(frozen=True)
@@ -43,7 +103,7 @@ class DegreeSizes:
     heads: int
 
 
-Sizes = AttentionSizes | DegreeSizes
+NetworkSizes = AttentionSizes | DegreeSizes
 
 
 @dataclass(frozen=True)
@@ -51,7 +111,7 @@ class Asked:
     """A network, the table that shows it, its budget (matrices of d x d; None without), and its time limit."""
 
     table: str
-    sizes: Sizes
+    sizes: NetworkSizes
     budget: int | None
     seconds: float
 
@@ -61,7 +121,7 @@ def rank_grids(config: Settings) -> RankGrids:
     return RankGrids(**{name: config.section(name, list) for name in RankGrids.model_fields})
 
 
-def digest(sizes: Sizes) -> str:
+def digest(sizes: NetworkSizes) -> str:
     """The name of a measurement, the same as long as the network and the meaning of a measurement are."""
     spec = {"kind": type(sizes).__name__, "version": MEASUREMENT_VERSION, **asdict(sizes)}
     return digest_of(spec)
@@ -83,7 +143,7 @@ def asked_of(grids: RankGrids) -> list[Asked]:
         found += [Asked("degree_budget", *one, grid.seconds) for one in equal_degrees(grid)]
     for grid in grids.fractional_degree:
         found += [Asked("fractional_degree", *one, grid.seconds) for one in mixed_degrees(grid)]
-    first: dict[tuple[str, Sizes, int | None], Asked] = {}
+    first: dict[tuple[str, NetworkSizes, int | None], Asked] = {}
     for one in found:
         first.setdefault((one.table, one.sizes, one.budget), one)
     return list(first.values())

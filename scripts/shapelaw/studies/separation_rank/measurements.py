@@ -12,10 +12,9 @@ from typing import Any
 
 from shapelaw.errors import UserError, say
 from shapelaw.storage.files import disk_errors, replacing
-from shapelaw.studies.separation_rank.grids import Asked, AttentionSizes, DegreeSizes, Sizes, digest
-from shapelaw.theory.degree_attention import DegreeAttention
+from shapelaw.studies.separation_rank.grids import Asked, AttentionSizes, DegreeSizes, NetworkSizes, digest
 from shapelaw.theory.linear_attention import LinearAttention
-from shapelaw.theory.product_network import ProductNetwork
+from shapelaw.theory.networks import DegreeAttention, ProductNetwork
 from shapelaw.theory.separation_rank import SPARE, separation_rank, templates_within
 
 KEPT = "ranks.jsonl"  # one file: those of clusters are counted
@@ -58,7 +57,7 @@ class Measured:
         return self.rank if self.exact else self.upper_bound
 
 
-def network_of(sizes: Sizes) -> Network:
+def network_of(sizes: NetworkSizes) -> Network:
     """The network with these sizes."""
     if isinstance(sizes, AttentionSizes):
         return LinearAttention(**asdict(sizes))
@@ -190,7 +189,7 @@ def read_measurements(path: Path) -> list[tuple[Asked, Measured]]:
 def _row(row: dict[str, Any]) -> tuple[Asked, Measured]:
     table, budget, sizes = row.pop("table"), row.pop("budget"), row.pop("sizes")
     if "degrees" in sizes:
-        network: Sizes = DegreeSizes(**{**sizes, "degrees": tuple(sizes["degrees"])})
+        network: NetworkSizes = DegreeSizes(**{**sizes, "degrees": tuple(sizes["degrees"])})
     else:
         network = AttentionSizes(**sizes)
     return Asked(table, network, budget, 0.0), Measured(**row)

@@ -23,7 +23,6 @@ import pandas as pd
 
 from shapelaw.report.tables import NO, OPEN, YES
 from shapelaw.report.write import Answer, Results, Table
-from shapelaw.studies.separation_rank import degrees as degree_tables
 from shapelaw.studies.separation_rank import figures as rank_figures
 from shapelaw.studies.separation_rank import tables as rank_tables
 from shapelaw.studies.separation_rank.measurements import read_measurements
@@ -81,7 +80,7 @@ def analyse(measured: Path) -> SeparationAnalysis:
     """
     found = read_measurements(measured)
     ranks, bounds = rank_tables.ranks_table(found), rank_tables.bounds_table(found)
-    degrees = degree_tables.degree_table(found)
+    degrees = rank_tables.degree_table(found)
     return SeparationAnalysis(
         {
             "ranks": ranks,
@@ -89,8 +88,8 @@ def analyse(measured: Path) -> SeparationAnalysis:
             "theorems": rank_tables.theorems_table(bounds, ranks),
             "residual": rank_tables.residual_table(ranks),
             "degree_budget": degrees,
-            "degree_ranking": degree_tables.ranking_table(degrees),
-            "fractional_degree": degree_tables.fractional_table(found),
+            "degree_ranking": rank_tables.ranking_table(degrees),
+            "fractional_degree": rank_tables.fractional_table(found),
         }
     )
 
@@ -113,7 +112,7 @@ def fits(analysis: SeparationAnalysis) -> dict[str, object]:
     ranks, bounds, tables = analysis.tables["ranks"], analysis.tables["bounds"]["holds"], analysis.tables
     ranking, mixed = tables["degree_ranking"], tables["fractional_degree"]
     mixed_wins = [
-        len(mixed[(mixed["largest"] == YES) & (mixed["mixed"] == one)].groupby(degree_tables.GROUP))
+        len(mixed[(mixed["largest"] == YES) & (mixed["mixed"] == one)].groupby(rank_tables.GROUP))
         for one in (YES, NO)
     ]
     agreement = {
@@ -132,7 +131,7 @@ def fits(analysis: SeparationAnalysis) -> dict[str, object]:
         "residual_changes_rank": _count(tables["residual"]["equal"], NO),
         "degree_budgets": {"budgets": len(ranking), **agreement},
         "fractional_degrees": {
-            "budgets": len(mixed.groupby(degree_tables.GROUP)),
+            "budgets": len(mixed.groupby(rank_tables.GROUP)),
             "largest_is_mixed": mixed_wins[0],
             "largest_is_of_one_degree": mixed_wins[1],
         },
@@ -158,7 +157,7 @@ def summary(analysis: SeparationAnalysis) -> str:
             f"{row['theorem']}, {row['kind']} {row['formula']}: holds {row['holds']} times, violated "
             f"{row['violated']}, open {row['open']}{_distances(row['least_distance'], row['largest_distance'])}."
         )
-    for group, mine in analysis.tables["degree_ranking"].groupby(degree_tables.GROUP[:-1], sort=True):
+    for group, mine in analysis.tables["degree_ranking"].groupby(rank_tables.GROUP[:-1], sort=True):
         blocks, width, tokens, _ = group
         winners = "; ".join(f"{one['largest_rank']} at {one['budget']}" for one in mine.to_dict("records"))
         lines.append(f"{blocks}, d = {width}, N = {tokens}: degree of largest rank by matrices: {winners}.")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from shapelaw.settings.sections import Settings
-from shapelaw.studies.separation_rank.grids import asked_of, rank_grids, rank_problems
-from shapelaw.studies.separation_rank.settings import RankGrids
+from shapelaw.studies.separation_rank.grids import RankGrids, asked_of, rank_grids, rank_problems
 from shapelaw.studies.study import OURS, Key, Study
 
 NAME = "separation_rank"

@@ -1,16 +1,20 @@
-"""The tables on linearized attention's separation ranks: each beside its closed form, and every theorem's bound."""
+"""The tables of separation ranks: each beside its closed form, every theorem's bound, and degrees at equal budget.
+
+The note on building blocks counts k matrices for a block of degree k, so a budget of B matrices makes B / k layers; it
+takes the separation rank for k^(L d), the total degree k^L for its proxy, and finds k = e, of whole numbers k = 3.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import pandas as pd
 
 from shapelaw.report.tables import NO, OPEN, YES, picked, says
-from shapelaw.studies.separation_rank.grids import Asked, AttentionSizes
+from shapelaw.studies.separation_rank.grids import Asked, AttentionSizes, DegreeSizes, matrices
 from shapelaw.studies.separation_rank.measurements import Measured
 from shapelaw.theory.linear_attention import LinearAttention
 from shapelaw.theory.rank_bounds import (
@@ -29,6 +33,8 @@ _FIRST = ("depth-width, corollary 1", "at least", "(d' + 1)^C(L') >= the rank of
 _SECOND = ("depth-width, corollary 2", "exists", "L' < L, d' = 3^L' of higher rank")
 _THEOREM = ["theorem", "kind", "formula"]
 COUNTED = {"holds": YES, "violated": NO, "open": OPEN}
+GROUP = ["blocks", "width", "tokens", "heads", "budget"]
+NOTE_BEST = 3  # the note's best degree
 _SLACK = 1e-9  # tolerance of a comparison of logarithms
 
 
@@ -190,3 +196,115 @@ def _plain(ranks: pd.DataFrame) -> pd.DataFrame:
     full = (ranks["embedding_rank"] == ranks["width"]) & (ranks["attention_dim"] == ranks["width"])
     alone = (ranks["heads"] == 1) & (ranks["positional_rank"] == 0) & ~ranks["residual"]
     return ranks[full & alone & (ranks["status"] == "exact")]
+
+
+def degree_table(found: Measurements) -> pd.DataFrame:
+    """One row for each budget and degree: as many equal blocks as the budget has room for, and their rank."""
+    rows = []
+    for one, sizes, result in _of(found, "degree_budget"):
+        degree = sizes.degrees[0]
+        exponent = sizes.width * (one.budget or 0) / matrices(sizes.blocks, degree)
+        rows.append(_common(one, sizes, result) | {"degree": degree, "note_log3": exponent * log3(degree)})
+    columns = [*GROUP, "degree", "depth", "unused", "parameters", "total_degree", "rank", "status"]
+    table = pd.DataFrame(rows, columns=[*columns, "upper_bound", "log3_rank", "note_log3", "seconds"])
+    return table.assign(largest=_largest(table))
+
+
+def ranking_table(table: pd.DataFrame) -> pd.DataFrame:
+    """One row for each budget: the degree of largest rank, of largest total degree, and the better of 2 and 3."""
+    rows = []
+    for group, mine in table.groupby(GROUP, sort=True):
+        best, known = mine.loc[mine["largest"] == YES, "degree"], bool((mine["largest"] == YES).any())
+        proxy = mine.loc[mine["total_degree"] == mine["total_degree"].max(), "degree"]
+        filling = [k for k in (2, 3) if ((mine["degree"] == k) & (mine["unused"] == 0)).any()]
+        rows.append(
+            dict(zip(GROUP, group, strict=True))
+            | {
+                "largest_rank": _listed(best) if known else OPEN,
+                "largest_total_degree": _listed(proxy),
+                "note": NOTE_BEST,
+                "agrees_with_note": says(known, NOTE_BEST in set(best)),
+                "agrees_with_proxy": says(known, set(best) <= set(proxy)),
+                "of_2_and_3": _of_two_and_three(mine),
+                "fill_the_budget": _listed(filling),
+            }
+        )
+    columns = ["largest_rank", "largest_total_degree", "note", "agrees_with_note", "agrees_with_proxy"]
+    return pd.DataFrame(rows, columns=[*GROUP, *columns, "of_2_and_3", "fill_the_budget"])
+
+
+def fractional_table(found: Measurements) -> pd.DataFrame:
+    """One row for each budget and full sequence of degrees (no further block has room)."""
+    rows = []
+    for one, sizes, result in _of(found, "fractional_degree"):
+        degrees = sizes.degrees
+        rows.append(
+            _common(one, sizes, result)
+            | {
+                "degrees": " ".join(map(str, degrees)),
+                "mean_degree": sum(degrees) / len(degrees),
+                "mixed": says(True, len(set(degrees)) > 1),
+            }
+        )
+    columns = [*GROUP, "degrees", "mean_degree", "mixed", "depth", "unused", "parameters", "total_degree"]
+    table = pd.DataFrame(rows, columns=[*columns, "rank", "status", "upper_bound", "log3_rank", "seconds"])
+    return table.assign(largest=_largest(table))
+
+
+def _of(found: Measurements, name: str) -> list[tuple[Asked, DegreeSizes, Measured]]:
+    return [
+        (one, one.sizes, result)
+        for one, result in found
+        if one.table == name and isinstance(one.sizes, DegreeSizes)
+    ]
+
+
+def _common(one: Asked, sizes: DegreeSizes, result: Measured) -> dict[str, object]:
+    used = sum(matrices(sizes.blocks, degree) for degree in sizes.degrees)
+    return picked(sizes, "blocks", "width", "tokens", "heads") | {
+        "budget": one.budget,
+        "depth": len(sizes.degrees),
+        "unused": (one.budget or 0) - used,
+        "parameters": used * sizes.width**2,
+        "total_degree": math.prod(sizes.degrees),
+        **picked(result, "rank", "status", upper_bound="bound"),
+        "log3_rank": log3(result.rank),
+        "seconds": result.seconds,
+    }
+
+
+def _largest(table: pd.DataFrame) -> pd.Series:
+    """For each row, yes where its rank is the largest of its budget, no where not, open where bounds overlap."""
+    found = pd.Series(OPEN, index=table.index, dtype=object)
+    for _, mine in table.groupby(GROUP):
+        bounds = _bounds(mine)
+        low, high = bounds["low"], bounds["high"]
+        for place in mine.index:
+            others = mine.index != place
+            if (high[place] < low[others]).any():
+                found[place] = NO
+            elif (low[place] >= high[others]).all():
+                found[place] = YES
+    return found
+
+
+def _of_two_and_three(mine: pd.DataFrame) -> str:
+    two, three = (mine[mine["degree"] == degree] for degree in (2, 3))
+    if two.empty or three.empty:
+        return "2 alone" if three.empty and not two.empty else "3 alone" if not three.empty else ""
+    bounds = [_bounds(one).iloc[0] for one in (two, three)]
+    if bounds[1]["low"] > bounds[0]["high"]:
+        return "3"
+    if bounds[0]["low"] > bounds[1]["high"]:
+        return "2"
+    return "equal" if len({*bounds[0], *bounds[1]}) == 1 else OPEN
+
+
+def _bounds(table: pd.DataFrame) -> pd.DataFrame:
+    """The least and the largest value that each rank can have."""
+    low = table["rank"].astype(float)
+    return pd.DataFrame({"low": low, "high": low.where(table["status"] == "exact", table["upper_bound"])})
+
+
+def _listed(values: Iterable[int] | Sequence[int]) -> str:
+    return ", ".join(str(value) for value in values)

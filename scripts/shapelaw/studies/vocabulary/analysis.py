@@ -18,8 +18,7 @@ from shapelaw.fits.inputs import (
     require_columns,
     whole_or_empty,
 )
-from shapelaw.fits.level import LevelFit, fit_level
-from shapelaw.fits.limits import chance_of_limits, fit_line_with_limits
+from shapelaw.fits.limits import LevelFit, chance_of_limits, fit_level, fit_line_with_limits
 from shapelaw.fits.line import LineFit
 from shapelaw.specs.patches import NUMBERS
 from shapelaw.studies.grid.analysis import CellAnalysis, analyse_cells, require_two_depths

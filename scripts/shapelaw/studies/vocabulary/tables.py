@@ -10,7 +10,7 @@ import pandas as pd
 from scipy import stats  # type: ignore[import-untyped]
 
 from shapelaw.fits.curves import SIZE_LABELS, Side, TransitionStatus
-from shapelaw.fits.level import LevelFit
+from shapelaw.fits.limits import LevelFit
 from shapelaw.fits.line import FitStatus, LineFit
 from shapelaw.report.tables import NO, OPEN, YES
 from shapelaw.studies.grid.analysis import CellAnalysis

@@ -1,0 +1,191 @@
+"""Networks of blocks of any degree: grids against plain integers, known ranks, bounds, and sizes that cannot be."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from measured_ranks import measured
+from plain_networks import plain_degree_attention, plain_mixer, plain_product
+
+from shapelaw.errors import UserError
+from shapelaw.theory.linear_attention import LinearAttention
+from shapelaw.theory.networks import Block, DegreeAttention, MixerBlock, MixerNetwork, ProductNetwork
+from shapelaw.theory.polynomials import PRIMES, random_residues
+
+PRIME = PRIMES[1]
+
+
+@pytest.mark.parametrize("mixing", [False, True])
+@pytest.mark.parametrize(("degree", "depth"), [(1, 2), (2, 1), (3, 2), (2, 3), (5, 1)])
+def test_grids_of_product_networks_are_their_definition(mixing, degree, depth):
+    w, N = 3, 4
+    rng = np.random.default_rng([degree, depth])
+    network = ProductNetwork(degree, depth, w, N, mixing, position=2, entry=3)
+    inputs = [w if mixing else w * N, *[w] * (depth - 1)]
+    weights = [
+        tuple(random_residues(rng, (degree, w, size), PRIME) for _ in range(1 + mixing)) for size in inputs
+    ]
+    first, second = (random_residues(rng, (N, w, count), PRIME) for count in (2, 3))
+    first[2:], second[:2] = 0, 0
+    found = network.outputs(first, second, weights, PRIME)
+    for row, column in np.ndindex(2, 3):
+        tokens = (first[..., row] + second[..., column]).tolist()
+        whole = tokens if mixing else [[x for token in tokens for x in token]]
+        assert int(found[row, column]) == plain_product(whole, weights, PRIME)[1 if mixing else 0][2]
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+@pytest.mark.parametrize("degrees", [(1,), (2,), (3,), (5,), (2, 3), (4, 2), (3, 1, 3), (3, 3)])
+def test_grids_of_attention_are_their_definition(degrees, heads):
+    d, N = 4, 4
+    rng = np.random.default_rng(list(degrees))
+    network = DegreeAttention(degrees, d, N, heads)
+    blocks = [
+        Block(random_residues(rng, (k, d, d), PRIME), random_residues(rng, (d, d), PRIME)) for k in degrees
+    ]
+    first, second = (random_residues(rng, (d, N // 2, count), PRIME) for count in (2, 3))
+    found = network.outputs(first, second, blocks, PRIME)
+    for row, column in np.ndindex(2, 3):
+        tokens = np.concatenate([first[..., row], second[..., column]], axis=1).T.tolist()
+        assert int(found[row, column]) == plain_degree_attention(tokens, blocks, heads, PRIME)[0][0]
+
+
+@pytest.mark.parametrize(("depth", "hidden", "partition"), [(1, 3, None), (2, 5, (1, 4)), (3, None, (2, 3))])
+def test_grids_of_mixers_are_their_definition(depth, hidden, partition):
+    d, N = 3, 4
+    rng = np.random.default_rng(depth)
+    network = MixerNetwork(depth, d, N, hidden, partition, position=2, entry=3)
+    shapes = (network.units, N), (N, network.units), (d, d)
+    blocks = [MixerBlock(*(random_residues(rng, shape, PRIME) for shape in shapes)) for _ in range(depth)]
+    first, second = (random_residues(rng, (d, N, count), PRIME) for count in (2, 3))
+    for place in range(N):
+        (second if place + 1 in (partition or (1, 2)) else first)[:, place] = 0
+    found = network.outputs(first, second, blocks, PRIME)
+    for row, column in np.ndindex(2, 3):
+        tokens = (first[..., row] + second[..., column]).T.tolist()
+        assert int(found[row, column]) == plain_mixer(tokens, blocks, PRIME)[1][2]
+
+
+@pytest.mark.parametrize(
+    ("network", "expected"),
+    [
+        *(
+            (ProductNetwork(*sizes), expected)
+            for *sizes, expected in (
+                *((1, 2, 2, 2), (2, 1, 4, 4), (3, 1, 4, 8), (3, 1, 2, 6), (2, 2, 2, 9), (3, 2, 2, 30)),
+                *((2, 3, 2, 25), (3, 2, 4, 140), ((3, 3), 2, 4, 140)),
+            )
+        ),
+        *((ProductNetwork(order, 3, 4, 2, token_dim=2), 100) for order in itertools.permutations((2, 3, 3))),
+        *(
+            (DegreeAttention(*sizes), expected)
+            for *sizes, expected in (
+                *(((1, 1), 3, 4, 2), ((2, 2, 2), 2, 4, 27), ((4, 4), 2, 4, 45), ((5, 5), 1, 4, 7)),
+                *(((2, 3), 2, 4, 25), ((3, 2), 2, 4, 18), ((2, 3), 2, 2, 15), ((6,), 3, 4, 4)),
+            )
+        ),
+        (DegreeAttention((1, 1, 1), 3, 4), 2),  # what is left of a Mixer without its activations
+    ],
+)
+def test_known_ranks(network, expected):
+    assert measured(network) == expected
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3, 4, 5])
+def test_one_layer_of_products_doubles_with_each_factor(degree):
+    assert measured(ProductNetwork(degree, 1, degree)) == 2**degree
+    assert measured(ProductNetwork(degree, 1, 2, 4, True)) <= 2**degree
+
+
+@pytest.mark.parametrize(("depth", "width", "tokens", "heads"), [(1, 3, 4, 1), (2, 2, 2, 1), (2, 2, 4, 2)])
+def test_degree_3_is_linearized_attention(depth, width, tokens, heads):
+    block = DegreeAttention((3,) * depth, width, tokens, heads)
+    assert measured(block) == measured(LinearAttention(depth, width, tokens, heads))
+    assert block.total_degree == 3**depth
+
+
+@given(st.integers(2, 6), st.integers(1, 3))
+@settings(max_examples=12, deadline=None, derandomize=True)
+def test_width_1_has_a_closed_form(degree, depth):
+    """A polynomial of degree (k^L - 1) / (k - 1) in one number that is a sum over both halves."""
+    mixings = (degree**depth - 1) // (degree - 1)
+    if mixings < 200:
+        assert measured(DegreeAttention((degree,) * depth, 1, 4)) == mixings + 1
+
+
+def test_a_mixture_of_product_layers_has_the_degree_of_all() -> None:
+    mixed = ProductNetwork((2, 3), 2, 2, 4, mixing=True)
+    assert mixed.total_degree == math.prod(mixed.degrees) == 6
+    assert mixed.degree == 6 + 6 + 3
+    assert measured(mixed) <= mixed.rank_bound()
+    one, each = ProductNetwork(3, 2, 4), ProductNetwork((3, 3), 2, 4)
+    assert (one.degrees, one.params, one.degree) == (each.degrees, each.params, each.degree)
+
+
+@pytest.mark.parametrize(
+    ("width", "tokens", "mixed", "other_order", "of_degree_3"),
+    [(1, 4, 8, 6, 5), (2, 2, 15, 15, 15), (2, 8, 25, 18, 18), (3, 2, 29, 29, 35), (3, 4, 56, 40, 49),
+     (4, 4, 105, 75, 110), (5, 4, 176, 126, 216)],
+)  # fmt: skip
+def test_a_mixture_is_ahead_of_degree_3_in_narrow_networks_only(
+    width, tokens, mixed, other_order, of_degree_3
+):
+    """(2, 3), (3, 2), (3, 3): with four tokens and more the first has the largest rank up to d = 3, not from 4 on."""
+    found = [measured(DegreeAttention(degrees, width, tokens)) for degrees in ((2, 3), (3, 2), (3, 3))]
+    assert found == [mixed, other_order, of_degree_3]
+
+
+@pytest.mark.parametrize(
+    ("width", "tokens", "hidden"), [(1, 2, 1), (3, 2, 4), (3, 8, 2), (2, 8, 9), (4, 6, None)]
+)
+def test_one_mixer_block_has_a_bilinear_form_for_each_channel(width, tokens, hidden):
+    """d min(S, N / 2) + 2; attention, which knows no positions, has d + 1 whatever N is."""
+    found = measured(MixerNetwork(1, width, tokens, hidden))
+    assert found == width * min(hidden or tokens, tokens // 2) + 2
+
+
+small = st.integers(1, 3)
+
+
+@given(small, small, st.sampled_from([2, 4]), st.integers(1, 4), st.permutations(range(1, 5)))
+@settings(max_examples=40, deadline=None, derandomize=True)
+def test_no_mixer_is_above_its_bound_or_depends_on_the_partition(depth, width, tokens, hidden, places):
+    network = MixerNetwork(depth, width, tokens, hidden)
+    assume(network.rank_bound() <= 150)
+    found = measured(network)
+    if tokens == 4:
+        assert measured(MixerNetwork(depth, width, tokens, hidden, tuple(places[:2]))) == found
+
+
+OF_PRODUCTS = {"degree_of_layer": 2, "depth": 2, "width": 4}
+OF_BLOCKS = {"degrees": (2, 3), "width": 4, "tokens": 4}
+
+
+@pytest.mark.parametrize(
+    ("network", "options", "words"),
+    [
+        (ProductNetwork, {**OF_PRODUCTS, "degree_of_layer": 0}, "degree k = 0"),
+        (ProductNetwork, {**OF_PRODUCTS, "degree_of_layer": (2, 3, 2)}, "3 degrees for 2 layers"),
+        (ProductNetwork, {**OF_PRODUCTS, "depth": -1}, "depth = -1"),
+        (ProductNetwork, {**OF_PRODUCTS, "tokens": 3}, "N = 3 tokens is odd"),
+        (ProductNetwork, {**OF_PRODUCTS, "mixing": True, "token_dim": 2}, "the token dimension is the width"),
+        (ProductNetwork, {**OF_PRODUCTS, "entry": 5}, "entry 5"),
+        (ProductNetwork, {**OF_PRODUCTS, "position": 9}, "position 9"),
+        (DegreeAttention, {**OF_BLOCKS, "degrees": (2, 0)}, "degree k = 0"),
+        (DegreeAttention, {**OF_BLOCKS, "degrees": ()}, "depth = 0"),
+        (DegreeAttention, {**OF_BLOCKS, "tokens": 3}, "N = 3 tokens is odd"),
+        (DegreeAttention, {**OF_BLOCKS, "heads": 3}, "width 4 is not divisible by 3 heads"),
+        (MixerNetwork, {"depth": 1, "width": 2, "tokens": 4, "hidden": 0}, "hidden = 0"),
+        (MixerNetwork, {"depth": 1, "width": 2, "tokens": 3}, "N = 3 tokens is odd"),
+    ],
+)
+def test_sizes_that_cannot_be(network, options, words):
+    with pytest.raises(UserError, match=words):
+        network(**options)
+
+
+def test_a_mixer_of_equal_sizes_has_the_parameters_of_attention_of_degree_2():
+    assert MixerNetwork(2, 4, 4).params == DegreeAttention((2, 2), 4, 4).params
