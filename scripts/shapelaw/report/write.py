@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
+from shapelaw.report.charts import Chart
 from shapelaw.report.plots import notice, save_figure
 from shapelaw.report.tables import latex_of, markdown_of, write_table, writing_to
 
@@ -82,8 +83,8 @@ class Results:
 
     Attributes:
         tables: tables by name.
-        figures: figures by name; a text where there is nothing to draw: the reason, which is written in the place of
-            the figure, since Snakemake wants its files.
+        figures: figures by name, as specifications or drawn; a text where there is nothing to draw: the reason, which
+            is written in the place of the figure, since Snakemake wants its files.
         fit: content of fit.json: plain JSON values without NaN, among them `status`.
         summary: the findings in sentences, one a line.
         left_out: for each declared table or figure that can't be made from this input, the reason.
@@ -91,7 +92,7 @@ class Results:
     """
 
     tables: Mapping[str, Table]
-    figures: Mapping[str, Figure | str]
+    figures: Mapping[str, Chart | Figure | str]
     fit: Mapping[str, Any]
     summary: str
     left_out: Mapping[str, str] = field(default_factory=dict)
@@ -169,7 +170,14 @@ def write_results(results: Results, out: Path, study: str) -> list[Path]:
                 files.append(out / f"{TABLES}{ending}")
                 files[-1].write_text("\n".join(texts), encoding="utf-8")
         for name, figure in results.figures.items():
-            files += save_figure(notice(figure) if isinstance(figure, str) else figure, out / name)
+            files += save_figure(_drawn(figure), out / name)
         fit = out / "fit.json"
         fit.write_text(json.dumps(results.fit_file, indent=1, allow_nan=False) + "\n", encoding="utf-8")
         return [*files, fit]
+
+
+def _drawn(figure: Chart | Figure | str) -> Figure:
+    """A figure of results as it is written."""
+    if isinstance(figure, str):
+        return notice(figure)
+    return figure.figure() if isinstance(figure, Chart) else figure
