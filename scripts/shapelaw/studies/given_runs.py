@@ -18,6 +18,7 @@ from shapelaw.fits.exports import read_exports
 from shapelaw.fits.inputs import check_runs, read_table
 from shapelaw.fits.noise import Noise, pooled_noise
 from shapelaw.fits.own_runs import ROLES, SETTINGS, own_runs
+from shapelaw.report.charts import Chart
 from shapelaw.report.write import Results, Table
 from shapelaw.studies.grid.cells import Cell, cells_of, frame_of
 
@@ -109,7 +110,7 @@ def combined(made: Sequence[tuple[Cell, Results]]) -> Results:
         parts = [(cell, one.tables[name]) for cell, one in made if name in one.tables]
         frame = frame_of((cell.values, table.frame) for cell, table in parts)
         tables[name] = Table(frame, parts[0][1].caption, parts[0][1].formats)
-    figures: dict[str, Figure | str] = {}
+    figures: dict[str, Chart | Figure | str] = {}
     left_out: dict[str, str] = {}
     for cell, one in made:
         of = (

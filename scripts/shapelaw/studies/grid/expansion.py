@@ -73,10 +73,16 @@ class Block:
 
 @dataclass(frozen=True)
 class Defaults:
-    """What a block takes where it says nothing."""
+    """What a block takes where it says nothing.
+
+    Attributes:
+        places: where a field stands in the config: of a block's own fields the path inside the block, of others the
+            whole path; only where it is not the field's name, or not `training`.
+    """
 
     corpus: str
     training: Training
+    places: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True)

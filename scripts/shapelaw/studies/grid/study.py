@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from shapelaw.settings.fields import HeadDim
+from shapelaw.settings.problems import recipe_problems
 from shapelaw.settings.sections import Settings
-from shapelaw.settings.sentences import did_you_mean
+from shapelaw.settings.sentences import did_you_mean, ordinal
 from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import EQUAL_SHARE
@@ -33,8 +35,8 @@ from shapelaw.studies.grid.language import (
     shown_names,
     size_problems,
 )
-from shapelaw.studies.grid.settings import BlockKeys, OneOrMore
-from shapelaw.studies.shape_grids import size_of, transition_warnings
+from shapelaw.studies.grid.settings import BlockKeys, GridBlock, OneOrMore, OwnAxes, Repeats
+from shapelaw.studies.shape_grids import depth_problems, size_of, transition_warnings
 from shapelaw.studies.study import OTHER_FOLDERS, OURS, Key, Study
 
 ROOM = Path(__file__).parent
@@ -162,9 +164,10 @@ def runs(place: str, config: Settings, _root: Path) -> Iterator[Run]:
     yield from runs_of_networks(networks_of(blocks_of(config, place), defaults_of(config)))
 
 
-def defaults_of(config: Settings, recipe: Mapping[str, Any] | None = None) -> Defaults:
-    """What a config says where a block doesn't; a study's recipe stands above the config's."""
-    return Defaults(config.corpus.name, config.training.spec(recipe))
+def defaults_of(config: Settings, recipe: Mapping[str, Any] | None = None, name: str = "") -> Defaults:
+    """What a config says where a block doesn't; the recipe of a study of some name stands above the config's."""
+    places = {key: f"{name}.recipe.{key}" for key in recipe or {}}
+    return Defaults(config.corpus.name, config.training.spec(recipe), places)
 
 
 def problems(place: str, config: Settings, _root: Path) -> list[str]:
@@ -184,6 +187,132 @@ def sections_problems(
         return found
     blocks = [block_of(at, keys) for at, keys in sections]
     return size_problems(where, blocks) or network_problems(config, where, blocks, defaults)
+
+
+def own_keys(section: Repeats, *, but: Sequence[str] = (), **more: Any) -> BlockKeys:
+    """A study's section as a block of the grid language: those of its keys that a block has, but for some, and more."""
+    names = (section.model_fields_set & GridBlock.model_fields.keys()) | Repeats.model_fields.keys()
+    given = {name: getattr(section, name) for name in names.difference(but)}
+    if isinstance(heads := given.get("heads"), HeadDim):
+        given |= {"heads": None, "head_dim": heads.dim}
+    return GridBlock(**{**given, **more})
+
+
+@dataclass(frozen=True)
+class OwnGrids:
+    """The grids of a study whose section lists them with keys of its own, or gives `axes` in their place.
+
+    Attributes:
+        name: of the study, and of its section.
+        listed: each grid that a section lists, in the grid language, with the number of its place in the list.
+        example: of such a grid.
+        repeats: whether some network has two seeds that give the noise of the grid at a place of the list.
+        compared: the columns that the study compares, beside depth and width.
+        instead: keys of the section that axes replace.
+        any_rank: a rank above what it maps makes a network too, in the listed grids.
+        places: where the fields of a block stand in a listed grid (`Defaults.places`).
+    """
+
+    name: str
+    listed: Callable[[Any], Iterable[tuple[int, BlockKeys]]]
+    example: str
+    repeats: Callable[[Any, int], bool]
+    compared: Sequence[str]
+    instead: Sequence[str] = ("grids",)
+    any_rank: bool = False
+    places: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """What a `Study` takes from them."""
+        return {"runs": self.runs, "warnings": self.warnings, "costs": self.costs, "options": self.options}
+
+    def sections(self, section: Any) -> list[tuple[str, BlockKeys]]:
+        """The blocks' sections in the grid language, each with its place."""
+        if section.axes.values():
+            return [(self.name, own_keys(section))]
+        return [(self.at(place), keys) for place, keys in self.listed(section)]
+
+    def at(self, place: int) -> str:
+        """The path of a listed grid."""
+        return f"{self.name}.grids.{ordinal(place)}"
+
+    def blocks(self, section: Any) -> list[Block]:
+        """The blocks of a section without problems."""
+        any_rank = self.any_rank and not section.axes.values()
+        return [block_of(where, keys, any_rank=any_rank) for where, keys in self.sections(section)]
+
+    def runs(self, config: Settings, _root: Path) -> Iterator[Run]:
+        """All networks of all grids."""
+        section = config.section(self.name, OwnAxes)
+        yield from runs_of_networks(networks_of(self.blocks(section), defaults_of(config, section.recipe)))
+
+    def problems(self, config: Settings, decided: Mapping[str, str] = {}) -> list[str]:
+        """A sentence for each problem: of the recipe, of axes, or of the listed grids.
+
+        Args:
+            decided: keys of `training` that the study decides itself, and why.
+        """
+        section = config.section(self.name, OwnAxes)
+        wrong = recipe_problems(config, self.name, section.recipe, decided)
+        defaults = defaults_of(config, {} if wrong else section.recipe, self.name)
+        if section.axes.values():
+            return wrong + self._axes_problems(config, section, defaults)
+        found = list(self._list_problems(section))
+        sections = self.sections(section)
+        for where, keys in dict(sections).items():
+            found += section_problems(where, keys, config.all_corpora)
+            found += depth_problems(keys.widths or {}, where)
+        if found:
+            return wrong + found
+        defaults = replace(defaults, places={**defaults.places, **self.places})
+        return wrong + network_problems(config, self.name, self.blocks(section), defaults, "correct them")
+
+    def _list_problems(self, section: Any) -> Iterator[str]:
+        """A sentence where there are no grids, and for each key that goes with axes."""
+        if not section.grids:
+            yield f"{self.name}.grids is empty; give it a list of grids, such as [{self.example}]"
+        for key in ("repeated", "leave_out", "impossible"):
+            if key in section.model_fields_set:
+                yield f"{self.name}.{key} goes with axes, and there are none; each grid of the list says its own"
+
+    def _axes_problems(self, config: Settings, section: Any, defaults: Defaults) -> list[str]:
+        keys, name = own_keys(section), self.name
+        found = [
+            f"{name}.{key} and {name}.axes are both set; put its values into axes"
+            for key in self.instead
+            if key in section.model_fields_set
+        ]
+        if found or (found := section_problems(name, keys, config.all_corpora)):
+            return found
+        axes = axes_of([block_of(name, keys)], section.axes.values())
+        if others := [axis for axis in axes if axis not in self.compared]:
+            return [
+                f"{name}.axes has {', '.join(others)}, and this study compares {', '.join(self.compared)}; put the "
+                "grid under grids, with a name of its own"
+            ]
+        return sections_problems(config, name, [(name, keys)], defaults)
+
+    def warnings(self, config: Settings, _root: Path) -> list[str]:
+        """A sentence for each transition that a grid can't give."""
+        section: Any = config.section(self.name, OwnAxes)
+        blocks, defaults, axis = self.blocks(section), defaults_of(config, section.recipe), section.size_axis
+        if section.axes.values():
+            return block_warnings(self.name, blocks, defaults, axis)
+        found = []
+        for place in range(len(section.grids)):
+            own = [block for block in blocks if block.where == self.at(place)]
+            repeats, networks = self.repeats(section, place), networks_of(own, defaults)
+            found += cell_warnings(self.at(place), own, networks, axis, repeats=repeats, listed=True)
+        return found
+
+    def costs(self, config: Settings) -> list[str]:
+        """Lines of `snakemake plan` on widths that follow from parameters."""
+        return width_lines(self.name, self.blocks(config.section(self.name, OwnAxes)))
+
+    def options(self, config: Settings) -> list[str]:
+        """The option for the size at which networks are compared."""
+        return ["--size", config.section(self.name, OwnAxes).size_axis]
 
 
 def name_problems(names: Iterable[str], studies: Iterable[str]) -> Iterator[str]:
@@ -294,26 +423,6 @@ def cell_warnings(
             for sentence in transition_warnings(where, rows, repeats, line, ".widths" if listed else ""):
                 said.setdefault(sentence, []).append(label)
     return [sentence + _of_cells(labels, len(cells)) for sentence, labels in said.items()]
-
-
-def place_warnings(
-    blocks: Iterable[Block], defaults: Defaults, axis: str, repeats: Callable[[int], bool]
-) -> list[str]:
-    """The sentences of `cell_warnings` for each place of some blocks that list their shapes.
-
-    Args:
-        repeats: whether some network has two seeds that give the noise of the place of this number.
-    """
-    places: dict[str, list[Block]] = {}
-    for block in blocks:
-        places.setdefault(block.where, []).append(block)
-    return [
-        sentence
-        for place, (where, own) in enumerate(places.items())
-        for sentence in cell_warnings(
-            where, own, networks_of(own, defaults), axis, repeats=repeats(place), listed=True
-        )
-    ]
 
 
 def _of_cells(labels: Sequence[str], of: int) -> str:

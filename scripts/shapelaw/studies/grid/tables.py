@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import stats  # type: ignore[import-untyped]
 
 from shapelaw.fits.curves import TransitionStatus
 from shapelaw.fits.equal_sizes import Difference, holm, quantile, two_sided
@@ -15,9 +16,7 @@ from shapelaw.fits.noise import Noise
 from shapelaw.fits.projection import why_no_projection
 from shapelaw.studies.grid.analysis import BITS, CellAnalysis, Effect, GridAnalysis, Pool
 from shapelaw.studies.grid.cells import Value, frame_of, typed
-from shapelaw.studies.surface.tables import penalty_table
-from shapelaw.studies.transitions.ratios import ratio_of
-from shapelaw.studies.transitions.tables import gaps_table as gaps_of_runs
+from shapelaw.studies.surface.results import penalty_table
 from shapelaw.studies.transitions.tables import mean_losses, projection_table, stacked
 
 Named = Callable[[CellAnalysis], Mapping[str, Value]]
@@ -30,6 +29,8 @@ MEASURED, NO_NOISE, NO_SIZES, NO_BITS = (
     *("no sizes in common", "no bits per byte"),
 )
 NUMBERS = ("value", "err", "low", "high", "p", "p_holm")
+NO_RATIO = "not both are crossings"
+RATIO_FORMATS = dict.fromkeys(("ratio", "ratio_low", "ratio_high"), ".2f") | {"p_equal": ".2g"}
 UNITS = {BITS: "bits per byte", "test_loss": "nats per token"}
 
 
@@ -44,21 +45,6 @@ def stack(analyses: Iterable[CellAnalysis], made: Made, named: Named = own_value
     return frame_of((values, table) for values, table in tables if table is not None)
 
 
-def transitions_table(analyses: Iterable[CellAnalysis], named: Named = own_values) -> pd.DataFrame:
-    """The transitions of every cell, by the bootstrap and by the paper's rule."""
-    return stack(analyses, lambda one: one.transitions.transitions, named)
-
-
-def size_axes_table(analyses: Iterable[CellAnalysis], named: Named = own_values) -> pd.DataFrame:
-    """The bootstrap's transitions on every size axis."""
-    return stack(analyses, lambda one: one.compared.size_axes, named)
-
-
-def gaps_table(analyses: Iterable[CellAnalysis], named: Named = own_values) -> pd.DataFrame:
-    """How much better the deeper network is at equal size, size by size, for every cell."""
-    return stack(analyses, lambda one: gaps_of_runs(one.compared), named)
-
-
 def pairs_of(one: CellAnalysis, other: CellAnalysis) -> Iterator[tuple[Row, Row]]:
     """The bootstrap's transitions of two cells between the same depths."""
     there = {_depths(row): row for row in other.transitions.bootstrap_rows}
@@ -67,10 +53,31 @@ def pairs_of(one: CellAnalysis, other: CellAnalysis) -> Iterator[tuple[Row, Row]
             yield row, there[depths]
 
 
+def ratio_of(one: Row, other: Row) -> dict[str, Any]:
+    """The other's width over the one's: `ratio, ratio_low, ratio_high, p_equal, status`.
+
+    The 68% interval takes both widths as log-normal and independent; `p_equal` is the chance of a ratio as far from 1
+    where they are equal. NaN unless both are crossings.
+
+    Args:
+        one, other: the bootstrap's transitions, as rows of transitions.csv.
+    """
+    if not one["status"] == other["status"] == TransitionStatus.CROSSING:
+        return dict.fromkeys(("ratio", "ratio_low", "ratio_high", "p_equal"), math.nan) | {"status": NO_RATIO}
+    middle = math.log(other["width"] / one["width"])
+    err = math.hypot(one["width_err"] / one["width"], other["width_err"] / other["width"])
+    return {
+        "ratio": math.exp(middle),
+        "ratio_low": math.exp(middle - err),
+        "ratio_high": math.exp(middle + err),
+        "p_equal": float(2 * stats.norm.sf(abs(middle) / err)),
+        "status": "both are crossings",
+    }
+
+
 def losses_table(analyses: Iterable[CellAnalysis], named: Named = own_values) -> pd.DataFrame:
     """One row for each network: mean loss, number of seeds and the sizes; bits per byte where every cell has them."""
-    known = list(analyses)
-    return stack(known, mean_losses_of, named)
+    return stack(analyses, mean_losses_of, named)
 
 
 def mean_losses_of(one: CellAnalysis) -> pd.DataFrame:
