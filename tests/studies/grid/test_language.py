@@ -146,7 +146,7 @@ def test_impossible_combinations_are_refused_or_left_out_and_told() -> None:
             {"axes": SMALL, "warmup_steps": 400},
             "grids.mine.warmup_steps is 400, not below training.steps (400)",
         ),
-        ({"axes": {**SMALL, "flops": [1e30]}}, "grids.mine.flops gives a network"),
+        ({"axes": {**SMALL, "flops": [1e30]}}, "grids.mine.axes.flops gives a network"),
         ({"axes": SMALL, "steps": 20}, "training.warmup_steps is 50, not below grids.mine.steps (20)"),
         (
             {"axes": SMALL, "precision": "bfloat16"},

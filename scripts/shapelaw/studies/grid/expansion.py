@@ -53,6 +53,7 @@ class Block:
         leave_out: combinations that are not wanted.
         skips_impossible: what makes no network is left out.
         any_rank: a rank above what it maps makes a network too.
+        paths: where a field stands inside the place, if not by its name alone: `axes.steps`.
     """
 
     where: str
@@ -64,6 +65,7 @@ class Block:
     leave_out: Sequence[Mapping[str, Sequence[Any]]] = ()
     skips_impossible: bool = False
     any_rank: bool = False
+    paths: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def depths(self) -> list[int]:
@@ -76,8 +78,7 @@ class Defaults:
     """What a block takes where it says nothing.
 
     Attributes:
-        places: where a field stands in the config: of a block's own fields the path inside the block, of others the
-            whole path; only where it is not the field's name, or not `training`.
+        places: where fields of the recipe stand in the config, those that don't stand in `training`.
     """
 
     corpus: str

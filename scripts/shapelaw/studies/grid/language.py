@@ -44,15 +44,19 @@ def placed(where: str, keys: BlockKeys | Sequence[BlockKeys]) -> list[tuple[str,
     return [(f"{where}.{ordinal(place)}", one) for place, one in enumerate(keys)]
 
 
-def block_of(where: str, keys: BlockKeys, *, any_rank: bool = False) -> Block:
+def block_of(
+    where: str, keys: BlockKeys, *, any_rank: bool = False, paths: Mapping[str, str] | None = None
+) -> Block:
     """The block of a section of the grid language, its values in the order of the language.
 
     Args:
         where: the section's place in the config.
         keys: a section without problems.
         any_rank: a rank above what it maps makes a network too.
+        paths: where fields stand in the section, if not by their names or in `axes`.
     """
-    values = _named({**{name: (value,) for name, value in keys.values().items()}, **axes_values(keys.axes)})
+    axes = axes_values(keys.axes)
+    values = _named({**{name: (value,) for name, value in keys.values().items()}, **axes})
     return Block(
         where,
         {name: tuple(values[name]) for name in ALL_AXES if name in values},
@@ -63,6 +67,7 @@ def block_of(where: str, keys: BlockKeys, *, any_rank: bool = False) -> Block:
         leave_out=[_named(axes_values(one)) for one in keys.leave_out],
         skips_impossible=keys.impossible == "leave_out",
         any_rank=any_rank,
+        paths={**{name: f"axes.{name}" for name in axes}, **(paths or {})},
     )
 
 
@@ -305,8 +310,8 @@ def recipe_sentences(
     def place(key: str) -> str:
         if key == "steps" and budgets:
             return f"the steps by {place(budgets[0])}"
-        known = places.get(key)
-        return f"{block.where}.{known or key}" if key in block.values else known or f"training.{key}"
+        own = key in block.values
+        return f"{block.where}.{block.paths.get(key, key)}" if own else places.get(key, f"training.{key}")
 
     if found := [one for name in budgets for one in most_steps(place(name), networks)]:
         return found

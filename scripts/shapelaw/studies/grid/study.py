@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -65,18 +64,6 @@ def grids_of(config: Settings) -> Mapping[str, Keys]:
     return found
 
 
-def sections_at(config: Settings, place: str) -> list[tuple[str, BlockKeys]]:
-    """The sections of the blocks of the grid at a place of the config: `grids.mine`, or a study's own section."""
-    name = place.removeprefix("grids.")
-    found: Keys = config.section(name, object) if name == place else grids_of(config)[name]  # type: ignore[assignment]
-    return placed(place, found)
-
-
-def blocks_of(config: Settings, place: str) -> list[Block]:
-    """The blocks of a grid without problems."""
-    return [block_of(where, keys) for where, keys in sections_at(config, place)]
-
-
 def grid_study(name: str, axes: Sequence[str] = (), **own: Any) -> Study:
     """The study of a grid.
 
@@ -102,8 +89,8 @@ def grid_study(name: str, axes: Sequence[str] = (), **own: Any) -> Study:
 
 def study_of(config: Settings, name: str) -> Study:
     """A grid of a config as a study."""
-    place = f"grids.{name}"
-    return grid_study(name, axes_at(config, place), **_grid_at(place))
+    grid = Grid(f"grids.{name}")
+    return grid_study(name, grid.axes(config), **grid.attributes)
 
 
 def declared_study(
@@ -123,31 +110,9 @@ def declared_study(
         figures: where each figure that others published was published.
         own: the other attributes of `Study`, the question among them.
     """
-    made = grid_study(name, **_grid_at(name))
+    made = grid_study(name, **Grid(name).attributes)
     section = Key(OneOrMore, f"The grid of the study {name}.", grid)
     return replace(made, room=room, figures={**FIGURES, **figures}, sections={name: section}, **own)
-
-
-def _grid_at(place: str) -> dict[str, Any]:
-    """What a study takes from the grid at a place of the config."""
-    return {
-        "runs": partial(runs, place),
-        "problems": partial(problems, place),
-        "warnings": partial(warnings, place),
-        "costs": partial(costs, place),
-        "options": partial(options, place),
-    }
-
-
-def axes_at(config: Settings, place: str) -> list[str]:
-    """What a grid varies beside depth and width."""
-    listed = {axis for _, keys in sections_at(config, place) for axis in keys.axes.values()}
-    return axes_of(blocks_of(config, place), listed)
-
-
-def options(place: str, config: Settings) -> list[str]:
-    """The options of the analysis."""
-    return ["--size", size_axis_of(config, place), "--axes", *axes_at(config, place)]
 
 
 def question(axes: Sequence[str]) -> str:
@@ -159,26 +124,16 @@ def question(axes: Sequence[str]) -> str:
     return f"What do {listed} change: the loss at equal size, and the size at which depth pays?"
 
 
-def runs(place: str, config: Settings, _root: Path) -> Iterator[Run]:
-    """All runs of a grid."""
-    yield from runs_of_networks(networks_of(blocks_of(config, place), defaults_of(config)))
-
-
 def defaults_of(config: Settings, recipe: Mapping[str, Any] | None = None, name: str = "") -> Defaults:
     """What a config says where a block doesn't; the recipe of a study of some name stands above the config's."""
     places = {key: f"{name}.recipe.{key}" for key in recipe or {}}
     return Defaults(config.corpus.name, config.training.spec(recipe), places)
 
 
-def problems(place: str, config: Settings, _root: Path) -> list[str]:
-    """A sentence for each problem of a grid, those of its keys first; the others are found where these are right."""
-    return sections_problems(config, place, sections_at(config, place), defaults_of(config))
-
-
 def sections_problems(
     config: Settings, where: str, sections: Sequence[tuple[str, BlockKeys]], defaults: Defaults
 ) -> list[str]:
-    """The same for the sections of the blocks of a grid at some place."""
+    """A sentence for each problem of a grid's blocks, of keys first; the others are found where these are right."""
     found = [one for at, keys in sections for one in section_problems(at, keys, config.all_corpora)]
     sizes = dict.fromkeys(keys.size_axis for _, keys in sections if "size_axis" in keys.model_fields_set)
     if len(sizes) > 1:
@@ -199,74 +154,141 @@ def own_keys(section: Repeats, *, but: Sequence[str] = (), **more: Any) -> Block
 
 
 @dataclass(frozen=True)
-class OwnGrids:
+class Grid:
+    """The grid at a place of the config: `grids.mine`, or a study's own section of the grid language."""
+
+    place: str
+
+    @property
+    def name(self) -> str:
+        """The grid's name, which is its study's."""
+        return self.place.removeprefix("grids.")
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """What a `Study` takes from it."""
+        names = ("runs", "problems", "warnings", "costs", "options")
+        return {name: getattr(self, name) for name in names}
+
+    def sections(self, config: Settings) -> list[tuple[str, BlockKeys]]:
+        """The sections of its blocks, each with its place."""
+        name = self.name
+        found: Any = config.section(name, object) if name == self.place else grids_of(config)[name]
+        return placed(self.place, found)
+
+    def blocks(self, config: Settings) -> list[Block]:
+        """Its blocks, without problems."""
+        return [block_of(where, keys) for where, keys in self.sections(config)]
+
+    def defaults(self, config: Settings) -> Defaults:
+        """What its blocks leave out."""
+        return defaults_of(config)
+
+    def axes(self, config: Settings) -> list[str]:
+        """What it varies beside depth and width."""
+        listed = {axis for _, keys in self.sections(config) for axis in keys.axes.values()}
+        return axes_of(self.blocks(config), listed)
+
+    def size_axis(self, config: Settings) -> str:
+        """The size at which its networks are compared, whichever of its blocks says it."""
+        sections = [keys for _, keys in self.sections(config)]
+        said = next((keys for keys in sections if "size_axis" in keys.model_fields_set), sections[0])
+        return str(said.size_axis)
+
+    def runs(self, config: Settings, _root: Path) -> Iterator[Run]:
+        """All runs."""
+        yield from runs_of_networks(networks_of(self.blocks(config), self.defaults(config)))
+
+    def problems(self, config: Settings, _root: Path) -> list[str]:
+        """A sentence for each problem (`sections_problems`)."""
+        return sections_problems(config, self.place, self.sections(config), self.defaults(config))
+
+    def warnings(self, config: Settings, _root: Path) -> list[str]:
+        """A sentence for each result that it can't give (`block_warnings`)."""
+        return block_warnings(self.place, self.blocks(config), self.defaults(config), self.size_axis(config))
+
+    def costs(self, config: Settings) -> list[str]:
+        """Lines of `snakemake plan` (`width_lines`)."""
+        return width_lines(self.name, self.blocks(config))
+
+    def options(self, config: Settings) -> list[str]:
+        """The options of the analysis."""
+        return ["--size", self.size_axis(config), "--axes", *self.axes(config)]
+
+
+@dataclass(frozen=True)
+class OwnGrids(Grid):
     """The grids of a study whose section lists them with keys of its own, or gives `axes` in their place.
 
     Attributes:
-        name: of the study, and of its section.
+        place: of its section, the study's name.
         listed: each grid that a section lists, in the grid language, with the number of its place in the list.
         example: of such a grid.
         repeats: whether some network has two seeds that give the noise of the grid at a place of the list.
         compared: the columns that the study compares, beside depth and width.
         instead: keys of the section that axes replace.
+        decided: keys of `training` that the study decides itself, and why.
         any_rank: a rank above what it maps makes a network too, in the listed grids.
-        places: where the fields of a block stand in a listed grid (`Defaults.places`).
+        paths: where the fields of a block stand in a listed grid (`Block.paths`).
     """
 
-    name: str
     listed: Callable[[Any], Iterable[tuple[int, BlockKeys]]]
     example: str
     repeats: Callable[[Any, int], bool]
     compared: Sequence[str]
     instead: Sequence[str] = ("grids",)
+    decided: Mapping[str, str] = field(default_factory=dict)
     any_rank: bool = False
-    places: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def attributes(self) -> dict[str, Any]:
-        """What a `Study` takes from them."""
-        return {"runs": self.runs, "warnings": self.warnings, "costs": self.costs, "options": self.options}
-
-    def sections(self, section: Any) -> list[tuple[str, BlockKeys]]:
-        """The blocks' sections in the grid language, each with its place."""
-        if section.axes.values():
-            return [(self.name, own_keys(section))]
-        return [(self.at(place), keys) for place, keys in self.listed(section)]
+    paths: Mapping[str, str] = field(default_factory=dict)
 
     def at(self, place: int) -> str:
         """The path of a listed grid."""
         return f"{self.name}.grids.{ordinal(place)}"
 
-    def blocks(self, section: Any) -> list[Block]:
-        """The blocks of a section without problems."""
-        any_rank = self.any_rank and not section.axes.values()
-        return [block_of(where, keys, any_rank=any_rank) for where, keys in self.sections(section)]
+    def _section(self, config: Settings) -> Any:
+        return config.section(self.name, OwnAxes)
 
-    def runs(self, config: Settings, _root: Path) -> Iterator[Run]:
-        """All networks of all grids."""
-        section = config.section(self.name, OwnAxes)
-        yield from runs_of_networks(networks_of(self.blocks(section), defaults_of(config, section.recipe)))
-
-    def problems(self, config: Settings, decided: Mapping[str, str] = {}) -> list[str]:
-        """A sentence for each problem: of the recipe, of axes, or of the listed grids.
-
-        Args:
-            decided: keys of `training` that the study decides itself, and why.
-        """
-        section = config.section(self.name, OwnAxes)
-        wrong = recipe_problems(config, self.name, section.recipe, decided)
-        defaults = defaults_of(config, {} if wrong else section.recipe, self.name)
+    def sections(self, config: Settings) -> list[tuple[str, BlockKeys]]:
+        """The sections of the blocks in the grid language, each with its place; several of one grid share it."""
+        section = self._section(config)
         if section.axes.values():
-            return wrong + self._axes_problems(config, section, defaults)
-        found = list(self._list_problems(section))
-        sections = self.sections(section)
-        for where, keys in dict(sections).items():
+            return [(self.name, own_keys(section))]
+        return [(self.at(place), keys) for place, keys in self.listed(section)]
+
+    def blocks(self, config: Settings) -> list[Block]:
+        """The blocks, without problems."""
+        if self._section(config).axes.values():
+            return super().blocks(config)
+        return [
+            block_of(where, keys, any_rank=self.any_rank, paths=self.paths)
+            for where, keys in self.sections(config)
+        ]
+
+    def defaults(self, config: Settings) -> Defaults:
+        """What the blocks leave out."""
+        return defaults_of(config, self._section(config).recipe, self.name)
+
+    def size_axis(self, config: Settings) -> str:
+        """The size at which networks are compared."""
+        return str(self._section(config).size_axis)
+
+    def options(self, config: Settings) -> list[str]:
+        """The option for the size at which networks are compared."""
+        return ["--size", self.size_axis(config)]
+
+    def problems(self, config: Settings, root: Path) -> list[str]:
+        """A sentence for each problem: of the recipe, of axes, or of the listed grids; networks need a right recipe."""
+        section = self._section(config)
+        found = recipe_problems(config, self.name, section.recipe, self.decided)
+        if section.axes.values():
+            return found + self._axes_problems(config, section) or super().problems(config, root)
+        found += self._list_problems(section)
+        for where, keys in dict(self.sections(config)).items():
             found += section_problems(where, keys, config.all_corpora)
             found += depth_problems(keys.widths or {}, where)
         if found:
-            return wrong + found
-        defaults = replace(defaults, places={**defaults.places, **self.places})
-        return wrong + network_problems(config, self.name, self.blocks(section), defaults, "correct them")
+            return found
+        return network_problems(config, self.name, self.blocks(config), self.defaults(config), "correct them")
 
     def _list_problems(self, section: Any) -> Iterator[str]:
         """A sentence where there are no grids, and for each key that goes with axes."""
@@ -276,43 +298,33 @@ class OwnGrids:
             if key in section.model_fields_set:
                 yield f"{self.name}.{key} goes with axes, and there are none; each grid of the list says its own"
 
-    def _axes_problems(self, config: Settings, section: Any, defaults: Defaults) -> list[str]:
-        keys, name = own_keys(section), self.name
+    def _axes_problems(self, config: Settings, section: Any) -> list[str]:
+        """A sentence for each key beside axes that they replace, and for axes that are not compared."""
         found = [
-            f"{name}.{key} and {name}.axes are both set; put its values into axes"
+            f"{self.name}.{key} and {self.name}.axes are both set; put its values into axes"
             for key in self.instead
             if key in section.model_fields_set
         ]
-        if found or (found := section_problems(name, keys, config.all_corpora)):
-            return found
-        axes = axes_of([block_of(name, keys)], section.axes.values())
-        if others := [axis for axis in axes if axis not in self.compared]:
-            return [
-                f"{name}.axes has {', '.join(others)}, and this study compares {', '.join(self.compared)}; put the "
-                "grid under grids, with a name of its own"
-            ]
-        return sections_problems(config, name, [(name, keys)], defaults)
-
-    def warnings(self, config: Settings, _root: Path) -> list[str]:
-        """A sentence for each transition that a grid can't give."""
-        section: Any = config.section(self.name, OwnAxes)
-        blocks, defaults, axis = self.blocks(section), defaults_of(config, section.recipe), section.size_axis
-        if section.axes.values():
-            return block_warnings(self.name, blocks, defaults, axis)
-        found = []
-        for place in range(len(section.grids)):
-            own = [block for block in blocks if block.where == self.at(place)]
-            repeats, networks = self.repeats(section, place), networks_of(own, defaults)
-            found += cell_warnings(self.at(place), own, networks, axis, repeats=repeats, listed=True)
+        others = [] if found else [axis for axis in self.axes(config) if axis not in self.compared]
+        if others:
+            found.append(
+                f"{self.name}.axes has {', '.join(others)}, and this study compares {', '.join(self.compared)}; put "
+                "the grid under grids, with a name of its own"
+            )
         return found
 
-    def costs(self, config: Settings) -> list[str]:
-        """Lines of `snakemake plan` on widths that follow from parameters."""
-        return width_lines(self.name, self.blocks(config.section(self.name, OwnAxes)))
-
-    def options(self, config: Settings) -> list[str]:
-        """The option for the size at which networks are compared."""
-        return ["--size", config.section(self.name, OwnAxes).size_axis]
+    def warnings(self, config: Settings, root: Path) -> list[str]:
+        """A sentence for each transition that a grid can't give."""
+        section = self._section(config)
+        if section.axes.values():
+            return super().warnings(config, root)
+        found, defaults = [], self.defaults(config)
+        for place in range(len(section.grids)):
+            where = self.at(place)
+            own = [block for block in self.blocks(config) if block.where == where]
+            repeats, networks = self.repeats(section, place), networks_of(own, defaults)
+            found += cell_warnings(where, own, networks, section.size_axis, repeats=repeats, listed=True)
+        return found
 
 
 def name_problems(names: Iterable[str], studies: Iterable[str]) -> Iterator[str]:
@@ -328,25 +340,12 @@ def name_problems(names: Iterable[str], studies: Iterable[str]) -> Iterator[str]
             yield f"grids.{name} is named like a folder of results/ or a rule; give the grid another name"
 
 
-def warnings(place: str, config: Settings, _root: Path) -> list[str]:
-    """A sentence for what is left out, for depths of other sizes than asked for, for transitions that can't be told."""
-    axis = size_axis_of(config, place)
-    return block_warnings(place, blocks_of(config, place), defaults_of(config), axis)
-
-
 def block_warnings(where: str, blocks: Sequence[Block], defaults: Defaults, axis: str) -> list[str]:
-    """The same for the blocks of a grid at some place."""
+    """A sentence on what is left out, on depths of other sizes than asked for, on transitions that can't be told."""
     found = list[str]()
     for block in blocks:
         found += [*left_out(block, defaults), *pairing_warnings(block)]
     return found + cell_warnings(where, blocks, networks_of(blocks, defaults), axis)
-
-
-def size_axis_of(config: Settings, place: str) -> str:
-    """The size at which a grid's networks are compared, whichever of its blocks says it."""
-    sections = [keys for _, keys in sections_at(config, place)]
-    said = next((keys for keys in sections if "size_axis" in keys.model_fields_set), sections[0])
-    return str(said.size_axis)
 
 
 def pairing_warnings(block: Block) -> Iterator[str]:
@@ -364,13 +363,8 @@ def pairing_warnings(block: Block) -> Iterator[str]:
             )
 
 
-def costs(place: str, config: Settings) -> list[str]:
-    """Lines of `snakemake plan`: the widths that follow from parameters, and how well they pair the depths."""
-    return width_lines(place.removeprefix("grids."), blocks_of(config, place))
-
-
 def width_lines(name: str, blocks: Iterable[Block]) -> list[str]:
-    """The same for the blocks of a study."""
+    """Lines of `snakemake plan`: the widths that follow from parameters, and how well they pair the depths."""
     found = []
     for block in blocks:
         if "block_params" not in block.values:

@@ -31,6 +31,7 @@ MEASURED, NO_NOISE, NO_SIZES, NO_BITS = (
 NUMBERS = ("value", "err", "low", "high", "p", "p_holm")
 NO_RATIO = "not both are crossings"
 RATIO_FORMATS = dict.fromkeys(("ratio", "ratio_low", "ratio_high"), ".2f") | {"p_equal": ".2g"}
+BY_SIZE = ("depth", "size", "width", "unit", "loss_one", "loss_other", "value", "err", "low", "high")
 UNITS = {BITS: "bits per byte", "test_loss": "nats per token"}
 
 
@@ -323,40 +324,26 @@ def _means(analysis: GridAnalysis) -> Iterator[dict[str, Any]]:
 
 def effects_by_size_table(analysis: GridAnalysis) -> pd.DataFrame:
     """The loss differences of `effects`, size by size: the other's loss less the one's at equal size and depth."""
-    tables = []
-    for effect in analysis.effects:
-        found = effect.found
-        if found is None or not len(found.size):
-            continue
-        curves = effect.one.curves(effect.unit)
-        assert curves is not None
-        width = [
-            round(float(curves[0][int(depth)].width_at(math.log(size))), 6)
-            for depth, size in zip(found.depth, found.size, strict=True)
-        ]
-        reach = quantile(found.dof) * found.err
-        tables.append(
-            pd.DataFrame(
-                {
-                    **{name: [value] * len(width) for name, value in _pair_of(effect).items()},
-                    "depth": found.depth,
-                    "size": found.size,
-                    "width": width,
-                    "unit": UNITS.get(effect.unit, effect.unit),
-                    "loss_one": found.one,
-                    "loss_other": found.other,
-                    "value": found.value,
-                    "err": found.err,
-                    "low": found.value - reach,
-                    "high": found.value + reach,
-                },
-                dtype=object,
-            )
-        )
-    columns = ["axis", "one", "other", *analysis.cells.axes, "depth", "size", "width", "unit"]
-    columns += ["loss_one", "loss_other", "value", "err", "low", "high"]
-    whole = (pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()).reindex(columns=columns)
-    return whole.assign(**{name: typed(whole[name]) for name in columns if name not in ("one", "other")})
+    names = dict.fromkeys(("axis", "one", "other", *analysis.cells.axes))
+    told = [effect for effect in analysis.effects if effect.found is not None and len(effect.found.size)]
+    if not told:
+        return pd.DataFrame(columns=[*names, *BY_SIZE])
+    return frame_of((names | _pair_of(effect), _by_size(effect)) for effect in told)
+
+
+def _by_size(effect: Effect) -> pd.DataFrame:
+    """The differences of one pair of cells, in the columns `BY_SIZE`."""
+    found, curves = effect.found, effect.one.curves(effect.unit)
+    assert found is not None
+    assert curves is not None
+    widths = [
+        round(float(curves[0][int(depth)].width_at(math.log(size))), 6)
+        for depth, size in zip(found.depth, found.size, strict=True)
+    ]
+    reach, unit = quantile(found.dof) * found.err, UNITS.get(effect.unit, effect.unit)
+    columns = (found.depth, found.size, widths, unit, found.one, found.other, found.value, found.err)
+    numbers = (*columns, found.value - reach, found.value + reach)
+    return pd.DataFrame(dict(zip(BY_SIZE, numbers, strict=True)))
 
 
 def cells_table(analysis: GridAnalysis) -> list[dict[str, Any]]:

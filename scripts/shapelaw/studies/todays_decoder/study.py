@@ -89,13 +89,13 @@ def _grids(study: TodaysDecoderStudy) -> Iterator[tuple[int, BlockKeys]]:
             yield place, own_keys(study, but=["kv_heads"], **of, **own[block], block=block)
 
 
-def problems(config: Settings, _root: Path) -> list[str]:
+def problems(config: Settings, root: Path) -> list[str]:
     """A sentence for each problem: no grids, two of one budget, impossible shapes, observations that are not made."""
     study = config.section(NAME, TodaysDecoderStudy)
-    if wrong := [*recipe_problems(config, NAME, study.recipe, OWN), *_budget_problems(study)]:
-        return wrong
-    found = GRIDS.problems(config, OWN)
-    if study.axes.values():
+    if wrong := list(_budget_problems(study)):
+        return recipe_problems(config, NAME, study.recipe, OWN) + wrong
+    found = GRIDS.problems(config, root)
+    if study.axes.values() or recipe_problems(config, NAME, study.recipe, OWN):
         return found
     found += _unused(study)
     recipe = config.training.spec(study.recipe)
@@ -167,7 +167,8 @@ GRIDS = OwnGrids(
     _repeats,
     ("block", "base_width", "steps", "budget", "learning_rate"),
     ("grids", "blocks", "learning_rates", "base_widths"),
-    places={name: f"budget.{name}" for name in BudgetKeys.model_fields},
+    decided=OWN,
+    paths={name: f"budget.{name}" for name in BudgetKeys.model_fields},
 )
 
 
@@ -188,8 +189,7 @@ STUDIES = (
                 "The study of whether transitions survive today's block, rates and budgets.",
             )
         },
-        problems=problems,
-        **GRIDS.attributes | {"options": options},
+        **GRIDS.attributes | {"problems": problems, "options": options},
         verdict="results/todays_decoder.md",
     ),
 )

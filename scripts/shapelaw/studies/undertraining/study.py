@@ -53,10 +53,10 @@ def _grids(study: UndertrainingStudy) -> Iterator[tuple[int, BlockKeys]]:
             yield place, own_keys(study, learning_rate=rate, **of)
 
 
-def problems(config: Settings, _root: Path) -> list[str]:
+def problems(config: Settings, root: Path) -> list[str]:
     """A sentence for each problem: no grids, two of one number of steps, impossible or incomparable shapes."""
     grids = config.section(NAME, UndertrainingStudy).grids
-    found, known = GRIDS.problems(config, OWN), [grid.steps for grid in grids]
+    found, known = GRIDS.problems(config, root), [grid.steps for grid in grids]
     for place, grid in enumerate(grids):
         if grid.steps in known[:place]:
             found.append(
@@ -79,6 +79,7 @@ GRIDS = OwnGrids(
     "{steps: 1000, learning_rates: [1.0e-3, 2.0e-3], widths: {1: [32, 64], 2: [24, 48]}}",
     _repeats,
     ("steps", "learning_rate"),
+    decided=OWN,
 )
 STUDIES = (
     Study(
@@ -97,8 +98,7 @@ STUDIES = (
                 "The study of whether a transition depends on the learning rate and on the number of steps.",
             )
         },
-        problems=problems,
-        **GRIDS.attributes,
+        **GRIDS.attributes | {"problems": problems},
         verdict="results/undertraining.md",
     ),
 )

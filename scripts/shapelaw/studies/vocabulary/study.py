@@ -74,10 +74,10 @@ def _grids(study: VocabularyStudy) -> Iterator[tuple[int, BlockKeys]]:
         yield place, own_keys(study, **{name: getattr(grid, name) for name in grid.model_fields_set})
 
 
-def problems(config: Settings, _root: Path) -> list[str]:
+def problems(config: Settings, root: Path) -> list[str]:
     """A sentence for each problem: no grids, two of one vocabulary and rank, impossible or incomparable shapes."""
     grids = config.section(NAME, VocabularyStudy).grids
-    found = GRIDS.problems(config)
+    found = GRIDS.problems(config, root)
     series = [(grid.vocab_size, grid.embedding_rank, grid.patch_embedding) for grid in grids]
     for place, grid in enumerate(grids):
         if series[place] in series[:place]:
@@ -139,7 +139,6 @@ STUDIES = (
         verdict="results/vocabulary.md",
         kind=LANGUAGE,
         sections={NAME: Key(VocabularyStudy, "The study of what the vocabulary does to the best depth.")},
-        problems=problems,
-        **GRIDS.attributes | {"warnings": warnings},
+        **GRIDS.attributes | {"problems": problems, "warnings": warnings},
     ),
 )
