@@ -147,7 +147,6 @@ def _shape_problems(
                     "widths; leave one of them out"
                 )
         yield from _table_problems(where, keys, list(keys.widths))
-        yield from repeated_problems(keys.widths, keys.repeated, where)
         return
     if "width" in every and "block_params" in every:
         yield (
@@ -163,8 +162,6 @@ def _shape_problems(
         )
         return
     yield from _table_problems(where, keys, every["depth"])
-    if "width" in every:
-        yield from repeated_problems(dict.fromkeys(every["depth"], every["width"]), keys.repeated, where)
 
 
 def _table_problems(where: str, keys: BlockKeys, depths: Sequence[int]) -> Iterator[str]:
@@ -248,13 +245,14 @@ def left_out(block: Block, defaults: Defaults) -> Iterator[str]:
 
 
 def _repeated_problems(block: Block, networks: Iterable[Network]) -> list[str]:
-    """The sentence of `repeated_problems` for a block whose widths follow from parameters."""
-    if "block_params" not in block.values:
-        return []
-    widths: dict[int, list[int]] = {}
+    """The sentence of `repeated_problems`: of listed widths, or those of the networks where they follow."""
+    if block.widths is not None or "width" in block.values:
+        widths = block.widths or dict.fromkeys(block.values["depth"], block.values["width"])
+        return repeated_problems(widths, block.repeated, block.where)
+    found: dict[int, list[int]] = {}
     for one in networks:
-        widths.setdefault(one.shape.depth, []).append(one.shape.width)
-    return repeated_problems(widths, block.repeated, block.where)
+        found.setdefault(one.shape.depth, []).append(one.shape.width)
+    return repeated_problems(found, block.repeated, block.where)
 
 
 def impossible_sentences(

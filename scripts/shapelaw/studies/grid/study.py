@@ -283,12 +283,14 @@ class OwnGrids(Grid):
         if section.axes.values():
             return found + self._axes_problems(config, section) or super().problems(config, root)
         found += self._list_problems(section)
+        few = list[str]()
         for where, keys in dict(self.sections(config)).items():
             found += section_problems(where, keys, config.all_corpora)
-            found += depth_problems(keys.widths or {}, where)
-        if found:
-            return found
-        return network_problems(config, self.name, self.blocks(config), self.defaults(config), "correct them")
+            few += depth_problems(keys.widths or {}, where)
+        if not found:
+            blocks, defaults = self.blocks(config), self.defaults(config)
+            found = network_problems(config, self.name, blocks, defaults, "correct them")
+        return few + found
 
     def _list_problems(self, section: Any) -> Iterator[str]:
         """A sentence where there are no grids, and for each key that goes with axes."""
