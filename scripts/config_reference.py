@@ -3,7 +3,8 @@
   python scripts/config_reference.py
 
 Every key's type, default, meaning and unit comes from the models of scripts/shapelaw/settings/sections.py and of each
-study's settings.py, and the values of the scales from workflow/scales/. Exit codes: 0 done, 2 a file can't be written.
+study's study.py or settings.py, and the values of the scales from workflow/scales/.
+Exit codes: 0 done, 2 a file can't be written.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ BEGIN = """\
 # The keys of config.yaml
 
 Written by `python scripts/config_reference.py` from the models in
-[settings/sections.py](../scripts/shapelaw/settings/sections.py) and in the `settings.py` of each of the
+[settings/sections.py](../scripts/shapelaw/settings/sections.py) and in the `study.py` or `settings.py` of each of the
 [studies](../scripts/shapelaw/studies/registry.py): change them there.
 
 A value comes from `config.yaml` (or `--config` on the command line), else from the file of the scale, else from the

@@ -1,4 +1,4 @@
-"""The house of docs/architecture.md, held to: who may import whom, and what; and where tests lie."""
+"""The house of docs/architecture.md, held to: who may import whom, and what."""
 
 import ast
 import subprocess

@@ -9,7 +9,7 @@ from small import REPOSITORY
 from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.inputs import read_table
 from shapelaw.studies.grid.rates import OWN_LOSS, RatesAnalysis
-from shapelaw.studies.grid.tables import gaps_table, transitions_table
+from shapelaw.studies.grid.results import cell_tables
 from shapelaw.studies.todays_decoder.analysis import analyse_cells, named
 from shapelaw.studies.transitions.analysis import Options
 
@@ -33,6 +33,11 @@ def analysis() -> RatesAnalysis:
     return analyse_cells(read_table(TABLE), str(TABLE), Options(size=SizeAxis.BLOCK))
 
 
+def transitions_of(analysis: RatesAnalysis) -> pd.DataFrame:
+    """The study's table of transitions."""
+    return cell_tables(analysis.cells, named)["transitions"].frame
+
+
 def crossing(found: pd.Series) -> str:
     """A transition as a cell of the page."""
     if found["status"] == "crossing":
@@ -43,7 +48,7 @@ def crossing(found: pd.Series) -> str:
 
 def crossing_lines(analysis: RatesAnalysis) -> list[str]:
     """The page's table of crossings: a line a block, budget and rate, by the bootstrap and by the paper's rule."""
-    table = transitions_table(analysis.cells, named)
+    table = transitions_of(analysis)
     cells = ["block", "budget", "learning_rate"]
     rule = table[table["method"] == "paper rule"].set_index(cells)
     rows = {}
@@ -65,7 +70,7 @@ def test_the_crossings_are_those_that_the_study_finds(analysis: RatesAnalysis) -
 
 def gaps_of_all(analysis: RatesAnalysis, block: str = "llama") -> pd.DataFrame:
     """How much better two layers are at equal size: no curve is drawn for it."""
-    table = gaps_table(analysis.cells, named)
+    table = cell_tables(analysis.cells, named)["gaps"].frame
     return table[table["block"] == block].set_index(["budget", "learning_rate", "width"]).sort_index()
 
 
@@ -96,7 +101,7 @@ def test_from_which_width_on_two_layers_are_significantly_better(analysis: Rates
 
 
 def test_where_the_papers_rule_puts_the_crossings(analysis: RatesAnalysis) -> None:
-    table = transitions_table(analysis.cells, named).query("method == 'paper rule' and status == 'crossing'")
+    table = transitions_of(analysis).query("method == 'paper rule' and status == 'crossing'")
     blocks = table.groupby("block")
     low, high, number = blocks["width_low"].min(), blocks["width_high"].max(), blocks.size()
     said = f"lies between {low['llama']:.0f} and {high['llama']:.0f} in all eight rows, with GPT-2's block between "
@@ -106,7 +111,7 @@ def test_where_the_papers_rule_puts_the_crossings(analysis: RatesAnalysis) -> No
 
 
 def test_the_bootstrap_bounds_what_it_does_not_find_with_llamas_block(analysis: RatesAnalysis) -> None:
-    table = transitions_table(analysis.cells, named).query("method == 'bootstrap' and block == 'llama'")
+    table = transitions_of(analysis).query("method == 'bootstrap' and block == 'llama'")
     bounds = table[table["status"] != "crossing"]
     assert len(bounds) == 7
     assert set(bounds["side"]) == {"below"}

@@ -10,9 +10,9 @@ import pytest
 from small import REPOSITORY
 
 from shapelaw.studies.config import load_config, runs_of
-from shapelaw.studies.grid.tables import transitions_table
-from shapelaw.studies.undertraining.analysis import named
-from shapelaw.studies.undertraining.results import analyse
+from shapelaw.studies.grid.results import cell_tables
+from shapelaw.studies.transitions.analysis import Options
+from shapelaw.studies.undertraining.results import analyse_cells, named
 
 RESULTS = REPOSITORY / "docs" / "results"
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
@@ -45,7 +45,8 @@ def test_the_losses_are_those_of_the_runs(steps: int, pairs: tuple[tuple[int, in
 
 
 def test_the_crossings_are_those_that_the_study_finds() -> None:
-    found = transitions_table(analyse(TABLE).cells, named)
+    analysis = analyse_cells(RUNS, str(TABLE), Options())
+    found = cell_tables(analysis.cells, named)["transitions"].frame
     for (steps, rate), rows in found.groupby(["steps", "learning_rate"]):
         by_method = rows.set_index("method")
         cells = [crossing(by_method.loc[method]) for method in ("bootstrap", "paper rule")]

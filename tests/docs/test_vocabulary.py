@@ -14,21 +14,24 @@ from scipy import stats  # type: ignore[import-untyped]
 from small import REPOSITORY
 
 from shapelaw.fits.curves import SizeAxis
+from shapelaw.fits.inputs import read_table
 from shapelaw.fits.line import FitStatus, fit_line
 from shapelaw.fits.noise import Noise
 from shapelaw.settings.loading import layered
 from shapelaw.specs.kinds import AnyRun
 from shapelaw.specs.runs import Run
 from shapelaw.studies.config import load_config, runs_of
-from shapelaw.studies.grid import tables as grid
+from shapelaw.studies.grid.results import cell_tables
 from shapelaw.studies.transitions.analysis import Options
-from shapelaw.studies.vocabulary import results as vocabulary
 from shapelaw.studies.vocabulary import tables
+from shapelaw.studies.vocabulary.analysis import VocabularyAnalysis, analyse_series
 
 RESULTS = REPOSITORY / "docs" / "results"
 PAGE = (RESULTS / "vocabulary.md").read_text(encoding="utf-8")
 WORDS = " ".join(PAGE.split())
-RUNS = pd.read_csv(RESULTS / "laptop_vocabulary.csv").fillna({"embedding_rank": 0})
+RUNS_FILE = RESULTS / "laptop_vocabulary.csv"
+RUNS = pd.read_csv(RUNS_FILE).fillna({"embedding_rank": 0})
+DEFAULT = Options()
 TOLD = ["corpus", "vocab_size", "embedding_rank", "depth", "width", "seed", "steps"]
 SHAPE = ["vocab_size", "embedding_rank", "depth", "width"]
 MEANS = RUNS.groupby(SHAPE)["test_loss"].mean()
@@ -40,11 +43,16 @@ ONE_MATRIX = 0
 Gaps = dict[tuple[int, int, int], tuple[float, float, str]]
 
 
-def gaps_at(size: SizeAxis, runs: Path = RESULTS / "laptop_vocabulary.csv") -> Gaps:
+def analysed(runs: Path, options: Options = DEFAULT) -> VocabularyAnalysis:
+    """The study's analysis of a table of runs."""
+    return analyse_series(read_table(runs), str(runs), options)
+
+
+def gaps_at(size: SizeAxis, runs: Path = RUNS_FILE) -> Gaps:
     """V, rank (0: one matrix) and width of one layer -> by how much two layers are better, its error, who is better."""
     options = Options(size=size, draws=2)  # of the bootstrap, which has no part in the gaps
-    analysis = vocabulary.analyse(runs, options)
-    table = grid.gaps_table(analysis.series, tables.named).fillna({"embedding_rank": ONE_MATRIX})
+    analysis = analysed(runs, options)
+    table = cell_tables(analysis.series, tables.named)["gaps"].frame.fillna({"embedding_rank": ONE_MATRIX})
     return {
         (row.vocab_size, row.embedding_rank, row.width): (row.deeper_by, row.deeper_by_err, row.better)
         for row in table.itertuples()
@@ -71,7 +79,7 @@ def in_flops() -> Gaps:
 @cache
 def noise_of(vocab_size: int) -> Noise:
     """Pooled over all series of a vocabulary."""
-    analysis = vocabulary.analyse(RESULTS / "laptop_vocabulary.csv", Options(draws=2))
+    analysis = analysed(RUNS_FILE, Options(draws=2))
     (found,) = {
         one.transitions.runs.noise
         for one in analysis.series
@@ -158,8 +166,10 @@ def test_the_gaps_on_other_size_axes(in_all: Gaps, in_flops: Gaps) -> None:
 
 
 def test_no_power_fits_the_transitions_and_why_others_are_no_points() -> None:
-    analysis = vocabulary.analyse(RESULTS / "laptop_vocabulary.csv")
-    table = grid.transitions_table(analysis.series, tables.named).fillna({"embedding_rank": ONE_MATRIX})
+    analysis = analysed(RUNS_FILE)
+    table = cell_tables(analysis.series, tables.named)["transitions"].frame.fillna(
+        {"embedding_rank": ONE_MATRIX}
+    )
     table = table[table["method"] == "bootstrap"].set_index(["vocab_size", "embedding_rank"])
     assert tables.relation_table(analysis)["status"].iloc[0] == FitStatus.CURVED.value
     points = table[(table["status"] == "crossing") | (table["side"] == "at")]
@@ -281,7 +291,7 @@ def test_the_noise_over_bytes_at_narrow_and_at_wide_networks() -> None:
 
 def test_each_transition_is_set_beside_its_bottleneck_and_beside_the_paper_s() -> None:
     """An interval, an estimate at the edge or a bound that excludes min(V, r) says no; what allows it says open."""
-    analysis = vocabulary.analyse(RESULTS / "laptop_vocabulary.csv", Options(draws=200))
+    analysis = analysed(RUNS_FILE, Options(draws=200))
     table = tables.comparison_table(analysis).set_index("setting")
     expected = {
         "V = 257": "no",  # below 70 ± 8
@@ -360,7 +370,7 @@ IMAGES = RESULTS / "laptop_images_8000.csv"
 
 def test_the_gaps_of_images() -> None:
     runs = pd.read_csv(IMAGES)
-    table = grid.gaps_table(vocabulary.analyse(IMAGES, Options(draws=2)).series, tables.named)
+    table = cell_tables(analysed(IMAGES, Options(draws=2)).series, tables.named)["gaps"].frame
     found = {(row.embedding, row.width): row for row in table.itertuples()}
     for one, two in (PAIRS[1], *PAIRS[3:5]):
         rows = [found[embedding, one] for embedding in ("tokens", "patches")]

@@ -13,7 +13,7 @@ from shipped import problems_of
 from shapelaw.errors import UserError
 from shapelaw.settings.loading import layered, load_settings, merge, read_values
 from shapelaw.studies.config import Config
-from shapelaw.studies.depth_width.settings import DepthWidth
+from shapelaw.studies.depth_width.study import DepthWidth
 
 NUMBERS = st.dictionaries(st.sampled_from("abc"), st.integers(), max_size=3)
 VALUES = st.dictionaries(

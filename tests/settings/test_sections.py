@@ -4,7 +4,7 @@ import pytest
 from shipped import SCALES, problems_of, shipped
 
 from shapelaw.studies.config import load_config, runs_of
-from shapelaw.studies.depth_width.settings import DepthWidth
+from shapelaw.studies.depth_width.study import DepthWidth
 from shapelaw.studies.memorization.study import MemorizationGrid
 
 
@@ -44,9 +44,7 @@ def test_heads_are_a_number_or_have_a_dimension() -> None:
         assert f"depth_width.heads is {heads!r}: " in said
         assert "give a number of heads such as 2, or their dimension as {dim: 64}" in said
     said = problems_of(depth_width={**depth_width, "widths": {1: [60], 2: [64]}, "heads": {"dim": 32}})
-    assert (
-        "depth_width.widths.1: width 60 is not divisible by heads of dimension 32; use width 32 or 64" in said
-    )
+    assert "depth 1, width 60 (width 60 is not divisible by heads of dimension 32; use width 32 or 64" in said
     said = problems_of(depth_width={**depth_width, "widths": {1: [62], 2: [64]}})
-    assert "depth_width.widths.1: the dimension of a head is 31, and rotary positions" in said
+    assert "depth 1, width 62 (the dimension of a head is 31, and rotary positions" in said
     assert "kv_heads 3 does not divide 2 heads" in problems_of(depth_width={**depth_width, "kv_heads": 3})

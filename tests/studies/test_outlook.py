@@ -208,8 +208,15 @@ def test_files_of_a_folder_that_are_not_read_are_told_before_work(tmp_path: Path
     ]
 
 
-def test_a_study_of_too_many_runs_is_refused() -> None:
-    config = load_config(shipped(**grid({1: list(range(2, 400, 2))}, seeds=1000)), SCALES)
+def test_a_study_of_too_many_runs_is_refused(tmp_path: Path) -> None:
+    """A listed grid by its lengths, before anything is expanded, and one of a file where its runs are listed."""
+    widths = list(range(2, 400, 2))
+    with pytest.raises(UserError, match=r"depth_width has 199,000 runs .* and 100,000 are the most"):
+        load_config(shipped(**grid({1: widths}, seeds=1000)), SCALES)
+    file = tmp_path / "grid.csv"
+    file.write_text("depth,width\n" + "".join(f"1,{width}\n" for width in widths))
+    keys = {"widths": None, "repeated": {}, "grid_file": str(file), "seeds": 1000}
+    config = load_config(shipped(depth_width=keys), SCALES)
     with pytest.raises(
         UserError, match="depth_width has more than 100,000 runs; take smaller grids or fewer seeds"
     ):

@@ -110,7 +110,7 @@ class Across:
         at: the value; NaN draws the interval alone.
         axis: "x" for an upright line.
         low, high: ends of the interval; NaN for none.
-        more: what else `Axes.axhline` takes.
+        more: what else `Axes.axhline` takes; its `zorder` is the interval's too.
     """
 
     at: float
@@ -133,7 +133,8 @@ class Across:
         if not np.isnan(self.low):
             span = axes.axvspan if upright else axes.axhspan
             label = self.label if np.isnan(self.at) else ""
-            span(self.low, self.high, color=self.color, alpha=self.alpha, linewidth=0, label=label)
+            below = {"zorder": self.more.get("zorder", 1)}
+            span(self.low, self.high, color=self.color, alpha=self.alpha, linewidth=0, label=label, **below)
 
 
 @dataclass(frozen=True)
@@ -259,7 +260,8 @@ class Chart:
     keys: Sequence[Artist] = ()
 
     def figure(self) -> Figure:
-        """Draw it. The label of an axis is left out where the panel below, or to the left, has the same."""
+        """Draw it. The label of an axis is left out where the panel below, or to the left, has the same, and the words
+        of its ticks where the panel below has the same limits too."""
         rows = -(-len(self.panels) // self.columns)
         with style():
             figure, axes = new_figure(
@@ -293,7 +295,9 @@ class Chart:
         if below is None or below.nothing or below.x.label != panel.x.label:
             axes.set_xlabel(panel.x.label)
             axes.tick_params(labelbottom=True)
-        if left is None or left.nothing or left.y.label != panel.y.label:
+        elif panel.x.limits != (None, None) and below.x.limits == panel.x.limits:
+            axes.tick_params(labelbottom=False)
+        if panel.y.label and (left is None or left.nothing or left.y.label != panel.y.label):
             axes.set_ylabel(panel.y.label)
 
 

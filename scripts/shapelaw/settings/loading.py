@@ -19,7 +19,11 @@ from shapelaw.settings.sections import Settings
 from shapelaw.settings.sentences import did_you_mean, listed, nearest, sentence
 
 AnySettings = TypeVar("AnySettings", bound=Settings)
-_GRID = ("axes", "widths", "grid_file", "repeated", "leave_out")  # keys that an `axes` of the user replaces
+# keys that an `axes` of the user replaces
+_GRID = (
+    *("axes", "widths", "grid_file", "repeated", "leave_out"),
+    *("grids", "blocks", "learning_rates", "base_widths"),
+)
 _WHOLE = ("widths", "repeated", "axes")  # keys whose value is replaced whole, as is every grid of `grids`
 _KEY = re.compile(r"\b[a-z][a-z_]*\.[a-z][a-z_]*\b")  # of a section
 

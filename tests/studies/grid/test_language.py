@@ -6,10 +6,7 @@ import pytest
 from grids_asked import SMALL, config_of, refused, runs_at
 from small import REPOSITORY
 
-from shapelaw.specs.runs import Training
 from shapelaw.studies.config import runs_of, studies_of
-from shapelaw.studies.grid.expansion import Defaults
-from shapelaw.studies.grid.language import listed_problems, make_block
 
 
 def test_a_grid_is_every_combination_of_its_axes() -> None:
@@ -149,7 +146,7 @@ def test_impossible_combinations_are_refused_or_left_out_and_told() -> None:
             {"axes": SMALL, "warmup_steps": 400},
             "grids.mine.warmup_steps is 400, not below training.steps (400)",
         ),
-        ({"axes": {**SMALL, "flops": [1e30]}}, "grids.mine.flops gives a network"),
+        ({"axes": {**SMALL, "flops": [1e30]}}, "grids.mine.axes.flops gives a network"),
         ({"axes": SMALL, "steps": 20}, "training.warmup_steps is 50, not below grids.mine.steps (20)"),
         (
             {"axes": SMALL, "precision": "bfloat16"},
@@ -167,20 +164,6 @@ def test_impossible_combinations_are_refused_or_left_out_and_told() -> None:
 )
 def test_each_mistake_is_a_sentence(block: Any, sentence: str) -> None:
     assert sentence in refused({"mine": block})
-
-
-def test_networks_that_do_not_exist_are_named_by_their_depth_and_their_block() -> None:
-    defaults = Defaults("wiki", Training(steps=100, batch_size=8))
-
-    def said(widths: dict[int, list[int]], *blocks: str) -> list[str]:
-        some = [make_block("study.grids.1st", {"block": [block]}, widths) for block in blocks]
-        return list(listed_problems(some, defaults))
-
-    assert said({1: [8], 2: [4, 8]}, "gpt2", "llama") == []
-    (told,) = said({1: [8], 2: [4, 7]}, "gpt2")
-    assert told.startswith("study.grids.1st.widths.2: width 7 ")
-    (told,) = said({1: [8], 2: [6]}, "gpt2", "llama")
-    assert told.startswith("study.grids.1st.widths.2, block llama: the dimension of a head is 3")
 
 
 def test_one_wrong_grid_leaves_the_others_and_is_not_missed_among_the_studies() -> None:

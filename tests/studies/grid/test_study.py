@@ -1,5 +1,6 @@
 """A grid as a study: its name, its question, what it can't give; and the axes of a study's own section."""
 
+import math
 import re
 from pathlib import Path
 from typing import Any, ClassVar
@@ -137,13 +138,26 @@ def test_a_study_s_own_section_takes_axes() -> None:
     assert runs_of(again, "depth_width", REPOSITORY) == runs_of(config, "depth_width", REPOSITORY)
 
 
+def test_a_study_s_own_axes_are_any_fields_and_its_analysis_is_told_them() -> None:
+    axes = {**SMALL, "heads": [1, 2], "embedding_rank": [4, None], "learning_rate": [1e-3, 2e-3]}
+    config = load_config({"scale": "demo", "studies": ["depth_width"], "depth_width": {"axes": axes}}, SCALES)
+    runs = [run for run in runs_of(config, "depth_width", REPOSITORY).values() if isinstance(run, Run)]
+    shapes = len(SMALL["depth"]) * len(SMALL["width"])
+    assert len(runs) == len(set(runs)) == shapes * 2 * 2 * 2
+    studies = studies_of(config)
+    told = ["--axes", "embedding_rank", "heads", "learning_rate"]
+    assert list(studies["depth_width"].options(config)) == ["--size", "block", *told]
+    assert list(studies["laptop_runs"].options(config)) == ["--size", "block"]
+
+
 @pytest.mark.parametrize(
     ("own", "sentence"),
     [
         (
-            {"axes": {**SMALL, "heads": [1, 2]}},
-            "depth_width.axes has heads, and this study compares depth and width",
+            {"axes": {**SMALL, "learning_rate": [1e-3]}, "rates": {"by_width": {8: 1e-3, 16: 1e-3}}},
+            "depth_width.rates.by_width and depth_width.axes.learning_rate are both set",
         ),
+        ({"axes": {**SMALL, "corpus": ["wiki", "moon"]}}, "has moon, of which the config has no sources"),
         ({"axes": {"depth": [1]}}, "depth_width has no width (or block_params)"),
         ({"axes": SMALL, "grid_file": "x.csv"}, "depth_width needs exactly one of widths"),
         ({"axes": SMALL, "widths": {1: [8]}}, "depth_width.axes.depth and depth_width.widths are both set"),
@@ -158,6 +172,83 @@ def test_a_mistake_in_a_study_s_own_axes_is_a_sentence(own: Any, sentence: str) 
     with pytest.raises(UserError) as error:
         load_config({"scale": "demo", "studies": ["depth_width"], "depth_width": own}, SCALES)
     assert sentence in str(error.value)
+
+
+OWN = {  # axes of a study's own, and grids of its old spelling that are the same networks
+    "undertraining": (
+        {"steps": [100, 200], "learning_rate": [1e-3, 2e-3]},
+        [{"steps": steps, "learning_rates": [1e-3, 2e-3]} for steps in (100, 200)],
+    ),
+    "todays_decoder": (
+        {"block": ["gpt2", "llama"], "tokens_per_param": [50, 90], "learning_rate": [1.5e-3, 3e-3]},
+        [{"budget": {"tokens_per_param": amount}} for amount in (50, 90)],
+    ),
+    "vocabulary": (
+        {"vocab_size": [257, 300], "embedding_rank": [4, None]},
+        [{"vocab_size": size, "embedding_rank": rank} for size in (257, 300) for rank in (4, None)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_axes_take_the_place_of_a_study_s_grids(name: str) -> None:
+    """With the runs of the same grids in the old spelling, which goes on, and through the config that jobs read."""
+    axes, grids = OWN[name]
+    shapes = {"depth": [1, 2], "width": [8, 16]}
+    widths = {"widths": {1: [8, 16], 2: [8, 16]}}
+
+    def runs(section: dict[str, Any]) -> set[Any]:
+        config = load_config({"scale": "demo", "studies": [name], name: section}, SCALES)
+        assert "--axes" not in studies_of(config)[name].options(config)
+        again = Config.model_validate(config.model_dump(mode="json"))
+        found = runs_of(config, name, REPOSITORY)
+        assert runs_of(again, name, REPOSITORY) == found
+        return set(found.values())
+
+    new, old = runs({"axes": {**shapes, **axes}}), runs({"grids": [{**widths, **one} for one in grids]})
+    assert new == old
+    assert len(new) == 4 * math.prod(map(len, axes.values()))
+
+
+@pytest.mark.parametrize(
+    ("name", "own", "sentence"),
+    [
+        (
+            "undertraining",
+            {"axes": {**SMALL, "heads": [1, 2]}},
+            "undertraining.axes has heads, and this",
+        ),
+        ("vocabulary", {"axes": {"depth": [1]}}, "vocabulary has no width (or block_params)"),
+        ("vocabulary", {"axes": SMALL, "grids": []}, "vocabulary.grids and vocabulary.axes are both set"),
+        (
+            "todays_decoder",
+            {"axes": SMALL, "learning_rates": [1e-3]},
+            "todays_decoder.learning_rates and todays_decoder.axes are both set; put its values into axes",
+        ),
+        (
+            "todays_decoder",
+            {"axes": {**SMALL, "width": [7]}},
+            "todays_decoder: 2 of 2 combinations make no network",
+        ),
+        (
+            "undertraining",
+            {"repeated": {1: [16]}},
+            "undertraining.repeated goes with axes, and there are none",
+        ),
+    ],
+)
+def test_mistakes_in_them_are_sentences(name: str, own: Any, sentence: str) -> None:
+    with pytest.raises(UserError) as error:
+        load_config({"scale": "demo", "studies": [name], name: own}, SCALES)
+    assert sentence in str(error.value)
+
+
+def test_what_they_can_not_give_is_told_and_widths_of_a_size_are_listed() -> None:
+    axes = {"depth": [1, 2], "block_params": [2e4, 4e4], "vocab_size": [257, 300]}
+    config = load_config({"scale": "demo", "studies": ["vocabulary"], "vocabulary": {"axes": axes}}, SCALES)
+    study = studies_of(config)["vocabulary"]
+    assert any("every network has one seed" in told for told in study.warnings(config, REPOSITORY))
+    assert study.costs(config)[0].startswith("vocabulary: widths from block_params: depth 1: ")
 
 
 def test_no_grid_has_the_name_of_a_rule_or_of_a_folder_of_results() -> None:

@@ -7,8 +7,10 @@ import pytest
 from grid_runs import HEADS_COST, grid_runs
 from loss_surfaces import grid_of, simulate
 
+from shapelaw.fits.curves import TransitionStatus
 from shapelaw.studies.grid import tables
 from shapelaw.studies.grid.analysis import GridAnalysis, analyse_grid
+from shapelaw.studies.grid.tables import NO_RATIO, ratio_of
 from shapelaw.studies.transitions.analysis import Options
 
 AXES = ("heads", "embedding_rank", "vocab_size")
@@ -145,3 +147,21 @@ def test_cells_say_their_rules_for_fit_json() -> None:
         "runs": 6,
         "shapes": 6,
     }
+
+
+def transition(width: float, err: float, status: str = TransitionStatus.CROSSING.value) -> dict[str, object]:
+    return {"status": status, "width": width, "width_err": err}
+
+
+def test_a_ratio_has_the_errors_of_both() -> None:
+    found = ratio_of(transition(100, 3), transition(200, 8))
+    assert found["ratio"] == pytest.approx(2.0)
+    assert math.log(found["ratio_high"] / found["ratio"]) == pytest.approx(0.05)  # 3% and 4%
+    assert found["p_equal"] < 1e-10
+    assert ratio_of(transition(100, 3), transition(105, 4.2))["p_equal"] == pytest.approx(0.33, abs=0.01)
+
+
+def test_a_bound_has_no_ratio() -> None:
+    found = ratio_of(transition(100, 3), transition(math.nan, math.nan, "no crossing"))
+    assert found["status"] == NO_RATIO
+    assert math.isnan(found["ratio"])

@@ -19,7 +19,7 @@ def analysis():
 
 
 def test_a_panel_for_each_size_with_its_shapes_and_the_cost_at_zero(analysis):
-    figure = penalty_figure(analysis)
+    figure = penalty_figure(analysis).figure()
     panels = [axes for axes in figure.axes if axes.axison]
     assert [axes.get_title(loc="left") for axes in panels] == [
         f"size {text}" for text in ("51M", "128M", "324M", "817M", "2.06B")
@@ -31,7 +31,7 @@ def test_a_panel_for_each_size_with_its_shapes_and_the_cost_at_zero(analysis):
 
 
 def test_the_band_the_published_line_and_known_models(analysis):
-    figure = best_depth_figure(analysis)
+    figure = best_depth_figure(analysis).figure()
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert labels[:2] == ["trained shapes", "best depth, 68% band"]
     assert any("Levine" in label for label in labels)
@@ -40,7 +40,7 @@ def test_the_band_the_published_line_and_known_models(analysis):
     line = next(one for one in figure.axes[0].get_lines() if one.get_label() == "best depth, 68% band")
     middle = len(line.get_ydata()) // 2
     assert line.get_ydata()[middle] == pytest.approx(16.0, rel=0.2)
-    total = best_depth_figure(replace(analysis, axis=SizeAxis.TOTAL))
+    total = best_depth_figure(replace(analysis, axis=SizeAxis.TOTAL)).figure()
     assert not any("Levine" in text.get_text() for text in total.legends[0].get_texts())
 
 

@@ -1,15 +1,19 @@
 """Tables, sentences and fit.json of a surface."""
 
 import json
+import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from scattered_shapes import Design, budget_of
 
+from shapelaw.fits.curves import SizeAxis
+from shapelaw.fits.surface_answers import Overtaking
 from shapelaw.report.write import write_results
 from shapelaw.studies.surface.analysis import Options, analyse_surface
-from shapelaw.studies.surface.results import present_surface
+from shapelaw.studies.surface.results import forms_table, overtaking_table, penalty_table, present_surface
 
 
 @pytest.fixture(scope="module")
@@ -74,3 +78,27 @@ def test_shapes_that_allow_no_surface_still_have_tables_with_their_status():
     assert results.figures == {}
     assert set(results.left_out) == {"figure penalty", "figure best_depth", "table overtaking"}
     assert "5 shapes, and a surface needs 8" in results.summary
+
+
+@pytest.fixture(scope="module")
+def small():
+    return analyse_surface(budget_of(Design(16)), Options(draws=100))
+
+
+def test_forms_are_listed_by_weight_with_their_formulas(small):
+    table = forms_table(small.surface)
+    assert table["weight"].is_monotonic_decreasing
+    assert table["formula"].str.len().min() > 10
+
+
+def test_an_overtaking_size_is_a_width_of_the_shallower_depth(small):
+    known = replace(small, overtakings=(Overtaking(4.0, 8.0, 48e6, 12e6, 192e6, 1.0),))
+    (row,) = overtaking_table(known).to_dict("records")
+    assert (row["width"], row["width_low"], row["width_high"]) == pytest.approx((1000.0, 500.0, 2000.0))
+    nan = math.nan
+    unknown = replace(small, overtakings=(Overtaking(4.0, 8.0, nan, nan, nan, 0.4),))
+    assert overtaking_table(unknown)["width"].isna().all()
+
+
+def test_flops_are_not_called_parameters(small):
+    assert "step_flops" in penalty_table(replace(small, axis=SizeAxis.FLOPS))

@@ -3,11 +3,29 @@
 import argparse
 from pathlib import Path
 
-from todays_runs import todays_runs
+import numpy as np
+import pandas as pd
+import pytest
+from todays_runs import CELLS, DEPTHS, NOISE, todays_runs
 
-from shapelaw.report.write import check_declared, write_results
+from shapelaw.report.write import Table, check_declared, write_results
+from shapelaw.studies.grid.figures import rates_figure
+from shapelaw.studies.grid.rates import RatesAnalysis
+from shapelaw.studies.grid.tables import losses_table
 from shapelaw.studies.registry import STUDIES
-from shapelaw.studies.todays_decoder.results import UNDECAYED, add_options, results
+from shapelaw.studies.todays_decoder.analysis import analyse_cells, name_of, named, series_of
+from shapelaw.studies.todays_decoder.results import (
+    UNDECAYED,
+    add_options,
+    answer,
+    crossings_figure,
+    crossings_table,
+    ratios_table,
+    results,
+    seed_noise_table,
+)
+from shapelaw.studies.transitions.analysis import Options
+from shapelaw.studies.transitions.figures import NO_TRANSITION
 
 
 def test_all_that_is_declared_is_made(tmp_path: Path) -> None:
@@ -21,10 +39,122 @@ def test_all_that_is_declared_is_made(tmp_path: Path) -> None:
     write_results(made, tmp_path / "out", study.name)
     assert "llama, 4,000 steps, rate 0.001: depth 4 against 8: width 1" in made.summary
     assert "From gpt2 to llama (one for all widths, 1,000 steps, best rates) the transition" in made.summary
-    assert "best rates are at the edge of the rates that were tried" in made.summary
+    assert "best rates are the lowest or the highest that was tried" in made.summary
     assert (
         "with one seed and picked by the loss that is compared; the others are picked on other seeds"
         in made.summary
     )
     assert "Seed noise: " in made.summary
     assert UNDECAYED not in made.summary
+
+
+@pytest.fixture(scope="module")
+def analysis() -> RatesAnalysis:
+    return analyse_cells(todays_runs(), "runs.csv", Options(draws=200))
+
+
+def test_crossings_stand_by_block_budget_and_rate(analysis: RatesAnalysis) -> None:
+    table = crossings_table(analysis).set_index(["block", "budget", "learning_rate"])
+    assert len(table) == 8
+    assert table.loc[("llama", "1,000 steps", "best rates"), "width"] == pytest.approx(240, rel=0.06)
+    assert (table["width_low"] < table["width_high"]).all()
+
+
+def test_cells_that_differ_in_one_thing_are_compared(analysis: RatesAnalysis) -> None:
+    table = ratios_table(analysis)
+    blocks = table[table["compared"] == "block"].set_index("at")["ratio"]
+    assert blocks.to_dict() == pytest.approx(
+        {
+            "one for all widths, 1,000 steps, 0.001": 2.0,
+            "one for all widths, 1,000 steps, 0.002": 1.0,
+            "one for all widths, 1,000 steps, best rates": 2.0,
+            "one for all widths, 4,000 steps, 0.001": 1.5,
+        },
+        rel=0.1,
+    )
+    budgets = table[table["compared"] == "budget"]
+    assert budgets["ratio"].tolist() == pytest.approx([1.0, 0.75], rel=0.08)
+    rates = table[table["compared"] == "learning_rate"]
+    assert set(rates["other"]) == {"best rates"}
+    assert len(rates) == 4
+
+
+def test_losses_are_of_the_rates_that_were_trained(analysis: RatesAnalysis) -> None:
+    table = losses_table(analysis.trained, named)
+    assert set(table["learning_rate"]) == {"0.001", "0.002"}
+    assert len(table) == 6 * 2 * 9
+
+
+def test_every_block_has_its_pooled_noise(analysis: RatesAnalysis) -> None:
+    last = seed_noise_table(analysis).tail(2)
+    assert last["block"].tolist() == ["gpt2, pooled", "llama, pooled"]
+    assert last["loss_std"].tolist() == pytest.approx([NOISE] * 2, rel=0.4)
+
+
+def test_every_cell_is_drawn() -> None:
+    analysis = analyse_cells(todays_runs(), "runs.csv", Options(draws=100))
+    losses = rates_figure(analysis.cells, series_of).figure()
+    titles = [axis.get_title(loc="left").replace("\n", " ") for axis in losses.axes if axis.axison]
+    assert titles == [name_of(cell) for cell in analysis.cells]
+    assert len({axis.get_xlim() for axis in losses.axes}) == 1
+    first, second = crossings_figure(analysis).figure().axes
+    assert first.get_ylim() == second.get_ylim()
+    assert [axis.get_title(loc="left") for axis in (first, second)] == ["1,000 steps", "4,000 steps"]
+    assert set(first.get_legend_handles_labels()[1]) == {"gpt2", "llama"}
+    assert [label.get_text() for label in first.get_xticklabels()] == ["0.001", "0.002", "best"]
+
+
+def test_without_a_transition_the_figure_says_so() -> None:
+    once = todays_runs(dict(list(CELLS.items())[:1])).query(
+        "seed == 0"
+    )  # without noise nothing is significant
+    assert crossings_figure(analyse_cells(once, "runs.csv", Options(draws=100))) == NO_TRANSITION
+
+
+def test_a_budget_without_a_transition_has_no_panel_and_is_named() -> None:
+    runs = todays_runs()
+    later = runs["steps"] == runs["steps"].max()
+    deep = later & (runs["depth"] == DEPTHS[1])
+    turn = runs.loc[deep, "width"].rank(method="dense") % 2
+    runs.loc[deep, "test_loss"] += np.where(
+        turn, 0.3, -0.3
+    )  # better and worse in turn: no transition, no bound
+    analysis = analyse_cells(runs, "runs.csv", Options(draws=100))
+    (axis,) = (figure := crossings_figure(analysis).figure()).axes
+    assert axis.get_title(loc="left") == "1,000 steps"
+    assert figure.get_suptitle() == f"4,000 steps: {NO_TRANSITION}"
+
+
+def test_blocks_are_told_apart_without_colour() -> None:
+    axis = crossings_figure(analyse_cells(todays_runs(), "runs.csv", Options(draws=100))).figure().axes[0]
+    drawn = {label: handle for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    markers = {name: bars.lines[0].get_marker() for name, bars in drawn.items()}
+    assert len(set(markers.values())) == len(markers) == 2
+
+
+def told(*rows):
+    columns = ["one", "other", "at", "ratio", "ratio_low", "ratio_high", "p_equal"]
+    transitions = pd.DataFrame({"status": ["crossing", "too few sizes"]})
+    return answer(
+        {"ratios": Table(pd.DataFrame(rows, columns=columns), ""), "transitions": Table(transitions, "")}
+    )
+
+
+def test_ratios_the_clearest_first():
+    found = told(
+        ("gpt2", "llama", "rate 0.001", 1.1, 0.9, 1.3, 0.5),
+        ("gpt2", "llama", "best rates", 1.5, 1.3, 1.7, 0.01),
+    )
+    assert found.decided
+    assert found.sentence.startswith(
+        "The transition moves significantly in 1 of 2 comparisons: from gpt2 to llama (best rates) by 1.50 "
+    )
+    assert not told(("gpt2", "llama", "rate 0.001", 1.1, 0.9, 1.3, 0.5)).decided
+
+
+def test_nothing_to_compare_is_undecided():
+    found = told(("gpt2", "llama", "rate 0.001", None, None, None, None))
+    assert (found.decided, found.sentence) == (
+        False,
+        "No two transitions can be compared: 1 of 2 are crossings.",
+    )

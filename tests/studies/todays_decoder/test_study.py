@@ -11,7 +11,7 @@ from shapelaw.specs.kinds import spec_from_dict, spec_to_dict
 from shapelaw.specs.runs import Run
 from shapelaw.studies.config import load_config, runs_of
 from shapelaw.studies.registry import STUDIES
-from shapelaw.studies.todays_decoder.study import warnings
+from shapelaw.studies.todays_decoder.study import GRIDS
 
 SCALES = REPOSITORY / "workflow" / "scales"
 SMALL: dict[str, Any] = {
@@ -109,13 +109,25 @@ def test_the_analysis_is_told_the_steps_to_observe() -> None:
         (
             [{**SMALL, "widths": {1: [10], 2: [8]}, "repeated": {}}],
             {},
-            "grids.1st.widths.1, block llama: the dimension of a head is 5, and rotary positions turn",
+            "depth 1, width 10, block llama, learning_rate 0.001 (the dimension of a head is 5, and rotary positions",
         ),
-        ([SMALL], {"kv_heads": 3}, "block llama: kv_heads 3 does not divide 2 heads; use one of 1, 2"),
+        (
+            [SMALL],
+            {"kv_heads": 3},
+            "block llama, learning_rate 0.001 (kv_heads 3 does not divide 2",
+        ),
         ([{**SMALL, "repeated": {2: [16]}}], {}, "does not have: depth 2 width 16"),
-        ([{**SMALL, "budget": {"steps": 20}}], {}, "grids.1st.budget gives the smallest network 20 steps"),
-        ([{**SMALL, "budget": {"tokens_per_param": 1e-3}}], {}, "gives the smallest network 1 steps"),
-        ([SMALL], {"base_widths": [7]}, "todays_decoder.base_widths 7 is not divisible by 2 heads"),
+        (
+            [{**SMALL, "budget": {"steps": 20}}],
+            {},
+            "is 50, not below todays_decoder.grids.1st.budget.steps (20)",
+        ),
+        (
+            [{**SMALL, "budget": {"tokens_per_param": 1e-3}}],
+            {},
+            "the steps by todays_decoder.grids.1st.budget.tokens_per_param",
+        ),
+        ([SMALL], {"base_widths": [7]}, "base_width 7 is not divisible by 2 heads"),
         ([SMALL], {"learning_rates": [0.0]}, "todays_decoder.learning_rates"),
         ([{**SMALL, "observed_steps": [50]}], {}, "observed_steps is set and the schedule is cosine"),
         (
@@ -144,8 +156,8 @@ def test_the_analysis_is_told_the_steps_to_observe() -> None:
             "todays_decoder.recipe.schedule is constant: that is 1600 observations of a run, and 150 are kept",
         ),
         *(
-            ([{**SMALL, "budget": budget}], {}, "grids.1st.budget gives a network ")
-            for budget in ({"flops": 1e30}, {"tokens_per_param": 1e9})
+            ([{**SMALL, "budget": {name: amount}}], {}, f"grids.1st.budget.{name} gives a network ")
+            for name, amount in (("flops", 1e30), ("tokens_per_param", 1e9))
         ),
         ([SMALL], {"blocks": ["gpt2"], "kv_heads": 2}, "kv_heads is 2 and no block is llama, which has them"),
         (
@@ -181,7 +193,7 @@ WIDE: dict[str, Any] = {
 
 
 def warned(*grids: object, **changes: object) -> list[str]:
-    return warnings(config_of(*grids, **changes), REPOSITORY)
+    return GRIDS.warnings(config_of(*grids, **changes), REPOSITORY)
 
 
 def test_a_grid_that_gives_its_transition_is_told_nothing() -> None:

@@ -19,7 +19,7 @@ from shapelaw.studies.transitions.analysis import (
     published,
     published_fit,
 )
-from shapelaw.studies.transitions.figures import best_depth_figure, loss_figure, transition_width_figure
+from shapelaw.studies.transitions.figures import figures_of
 from shapelaw.studies.transitions.results import present
 from shapelaw.studies.transitions.sentences import summary
 
@@ -99,9 +99,12 @@ def test_a_size_axis_is_a_choice_and_the_others_stand_beside_it():
     assert table.loc["flops", "width"] == pytest.approx(table.loc["block", "width"], rel=1e-6)
     assert "at equal all parameters (width" in summary(total)
     assert "at equal parameters of the blocks (width" in summary(block)
-    losses = loss_figure(total.runs.adjacent, "test loss", total.runs.size)
+    drawn = {
+        name: chart.figure() for name, chart in figures_of({"": total}).items() if not isinstance(chart, str)
+    }
+    losses = drawn["loss_adjacent"]
     assert losses.axes[1].get_xlabel() == "all parameters"
-    assert best_depth_figure(total.runs).axes[1].get_xlabel().startswith("all parameters")
+    assert drawn["best_depth"].axes[1].get_xlabel().startswith("all parameters")
 
 
 @pytest.mark.slow
@@ -116,7 +119,7 @@ def test_limits_enter_the_line_and_stand_beside_it(tmp_path):
     assert set(study.fits) == {BOOTSTRAP, BOOTSTRAP + WITHOUT_LIMITS, PAPER_RULE}
     assert study.fit.b_err < study.fits[BOOTSTRAP + WITHOUT_LIMITS].b_err
     assert "1 limit used" in summary(study)
-    assert any("above" in text for text in legend_of(transition_width_figure(study)))
+    assert any("above" in text for text in legend_of(figures_of({"": study})["transition_width"].figure()))
     write_results(present(study), tmp_path, "study")
     again = analyse_transitions(check_transitions(pd.read_csv(tmp_path / "transitions.csv"), "t"))
     assert (again.fit.a, again.fit.b, again.fit.b_err) == pytest.approx(

@@ -1,55 +1,85 @@
 """The study's figures: what is drawn, and what is said where nothing can be."""
 
+import loss_surfaces
 import pandas as pd
+import pytest
 from transition_runs import DEPTHS, lines, words
 
-from shapelaw.fits.inputs import check_transitions
+from shapelaw.fits.curves import SizeAxis
+from shapelaw.fits.inputs import check_runs, check_transitions
+from shapelaw.report.charts import Chart
+from shapelaw.report.plots import ordered_looks
 from shapelaw.studies.transitions import tables
-from shapelaw.studies.transitions.analysis import analyse_transitions, published
-from shapelaw.studies.transitions.figures import (
-    best_depth_figure,
-    extrapolation_figure,
-    loss_figure,
-    transition_size_figure,
-    transition_width_figure,
-)
+from shapelaw.studies.transitions.analysis import Options, analyse_runs, analyse_transitions, published
+from shapelaw.studies.transitions.figures import curves_panel, figures_of
 from shapelaw.studies.transitions.sentences import summary
 
 
 def test_figures_draw_a_usable_fit(analysis, refitted):
-    for figure in (
-        transition_width_figure(refitted),
-        transition_size_figure(refitted),
-        extrapolation_figure(refitted),
-    ):
+    of_transitions = {name: chart.figure() for name, chart in figures_of({"": refitted}).items()}
+    assert list(of_transitions) == ["transition_width", "transition_size", "extrapolation"]
+    for figure in of_transitions.values():
         assert lines(figure)
         assert not any("no fit" in text for text in words(figure))
-    depth = lines(extrapolation_figure(refitted))[0].get_xdata()
+    depth = lines(of_transitions["extrapolation"])[0].get_xdata()
     assert max(depth) == 100
-    losses = loss_figure(analysis.runs.adjacent, "test loss")
+    drawn = figures_of({"": analysis})
+    losses = drawn["loss_adjacent"].figure()
     assert any("L = 4 against 6: d = " in text for text in words(losses))
     named = [text.get_text() for text in losses.legends[0].get_texts()]
     assert len(named) == len(set(named))
     assert "transition, 68% interval" in named
     assert not any(name.startswith("L = ") for name in named)  # each panel names its own two depths
-    labels = [text.get_text() for text in best_depth_figure(analysis.runs).axes[0].get_legend().get_texts()]
+    labels = [text.get_text() for text in drawn["best_depth"].figure().axes[0].get_legend().get_texts()]
     assert labels == [f"L = {depth}" for depth in DEPTHS]
 
 
 def test_figures_say_that_there_is_no_fit_and_draw_none():
     two = analyse_transitions(check_transitions(published("transitions").head(2), "two"))
-    assert any("too few points" in text for text in words(transition_width_figure(two)))
-    assert not lines(transition_width_figure(two))
-    for why in (transition_size_figure(two), extrapolation_figure(two)):
-        assert "too few points" in str(why)
+    drawn = figures_of({"": two})
+    widths = drawn["transition_width"].figure()
+    assert any("too few points" in text for text in words(widths))
+    assert not lines(widths)
+    for why in (drawn["transition_size"], drawn["extrapolation"]):
+        assert "too few points" in why
+
+
+def test_each_cell_has_its_panels_under_its_name(analysis, refitted):
+    drawn = {
+        name: chart.figure() for name, chart in figures_of({"H = 1": analysis, "H = 2": analysis}).items()
+    }
+    counts = {name: len([axes for axes in figure.axes if axes.axison]) for name, figure in drawn.items()}
+    assert counts == {
+        "transition_width": 2,
+        "transition_size": 2,
+        "extrapolation": 2,
+        "loss_adjacent": 16,
+        "loss_doubled": 8,
+        "best_depth": 4,
+    }
+    for figure in drawn.values():
+        for name in ("H = 1", "H = 2"):
+            assert any(text.startswith(name) for text in words(figure)), words(figure)
 
 
 def test_a_flat_line_is_drawn_but_not_extrapolated():
     flat = pd.DataFrame({"depth": [6, 12, 18, 24], "width": [300, 301, 299, 300], "width_err": 10})
     study = analyse_transitions(check_transitions(flat, "flat"))
-    assert lines(transition_width_figure(study))
-    assert "not significantly above zero" in str(extrapolation_figure(study))
+    drawn = figures_of({"": study})
+    assert lines(drawn["transition_width"].figure())
+    assert "not significantly above zero" in drawn["extrapolation"]
     projection = tables.projection_table(study.fit)
     assert projection["depth"].isna().all()
     assert projection["status"].str.contains("not significantly above zero").all()
     assert "no projection" in summary(study)
+
+
+def test_every_depth_is_a_curve_and_a_crossing_is_a_line_at_its_size() -> None:
+    middle = loss_surfaces.size(4, 120)
+    widths = loss_surfaces.grid_of((4, 8), middle / 9, middle * 9, 7)
+    runs = loss_surfaces.simulate(widths, {4: 120.0}, noise=0.0003).rename(columns={"loss": "test_loss"})
+    analysis = analyse_runs(check_runs(runs, "runs.csv", size=SizeAxis.BLOCK), Options(draws=100))
+    (axis,) = Chart([curves_panel(analysis, ordered_looks([4, 8]), "two depths")]).figure().axes
+    assert axis.get_legend_handles_labels()[1] == ["transition, 68% interval", "L = 4", "L = 8"]
+    lines = [line.get_xdata()[0] for line in axis.lines if len(set(line.get_xdata())) == 1]
+    assert lines == [pytest.approx(middle, rel=0.1)]

@@ -7,7 +7,7 @@ from shapelaw.errors import UserError
 from shapelaw.settings.sections import Settings
 from shapelaw.specs.runs import run_from_dict, run_to_dict
 from shapelaw.studies.config import load_config, runs_of
-from shapelaw.studies.undertraining.study import warnings
+from shapelaw.studies.undertraining.study import GRIDS
 
 SCALES = REPOSITORY / "workflow" / "scales"
 SMALL = {"steps": 100, "learning_rates": [1e-3, 2e-3], "widths": {1: [8, 16], 2: [8]}, "repeated": {1: [8]}}
@@ -66,14 +66,14 @@ def test_what_a_grid_can_give_is_told_of_the_networks_that_it_trains() -> None:
     """With a tied classifier the depths' sizes, of all parameters, overlap in other networks than without."""
     grid = {**SMALL, "widths": {1: [80, 84, 88, 104, 140], 2: [36, 56, 80, 96, 104]}, "repeated": {1: [80]}}
     sizes = {"context_length": 64, "size_axis": "total", "repeated_seeds": 2}
-    (told,) = warnings(config_of(grid, **sizes), REPOSITORY)
+    (told,) = GRIDS.warnings(config_of(grid, **sizes), REPOSITORY)
     assert "they have 5 and 3 networks" in told
-    assert warnings(config_of(grid, **sizes, tied=True), REPOSITORY) == []
+    assert GRIDS.warnings(config_of(grid, **sizes, tied=True), REPOSITORY) == []
 
 
 def test_the_noise_is_pooled_over_all_grids() -> None:
     wide = {**SMALL, "widths": {1: [16, 24, 32, 48, 64], 2: [12, 16, 24, 32, 48]}, "repeated": {1: [24]}}
-    assert warnings(config_of(wide, {**wide, "steps": 400, "repeated": {}}), REPOSITORY) == []
+    assert GRIDS.warnings(config_of(wide, {**wide, "steps": 400, "repeated": {}}), REPOSITORY) == []
     none = {**wide, "repeated": {}}
-    (told,) = warnings(config_of(none, {**none, "steps": 400}), REPOSITORY)
+    (told,) = GRIDS.warnings(config_of(none, {**none, "steps": 400}), REPOSITORY)
     assert told.startswith("undertraining.grids.1st: every network has one seed")

@@ -10,14 +10,14 @@ from shapelaw.studies.vocabulary.figures import bits_per_byte_figure, losses_fig
 def test_every_series_is_drawn() -> None:
     runs = vocabulary_runs(SERIES)
     analysis = analyse_series(runs, "runs.csv", Options(draws=100))
-    panels = losses_figure(analysis).axes
+    panels = losses_figure(analysis).figure().axes
     by_vocabulary = ["V = 257", "V = 500", "V = 2,000, r = 350", "V = 2,000"]
     assert [axis.get_title(loc="left") for axis in panels[:4]] == by_vocabulary
-    (axis,) = relation_figure(analysis).axes
+    (axis,) = relation_figure(analysis).figure().axes
     labels = axis.get_legend_handles_labels()[1]
     assert labels[0] == "width = min(V, r)"
     assert labels[1].startswith("width ~ min(V, r)^(")  # the points come after the lines
-    (axis,) = bits_per_byte_figure(analysis).axes
+    (axis,) = bits_per_byte_figure(analysis).figure().axes
     labels = axis.get_legend_handles_labels()[1]
     assert len(labels) == len(SERIES) + 1
     assert labels[-1] == "best of this size or less"

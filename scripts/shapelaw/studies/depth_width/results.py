@@ -13,23 +13,35 @@ for larger sizes, with the published numbers beside ours.
     figure 4, table 1        extrapolation, projection
     table 3                  seed_noise
     eq. 11, section 5.2.2    fit, comparison
+
+What else networks differ in (heads, vocabulary, rank, ...) makes cells: each has its rows, named by a further column of
+every table, and its panels.
 """
 
 from __future__ import annotations
 
 import argparse
 
+from shapelaw.fits.inputs import read_table
 from shapelaw.report.write import Results
-from shapelaw.studies.transitions.options import add_options, options_of
-from shapelaw.studies.transitions.results import analyse, present
+from shapelaw.studies.grid.analysis import analyse_grid
+from shapelaw.studies.transitions import options
+from shapelaw.studies.transitions.options import add_axes_option
+from shapelaw.studies.transitions.results import present_cells
 
-__all__ = ["add_options", "results"]
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add how transitions are found and compared, and the axes."""
+    options.add_options(parser)
+    add_axes_option(parser)
 
 
 def results(arguments: argparse.Namespace) -> Results:
-    """The results of a table of runs.
+    """The results of a table of runs, for each of its cells.
 
     Raises:
         UserError: the table can't be used.
     """
-    return present(analyse(runs=arguments.input, options=options_of(arguments)))
+    table, asked = read_table(arguments.input), options.options_of(arguments)
+    found = analyse_grid(table, str(arguments.input), asked, arguments.axes, surfaces=False)
+    return present_cells([(one.values, one.transitions) for one in found.analyses])

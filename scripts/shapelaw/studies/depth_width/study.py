@@ -3,39 +3,43 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from shapelaw.errors import UserError
-from shapelaw.settings.budgets import base_problems, rate_problems
-from shapelaw.settings.fields import HeadDim
+from shapelaw.settings.budgets import Rates, base_problems, rate_problems
+from shapelaw.settings.fields import Widths
 from shapelaw.settings.problems import recipe_problems
-from shapelaw.settings.sections import Settings
+from shapelaw.settings.sections import Blocks, Decoders, Settings
 from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run
 from shapelaw.specs.shape_sentences import depth_scaling_sentence
-from shapelaw.studies.depth_width.information import by_information
-from shapelaw.studies.depth_width.settings import DepthWidth
 from shapelaw.studies.grid.expansion import Block, networks_of, reasons, runs_of_networks
 from shapelaw.studies.grid.language import (
     axes_of,
     block_of,
     left_out,
-    listed_problems,
 )
-from shapelaw.studies.grid.settings import BlockKeys, GridBlock
+from shapelaw.studies.grid.settings import BlockKeys, Combinations, Repeats
 from shapelaw.studies.grid.study import (
     cell_warnings,
     defaults_of,
+    own_keys,
     pairing_warnings,
     sections_problems,
     width_lines,
 )
+from shapelaw.studies.reference import published_json
 from shapelaw.studies.shape_grids import absent_shapes
 from shapelaw.studies.study import Key, Study
 
 NAME = "depth_width"
+LATER_SEED = 0.7  # in log size: how much less a further seed tells than a first run at the same distance
 ROOM = Path(__file__).parent
 QUESTION = (
     "Should the next parameter go into depth or into width: from which width on does a deeper network win?"
@@ -52,19 +56,27 @@ FIGURES = {
 }
 
 
+class DepthWidth(Repeats, Combinations, Decoders, Blocks):
+    """The study of which depth is best at which size (Levine et al. 2020)."""
+
+    widths: Annotated[Widths, Field(min_length=1)] | None = Field(
+        None, description="The grid as `depth: [widths]`; give either this or `grid_file`."
+    )
+    grid_file: str | None = Field(
+        None, description="The grid as a CSV file with columns depth and width; give either this or `widths`."
+    )
+    rates: Rates = Field(Rates(), description="The learning rate of each width.")
+
+
 def _section(config: Settings) -> DepthWidth:
     return config.section(NAME, DepthWidth)
 
 
-def _keys(study: DepthWidth, widths: Mapping[int, Sequence[int]] | None = None) -> BlockKeys:
+def _keys(study: DepthWidth, **more: Any) -> BlockKeys:
     """The section as a block of the grid language, with other widths where they are given."""
-    given = {name: getattr(study, name) for name in study.model_fields_set & GridBlock.model_fields.keys()}
-    given["base_width"] = study.rates.base_width
-    if isinstance(study.heads, HeadDim):
-        given |= {"heads": None, "head_dim": study.heads.dim}
-    if widths is not None:
-        given["widths"] = widths
-    return GridBlock(**given)
+    if study.rates.base_width is not None:
+        more["base_width"] = study.rates.base_width
+    return own_keys(study, **more)
 
 
 def _block(config: Settings, root: Path) -> Block:
@@ -81,7 +93,7 @@ def _block(config: Settings, root: Path) -> Block:
         raise UserError(
             f"{NAME}.repeated names shapes that are not in the grid: {absent}; repeat shapes of the grid."
         )
-    return block_of(NAME, _keys(study, widths))
+    return block_of(NAME, _keys(study, widths=widths))
 
 
 def runs(config: Settings, root: Path) -> Iterator[Run]:
@@ -126,8 +138,27 @@ def read_grid(path: Path, study: DepthWidth) -> dict[int, list[int]]:
     return widths
 
 
+def by_information(runs: Iterable[Run]) -> list[Run]:
+    """The runs, first those that decide where one depth overtakes the next.
+
+    A run's distance is |log P - log P_t| with P = 12 L d^2 and P_t the expected size at the transition from its depth
+    to the next deeper of the grid, or to its depth from the one before: the nearer one.
+    """
+    chosen, line = list(runs), published_json("levine2020_fit")
+    depths = sorted({run.shape.depth for run in chosen})
+    sizes = {depth: math.log(12 * depth) + 2 * (line["a"] + line["b"] * depth) for depth in depths}
+
+    def distance(run: Run) -> float:
+        place, shape = depths.index(run.shape.depth), run.shape
+        shallower = [depth for depth in depths[max(0, place - 1) : place + 1] if depth != depths[-1]]
+        size = math.log(12 * shape.depth * shape.width**2)
+        return min((abs(size - sizes[depth]) for depth in shallower), default=0.0) + LATER_SEED * run.seed
+
+    return sorted(chosen, key=distance)
+
+
 def problems(config: Settings, _root: Path) -> list[str]:
-    """A sentence for each problem: two grids at once, or none; impossible shapes; axes that are not compared."""
+    """A sentence for each problem: two grids at once, or none; impossible networks."""
     study = _section(config)
     axes, found = study.axes.values(), recipe_problems(config, NAME, study.recipe)
     if (study.widths is None and not axes) == (study.grid_file is None):
@@ -135,30 +166,23 @@ def problems(config: Settings, _root: Path) -> list[str]:
     wanted = {*axes.get("width", ()), *(width for row in (study.widths or {}).values() for width in row)}
     found += rate_problems(study.rates, wanted, f"{NAME}.rates")
     found += base_problems(study.rates.base_width, study.heads, f"{NAME}.rates.base_width")
-    if study.widths is not None and not axes:
-        defaults = defaults_of(config, {} if found else study.recipe)
-        found += listed_problems([block_of(NAME, _keys(study))], defaults, least_depths=1)
-    elif study.grid_file is not None and not axes and not found:
+    if study.grid_file is None or axes:
+        if study.rates.by_width is not None and "learning_rate" in axes:
+            found.append(
+                f"{NAME}.rates.by_width and {NAME}.axes.learning_rate are both set; leave one of them out"
+            )
+        if study.widths is not None or axes:
+            defaults = defaults_of(config, {} if found else study.recipe, NAME)
+            found += sections_problems(config, NAME, [(NAME, _keys(study))], defaults)
+    elif not found:
         scaling = config.training.spec(study.recipe).parametrization
         if sentence := depth_scaling_sentence(study.block, scaling):
             found.append(f"{NAME}: {sentence}")
-    elif axes and not found:
-        found += _axes_problems(config, study)
     return found
 
 
-def _axes_problems(config: Settings, study: DepthWidth) -> list[str]:
-    """The problems of a grid of axes."""
-    if others := axes_of([block_of(NAME, _keys(study))], study.axes.values()):
-        return [
-            f"{NAME}.axes has {', '.join(others)}, and this study compares depth and width alone; put the grid under "
-            "grids, with a name of its own"
-        ]
-    return sections_problems(config, NAME, [(NAME, _keys(study))], defaults_of(config, study.recipe))
-
-
 def _wrong(study: DepthWidth, depth: int, width: int) -> list[str]:
-    return reasons(block_of(NAME, _keys(study, {depth: [width]})))
+    return reasons(block_of(NAME, _keys(study, widths={depth: [width]})))
 
 
 def warnings(config: Settings, root: Path) -> list[str]:
@@ -176,9 +200,16 @@ def costs(config: Settings) -> list[str]:
     return width_lines(NAME, [block_of(NAME, _keys(study))]) if study.axes.values() else []
 
 
-def options(config: Settings) -> list[str]:
+def sized(config: Settings) -> list[str]:
     """The option for the size at which networks are compared."""
     return ["--size", _section(config).size_axis]
+
+
+def options(config: Settings) -> list[str]:
+    """The same, and what the grid varies beside depth and width."""
+    study = _section(config)
+    axes = study.axes.values() and axes_of([block_of(NAME, _keys(study))], study.axes.values())
+    return [*sized(config), *(["--axes", *axes] if axes else [])]
 
 
 STUDIES = (
@@ -211,7 +242,7 @@ STUDIES = (
         "shapelaw.studies.depth_width.results",
         question=QUESTION,
         verdict="results/depth_width.md",
-        options=options,
+        options=sized,
         input=str(COMMITTED),
         made_elsewhere="46 runs of scale laptop, trained in three hours of two cores and committed; all with 4,000 "
         "steps at one learning rate: more steps or other rates move the crossing (docs/results/undertraining.md).",

@@ -79,7 +79,7 @@ class Cell:
     @property
     def name(self) -> str:
         """`V = 500, r = 8, H = 2`; of the only cell `all runs`."""
-        return ", ".join(said(name, value) for name, value in self.values.items()) or "all runs"
+        return name_of(self.values) or "all runs"
 
     def value(self, name: str) -> Value:
         """The value of a column that all its runs share; None where the table lacks it or it is empty."""
@@ -114,12 +114,17 @@ class Cells:
         }
         alike = [cell for cell in self.cells if all(cell.values[a] == value for a, value in shared.items())]
         if len(alike) == len(kin):
-            return ", ".join(said(axis, value) for axis, value in shared.items())
+            return name_of(shared)
         return "; ".join(cell.name for cell in kin)
 
     def values_of(self, axis: str) -> list[Value]:
         """The values of an axis in their order."""
         return sorted({cell.values[axis] for cell in self.cells}, key=order_of)
+
+
+def name_of(values: Mapping[str, Value]) -> str:
+    """What some values say, one after another: `V = 500, r = 8, H = 2`."""
+    return ", ".join(said(name, value) for name, value in values.items())
 
 
 def said(name: str, value: Value) -> str:

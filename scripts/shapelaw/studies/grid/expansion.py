@@ -53,6 +53,7 @@ class Block:
         leave_out: combinations that are not wanted.
         skips_impossible: what makes no network is left out.
         any_rank: a rank above what it maps makes a network too.
+        paths: where a field stands inside the place, if not by its name alone: `axes.steps`.
     """
 
     where: str
@@ -64,6 +65,7 @@ class Block:
     leave_out: Sequence[Mapping[str, Sequence[Any]]] = ()
     skips_impossible: bool = False
     any_rank: bool = False
+    paths: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def depths(self) -> list[int]:
@@ -73,10 +75,15 @@ class Block:
 
 @dataclass(frozen=True)
 class Defaults:
-    """What a block takes where it says nothing."""
+    """What a block takes where it says nothing.
+
+    Attributes:
+        places: where fields of the recipe stand in the config, those that don't stand in `training`.
+    """
 
     corpus: str
     training: Training
+    places: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from shapelaw.settings.fields import MOST_STEPS
 from shapelaw.settings.problems import recipe_problems_at, step_problems
-from shapelaw.settings.sections import DecoderStudy, Settings
+from shapelaw.settings.sections import Settings
 from shapelaw.settings.sentences import did_you_mean, ordinal
 from shapelaw.specs.columns import LANGUAGE_PARAMS
 from shapelaw.specs.runs import Training
@@ -24,7 +24,7 @@ from shapelaw.studies.grid.expansion import (
     number_of_runs,
 )
 from shapelaw.studies.grid.settings import ALL_AXES, RECIPE_AXES, BlockKeys, Given
-from shapelaw.studies.shape_grids import depth_problems, repeated_problems
+from shapelaw.studies.shape_grids import repeated_problems
 
 MOST_RUNS = 100_000  # of a study: with more, Snakemake takes hours before the first job
 FEW = 3  # combinations that are shown of those that make no network
@@ -44,70 +44,36 @@ def placed(where: str, keys: BlockKeys | Sequence[BlockKeys]) -> list[tuple[str,
     return [(f"{where}.{ordinal(place)}", one) for place, one in enumerate(keys)]
 
 
-def block_of(where: str, keys: BlockKeys) -> Block:
-    """The block of a section of the grid language.
+def block_of(
+    where: str, keys: BlockKeys, *, any_rank: bool = False, paths: Mapping[str, str] | None = None
+) -> Block:
+    """The block of a section of the grid language, its values in the order of the language.
 
     Args:
         where: the section's place in the config.
         keys: a section without problems.
+        any_rank: a rank above what it maps makes a network too.
+        paths: where fields stand in the section, if not by their names or in `axes`.
     """
-    return make_block(
+    axes = axes_values(keys.axes)
+    values = _named({**{name: (value,) for name, value in keys.values().items()}, **axes})
+    return Block(
         where,
-        {**{name: (value,) for name, value in keys.values().items()}, **axes_values(keys.axes)},
+        {name: tuple(values[name]) for name in ALL_AXES if name in values},
         keys.widths,
         seeds=keys.seeds,
         repeated=keys.repeated,
         repeated_seeds=keys.repeated_seeds,
         leave_out=[_named(axes_values(one)) for one in keys.leave_out],
         skips_impossible=keys.impossible == "leave_out",
+        any_rank=any_rank,
+        paths={**{name: f"axes.{name}" for name in axes}, **(paths or {})},
     )
-
-
-def make_block(where: str, values: Mapping[str, Sequence[Any]], widths: Any, **options: Any) -> Block:
-    """A block with its values in the order of the language.
-
-    Args:
-        where: its place in the config.
-        values: the values of each field that is given.
-        widths: its shapes as `depth: [widths]`, or None.
-        options: the other attributes of `Block`.
-    """
-    named = _named(values)
-    return Block(where, {name: tuple(named[name]) for name in ALL_AXES if name in named}, widths, **options)
 
 
 def axes_values(axes: Given) -> dict[str, list[Any]]:
     """The values of each axis that is given; null alone is a list of it."""
     return {name: [None] if value is None else value for name, value in axes.values().items()}
-
-
-def decoder_values(section: DecoderStudy) -> dict[str, Sequence[Any]]:
-    """The values that the keys of a study's section give to all of its networks."""
-    heads, given = section.heads, section.model_dump()
-    rule = {"heads": (heads,)} if isinstance(heads, int) else {"attention_dim": (heads.dim,)}
-    names = ("vocab_size", "context_length", "block", "gelu", "tied", "kv_heads")
-    return {**rule, **{name: (given[name],) for name in names if name in given}}
-
-
-def listed_problems(blocks: Iterable[Block], defaults: Defaults, least_depths: int = 2) -> Iterator[str]:
-    """A sentence for each problem of the shapes of blocks that list them as `widths`, each told by its depth.
-
-    Args:
-        least_depths: of each place.
-    """
-    places: dict[str, list[Block]] = {}
-    for block in blocks:
-        places.setdefault(block.where, []).append(block)
-    for where, own in places.items():
-        names = shape_names(own)
-        if least_depths > 1:
-            yield from depth_problems(own[0].widths or {}, where)
-        for one in (one for block in own for one in expanded(block, defaults)):
-            if isinstance(one, Impossible):
-                label = named(one.settings, names)
-                at = f"{where}.widths.{one.settings['depth']}{', ' if label else ''}{label}"
-                yield from (f"{at}: {reason}" for reason in one.reasons)
-        yield from repeated_problems(own[0].widths or {}, own[0].repeated, where)
 
 
 def _named(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -181,7 +147,6 @@ def _shape_problems(
                     "widths; leave one of them out"
                 )
         yield from _table_problems(where, keys, list(keys.widths))
-        yield from repeated_problems(keys.widths, keys.repeated, where)
         return
     if "width" in every and "block_params" in every:
         yield (
@@ -197,8 +162,6 @@ def _shape_problems(
         )
         return
     yield from _table_problems(where, keys, every["depth"])
-    if "width" in every:
-        yield from repeated_problems(dict.fromkeys(every["depth"], every["width"]), keys.repeated, where)
 
 
 def _table_problems(where: str, keys: BlockKeys, depths: Sequence[int]) -> Iterator[str]:
@@ -247,11 +210,17 @@ def size_problems(name: str, blocks: Sequence[Block]) -> list[str]:
     ]
 
 
-def network_problems(config: Settings, name: str, blocks: Sequence[Block], defaults: Defaults) -> list[str]:
+ADVICE = "correct them, leave them out, or set impossible: leave_out"
+
+
+def network_problems(
+    config: Settings, name: str, blocks: Sequence[Block], defaults: Defaults, advice: str = ADVICE
+) -> list[str]:
     """A sentence for each block with combinations that make no network, and for each recipe that can't be.
 
     Args:
         name: the grid's place in the config.
+        advice: what to do with combinations that make no network.
     """
     found, networks = list[str](), 0
     for block in blocks:
@@ -260,10 +229,9 @@ def network_problems(config: Settings, name: str, blocks: Sequence[Block], defau
         networks += len(made)
         found += _repeated_problems(block, made)
         if not block.skips_impossible:
-            found += impossible_sentences(
-                block, every, "correct them, leave them out, or set impossible: leave_out"
-            )
-        found += recipe_sentences(config, block, made)
+            kin = [one for one in blocks if one.where == block.where]
+            found += impossible_sentences(block, every, advice, shown_names(kin))
+        found += recipe_sentences(config, block, made, defaults.places)
     if not networks and not found:
         found.append(f"{name} has no network left; leave out less")
     return list(dict.fromkeys(found))
@@ -272,25 +240,28 @@ def network_problems(config: Settings, name: str, blocks: Sequence[Block], defau
 def left_out(block: Block, defaults: Defaults) -> Iterator[str]:
     """A sentence on combinations that make no network and are left out."""
     if block.skips_impossible:
-        yield from impossible_sentences(block, list(expanded(block, defaults)), "they are left out")
+        every, names = list(expanded(block, defaults)), shown_names([block])
+        yield from impossible_sentences(block, every, "they are left out", names)
 
 
 def _repeated_problems(block: Block, networks: Iterable[Network]) -> list[str]:
-    """The sentence of `repeated_problems` for a block whose widths follow from parameters."""
-    if "block_params" not in block.values:
-        return []
-    widths: dict[int, list[int]] = {}
+    """The sentence of `repeated_problems`: of listed widths, or those of the networks where they follow."""
+    if block.widths is not None or "width" in block.values:
+        widths = block.widths or dict.fromkeys(block.values["depth"], block.values["width"])
+        return repeated_problems(widths, block.repeated, block.where)
+    found: dict[int, list[int]] = {}
     for one in networks:
-        widths.setdefault(one.shape.depth, []).append(one.shape.width)
-    return repeated_problems(widths, block.repeated, block.where)
+        found.setdefault(one.shape.depth, []).append(one.shape.width)
+    return repeated_problems(found, block.repeated, block.where)
 
 
-def impossible_sentences(block: Block, every: Sequence[Network | Impossible], advice: str) -> Iterator[str]:
-    """A sentence on a block's combinations that make no network: their number, and the first few."""
+def impossible_sentences(
+    block: Block, every: Sequence[Network | Impossible], advice: str, names: Sequence[str]
+) -> Iterator[str]:
+    """A sentence on a block's combinations that make no network: their number, and the first few by some fields."""
     wrong = [one for one in every if isinstance(one, Impossible)]
     if not wrong:
         return
-    names = shown_names([block])
     first = [f"{named(one.settings, names)} ({'; '.join(one.reasons)})" for one in islice(wrong, FEW)]
     rest = [f"and {len(wrong) - FEW} more"] if len(wrong) > FEW else []
     yield (
@@ -328,26 +299,26 @@ def most_steps(where: str, networks: Iterable[Network]) -> Iterator[str]:
         yield f"{where} gives a network {most:.3g} steps, and {MOST_STEPS:,} are the most; give a smaller one"
 
 
-def recipe_sentences(config: Settings, block: Block, networks: Sequence[Network]) -> list[str]:
-    """A sentence for each problem of a block's recipes."""
+def recipe_sentences(
+    config: Settings, block: Block, networks: Sequence[Network], places: Mapping[str, str]
+) -> list[str]:
+    """A sentence for each problem of a block's recipes; `places` as in `Defaults`."""
+    budgets = [name for name in BUDGETS if name in block.values]
 
     def place(key: str) -> str:
-        budget = next((name for name in BUDGETS if name in block.values), None)
-        if key == "steps" and budget is not None:
-            return f"the steps by {block.where}.{budget}"
-        return f"{block.where}.{key}" if key in block.values else f"training.{key}"
+        if key == "steps" and budgets:
+            return f"the steps by {place(budgets[0])}"
+        own = key in block.values
+        return f"{block.where}.{block.paths.get(key, key)}" if own else places.get(key, f"training.{key}")
 
+    if found := [one for name in budgets for one in most_steps(place(name), networks)]:
+        return found
+    if not budgets and not any(name in block.values for name in RECIPE_AXES):
+        return []  # those of `training` alone are told once, of the section
     recipes: dict[Training, None] = dict.fromkeys(one.training for one in networks)
-    own = [name for name in RECIPE_AXES if name in block.values] + [
-        name for name in BUDGETS if name in block.values
-    ]
-    found = [
+    told = (
         one
-        for name in BUDGETS
-        if name in block.values
-        for one in most_steps(f"{block.where}.{name}", networks)
-    ]
-    for recipe in () if found else recipes:
-        if own:  # those of `training` alone are told once, of the section
-            found += [*recipe_problems_at(config, place, recipe), *step_problems(place, recipe)]
-    return list(dict.fromkeys(found))[:FEW]
+        for recipe in recipes
+        for one in (*recipe_problems_at(config, place, recipe), *step_problems(place, recipe))
+    )
+    return list(dict.fromkeys(told))[:FEW]

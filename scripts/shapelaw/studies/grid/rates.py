@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
@@ -46,6 +47,11 @@ class RatesAnalysis:
         """The cells of one rate, whose losses are those of trained networks."""
         return [one for one in self.cells if not is_best(one)]
 
+    @property
+    def rates(self) -> list[float]:
+        """The rates that were trained, in order."""
+        return sorted({one.cell.number(RATE) for one in self.trained})
+
 
 def is_best(one: CellAnalysis) -> bool:
     """True of a cell of best rates."""
@@ -67,6 +73,22 @@ def in_order(cells: Iterable[CellAnalysis]) -> list[str]:
     """The names of the rates of some cells, each once, the best rates last."""
     names = {at_rate(one): order_of(one.cell.value(RATE)) for one in cells}
     return sorted(names, key=names.__getitem__)
+
+
+def moves(ratio: Mapping[Hashable, Any]) -> str:
+    """`moves by a factor of 0.51 (0.47 to 0.56)`, of a row with a `ratio_of` two transitions."""
+    return (
+        f"moves by a factor of {ratio['ratio']:.2f} ({ratio['ratio_low']:.2f} to {ratio['ratio_high']:.2f})"
+    )
+
+
+def edge_sentence(best_rates: pd.DataFrame) -> Iterator[str]:
+    """A sentence where best rates are at the edge of those that were tried."""
+    if edge := int(best_rates["at_edge"].astype(bool).sum()):
+        yield (
+            f"{edge} of {len(best_rates)} best rates are the lowest or the highest that was tried: the best may lie "
+            "beyond."
+        )
 
 
 def with_recipe(table: pd.DataFrame, source: str) -> pd.DataFrame:

@@ -8,14 +8,15 @@ where the table has them. Losses of several vocabularies or texts compare in bit
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from matplotlib.figure import Figure
+import pandas as pd
 
 from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.inputs import read_table
 from shapelaw.fits.line import overall_status
+from shapelaw.report.charts import Chart
 from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Results, Table
 from shapelaw.studies.grid import figures, tables
@@ -23,23 +24,17 @@ from shapelaw.studies.grid.analysis import BITS, CellAnalysis, GridAnalysis, ana
 from shapelaw.studies.grid.answer import answer, summary
 from shapelaw.studies.grid.cells import Best
 from shapelaw.studies.grid.rates import RatesAnalysis
-from shapelaw.studies.grid.tables import Named
 from shapelaw.studies.transitions.analysis import Options
-from shapelaw.studies.transitions.options import add_size_options
-from shapelaw.studies.transitions.results import GAP_FORMATS, SHAPE_FORMATS, WIDTH_FORMATS
+from shapelaw.studies.transitions.options import add_axes_option, add_size_options
+from shapelaw.studies.transitions.results import GAP_FORMATS, SHAPE_FORMATS, TABLES_OF_RUNS, WIDTH_FORMATS
+from shapelaw.studies.transitions.tables import gaps_table
 
 _NUMBERS = dict.fromkeys(("value", "err", "low", "high", "loss_one", "loss_other"), ".4f")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the axes, the size and the bootstrap's draws."""
-    parser.add_argument(
-        "--axes",
-        nargs="*",
-        metavar="NAME",
-        help="columns that the grid lists, each of which splits its runs into cells (default: those that take several "
-        "values at one depth and width)",
-    )
+    add_axes_option(parser)
     add_size_options(parser)
 
 
@@ -57,7 +52,7 @@ def present(analysis: GridAnalysis) -> Results:
     """The tables, figures and fit.json of an analysis."""
     made = _tables(analysis)
     effects = made["effects"].frame
-    drawn: dict[str, Figure | str] = {
+    drawn: dict[str, Chart | str] = {
         "losses": figures.losses_figure(analysis),
         "effects": figures.effects_figure(analysis, effects),
         "best_depth": figures.best_depth_figure(analysis),
@@ -66,7 +61,7 @@ def present(analysis: GridAnalysis) -> Results:
 
 
 def cell_tables(
-    analyses: Sequence[CellAnalysis], named: Named = tables.own_values, of: str = "each cell"
+    analyses: Sequence[CellAnalysis], named: tables.Named = tables.own_values, of: str = "each cell"
 ) -> dict[str, Table]:
     """The tables of transitions that every study of several cells has.
 
@@ -74,29 +69,49 @@ def cell_tables(
         named: the columns that name a cell.
         of: what the transitions are of, for the caption.
     """
-    return {
-        "transitions": Table(
-            tables.transitions_table(analyses, named),
+    made: dict[str, tuple[Callable[[CellAnalysis], pd.DataFrame], str, dict[str, str]]] = {
+        "transitions": (
+            lambda one: one.transitions.transitions,
             f"Width at which the deeper network wins, for {of}, by the bootstrap and by the paper's rule.",
             WIDTH_FORMATS,
         ),
-        "size_axes": Table(
-            tables.size_axes_table(analyses, named),
-            "The transitions at equal parameters of the blocks, all parameters, and FLOPs.",
+        "size_axes": (
+            lambda one: one.compared.size_axes,
+            TABLES_OF_RUNS["size_axes"].caption,
             WIDTH_FORMATS,
         ),
-        "gaps": Table(
-            tables.gaps_table(analyses, named),
+        "gaps": (
+            lambda one: gaps_table(one.compared),
             "How much better the deeper network is at equal size.",
             GAP_FORMATS,
         ),
     }
+    return {
+        name: Table(tables.stack(analyses, frame, named), caption, formats)
+        for name, (frame, caption, formats) in made.items()
+    }
 
 
-def best_rates_table(analysis: RatesAnalysis) -> Table:
-    """The best rate of each shape, and whether it is the lowest or the highest that was tried."""
-    frame = analysis.best_rates.rename(columns={"loss": "test_loss"})
-    return Table(frame, "The best learning rate of each shape.", {"test_loss": ".4f"})
+def rates_tables(
+    analysis: RatesAnalysis, named: tables.Named, of: str, ratios: Table, seed_noise: pd.DataFrame
+) -> dict[str, Table]:
+    """The tables of a study of several learning rates.
+
+    Args:
+        named: the columns that name a cell.
+        of: what the transitions are of, for the caption.
+        ratios: the study's ratios of transitions.
+        seed_noise: the spread of repeated shapes over seeds, and what is pooled.
+    """
+    best = analysis.best_rates.rename(columns={"loss": "test_loss"})
+    losses, four = tables.losses_table(analysis.trained, named), {"test_loss": ".4f"}
+    return {
+        **cell_tables(analysis.cells, named, of),
+        "ratios": ratios,
+        "best_rates": Table(best, "The best learning rate of each shape.", four),
+        "losses": Table(losses, "Test loss in nats per token.", four),
+        "seed_noise": Table(seed_noise, "Spread of the loss over seeds."),
+    }
 
 
 def transition_rows(analyses: Sequence[CellAnalysis], names: Sequence[str]) -> list[dict[str, Any]]:

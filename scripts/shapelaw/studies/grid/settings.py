@@ -27,6 +27,7 @@ from shapelaw.settings.fields import (
     Vocabulary,
     Widths,
 )
+from shapelaw.settings.sections import DecoderStudy
 from shapelaw.specs.runs import Training
 from shapelaw.specs.shapes import Block, Gelu
 
@@ -187,18 +188,27 @@ class Combinations(Dumped):
     )
 
 
-class BlockKeys(Given, Combinations):
-    """The keys of a block that are no fields of a run."""
+class Repeats(Section):
+    """The seeds of a grid's networks, and the size in which they are compared."""
 
-    widths: Annotated[Widths, Field(min_length=1)] | None = Field(
-        None, description="Shapes as `depth: [widths]`, in place of the axes depth and width."
-    )
     seeds: Seeds = Field(1, description="Runs of every network, with seeds 0, 1, ...")
     repeated: Widths = Field(
         {}, description="Shapes, as `depth: [widths]`, that run with `repeated_seeds` seeds, for the noise."
     )
     repeated_seeds: Seeds = Field(3, description="Runs of each shape of `repeated`.")
     size_axis: SizeAxisName = "block"
+
+
+class BlockKeys(Given, Repeats, Combinations):
+    """The keys of a block that are no fields of a run."""
+
+    widths: Annotated[Widths, Field(min_length=1)] | None = Field(
+        None, description="Shapes as `depth: [widths]`, in place of the axes depth and width."
+    )
+
+
+class OwnAxes(Repeats, Combinations, DecoderStudy):
+    """The keys by which a study's section gives its grid as axes, in place of its list of grids."""
 
 
 GridBlock: type[BlockKeys] = create_model(

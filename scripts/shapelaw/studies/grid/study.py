@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from shapelaw.settings.fields import HeadDim
+from shapelaw.settings.problems import recipe_problems
 from shapelaw.settings.sections import Settings
-from shapelaw.settings.sentences import did_you_mean
+from shapelaw.settings.sentences import did_you_mean, ordinal
 from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import EQUAL_SHARE
@@ -33,8 +34,8 @@ from shapelaw.studies.grid.language import (
     shown_names,
     size_problems,
 )
-from shapelaw.studies.grid.settings import BlockKeys, OneOrMore
-from shapelaw.studies.shape_grids import size_of, transition_warnings
+from shapelaw.studies.grid.settings import BlockKeys, GridBlock, OneOrMore, OwnAxes, Repeats
+from shapelaw.studies.shape_grids import depth_problems, size_of, transition_warnings
 from shapelaw.studies.study import OTHER_FOLDERS, OURS, Key, Study
 
 ROOM = Path(__file__).parent
@@ -63,18 +64,6 @@ def grids_of(config: Settings) -> Mapping[str, Keys]:
     return found
 
 
-def sections_at(config: Settings, place: str) -> list[tuple[str, BlockKeys]]:
-    """The sections of the blocks of the grid at a place of the config: `grids.mine`, or a study's own section."""
-    name = place.removeprefix("grids.")
-    found: Keys = config.section(name, object) if name == place else grids_of(config)[name]  # type: ignore[assignment]
-    return placed(place, found)
-
-
-def blocks_of(config: Settings, place: str) -> list[Block]:
-    """The blocks of a grid without problems."""
-    return [block_of(where, keys) for where, keys in sections_at(config, place)]
-
-
 def grid_study(name: str, axes: Sequence[str] = (), **own: Any) -> Study:
     """The study of a grid.
 
@@ -100,8 +89,8 @@ def grid_study(name: str, axes: Sequence[str] = (), **own: Any) -> Study:
 
 def study_of(config: Settings, name: str) -> Study:
     """A grid of a config as a study."""
-    place = f"grids.{name}"
-    return grid_study(name, axes_at(config, place), **_grid_at(place))
+    grid = Grid(f"grids.{name}")
+    return grid_study(name, grid.axes(config), **grid.attributes)
 
 
 def declared_study(
@@ -121,31 +110,9 @@ def declared_study(
         figures: where each figure that others published was published.
         own: the other attributes of `Study`, the question among them.
     """
-    made = grid_study(name, **_grid_at(name))
+    made = grid_study(name, **Grid(name).attributes)
     section = Key(OneOrMore, f"The grid of the study {name}.", grid)
     return replace(made, room=room, figures={**FIGURES, **figures}, sections={name: section}, **own)
-
-
-def _grid_at(place: str) -> dict[str, Any]:
-    """What a study takes from the grid at a place of the config."""
-    return {
-        "runs": partial(runs, place),
-        "problems": partial(problems, place),
-        "warnings": partial(warnings, place),
-        "costs": partial(costs, place),
-        "options": partial(options, place),
-    }
-
-
-def axes_at(config: Settings, place: str) -> list[str]:
-    """What a grid varies beside depth and width."""
-    listed = {axis for _, keys in sections_at(config, place) for axis in keys.axes.values()}
-    return axes_of(blocks_of(config, place), listed)
-
-
-def options(place: str, config: Settings) -> list[str]:
-    """The options of the analysis."""
-    return ["--size", size_axis_of(config, place), "--axes", *axes_at(config, place)]
 
 
 def question(axes: Sequence[str]) -> str:
@@ -157,25 +124,16 @@ def question(axes: Sequence[str]) -> str:
     return f"What do {listed} change: the loss at equal size, and the size at which depth pays?"
 
 
-def runs(place: str, config: Settings, _root: Path) -> Iterator[Run]:
-    """All runs of a grid."""
-    yield from runs_of_networks(networks_of(blocks_of(config, place), defaults_of(config)))
-
-
-def defaults_of(config: Settings, recipe: Mapping[str, Any] | None = None) -> Defaults:
-    """What a config says where a block doesn't; a study's recipe stands above the config's."""
-    return Defaults(config.corpus.name, config.training.spec(recipe))
-
-
-def problems(place: str, config: Settings, _root: Path) -> list[str]:
-    """A sentence for each problem of a grid, those of its keys first; the others are found where these are right."""
-    return sections_problems(config, place, sections_at(config, place), defaults_of(config))
+def defaults_of(config: Settings, recipe: Mapping[str, Any] | None = None, name: str = "") -> Defaults:
+    """What a config says where a block doesn't; the recipe of a study of some name stands above the config's."""
+    places = {key: f"{name}.recipe.{key}" for key in recipe or {}}
+    return Defaults(config.corpus.name, config.training.spec(recipe), places)
 
 
 def sections_problems(
     config: Settings, where: str, sections: Sequence[tuple[str, BlockKeys]], defaults: Defaults
 ) -> list[str]:
-    """The same for the sections of the blocks of a grid at some place."""
+    """A sentence for each problem of a grid's blocks, of keys first; the others are found where these are right."""
     found = [one for at, keys in sections for one in section_problems(at, keys, config.all_corpora)]
     sizes = dict.fromkeys(keys.size_axis for _, keys in sections if "size_axis" in keys.model_fields_set)
     if len(sizes) > 1:
@@ -184,6 +142,191 @@ def sections_problems(
         return found
     blocks = [block_of(at, keys) for at, keys in sections]
     return size_problems(where, blocks) or network_problems(config, where, blocks, defaults)
+
+
+def own_keys(section: Repeats, *, but: Sequence[str] = (), **more: Any) -> BlockKeys:
+    """A study's section as a block of the grid language: those of its keys that a block has, but for some, and more."""
+    names = (section.model_fields_set & GridBlock.model_fields.keys()) | Repeats.model_fields.keys()
+    given = {name: getattr(section, name) for name in names.difference(but)}
+    if isinstance(heads := given.get("heads"), HeadDim):
+        given |= {"heads": None, "head_dim": heads.dim}
+    return GridBlock(**{**given, **more})
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The grid at a place of the config: `grids.mine`, or a study's own section of the grid language."""
+
+    place: str
+
+    @property
+    def name(self) -> str:
+        """The grid's name, which is its study's."""
+        return self.place.removeprefix("grids.")
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """What a `Study` takes from it."""
+        names = ("runs", "problems", "warnings", "costs", "options")
+        return {name: getattr(self, name) for name in names}
+
+    def sections(self, config: Settings) -> list[tuple[str, BlockKeys]]:
+        """The sections of its blocks, each with its place."""
+        name = self.name
+        found: Any = config.section(name, object) if name == self.place else grids_of(config)[name]
+        return placed(self.place, found)
+
+    def blocks(self, config: Settings) -> list[Block]:
+        """Its blocks, without problems."""
+        return [block_of(where, keys) for where, keys in self.sections(config)]
+
+    def defaults(self, config: Settings) -> Defaults:
+        """What its blocks leave out."""
+        return defaults_of(config)
+
+    def axes(self, config: Settings) -> list[str]:
+        """What it varies beside depth and width."""
+        listed = {axis for _, keys in self.sections(config) for axis in keys.axes.values()}
+        return axes_of(self.blocks(config), listed)
+
+    def size_axis(self, config: Settings) -> str:
+        """The size at which its networks are compared, whichever of its blocks says it."""
+        sections = [keys for _, keys in self.sections(config)]
+        said = next((keys for keys in sections if "size_axis" in keys.model_fields_set), sections[0])
+        return str(said.size_axis)
+
+    def runs(self, config: Settings, _root: Path) -> Iterator[Run]:
+        """All runs."""
+        yield from runs_of_networks(networks_of(self.blocks(config), self.defaults(config)))
+
+    def problems(self, config: Settings, _root: Path) -> list[str]:
+        """A sentence for each problem (`sections_problems`)."""
+        return sections_problems(config, self.place, self.sections(config), self.defaults(config))
+
+    def warnings(self, config: Settings, _root: Path) -> list[str]:
+        """A sentence for each result that it can't give (`block_warnings`)."""
+        return block_warnings(self.place, self.blocks(config), self.defaults(config), self.size_axis(config))
+
+    def costs(self, config: Settings) -> list[str]:
+        """Lines of `snakemake plan` (`width_lines`)."""
+        return width_lines(self.name, self.blocks(config))
+
+    def options(self, config: Settings) -> list[str]:
+        """The options of the analysis."""
+        return ["--size", self.size_axis(config), "--axes", *self.axes(config)]
+
+
+@dataclass(frozen=True)
+class OwnGrids(Grid):
+    """The grids of a study whose section lists them with keys of its own, or gives `axes` in their place.
+
+    Attributes:
+        place: of its section, the study's name.
+        listed: each grid that a section lists, in the grid language, with the number of its place in the list.
+        example: of such a grid.
+        repeats: whether some network has two seeds that give the noise of the grid at a place of the list.
+        compared: the columns that the study compares, beside depth and width.
+        instead: keys of the section that axes replace.
+        decided: keys of `training` that the study decides itself, and why.
+        any_rank: a rank above what it maps makes a network too, in the listed grids.
+        paths: where the fields of a block stand in a listed grid (`Block.paths`).
+    """
+
+    listed: Callable[[Any], Iterable[tuple[int, BlockKeys]]]
+    example: str
+    repeats: Callable[[Any, int], bool]
+    compared: Sequence[str]
+    instead: Sequence[str] = ("grids",)
+    decided: Mapping[str, str] = field(default_factory=dict)
+    any_rank: bool = False
+    paths: Mapping[str, str] = field(default_factory=dict)
+
+    def at(self, place: int) -> str:
+        """The path of a listed grid."""
+        return f"{self.name}.grids.{ordinal(place)}"
+
+    def _section(self, config: Settings) -> Any:
+        return config.section(self.name, OwnAxes)
+
+    def sections(self, config: Settings) -> list[tuple[str, BlockKeys]]:
+        """The sections of the blocks in the grid language, each with its place; several of one grid share it."""
+        section = self._section(config)
+        if section.axes.values():
+            return [(self.name, own_keys(section))]
+        return [(self.at(place), keys) for place, keys in self.listed(section)]
+
+    def blocks(self, config: Settings) -> list[Block]:
+        """The blocks, without problems."""
+        if self._section(config).axes.values():
+            return super().blocks(config)
+        return [
+            block_of(where, keys, any_rank=self.any_rank, paths=self.paths)
+            for where, keys in self.sections(config)
+        ]
+
+    def defaults(self, config: Settings) -> Defaults:
+        """What the blocks leave out."""
+        return defaults_of(config, self._section(config).recipe, self.name)
+
+    def size_axis(self, config: Settings) -> str:
+        """The size at which networks are compared."""
+        return str(self._section(config).size_axis)
+
+    def options(self, config: Settings) -> list[str]:
+        """The option for the size at which networks are compared."""
+        return ["--size", self.size_axis(config)]
+
+    def problems(self, config: Settings, root: Path) -> list[str]:
+        """A sentence for each problem: of the recipe, of axes, or of the listed grids; networks need a right recipe."""
+        section = self._section(config)
+        found = recipe_problems(config, self.name, section.recipe, self.decided)
+        if section.axes.values():
+            return found + self._axes_problems(config, section) or super().problems(config, root)
+        found += self._list_problems(section)
+        few = list[str]()
+        for where, keys in dict(self.sections(config)).items():
+            found += section_problems(where, keys, config.all_corpora)
+            few += depth_problems(keys.widths or {}, where)
+        if not found:
+            blocks, defaults = self.blocks(config), self.defaults(config)
+            found = network_problems(config, self.name, blocks, defaults, "correct them")
+        return few + found
+
+    def _list_problems(self, section: Any) -> Iterator[str]:
+        """A sentence where there are no grids, and for each key that goes with axes."""
+        if not section.grids:
+            yield f"{self.name}.grids is empty; give it a list of grids, such as [{self.example}]"
+        for key in ("repeated", "leave_out", "impossible"):
+            if key in section.model_fields_set:
+                yield f"{self.name}.{key} goes with axes, and there are none; each grid of the list says its own"
+
+    def _axes_problems(self, config: Settings, section: Any) -> list[str]:
+        """A sentence for each key beside axes that they replace, and for axes that are not compared."""
+        found = [
+            f"{self.name}.{key} and {self.name}.axes are both set; put its values into axes"
+            for key in self.instead
+            if key in section.model_fields_set
+        ]
+        others = [] if found else [axis for axis in self.axes(config) if axis not in self.compared]
+        if others:
+            found.append(
+                f"{self.name}.axes has {', '.join(others)}, and this study compares {', '.join(self.compared)}; put "
+                "the grid under grids, with a name of its own"
+            )
+        return found
+
+    def warnings(self, config: Settings, root: Path) -> list[str]:
+        """A sentence for each transition that a grid can't give."""
+        section = self._section(config)
+        if section.axes.values():
+            return super().warnings(config, root)
+        found, defaults = [], self.defaults(config)
+        for place in range(len(section.grids)):
+            where = self.at(place)
+            own = [block for block in self.blocks(config) if block.where == where]
+            repeats, networks = self.repeats(section, place), networks_of(own, defaults)
+            found += cell_warnings(where, own, networks, section.size_axis, repeats=repeats, listed=True)
+        return found
 
 
 def name_problems(names: Iterable[str], studies: Iterable[str]) -> Iterator[str]:
@@ -199,25 +342,12 @@ def name_problems(names: Iterable[str], studies: Iterable[str]) -> Iterator[str]
             yield f"grids.{name} is named like a folder of results/ or a rule; give the grid another name"
 
 
-def warnings(place: str, config: Settings, _root: Path) -> list[str]:
-    """A sentence for what is left out, for depths of other sizes than asked for, for transitions that can't be told."""
-    axis = size_axis_of(config, place)
-    return block_warnings(place, blocks_of(config, place), defaults_of(config), axis)
-
-
 def block_warnings(where: str, blocks: Sequence[Block], defaults: Defaults, axis: str) -> list[str]:
-    """The same for the blocks of a grid at some place."""
+    """A sentence on what is left out, on depths of other sizes than asked for, on transitions that can't be told."""
     found = list[str]()
     for block in blocks:
         found += [*left_out(block, defaults), *pairing_warnings(block)]
     return found + cell_warnings(where, blocks, networks_of(blocks, defaults), axis)
-
-
-def size_axis_of(config: Settings, place: str) -> str:
-    """The size at which a grid's networks are compared, whichever of its blocks says it."""
-    sections = [keys for _, keys in sections_at(config, place)]
-    said = next((keys for keys in sections if "size_axis" in keys.model_fields_set), sections[0])
-    return str(said.size_axis)
 
 
 def pairing_warnings(block: Block) -> Iterator[str]:
@@ -235,13 +365,8 @@ def pairing_warnings(block: Block) -> Iterator[str]:
             )
 
 
-def costs(place: str, config: Settings) -> list[str]:
-    """Lines of `snakemake plan`: the widths that follow from parameters, and how well they pair the depths."""
-    return width_lines(place.removeprefix("grids."), blocks_of(config, place))
-
-
 def width_lines(name: str, blocks: Iterable[Block]) -> list[str]:
-    """The same for the blocks of a study."""
+    """Lines of `snakemake plan`: the widths that follow from parameters, and how well they pair the depths."""
     found = []
     for block in blocks:
         if "block_params" not in block.values:
@@ -294,26 +419,6 @@ def cell_warnings(
             for sentence in transition_warnings(where, rows, repeats, line, ".widths" if listed else ""):
                 said.setdefault(sentence, []).append(label)
     return [sentence + _of_cells(labels, len(cells)) for sentence, labels in said.items()]
-
-
-def place_warnings(
-    blocks: Iterable[Block], defaults: Defaults, axis: str, repeats: Callable[[int], bool]
-) -> list[str]:
-    """The sentences of `cell_warnings` for each place of some blocks that list their shapes.
-
-    Args:
-        repeats: whether some network has two seeds that give the noise of the place of this number.
-    """
-    places: dict[str, list[Block]] = {}
-    for block in blocks:
-        places.setdefault(block.where, []).append(block)
-    return [
-        sentence
-        for place, (where, own) in enumerate(places.items())
-        for sentence in cell_warnings(
-            where, own, networks_of(own, defaults), axis, repeats=repeats(place), listed=True
-        )
-    ]
 
 
 def _of_cells(labels: Sequence[str], of: int) -> str:

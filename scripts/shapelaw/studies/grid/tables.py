@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import stats  # type: ignore[import-untyped]
 
 from shapelaw.fits.curves import TransitionStatus
 from shapelaw.fits.equal_sizes import Difference, holm, quantile, two_sided
@@ -15,9 +16,7 @@ from shapelaw.fits.noise import Noise
 from shapelaw.fits.projection import why_no_projection
 from shapelaw.studies.grid.analysis import BITS, CellAnalysis, Effect, GridAnalysis, Pool
 from shapelaw.studies.grid.cells import Value, frame_of, typed
-from shapelaw.studies.surface.tables import penalty_table
-from shapelaw.studies.transitions.ratios import ratio_of
-from shapelaw.studies.transitions.tables import gaps_table as gaps_of_runs
+from shapelaw.studies.surface.results import penalty_table
 from shapelaw.studies.transitions.tables import mean_losses, projection_table, stacked
 
 Named = Callable[[CellAnalysis], Mapping[str, Value]]
@@ -30,6 +29,9 @@ MEASURED, NO_NOISE, NO_SIZES, NO_BITS = (
     *("no sizes in common", "no bits per byte"),
 )
 NUMBERS = ("value", "err", "low", "high", "p", "p_holm")
+NO_RATIO = "not both are crossings"
+RATIO_FORMATS = dict.fromkeys(("ratio", "ratio_low", "ratio_high"), ".2f") | {"p_equal": ".2g"}
+BY_SIZE = ("depth", "size", "width", "unit", "loss_one", "loss_other", "value", "err", "low", "high")
 UNITS = {BITS: "bits per byte", "test_loss": "nats per token"}
 
 
@@ -44,21 +46,6 @@ def stack(analyses: Iterable[CellAnalysis], made: Made, named: Named = own_value
     return frame_of((values, table) for values, table in tables if table is not None)
 
 
-def transitions_table(analyses: Iterable[CellAnalysis], named: Named = own_values) -> pd.DataFrame:
-    """The transitions of every cell, by the bootstrap and by the paper's rule."""
-    return stack(analyses, lambda one: one.transitions.transitions, named)
-
-
-def size_axes_table(analyses: Iterable[CellAnalysis], named: Named = own_values) -> pd.DataFrame:
-    """The bootstrap's transitions on every size axis."""
-    return stack(analyses, lambda one: one.compared.size_axes, named)
-
-
-def gaps_table(analyses: Iterable[CellAnalysis], named: Named = own_values) -> pd.DataFrame:
-    """How much better the deeper network is at equal size, size by size, for every cell."""
-    return stack(analyses, lambda one: gaps_of_runs(one.compared), named)
-
-
 def pairs_of(one: CellAnalysis, other: CellAnalysis) -> Iterator[tuple[Row, Row]]:
     """The bootstrap's transitions of two cells between the same depths."""
     there = {_depths(row): row for row in other.transitions.bootstrap_rows}
@@ -67,10 +54,31 @@ def pairs_of(one: CellAnalysis, other: CellAnalysis) -> Iterator[tuple[Row, Row]
             yield row, there[depths]
 
 
+def ratio_of(one: Row, other: Row) -> dict[str, Any]:
+    """The other's width over the one's: `ratio, ratio_low, ratio_high, p_equal, status`.
+
+    The 68% interval takes both widths as log-normal and independent; `p_equal` is the chance of a ratio as far from 1
+    where they are equal. NaN unless both are crossings.
+
+    Args:
+        one, other: the bootstrap's transitions, as rows of transitions.csv.
+    """
+    if not one["status"] == other["status"] == TransitionStatus.CROSSING:
+        return dict.fromkeys(("ratio", "ratio_low", "ratio_high", "p_equal"), math.nan) | {"status": NO_RATIO}
+    middle = math.log(other["width"] / one["width"])
+    err = math.hypot(one["width_err"] / one["width"], other["width_err"] / other["width"])
+    return {
+        "ratio": math.exp(middle),
+        "ratio_low": math.exp(middle - err),
+        "ratio_high": math.exp(middle + err),
+        "p_equal": float(2 * stats.norm.sf(abs(middle) / err)),
+        "status": "both are crossings",
+    }
+
+
 def losses_table(analyses: Iterable[CellAnalysis], named: Named = own_values) -> pd.DataFrame:
     """One row for each network: mean loss, number of seeds and the sizes; bits per byte where every cell has them."""
-    known = list(analyses)
-    return stack(known, mean_losses_of, named)
+    return stack(analyses, mean_losses_of, named)
 
 
 def mean_losses_of(one: CellAnalysis) -> pd.DataFrame:
@@ -316,40 +324,26 @@ def _means(analysis: GridAnalysis) -> Iterator[dict[str, Any]]:
 
 def effects_by_size_table(analysis: GridAnalysis) -> pd.DataFrame:
     """The loss differences of `effects`, size by size: the other's loss less the one's at equal size and depth."""
-    tables = []
-    for effect in analysis.effects:
-        found = effect.found
-        if found is None or not len(found.size):
-            continue
-        curves = effect.one.curves(effect.unit)
-        assert curves is not None
-        width = [
-            round(float(curves[0][int(depth)].width_at(math.log(size))), 6)
-            for depth, size in zip(found.depth, found.size, strict=True)
-        ]
-        reach = quantile(found.dof) * found.err
-        tables.append(
-            pd.DataFrame(
-                {
-                    **{name: [value] * len(width) for name, value in _pair_of(effect).items()},
-                    "depth": found.depth,
-                    "size": found.size,
-                    "width": width,
-                    "unit": UNITS.get(effect.unit, effect.unit),
-                    "loss_one": found.one,
-                    "loss_other": found.other,
-                    "value": found.value,
-                    "err": found.err,
-                    "low": found.value - reach,
-                    "high": found.value + reach,
-                },
-                dtype=object,
-            )
-        )
-    columns = ["axis", "one", "other", *analysis.cells.axes, "depth", "size", "width", "unit"]
-    columns += ["loss_one", "loss_other", "value", "err", "low", "high"]
-    whole = (pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()).reindex(columns=columns)
-    return whole.assign(**{name: typed(whole[name]) for name in columns if name not in ("one", "other")})
+    names = dict.fromkeys(("axis", "one", "other", *analysis.cells.axes))
+    told = [effect for effect in analysis.effects if effect.found is not None and len(effect.found.size)]
+    if not told:
+        return pd.DataFrame(columns=[*names, *BY_SIZE])
+    return frame_of((names | _pair_of(effect), _by_size(effect)) for effect in told)
+
+
+def _by_size(effect: Effect) -> pd.DataFrame:
+    """The differences of one pair of cells, in the columns `BY_SIZE`."""
+    found, curves = effect.found, effect.one.curves(effect.unit)
+    assert found is not None
+    assert curves is not None
+    widths = [
+        round(float(curves[0][int(depth)].width_at(math.log(size))), 6)
+        for depth, size in zip(found.depth, found.size, strict=True)
+    ]
+    reach, unit = quantile(found.dof) * found.err, UNITS.get(effect.unit, effect.unit)
+    columns = (found.depth, found.size, widths, unit, found.one, found.other, found.value, found.err)
+    numbers = (*columns, found.value - reach, found.value + reach)
+    return pd.DataFrame(dict(zip(BY_SIZE, numbers, strict=True)))
 
 
 def cells_table(analysis: GridAnalysis) -> list[dict[str, Any]]:

@@ -8,27 +8,46 @@ as the sizes `block_params`, `total_params` and `step_flops`.
 from __future__ import annotations
 
 import argparse
-import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import combinations
 
-from shapelaw.fits.curves import SizeAxis
+import pandas as pd
+
+from shapelaw.fits.curves import SizeAxis, TransitionStatus
 from shapelaw.fits.inputs import read_table
 from shapelaw.fits.noise import noise_sentence
+from shapelaw.report.charts import Chart
+from shapelaw.report.plots import PAGE
 from shapelaw.report.tables import plain_rows
-from shapelaw.report.write import Results, Table
-from shapelaw.studies.grid.rates import OWN_LOSS, RATE, RatesAnalysis
-from shapelaw.studies.grid.results import best_rates_table, cell_tables, transition_rows
-from shapelaw.studies.grid.tables import losses_table
-from shapelaw.studies.todays_decoder import figures, tables
-from shapelaw.studies.todays_decoder.analysis import SERIES, analyse_cells, is_undecayed, name_of, named
-from shapelaw.studies.todays_decoder.answer import answer
+from shapelaw.report.write import Answer, Results, Table
+from shapelaw.studies.grid.analysis import CellAnalysis
+from shapelaw.studies.grid.figures import rates_figure, widths_panel
+from shapelaw.studies.grid.rates import OWN_LOSS, RATE, RatesAnalysis, edge_sentence, is_best, moves
+from shapelaw.studies.grid.results import rates_tables, transition_rows
+from shapelaw.studies.grid.tables import RATIO_FORMATS, pairs_of, pooled_row, ratio_of, spread_table
+from shapelaw.studies.todays_decoder.analysis import (
+    SERIES,
+    analyse_cells,
+    is_undecayed,
+    name_of,
+    named,
+    scaling_of,
+    series_of,
+)
 from shapelaw.studies.todays_decoder.study import NAME
-from shapelaw.studies.transitions import ratios
 from shapelaw.studies.transitions.analysis import Options
+from shapelaw.studies.transitions.figures import NO_TRANSITION, is_told
 from shapelaw.studies.transitions.options import add_size_options
 from shapelaw.studies.transitions.results import WIDTH_FORMATS
 from shapelaw.studies.transitions.sentences import transition_sentences
 
+SIGNIFICANT = 0.05
+SHOWN = 3  # ratios in one line
+FOUND = ("depth", "deeper_depth", "status", "width", "width_low", "width_high", "bound", "side")
+RATIO_COLUMNS = [
+    *("compared", "one", "other", "at", "depth", "deeper_depth", "width_one", "width_other"),
+    *("ratio", "ratio_low", "ratio_high", "p_equal", "status"),
+]
 UNDECAYED = (
     "Losses of a constant learning rate, which never falls, are all too high, by an amount that need not be the same "
     "for every shape."
@@ -61,60 +80,122 @@ def results(arguments: argparse.Namespace) -> Results:
 
 def present(analysis: RatesAnalysis) -> Results:
     """The tables, figures and fit.json of an analysis."""
-    crossings, losses = tables.crossings_table(analysis), losses_table(analysis.trained, named)
+    crossings = crossings_table(analysis)
     made = {
         "crossings": Table(
             crossings,
             "Width at which the deeper network wins, by block, budget and rate.",
             {name: how for name, how in WIDTH_FORMATS.items() if name in crossings},
         ),
-        **cell_tables(analysis.cells, named, "each block, budget and rate"),
-        "ratios": Table(
-            tables.ratios_table(analysis),
-            "Widths of transitions over each other, of networks that differ in one thing.",
-            dict.fromkeys(("width_one", "width_other"), ".1f") | ratios.FORMATS,
+        **rates_tables(
+            analysis,
+            named,
+            "each block, budget and rate",
+            Table(
+                ratios_table(analysis),
+                "Widths of transitions over each other, of networks that differ in one thing.",
+                dict.fromkeys(("width_one", "width_other"), ".1f") | RATIO_FORMATS,
+            ),
+            seed_noise_table(analysis),
         ),
-        "best_rates": best_rates_table(analysis),
-        "losses": Table(losses, "Test loss in nats per token.", {"test_loss": ".4f"}),
-        "seed_noise": Table(tables.seed_noise_table(analysis), "Spread of the loss over seeds."),
     }
-    drawn = {"losses": figures.losses_figure(analysis), "crossings": figures.crossings_figure(analysis)}
+    drawn: dict[str, Chart | str] = {
+        "losses": rates_figure(analysis.cells, series_of),
+        "crossings": crossings_figure(analysis),
+    }
     fit = {
         "study": NAME,
         "transitions": transition_rows(analysis.cells, (*SERIES, RATE)),
         "ratios": plain_rows(made["ratios"].frame),
     }
-    return Results(made, drawn, fit, summary(analysis), answer=answer(made))
+    told = "\n".join(_sentences(analysis, made["ratios"].frame))
+    return Results(made, drawn, fit, told, answer=answer(made))
 
 
-def summary(analysis: RatesAnalysis) -> str:
-    """Each cell's transition, the ratios, and what limits them, a sentence a line."""
-    lines = [
-        f"{sentence}."
-        for cell in analysis.cells
-        for sentence in transition_sentences(name_of(cell), cell.transitions)
+def crossings_table(analysis: RatesAnalysis) -> pd.DataFrame:
+    """Where the deeper network wins, by block, budget and rate: the bootstrap's width with its 68% interval."""
+    rows = [
+        {**named(one), **{name: row[name] for name in FOUND}}
+        for one in analysis.cells
+        for row in one.transitions.bootstrap_rows
     ]
-    return "\n".join([*lines, *_ratio_sentences(analysis), *_caveats(analysis)])
+    return pd.DataFrame(rows)
 
 
-def _ratio_sentences(analysis: RatesAnalysis) -> Iterator[str]:
-    for row in tables.ratios_table(analysis).to_dict("records"):
-        if not math.isnan(row["p_equal"]):
-            yield (
-                f"From {row['one']} to {row['other']} ({row['at']}) the transition from depth {row['depth']} moves by "
-                f"a factor of {row['ratio']:.2f} ({row['ratio_low']:.2f} to {row['ratio_high']:.2f}); "
-                f"p = {row['p_equal']:.2g} that it does not move."
+def ratios_table(analysis: RatesAnalysis) -> pd.DataFrame:
+    """Widths of transitions over each other, of cells that differ in one thing: the block, the budget or the rates.
+
+    Of the rates, only the best is compared with each single one.
+    """
+    rows = []
+    for one, other in combinations(analysis.cells, 2):
+        its, others = named(one), named(other)
+        differing = [name for name, value in its.items() if others[name] != value]
+        if len(differing) != 1 or (differing == [RATE] and not is_best(other)):
+            continue
+        (name,) = differing
+        same = ", ".join(str(value) for key, value in its.items() if key != name)
+        compared = {"compared": name, "one": its[name], "other": others[name], "at": same}
+        for a, b in pairs_of(one, other):
+            depths = {"depth": a["depth"], "deeper_depth": a["deeper_depth"]}
+            rows.append(
+                {**compared, **depths, "width_one": a["width"], "width_other": b["width"], **ratio_of(a, b)}
             )
+    return pd.DataFrame(rows, columns=RATIO_COLUMNS)
 
 
-def _caveats(analysis: RatesAnalysis) -> Iterator[str]:
-    for block, noise in analysis.noise.items():
-        yield f"{block}: {noise_sentence(noise)}"
-    best = analysis.best_rates
-    if edge := int(best["at_edge"].astype(bool).sum()):
+def seed_noise_table(analysis: RatesAnalysis) -> pd.DataFrame:
+    """The spread of the loss of every repeated shape over its seeds, and that of each block, which its cells use."""
+    repeated = spread_table(analysis.trained, named)
+    empty = dict.fromkeys(("rates", "budget", RATE, "depth", "width"), "")
+    pooled = [
+        pooled_row(repeated[repeated["block"] == block], noise, **empty, block=f"{block}, pooled")
+        for block, noise in analysis.noise.items()
+    ]
+    return pd.concat([repeated, *pooled], ignore_index=True)
+
+
+def crossings_figure(analysis: RatesAnalysis) -> Chart | str:
+    """Transition width of the shallowest pair for each budget, block and rate, with 68% intervals.
+
+    A panel for each budget with a transition, the learning rate along it with the best rates at the right end;
+    triangles are bounds. Other budgets are named above; without any transition, the reason.
+    """
+    told = [one for one in analysis.cells if any(map(is_told, one.transitions.bootstrap_rows[:1]))]
+    if not told:
+        return NO_TRANSITION
+    budgets = list(dict.fromkeys(map(_budget, told)))
+    kinds = list(dict.fromkeys(map(_kind, analysis.cells)))
+    panels = [
+        widths_panel([one for one in told if _budget(one) == budget], kinds, _kind, analysis.rates, budget)
+        for budget in budgets
+    ]
+    silent = dict.fromkeys(budget for budget in map(_budget, analysis.cells) if budget not in budgets)
+    title = f"{'; '.join(silent)}: {NO_TRANSITION}" if silent else ""
+    return Chart(panels, len(budgets), PAGE, 3.0, share_y=True, title=title)
+
+
+def _budget(one: CellAnalysis) -> str:
+    return str(one.cell.value("budget"))
+
+
+def _kind(one: CellAnalysis) -> str:
+    block = str(one.cell.value("block"))
+    return block if one.cell.value("base_width") is None else f"{block}, {scaling_of(one)}"
+
+
+def _sentences(analysis: RatesAnalysis, ratios: pd.DataFrame) -> Iterator[str]:
+    """Each cell's transition, the ratios, and what limits them."""
+    for cell in analysis.cells:
+        yield from (f"{one}." for one in transition_sentences(name_of(cell), cell.transitions))
+    for row in ratios[ratios["p_equal"].notna()].to_dict("records"):
         yield (
-            f"{edge} of {len(best)} best rates are at the edge of the rates that were tried: the best may lie beyond."
+            f"From {row['one']} to {row['other']} ({row['at']}) the transition from depth {row['depth']} {moves(row)}; "
+            f"p = {row['p_equal']:.2g} that it does not move."
         )
+    yield from (f"{block}: {noise_sentence(noise)}" for block, noise in analysis.noise.items())
+    best = analysis.best_rates
+    yield from edge_sentence(best)
     if own := int((best["picked_on"] == OWN_LOSS).sum()):
         yield (
             f"{own} of {len(best)} best rates are of shapes with one seed and picked by the loss that is compared; the "
@@ -122,3 +203,27 @@ def _caveats(analysis: RatesAnalysis) -> Iterator[str]:
         )
     if is_undecayed(analysis):
         yield UNDECAYED
+
+
+def answer(tables: Mapping[str, Table]) -> Answer:
+    """The factors by which the transition moves from one block, rate or budget to another.
+
+    Args:
+        tables: `ratios` and `transitions` of the study.
+    """
+    ratios, transitions = tables["ratios"].frame, tables["transitions"].frame
+    measured = ratios[ratios["p_equal"].notna()].sort_values("p_equal", kind="stable")
+    crossings = int((transitions["status"] == TransitionStatus.CROSSING).sum())
+    if measured.empty:
+        return Answer(
+            f"No two transitions can be compared: {crossings} of {len(transitions)} are crossings.", False
+        )
+    said = "; ".join(
+        f"from {row['one']} to {row['other']} ({row['at']}) by {row['ratio']:.2f} ({row['ratio_low']:.2f} to "
+        f"{row['ratio_high']:.2f})"
+        for row in measured.head(SHOWN).to_dict("records")
+    )
+    moved = int((measured["p_equal"] < SIGNIFICANT).sum())
+    return Answer(
+        f"The transition moves significantly in {moved} of {len(measured)} comparisons: {said}.", bool(moved)
+    )

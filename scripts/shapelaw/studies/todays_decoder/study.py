@@ -2,101 +2,119 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from shapelaw.settings.budgets import base_problems, budget_problems
-from shapelaw.settings.problems import observation_problems, recipe_place, recipe_problems
-from shapelaw.settings.sections import Settings
-from shapelaw.settings.sentences import ordinal
+from pydantic import Field
+
+from shapelaw.settings.budgets import BudgetKeys, budget_problems
+from shapelaw.settings.fields import Count, Section, Seeds, Steps, Widths
+from shapelaw.settings.problems import recipe_problems
+from shapelaw.settings.sections import Decoders, Settings
 from shapelaw.specs.budgets import Budget
 from shapelaw.specs.kinds import LANGUAGE
-from shapelaw.specs.runs import Run, Training
-from shapelaw.studies.grid.expansion import Block, Network, networks_of, runs_of_networks
-from shapelaw.studies.grid.language import decoder_values, listed_problems, make_block, most_steps
-from shapelaw.studies.grid.study import defaults_of, place_warnings
+from shapelaw.specs.runs import Training
+from shapelaw.specs.shapes import Block as BlockName
+from shapelaw.studies.grid.settings import BlockKeys, OwnAxes
+from shapelaw.studies.grid.study import OwnGrids, own_keys
 from shapelaw.studies.study import OURS, Key, Study
-from shapelaw.studies.todays_decoder.settings import TodaysDecoderGrid, TodaysDecoderStudy
 
 NAME = "todays_decoder"
 OWN = {  # keys of `training` that the study decides itself
     "steps": f"the budgets of {NAME}.grids decide the steps",
     "learning_rate": f"{NAME}.learning_rates has the rates of all networks",
 }
+
+
+class TodaysDecoderGrid(Section):
+    """Networks of one budget, each of every block at every learning rate."""
+
+    budget: BudgetKeys = Field(description="How long the networks are trained.")
+    widths: Widths = Field(description="Shapes as `depth: [widths]`; two depths at least.")
+    repeated: Widths = Field(
+        {}, description="Shapes, as `depth: [widths]`, that run with `repeated_seeds` seeds, for the noise."
+    )
+    observed_steps: list[Steps] = Field(
+        [],
+        description="Steps whose test losses count as budgets of their own, multiples of `training.evaluate_every`; "
+        "they need `schedule: constant` or `redecayed` in the recipe.",
+    )
+
+
+class TodaysDecoderStudy(OwnAxes, Decoders):
+    """The study of whether transitions survive today's block, the best rate of each shape, and other budgets."""
+
+    blocks: Annotated[list[BlockName], Field(min_length=1)] = Field(
+        ["gpt2", "llama"], description="Blocks to compare."
+    )
+    kv_heads: Count | None = Field(
+        None, description="Heads of keys and values of Llama's block; null is as many as heads."
+    )
+    tied: bool = Field(False, description="The classifier is the token embedding, not a matrix of its own.")
+    learning_rates: Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=1)] = Field(
+        [1.6e-3],
+        description="Peak learning rates of every shape, in place of that of `training`; of several, each shape also "
+        "has its best, picked on other seeds.",
+    )
+    base_widths: Annotated[list[Count | None], Field(min_length=1)] = Field(
+        [None],
+        description="Widths from which rates, initialisation and logits are scaled, as in muP; null is no scaling.",
+    )
+    grids: list[TodaysDecoderGrid] = Field(
+        [],
+        description="Grids, each of one budget; or give `axes`, with block, base_width, learning_rate and a budget "
+        "(steps, tokens_per_param or flops) among them.",
+    )
+    repeated_seeds: Seeds = Field(2, description="Runs of each shape of `repeated`.")
+
+
 GPT2_GELU = TodaysDecoderStudy.model_fields["gelu"].default
 
 
-def _section(config: Settings) -> TodaysDecoderStudy:
-    return config.section(NAME, TodaysDecoderStudy)
-
-
-def _blocks(study: TodaysDecoderStudy, base_widths: Sequence[int | None] | None = None) -> list[Block]:
-    """The grids in the grid language: for each one for every kind of block.
-
-    Args:
-        base_widths: in place of the study's.
-    """
-    of_all = decoder_values(study)
-    own: dict[str, dict[str, Sequence[Any]]] = {
-        "gpt2": {"gelu": [study.gelu]},
-        "llama": {"kv_heads": of_all.pop("kv_heads"), "gelu": [GPT2_GELU]},
-        "printed": {"gelu": [GPT2_GELU]},
+def _grids(study: TodaysDecoderStudy) -> Iterator[tuple[int, BlockKeys]]:
+    """The grids in the grid language: for each one for every kind of block."""
+    own: dict[str, dict[str, Any]] = {
+        "gpt2": {"gelu": study.gelu},
+        "llama": {"gelu": GPT2_GELU, "kv_heads": study.kv_heads},
+        "printed": {"gelu": GPT2_GELU},
     }
-    return [
-        make_block(
-            f"{NAME}.grids.{ordinal(place)}",
-            {
-                **of_all,
-                "block": [block],
-                **own[block],
-                "base_width": tuple(dict.fromkeys(base_widths or study.base_widths)),
-                **{name: [amount] for name, amount in grid.budget.given.items()},
-                "learning_rate": tuple(dict.fromkeys(study.learning_rates)),
-            },
-            grid.widths,
-            seeds=study.seeds,
-            repeated=grid.repeated,
-            repeated_seeds=study.repeated_seeds,
-        )
-        for place, grid in enumerate(study.grids)
-        for block in dict.fromkeys(study.blocks)
-    ]
-
-
-def runs(config: Settings, _root: Path) -> Iterator[Run]:
-    """All networks of all grids: of every block, scaled from every base width, at every learning rate."""
-    study = _section(config)
-    networks = networks_of(_blocks(study), defaults_of(config, study.recipe))
-    yield from runs_of_networks(networks)
-
-
-def problems(config: Settings, _root: Path) -> list[str]:
-    """A sentence for each problem: no grids, two of one budget, impossible shapes, observations that are not made."""
-    study = _section(config)
-    of_recipe = recipe_problems(config, NAME, study.recipe, OWN)
-    found = [*of_recipe, *_unused(study)]
-    if not study.grids:
-        found.append(
-            f"{NAME}.grids is empty; give it a list of grids, such as "
-            "[{budget: {steps: 1000}, widths: {1: [32, 64], 2: [24, 48]}}]"
-        )
-    for base_width in study.base_widths:
-        found += base_problems(base_width, study.heads, f"{NAME}.base_widths")
-    known: list[dict[str, float]] = []
+    axes = {
+        "base_width": list(dict.fromkeys(study.base_widths)),
+        "learning_rate": list(dict.fromkeys(study.learning_rates)),
+    }
     for place, grid in enumerate(study.grids):
-        where = f"{NAME}.grids.{ordinal(place)}"
-        wrong = budget_problems(grid.budget, f"{where}.budget")
-        if grid.budget.given in known:
-            wrong.append(f"{where} has the budget of a grid before it; put their shapes together")
-        known.append(grid.budget.given)
-        blocks = [block for block in _blocks(study, [None]) if block.where == where]
-        wrong += listed_problems(blocks, defaults_of(config, {} if of_recipe else study.recipe))
-        found += wrong
-        if not wrong and not of_recipe:
-            networks = networks_of(blocks, defaults_of(config, study.recipe))
-            found += _training_problems(config, study, grid, where, networks)
-    return list(dict.fromkeys(found))
+        of = {**grid.budget.given, "widths": grid.widths, "repeated": grid.repeated, "axes": axes}
+        for block in dict.fromkeys(study.blocks):
+            yield place, own_keys(study, but=["kv_heads"], **of, **own[block], block=block)
+
+
+def problems(config: Settings, root: Path) -> list[str]:
+    """A sentence for each problem: no grids, two of one budget, impossible shapes, observations that are not made."""
+    study = config.section(NAME, TodaysDecoderStudy)
+    if wrong := list(_budget_problems(study)):
+        return recipe_problems(config, NAME, study.recipe, OWN) + wrong
+    found = GRIDS.problems(config, root)
+    if study.axes.values() or recipe_problems(config, NAME, study.recipe, OWN):
+        return found
+    found += _unused(study)
+    recipe = config.training.spec(study.recipe)
+    for place, grid in enumerate(study.grids):
+        if grid.observed_steps:
+            where, budget = f"{GRIDS.at(place)}.observed_steps", grid.budget.budget
+            if budget.kind != "steps":
+                found.append(f"{where} needs budget.steps: networks of other budgets have steps of their own")
+            found += _observation_problems(budget, recipe, grid, where)
+    return found
+
+
+def _budget_problems(study: TodaysDecoderStudy) -> Iterator[str]:
+    """A sentence for each budget that is none, or that of a grid before it."""
+    known = [grid.budget.given for grid in study.grids]
+    for place, grid in enumerate(study.grids):
+        yield from budget_problems(grid.budget, f"{GRIDS.at(place)}.budget")
+        if grid.budget.given in known[:place]:
+            yield f"{GRIDS.at(place)} has the budget of a grid before it; put their shapes together"
 
 
 def _unused(study: TodaysDecoderStudy) -> Iterator[str]:
@@ -105,33 +123,6 @@ def _unused(study: TodaysDecoderStudy) -> Iterator[str]:
         yield f"{NAME}.kv_heads is {study.kv_heads} and no block is llama, which has them; leave it out"
     if study.gelu != GPT2_GELU and "gpt2" not in study.blocks:
         yield f"{NAME}.gelu is {study.gelu} and no block is gpt2, which alone has GELU; leave it out"
-
-
-def _training_problems(
-    config: Settings,
-    study: TodaysDecoderStudy,
-    grid: TodaysDecoderGrid,
-    where: str,
-    networks: Sequence[Network],
-) -> Iterator[str]:
-    """A sentence for each problem of the fewest and the most steps of a grid, and of its observations."""
-    budget, recipe = grid.budget.budget, config.training.spec(study.recipe)
-    if too_many := list(most_steps(f"{where}.budget", networks)):
-        yield from too_many
-        return
-    steps = [one.training.steps for one in networks]
-    fewest = min(steps)
-    yield from observation_problems(recipe_place(NAME, study.recipe), recipe, max(steps))
-    if recipe.warmup_steps >= fewest:
-        yield (
-            f"{where}.budget gives the smallest network {fewest} steps, and training.warmup_steps is "
-            f"{recipe.warmup_steps}; give a larger budget or a shorter warm-up"
-        )
-    if not grid.observed_steps:
-        return
-    if budget.kind != "steps":
-        yield f"{where}.observed_steps needs budget.steps: networks of other budgets have steps of their own"
-    yield from _observation_problems(budget, recipe, grid, f"{where}.observed_steps")
 
 
 def _observation_problems(
@@ -155,25 +146,30 @@ def _observation_problems(
             )
 
 
-def warnings(config: Settings, _root: Path) -> list[str]:
-    """A sentence for each transition that a grid can't give; of one block where the others give it."""
-    study = _section(config)
-    repeated = study.repeated_seeds > 1 and any(any(grid.repeated.values()) for grid in study.grids)
-    # once: the noise of a block is pooled over all grids
-    return place_warnings(
-        _blocks(study),
-        defaults_of(config),
-        study.size_axis,
-        lambda place: study.seeds > 1 or repeated or place > 0,
-    )
-
-
 def options(config: Settings) -> list[str]:
     """The options for the size at which networks are compared, and for the observations."""
-    study = _section(config)
+    study = config.section(NAME, TodaysDecoderStudy)
     observed = sorted({step for grid in study.grids for step in grid.observed_steps})
     said = ["--observed-steps", *map(str, observed)] if observed else []
-    return ["--size", study.size_axis, *said]
+    return [*GRIDS.options(config), *said]
+
+
+def _repeats(study: TodaysDecoderStudy, place: int) -> bool:
+    """Told once: the noise of a block is pooled over all grids."""
+    repeated = study.repeated_seeds > 1 and any(any(grid.repeated.values()) for grid in study.grids)
+    return study.seeds > 1 or repeated or place > 0
+
+
+GRIDS = OwnGrids(
+    NAME,
+    _grids,
+    "{budget: {steps: 1000}, widths: {1: [32, 64], 2: [24, 48]}}",
+    _repeats,
+    ("block", "base_width", "steps", "budget", "learning_rate"),
+    ("grids", "blocks", "learning_rates", "base_widths"),
+    decided=OWN,
+    paths={name: f"budget.{name}" for name in BudgetKeys.model_fields},
+)
 
 
 STUDIES = (
@@ -193,10 +189,7 @@ STUDIES = (
                 "The study of whether transitions survive today's block, rates and budgets.",
             )
         },
-        runs=runs,
-        problems=problems,
-        warnings=warnings,
-        options=options,
+        **GRIDS.attributes | {"problems": problems, "options": options},
         verdict="results/todays_decoder.md",
     ),
 )

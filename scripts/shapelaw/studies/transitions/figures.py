@@ -1,13 +1,15 @@
-"""The figures of transitions between depths, after figures 1b to 4 of Levine et al. 2020."""
+"""The figures of transitions between depths, after figures 1b to 4 of Levine et al. 2020; a panel for each cell."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
 from textwrap import fill
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from shapelaw.fits.curves import SIZE_LABELS, Side, SizeAxis, Transition, TransitionStatus
 from shapelaw.fits.forms import draw_sizes
@@ -18,25 +20,11 @@ from shapelaw.fits.projection import (
     why_no_projection,
     widened,
 )
-from shapelaw.report.plots import (
-    ACCENT,
-    COLUMN,
-    FOURTH,
-    INK,
-    MUTED,
-    PAGE,
-    SECOND,
-    THIRD,
-    legend_below,
-    log_axis,
-    new_figure,
-    ordered_looks,
-    size_axis,
-    style,
-    whole_axis,
-)
+from shapelaw.report.charts import Across, Band, Chart, Mark, Panel, Points, Span, Words
+from shapelaw.report.plots import ACCENT, COLUMN, FOURTH, INK, MUTED, PAGE, SECOND, THIRD, Look, ordered_looks
 from shapelaw.studies.transitions.analysis import (
     GPT3_VOCABULARY,
+    LOSS_LABELS,
     Pair,
     Runs,
     TransitionAnalysis,
@@ -44,249 +32,149 @@ from shapelaw.studies.transitions.analysis import (
     published,
     published_fit,
 )
-from shapelaw.studies.transitions.tables import rank_depths
+from shapelaw.studies.transitions.tables import Ranking, rank_depths
 
 LIKELY = (0.025, 0.975)
 FARTHEST_DEPTH = 100
-PANELS_A_ROW = 3
+MOST_PANELS = 3  # in a row
+NO_TRANSITION = "there is no transition within the widths that were trained"
+Analyses = Mapping[str, TransitionAnalysis]  # by the names of their cells; that of a single one is empty
+Row = Mapping[Hashable, Any]  # of transitions.csv
 
 
-def loss_figure(pairs: Sequence[Pair], loss_label: str, size: SizeAxis = SizeAxis.BLOCK) -> Figure | str:
+def figures_of(cells: Analyses) -> dict[str, Chart | str]:
+    """All figures; of transitions that were given without runs those that need none."""
+    drawn: dict[str, Chart | str] = {
+        "transition_width": _of_cells(cells, width_panel, width=1.2 * COLUMN, height=3.3, legend=2),
+        "transition_size": _of_cells(cells, size_panel, width=COLUMN, height=2.6, legend=1),
+        "extrapolation": _of_cells(cells, extrapolation_panel, width=0.72 * PAGE, height=3.6, legend=2),
+    }
+    runs = {name: one.runs for name, one in cells.items() if one.runs is not None}
+    if not runs:
+        return drawn
+    return drawn | {
+        "loss_adjacent": loss_figure({name: one.adjacent for name, one in runs.items()}, *_shown(runs)),
+        "loss_doubled": loss_figure({name: one.doubled for name, one in runs.items()}, *_shown(runs)),
+        "best_depth": best_depth_figure(runs),
+    }
+
+
+def _shown(runs: Mapping[str, Runs]) -> tuple[str, SizeAxis]:
+    one = next(iter(runs.values()))
+    return one.loss_label, one.size
+
+
+def _of_cells(
+    cells: Analyses,
+    draw: Callable[[TransitionAnalysis], Panel | str],
+    *,
+    width: float,
+    height: float,
+    legend: int,
+) -> Chart | str:
+    """A panel for each cell that has one; where none has, the reason of the first."""
+    drawn = {name: draw(one) for name, one in cells.items()}
+    panels = [
+        replace(panel, title="\n".join(filter(None, (fill(name, 50), panel.title))))
+        for name, panel in drawn.items()
+        if isinstance(panel, Panel)
+    ]
+    if not panels:
+        return next(why for why in drawn.values() if isinstance(why, str))
+    columns = min(2, len(panels))
+    height *= -(-len(panels) // columns)
+    return Chart(panels, columns, width if columns == 1 else PAGE, height, legend=legend)
+
+
+def loss_figure(
+    cells: Mapping[str, Sequence[Pair]], loss_label: str, size: SizeAxis = SizeAxis.BLOCK
+) -> Chart | str:
     """Figures 1b and 2: for each pair the loss against size with error bars, and below it the difference.
 
     A grey background marks the sizes below the transition, where deepening does not pay; a line and band are
     the bootstrap's transition and its 68% interval, a black bracket the two sizes of the paper's rule. Below are
     deeper minus shallower at the shallower one's sizes, and the smooth difference with its 68% band. A pair
     without a transition says so. Without two depths, the reason why nothing is drawn.
+
+    Args:
+        cells: the pairs of each cell, by its name.
     """
+    pairs = [(name, pair) for name, own in cells.items() for pair in own]
     if not pairs:
         return "there are no two depths to compare"
-    with style():
-        columns = 2 if len(pairs) == 4 else min(PANELS_A_ROW, len(pairs))
-        blocks = -(-len(pairs) // columns)
-        figure, axes = new_figure(
-            2 * blocks,
-            columns,
-            width=min(PAGE, 1.4 + 2.0 * columns),
-            height=3.3 * blocks + (0.9 if columns == 1 else 0.6),
-            height_ratios=[1.9, 1.0] * blocks,
-        )
-        for place in range(blocks * columns):
-            block, column = divmod(place, columns)
-            upper, lower = axes[2 * block, column], axes[2 * block + 1, column]
-            if place >= len(pairs):
-                upper.set_axis_off()
-                lower.set_axis_off()
-                continue
-            _draw_losses(upper, pairs[place])
-            _draw_difference(lower, pairs[place])
-            low, high = _span(pairs[place])
-            for axis in (upper, lower):
-                size_axis(axis)
-                axis.set_xlim(low, high)
-            upper.tick_params(labelbottom=False)
-            lower.set_xlabel(SIZE_LABELS[size])
-            if column == 0:
-                upper.set_ylabel(loss_label)
-                lower.set_ylabel("deeper −\nshallower")
-        legend_below(figure, columns)
-        return figure
+    columns = 2 if len(pairs) == 4 else min(MOST_PANELS, len(pairs))
+    panels: list[Panel | None] = []
+    for first in range(0, len(pairs), columns):
+        row = pairs[first : first + columns]
+        empty = [None] * (columns - len(row))
+        panels += [*(_losses(name, pair, loss_label, _span(pair, size)) for name, pair in row), *empty]
+        panels += [*(_difference(pair, _span(pair, size)) for _, pair in row), *empty]
+    blocks = len(panels) // (2 * columns)
+    width, height = min(PAGE, 1.4 + 2.0 * columns), 3.3 * blocks + (0.9 if columns == 1 else 0.6)
+    return Chart(panels, columns, width, height, heights=[1.9, 1.0] * blocks, legend=columns)
 
 
-def transition_width_figure(analysis: TransitionAnalysis) -> Figure | str:
-    """Figure 3a: log transition width against depth, the weighted line and its one-sigma band; or why there is none."""
-    with style():
-        figure, axes = new_figure(width=COLUMN * 1.2, height=3.3)
-        axis = axes[0, 0]
-        whose = "" if analysis.runs is None else "ours, "
-        methods = [analysis.method, *(name for name in analysis.fits if name != analysis.method)]
-        for place, method in enumerate(methods):
-            used = crossings(analysis.transitions, method)
-            if used.empty:
-                continue
-            low, high = used["width"] - used["width_low"], used["width_high"] - used["width"]
-            axis.errorbar(
-                used["depth"] + 0.15 * place,
-                used["width"],
-                yerr=np.abs([low, high]),
-                fmt="x" if place == 0 else "s",
-                color=INK if place == 0 else MUTED,
-                ecolor=ACCENT if place == 0 else MUTED,
-                markerfacecolor="none",
-                label=f"{whose}{method}, 68% interval",
-            )
-        _draw_bounds(axis, analysis)
-        _overlay_published(axis, analysis)
-        fit = analysis.fit
-        if fit.usable:
-            used = crossings(analysis.transitions, analysis.method)
-            depth = np.linspace(used["depth"].min() - 1, used["depth"].max() + 1, 100)
-            width, err = transition_width(fit, depth)
-            axis.plot(depth, width, color=SECOND, zorder=1, label="fitted line")
-            axis.fill_between(
-                depth,
-                *_log_band(width, err),
-                color=SECOND,
-                alpha=0.18,
-                linewidth=0,
-                label="± one σ of the line",
-            )
-            axis.set_title(
-                f"log d = ({fit.a:.3f} ± {fit.a_err:.3f}) + ({fit.b:.4f} ± {fit.b_err:.4f}) L\n"
-                f"R² = {fit.r_squared:.3f}, χ²/dof = {fit.chi2_reduced:.2f} ({fit.dof} dof, p = {fit.p_value:.2g})"
-                + ("\nthe points scatter more than their errors" if fit.p_value < 0.01 else "")
-            )
-        else:
-            axis.set_title(fill(f"no line of ours is fitted: {fit.status} ({fit.message})", 50))
-        axis.set_xlabel("depth L")
-        at_equal = "" if analysis.runs is None else f"\nat equal {SIZE_LABELS[analysis.runs.size]}"
-        axis.set_ylabel("transition width d" + at_equal)
-        log_axis(axis, "y", whole=True)
-        whole_axis(axis)
-        if not axis.has_data():
-            return f"no fit: {fit.status} ({fit.message})"
-        legend_below(figure, 2)
-        return figure
-
-
-def transition_size_figure(analysis: TransitionAnalysis) -> Figure | str:
-    """Figure 3b: `N_transition(L)` with its error band (eq. 10), and the measured transitions; or why there is none."""
-    if not analysis.fit.usable:
-        return why_no_projection(analysis.fit) or ""
-    with style():
-        figure, axes = new_figure()
-        axis = axes[0, 0]
-        _draw_sizes(axis, analysis, None)
-        legend_below(figure, 1)
-        return figure
-
-
-def extrapolation_figure(analysis: TransitionAnalysis) -> Figure | str:
-    """Figure 4: `N_transition(L)` to 100 layers, with the trained GPT-3 models of table 1; or why there is no curve."""
-    reason = why_no_projection(analysis.fit)
-    if reason is not None:
-        return reason
-    with style():
-        figure, axes = new_figure(width=PAGE * 0.72, height=3.6)
-        axis = axes[0, 0]
-        _draw_sizes(axis, analysis, FARTHEST_DEPTH)
-        models = published("projection").dropna(subset="trained_depth")
-        sizes = models["params"] - GPT3_VOCABULARY * models["trained_width"]
-        axis.plot(
-            models["trained_depth"],
-            sizes,
-            "D",
-            color=FOURTH,
-            label="GPT-3 models as trained, without embeddings",
-        )
-        together = models.groupby("trained_depth")["params"]
-        apart = 1.5 * (
-            together.rank() - (together.transform("size") + 1) / 2
-        )  # names of one depth, in points
-        for name, depth, size, up in zip(models["model"], models["trained_depth"], sizes, apart, strict=True):
-            axis.annotate(
-                name.removeprefix("GPT-3 "), (depth, size), (-5, up), textcoords="offset points", ha="right",
-                va="center", fontsize=6, color=FOURTH,
-            )  # fmt: skip
-        axis.set_xlim(0, FARTHEST_DEPTH + 4)
-        legend_below(figure, 2)
-        return figure
-
-
-def best_depth_figure(runs: Runs) -> Figure | str:
-    """Figure 3c: loss of each depth over the best one against size; the strip shows the best depth.
-
-    The strip is pale where another depth is not significantly worse. Without a shared size, the reason.
-    """
-    ranking = rank_depths(runs.curves, runs.noise)
-    if not ranking.size.size:
-        return "no two depths share a size, so none is the best"
-    with style():
-        figure, axes = new_figure(2, 1, width=PAGE * 0.72, height=3.0, height_ratios=[5, 1], sharex=True)
-        upper, strip = axes[:, 0]
-        looks = ordered_looks(ranking.depths)
-        colors = {depth: look.color for depth, look in looks.items()}
-        for depth, excess in zip(ranking.depths, ranking.excess, strict=True):
-            upper.plot(
-                ranking.size, excess, color=colors[depth], linestyle=looks[depth].dashes, label=f"L = {depth}"
-            )
-        half = np.sqrt(ranking.size[1] / ranking.size[0]) if len(ranking.size) > 1 else 1.1
-        state = np.stack([ranking.best, ranking.certain])
-        for part in _runs_of(state):
-            color, alpha = colors[ranking.depths[state[0, part[0]]]], 1.0 if state[1, part[0]] else 0.3
-            left, right = ranking.size[part[0]] / half, ranking.size[part[-1]] * half
-            strip.axvspan(left, right, color=color, alpha=alpha, linewidth=0)
-        for part in _runs_of(ranking.best[None, :]):
-            if len(part) > len(ranking.size) / 25:
-                middle = np.sqrt(ranking.size[part[0]] * ranking.size[part[-1]])
-                at, depth = (middle, 0.5), ranking.depths[ranking.best[part[0]]]
-                strip.annotate(
-                    str(depth), at, xycoords=("data", "axes fraction"), ha="center", va="center", fontsize=7,
-                    bbox={"boxstyle": "round,pad=0.2", "facecolor": "white", "linewidth": 0, "alpha": 0.85},
-                )  # fmt: skip
-        # the far ends of networks that are too deep would flatten everything else
-        upper.set_ylim(0, 1.1 * float(np.nanquantile(ranking.excess, 0.8)) or None)
-        upper.set_ylabel(f"{runs.loss_label}\nover the best depth")
-        upper.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-        strip.set_yticks([])
-        strip.grid(False)
-        strip.set_ylabel("best L", rotation=0, ha="right", va="center")
-        strip.set_xlabel(f"{SIZE_LABELS[runs.size]}   (pale: another depth is as good, within the noise)")
-        size_axis(strip)
-        return figure
-
-
-def _runs_of(state: np.ndarray) -> list[np.ndarray]:
-    """Groups of consecutive indices (of m) in which all rows of `state` (k, m) stay the same."""
-    changes = np.flatnonzero((np.diff(state, axis=1) != 0).any(axis=0)) + 1
-    return np.split(np.arange(state.shape[1]), changes) if state.shape[1] else []
-
-
-def _draw_losses(axis: Axes, pair: Pair) -> None:
-    for curve, marker, color in ((pair.shallow, "o", SECOND), (pair.deep, "D", THIRD)):
-        err = np.nan_to_num(curve.loss_err)
-        axis.errorbar(
-            curve.size, curve.loss, err, fmt=f"{marker}-", color=color, linewidth=0.9, markersize=3.5,
-            label=f"L = {curve.depth}",
-        )  # fmt: skip
-    axis.legend()
-    _mark_transition(axis, pair)
+def _losses(name: str, pair: Pair, label: str, x: Span) -> Panel:
+    """The losses of two depths, with the transition in the title."""
+    look = {"linewidth": 0.9, "markersize": 3.5}
+    marks: list[Mark] = [
+        Points(curve.size, curve.loss, f"L = {curve.depth}", color, marker, "-", curve.loss_err, more=look)
+        for curve, marker, color in ((pair.shallow, "o", SECOND), (pair.deep, "D", THIRD))
+    ]
+    marks += [replace(mark, label="") for mark in _marks(pair)]  # the panel below names them
     found = pair.bootstrap
     crossing = found.status is TransitionStatus.CROSSING
     what = f"d = {found.width:.0f} ± {found.width_err:.0f}" if crossing else found.status
-    axis.set_title(fill(f"L = {pair.shallow.depth} against {pair.deep.depth}: {what}", 36), fontsize=7.5)
+    told = f"L = {pair.shallow.depth} against {pair.deep.depth}: {what}"
+    title = "\n".join(fill(part, 32) for part in (name, told) if part)
+    return Panel(marks, x, Span(label), title, legend={})
 
 
-def _draw_difference(axis: Axes, pair: Pair) -> None:
-    axis.axhline(0, color=INK, linewidth=0.7)
+def _difference(pair: Pair, x: Span) -> Panel:
+    """The deeper network's loss less the shallower's, and the smooth difference."""
     deep, deep_err = pair.deep.loss_at(pair.shallow.size)
-    err = np.nan_to_num(np.hypot(pair.shallow.loss_err, deep_err))
-    axis.errorbar(
-        pair.shallow.size, deep - pair.shallow.loss, err, fmt="s", color=INK, markersize=2.5, elinewidth=0.8,
-        label="deeper minus shallower, measured",
-    )  # fmt: skip
+    err, look = np.hypot(pair.shallow.loss_err, deep_err), {"markersize": 2.5, "elinewidth": 0.8}
+    measured, above = "deeper minus shallower, measured", deep - pair.shallow.loss
+    marks: list[Mark] = [
+        Across(0, color=INK, more={"linewidth": 0.7}),
+        Points(pair.shallow.size, above, measured, INK, "s", err=err, more=look),
+    ]
     if pair.draws is not None:
-        size = np.exp(pair.draws.log_size)
-        axis.plot(size, pair.draws.difference, color=INK, linewidth=0.9, label="smoothed, 68% band")
-        axis.fill_between(size, pair.draws.low, pair.draws.high, color=MUTED, alpha=0.3, linewidth=0)
-    _mark_transition(axis, pair)
+        size, smooth = np.exp(pair.draws.log_size), "smoothed, 68% band"
+        marks.append(Points(size, pair.draws.difference, smooth, INK, line="-", more={"linewidth": 0.9}))
+        marks.append(Band(size, pair.draws.low, pair.draws.high, alpha=0.3))
+    return Panel([*marks, *_marks(pair)], x, Span("deeper −\nshallower"))
 
 
-def _mark_transition(axis: Axes, pair: Pair) -> None:
-    """Draw the bootstrap's transition, and the bracket of the paper's rule along the lower edge, where they exist."""
+def _span(pair: Pair, size: SizeAxis) -> Span:
+    sizes = np.concatenate([pair.shallow.size, pair.deep.size])
+    return Span(SIZE_LABELS[size], "log", limits=(float(sizes.min() / 1.15), float(sizes.max() * 1.15)))
+
+
+def _marks(pair: Pair) -> Iterator[Across | Bracket]:
+    """The bootstrap's transition, and the bracket of the paper's rule along the lower edge, where they exist."""
     if pair.bootstrap.status is TransitionStatus.CROSSING:
         middle, low, high = _as_sizes(pair, pair.bootstrap)
-        axis.axvline(middle, color=ACCENT, linewidth=0.9, linestyle="--", label="transition, 68% interval")
-        axis.axvspan(low, high, color=ACCENT, alpha=0.15, linewidth=0)
-        axis.axvspan(
-            1.0, low, color="#eceef0", linewidth=0, zorder=0, label="sizes where deepening does not pay"
-        )
+        look = {"linewidth": 0.9}
+        yield Across(middle, "x", "transition, 68% interval", ACCENT, "--", low, high, 0.15, look)
+        below = "sizes where deepening does not pay"
+        yield Across(np.nan, "x", below, "#eceef0", low=1.0, high=low, alpha=1.0, more={"zorder": 0})
     if pair.rule.status is TransitionStatus.CROSSING:
-        _, low, high = _as_sizes(pair, pair.rule)
-        axis.plot(
-            [low, high], [0.04, 0.04], "|-", color=INK, transform=axis.get_xaxis_transform(), linewidth=1.2,
-            label="the paper's rule: between these sizes",
-        )  # fmt: skip
+        yield Bracket(*_as_sizes(pair, pair.rule)[1:])
+
+
+@dataclass(frozen=True)
+class Bracket:
+    """The sizes of the paper's rule, along the lower edge of a panel."""
+
+    low: float
+    high: float
+    label: str = "the paper's rule: between these sizes"
+
+    def draw(self, axes: Axes) -> None:
+        """Draw it at a height of the panel, whatever its losses are."""
+        ends, at = [self.low, self.high], axes.get_xaxis_transform()
+        axes.plot(ends, [0.04, 0.04], "|-", color=INK, transform=at, linewidth=1.2, label=self.label)
 
 
 def _as_sizes(pair: Pair, transition: Transition) -> tuple[float, float, float]:
@@ -296,36 +184,121 @@ def _as_sizes(pair: Pair, transition: Transition) -> tuple[float, float, float]:
     return float(middle), float(low), float(high)
 
 
-def _span(pair: Pair) -> tuple[float, float]:
-    sizes = np.concatenate([pair.shallow.size, pair.deep.size])
-    return float(sizes.min() / 1.15), float(sizes.max() * 1.15)
+def width_panel(analysis: TransitionAnalysis) -> Panel | str:
+    """Figure 3a: log transition width against depth, the weighted line and its one-sigma band; or why there is none."""
+    fit, marks = analysis.fit, [*_widths(analysis), *_bounds(analysis), *_overlay(analysis)]
+    if not marks:
+        return f"no fit: {fit.status} ({fit.message})"
+    title = fill(f"no line of ours is fitted: {fit.status} ({fit.message})", 50)
+    if fit.usable:
+        used = crossings(analysis.transitions, analysis.method)
+        depth = np.linspace(used["depth"].min() - 1, used["depth"].max() + 1, 100)
+        width, err = transition_width(fit, depth)
+        marks.append(Points(depth, width, "fitted line", SECOND, line="-", more={"zorder": 1}))
+        marks.append(Band(depth, *_log_band(width, err), "± one σ of the line", SECOND, 0.18))
+        title = (
+            f"log d = ({fit.a:.3f} ± {fit.a_err:.3f}) + ({fit.b:.4f} ± {fit.b_err:.4f}) L\n"
+            f"R² = {fit.r_squared:.3f}, χ²/dof = {fit.chi2_reduced:.2f} ({fit.dof} dof, p = {fit.p_value:.2g})"
+            + ("\nthe points scatter more than their errors" if fit.p_value < 0.01 else "")
+        )
+    equal = "" if analysis.runs is None else f"\nat equal {SIZE_LABELS[analysis.runs.size]}"
+    return Panel(
+        marks, Span("depth L", "whole"), Span(f"transition width d{equal}", "whole log"), title=title
+    )
 
 
-def _draw_sizes(axis: Axes, analysis: TransitionAnalysis, up_to: float | None) -> None:
+def _widths(analysis: TransitionAnalysis) -> Iterator[Mark]:
+    """The crossings by each method, the main one first."""
+    whose = "" if analysis.runs is None else "ours, "
+    methods = [analysis.method, *(name for name in analysis.fits if name != analysis.method)]
+    for place, method in enumerate(methods):
+        used = crossings(analysis.transitions, method)
+        if not used.empty:
+            low, high = used["width"] - used["width_low"], used["width_high"] - used["width"]
+            color, marker, bars = (MUTED, "s", MUTED) if place else (INK, "x", ACCENT)
+            yield Points(
+                used["depth"] + 0.15 * place, used["width"], f"{whose}{method}, 68% interval", color, marker,
+                err=np.abs([low, high]), hollow=True, more={"ecolor": bars},
+            )  # fmt: skip
+
+
+def _bounds(analysis: TransitionAnalysis) -> Iterator[Mark]:
+    """Arrows for limits of the main method, and hollow marks for transitions at the edge of the grid."""
+    table = analysis.transitions[analysis.transitions["method"] == analysis.method]
+    for side in Side:
+        rows = table[table["side"] == side.value]
+        if rows.empty:
+            continue
+        depth, bound, err = rows[["depth", "bound", "bound_err"]].to_numpy(dtype=np.float64).T
+        if side is Side.AT:
+            words, look = "ours, at the edge, not confirmed", {"markersize": 4}
+            yield Points(depth, bound, words, ACCENT, "o", err=err, hollow=True, more=look)
+        else:
+            arrows = {"lolims": side is Side.ABOVE, "uplims": side is Side.BELOW, "markersize": 6}
+            yield Points(depth, bound, f"ours: {side} this width", ACCENT, "_", err=0.25 * bound, more=arrows)
+
+
+def _overlay(analysis: TransitionAnalysis) -> Iterator[Mark]:
+    """The paper's transitions and line beside those of our runs."""
+    if analysis.runs is None:
+        return
+    reference, fit = published("transitions"), published_fit()
+    look = {"markersize": 3, "elinewidth": 0.7}
+    yield Points(
+        reference["depth"], reference["width"], "Levine et al. 2020, ± one σ", SECOND, "^",
+        err=reference["width_err"], hollow=True, more=look,
+    )  # fmt: skip
+    depths = [*analysis.runs.curves, *reference["depth"]]
+    depth = np.linspace(min(depths), max(depths), 50)
+    line, look = np.exp(fit["a"] + fit["b"] * depth), {"linewidth": 0.9, "zorder": 1}
+    yield Points(depth, line, "their line", SECOND, line=":", more=look)
+
+
+def size_panel(analysis: TransitionAnalysis) -> Panel | str:
+    """Figure 3b: `N_transition(L)` with its error band (eq. 10), and the measured transitions; or why there is none."""
+    return _sizes_panel(analysis, None) if analysis.fit.usable else why_no_projection(analysis.fit) or ""
+
+
+def extrapolation_panel(analysis: TransitionAnalysis) -> Panel | str:
+    """Figure 4: `N_transition(L)` to 100 layers, with the trained GPT-3 models of table 1; or why there is no curve."""
+    if reason := why_no_projection(analysis.fit):
+        return reason
+    models = published("projection").dropna(subset="trained_depth")
+    depths, sizes = models["trained_depth"], models["params"] - GPT3_VOCABULARY * models["trained_width"]
+    together = models.groupby("trained_depth")["params"]
+    apart = 1.5 * (together.rank() - (together.transform("size") + 1) / 2)  # names of one depth, in points
+    names = models["model"].str.removeprefix("GPT-3 ")
+    drawn = _sizes_panel(analysis, FARTHEST_DEPTH)
+    trained: list[Mark] = [
+        Points(depths, sizes, "GPT-3 models as trained, without embeddings", FOURTH, "D"),
+        *(
+            Words(name, depth, size, (-5, up), FOURTH, {"ha": "right"})
+            for name, depth, size, up in zip(names, depths, sizes, apart, strict=True)
+        ),
+    ]
+    return replace(drawn, marks=[*drawn.marks, *trained], x=Span("depth L", limits=(0, FARTHEST_DEPTH + 4)))
+
+
+def _sizes_panel(analysis: TransitionAnalysis, up_to: float | None) -> Panel:
     used = crossings(analysis.transitions, analysis.method)
+    marks: list[Mark] = []
     if not used.empty:
-        size = standard_params(used["depth"], used["width"])
-        low, high = (standard_params(used["depth"], used[name]) for name in ("width_low", "width_high"))
-        axis.errorbar(
-            used["depth"], size, [size - low, high - size], fmt="x", color=INK, ecolor=ACCENT,
-            label=f"transitions ({analysis.method}), 68% interval", zorder=4,
-        )  # fmt: skip
+        size, low, high = (
+            standard_params(used["depth"], used[name]) for name in ("width", "width_low", "width_high")
+        )
+        words = f"transitions ({analysis.method}), 68% interval"
+        look = {"ecolor": ACCENT, "zorder": 4}
+        marks.append(Points(used["depth"], size, words, INK, "x", err=[size - low, high - size], more=look))
     start = 1.0 if up_to else used["depth"].min() - 1
     depth = np.linspace(max(start, 0.5), up_to or used["depth"].max() + 1, 200)
     curve, err = transition_size(widened(analysis.fit), depth)
-    axis.plot(depth, curve, color=SECOND, label=r"$N_{\mathrm{transition}}(L)$")
-    axis.fill_between(
-        depth, *_log_band(curve, err), color=SECOND, alpha=0.25, linewidth=0, label="± one σ, if it is a line"
-    )
+    marks.append(Points(depth, curve, r"$N_{\mathrm{transition}}(L)$", SECOND, line="-"))
+    marks.append(Band(depth, *_log_band(curve, err), "± one σ, if it is a line", SECOND, 0.25))
     if up_to and analysis.forms:
         low, high = np.exp(np.quantile(draw_sizes(analysis.forms, depth), LIKELY, axis=0))
-        axis.fill_between(
-            depth, low, high, color=SECOND, alpha=0.12, linewidth=0, label="95% over several forms", zorder=0
-        )
-    axis.set_title("too shallow above the curve, too deep below it")
-    size_axis(axis, "y")
-    axis.set_xlabel("depth L")
-    axis.set_ylabel(SIZE_LABELS[SizeAxis.BLOCK])
+        marks.append(Band(depth, low, high, "95% over several forms", SECOND, 0.12))
+    title = "too shallow above the curve, too deep below it"
+    return Panel(marks, Span("depth L"), Span(SIZE_LABELS[SizeAxis.BLOCK], "log"), title)
 
 
 def _log_band(values: np.ndarray, err: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -334,40 +307,138 @@ def _log_band(values: np.ndarray, err: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return values / factor, values * factor
 
 
-def _draw_bounds(axis: Axes, analysis: TransitionAnalysis) -> None:
-    """Draw arrows for limits of the main method, and hollow marks for transitions at the edge of the grid."""
-    table = analysis.transitions[analysis.transitions["method"] == analysis.method]
-    for side in Side:
-        rows = table[table["side"] == side.value]
-        if rows.empty:
-            continue
-        depth, bound, err = (
-            rows[name].to_numpy(dtype=np.float64) for name in ("depth", "bound", "bound_err")
+def best_depth_figure(cells: Mapping[str, Runs]) -> Chart | str:
+    """Figure 3c: loss of each depth over the best one against size; the strip shows the best depth.
+
+    The strip is pale where another depth is not significantly worse. Without a shared size, the reason.
+    """
+    found = {name: (rank_depths(runs.curves, runs.noise), runs) for name, runs in cells.items()}
+    shown = {name: one for name, one in found.items() if one[0].size.size}
+    if not shown:
+        return "no two depths share a size, so none is the best"
+    looks = ordered_looks(sorted({depth for ranking, _ in shown.values() for depth in ranking.depths}))
+    panels = [
+        panel for name, (ranking, runs) in shown.items() for panel in _ranking(name, ranking, runs, looks)
+    ]
+    count = len(shown)
+    return Chart(
+        panels, width=0.72 * PAGE, height=3.0 * count, heights=[5, 1] * count, share_x=True, legend=0
+    )
+
+
+def _ranking(name: str, ranking: Ranking, runs: Runs, looks: Mapping[int, Look]) -> Iterator[Panel]:
+    """What each depth loses, and the strip of the best one below."""
+    lines = [
+        Points(ranking.size, excess, f"L = {depth}", looks[depth].color, line=looks[depth].dashes)
+        for depth, excess in zip(ranking.depths, ranking.excess, strict=True)
+    ]
+    # the far ends of networks that are too deep would flatten everything else
+    limits = (0, 1.1 * float(np.nanquantile(ranking.excess, 0.8)) or None)
+    beside = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
+    x = Span(f"{SIZE_LABELS[runs.size]}   (pale: another depth is as good, within the noise)", "log")
+    y = Span(f"{runs.loss_label}\nover the best depth", limits=limits)
+    yield Panel(lines, x, y, name, legend=beside)
+    yield Panel([Strip(ranking, looks)], x)
+
+
+@dataclass(frozen=True, eq=False)
+class Strip:
+    """The best depth along the sizes, as a coloured strip."""
+
+    ranking: Ranking
+    looks: Mapping[int, Look]
+
+    def draw(self, axes: Axes) -> None:
+        """Draw it, with the number of each depth where there is room."""
+        ranking, size = self.ranking, self.ranking.size
+        half = np.sqrt(size[1] / size[0]) if len(size) > 1 else 1.1
+        for part in _runs_of(np.stack([ranking.best, ranking.certain])):
+            depth, sure = ranking.depths[ranking.best[part[0]]], ranking.certain[part[0]]
+            color, alpha = self.looks[depth].color, 1.0 if sure else 0.3
+            axes.axvspan(size[part[0]] / half, size[part[-1]] * half, color=color, alpha=alpha, linewidth=0)
+        for part in _runs_of(ranking.best[None, :]):
+            if len(part) > len(size) / 25:
+                middle, depth = np.sqrt(size[part[0]] * size[part[-1]]), ranking.depths[ranking.best[part[0]]]
+                axes.annotate(
+                    str(depth), (middle, 0.5), xycoords=("data", "axes fraction"), ha="center", va="center",
+                    fontsize=7,
+                    bbox={"boxstyle": "round,pad=0.2", "facecolor": "white", "linewidth": 0, "alpha": 0.85},
+                )  # fmt: skip
+        axes.set_yticks([])
+        axes.grid(False)
+        axes.set_ylabel("best L", rotation=0, ha="right", va="center")
+
+
+def _runs_of(state: np.ndarray) -> list[np.ndarray]:
+    """Groups of consecutive indices (of m) in which all rows of `state` (k, m) stay the same."""
+    changes = np.flatnonzero((np.diff(state, axis=1) != 0).any(axis=0)) + 1
+    return np.split(np.arange(state.shape[1]), changes) if state.shape[1] else []
+
+
+def is_told(row: Row) -> bool:
+    """True where a row of transitions.csv has a width or a bound, so that there is something to draw."""
+    return row["status"] == TransitionStatus.CROSSING or row["side"] in (Side.ABOVE, Side.BELOW)
+
+
+def transition_points(at: float, row: Row, color: str, label: str, marker: str = "o") -> Iterator[Points]:
+    """The width of a transition at a place of the other axis: with its 68% interval, or a triangle for a bound.
+
+    Args:
+        row: the bootstrap's transition, as a row of transitions.csv; nothing is drawn where it has neither.
+        marker: of a width; bounds are triangles.
+    """
+    if row["status"] == TransitionStatus.CROSSING:
+        err = [[row["width"] - row["width_low"]], [row["width_high"] - row["width"]]]
+        yield Points(at, row["width"], label, color, marker, err=err)
+    elif is_told(row):
+        yield Points(at, row["bound"], label, color, "^" if row["side"] == Side.ABOVE else "v")
+
+
+def curves_chart(
+    analyses: Mapping[tuple[str, str], TransitionAnalysis],
+    columns: Sequence[str],
+    loss_label: str = LOSS_LABELS["test_loss"],
+) -> Chart:
+    """Loss curves of several settings, a panel each, on one size axis: where they cross can be compared.
+
+    Args:
+        analyses: by the names of their row and column, the rows in the order in which they stand.
+        columns: names of the columns in order; an empty name is left out of a panel's title.
+        loss_label: the label of the losses.
+    """
+    rows = list(dict.fromkeys(row for row, _ in analyses))
+    looks = ordered_looks(sorted({d for one in analyses.values() if one.runs for d in one.runs.curves}))
+    panels = [
+        None
+        if (one := analyses.get((row, column))) is None or one.runs is None
+        else curves_panel(one, looks, ",\n".join(filter(None, (row, column))), loss_label)
+        for row, column in product(rows, columns)
+    ]
+    return Chart(panels, len(columns), PAGE, 2.1 * len(rows) + 0.4, share_x=True, legend=6)
+
+
+def curves_panel(
+    analysis: TransitionAnalysis,
+    looks: Mapping[int, Look],
+    title: str,
+    loss_label: str = LOSS_LABELS["test_loss"],
+) -> Panel:
+    """The loss of every depth against size, with the crossings of adjacent depths and their 68% intervals."""
+    runs = analysis.runs
+    assert runs is not None
+    more = {"markersize": 3, "linewidth": 0.9}
+    marks: list[Mark] = []
+    for depth, curve in runs.curves.items():
+        look, label = looks[depth], f"L = {depth}"
+        marks.append(
+            Points(curve.size, curve.loss, label, look.color, look.marker, "-", curve.loss_err, more=more)
         )
-        if side is Side.AT:
-            axis.errorbar(
-                depth, bound, err, fmt="o", color=ACCENT, markerfacecolor="none", markersize=4,
-                label="ours, at the edge, not confirmed",
-            )  # fmt: skip
-            continue
-        axis.errorbar(
-            depth, bound, 0.25 * bound, lolims=side is Side.ABOVE, uplims=side is Side.BELOW, fmt="_", color=ACCENT,
-            markersize=6, label=f"ours: {side} this width",
-        )  # fmt: skip
-
-
-def _overlay_published(axis: Axes, analysis: TransitionAnalysis) -> None:
-    """Draw the paper's transitions and line beside those of our runs."""
-    if analysis.runs is None:
-        return
-    reference, fit = published("transitions"), published_fit()
-    axis.errorbar(
-        reference["depth"], reference["width"], reference["width_err"], fmt="^", color=SECOND, markersize=3,
-        markerfacecolor="none", elinewidth=0.7, label="Levine et al. 2020, ± one σ",
-    )  # fmt: skip
-    depths = [*analysis.runs.curves, *reference["depth"]]
-    depth = np.linspace(min(depths), max(depths), 50)
-    axis.plot(
-        depth, np.exp(fit["a"] + fit["b"] * depth), color=SECOND, linewidth=0.9, linestyle=":", zorder=1,
-        label="their line",
-    )  # fmt: skip
+    for pair, row in zip(runs.adjacent, analysis.bootstrap_rows, strict=False):
+        if row["status"] == TransitionStatus.CROSSING:
+            low, middle, high = (
+                float(np.interp(row[name], pair.shallow.width, pair.shallow.size))
+                for name in ("width_low", "width", "width_high")
+            )
+            words, ink = "transition, 68% interval", {"linewidth": 0.9, "color": INK}
+            marks.append(Across(middle, "x", words, MUTED, "--", low, high, 0.25, ink))
+    return Panel(marks, Span(SIZE_LABELS[runs.size], "log"), Span(loss_label), title)

@@ -27,21 +27,25 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="the column to compare: test_loss (nats per token, default), bits_per_byte, or one of your own",
     )
     parser.add_argument(
-        "--size",
-        choices=[axis.value for axis in SizeAxis],
-        default=SizeAxis.BLOCK.value,
-        help="size in which compared networks are equal: parameters of the blocks (block_params or 12 L d^2, default), "
-        "all parameters (total_params) or FLOPs of a step (step_flops); transitions at the others stand beside",
-    )
-    parser.add_argument(
         "--noise",
         type=float,
         metavar="STD",
         help="standard deviation of one run's loss over seeds, in place of the one pooled over repeated seeds; "
         "needed where no shape has two seeds",
     )
-    parser.add_argument("--draws", type=int, default=2000, help="bootstrap draws (default: 2000)")
+    add_size_options(parser)
     parser.add_argument("--seed", type=int, default=0, help="seed of the bootstrap (default: 0)")
+
+
+def add_axes_option(parser: argparse.ArgumentParser) -> None:
+    """Add what a grid lists."""
+    parser.add_argument(
+        "--axes",
+        nargs="*",
+        metavar="NAME",
+        help="columns that the grid lists, each of which splits its runs into cells (default: those that take several "
+        "values at one depth and width)",
+    )
 
 
 def add_size_options(parser: argparse.ArgumentParser) -> None:
@@ -50,7 +54,8 @@ def add_size_options(parser: argparse.ArgumentParser) -> None:
         "--size",
         choices=[axis.value for axis in SizeAxis],
         default=SizeAxis.BLOCK.value,
-        help="parameters of the blocks (default), all parameters, or FLOPs; the others stand beside",
+        help="size in which compared networks are equal: parameters of the blocks (block_params or 12 L d^2, default), "
+        "all parameters (total_params) or FLOPs of a step (step_flops); transitions at the others stand beside",
     )
     parser.add_argument("--draws", type=int, default=2000, help="bootstrap draws (default: 2000)")
 

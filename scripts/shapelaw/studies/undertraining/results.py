@@ -7,27 +7,40 @@ are used where the table has them.
 from __future__ import annotations
 
 import argparse
-import math
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from itertools import groupby
+from typing import Any
+
+import pandas as pd
 
 from shapelaw.fits.curves import SizeAxis
-from shapelaw.fits.inputs import read_table
+from shapelaw.fits.inputs import TEXT_AND_BLOCK, read_table, refuse_mixed
+from shapelaw.report.charts import Chart
 from shapelaw.report.tables import plain_rows
-from shapelaw.report.write import Results, Table
-from shapelaw.studies.grid.cells import Best
-from shapelaw.studies.grid.rates import RATE, RatesAnalysis
-from shapelaw.studies.grid.results import best_rates_table, cell_tables, transition_rows
-from shapelaw.studies.grid.tables import losses_table
-from shapelaw.studies.transitions import ratios
+from shapelaw.report.write import Answer, Results, Table
+from shapelaw.studies.grid.analysis import CellAnalysis
+from shapelaw.studies.grid.cells import Best, Value, cells_of
+from shapelaw.studies.grid.figures import rates_figure, widths_panel
+from shapelaw.studies.grid.rates import (
+    RATE,
+    RatesAnalysis,
+    analyse_rates,
+    best_of_shapes,
+    edge_sentence,
+    moves,
+    rate_of,
+    with_recipe,
+)
+from shapelaw.studies.grid.results import rates_tables, transition_rows
+from shapelaw.studies.grid.tables import RATIO_FORMATS, pairs_of, pooled_row, ratio_of, spread_table
 from shapelaw.studies.transitions.analysis import Options
+from shapelaw.studies.transitions.figures import NO_TRANSITION
 from shapelaw.studies.transitions.options import add_size_options as add_options
 from shapelaw.studies.transitions.sentences import transition_sentences
-from shapelaw.studies.undertraining import figures, tables
-from shapelaw.studies.undertraining.analysis import analyse_cells, named
-from shapelaw.studies.undertraining.answer import answer
 from shapelaw.studies.undertraining.study import NAME
 
 __all__ = ["add_options", "results"]
+SIGNIFICANT = 0.05
 
 
 def results(arguments: argparse.Namespace) -> Results:
@@ -36,64 +49,138 @@ def results(arguments: argparse.Namespace) -> Results:
     Raises:
         UserError: the table can't be used.
     """
-    return present(analyse(arguments.input, Options(size=SizeAxis(arguments.size), draws=arguments.draws)))
+    options = Options(size=SizeAxis(arguments.size), draws=arguments.draws)
+    return present(analyse_cells(read_table(arguments.input), str(arguments.input), options))
 
 
-def analyse(runs: Path, options: Options | None = None) -> RatesAnalysis:
-    """Read a table of runs (.csv or .parquet) and analyse it.
+def analyse_cells(table: pd.DataFrame, source: str, options: Options) -> RatesAnalysis:
+    """A transition for every learning rate and number of steps, and for the best rates.
+
+    The noise is pooled over all cells: each repeats few shapes.
 
     Raises:
         UserError: the table can't be used.
     """
-    return analyse_cells(read_table(runs), str(runs), options or Options())
+    refuse_mixed(table, TEXT_AND_BLOCK, source)
+    cells = cells_of(with_recipe(table, source), ("steps", RATE), source=source, loss=options.loss).cells
+    cells = tuple(sorted(cells, key=lambda cell: (cell.number("steps"), cell.number(RATE))))
+    groups = groupby(cells, lambda cell: cell.value("steps"))
+    series = [({"steps": steps}, list(kin)) for steps, kin in groups]
+    what = "learning rate and steps"
+    return analyse_rates(series, source, options, best_of_shapes, pool=lambda _: None, what=what)
+
+
+def named(one: CellAnalysis) -> Mapping[str, Value]:
+    """The columns that name a cell in a table."""
+    return {"steps": one.cell.value("steps"), RATE: rate_of(one)}
+
+
+def steps_of(one: CellAnalysis) -> str:
+    """`4,000 steps`."""
+    return f"{one.cell.value('steps'):,} steps"
 
 
 def present(analysis: RatesAnalysis) -> Results:
     """The tables, figures and fit.json of an analysis."""
-    losses = losses_table(analysis.trained, named)
-    made = {
-        **cell_tables(analysis.cells, named, "each number of steps and learning rate"),
-        "ratios": Table(
-            tables.ratios_table(analysis),
+    made = rates_tables(
+        analysis,
+        named,
+        "each number of steps and learning rate",
+        Table(
+            ratios_table(analysis),
             "The width at the most steps over that at the fewest.",
-            dict.fromkeys(("width_few", "width_many"), ".1f") | ratios.FORMATS,
+            dict.fromkeys(("width_few", "width_many"), ".1f") | RATIO_FORMATS,
         ),
-        "best_rates": best_rates_table(analysis),
-        "losses": Table(losses, "Test loss in nats per token.", {"test_loss": ".4f"}),
-        "seed_noise": Table(tables.seed_noise_table(analysis), "Spread of the loss over seeds."),
-    }
-    drawn = {
-        "losses": figures.losses_figure(analysis),
-        "transition_rate": figures.transition_rate_figure(analysis),
+        seed_noise_table(analysis),
+    )
+    drawn: dict[str, Chart | str] = {
+        "losses": rates_figure(analysis.cells, steps_of),
+        "transition_rate": transition_rate_figure(analysis),
     }
     fit = {
         "study": NAME,
         "transitions": transition_rows(analysis.cells, ("steps", RATE)),
         "ratios": plain_rows(made["ratios"].frame),
     }
-    return Results(made, drawn, fit, summary(analysis), answer=answer(made))
+    told = "\n".join(_sentences(analysis, made["ratios"].frame))
+    return Results(made, drawn, fit, told, answer=answer(made))
 
 
-def summary(analysis: RatesAnalysis) -> str:
-    """Each cell's transition, and how it moves from the fewest steps to the most, a sentence a line."""
-    lines = [
-        f"{sentence}."
-        for cell in analysis.cells
-        for sentence in transition_sentences(cell.cell.name, cell.transitions)
-    ]
-    for row in tables.ratios_table(analysis).to_dict("records"):
-        if not math.isnan(row["p_equal"]):
-            best = row[RATE] == Best.RATES
-            rate = "the best rates" if best else f"rate {row[RATE]}"
-            lines.append(
-                f"From {row['few_steps']:,} to {row['many_steps']:,} steps the transition from depth {row['depth']} "
-                f"moves by a factor of {row['ratio']:.2f} ({row['ratio_low']:.2f} to {row['ratio_high']:.2f}), "
-                f"at {rate}; p = {row['p_equal']:.2g} that it does not move."
-            )
-    edge = int(analysis.best_rates["at_edge"].sum())
-    if edge:
-        lines.append(
-            f"{edge} of {len(analysis.best_rates)} best rates are the lowest or the highest that was tried: the best "
-            "may lie beyond."
+def ratios_table(analysis: RatesAnalysis) -> pd.DataFrame:
+    """The transition's width at the most steps over that at the fewest, for each rate that both have.
+
+    The 68% interval takes both widths as log-normal and independent; `p_equal` is the chance of a ratio as far from 1
+    where the steps don't matter.
+    """
+    rows = []
+    for rate in dict.fromkeys(map(rate_of, analysis.cells)):
+        mine = [one for one in analysis.cells if rate_of(one) == rate]
+        few, many = mine[0], mine[-1]
+        for one, other in pairs_of(few, many) if few is not many else ():
+            row = {RATE: rate, "depth": one["depth"], "deeper_depth": one["deeper_depth"]}
+            row |= {"few_steps": few.cell.value("steps"), "many_steps": many.cell.value("steps")}
+            row |= {"width_few": one["width"], "width_many": other["width"], **ratio_of(one, other)}
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def seed_noise_table(analysis: RatesAnalysis) -> pd.DataFrame:
+    """Mean and standard deviation of the loss of every repeated shape, and the pooled one, which every cell uses."""
+    repeated = spread_table(analysis.trained, named)
+    (noise,) = analysis.noise.values()
+    pooled = pooled_row(repeated, noise, steps="pooled", learning_rate="", depth="", width="")
+    return pd.concat([repeated.astype({"steps": object}), pooled], ignore_index=True)
+
+
+def transition_rate_figure(analysis: RatesAnalysis) -> Chart | str:
+    """Transition width of the shallowest pair against the learning rate, for each number of steps.
+
+    The best rates stand at the right end, under their name; triangles are bounds. Without any, the reason.
+    """
+    kinds = list(dict.fromkeys(map(steps_of, analysis.cells)))
+    title = "bars: 68% intervals; triangles: bounds"
+    panel = widths_panel(analysis.cells, kinds, steps_of, analysis.rates, title)
+    return NO_TRANSITION if panel is None else Chart([panel])
+
+
+def _sentences(analysis: RatesAnalysis, ratios: pd.DataFrame) -> Iterator[str]:
+    """Each cell's transition, and how it moves from the fewest steps to the most."""
+    for cell in analysis.cells:
+        yield from (f"{one}." for one in transition_sentences(cell.cell.name, cell.transitions))
+    for row in _measured(ratios).to_dict("records"):
+        steps = f"From {row['few_steps']:,} to {row['many_steps']:,} steps"
+        yield (
+            f"{steps} the transition from depth {row['depth']} {moves(row)}, at {_rate(row)}; "
+            f"p = {row['p_equal']:.2g} that it does not move."
         )
-    return "\n".join(lines)
+    yield from edge_sentence(analysis.best_rates)
+
+
+def _measured(ratios: pd.DataFrame) -> pd.DataFrame:
+    return ratios[ratios["p_equal"].notna()] if len(ratios) else ratios
+
+
+def _rate(row: Mapping[Any, Any]) -> str:
+    return "the best rates" if row[RATE] == Best.RATES else f"rate {row[RATE]}"
+
+
+def answer(tables: Mapping[str, Table]) -> Answer:
+    """The factor by which the transition moves with the steps, at the best rates where they are known.
+
+    Args:
+        tables: `ratios` of the study.
+    """
+    ratios = tables["ratios"].frame
+    measured = _measured(ratios)
+    if measured.empty:
+        why = ratios["status"].iloc[0] if len(ratios) else "there is one number of steps only"
+        return Answer(f"No transition can be compared between numbers of steps: {why}.", False)
+    best = measured[measured[RATE] == Best.RATES]
+    row = (measured if best.empty else best).iloc[0].to_dict()
+    moved = row["p_equal"] < SIGNIFICANT
+    said = moves(row) if moved else moves(row).replace("moves", "does not move significantly:", 1)
+    return Answer(
+        f"From {row['few_steps']:,} to {row['many_steps']:,} steps, at {_rate(row)}, the width where depth "
+        f"{row['deeper_depth']} overtakes {row['depth']} {said}.",
+        bool(moved),
+    )

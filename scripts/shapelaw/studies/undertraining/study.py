@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated, Any
 
-from shapelaw.settings.problems import recipe_place, recipe_problems, step_problems
-from shapelaw.settings.sections import Settings
-from shapelaw.settings.sentences import ordinal
+from pydantic import Field
+
+from shapelaw.settings.fields import Section, Seeds, Steps, Widths
+from shapelaw.settings.sections import Blocks, Decoders, Settings
 from shapelaw.specs.kinds import LANGUAGE
-from shapelaw.specs.runs import Run
-from shapelaw.studies.grid.expansion import Block, networks_of, runs_of_networks
-from shapelaw.studies.grid.language import decoder_values, listed_problems, make_block
-from shapelaw.studies.grid.study import defaults_of, place_warnings
+from shapelaw.studies.grid.settings import BlockKeys, OwnAxes
+from shapelaw.studies.grid.study import OwnGrids, own_keys
 from shapelaw.studies.study import OURS, Key, Study
-from shapelaw.studies.undertraining.settings import UndertrainingStudy
 
 NAME = "undertraining"
 OWN = {  # keys of `training` that the study decides itself
@@ -23,71 +22,65 @@ OWN = {  # keys of `training` that the study decides itself
 }
 
 
-def _section(config: Settings) -> UndertrainingStudy:
-    return config.section(NAME, UndertrainingStudy)
+class UndertrainingGrid(Section):
+    """Networks of one number of steps, each at every learning rate."""
 
-
-def _blocks(study: UndertrainingStudy) -> list[Block]:
-    """The grids in the grid language: a block for each learning rate of each."""
-    return [
-        make_block(
-            f"{NAME}.grids.{ordinal(place)}",
-            {**decoder_values(study), "steps": [grid.steps], "learning_rate": [rate]},
-            grid.widths,
-            repeated=grid.repeated,
-            repeated_seeds=study.repeated_seeds,
-        )
-        for place, grid in enumerate(study.grids)
-        for rate in grid.learning_rates
-    ]
-
-
-def runs(config: Settings, _root: Path) -> Iterator[Run]:
-    """All networks of all grids, each at every learning rate of its grid."""
-    study = _section(config)
-    networks = networks_of(_blocks(study), defaults_of(config, study.recipe))
-    yield from runs_of_networks(networks)
-
-
-def problems(config: Settings, _root: Path) -> list[str]:
-    """A sentence for each problem: no grids, two of one number of steps, impossible or incomparable shapes."""
-    study = _section(config)
-    wrong = recipe_problems(config, NAME, study.recipe, OWN)
-    found = [*wrong]
-    if not study.grids:
-        found.append(
-            f"{NAME}.grids is empty; give it a list of grids, such as "
-            "[{steps: 1000, learning_rates: [1.0e-3, 2.0e-3], widths: {1: [32, 64], 2: [24, 48]}}]"
-        )
-    known = [grid.steps for grid in study.grids]
-    for place, grid in enumerate(study.grids):
-        where = f"{NAME}.grids.{ordinal(place)}"
-        if grid.steps in known[:place]:
-            found.append(f"{where} has the steps of a grid before it; put their shapes and rates together")
-        if len(set(grid.learning_rates)) < len(grid.learning_rates):
-            found.append(f"{where}.learning_rates names a rate twice; leave one out")
-        if not wrong:
-            training = config.training.spec({**study.recipe, "steps": grid.steps})
-            found += step_problems(recipe_place(NAME, study.recipe, f"{where}.steps"), training)
-    found += listed_problems(_blocks(study), defaults_of(config))
-    return list(dict.fromkeys(found))
-
-
-def warnings(config: Settings, _root: Path) -> list[str]:
-    """A sentence for each transition that a grid can't give."""
-    study = _section(config)
-    repeats = study.repeated_seeds > 1 and any(any(grid.repeated.values()) for grid in study.grids)
-    # once: the noise is pooled over all grids
-    return place_warnings(
-        _blocks(study), defaults_of(config), study.size_axis, lambda place: repeats or place > 0
+    steps: Steps = Field(description="Optimizer steps, in place of those of `training`.")
+    learning_rates: list[Annotated[float, Field(gt=0)]] = Field(
+        min_length=1, description="Peak learning rates, in place of that of `training`."
+    )
+    widths: Widths = Field(description="Shapes as `depth: [widths]`; two depths at least.")
+    repeated: Widths = Field(
+        {}, description="Shapes, as `depth: [widths]`, that run with `repeated_seeds` seeds, for the noise."
     )
 
 
-def options(config: Settings) -> list[str]:
-    """The option for the size at which networks are compared."""
-    return ["--size", _section(config).size_axis]
+class UndertrainingStudy(OwnAxes, Decoders, Blocks):
+    """The study of whether a transition depends on the learning rate and on the number of steps."""
+
+    grids: list[UndertrainingGrid] = Field(
+        [],
+        description="Grids, each of one number of steps; or give `axes`, with steps and learning_rate among them.",
+    )
+    repeated_seeds: Seeds = Field(2, description="Runs of each shape of `repeated`.")
 
 
+def _grids(study: UndertrainingStudy) -> Iterator[tuple[int, BlockKeys]]:
+    """The grids in the grid language: a block for each learning rate of each."""
+    for place, grid in enumerate(study.grids):
+        for rate in grid.learning_rates:
+            of: dict[str, Any] = {"widths": grid.widths, "repeated": grid.repeated, "steps": grid.steps}
+            yield place, own_keys(study, learning_rate=rate, **of)
+
+
+def problems(config: Settings, root: Path) -> list[str]:
+    """A sentence for each problem: no grids, two of one number of steps, impossible or incomparable shapes."""
+    grids = config.section(NAME, UndertrainingStudy).grids
+    found, known = GRIDS.problems(config, root), [grid.steps for grid in grids]
+    for place, grid in enumerate(grids):
+        if grid.steps in known[:place]:
+            found.append(
+                f"{GRIDS.at(place)} has the steps of a grid before it; put their shapes and rates together"
+            )
+        if len(set(grid.learning_rates)) < len(grid.learning_rates):
+            found.append(f"{GRIDS.at(place)}.learning_rates names a rate twice; leave one out")
+    return found
+
+
+def _repeats(study: UndertrainingStudy, place: int) -> bool:
+    """Told once: the noise is pooled over all grids."""
+    repeated = study.repeated_seeds > 1 and any(any(grid.repeated.values()) for grid in study.grids)
+    return study.seeds > 1 or repeated or place > 0
+
+
+GRIDS = OwnGrids(
+    NAME,
+    _grids,
+    "{steps: 1000, learning_rates: [1.0e-3, 2.0e-3], widths: {1: [32, 64], 2: [24, 48]}}",
+    _repeats,
+    ("steps", "learning_rate"),
+    decided=OWN,
+)
 STUDIES = (
     Study(
         NAME,
@@ -105,10 +98,7 @@ STUDIES = (
                 "The study of whether a transition depends on the learning rate and on the number of steps.",
             )
         },
-        runs=runs,
-        problems=problems,
-        warnings=warnings,
-        options=options,
+        **GRIDS.attributes | {"problems": problems},
         verdict="results/undertraining.md",
     ),
 )

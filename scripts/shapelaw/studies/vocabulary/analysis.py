@@ -24,7 +24,7 @@ from shapelaw.specs.patches import NUMBERS
 from shapelaw.studies.grid.analysis import CellAnalysis, analyse_cells, require_two_depths
 from shapelaw.studies.grid.cells import Cell
 from shapelaw.studies.transitions.analysis import Options, limits_of, points_of
-from shapelaw.studies.vocabulary.noise import NoiseKind, noise_kind
+from shapelaw.studies.vocabulary.study import NoiseKind, noise_kind
 
 KEYS = ("vocab_size", "embedding_rank", "patch_embedding")
 NAT = math.log(2)  # a bit in nats

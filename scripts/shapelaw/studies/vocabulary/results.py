@@ -8,25 +8,30 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+import pandas as pd
 
 from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.inputs import read_table
 from shapelaw.fits.line import FitStatus
+from shapelaw.report.charts import Chart
 from shapelaw.report.tables import plain_rows
-from shapelaw.report.write import Results, Table
+from shapelaw.report.write import Answer, Results, Table
 from shapelaw.studies.grid.results import cell_tables
 from shapelaw.studies.transitions.analysis import Options
 from shapelaw.studies.transitions.options import add_size_options as add_options
 from shapelaw.studies.transitions.sentences import transition_sentences
 from shapelaw.studies.vocabulary import figures, tables
 from shapelaw.studies.vocabulary.analysis import VocabularyAnalysis, analyse_series
-from shapelaw.studies.vocabulary.answer import answer
 from shapelaw.studies.vocabulary.study import NAME
 
 __all__ = ["add_options", "results"]
+SIGNIFICANT = 0.05
+CLEAR_GAIN = 6.6  # of chi2 over a model with as many parameters: a factor of 27 in likelihood
+PUBLISHED = "a width beyond min(V, r) adds little, so depth pays earlier (b near 1; Wies et al. 2021)."
+MIXED = "; embeddings of one matrix and of two factors, which train differently, are taken together"
 
 
 def results(arguments: argparse.Namespace) -> Results:
@@ -35,16 +40,8 @@ def results(arguments: argparse.Namespace) -> Results:
     Raises:
         UserError: the table can't be used.
     """
-    return present(analyse(arguments.input, Options(size=SizeAxis(arguments.size), draws=arguments.draws)))
-
-
-def analyse(runs: Path, options: Options | None = None) -> VocabularyAnalysis:
-    """Read a table of runs (.csv or .parquet) and analyse it.
-
-    Raises:
-        UserError: the table can't be used.
-    """
-    return analyse_series(read_table(runs), str(runs), options or Options())
+    options = Options(size=SizeAxis(arguments.size), draws=arguments.draws)
+    return present(analyse_series(read_table(arguments.input), str(arguments.input), options))
 
 
 def present(analysis: VocabularyAnalysis) -> Results:
@@ -66,7 +63,7 @@ def present(analysis: VocabularyAnalysis) -> Results:
             | dict.fromkeys(("over_bottleneck", "published_over_bottleneck"), ".2f"),
         ),
     }
-    drawn = {
+    drawn: dict[str, Chart | str] = {
         "losses": figures.losses_figure(analysis),
         "relation": figures.relation_figure(analysis),
         "bits_per_byte": figures.bits_per_byte_figure(analysis),
@@ -133,3 +130,49 @@ def _fit(analysis: VocabularyAnalysis) -> dict[str, Any]:
         "relations": plain_rows(tables.relation_table(analysis)),
         "transitions": plain_rows(tables.comparison_table(analysis)),
     }
+
+
+def answer(tables: Mapping[str, Table]) -> Answer:
+    """How the transition follows min(V, r), by the model that fits; else why nothing can be said.
+
+    It is that of embeddings of one matrix where those have enough transitions, else that of all series.
+
+    Args:
+        tables: `relation` and `transitions` of the study.
+    """
+    rows = {(row["of"], row["model"]): row for row in tables["relation"].frame.to_dict("records")}
+    alone = rows.get(("one matrix", "power"))
+    of = "all" if alone is None or pd.isna(alone["b"]) else "one matrix"
+    power, level = rows[of, "power"], rows[of, "level"]
+    note = MIXED if of == "all" and alone is not None else ""
+    if pd.isna(power["b"]):
+        return Answer(
+            f"How the transition follows min(V, r) can't be fitted: {power['message']}.", False, PUBLISHED
+        )
+    if power["status"] == FitStatus.CURVED:
+        return _without_a_power(power, level, note)
+    decided = power["p_none"] < SIGNIFICANT or power["p_proportional"] < SIGNIFICANT
+    said = "" if decided else "; neither b = 0 nor b = 1 is excluded"
+    value = f"{power['b']:.2f} \u00b1 {power['b_err']:.2f}"
+    return Answer(
+        f"The width where depth pays goes as min(V, r)^b with b = {value}{said}{note}.",
+        bool(decided),
+        PUBLISHED,
+    )
+
+
+def _without_a_power(power: Mapping[Any, Any], level: Mapping[Any, Any], note: str) -> Answer:
+    """The answer where the transitions lie on no power of min(V, r)."""
+    wrong = f"The width where depth pays follows no power of min(V, r) (p = {power['p_fit']:.1g})"
+    better = level["status"] == FitStatus.CONVERGED and power["chi2"] - level["chi2"] >= CLEAR_GAIN
+    if not better:
+        return Answer(
+            f"{wrong}; a level beyond some width does not explain it either{note}.", False, PUBLISHED
+        )
+    return Answer(
+        f"The width where depth pays is {level['ratio']:.2f} \u00b1 {level['ratio_err']:.2f} of min(V, r) up to width "
+        f"{level['flat_width']:.0f} \u00b1 {level['flat_width_err']:.0f}, and the same beyond; no power of min(V, r) "
+        f"fits (p = {power['p_fit']:.1g}){note}.",
+        True,
+        PUBLISHED,
+    )

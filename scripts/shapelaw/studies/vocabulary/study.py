@@ -5,106 +5,121 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from shapelaw.settings.problems import recipe_place, recipe_problems, step_problems
-from shapelaw.settings.sections import Settings
-from shapelaw.settings.sentences import ordinal
+from pydantic import Field
+
+from shapelaw.settings.fields import Count, Section, Steps, Vocabulary, Widths
+from shapelaw.settings.sections import DecoderStudy, Settings
 from shapelaw.specs.kinds import LANGUAGE
-from shapelaw.specs.runs import Run
-from shapelaw.studies.grid.expansion import Block, networks_of, runs_of_networks
-from shapelaw.studies.grid.language import decoder_values, listed_problems, make_block
-from shapelaw.studies.grid.study import defaults_of, place_warnings
+from shapelaw.studies.grid.settings import BlockKeys, OwnAxes
+from shapelaw.studies.grid.study import OwnGrids, own_keys
 from shapelaw.studies.shape_grids import rank_warnings
 from shapelaw.studies.study import OURS, Key, Study
-from shapelaw.studies.vocabulary.noise import NoiseKind, noise_kind
-from shapelaw.studies.vocabulary.settings import VocabularyGrid, VocabularyStudy
 
 NAME = "vocabulary"
 IMAGES = "fashion"  # the source whose letters are patches
 
 
-def _section(config: Settings) -> VocabularyStudy:
-    return config.section(NAME, VocabularyStudy)
+NoiseKind = tuple[int, bool, int | None]  # vocab_size, patches, rank
 
 
-def _blocks(study: VocabularyStudy) -> list[Block]:
+def noise_kind(vocab_size: int, rank: int | None, patches: bool) -> NoiseKind:
+    """Key of the series that share their noise: all ranks of one vocabulary, whose losses have the same unit.
+
+    A patch embedding shares it with no other rank: fewer numbers of a patch are another input, which some seeds learn
+    and others don't.
+    """
+    return vocab_size, patches, rank if patches else None
+
+
+class VocabularyGrid(Section):
+    """Networks of one vocabulary."""
+
+    vocab_size: Vocabulary = Field(
+        description="Size of the vocabulary; 257 is bytes, a larger one is byte-level BPE of that size."
+    )
+    embedding_rank: Count | None = Field(
+        None, description="Rank r of factored token embeddings; null is full rank."
+    )
+    patch_embedding: bool = Field(
+        False,
+        description="The tokens are patches of images (source `fashion`), and their embedding is a linear map of a "
+        "patch's 4 numbers; `embedding_rank` is then the rank of that map.",
+    )
+    widths: Widths = Field(
+        description="Shapes as `depth: [widths]`; a shallower and a deeper depth at least."
+    )
+    repeated: Widths = Field(
+        {}, description="Shapes, as `depth: [widths]`, that run with `repeated_seeds` seeds, for the noise."
+    )
+    steps: Steps | None = Field(
+        None,
+        description="Optimizer steps, where not those of `training`: a vocabulary of fewer bytes a token sees as much "
+        "text with more of them.",
+    )
+
+
+class VocabularyStudy(OwnAxes, DecoderStudy):
+    """The study of what the vocabulary does to the depth that is best (Wies et al. 2021, section 5.2)."""
+
+    grids: list[VocabularyGrid] = Field(
+        [],
+        description="Grids, each of one vocabulary size, rank and embedding; or give `axes`, with vocab_size and "
+        "embedding_rank among them.",
+    )
+
+
+def _grids(study: VocabularyStudy) -> Iterator[tuple[int, BlockKeys]]:
     """The grids in the grid language."""
-    return [
-        make_block(
-            f"{NAME}.grids.{ordinal(place)}",
-            {
-                **decoder_values(study),
-                "vocab_size": [grid.vocab_size],
-                "embedding_rank": [grid.embedding_rank],
-                "patch_embedding": [grid.patch_embedding],
-                **({} if grid.steps is None else {"steps": [grid.steps]}),
-            },
-            grid.widths,
-            seeds=study.seeds,
-            repeated=grid.repeated,
-            repeated_seeds=study.repeated_seeds,
-            any_rank=True,
-        )
-        for place, grid in enumerate(study.grids)
-    ]
-
-
-def runs(config: Settings, _root: Path) -> Iterator[Run]:
-    """All networks of all grids; where a grid has a rank, each network's token embedding is factored to it."""
-    study = _section(config)
-    yield from runs_of_networks(networks_of(_blocks(study), defaults_of(config, study.recipe)))
-
-
-def problems(config: Settings, _root: Path) -> list[str]:
-    """A sentence for each problem: no grids, two of one vocabulary and rank, impossible or incomparable shapes."""
-    study = _section(config)
-    wrong = recipe_problems(config, NAME, study.recipe)
-    found = [*wrong]
-    if not study.grids:
-        found.append(
-            f"{NAME}.grids is empty; give it a list of grids, such as "
-            "[{vocab_size: 257, widths: {1: [32, 64], 2: [24, 48]}}]"
-        )
-    series = [(grid.vocab_size, grid.embedding_rank, grid.patch_embedding) for grid in study.grids]
     for place, grid in enumerate(study.grids):
-        where = f"{NAME}.grids.{ordinal(place)}"
+        yield place, own_keys(study, **{name: getattr(grid, name) for name in grid.model_fields_set})
+
+
+def problems(config: Settings, root: Path) -> list[str]:
+    """A sentence for each problem: no grids, two of one vocabulary and rank, impossible or incomparable shapes."""
+    grids = config.section(NAME, VocabularyStudy).grids
+    found = GRIDS.problems(config, root)
+    series = [(grid.vocab_size, grid.embedding_rank, grid.patch_embedding) for grid in grids]
+    for place, grid in enumerate(grids):
         if series[place] in series[:place]:
             found.append(
-                f"{where} has the vocabulary, rank and embedding of a grid before it; put their widths together"
+                f"{GRIDS.at(place)} has the vocabulary, rank and embedding of a grid before it; put their widths "
+                "together"
             )
         if grid.patch_embedding and config.corpus.sources != [IMAGES]:
             found.append(
-                f"{where}.patch_embedding is true, and the corpus is not images; set corpus.sources to [{IMAGES}], "
-                f"and a name of its own (workflow/examples/images.yaml has both)"
+                f"{GRIDS.at(place)}.patch_embedding is true, and the corpus is not images; set corpus.sources to "
+                f"[{IMAGES}], and a name of its own (workflow/examples/images.yaml has both)"
             )
-        if grid.steps is not None and not wrong:
-            training = config.training.spec({**study.recipe, "steps": grid.steps})
-            found += step_problems(recipe_place(NAME, study.recipe, f"{where}.steps"), training)
-    return [*found, *listed_problems(_blocks(study), defaults_of(config))]
-
-
-def warnings(config: Settings, _root: Path) -> list[str]:
-    """A sentence for each transition that a grid can't give, and for a rank that only adds parameters."""
-    study = _section(config)
-    repeated = {_noise_kind(grid) for grid in study.grids if any(grid.repeated.values())}
-
-    def repeats(place: int) -> bool:
-        of_kind = _noise_kind(study.grids[place]) in repeated
-        return study.seeds > 1 or (study.repeated_seeds > 1 and of_kind)
-
-    found = place_warnings(_blocks(study), defaults_of(config), study.size_axis, repeats)
-    for place, grid in enumerate(study.grids):
-        where, ranks = f"{NAME}.grids.{ordinal(place)}.embedding_rank", [grid.embedding_rank or 0]
-        found += rank_warnings(where, ranks, grid.vocab_size, grid.patch_embedding)
     return found
+
+
+def _repeats(study: VocabularyStudy, place: int) -> bool:
+    """Whether a network with a grid's noise is repeated, in whichever grid."""
+    repeated = {_noise_kind(grid) for grid in study.grids if any(grid.repeated.values())}
+    return study.seeds > 1 or (study.repeated_seeds > 1 and _noise_kind(study.grids[place]) in repeated)
 
 
 def _noise_kind(grid: VocabularyGrid) -> NoiseKind:
     return noise_kind(grid.vocab_size, grid.embedding_rank, grid.patch_embedding)
 
 
-def options(config: Settings) -> list[str]:
-    """The option for the size at which networks are compared."""
-    return ["--size", _section(config).size_axis]
+GRIDS = OwnGrids(
+    NAME,
+    _grids,
+    "{vocab_size: 257, widths: {1: [32, 64], 2: [24, 48]}}",
+    _repeats,
+    ("vocab_size", "embedding_rank", "patch_embedding"),
+    any_rank=True,
+)
+
+
+def warnings(config: Settings, root: Path) -> list[str]:
+    """A sentence for each transition that a grid can't give, and for a rank that only adds parameters."""
+    found = GRIDS.warnings(config, root)
+    for place, grid in enumerate(config.section(NAME, VocabularyStudy).grids):
+        where, ranks = f"{GRIDS.at(place)}.embedding_rank", [grid.embedding_rank or 0]
+        found += rank_warnings(where, ranks, grid.vocab_size, grid.patch_embedding)
+    return found
 
 
 STUDIES = (
@@ -124,9 +139,6 @@ STUDIES = (
         verdict="results/vocabulary.md",
         kind=LANGUAGE,
         sections={NAME: Key(VocabularyStudy, "The study of what the vocabulary does to the best depth.")},
-        runs=runs,
-        problems=problems,
-        warnings=warnings,
-        options=options,
+        **GRIDS.attributes | {"problems": problems, "warnings": warnings},
     ),
 )

@@ -47,40 +47,18 @@ def relation_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
     """
     rows = []
     for one in analysis.relations:
-        power, level = one.power, one.level
-        usable = power.usable and power.b_err > 0
-        rows += [
-            {
-                "of": one.of,
-                "model": POWER,
-                "b": power.b if usable else math.nan,
-                "b_err": power.b_err if usable else math.nan,
-                "p_proportional": _chance(power.b - 1, power.b_err) if usable else math.nan,
-                "p_none": _chance(power.b, power.b_err) if usable else math.nan,
-                **_goodness(power, one.power_chance),
-            },
-            {
-                "of": one.of,
-                "model": LEVEL,
-                "ratio": math.exp(level.k),
-                "ratio_err": math.exp(level.k) * level.k_err,
-                "flat_width": math.exp(level.level),
-                "flat_width_err": math.exp(level.level) * level.level_err,
-                **_goodness(level, one.level_chance),
-            },
-        ]
-    parameters = [
-        "b",
-        "b_err",
-        "p_proportional",
-        "p_none",
-        "ratio",
-        "ratio_err",
-        "flat_width",
-        "flat_width_err",
-    ]
-    quality = ["points", "chi2", "dof", "p_fit", "status", "message"]
-    return pd.DataFrame(rows, columns=["of", "model", *parameters, *quality])
+        power, level, nan = one.power, one.level, math.nan
+        b, err = (power.b, power.b_err) if power.usable and power.b_err > 0 else (nan, nan)
+        chances = {"p_proportional": _chance(b - 1, err), "p_none": _chance(b, err)}
+        ratio, flat = math.exp(level.k), math.exp(level.level)
+        levels = {"ratio": ratio, "ratio_err": ratio * level.k_err}
+        levels |= {"flat_width": flat, "flat_width_err": flat * level.level_err}
+        powers = {"b": b, "b_err": err, **chances}
+        rows.append({"of": one.of, "model": POWER, **powers, **_goodness(power, one.power_chance)})
+        rows.append({"of": one.of, "model": LEVEL, **levels, **_goodness(level, one.level_chance)})
+    models = ("b", "b_err", "p_proportional", "p_none", "ratio", "ratio_err", "flat_width", "flat_width_err")
+    quality = ("points", "chi2", "dof", "p_fit", "status", "message")
+    return pd.DataFrame(rows, columns=["of", "model", *models, *quality])
 
 
 def _goodness(fit: LineFit | LevelFit, chance: float) -> dict[str, object]:
