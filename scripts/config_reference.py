@@ -8,7 +8,6 @@ study's settings.py, and the values of the scales from workflow/scales/. Exit co
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from shapelaw.errors import exit_code
+from shapelaw.errors import command_line, exit_code
 from shapelaw.storage.files import replacing
 from shapelaw.studies.config import Config
 from shapelaw.studies.grid.settings import FIELDS_OF
@@ -193,9 +192,7 @@ def files() -> dict[Path, str]:
 
 def main() -> None:
     """Write both files and report it."""
-    argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    ).parse_args()
+    command_line(__doc__).parse_args()
     for path, content in files().items():
         with replacing(ROOT / path) as temporary:
             temporary.write_text(content, encoding="utf-8")
