@@ -1,4 +1,4 @@
-"""The house of docs/architecture.md, held to: who may import whom, and what; and where tests lie."""
+"""The house of docs/architecture.md, held to: who may import whom, and what."""
 
 import ast
 import subprocess
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from small import PYTHON, REPOSITORY, SCRIPTS
+from small import PYTHON, SCRIPTS
 
 PACKAGE = SCRIPTS / "shapelaw"
 FLOORS = [
@@ -69,13 +69,3 @@ def test_training_runs_where_only_torch_numpy_and_pyarrow_are_installed() -> Non
     )
     done = subprocess.run([PYTHON, "-c", code], cwd=SCRIPTS, capture_output=True, text=True, check=True)
     assert done.stdout.strip().splitlines()[-1] == "[]"
-
-
-def test_a_module_has_its_tests_in_the_mirrored_folder() -> None:
-    """Fields that a study's settings.py declares are tested with its study.py, which checks them."""
-    tests, without = REPOSITORY / "tests", []
-    for module in (path.relative_to(PACKAGE) for path in MODULES if path.stem != "__init__"):
-        name = "study" if module.match("studies/*/settings.py") else module.stem
-        if not (tests / module.parent / f"test_{name}.py").exists():
-            without.append(str(module))
-    assert without == []
