@@ -35,14 +35,13 @@ from shapelaw.corpora.gpt2_files import packaged_gpt2_tokenizer
 from shapelaw.corpora.sources import read_source
 from shapelaw.corpora.token_store import read_header
 from shapelaw.corpora.tokenizer import cached_gpt2_folder, end_of_text_id, gpt2_tokenizer, load_tokenizer
-from shapelaw.errors import UserError, exit_code, reason_of, say
+from shapelaw.errors import UserError, command_line, exit_code, reason_of, say
 from shapelaw.fits.document_loss import DocumentLoss, Losses, Rate, summarise
 from shapelaw.models.decoder import Decoder
 from shapelaw.settings.source_lines import parse_source
 from shapelaw.specs.runs import Run
 from shapelaw.specs.transformers_config import config_file, local_path
-from shapelaw.storage.copies import has
-from shapelaw.storage.files import check_writable, replacing
+from shapelaw.storage.files import check_writable, has, replacing
 from shapelaw.storage.records import read_record
 from shapelaw.studies.reference import published_json
 from shapelaw.training.checkpoint import checkpoint_paths, read_checkpoint
@@ -99,7 +98,7 @@ def main() -> None:
 
 def parser() -> argparse.ArgumentParser:
     """The parser of the command line."""
-    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found = command_line(__doc__)
     models = found.add_mutually_exclusive_group(required=True)
     models.add_argument("--run", type=Path, metavar="DIR", help="a run of ours: spec.json and a checkpoint")
     models.add_argument("--model", metavar="FOLDER_OR_NAME", help="a causal language model of transformers")
