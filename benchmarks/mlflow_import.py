@@ -1,7 +1,6 @@
-"""How long the importer takes for finished runs, into SQLite and through a tracking server.
+"""How long the importer takes for finished runs, into SQLite and through a tracking server, and its peak memory.
 
-With --importers 2 that many import the same runs into the server at once, as by mistake on two machines,
-and the runs that are left are counted. Prints a Markdown table.
+Prints a Markdown table.
 `python benchmarks/mlflow_import.py --help` explains the options.
 """
 
@@ -11,7 +10,7 @@ import argparse
 import math
 import os
 import platform
-import subprocess
+import resource
 import sys
 import tempfile
 import time
@@ -63,49 +62,20 @@ def write_runs(results: Path, runs: int, rows: int) -> None:
 
 def measure(results: Path, uri: str) -> tuple[float, float, float]:
     """Seconds of the first import, of one that finds nothing new, and of reading the table back."""
-    from shapelaw.tracking.importer import import_study
+    from shapelaw.tracking.command import ImportProgress
+    from shapelaw.tracking.importer import Importer
     from shapelaw.tracking.table import read_runs
 
+    importer = Importer(results, uri, ImportProgress(print), patience=60)
     times = [time.perf_counter()]
     for _ in range(2):
-        store, outcome = import_study(results, STUDY, uri, patience=60, say=print)
+        store, outcome = importer.import_study(STUDY)
         times.append(time.perf_counter())
     assert not outcome.written, "the second import wrote something"
     read_runs(store, STUDY)
     times.append(time.perf_counter())
     first, again, table = (after - before for before, after in pairwise(times))
     return first, again, table
-
-
-def measure_together(results: Path, uri: str, importers: int) -> tuple[float, int, int]:
-    """Seconds until as many importers, with a results folder each, are done; runs that stay; runs deleted."""
-    from mlflow.entities import ViewType
-
-    from shapelaw.tracking.store import open_store
-
-    folders = [results / f"machine{number}" for number in range(importers)]
-    for folder in folders:
-        folder.mkdir()
-        (folder / "runs").symlink_to(results / "runs")
-    command = [sys.executable, str(ROOT / "scripts" / "import_runs.py"), "--uri", uri, "--study", STUDY]
-    started = time.perf_counter()
-    processes = [
-        subprocess.Popen([*command, "--results", folder, "--out", folder / "runs.parquet"])
-        for folder in folders
-    ]
-    codes = [process.wait() for process in processes]
-    seconds = time.perf_counter() - started
-    assert not any(codes), f"exit codes {codes}"
-    client = open_store(uri, results).client
-    experiment = client.get_experiment_by_name(STUDY)
-    assert experiment
-    counts = []
-    for view in (ViewType.ACTIVE_ONLY, ViewType.DELETED_ONLY):
-        runs = client.search_runs([experiment.experiment_id], run_view_type=view, max_results=50_000)
-        counts.append(len(runs))
-        if view == ViewType.ACTIVE_ONLY:
-            assert len({run.data.tags["key"] for run in runs}) == len(runs), "a run is there twice"
-    return seconds, counts[0], counts[1]
 
 
 def main() -> int:
@@ -118,31 +88,20 @@ def main() -> int:
     parser.add_argument(
         "--uri", help="measure this tracking server too; its store gets an experiment 'benchmark'"
     )
-    parser.add_argument(
-        "--importers", type=int, default=1, help="so many at once into --uri, which has no 'benchmark' yet"
-    )
     arguments = parser.parse_args()
-    if arguments.importers > 1 and not arguments.uri:
-        parser.error("--importers needs the --uri of a server that they share")
     lines = []
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder)
         write_runs(results, arguments.runs, arguments.rows)
-        if arguments.importers > 1:
-            together, kept, deleted = measure_together(results, arguments.uri, arguments.importers)
-            print(
-                f"{arguments.importers} importers at once, {arguments.runs} runs, {arguments.rows} rows each: "
-                f"{together:.1f} s, {kept} runs in the store, {deleted} copies deleted; "
-                f"{os.cpu_count()} cores, {_processor()}"
-            )
-            return 0
         from shapelaw.tracking.store import default_uri
 
         places = {"SQLite": default_uri(results)} | ({"server": arguments.uri} if arguments.uri else {})
         for name, uri in places.items():
             seconds = measure(results, uri)
             lines.append(f"| {name} | " + " | ".join(f"{value:.1f} s" for value in seconds) + " |")
-    print(f"{arguments.runs} runs, {arguments.rows} rows each; {os.cpu_count()} cores, {_processor()}\n")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"{arguments.runs} runs, {arguments.rows} rows each; peak {peak:.0f} MiB", end="; ")
+    print(f"{os.cpu_count()} cores, {_processor()}\n")
     print("| store | first import | import again | read back |\n|---|---|---|---|")
     print("\n".join(lines))
     return 0

@@ -18,7 +18,7 @@ import json
 import sys
 from pathlib import Path
 
-from shapelaw.errors import UserError, exit_code
+from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.fits.advice import Budget
 from shapelaw.specs.architectures import Architecture, make_architecture
 from shapelaw.specs.sizes import size_of
@@ -37,9 +37,7 @@ def main() -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--params", required=True, metavar="SIZE", help="all parameters, such as 1.3B or 6e7")
     parser.add_argument(
         "--vocab",

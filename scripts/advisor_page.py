@@ -9,11 +9,10 @@ fit_transitions.py. Exit codes: 0 written, 2 unusable input.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
-from shapelaw.errors import exit_code
+from shapelaw.errors import command_line, exit_code
 from shapelaw.fits.inputs import read_table
 from shapelaw.fits.known_redundancy import published_series
 from shapelaw.report.advisor_page import content_of, page_of
@@ -28,9 +27,7 @@ DECODERS = ("GPT", "Llama", "Gemma", "Qwen", "gpt-oss")  # of text; what the law
 
 def main() -> None:
     """Parse the command line and write the page."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument(
         "--fit",
         default=PUBLISHED,

@@ -24,7 +24,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from shapelaw.errors import UserError, exit_code, reason_of
+from shapelaw.errors import UserError, command_line, exit_code, reason_of
 from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.inputs import read_table, refuse, require_columns
 from shapelaw.report.bottleneck_table import (
@@ -86,7 +86,7 @@ def main() -> None:
 
 def parser() -> argparse.ArgumentParser:
     """The parser of the command line."""
-    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found = command_line(__doc__)
     add = found.add_argument
     add("names", nargs="*", metavar="NAME", help="architectures of the table (default: all)")
     add("--table", type=Path, metavar="FILE.csv", help="architectures of your own, one a row")

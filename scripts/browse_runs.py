@@ -17,11 +17,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from shapelaw.errors import UserError, say
+from shapelaw.errors import UserError, command_line, say
 from shapelaw.settings.loading import read_values
 from shapelaw.studies.config import load_config
-from shapelaw.tracking.command import check_results, exit_code, tracking_uri
-from shapelaw.tracking.redaction import URI_VARIABLE, redact
+from shapelaw.tracking.command import URI_VARIABLE, check_results, exit_code, redact, tracking_uri
 
 SCRIPTS = Path(__file__).resolve().parent
 HOST = "127.0.0.1"
@@ -99,9 +98,7 @@ def _browse(uri: str, results: Path, port: int) -> int:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--results", required=True, type=Path, help="results folder: runs/, checkpoints/")
     parser.add_argument("--config", type=Path, help="a config.yaml: the store is its tracking.uri")
     parser.add_argument(

@@ -14,7 +14,6 @@ Exit codes: 0 all are carried over, 1 some are not (a sentence for each says why
 
 from __future__ import annotations
 
-import argparse
 import io
 import json
 import lzma
@@ -28,12 +27,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from shapelaw.errors import UserError, exit_code, say
+from shapelaw.errors import UserError, command_line, exit_code, say
 from shapelaw.specs.digests import digest_of
 from shapelaw.specs.kinds import AnyRun, PackedRun, is_packed, kind_of
 from shapelaw.storage import records
-from shapelaw.storage.asked import add_asked
-from shapelaw.storage.copies import FILES, content, fold, has
+from shapelaw.storage.files import FILES, content, fold, has
+from shapelaw.storage.pool import add_asked
 from shapelaw.storage.records import CHECKPOINTS, RUNS, Record, read_record
 from shapelaw.training import checkpoint
 from shapelaw.training.memorizer_pack import ATTENTION
@@ -67,9 +66,7 @@ class Old:
 
 def main() -> int:
     """Parse the command line and carry over."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("old", nargs="+", type=Path, metavar="OLD", help="a results folder, or a .tar.xz")
     into = parser.add_mutually_exclusive_group(required=True)
     into.add_argument("--into", type=Path, metavar="DIR", help="the results folder with the pool")

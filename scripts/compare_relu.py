@@ -30,8 +30,8 @@ from torch.nn import functional
 from shapelaw.errors import UserError, command_line
 from shapelaw.report.tables import picked
 from shapelaw.specs.memorizers import MemorizationRun
-from shapelaw.storage.asked import read_keys
 from shapelaw.storage.files import replacing
+from shapelaw.storage.pool import read_keys
 from shapelaw.storage.records import CHECKPOINTS, RUNS, Record, read_record, write_json
 from shapelaw.theory.memorization import equal_relu_units, memorizable_examples, relu_examples
 from shapelaw.training.command import exit_code_of

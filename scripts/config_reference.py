@@ -9,7 +9,6 @@ Exit codes: 0 done, 2 a file can't be written.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from shapelaw.errors import exit_code
+from shapelaw.errors import command_line, exit_code
 from shapelaw.storage.files import replacing
 from shapelaw.studies.config import Config
 from shapelaw.studies.grid.settings import FIELDS_OF
@@ -194,9 +193,7 @@ def files() -> dict[Path, str]:
 
 def main() -> None:
     """Write both files and report it."""
-    argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    ).parse_args()
+    command_line(__doc__).parse_args()
     for path, content in files().items():
         with replacing(ROOT / path) as temporary:
             temporary.write_text(content, encoding="utf-8")

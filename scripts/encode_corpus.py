@@ -5,20 +5,17 @@ Each document is followed by the end-of-text id. Exit codes: 0 done, 2 wrong inp
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
 from shapelaw.corpora.documents import SPLITS
 from shapelaw.corpora.encoding import encode_corpus
-from shapelaw.errors import UserError, exit_code
+from shapelaw.errors import UserError, command_line, exit_code
 
 
 def main() -> None:
     """Parse the command line and encode."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--documents", type=Path, required=True, help="documents.parquet of the corpus")
     parser.add_argument("--tokenizer", type=Path, required=True, help="the tokenizer.json to encode with")
     parser.add_argument("--split", choices=SPLITS, required=True, help="the documents to encode")

@@ -11,14 +11,13 @@ question. Exit codes: 0 done, 2 unusable input.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from pathlib import Path
 
 import pandas as pd
 
-from shapelaw.errors import UserError, exit_code
+from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.fits.cost import CostFit, fit_cost
 from shapelaw.fits.inputs import read_table
 from shapelaw.scheduling.cost import model_to_dict
@@ -42,9 +41,7 @@ def summary(fit: CostFit) -> str:
 
 def main() -> None:
     """Parse the command line, fit, write."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument(
         "--runs", type=Path, nargs="+", required=True, metavar="FILE", help=".csv or .parquet"
     )

@@ -20,7 +20,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from shapelaw.errors import exit_code
+from shapelaw.errors import command_line, exit_code
 from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.surface_shapes import LEAST_SHAPES
 from shapelaw.report.write import show_results
@@ -35,9 +35,7 @@ from shapelaw.studies.surface.results import present_surface
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     where = parser.add_mutually_exclusive_group(required=True)
     add_runs_option(where)
     add_mlflow_option(where)

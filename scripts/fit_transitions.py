@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from shapelaw.errors import exit_code
+from shapelaw.errors import command_line, exit_code
 from shapelaw.fits.budgets import Budget
 from shapelaw.fits.inputs import check_bootstrap
 from shapelaw.report.write import Results, show_results
@@ -46,9 +46,7 @@ LABELS = "depth-width"  # with which the LaTeX labels of the tables begin
 
 def main() -> None:
     """Parse the command line, analyse, write the results and print the findings."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     table = parser.add_mutually_exclusive_group(required=True)
     add_runs_option(table)
     add_mlflow_option(table)

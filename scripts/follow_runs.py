@@ -13,9 +13,11 @@ from threading import Event
 from shapelaw.errors import say
 from shapelaw.tracking.command import (
     PATIENCE,
+    ImportProgress,
     add_silence_option,
     check_results,
     exit_code,
+    redact,
     tracking_parser,
     tracking_uri,
 )
@@ -37,13 +39,11 @@ def main() -> int:
 
     def work() -> None:
         results = check_results(arguments.results)
-        from shapelaw.storage.asked import read_asked
-        from shapelaw.tracking.disk import Liveness
-        from shapelaw.tracking.follow import follow
-        from shapelaw.tracking.redaction import redact
+        from shapelaw.storage.pool import read_asked
+        from shapelaw.storage.progress import Liveness
+        from shapelaw.tracking.importer import Importer
         from shapelaw.tracking.store import open_store
-        from shapelaw.tracking.views import pages
-        from shapelaw.tracking.waiting import ImportProgress
+        from shapelaw.tracking.summary import pages
 
         uri = tracking_uri(arguments, results)
         patience = arguments.patience
@@ -52,7 +52,6 @@ def main() -> int:
         if not arguments.once:
             say(f"Following {results} into {redact(uri, uri)}; Ctrl-C ends it.")
         liveness = Liveness(silence=60 * arguments.silence)
-        every = None if arguments.once else arguments.every
 
         def links() -> None:
             store = open_store(uri, results)
@@ -61,8 +60,8 @@ def main() -> int:
                     say(f"{study}, {name}: {link}")
 
         progress = ImportProgress(say, arguments.notice)
-        looked = [links] if arguments.address else []
-        follow(results, uri, every, patience, say, stop, liveness, progress, *looked)
+        importer = Importer(results, uri, progress, patience, liveness, stop)
+        importer.follow(None if arguments.once else arguments.every, links if arguments.address else None)
 
     return exit_code(work, arguments.uri)
 

@@ -6,20 +6,19 @@ Importing twice changes nothing. An import that was killed is completed by the n
 from __future__ import annotations
 
 import sys
-from functools import partial
 from pathlib import Path
 
 from shapelaw.errors import UserError, say
 from shapelaw.tracking.command import (
     PATIENCE,
+    ImportProgress,
     add_silence_option,
     check_results,
     exit_code,
+    patiently,
     tracking_parser,
     tracking_uri,
 )
-
-ATTEMPTS = 5  # attempts where another importer gets in between
 
 
 def main() -> int:
@@ -39,13 +38,12 @@ def main() -> int:
 
     def work() -> None:
         results = check_results(arguments.results)
-        from shapelaw.storage.asked import read_asked, read_keys
+        from shapelaw.storage.pool import read_asked, read_keys
+        from shapelaw.storage.progress import Liveness, find_records
         from shapelaw.studies.submission import submitted_study
-        from shapelaw.tracking.disk import Liveness, find_records
-        from shapelaw.tracking.importer import import_study
+        from shapelaw.tracking.importer import Importer
+        from shapelaw.tracking.summary import write_note
         from shapelaw.tracking.table import read_runs, write_runs
-        from shapelaw.tracking.views import write_note
-        from shapelaw.tracking.waiting import ImportProgress, patiently
 
         keys = read_keys(arguments.keys) if arguments.keys else None
         found, asked = find_records(results), read_asked(results)
@@ -59,21 +57,11 @@ def main() -> int:
         patience = PATIENCE if arguments.patience is None else arguments.patience
         progress = ImportProgress(say, arguments.notice)
         uri, liveness = tracking_uri(arguments, results), Liveness(silence=60 * arguments.silence)
-        left = ATTEMPTS
-        while left:
-            left -= 1
-            store, outcome = import_study(
-                results, arguments.study, uri, patience, say, liveness, progress, chosen
-            )
-            if outcome.problems:
-                raise UserError("\n".join(outcome.problems.values()))
-            read = partial(read_runs, store, arguments.study, keys, progress)
-            try:
-                table = patiently(read, patience, say, progress=progress)
-                break
-            except UserError:
-                if not (outcome.rivals and left):  # else another importer is replacing runs right now
-                    raise
+        importer = Importer(results, uri, progress, patience, liveness)
+        store, outcome = importer.import_study(arguments.study, chosen)
+        if outcome.problems:
+            raise UserError("\n".join(outcome.problems.values()))
+        table = patiently(lambda: read_runs(store, arguments.study, keys, progress), patience, progress)
         study = submitted_study(arguments.submitted, arguments.study)
         if outcome.written and study is not None:  # the answer follows, with the summary run
             write_note(store, arguments.study, study.question)

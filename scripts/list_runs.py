@@ -5,20 +5,17 @@ Exit codes: 0 done, 2 the file can't be read or written.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from pathlib import Path
 
-from shapelaw.errors import UserError, exit_code
+from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.storage.files import replacing
 
 
 def main() -> None:
     """Parse the command line and list."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     add = parser.add_argument
     add("--submitted", required=True, type=Path, metavar="FILE", help="results/submitted/<digest>.json")
     add("--study", required=True, help="a study of it that trains")

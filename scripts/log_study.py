@@ -13,8 +13,12 @@ from pathlib import Path
 from shapelaw.errors import say
 from shapelaw.tracking.command import (
     PATIENCE,
+    ImportProgress,
     check_results,
     exit_code,
+    one_writer,
+    patiently,
+    redact,
     tracking_parser,
     tracking_uri,
 )
@@ -40,11 +44,8 @@ def main() -> int:
         results = check_results(arguments.results)
         from shapelaw.studies.findings import described
         from shapelaw.studies.submission import submitted_study
-        from shapelaw.tracking.redaction import redact
         from shapelaw.tracking.store import open_store
-        from shapelaw.tracking.summary import log_summary
-        from shapelaw.tracking.views import address, pages, write_note
-        from shapelaw.tracking.waiting import ImportProgress, one_writer, patiently
+        from shapelaw.tracking.summary import address, log_summary, pages, write_note
 
         uri = tracking_uri(arguments, results)
         patience = PATIENCE if arguments.patience is None else arguments.patience
@@ -62,7 +63,7 @@ def main() -> int:
                     write_note(store, arguments.study, note)
                 return run_id, pages(store, arguments.study, address(uri))
 
-        run_id, links = patiently(once, patience, say, progress=progress)
+        run_id, links = patiently(once, patience, progress)
         say(f"{arguments.study}: the summary run in MLflow is {run_id}.")
         if arguments.out is not None:
             arguments.out.write_text(json.dumps({"pages": links}, indent=1) + "\n", encoding="utf-8")

@@ -40,8 +40,7 @@ from shapelaw.models.decoder import Decoder
 from shapelaw.settings.source_lines import parse_source
 from shapelaw.specs.runs import Run
 from shapelaw.specs.transformers_config import config_file, local_path
-from shapelaw.storage.copies import has
-from shapelaw.storage.files import check_writable, replacing
+from shapelaw.storage.files import check_writable, has, replacing
 from shapelaw.studies.reference import published_json
 from shapelaw.training.checkpoint import newest_of_decoder
 from shapelaw.training.evaluation import (

@@ -8,12 +8,11 @@ as `snakemake plan` reckons it. Exit codes: 0 done, 2 the file can't be written.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from shapelaw.errors import UserError, exit_code
+from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.scheduling.plan import device_hours, speed_of
 from shapelaw.settings.sections import Settings
 from shapelaw.storage.files import replacing
@@ -114,9 +113,7 @@ def _reckoned(study: Study, config: Settings) -> str:
 
 def main() -> None:
     """Write the page and report it."""
-    argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    ).parse_args()
+    command_line(__doc__).parse_args()
     with replacing(ROOT / PAGE) as temporary:
         temporary.write_text(reproduce_page(), encoding="utf-8")
     print(PAGE)

@@ -6,21 +6,17 @@ codes: 0 told, 1 a run failed, 2 nothing was started, or a record is damaged.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
-from shapelaw.errors import UserError, exit_code
+from shapelaw.errors import UserError, command_line, exit_code
+from shapelaw.storage.progress import Liveness, find_records, lines_of, progress_of
 from shapelaw.studies.submission import read_submission
-from shapelaw.tracking.disk import Liveness, find_records
-from shapelaw.tracking.progress import lines_of, progress_of
 
 
 def main() -> int:
     """Parse the command line and tell."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument(
         "--results", type=Path, default=Path("results"), help="folder of results (default: results)"
     )

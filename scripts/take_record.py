@@ -5,7 +5,6 @@ Exit codes: 0 copied, 1 the run has no finished record, or it can't be written (
 
 from __future__ import annotations
 
-import argparse
 import json
 import shlex
 import shutil
@@ -13,9 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from shapelaw.errors import UserError, say
-from shapelaw.storage.copies import FILES, content, fold
-from shapelaw.storage.files import replacing
+from shapelaw.errors import UserError, command_line, say
+from shapelaw.storage.files import FILES, content, fold, replacing
 
 EXTRA = ("attention.npz",)  # only of a memorizer that keeps its attention
 
@@ -51,9 +49,7 @@ def _read(folder: Path, name: str) -> dict[str, Any]:
 
 def main() -> int:
     """Parse the command line and copy."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--checkpoints", required=True, type=Path, help="the run's checkpoint folder")
     parser.add_argument(
         "--pack", required=True, type=Path, help="the --out of train_in_turn.py or train_together.py"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from shapelaw.errors import UserError
 from shapelaw.specs.runs import Run, run_from_dict
-from shapelaw.storage.copies import fold
+from shapelaw.storage.files import fold
 from shapelaw.training.command import exit_code_of, runtime_of, stores_of, text_of, training_parser
 from shapelaw.training.loop import train
 

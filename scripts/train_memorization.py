@@ -40,7 +40,7 @@ from shapelaw.specs.memorizers import (
     check_memorization_run,
     flat_memorization_run,
 )
-from shapelaw.storage.asked import add_asked
+from shapelaw.storage.pool import add_asked
 from shapelaw.storage.records import CHECKPOINTS, RUNS, read_record
 from shapelaw.training.command import exit_code_of
 from shapelaw.training.pack_runs import train_packs

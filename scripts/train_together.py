@@ -7,12 +7,11 @@ again, the pack goes on where it was).
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from pathlib import Path
 
-from shapelaw.errors import UserError
+from shapelaw.errors import UserError, command_line
 from shapelaw.specs.kinds import PackedRun, packed_run_from_dict
 from shapelaw.storage.records import write_json
 from shapelaw.training.command import add_execution_options, exit_code_of, runtime_of, text_of
@@ -30,9 +29,7 @@ def _packs(text: str) -> list[list[PackedRun]]:
 
 def main() -> int:
     """Parse the command line and train."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--packs", required=True, help="a JSON list of packs, lists of specs; or @FILE")
     parser.add_argument(
         "--checkpoints", required=True, type=Path, help="folder of checkpoints, each run's in <key>"

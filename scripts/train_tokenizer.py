@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 from shapelaw.corpora.documents import count_row_groups, read_texts
 from shapelaw.corpora.gpt2_files import DOWNLOADS, FETCH, fetch_gpt2_files, gpt2_folder
 from shapelaw.corpora.tokenizer import GPT2_VOCAB_SIZE, gpt2_tokenizer, save_tokenizer, train_tokenizer
-from shapelaw.errors import UserError, exit_code
+from shapelaw.errors import UserError, command_line, exit_code
 
 
 def main() -> None:
@@ -39,9 +39,7 @@ def main() -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--documents", type=Path, help="documents.parquet of the corpus")
     parser.add_argument("--vocab-size", type=int, help="number of token ids, at least 257")
     parser.add_argument("--out", type=Path, help="the tokenizer.json to write")

@@ -8,11 +8,10 @@ codes: 0 done, 2 a study has no results, or the page can't be written.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
-from shapelaw.errors import UserError, exit_code
+from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.report.findings import findings_page
 from shapelaw.report.tables import writing_to
 from shapelaw.settings.sentences import did_you_mean
@@ -24,9 +23,7 @@ from shapelaw.studies.submission import submitted_study
 
 def main() -> None:
     """Parse the command line and write the page, studies in the order of the registry, then grids."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     add = parser.add_argument
     add("--results", required=True, type=Path, metavar="DIR", help="results folder")
     add("--studies", required=True, nargs="+", metavar="STUDY", help=f"{', '.join(STUDIES)}, or a grid")

@@ -13,14 +13,13 @@ A table of what was written goes to standard output. Exit codes: 0 done, 2 unusa
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from shapelaw.errors import UserError, exit_code
+from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.scheduling.cost import Speed, run_seconds
 from shapelaw.scheduling.jobs import jobs_of_packs, packed_speed, packed_step_seconds
 from shapelaw.scheduling.packs import pack_seconds
@@ -71,9 +70,7 @@ def _write(path: Path, specs: Sequence[object], runs: int) -> None:
 
 def main() -> None:
     """Parse the command line and write."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     add = parser.add_argument
     add("--config", type=Path, default=ROOT / "config.yaml", metavar="FILE", help="(default: config.yaml)")
     add("--scale", help="scale to take instead of the config's")

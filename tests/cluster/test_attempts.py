@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from shapelaw.cluster.attempts import Attempt, Attempts, together
-from shapelaw.storage.copies import COPY
+from shapelaw.storage.files import COPY
 
 NAME = ("k-s0",)
 

@@ -75,7 +75,6 @@ SMALLER = {
 }
 ELSEWHERE = (
     Elsewhere("python benchmarks/chaos.py", "hundreds of kills", "tests/test_chaos.py"),
-    Elsewhere("python benchmarks/mlflow_import.py", "a PostgreSQL server", "docs/results/speed.md"),
     Elsewhere(
         "python scripts/perplexity.py --model",
         "a model of transformers; a small one there",

@@ -1,6 +1,6 @@
 """Every command that a page shows is carried out: as it stands, with smaller sizes, as a dry run, or elsewhere.
 
-On 2026-11-23: 165 different commands. Of Python 43 as they stand, 29 with smaller sizes (`SMALLER`), 18 elsewhere
+On 2026-11-23: 164 different commands. Of Python 43 as they stand, 29 with smaller sizes (`SMALLER`), 17 elsewhere
 (`ELSEWHERE`, with reasons), 2 that only name a program; of Snakemake 9 really, 40 as dry runs, 3 as plans; 17 of make
 as its dry runs, two of them to their end too; 4 of pytest, which are these tests.
 """

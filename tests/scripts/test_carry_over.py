@@ -23,8 +23,8 @@ from shapelaw.specs.digests import digest_of
 from shapelaw.specs.kinds import AnyRun, spec_to_dict
 from shapelaw.specs.runs import Run
 from shapelaw.storage import records
-from shapelaw.storage.asked import read_asked
-from shapelaw.storage.copies import COPY, FILES, content, fold, has
+from shapelaw.storage.files import COPY, FILES, content, fold, has
+from shapelaw.storage.pool import read_asked
 from shapelaw.training import checkpoint, loop
 from shapelaw.training.memorizer_pack import MemorizerPack
 from shapelaw.training.pack_runs import train_packs

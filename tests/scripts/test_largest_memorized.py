@@ -7,7 +7,7 @@ import pytest
 from commands import run_here
 from small import SCRIPTS, small_run
 
-from shapelaw.storage.asked import read_asked
+from shapelaw.storage.pool import read_asked
 from shapelaw.storage.records import write_history, write_spec, write_summary
 
 SCRIPT = SCRIPTS / "train_memorization.py"

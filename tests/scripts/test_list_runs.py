@@ -7,7 +7,7 @@ from commands import run_here
 from shipped import SCALES, shipped
 from small import REPOSITORY, SCRIPTS
 
-from shapelaw.storage.asked import read_keys
+from shapelaw.storage.pool import read_keys
 from shapelaw.studies.config import load_config
 from shapelaw.studies.submission import submission_of, write_submission
 

@@ -21,7 +21,7 @@ from mlflow.tracking import MlflowClient
 from project import CONFIG, KEYS, ColdProject, key_of, records_of
 from small import PYTHON, REPOSITORY
 
-from shapelaw.storage import copies
+from shapelaw.storage import files
 
 INTERVAL = ("--slurm-init-seconds-before-status-checks", "2")
 SLURM = [
@@ -72,8 +72,8 @@ class SlurmProject(ColdProject):
         """Where a run stands; a finished one has its record's numbers."""
         folder = self.folder / "results/checkpoints" / key
         for name in ("summary.json", "live.json"):
-            if copies.has(folder, name):
-                return dict(json.loads(copies.content(folder, name)))
+            if files.has(folder, name):
+                return dict(json.loads(files.content(folder, name)))
         return {"attempts": 0, "status": "WAITING"}
 
     def newest_step(self, key: str) -> int:

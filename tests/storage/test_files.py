@@ -1,4 +1,6 @@
-"""Files that are there whole or not at all. What real disks do to them is in tests/training/test_storage_faults.py."""
+"""A file is whole or absent, whatever happens; so is the copy of a finished record."""
+
+from __future__ import annotations
 
 import errno
 import os
@@ -10,7 +12,19 @@ from pathlib import Path
 import pytest
 from small import PYTHON, SCRIPTS
 
-from shapelaw.storage.files import WriteFailed, check_writable, delete_leftovers, disk_errors, replacing
+from shapelaw.storage.files import (
+    COPY,
+    FILES,
+    WriteFailed,
+    check_writable,
+    content,
+    delete_leftovers,
+    disk_errors,
+    fold,
+    forget,
+    has,
+    replacing,
+)
 
 HOST = socket.gethostname()
 
@@ -21,11 +35,11 @@ def names(folder: Path) -> set[str]:
 
 def test_a_file_is_replaced_and_its_folder_made(tmp_path: Path) -> None:
     path = tmp_path / "a" / "b" / "table.json"
-    for content in ("one", "two"):
+    for written in ("one", "two"):
         with replacing(path) as temporary:
             assert temporary.parent == path.parent
-            temporary.write_text(content)
-        assert path.read_text() == content
+            temporary.write_text(written)
+        assert path.read_text() == written
     assert names(path.parent) == {"table.json"}
 
 
@@ -129,3 +143,68 @@ def test_a_living_process_keeps_its_half_written_file(tmp_path: Path) -> None:
         assert done.returncode == 0
         assert (tmp_path / "file").read_bytes() == b"theirs"
     assert (tmp_path / "file").read_bytes() == b"mine"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in FILES:
+        (tmp_path / name).write_bytes(name.encode() * 100)
+    (tmp_path / "live.json").write_text("{}")
+    return tmp_path
+
+
+def test_a_record_becomes_one_file(folder: Path) -> None:
+    fold(folder)
+    assert sorted(path.name for path in folder.iterdir()) == ["live.json", COPY]
+    for name in FILES:
+        assert has(folder, name)
+        assert content(folder, name) == name.encode() * 100
+    assert content(folder, "live.json") == b"{}"
+    before = (folder / COPY).read_bytes()
+    fold(folder)  # there is nothing left to do
+    assert (folder / COPY).read_bytes() == before
+    forget(folder)
+    assert not has(folder, "summary.json")
+    with pytest.raises(FileNotFoundError):
+        content(folder, "summary.json")
+
+
+def test_a_record_that_is_not_finished_stays(folder: Path) -> None:
+    (folder / "summary.json").unlink()
+    fold(folder)
+    assert not (folder / COPY).exists()
+    assert content(folder, "spec.json").startswith(b"spec.json")
+
+
+def test_the_copy_wins_over_files_that_a_killed_process_left(folder: Path) -> None:
+    fold(folder)
+    (folder / "spec.json").write_text("half")
+    assert content(folder, "spec.json") == b"spec.json" * 100
+
+
+@pytest.mark.parametrize("part", [0.0, 0.3, 0.6, 0.99])
+def test_a_damaged_copy_is_an_error(folder: Path, part: float) -> None:
+    fold(folder)
+    whole = (folder / COPY).read_bytes()
+    (folder / COPY).write_bytes(whole[: int(part * len(whole))])
+    with pytest.raises(ValueError, match=r"record\.zip is damaged"):
+        content(folder, "history.parquet")
+
+
+def test_a_flipped_bit_is_an_error(folder: Path) -> None:
+    fold(folder)
+    whole = bytearray((folder / COPY).read_bytes())
+    whole[whole.index(b"history.parquethistory") + 30] ^= 1
+    (folder / COPY).write_bytes(whole)
+    with pytest.raises(ValueError, match=r"record\.zip is damaged"):
+        content(folder, "history.parquet")
+
+
+def test_a_full_disk_costs_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("zipfile.ZipFile.writestr", full)
+    with pytest.raises(WriteFailed):
+        fold(folder)
+    assert content(folder, "history.parquet") == b"history.parquet" * 100

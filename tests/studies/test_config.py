@@ -133,7 +133,7 @@ def test_every_key_of_the_shipped_config_is_explained() -> None:
 
 def test_what_the_snakefile_imports_is_light() -> None:
     heavy = ("torch", "mlflow", "pandas", "numpy")
-    ours = "shapelaw.studies.config, shapelaw.scheduling.workload, shapelaw.storage.failures"
+    ours = "shapelaw.studies.config, shapelaw.scheduling.workload, shapelaw.storage.pool"
     code = f"import sys, {ours}; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([PYTHON, "-c", code], cwd=SCRIPTS, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

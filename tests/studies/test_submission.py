@@ -11,7 +11,7 @@ from small import REPOSITORY
 
 from shapelaw.errors import UserError
 from shapelaw.scheduling.cost import CostModel
-from shapelaw.storage.asked import read_asked
+from shapelaw.storage.pool import read_asked
 from shapelaw.studies.config import load_config
 from shapelaw.studies.registry import STUDIES
 from shapelaw.studies.submission import Submission, read_submission, submission_of, write_submission

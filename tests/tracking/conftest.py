@@ -13,7 +13,7 @@ import pytest
 from places import SCRIPTS, Done, Place, Script, serve
 from postgres import Cluster, cluster
 
-from shapelaw.tracking.redaction import SECRETS, URI_VARIABLE
+from shapelaw.tracking.command import SECRETS, URI_VARIABLE
 from shapelaw.tracking.store import default_uri
 
 

@@ -1,8 +1,10 @@
-"""Real faults: a proxy that delays, refuses or loses answers, a database held by another process."""
+"""The tracker ill-treated while an import goes on: a proxy, a held database, and what must be left in the end."""
 
 from __future__ import annotations
 
 import http.client
+import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -12,9 +14,20 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
+from made_records import make_run, write_finished
+from places import Place, wait_for
+from stored import content
+
+from shapelaw.tracking.command import ImportProgress
+from shapelaw.tracking.importer import Outcome
+from shapelaw.tracking.store import default_uri
+
 HOP = {"transfer-encoding", "connection", "content-length", "host"}  # of one connection, not of the message
+
+
 _HOLD = """
 import sqlite3, sys
 connection = sqlite3.connect(sys.argv[1], timeout=600)
@@ -116,3 +129,104 @@ def held_by_another_process(database: Path) -> Iterator[None]:
         yield
     finally:
         process.communicate()
+
+
+FULL_LENGTH = bool(os.environ.get("FULL_LENGTH"))
+
+
+NOTICE = 10.0 if FULL_LENGTH else 1.0  # seconds until a slow answer is said
+
+
+OUTAGE = 60.0 if FULL_LENGTH else 1.0  # seconds
+
+
+DELAY = 30.0 if FULL_LENGTH else 3.0  # seconds an answer
+
+
+RUNS = 2 if FULL_LENGTH else 3
+
+
+SLOW, WAITING, BACK = "The tracker is slow: ", "Waiting up to ", "The tracker is back after "
+
+
+def with_runs(place: Place, number: int = RUNS) -> Place:
+    """The place, with so many finished records in it."""
+    for seed in range(number):
+        write_finished(place.results, make_run(seed))
+    return place
+
+
+class HeldProgress(ImportProgress):
+    """Holds the import after so many runs until it may go on: a fault then comes between two runs, not too late."""
+
+    def __init__(self, say: Callable[[str], None], hold_after: int | None) -> None:
+        # a reason is said again after some time, which a slow machine may need
+        super().__init__(say, NOTICE, repeat=3600.0)
+        self.hold_after, self.held, self.go_on = hold_after, threading.Event(), threading.Event()
+
+    def advance(self) -> None:
+        super().advance()
+        if self.done == self.hold_after:
+            self.at("")
+            self.held.set()
+            self.go_on.wait()
+
+
+@dataclass
+class Import:
+    """An import that goes on beside the test."""
+
+    place: Place
+    progress: HeldProgress
+    said: list[str] = field(default_factory=list)
+    outcome: Outcome | None = None
+
+    def sentences(self, start: str) -> list[str]:
+        """What was said with that beginning."""
+        return [each for each in self.said if each.startswith(start)]
+
+    def wait_for_word(self, start: str) -> str:
+        """The first sentence with that beginning, when it is said."""
+        wait_for(lambda: bool(self.sentences(start)))
+        return self.sentences(start)[0]
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """The import stands still after the run that `importing` was told."""
+        wait_for(self.progress.held.is_set)
+        yield
+        self.progress.go_on.set()
+
+
+@contextmanager
+def importing(place: Place, hold_after: int | None = None) -> Iterator[Import]:
+    """Import in a thread; at the end of the block wait until it is done.
+
+    Args:
+        hold_after: after so many runs it waits for `Import.held`.
+    """
+    said: list[str] = []
+    work = Import(place, HeldProgress(said.append, hold_after), said)
+
+    def run() -> None:
+        importer = place.importer(patience=600, progress=work.progress)
+        work.outcome = importer.import_study(place.study)[1]
+
+    thread = threading.Thread(target=run, daemon=True)  # a test that fails does not wait for it
+    thread.start()
+    yield work
+    thread.join(900)
+    assert work.outcome is not None, said
+    for sentence in said:
+        print(sentence)  # for the table of faults: pytest -rP
+
+
+def undisturbed(place: Place, folder: Path, empty_store: Path) -> dict[str, Any]:
+    """What one importer leaves in a store of its own, where nothing happens."""
+    folder.mkdir()
+    shutil.copy(empty_store, folder / "mlflow.db")
+    for name in ("runs", "checkpoints"):
+        (folder / name).symlink_to((place.results / name).resolve())
+    alone = Place(folder, default_uri(folder), place.study)
+    alone.import_all()
+    return content(alone.store(), place.study)

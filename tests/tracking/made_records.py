@@ -14,7 +14,7 @@ from typing import Any
 from shapelaw.specs.runs import Run, Training
 from shapelaw.specs.shapes import make_shape
 from shapelaw.storage import records
-from shapelaw.storage.asked import add_asked
+from shapelaw.storage.pool import add_asked
 
 STARTED = datetime(2026, 3, 1, 12, tzinfo=UTC)
 STEPS = 60

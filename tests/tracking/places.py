@@ -9,15 +9,17 @@ import subprocess
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 from job_server import warm_python
 
-from shapelaw.tracking.importer import Outcome, import_study
+from shapelaw.tracking.command import ImportProgress
+from shapelaw.tracking.importer import Importer, Outcome
 from shapelaw.tracking.store import Store, open_store
 
 HERE = Path(__file__).resolve()
@@ -39,8 +41,11 @@ class Place:
     def store(self) -> Store:
         return open_store(self.uri, self.results)
 
-    def import_all(self) -> Outcome:
-        return import_study(self.results, self.study, self.uri, patience=0, say=silent)[1]
+    def importer(self, say: Callable[[str], None] = silent, **options: Any) -> Importer:
+        return Importer(self.results, self.uri, **{"progress": ImportProgress(say), "patience": 0, **options})
+
+    def import_all(self, keys: Collection[str] | None = None) -> Outcome:
+        return self.importer().import_study(self.study, keys)[1]
 
 
 @dataclass

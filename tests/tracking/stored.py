@@ -9,7 +9,7 @@ from typing import Any
 from mlflow.entities import Run, ViewType
 
 from shapelaw.storage.records import read_record
-from shapelaw.tracking.names import CURVES
+from shapelaw.tracking.entities import CURVES
 from shapelaw.tracking.store import Store
 
 COLUMNS = ("train_loss", "test_loss", "learning_rate", "gradient_norm")

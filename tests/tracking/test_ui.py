@@ -18,7 +18,7 @@ from selenium.common.exceptions import ElementClickInterceptedException, StaleEl
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
-from shapelaw.tracking.views import RUNS, pages
+from shapelaw.tracking.summary import RUNS, pages
 
 pytestmark = needs_browser
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from finished import FinishedProject
 
-from shapelaw.storage.asked import read_asked
+from shapelaw.storage.pool import read_asked
 from shapelaw.storage.records import read_record
 
 TRAINING = {"train_large", "train_medium", "train_small", "train_in_turn", "train_together", "take_record"}

@@ -11,7 +11,7 @@ import pytest
 from mlflow.tracking import MlflowClient
 from project import Project
 
-from shapelaw.storage.asked import read_asked
+from shapelaw.storage.pool import read_asked
 from shapelaw.tracking.store import default_uri
 
 pytestmark = pytest.mark.slow

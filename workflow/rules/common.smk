@@ -18,7 +18,7 @@ from shapelaw.scheduling.texts import (
 from shapelaw.scheduling.workload import Workload, stores_of
 from shapelaw.specs.digests import digest_of
 from shapelaw.specs.runs import run_to_dict
-from shapelaw.storage.failures import FailedJob, drop_empty, failures, told_again
+from shapelaw.storage.pool import FailedJob, drop_empty, failures, told_again
 
 EXECUTION = CONFIG.execution
 CORPORA = CONFIG.all_corpora

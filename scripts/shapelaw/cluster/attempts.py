@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from shapelaw.cluster.states import OUT_OF_MEMORY, TIMEOUT
-from shapelaw.storage.copies import COPY
+from shapelaw.storage.files import COPY
 
 Name = tuple[str, ...]  # the wildcards of a job
 

@@ -1,4 +1,9 @@
-"""Files that are whole or absent: every file that something else relies on is written through here."""
+"""Files that are whole or absent: every file that something else relies on is written through here.
+
+The copy of a finished record in its checkpoint folder is one file, since file systems of clusters count files; its
+members are stored as they are. Where the copy and single files of a record lie side by side, the copy is whole and
+wins. This module imports the standard library only: a process for each record reads it.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +11,16 @@ import errno
 import glob
 import os
 import socket
+import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from shapelaw.errors import UserError
 
+COPY = "record.zip"
+FILES = ("spec.json", "history.parquet", "summary.json")  # the last one makes a record whole
 _ADVICE = {
     errno.ENOSPC: "free some space and start again",
     errno.EDQUOT: "free some of your quota and start again",
@@ -115,11 +124,12 @@ def _delete_dead(path: Path) -> None:
     start = f".{path.name}.{socket.gethostname()}."
     for other in path.parent.glob(f"{glob.escape(start)}*.tmp"):
         number = other.name.removeprefix(start).removesuffix(".tmp")
-        if number.isdecimal() and int(number) != os.getpid() and not _is_alive(int(number)):
+        if number.isdecimal() and int(number) != os.getpid() and not is_alive(int(number)):
             other.unlink(missing_ok=True)
 
 
-def _is_alive(process: int) -> bool:
+def is_alive(process: int) -> bool:
+    """True where a process of this machine exists, another user's too."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -151,3 +161,44 @@ def _flush_folder(folder: Path) -> None:
     except OSError as error:
         if error.errno != errno.EINVAL:  # some network file systems can't flush a folder, and needn't
             raise
+
+
+def fold(folder: Path) -> None:
+    """Put a finished record's files into the one copy, and delete them; nothing where it is not finished.
+
+    Raises:
+        WriteFailed: the disk is full, read-only or broken; the files are still there.
+    """
+    if not (folder / FILES[-1]).exists():
+        return
+    with replacing(folder / COPY) as temporary, zipfile.ZipFile(temporary, "w") as archive:
+        for name in FILES:
+            archive.writestr(zipfile.ZipInfo(name), (folder / name).read_bytes())
+    for name in reversed(FILES):
+        (folder / name).unlink(missing_ok=True)
+
+
+def has(folder: Path, name: str) -> bool:
+    """True where a record's folder has a file, by itself or in its copy."""
+    return (folder / name).exists() or (name in FILES and (folder / COPY).exists())
+
+
+def content(folder: Path, name: str) -> bytes:
+    """A file of a record's folder, from the copy where there is one.
+
+    Raises:
+        OSError: it is missing or can't be read.
+        ValueError: the copy is damaged.
+    """
+    if name in FILES and (folder / COPY).exists():
+        try:
+            with zipfile.ZipFile(folder / COPY) as archive:
+                return archive.read(name)
+        except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, NotImplementedError) as error:
+            raise ValueError(f"{COPY} is damaged: {error}") from error
+    return (folder / name).read_bytes()
+
+
+def forget(folder: Path) -> None:
+    """Delete the copy."""
+    (folder / COPY).unlink(missing_ok=True)

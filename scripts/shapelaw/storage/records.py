@@ -28,10 +28,9 @@ import pyarrow.parquet as pq
 from shapelaw.errors import UserError
 from shapelaw.specs.columns import LANGUAGE_HISTORY, Column
 from shapelaw.specs.kinds import AnyRun, kind_of, spec_from_dict, spec_to_dict
-from shapelaw.storage.asked import RUNS as RUNS
-from shapelaw.storage.copies import content as content_of
-from shapelaw.storage.copies import has
-from shapelaw.storage.files import replacing
+from shapelaw.storage.files import content as content_of
+from shapelaw.storage.files import has, replacing
+from shapelaw.storage.pool import RUNS as RUNS
 
 SCHEMA_VERSION = 1
 CHECKPOINTS = "checkpoints"  # folder in results/, beside RUNS
@@ -145,7 +144,7 @@ def read_record(directory: Path) -> Record:
         run = spec_from_dict(values)
     except (KeyError, TypeError) as error:
         raise _damaged(directory, f"spec.json is not a run's spec ({error!r})") from error
-    summary = _read_json(directory / "summary.json") if has(directory, "summary.json") else {}
+    summary = read_summary(directory) if has(directory, "summary.json") else {}
     content = {name: value for name, value in summary.items() if name != CONTENT}
     if summary.get(CONTENT, _hash_of(content)) != _hash_of(content):
         raise _damaged(directory, "summary.json was changed since it was written")
@@ -157,6 +156,15 @@ def read_record(directory: Path) -> Record:
     if summary or has(directory, "history.parquet"):
         history = _read_history(directory, summary.get("history_sha256"), schema)
     return Record(directory, run, history, summary, live)
+
+
+def read_summary(directory: Path) -> dict[str, Any]:
+    """The summary of a finished record, read alone: what it says is not held against its hash.
+
+    Raises:
+        UserError: it is missing, cut short or of another schema version.
+    """
+    return _read_json(directory / "summary.json")
 
 
 def refuse_other_run(directory: Path, run: AnyRun) -> None:

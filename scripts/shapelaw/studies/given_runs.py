@@ -203,7 +203,7 @@ def _table(arguments: argparse.Namespace) -> tuple[pd.DataFrame, str, bool]:
         return read_table(path), str(path), False
     if arguments.experiment is None:
         raise UserError("--mlflow needs the name of an experiment: --experiment NAME.")
-    from shapelaw.tracking.experiments import read_experiment  # late: MLflow takes seconds to import
+    from shapelaw.tracking.table import read_experiment  # late: MLflow takes seconds to import
 
     return (
         read_experiment(arguments.mlflow, arguments.experiment),

@@ -24,7 +24,7 @@ from shapelaw.settings.source_lines import (
 )
 from shapelaw.specs.kinds import AnyRun
 from shapelaw.specs.runs import Run
-from shapelaw.storage.asked import read_keys
+from shapelaw.storage.pool import read_keys
 from shapelaw.studies.config import studies_of
 
 _MOST_GB = 4000  # of one process: no machine has more

@@ -21,8 +21,8 @@ from shapelaw.settings.sections import Settings
 from shapelaw.settings.sentences import listed
 from shapelaw.specs.digests import digest_of
 from shapelaw.specs.kinds import AnyRun, spec_from_dict, spec_to_dict
-from shapelaw.storage.asked import add_asked
 from shapelaw.storage.files import replacing
+from shapelaw.storage.pool import add_asked
 from shapelaw.studies.config import Config, runs_of, studies_of
 from shapelaw.studies.outlook import hopeless
 from shapelaw.studies.registry import STUDIES

@@ -1,4 +1,8 @@
-"""A record as MLflow's entities: params, metrics, tags, and the tokenized data as logged inputs."""
+"""A record as MLflow's entities, under names that MLflow's users read: params, metrics, tags, logged inputs.
+
+MLflow's charts have a section for each group (the part of a metric's name before the slash), and a tab of their own for
+`system/`. Stores of older versions have plain names, such as `final_test_loss`; they are read too.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +10,39 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunTag, SourceType
 from mlflow.utils.mlflow_tags import MLFLOW_RUN_NOTE, MLFLOW_SOURCE_NAME, MLFLOW_SOURCE_TYPE
 
-from shapelaw.specs.kinds import kind_of
+from shapelaw.specs.kinds import AnyRun, kind_of
 from shapelaw.storage.records import Record
-from shapelaw.tracking.names import CONSTANTS, CURVES, result_name, shape_name
-from shapelaw.tracking.store import FINGERPRINT, KEY, STUDY
+from shapelaw.tracking.store import FINGERPRINT, IMPORTER, KEY, STUDY
 
-SPEC_DIGEST, MESSAGE, IMPORTER = "spec_digest", "message", "importer"  # tags
+CURVES = {  # columns of histories
+    "train_loss": "loss/train",
+    "test_loss": "loss/test",
+    "loss": "loss/all_examples",
+    "accuracy": "accuracy/all_examples",
+    "learning_rate": "schedule/learning_rate",
+    "gradient_norm": "schedule/gradient_norm",
+}
+CONSTANTS = ("tokens_trained", "test_sequences", "test_tokens", "test_bytes")  # the same for every seed
+_RESULT, _SYSTEM = "result/", "system/"
+_SYSTEM_ENDINGS = (
+    "_seconds",
+    "_bytes",
+    "_per_second",
+    "_utilisation",
+    "_flops",
+    "_watts",
+    "_wait",
+    "_percent",
+)
+_TOKEN = re.compile(r"-(?=[A-Za-z])")  # between the parts of a key; not inside 1e-05
+SPEC_DIGEST, MESSAGE = "spec_digest", "message"  # tags
 STUDIES = "studies"  # tag of a run that several studies ask for: their names, each of which has a copy of it
 SHAPE = "shape"  # tag: the run's name without its seed, by which MLflow groups runs
 _TAGS_THOUGH_NUMBERS = ("attempts", "threads", "processes", "micro_batch")
@@ -30,21 +55,76 @@ _LARGEST = 1.7976931348623157e308  # MLflow stores this for an infinite value
 TEXT_LIMIT = 5000  # characters of a tag or param
 
 
+def result_name(name: str) -> str:
+    """The metric for a number of a run's summary: `result/test_loss`, `system/tokens_per_second`."""
+    group = _SYSTEM if name.endswith(_SYSTEM_ENDINGS) else _RESULT
+    return group + name.removeprefix("final_")
+
+
+def stored_result(name: str, params: Mapping[str, str], metrics: Mapping[str, float]) -> str | float | None:
+    """A number of a run's summary as MLflow has it, in a store of this version or an older one; None where it has none.
+
+    Args:
+        name: of the summary, or that of an older store: `final_test_loss`, `tokens_per_second`.
+    """
+    if name in CONSTANTS and name in params:
+        return params[name]
+    for stored in (result_name(name), name):
+        if stored in metrics:
+            return metrics[stored]
+    return None
+
+
+def plain_metrics(metrics: Mapping[str, float]) -> dict[str, float]:
+    """A run's metrics without groups, for a table: its results and what it cost, not the last points of its curves."""
+    plain = {}
+    for name, value in metrics.items():
+        if name not in CURVES.values():
+            plain[name.removeprefix(_RESULT).removeprefix(_SYSTEM)] = value
+    return plain
+
+
+def run_name(run: AnyRun) -> str:
+    """A name that differs from those of its neighbours in its first characters: `L4 d48 s0 wiki V500 H2 t400`."""
+    first, rest = _parts(run)
+    return " ".join([*first, *rest])
+
+
+def shape_name(run: AnyRun) -> str:
+    """The same without the seed, and four digits of the spec: runs that differ by the seed alone share it."""
+    first, rest = _parts(run)
+    named = [part for part in [*first, *rest] if part != f"s{run.seed}"]
+    return " ".join([*named, replace(run, seed=0).digest[:4]])
+
+
+def _parts(run: AnyRun) -> tuple[list[str], list[str]]:
+    """The parts of a run's label: those that come first in its name, and the others."""
+    rest = _TOKEN.split(run.label)
+    first = []
+    for letter in kind_of(run).name_begins:
+        found = [part for part in rest if re.fullmatch(rf"{letter}\d\S*", part)]
+        if found:
+            first.append(found[-1])
+            rest.remove(found[-1])
+    return first, rest
+
+
 def params(record: Record) -> list[Param]:
-    """Shape, budget, seed, and the sizes that follow from them; full ranks and unused options are left out."""
+    """Shape, budget, seed, and the sizes that follow from them; full ranks and unused options are left out.
+
+    So are numbers of a summary that budget and data fix: they are the same for every seed, nothing to compare.
+    """
     values = kind_of(record.run).flat(record.run)
+    values |= {name: record.summary[name] for name in CONSTANTS if is_number(record.summary.get(name))}
     return [Param(name, str(value)) for name, value in values.items() if value is not None]
 
 
-def constants(record: Record) -> list[Param]:
-    """Numbers of a summary that the run's budget and data fix: the same for every seed, so parameters."""
-    return [
-        Param(name, str(record.summary[name])) for name in CONSTANTS if is_number(record.summary.get(name))
-    ]
+def tags(record: Record, study: str, message: str, importer: str, studies: str) -> list[RunTag]:
+    """Tags: key, study, importer, git commit, host, attempts, the caller's tags, all other texts.
 
-
-def tags(record: Record, study: str, message: str, importer: str) -> list[RunTag]:
-    """Tags: key, study, importer, git commit, host, attempts, the caller's tags, all other texts."""
+    Args:
+        studies: that ask for the run, where several do; else empty.
+    """
     values = record.summary or record.live
     texts = {name: str(value) for name, value in values.get("tags", {}).items()}
     for name, value in values.items():
@@ -57,11 +137,10 @@ def tags(record: Record, study: str, message: str, importer: str) -> list[RunTag
     texts |= {MLFLOW_SOURCE_NAME: source(record), MLFLOW_SOURCE_TYPE: SourceType.to_string(SourceType.LOCAL)}
     if values.get("git_commit"):
         texts["mlflow.source.git.commit"] = str(values["git_commit"])  # shown as the source version
-    for name in (FINGERPRINT, MESSAGE, IMPORTER):  # the importer's own
+    texts.pop(FINGERPRINT, None)  # the importer's own, and the last one
+    for name, text in ((IMPORTER, importer), (MESSAGE, message), (STUDIES, studies)):
         texts.pop(name, None)
-    texts[IMPORTER] = importer
-    if message:
-        texts[MESSAGE] = message
+        texts |= {name: text} if text else {}
     return [RunTag(valid_name(name), text[:TEXT_LIMIT]) for name, text in texts.items()]
 
 

@@ -1,125 +1,200 @@
 """Import run records into MLflow, idempotently by key: one experiment for a study, one active run for a key.
 
-A run's fingerprint tag is written last. A run without it was left half imported, and is imported again from the start.
+There is one importer of a store, under `<results>/mlflow.lock`. It lists what MLflow has and writes what differs.
+A run's fingerprint tag is written last: a run without it was left half imported, and is imported again from the start.
+So an import may be killed anywhere, and the next one completes it.
 
-Two importers of one results folder are kept apart by a lock. Two machines may still import into one server at
-once, and MLflow can't make a key unique, so importers agree by what they see:
-
-- An importer goes on only with runs that it made itself; it leaves alone what others have under way.
-- Once a run of its own is whole, it looks again. Of several whole runs with the same content, the one with the
-  smallest id stays; all others of that key are deleted.
-- It looks again until it finds nothing to do. The last to change anything is the last to look, so one run stays.
+A lock doesn't reach a second machine with a results folder of its own. There the experiment's tag `importer` says who
+wrote last, and an importer that finds another there says so.
 """
 
 from __future__ import annotations
 
-import random
-from collections.abc import Collection, Mapping, Sequence
+import hashlib
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
 
-from mlflow.entities import Run
-from mlflow.exceptions import MlflowException
+from mlflow.entities import Experiment, Metric, Run
 
 from shapelaw.errors import UserError
-from shapelaw.specs.kinds import AnyRun, Kind, kind_of
-from shapelaw.storage.asked import read_asked, studies_by_key
-from shapelaw.storage.records import KILLED, RUNNING
-from shapelaw.tracking.disk import Liveness, RecordFolder, find_records
-from shapelaw.tracking.entities import IMPORTER, MESSAGE, SPEC_DIGEST, STUDIES
-from shapelaw.tracking.errors import is_conflict, tracker_errors
-from shapelaw.tracking.redaction import redact
+from shapelaw.specs.kinds import Kind, kind_of
+from shapelaw.storage.files import COPY, FILES, content
+from shapelaw.storage.pool import read_asked, studies_by_key
+from shapelaw.storage.progress import Liveness, RecordFolder, find_records, moment, true_status
+from shapelaw.storage.records import FINISHED, KILLED, RUNNING, Record, read_record
+from shapelaw.tracking import entities
+from shapelaw.tracking.command import PATIENCE, ImportProgress, Stopped, one_writer, patiently, redact
+from shapelaw.tracking.entities import CURVES, MESSAGE, SPEC_DIGEST, STUDIES, run_name
 from shapelaw.tracking.store import (
-    FEW,
     FINGERPRINT,
-    LOOKS,
+    IMPORTER,
+    KEY,
     Store,
     find_experiment,
     make_experiment,
     open_store,
-    runs_by_key,
+    search_runs,
+    tracker_errors,
 )
-from shapelaw.tracking.views import show_as_training
-from shapelaw.tracking.waiting import ImportProgress, Say, one_writer, patiently
-from shapelaw.tracking.writing import continued, describe, is_own, read, write
+from shapelaw.tracking.summary import show_as_training
+
+IMPORT_FORMAT = 2  # part of every fingerprint: raise it when the importer writes something new
+FEW = 30  # up to this many keys are looked up one by one, instead of listing the experiment
+BATCH = 800  # metrics of a request; MLflow takes 1000 metrics, params and tags together
 
 
 @dataclass
 class Outcome:
-    """The outcome of an import: keys written, number of runs up to date, unreadable records, other writers."""
+    """The outcome of an import: keys written, number of runs up to date, unreadable records."""
 
     written: list[str] = field(default_factory=list)
     unchanged: int = 0
     problems: dict[str, str] = field(default_factory=dict)  # key -> sentence
-    rivals: set[str] = field(default_factory=set)  # importers of other machines or folders
 
 
 @dataclass(frozen=True)
-class _Import:
-    """One call of `import_records`."""
+class Reading:
+    """A record that was read for import."""
 
+    record: Record
+    status: str
+    message: str
+    started: datetime
+    ended: datetime
+
+
+@dataclass(frozen=True)
+class Listed:
+    """What the importer keeps of a run in MLflow, of which there may be ten thousands."""
+
+    run_id: str
+    status: str
+    tags: Mapping[str, str]  # FINGERPRINT, IMPORTER and STUDIES
+
+
+@dataclass
+class Importer:
+    """The one writer of a store, who brings the records of a results folder into it.
+
+    Attributes:
+        patience: seconds without any progress after which to give up on a tracker that is down.
+        stop: once set, waiting ends, and an import after the record that was begun.
+    """
+
+    results: Path
+    uri: str
+    progress: ImportProgress
+    patience: float = PATIENCE
+    liveness: Liveness = field(default_factory=Liveness)
+    stop: Event = field(default_factory=Event)
+    # what the last look found; only files are remembered, MLflow is asked each time
+    _states: dict[str, str] | None = None  # the state of each record, by `_state`; None before the first look
+    _asked: Mapping[str, Sequence[str]] = field(default_factory=dict)  # keys by study
+    _told: set[str] = field(default_factory=set)
+
+    def import_study(self, study: str, keys: Collection[str] | None = None) -> tuple[Store, Outcome]:
+        """Import the records of a study; wait for the lock and for the tracker.
+
+        Args:
+            keys: of the study's runs; None takes all records of the folder.
+
+        Raises:
+            UserError: the URI or the store is wrong. Records that can't be read are in the outcome instead.
+            TrackerDown: the tracker was down for longer than `patience` seconds.
+        """
+        outcome = Outcome()
+
+        def once() -> Store:
+            with self._writing() as store:
+                on_disk = find_records(self.results)
+                found = on_disk if keys is None else {key: on_disk[key] for key in on_disk.keys() & set(keys)}
+                shared = shared_of(read_asked(self.results))
+                import_records(self, store, study, found, on_disk, shared, outcome)
+                return store
+
+        return patiently(once, self.patience, self.progress, self.stop), outcome
+
+    def follow(self, every: float | None, looked: Callable[[], None] | None = None) -> None:
+        """Import the runs of all studies, finished and live, every `every` seconds (None: once) until `stop` is set.
+
+        The lock of the one writer is held only while something is written, so that other commands get their turn.
+
+        Args:
+            looked: called once, after the first look.
+
+        Raises:
+            UserError: the URI or the store is wrong.
+            TrackerDown: the tracker was down for longer than `patience` seconds.
+        """
+        with suppress(Stopped):
+            while not self.stop.is_set():
+                patiently(self.look, self.patience, self.progress, self.stop)
+                if looked is not None:
+                    looked()
+                if every is None:
+                    return
+                looked = None
+                self.stop.wait(every)
+
+    def look(self) -> None:
+        """Import what changed since the last look; the first one opens the store, and creates a SQLite one."""
+        found, asked, before = find_records(self.results), read_asked(self.results), self._states or {}
+        states = {key: _state(item, self.liveness) for key, item in found.items()}
+        changed = {key for key in states.keys() | before.keys() if states.get(key) != before.get(key)}
+        # also where another study has asked for it since, which its copies here and there then say
+        changed |= {
+            key for study, keys in asked.items() for key in set(keys) - set(self._asked.get(study, ()))
+        }
+        first = self._states is None
+        if not (changed or first):
+            return
+        with self._writing() as store:
+            for study, keys in asked.items():
+                touched, outcome = changed.intersection(keys), Outcome()
+                items = {key: found[key] for key in sorted(touched) if key in found}
+                if touched or first:
+                    shared = shared_of(asked)
+                    import_records(
+                        self, store, study, items, found, shared, outcome, None if first else touched
+                    )
+                for sentence in outcome.problems.values():
+                    self.say_once(sentence)
+                if self.stop.is_set():
+                    return
+                if outcome.written:
+                    self.progress.say(f"{study}: {len(outcome.written)} of {len(items)} runs written.")
+        self._states, self._asked = states, asked
+        self.progress.failed = False
+
+    def say_once(self, sentence: str) -> None:
+        """Say what this importer has not said yet."""
+        if sentence not in self._told:
+            self._told.add(sentence)
+            self.progress.say(sentence)
+
+    @contextmanager
+    def _writing(self) -> Iterator[Store]:
+        with one_writer(self.results, self.progress.say, self.stop):
+            self.progress.at(f"opening {redact(self.uri, self.uri)}")
+            yield open_store(self.uri, self.results)
+
+
+@dataclass(frozen=True)
+class _Job:
+    """The import of a study's records into its experiment."""
+
+    importer: Importer
     store: Store
     study: str
     experiment: str
-    found: Mapping[str, RecordFolder]
-    studies: Mapping[str, Sequence[str]]  # that ask for each run
-    liveness: Liveness
-    progress: ImportProgress
+    studies: Mapping[str, Sequence[str]]  # that ask for each run, where several do
     outcome: Outcome
-    fingerprints: dict[str, str] = field(default_factory=dict)  # by key, of the records when read
     kinds: list[Kind] = field(default_factory=list)  # of the runs written
-    conflicts: list[MlflowException] = field(default_factory=list)  # another importer got in between
-
-    def step(self, what: str) -> str:
-        """The current step, for the user."""
-        place = redact(self.store.uri, self.store.uri)
-        return f"{what} in {place} ({len(self.outcome.written)} of {len(self.found)} runs written)"
-
-
-def import_study(
-    results: Path,
-    study: str,
-    uri: str,
-    patience: float,
-    say: Say,
-    liveness: Liveness | None = None,
-    progress: ImportProgress | None = None,
-    keys: Collection[str] | None = None,
-) -> tuple[Store, Outcome]:
-    """Import the records of a study as the one writer; wait for the lock and for the tracker.
-
-    Args:
-        keys: of the study's runs; None takes all records of the folder.
-
-    Raises:
-        UserError: the URI or the store is wrong. Records that can't be read are in the outcome instead.
-        TrackerDown: the tracker was down for longer than `patience` seconds.
-    """
-    progress, outcome = progress or ImportProgress(say), Outcome()
-
-    def once() -> Store:
-        with one_writer(results, say):
-            progress.at(f"opening {redact(uri, uri)}")
-            store = open_store(uri, results)
-            on_disk = find_records(results)
-            found = on_disk if keys is None else {key: on_disk[key] for key in on_disk.keys() & set(keys)}
-            import_records(
-                store,
-                study,
-                found,
-                liveness or Liveness(),
-                on_disk,
-                None,
-                progress,
-                outcome,
-                shared_of(read_asked(results)),
-            )
-            return store
-
-    store = patiently(once, patience, say, progress=progress)
-    tell_rivals(study, outcome, say)
-    return store, outcome
 
 
 def shared_of(asked: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
@@ -127,189 +202,245 @@ def shared_of(asked: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
     return {key: studies for key, studies in studies_by_key(asked).items() if len(studies) > 1}
 
 
-def tell_rivals(study: str, outcome: Outcome, say: Say) -> None:
-    """Report other importers that wrote the same runs, if any."""
-    if outcome.rivals:
-        say(
-            f"{study} is also imported by {', '.join(sorted(outcome.rivals))}; one copy of each run is kept. "
-            "One importer is enough: stop the others."
-        )
-
-
 def import_records(
+    importer: Importer,
     store: Store,
     study: str,
     found: Mapping[str, RecordFolder],
-    liveness: Liveness,
-    on_disk: Collection[str] | None,
-    stop: Event | None = None,
-    progress: ImportProgress | None = None,
-    outcome: Outcome | None = None,
-    studies: Mapping[str, Sequence[str]] | None = None,
-) -> Outcome:
-    """Bring these records of a study into the store. Call it under `waiting.one_writer`.
+    on_disk: Collection[str],
+    studies: Mapping[str, Sequence[str]],
+    outcome: Outcome,
+    touched: Collection[str] | None = None,
+) -> None:
+    """Bring these records of a study into the store, under the lock of the one writer.
 
     Args:
         found: records by key.
-        on_disk: the keys of all records: any other run of this importer that says RUNNING in MLflow was killed; None
-            where `found` is a part that changed, and nothing is said of others.
-        stop: once set, the import ends after the records that were begun.
-        outcome: outcome of an import that the tracker interrupted, to complete.
+        on_disk: the keys of all records: any other run of this importer that says RUNNING in MLflow was killed.
         studies: of runs that several studies ask for, their names, which a tag of each copy says.
+        outcome: what an import that the tracker interrupted has written; it is completed.
+        touched: keys of the runs to look at in MLflow; None takes all of the experiment.
 
     Raises:
         TrackerDown: the tracker failed on the way; what is missing is imported by the next call.
-        UserError: another importer keeps writing other records of the same runs.
     """
-    outcome, progress, stop = (
-        outcome or Outcome(),
-        progress or ImportProgress(lambda _: None),
-        stop or Event(),
-    )
     outcome.problems.clear()
+    progress = importer.progress
     with tracker_errors(store.uri):
-        progress.at(f"looking for {study} in {redact(store.uri, store.uri)}")
+        progress.at(f"looking for {study} in {store.shown}")
         if not found and not find_experiment(store, study):
-            return outcome
+            return
         experiment = make_experiment(store, study)
-        job = _Import(store, study, experiment, found, studies or {}, liveness, progress, outcome)
-        for _ in range(LOOKS):
-            progress.at(job.step(f"listing the runs of {study}"))
-            known = runs_by_key(
-                store, experiment, list(found) if on_disk is None and len(found) <= FEW else None
-            )
-            changed = _look(job, known, stop)
-            if job.kinds:
-                show_as_training(store, experiment, job.kinds[0])
-            if on_disk is not None:
-                for key in known.keys() - set(on_disk):
-                    _bury(store, known[key])
-            if not changed:
-                break
-            if job.conflicts:
-                stop.wait(random.random() / 5)  # a random wait puts two competing importers out of step
-        else:
-            if job.conflicts:
-                raise job.conflicts[-1]
-            raise UserError(
-                f"{', '.join(sorted(outcome.rivals)) or 'Someone else'} writes other records of {study} into "
-                f"{redact(store.uri, store.uri)} at the same time; stop one of the two importers."
-            )
+        _note_writer(importer, store, study, experiment)
+        job = _Job(importer, store, study, experiment.experiment_id, studies, outcome)
+        # what a tracker was asked for before it failed may be done after the first look
+        for _ in range(2 if progress.failed else 1):
+            progress.at(f"listing the runs of {study} in {store.shown}")
+            known = list_runs(store, job.experiment, touched)
+            for key, item in found.items():
+                if importer.stop.is_set():
+                    break
+                written = f"{len(outcome.written)} of {len(found)} runs written"
+                progress.at(f"writing {key} in {store.shown} ({written})")
+                try:
+                    _settle(job, item, known.get(key, ()))
+                except UserError as problem:
+                    if (
+                        item.directory.exists()
+                    ):  # else it was moved while it was read, and will be found again
+                        outcome.problems[key] = str(problem)
+            for key in known.keys() - set(on_disk):
+                _bury(store, known[key])
+        if job.kinds:
+            show_as_training(store, job.experiment, job.kinds[0])
     outcome.unchanged = len(found.keys() - outcome.problems.keys() - set(outcome.written))
-    return outcome
 
 
-def _look(job: _Import, known: Mapping[str, Sequence[Run]], stop: Event) -> bool:
-    """Compare MLflow with the records once and correct what differs; True where anything did."""
-    changed = False
-    # in a random order, so that importers of two machines share the work and seldom meet
-    for key in random.sample(list(job.found), len(job.found)):
-        if stop.is_set() and key not in job.fingerprints:
-            continue  # finish what was begun
-        item = job.found[key]
-        try:
-            changed |= _settle(job, item, known.get(key, []))
-        except UserError as problem:
-            if item.directory.exists():  # else it was moved while it was read, and will be found again
-                job.outcome.problems[key] = str(problem)
-        except MlflowException as error:
-            if not is_conflict(error):
-                raise
-            job.conflicts.append(error)
-            changed = True
-    return changed
+def _note_writer(importer: Importer, store: Store, study: str, experiment: Experiment) -> None:
+    """Say so where another importer wrote into the experiment last, and note that it is this one now."""
+    last = experiment.tags.get(IMPORTER)
+    if last == store.importer:
+        return
+    store.client.set_experiment_tag(experiment.experiment_id, IMPORTER, store.importer)
+    if last is not None:
+        importer.say_once(
+            f"{study} in {store.shown} was imported from {last} so far, and is now from {store.importer}; a study has "
+            "one importer: stop the other one, or give one of them another store (tracking.uri)."
+        )
 
 
-def bury_vanished(store: Store, study: str, keys: Sequence[str]) -> None:
-    """Mark as KILLED the runs of these keys that still say RUNNING: their records were deleted."""
-    with tracker_errors(store.uri):
-        experiment = find_experiment(store, study)
-        if experiment is not None:
-            for runs in runs_by_key(store, experiment.experiment_id, keys).values():
-                _bury(store, runs)
-
-
-def _bury(store: Store, runs: Sequence[Run]) -> None:
+def list_runs(store: Store, experiment: str, keys: Collection[str] | None) -> dict[str, list[Listed]]:
+    """The active training runs by key: all of them, or those of a few keys with one request each."""
+    runs: Iterable[Run]
+    if keys is None or len(keys) > FEW:
+        runs = search_runs(store.client, experiment)
+    else:
+        filters = [f"tags.`{KEY}` = '{key}'" for key in keys]
+        runs = (run for each in filters for run in search_runs(store.client, experiment, each))
+    known: dict[str, list[Listed]] = {}
     for run in runs:
-        if run.info.status == RUNNING and is_own(store, run):
-            store.client.set_tag(run.info.run_id, MESSAGE, "Its record was deleted while it ran.")
-            store.client.set_terminated(run.info.run_id, KILLED)
+        tags = run.data.tags
+        if KEY in tags:
+            kept = {name: tags[name] for name in (FINGERPRINT, IMPORTER, STUDIES) if name in tags}
+            known.setdefault(tags[KEY], []).append(Listed(run.info.run_id, run.info.status, kept))
+    return known
 
 
-def _settle(job: _Import, item: RecordFolder, listed: Sequence[Run]) -> bool:
-    """Make MLflow agree with the record, in one run; True where that took any writing.
+def _bury(store: Store, runs: Sequence[Listed]) -> None:
+    """Mark runs as killed that still say RUNNING: their records were deleted."""
+    for run in runs:
+        # one that another folder's importer follows is none of ours; older runs don't say who imported them
+        if run.status == RUNNING and run.tags.get(IMPORTER, store.importer) == store.importer:
+            store.client.set_tag(run.run_id, MESSAGE, "Its record was deleted while it ran.")
+            store.client.set_terminated(run.run_id, KILLED)
 
-    Args:
-        listed: runs of that key in a listing, which may be out of date by now.
-    """
-    fingerprint, reading = job.fingerprints.get(item.key), None
-    if fingerprint is None:
-        fingerprint, reading = describe(item, job.liveness)
-        job.fingerprints[item.key] = fingerprint
-    if _is_settled(listed, fingerprint):
-        _tell_studies(job, item.key, listed[0])
-        return False
-    store = job.store
-    job.progress.at(job.step(f"looking up {item.key}"))
-    known = runs_by_key(store, job.experiment, [item.key]).get(item.key, [])
-    if _is_settled(known, fingerprint):
-        return False
-    if any(not is_own(store, run) for run in known):
-        reading = reading or read(item, job.liveness)
-        _refuse_others(job, known, reading.record.run)
-    whole = sorted(run.info.run_id for run in known if run.data.tags.get(FINGERPRINT) == fingerprint)
-    job.outcome.rivals.update(
-        run.data.tags[IMPORTER]
-        for run in known
-        if not is_own(store, run) and run.data.tags.get(FINGERPRINT) in (None, fingerprint)
+
+def _settle(job: _Job, item: RecordFolder, known: Sequence[Listed]) -> None:
+    """Make MLflow agree with the record, in one run."""
+    fingerprint, reading = _describe(item, job.importer.liveness)
+    studies = ", ".join(job.studies.get(item.key, ()))
+    whole = sorted(
+        (run for run in known if run.tags.get(FINGERPRINT) == fingerprint), key=lambda run: run.run_id
     )
-    job.progress.at(job.step(f"writing {item.key}"))
     if whole:
-        for run in known:
-            if run.info.run_id != whole[0]:
-                store.client.delete_run(run.info.run_id)
-        return True
-    if reading is None:  # another importer deleted what this one had found
-        fingerprint, reading = describe(item, job.liveness)
-        job.fingerprints[item.key] = fingerprint
-    reading = reading or read(item, job.liveness)
-    current, last_step = continued(store, reading, known)
-    job.kinds.append(kind_of(reading.record.run))
-    run_id = write(store, job.experiment, job.study, reading, fingerprint, current, last_step)
-    if item.key in job.studies:
-        store.client.set_tag(run_id, STUDIES, ", ".join(job.studies[item.key]))
-    for run in known:  # replaced by it; runs of others wait for the next look and may be complete by then
-        if run.info.run_id != run_id and is_own(store, run):
-            store.client.delete_run(run.info.run_id)
-    if item.key not in job.outcome.written:
-        job.outcome.written.append(item.key)
-    job.progress.advance()
-    return True
+        kept = whole[0].run_id
+        if studies and whole[0].tags.get(STUDIES) != studies:
+            job.store.client.set_tag(kept, STUDIES, studies)
+    else:
+        reading = reading or _read(item, job.importer.liveness)
+        kept = _write(job, reading, fingerprint, studies, known)
+        if item.key not in job.outcome.written:
+            job.outcome.written.append(item.key)
+        job.kinds.append(kind_of(reading.record.run))
+        job.importer.progress.advance()
+    for run in known:
+        if run.run_id != kept:
+            job.store.client.delete_run(run.run_id)
 
 
-def _tell_studies(job: _Import, key: str, run: Run) -> None:
-    """Name in a run's tag all studies that ask for it, where several do."""
-    said = ", ".join(job.studies.get(key, ()))
-    if said and run.data.tags.get(STUDIES) != said and is_own(job.store, run):
-        job.store.client.set_tag(run.info.run_id, STUDIES, said)
+def _describe(item: RecordFolder, liveness: Liveness) -> tuple[str, Reading | None]:
+    """The fingerprint of a record, and the record where it had to be read for that."""
+    if item.finished:
+        return finished_fingerprint(item.directory), None
+    reading = _read(item, liveness)
+    return live_fingerprint(reading.record, reading.status), reading
 
 
-def _refuse_others(job: _Import, known: Sequence[Run], run: AnyRun) -> None:
-    """Check that no other importer has a different run with this name, which would be lost by replacing it.
+def _read(item: RecordFolder, liveness: Liveness) -> Reading:
+    record = read_record(item.directory)
+    if record.run.key != item.key:
+        raise UserError(
+            f"The record {item.directory} is of the run {record.run.key}; "
+            f"rename the folder, or train it again: rm -r {item.directory} && snakemake"
+        )
+    status, message = true_status(record, liveness, datetime.now(UTC))
+    values, end = (record.summary, "finished_at") if record.summary else (record.live, "updated_at")
+    started, ended = (moment(values, name, item.directory) for name in ("started_at", end))
+    return Reading(record, status, message, started, max(started, ended))
+
+
+def finished_fingerprint(directory: Path) -> str:
+    """A hash of the bytes of a finished record.
 
     Raises:
-        UserError: one has.
+        UserError: a file is missing or can't be read.
     """
-    for other in known:
-        tags = other.data.tags
-        if not is_own(job.store, other) and FINGERPRINT in tags and tags.get(SPEC_DIGEST) != run.digest:
+    digest = hashlib.sha256(f"{IMPORT_FORMAT}".encode())
+    for name in FILES:
+        try:
+            digest.update(hashlib.sha256(content(directory, name)).digest())
+        except (OSError, ValueError) as error:
             raise UserError(
-                f"MLflow ({redact(job.store.uri, job.store.uri)}) has another run with the name {run.key} in "
-                f"{job.study}, imported from {tags[IMPORTER]}; two results folders with different runs of that name "
-                "can't share a tracking store: give one of them its own (tracking.uri), or delete that run there."
-            )
+                f"The record {directory} is half written: {name} can't be read ({getattr(error, 'strerror', error)}); "
+                f"write it again: rm -r {directory} && snakemake"
+            ) from error
+    return digest.hexdigest()[:32]
 
 
-def _is_settled(runs: Sequence[Run], fingerprint: str) -> bool:
-    """True where there is exactly one run, and it agrees with the record."""
-    return len(runs) == 1 and runs[0].data.tags.get(FINGERPRINT) == fingerprint
+def live_fingerprint(record: Record, status: str) -> str:
+    """A hash of the imported part of an unfinished record; a heartbeat alone does not change it."""
+    steps = record.history["step"]
+    values = {
+        "format": IMPORT_FORMAT,
+        "digest": record.run.digest,
+        "status": status,
+        "rows": len(steps),
+        "last": steps[-1].as_py() if len(steps) else 0,
+        "live": {k: v for k, v in record.live.items() if k not in ("step", "updated_at", "pid", "status")},
+    }
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _write(job: _Job, reading: Reading, fingerprint: str, studies: str, known: Sequence[Listed]) -> str:
+    """Write what is missing: params, points, tags, inputs, status; the fingerprint last. Return the run's id."""
+    client, record = job.store.client, reading.record
+    texts = entities.tags(record, job.study, reading.message, job.store.importer, studies)
+    current, last_step = _continued(job.store, reading, known)
+    if current is None:
+        run = client.create_run(
+            job.experiment,
+            start_time=entities.milliseconds(reading.started),
+            tags={tag.key: tag.value for tag in texts},
+            run_name=run_name(record.run),
+        )
+    else:
+        run = current
+        client.log_batch(run.info.run_id, tags=texts)
+        if not reading.message and MESSAGE in current.data.tags:
+            client.delete_tag(run.info.run_id, MESSAGE)
+    run_id = str(run.info.run_id)
+    new = [param for param in entities.params(record) if param.key not in run.data.params]
+    batch: list[Metric] = entities.summary_metrics(record, reading.ended) if record.summary else []
+    for points in entities.history_metrics(record, last_step, reading.started, reading.ended):
+        if len(batch) + len(points) > BATCH:
+            client.log_batch(run_id, metrics=batch)
+            batch = []
+        batch.extend(points)
+    client.log_batch(run_id, metrics=batch, params=new)
+    if record.summary:
+        client.log_inputs(run_id, entities.datasets(record))
+    if reading.status != RUNNING:
+        client.set_terminated(run_id, reading.status, entities.milliseconds(reading.ended))
+    elif run.info.status != RUNNING:  # it was killed and goes on
+        client.update_run(run_id, status=RUNNING)
+    client.set_tag(run_id, FINGERPRINT, fingerprint)
+    return run_id
+
+
+def _continued(store: Store, reading: Reading, known: Sequence[Listed]) -> tuple[Run | None, int]:
+    """The MLflow run that this record continues, and the last step in it; (None, 0) where a new run is needed.
+
+    The last step is read back from MLflow: a tag of it could be older than the points if an importer died
+    between the two. The points of a row are written together or not at all.
+    """
+    record = reading.record
+    losses = dict(zip(*(record.history[name].to_pylist() for name in ("step", "train_loss")), strict=True))
+    for listed in known:
+        if FINGERPRINT not in listed.tags or listed.status == FINISHED:
+            continue
+        run = store.client.get_run(listed.run_id)
+        half_written = run.data.metrics.keys() - set(CURVES.values())
+        if half_written or run.data.tags.get(SPEC_DIGEST) != record.run.digest:
+            continue
+        points = store.client.get_metric_history(run.info.run_id, CURVES["train_loss"])
+        agree = all(entities.same_value(p.value, losses[p.step]) for p in points if p.step in losses)
+        agree &= reading.status != FINISHED or all(p.step in losses for p in points)
+        if agree and len({p.step for p in points}) == len(points):
+            return run, max((p.step for p in points), default=0)
+    return None, 0
+
+
+def _state(item: RecordFolder, liveness: Liveness) -> str:
+    """A text that changes when the record has something to import. A finished record's never changes, unless it is
+    trained again, which writes another summary.json; that of a run under way also changes when it falls silent.
+    """
+    try:
+        if item.finished:
+            one = next(path for name in ("summary.json", COPY) if (path := item.directory / name).exists())
+            status = one.stat()
+            return f"{item.directory} {status.st_ino} {status.st_mtime_ns} {status.st_size}"
+        record = read_record(item.directory)
+        return live_fingerprint(record, true_status(record, liveness, datetime.now(UTC))[0])
+    except (UserError, OSError, StopIteration) as problem:
+        # reported when it is imported; looked at again when its text changes
+        return f"unreadable: {problem}"

@@ -1,36 +1,69 @@
-"""A study's summary run: its figures and tables as artifacts, its fits' numbers as metrics and params."""
+"""What users browse of a study in MLflow: its summary run with figures, tables and fits, and its pages.
+
+A shared view is a tag of the experiment, as MLflow's own button "Share" makes it: the state of the page as compressed
+JSON. A link names it by its key.
+"""
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
+import shutil
+import uuid
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+from urllib.parse import urlsplit
 
-from mlflow.entities import Metric, Param, RunTag, SourceType
-from mlflow.exceptions import MlflowException
-from mlflow.utils.mlflow_tags import MLFLOW_RUN_NOTE, MLFLOW_SOURCE_NAME, MLFLOW_SOURCE_TYPE
+from mlflow.entities import Metric, Param, Run, RunTag, SourceType
+from mlflow.utils.mlflow_tags import (
+    MLFLOW_LOGGED_IMAGES,
+    MLFLOW_RUN_NOTE,
+    MLFLOW_SOURCE_NAME,
+    MLFLOW_SOURCE_TYPE,
+)
+from PIL import Image
 
 from shapelaw.errors import UserError
+from shapelaw.specs.kinds import Kind
 from shapelaw.storage.records import FINISHED
-from shapelaw.tracking.artifacts import keep_files
-from shapelaw.tracking.entities import TEXT_LIMIT, is_number, milliseconds, valid_name
-from shapelaw.tracking.errors import is_conflict, tracker_errors
-from shapelaw.tracking.redaction import redact
+from shapelaw.tracking.command import redact
+from shapelaw.tracking.entities import (
+    SHAPE,
+    TEXT_LIMIT,
+    is_number,
+    milliseconds,
+    result_name,
+    valid_name,
+)
 from shapelaw.tracking.store import (
     FINGERPRINT,
-    LOOKS,
+    SERVED,
     STUDY,
     SUMMARY_OF,
     Store,
+    find_experiment,
     make_experiment,
     search_runs,
+    tracker_errors,
 )
 
 FIT = "fit/"  # group of the metrics; the images, in "figures", come before it
 SAID = ("answer", "findings")  # of fit.json: sentences, which are the summary run's description
+FOLDERS = {".svg": "figures", ".png": "figures"} | dict.fromkeys((".html", ".csv", ".md", ".tex"), "tables")
+IMAGES = "images"  # MLflow's folder for images that its charts show
+PREVIEW = 1000  # pixels of a preview's longer side
+LOCAL = "http://127.0.0.1:5000"  # where `make ui` serves
+RUNS, SEEDS, SUMMARY = "runs", "seeds averaged", "summary"  # pages of a study
+_EXPERIMENT_KIND = "mlflow.experimentKind"
+_TRAINING = "custom_model_development"  # else a click on the experiment opens GenAI's traces
+_VIEW = "mlflow.sharedViewState."
+_KEYS = {RUNS: "runs", SEEDS: "seeds"}  # of the shared views
+_BY_SHAPE = {"aggregateFunction": "average", "groupByKeys": [{"mode": "tag", "groupByData": SHAPE}]}
 
 
 def log_summary(
@@ -45,8 +78,7 @@ def log_summary(
         note: description of the run.
 
     Raises:
-        UserError: a file is missing, two have one name, or `metrics` is not a JSON object,
-            or another machine keeps logging other results of this study.
+        UserError: a file is missing, two have one name, or `metrics` is not a JSON object.
         TrackerDown: the tracker failed; log again, nothing is doubled.
     """
     files = [*artifacts, *([metrics] if metrics else [])]
@@ -54,28 +86,16 @@ def log_summary(
     numbers, texts = _flatten_file(metrics) if metrics else ({}, {})
     fingerprint = _fingerprint(files)
     with tracker_errors(store.uri):
-        experiment = make_experiment(store, study)
-        for _ in range(LOOKS):  # another machine may log the same study now: look until one whole run is left
-            known = search_runs(store, experiment, f"tags.`{SUMMARY_OF}` = '{study}'")
-            whole = sorted(run.info.run_id for run in known if run.data.tags.get(FINGERPRINT) == fingerprint)
-            if whole and len(known) == 1:
-                return str(whole[0])
-            try:
-                kept = (
-                    whole[0]
-                    if whole
-                    else _write(store, experiment, study, files, numbers, texts, fingerprint, note)
-                )
-                for run in known:
-                    if run.info.run_id != kept:
-                        store.client.delete_run(run.info.run_id)
-            except MlflowException as error:
-                if not is_conflict(error):
-                    raise
-    raise UserError(
-        f"Another machine logs other results of {study} into {redact(store.uri, store.uri)} at the same time; "
-        "stop one of the two."
-    )
+        experiment = str(make_experiment(store, study).experiment_id)
+        known = list(search_runs(store.client, experiment, f"tags.`{SUMMARY_OF}` = '{study}'"))
+        whole = sorted(run.info.run_id for run in known if run.data.tags.get(FINGERPRINT) == fingerprint)
+        kept = (
+            whole[0] if whole else _write(store, experiment, study, files, numbers, texts, fingerprint, note)
+        )
+        for run in known:
+            if run.info.run_id != kept:
+                store.client.delete_run(run.info.run_id)
+        return str(kept)
 
 
 def _write(
@@ -146,3 +166,126 @@ def _leaves(value: Any, name: str) -> Iterator[tuple[str, Any]]:
             yield from _leaves(inner, f"{name}.{part}" if name else str(part))
     elif value is not None:
         yield name, value
+
+
+def keep_files(store: Store, run: Run, files: Sequence[Path]) -> None:
+    """Make files artifacts of a run: figures as images, tables in `tables/`, what is neither on top.
+
+    Nothing is kept twice. An .svg is its image where the .png of its name lies beside it, and in `figures/` where none
+    does; a .csv is left to the .html of its name, which has the CSV to download.
+
+    A store that is a database keeps only their place below what `mlflow server` serves, so the results folder can be
+    moved; its files are written there directly.
+    """
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        figures = {file: file.with_suffix(".png") for file in files if file.suffix in (".svg", ".png")}
+        shown = {file: image for file, image in figures.items() if image.is_file()}
+        for file in files:
+            if file in shown or (file.suffix == ".csv" and file.with_suffix(".html") in files):
+                continue
+            there = folder / FOLDERS.get(file.suffix, "") / file.name
+            there.parent.mkdir(exist_ok=True)
+            shutil.copyfile(file, there)
+        for image in sorted(set(shown.values())):
+            _write_image(image, folder / IMAGES)
+        uri = str(run.info.artifact_uri)
+        if store.artifacts is not None and uri.startswith(SERVED):
+            shutil.copytree(folder, store.artifacts / uri.removeprefix(SERVED), dirs_exist_ok=True)
+        else:
+            store.client.log_artifacts(run.info.run_id, name)
+        if (folder / IMAGES).exists():
+            store.client.set_tag(run.info.run_id, MLFLOW_LOGGED_IMAGES, "True")
+
+
+def _write_image(file: Path, folder: Path) -> None:
+    """A figure under the names by which MLflow's charts find an image, in the group "figures", and its preview."""
+    folder.mkdir(exist_ok=True)
+    name = f"figures~{file.stem}+step+0+timestamp+{milliseconds(datetime.now(UTC))}+{uuid.uuid4()}"
+    shutil.copyfile(file, folder / f"{name}.png")
+    with Image.open(file) as image:
+        image.thumbnail((PREVIEW, PREVIEW))
+        image.save(folder / f"{name}+compressed.webp")
+
+
+def view(kind: Kind, averaged: bool) -> dict[str, Any]:
+    """The state of the run list: the columns that matter for a kind of run, best first.
+
+    Args:
+        averaged: runs that differ by their seed alone are one row, with the means of their metrics.
+    """
+    columns = [f"params.`{column.logged_as}`" for column in kind.params if column.name in kind.shown]
+    results = [result_name(column.logged_as) for column in kind.metrics if column.name in kind.shown]
+    numbers = [f"metrics.`{name}`" for name in results]
+    return {
+        "selectedColumns": [*columns, *numbers],
+        "columnOrder": [*columns, *numbers],
+        "columnWidths": dict.fromkeys(columns, 80) | dict.fromkeys(numbers, 165),
+        "runsHiddenMode": "FIRST_20_RUNS",
+        "groupBy": _BY_SHAPE if averaged else None,
+        "useGroupedValuesInCharts": averaged,
+        "orderByKey": numbers[0],
+        "orderByAsc": results[0].endswith("loss"),
+    }
+
+
+def show_as_training(store: Store, experiment_id: str, kind: Kind) -> None:
+    """Make an experiment open as model training, and give it its shared views; what is there already is not written."""
+    wanted = {_EXPERIMENT_KIND: _TRAINING}
+    wanted |= {_VIEW + key: _packed(view(kind, page == SEEDS)) for page, key in _KEYS.items()}
+    _set_tags(store, experiment_id, wanted)
+
+
+def write_note(store: Store, study: str, text: str) -> None:
+    """Write the description of a study's experiment, where there is one.
+
+    Raises:
+        TrackerDown: the tracker failed.
+    """
+    with tracker_errors(store.uri):
+        experiment = find_experiment(store, study)
+        if experiment is not None:
+            _set_tags(store, str(experiment.experiment_id), {MLFLOW_RUN_NOTE: text})
+
+
+def _set_tags(store: Store, experiment_id: str, wanted: Mapping[str, str]) -> None:
+    tags = store.client.get_experiment(experiment_id).tags
+    for name, text in wanted.items():
+        if tags.get(name) != text:
+            store.client.set_experiment_tag(experiment_id, name, text)
+
+
+def _packed(state: Mapping[str, Any]) -> str:
+    """A page's state as MLflow's UI keeps it."""
+    return "deflate;" + base64.b64encode(zlib.compress(json.dumps(state).encode())).decode()
+
+
+def address(uri: str) -> str:
+    """The UI's address for a tracking URI, without a password: the server's, or that of `make ui`."""
+    if urlsplit(uri).scheme not in ("http", "https"):
+        return LOCAL
+    return redact(uri, uri).replace("***@", "").partition("?")[0].rstrip("/")
+
+
+def pages(store: Store, study: str, at: str) -> dict[str, str]:
+    """Links to the pages of a study's experiment, by name; none where it has no experiment.
+
+    Args:
+        at: the UI's address.
+
+    Raises:
+        TrackerDown: the tracker failed.
+    """
+    with tracker_errors(store.uri):
+        experiment = find_experiment(store, study)
+        if experiment is None:
+            return {}
+        place = f"{at}/#/experiments/{experiment.experiment_id}/runs"
+        found = {
+            page: f"{place}?workflowType=machine_learning&viewStateShareKey={key}"
+            for page, key in _KEYS.items()
+            if _VIEW + key in experiment.tags
+        } or {RUNS: f"{place}?workflowType=machine_learning"}
+        for run in search_runs(store.client, experiment.experiment_id, f"tags.`{SUMMARY_OF}` = '{study}'"):
+            found[SUMMARY] = f"{place}/{run.info.run_id}/artifacts?workflowType=machine_learning"
+        return found

@@ -1,25 +1,36 @@
-"""The runs of a study, read back from MLflow as one table: `runs.parquet`."""
+"""Tables of runs from MLflow, a row a run: `runs.parquet` of a study, and any experiment of anyone."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from pathlib import Path
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 from mlflow.entities import Run
+from mlflow.tracking import MlflowClient
 
 from shapelaw.errors import UserError
 from shapelaw.specs.columns import Column
 from shapelaw.specs.kinds import KINDS, Kind
-from shapelaw.storage.records import schema_of, write_bytes
-from shapelaw.tracking.errors import tracker_errors
-from shapelaw.tracking.names import stored_result
-from shapelaw.tracking.redaction import redact
-from shapelaw.tracking.store import FEW, FINGERPRINT, KEY, STUDY, Store, find_experiment, runs_by_key
-from shapelaw.tracking.waiting import ImportProgress
+from shapelaw.storage.records import FINISHED, schema_of, write_bytes
+from shapelaw.tracking.command import ImportProgress, redact
+from shapelaw.tracking.entities import plain_metrics, stored_result
+from shapelaw.tracking.store import (
+    FINGERPRINT,
+    KEY,
+    STUDY,
+    SUMMARY_OF,
+    Store,
+    find_experiment,
+    reading,
+    search_runs,
+    tracker_errors,
+)
 
+SHOWN = 10  # experiments that a message names
 _TAGS = ("study", "spec_digest")
 _COMMON = tuple(Column(name, str) for name in ("key", "run_id", "status", *_TAGS))
 
@@ -44,44 +55,31 @@ def read_runs(
         TrackerDown: the tracker failed.
     """
     if progress:
-        progress.at(f"reading the runs of {study} from {redact(store.uri, store.uri)}")
+        progress.at(f"reading the runs of {study} from {store.shown}")
+    kind, rows = KINDS[None], []
     with tracker_errors(store.uri):
         experiment = find_experiment(store, study)
-        found = runs_by_key(store, experiment.experiment_id, None) if experiment else {}
-        missing = sorted(set(keys or ()) - found.keys())
-        if experiment and 0 < len(missing) <= FEW:  # pages shift where another importer writes meanwhile
-            found |= runs_by_key(store, experiment.experiment_id, missing)
-    runs = [
-        run
-        for key in (found if keys is None else set(keys) & found.keys())
-        for run in _whole_runs(found[key])
-        if run.data.tags.get(STUDY) == study
-    ]
-    present = [run.data.tags[KEY] for run in runs]
-    if missing := sorted(set(keys or ()) - set(present)):
+        for run in search_runs(store.client, experiment.experiment_id) if experiment else ():
+            tags = run.data.tags
+            if (
+                tags.get(STUDY) == study
+                and {KEY, FINGERPRINT} <= tags.keys()
+                and (keys is None or tags[KEY] in keys)
+            ):
+                kind = KINDS.get(run.data.params.get("kind"), KINDS[None])
+                rows.append(_row(run, kind))
+    present = Counter(str(row["key"]) for row in rows)
+    if missing := sorted(set(keys or ()) - present.keys()):
         raise UserError(
-            f"MLflow ({redact(store.uri, store.uri)}) has no run of {named(missing)} in the experiment {study}; "
+            f"MLflow ({store.shown}) has no run of {named(missing)} in the experiment {study}; "
             "train what is missing, then import again."
         )
-    if twice := sorted(key for key, count in Counter(present).items() if count > 1):
+    if twice := sorted(key for key, count in present.items() if count > 1):
         raise UserError(
             f"MLflow has two active runs of {named(twice)} in {study}; import again to repair it."
         )
-    kinds = {run.data.params.get("kind") for run in runs}
-    kind = KINDS[next((name for name in kinds if name in KINDS), None)]
-    rows = sorted((_row(run, kind) for run in runs), key=lambda row: str(row["key"]))
+    rows.sort(key=lambda row: str(row["key"]))
     return pa.Table.from_pylist(rows, schema=table_schema(kind))
-
-
-def _whole_runs(runs: Sequence[Run]) -> Sequence[Run]:
-    """The wholly imported runs of a key, one for each content.
-
-    Two importers may just have written equal runs; the one with the smallest id will stay.
-    """
-    whole = sorted(
-        (run for run in runs if FINGERPRINT in run.data.tags), key=lambda run: str(run.info.run_id)
-    )
-    return list({run.data.tags[FINGERPRINT]: run for run in reversed(whole)}.values())
 
 
 def _row(run: Run, kind: Kind) -> dict[str, str | int | float | None]:
@@ -117,3 +115,48 @@ def write_runs(path: Path, table: pa.Table) -> None:
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink)
     write_bytes(path, sink.getvalue().to_pybytes())
+
+
+def read_experiment(uri: str, name: str) -> pd.DataFrame:
+    """The finished runs of an experiment that have both parameters and metrics; numbers are numbers, the rest text.
+
+    Where a parameter and a metric share a name, the metric stands. Nothing is written to the store.
+
+    Raises:
+        UserError: the store can't be read, or has no such experiment, or that has no finished run.
+    """
+    shown = redact(uri, uri)
+    with reading(uri) as client:
+        rows = [
+            {**run.data.params, **_metrics(run), "Name": run.info.run_name}
+            for run in search_runs(client, _experiment_id(client, name, shown))
+            if _is_result(run)
+        ]
+    if not rows:
+        raise UserError(
+            f"The experiment {name!r} of {shown} has no finished run with parameters and metrics."
+        )
+    table = pd.DataFrame(rows)
+    for column in table.columns:
+        numbers = pd.to_numeric(table[column], errors="coerce")
+        if (numbers.notna() == table[column].notna()).all():
+            table[column] = numbers
+    return table
+
+
+def _experiment_id(client: MlflowClient, name: str, shown: str) -> str:
+    experiment = client.get_experiment_by_name(name)
+    if experiment is None:
+        there = [one.name for one in client.search_experiments(max_results=SHOWN)]
+        raise UserError(f"{shown} has no experiment {name!r}; it has {', '.join(there) or 'none'}.")
+    return str(experiment.experiment_id)
+
+
+def _is_result(run: Run) -> bool:
+    data = run.data
+    return bool(run.info.status == FINISHED and data.params and data.metrics and SUMMARY_OF not in data.tags)
+
+
+def _metrics(run: Run) -> dict[str, float]:
+    """The metrics; those of a run that this project imported without their groups."""
+    return plain_metrics(run.data.metrics) if KEY in run.data.tags else dict(run.data.metrics)

@@ -15,7 +15,7 @@ from typing import Any
 from shapelaw.corpora.token_store import TokenStore
 from shapelaw.errors import UserError, say
 from shapelaw.specs.kinds import AnyRun
-from shapelaw.storage import copies, records
+from shapelaw.storage import files, records
 from shapelaw.storage.files import WriteFailed
 
 
@@ -53,12 +53,12 @@ class Journal:
         if found.get("identity") != self.identity:
             for name in ("summary.json", "live.json", "history.parquet"):
                 (self.checkpoints / name).unlink(missing_ok=True)
-            copies.forget(self.checkpoints)
+            files.forget(self.checkpoints)
             return False
         if not before.summary:
             return False
         if self.out != self.checkpoints:
-            self._write_record(self.out, copies.content(self.checkpoints, "history.parquet"), before.summary)
+            self._write_record(self.out, files.content(self.checkpoints, "history.parquet"), before.summary)
         (self.checkpoints / "live.json").unlink(missing_ok=True)
         return True
 

@@ -1,16 +1,19 @@
-"""The tracker fails in every way that it can while an importer writes: nothing is lost, nothing is doubled.
+"""Whatever happens while an importer writes, the store is in the end that of an undisturbed import.
 
-`FULL_LENGTH=1 pytest tests/tracking/test_faults.py` has each fault last as long as a cluster must survive.
+With FULL_LENGTH=1 in the environment each fault lasts as long as a cluster must survive.
 """
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -19,7 +22,7 @@ from pathlib import Path
 
 import pytest
 from disks import fill, may_mount, small_disk
-from disturbed import (
+from faults import (
     BACK,
     DELAY,
     FULL_LENGTH,
@@ -29,23 +32,28 @@ from disturbed import (
     SLOW,
     WAITING,
     Import,
+    Weather,
+    held_by_another_process,
     importing,
+    proxy,
     undisturbed,
     with_runs,
 )
-from faults import Weather, held_by_another_process, proxy
 from job_server import warm_python
-from made_records import ask, make_run, write_finished
-from places import SCRIPTS, Place, Script, Server, serving, wait_for
+from made_records import ask, finish, make_rows, make_run, write_finished, write_live
+from places import SCRIPTS, Place, Script, Server, serve, serving, wait_for
+from postgres import Cluster
 from small import small_run
-from stored import content
+from sqlalchemy import event
+from sqlalchemy.engine import Connection, Engine
+from stored import active_runs, content
 
 from shapelaw.corpora.token_store import TokenStore
 from shapelaw.errors import UserError
 from shapelaw.specs.runs import run_to_dict
+from shapelaw.tracking.command import LOCK_NAME, ImportProgress, Stopped, TrackerDown, one_writer, patiently
 from shapelaw.tracking.store import default_uri, open_store
 from shapelaw.tracking.table import read_runs, write_runs
-from shapelaw.tracking.waiting import LOCK_NAME, TrackerDown, one_writer, patiently
 
 Check = Callable[[Import], None]
 
@@ -65,7 +73,7 @@ def check(tmp_path: Path, empty_store: Path) -> Check:
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     if not FULL_LENGTH:
-        monkeypatch.setattr("shapelaw.tracking.waiting.FIRST_PAUSE", 0.1)
+        monkeypatch.setattr("shapelaw.tracking.command.FIRST_PAUSE", 0.1)
 
 
 @dataclass(frozen=True)
@@ -129,7 +137,7 @@ def test_a_server_that_stops_for_longer_than_a_request_waits(
         tracker.server.signal(signal.SIGCONT)
     assert (
         sentence
-        == f"{WAITING}600 seconds for the tracker: {tracker.server.uri} does not answer (no answer in time)."
+        == f"{WAITING}600 seconds for the tracker: {tracker.server.uri} is not available (no answer in time)."
     )
     assert work.sentences(BACK)
     check(work)
@@ -144,7 +152,7 @@ def test_a_server_that_is_killed_and_comes_back(remote: Place, tracker: Tracker,
         time.sleep(OUTAGE if FULL_LENGTH else 0)
         tracker.server.start()
     assert sentence.startswith(
-        f"{WAITING}600 seconds for the tracker: {tracker.server.uri} does not answer ("
+        f"{WAITING}600 seconds for the tracker: {tracker.server.uri} is not available ("
     )
     check(work)
 
@@ -173,7 +181,7 @@ def test_a_server_that_answers_500(behind: Place, weather: Weather, check: Check
         weather.fault = lambda _: ""
     assert (
         sentence
-        == f"{WAITING}600 seconds for the tracker: {weather.uri} is in trouble (HTTP status 500; its log says why)."
+        == f"{WAITING}600 seconds for the tracker: {weather.uri} is not available (HTTP status 500; its log says why)."
     )
     assert work.sentences(BACK)
     check(work)
@@ -238,7 +246,7 @@ def test_a_full_disk_under_the_server(remote: Place, tracker: Tracker, check: Ch
         sentence = work.wait_for_word(WAITING)
         time.sleep(OUTAGE if FULL_LENGTH else 0)
         ballast.unlink()
-    assert f"{remote.uri} is in trouble (HTTP status 503; its log says why)" in sentence
+    assert f"{remote.uri} is not available (HTTP status 503; its log says why)" in sentence
     assert "database or disk is full" in (tracker.server.folder / "server.log").read_text()
     check(work)
 
@@ -264,57 +272,16 @@ def test_a_full_disk_under_the_results(tmp_path: Path, place: Place) -> None:
         assert LOCK_NAME not in os.listdir(disk)
 
 
-@contextmanager
-def trouble(
-    kind: str, tracker: Tracker, weather: Weather, disk: Path, store: Path
-) -> Iterator[tuple[str, Callable[[], object]]]:
-    """A tracker in trouble: its URI, and what ends the trouble."""
-    server, local = tracker.server, f"sqlite:///{disk}/mlflow.db"
-    disk.mkdir()
-    with ExitStack() as stack:
-        if kind == "stopped":
-            server.signal(signal.SIGSTOP)
-            stack.callback(server.signal, signal.SIGCONT)
-            yield server.uri, lambda: server.signal(signal.SIGCONT)
-        elif kind == "killed":
-            server.kill()
-            yield server.uri, server.start
-        elif kind == "slow":
-            weather.delay = DELAY
-            yield weather.uri, lambda: setattr(weather, "delay", 0.0)
-        elif kind == "answers 500":
-            weather.fault = lambda _: "refuse"
-            yield weather.uri, lambda: setattr(weather, "fault", lambda _: "")
-        elif kind == "locked":
-            shutil.copy(store, disk)
-            held = ExitStack()
-            stack.enter_context(held)
-            held.enter_context(held_by_another_process(disk / "mlflow.db"))
-            yield local, held.close
-        else:
-            stack.enter_context(small_disk(disk, "8m"))
-            shutil.copy(store, disk)
-            ballast = fill(disk)
-            yield local, ballast.unlink
-
-
-KINDS = ["stopped", "killed", "slow", "answers 500", "locked", "full disk"]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS if FULL_LENGTH else KINDS[:1])
 def test_training_never_notices_and_its_run_arrives_later(
-    kind: str,
     tmp_path: Path,
     stores: tuple[TokenStore, TokenStore],
     tracker: Tracker,
-    weather: Weather,
-    empty_store: Path,
     study_names: Iterator[str],
     script: Script,
 ) -> None:
-    run, study = small_run(), next(study_names)
-    results = tmp_path / "results"
+    """It never talks to the tracker, so one fault of it stands for all."""
+    run, study, results = small_run(), next(study_names), tmp_path / "results"
 
     def train(folder: Path, uri: str) -> subprocess.CompletedProcess[str]:
         command = [str(warm_python()), str(SCRIPTS / "train.py"), "--spec", json.dumps(run_to_dict(run))]
@@ -332,31 +299,224 @@ def test_training_never_notices_and_its_run_arrives_later(
     write_finished(results, make_run())  # so that the importer has something to do at once
     ask(results, next(study_names), make_run())
     ask(results, study, run)
+    uri = tracker.server.uri
     command = [sys.executable, str(SCRIPTS / "follow_runs.py"), "--results", str(results), "--every", "0.1"]
-    with trouble(kind, tracker, weather, tmp_path / "disk", empty_store) as (uri, end):
-        began = time.monotonic()
-        follower = subprocess.Popen(
-            [*command, "--uri", uri, "--notice", str(NOTICE)], stderr=subprocess.PIPE, text=True
-        )
+    command += ["--uri", uri, "--notice", str(NOTICE)]
+    tracker.server.signal(signal.SIGSTOP)
+    with ExitStack() as stack:
+        stack.callback(tracker.server.signal, signal.SIGCONT)
+        follower = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         assert follower.stderr
         sentences = [follower.stderr.readline() for _ in range(2)]
         disturbed = train(results, uri)
         assert follower.poll() is None
-        if FULL_LENGTH:
-            time.sleep(max(0.0, began + OUTAGE - time.monotonic()))
-        end()
-        assert sentences[1].startswith(("Waiting for the tracker: ", SLOW))
-        assert (disturbed.stdout, disturbed.stderr) == (alone.stdout, alone.stderr)
-        assert history(results) == history(tmp_path / "alone")
-        store = patiently(
-            lambda: open_store(uri, results), 60.0, print
-        )  # a server that goes on may drop connections first
-        wait_for(lambda: store.client.get_experiment_by_name(study) is not None)
-        wait_for(lambda: run.key in content(store, study))
-        follower.send_signal(signal.SIGTERM)
-        sentences.append(follower.communicate()[1])
-        assert follower.returncode == 0
-        arguments = ["--results", results, "--uri", uri, "--study", study]
-        done = script("import_runs.py", *arguments, "--out", tmp_path / "runs.parquet")
-        assert "0 runs written to MLflow, 1 were up to date; 1 rows" in done.errors
-        print(kind, "".join(sentences), done.errors, sep="\n")
+    assert sentences[1].startswith(("Waiting for the tracker: ", SLOW))
+    assert (disturbed.stdout, disturbed.stderr) == (alone.stdout, alone.stderr)
+    assert history(results) == history(tmp_path / "alone")
+    # a server that goes on may drop connections first
+    store = patiently(lambda: open_store(uri, results), 60.0, ImportProgress(print))
+    wait_for(lambda: store.client.get_experiment_by_name(study) is not None)
+    wait_for(lambda: run.key in content(store, study))
+    follower.send_signal(signal.SIGTERM)
+    sentences.append(follower.communicate()[1])
+    assert follower.returncode == 0
+    arguments = ["--results", results, "--uri", uri, "--study", study]
+    done = script("import_runs.py", *arguments, "--out", tmp_path / "runs.parquet")
+    assert "0 runs written to MLflow, 1 were up to date; 1 rows" in done.errors
+    print("".join(sentences), done.errors, sep="\n")
+
+
+RUN = make_run()
+
+
+class Killed(BaseException):
+    """The process dies here."""
+
+
+@contextmanager
+def killed_at_commit(number: int) -> Iterator[None]:
+    """Die when the database is about to make a write lasting for the `number`-th time from here, from 0."""
+    writes: dict[Connection, bool] = {}
+    seen = 0
+
+    def note(connection: Connection, _cursor: object, statement: str, *_: object) -> None:
+        if statement.lstrip().upper().startswith(("INSERT", "UPDATE", "DELETE")):
+            writes[connection] = True
+
+    def die(connection: Connection) -> None:
+        nonlocal seen
+        if writes.pop(connection, False):
+            seen += 1
+            if seen > number:
+                raise Killed
+
+    event.listen(Engine, "before_cursor_execute", note)
+    event.listen(Engine, "commit", die)
+    try:
+        yield
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
+        event.remove(Engine, "commit", die)
+
+
+def nothing(results: Path) -> None:
+    """No record yet."""
+
+
+def live(results: Path) -> None:
+    write_live(results, RUN, last=20)
+
+
+def grown(results: Path) -> None:
+    write_live(results, RUN, last=50)
+
+
+def died(results: Path) -> None:
+    write_live(results, RUN, "FAILED", last=50, message="The disk is full.")
+
+
+def finished(results: Path) -> None:
+    if (results / "checkpoints").exists():
+        finish(results, RUN)
+    else:
+        write_finished(results, RUN)
+
+
+def retrained(results: Path) -> None:
+    write_finished(results, RUN, make_rows(RUN, shift=0.1))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "at_least"),
+    [
+        (nothing, finished, 6),
+        (nothing, live, 3),
+        (live, grown, 2),
+        (live, finished, 4),
+        (grown, died, 3),
+        (finished, retrained, 7),
+    ],
+)
+def test_whenever_it_dies_the_next_import_completes_it(
+    place: Place, before: Callable[[Path], None], after: Callable[[Path], None], at_least: int
+) -> None:
+    before(place.results)
+    place.import_all()
+    saved = (place.results / "mlflow.db").read_bytes()
+    after(place.results)
+    place.import_all()
+    expected = content(place.store(), place.study)
+    deaths = 0
+    while dies(place, saved, deaths):
+        place.import_all()
+        assert content(place.store(), place.study) == expected, f"died before write {deaths}"
+        assert place.import_all().written == []
+        deaths += 1
+    assert deaths >= at_least
+
+
+def test_final_numbers_of_a_half_finished_run_do_not_survive_a_new_training(place: Place) -> None:
+    live(place.results)
+    place.import_all()
+    saved = (place.results / "mlflow.db").read_bytes()
+    finished(place.results)
+    deaths = 0
+    while dies(place, saved, deaths):
+        write_finished(place.results, RUN, bits_per_byte=1.25)
+        place.import_all()
+        run = active_runs(place.store(), place.study)[RUN.key]
+        points = place.store().client.get_metric_history(run.info.run_id, "result/bits_per_byte")
+        assert [point.value for point in points] == [1.25], f"died before write {deaths}"
+        write_finished(place.results, RUN)
+        deaths += 1
+    assert deaths >= 4
+
+
+def dies(place: Place, saved: bytes, number: int) -> bool:
+    """Go back to the saved store and import; whether that died, which it does before its `number`-th write."""
+    with (place.results / "mlflow.db").open("r+b") as file:  # the same file, as the database is kept open
+        file.truncate(0)
+        file.write(saved)
+    try:
+        with killed_at_commit(number):
+            place.import_all()
+    except Killed:
+        return True
+    return False
+
+
+@pytest.mark.slow
+def test_two_importers_of_a_new_store_wait_for_each_other(tmp_path: Path) -> None:
+    studies = ("depth_width", "vocabulary")
+    write_finished(tmp_path, make_run())
+    command = [sys.executable, str(SCRIPTS / "import_runs.py"), "--results", str(tmp_path)]
+    with (tmp_path / LOCK_NAME).open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        both = [
+            subprocess.Popen(
+                [*command, "--study", study, "--out", str(tmp_path / f"{study}.parquet")],
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            for study in studies
+        ]
+        for process in both:
+            assert process.stderr
+            assert "Another importer is writing" in process.stderr.readline()
+        assert not (tmp_path / "mlflow.db").exists()
+    for process in both:
+        _, errors = process.communicate()
+        assert process.returncode == 0, errors
+    store = open_store(default_uri(tmp_path), tmp_path)
+    assert [list(active_runs(store, study)) for study in studies] == 2 * [[make_run().key]]
+
+
+def test_waiting_ends_when_the_user_says_so(tmp_path: Path) -> None:
+    stop = threading.Event()
+
+    def down() -> None:
+        stop.set()
+        raise TrackerDown("it is down")
+
+    with pytest.raises(Stopped):
+        patiently(down, 60, ImportProgress(print), stop)
+    with (tmp_path / LOCK_NAME).open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(Stopped), one_writer(tmp_path, print, stop):
+            pytest.fail("two writers at once")
+
+
+def test_a_file_system_without_locks_is_told_and_the_import_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As some network file systems answer; training goes on there too."""
+
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("fcntl.flock", no_locks)
+    said: list[str] = []
+    with one_writer(tmp_path, said.append):
+        pass
+    assert len(said) == 1
+    assert "has no locks" in said[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("through", ["server", "directly"])
+def test_a_postgresql_that_crashes_and_recovers(
+    through: str, postgres: Cluster, tmp_path: Path, empty_store: Path, study_names: Iterator[str]
+) -> None:
+    database = postgres.new_database()
+    with ExitStack() as stack:
+        uri = stack.enter_context(serve(database, tmp_path)) if through == "server" else database
+        place = with_runs(Place(tmp_path / "results", uri, next(study_names)))
+        with importing(place, hold_after=1) as work:
+            with work.held():
+                postgres.stop()
+            work.wait_for_word(WAITING)
+            time.sleep(OUTAGE if FULL_LENGTH else 0)
+            postgres.start()
+        assert postgres.password not in "".join(work.said)
+        assert content(place.store(), place.study) == undisturbed(place, tmp_path / "alone", empty_store)
+        assert place.import_all().written == []

@@ -6,11 +6,18 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from made_records import STEPS, make_run, other_recipe, write_finished, write_live
+from made_records import STEPS, ask, make_run, other_recipe, write_finished, write_live
 
 from shapelaw.errors import UserError
-from shapelaw.tracking.disk import Liveness, find_records
-from shapelaw.tracking.progress import StudyProgress, duration, lines_of, progress_of
+from shapelaw.storage.progress import (
+    Liveness,
+    RecordFolder,
+    StudyProgress,
+    duration,
+    find_records,
+    lines_of,
+    progress_of,
+)
 
 STUDY = "depth_width"
 RUNS = {run.key: run for run in (make_run(seed) for seed in range(7))}
@@ -75,7 +82,7 @@ def test_the_words_name_what_runs_and_what_failed(results: Path) -> None:
 
 def test_a_damaged_record_is_named(results: Path) -> None:
     (results / "runs" / KEYS[0] / "summary.json").write_text("{")
-    with pytest.raises(UserError, match=r"summary\.json can't be read"):
+    with pytest.raises(UserError, match=r"summary\.json is not whole JSON"):
         progress(results)
 
 
@@ -85,3 +92,22 @@ def test_a_damaged_record_is_named(results: Path) -> None:
 )
 def test_durations_are_said_in_their_unit(seconds: float, said: str) -> None:
     assert duration(seconds) == said
+
+
+def test_records_are_found_by_key_and_folders_of_studies_are_none(tmp_path: Path) -> None:
+    """As records lay before they belonged to a pool."""
+    finished, live, both = (make_run(seed) for seed in range(3))
+    write_finished(tmp_path, finished)
+    write_live(tmp_path, live)
+    write_live(tmp_path, both, "KILLED")
+    write_finished(tmp_path, both)
+    ask(tmp_path, STUDY, finished)  # a file beside the folders
+    for place in ("runs", "checkpoints"):
+        write_finished(tmp_path, make_run(9), place=f"{place}/{STUDY}")
+    assert find_records(tmp_path) == {
+        run.key: RecordFolder(run.key, tmp_path / place / run.key, place == "runs")
+        for run, place in sorted(
+            [(finished, "runs"), (live, "checkpoints"), (both, "runs")], key=lambda one: one[0].key
+        )
+    }
+    assert find_records(tmp_path / "nowhere") == {}

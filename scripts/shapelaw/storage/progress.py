@@ -1,19 +1,108 @@
-"""The progress of a study's runs, from records alone: done, running, stopped, failed, waiting, and the time left."""
+"""The runs of a results folder, from their records alone: which there are, their true status, how far a study is."""
 
 from __future__ import annotations
 
-import json
+import os
+import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from shapelaw.errors import UserError
 from shapelaw.specs.kinds import AnyRun
-from shapelaw.storage.copies import content
-from shapelaw.storage.records import FAILED, RUNNING, read_record
-from shapelaw.tracking.disk import Liveness, RecordFolder, moment, true_status
+from shapelaw.storage.files import has, is_alive
+from shapelaw.storage.records import (
+    CHECKPOINTS,
+    FAILED,
+    KILLED,
+    RUNNING,
+    RUNS,
+    Record,
+    read_record,
+    read_summary,
+)
+
+
+@dataclass(frozen=True)
+class RecordFolder:
+    """A record on disk that has not been read yet."""
+
+    key: str
+    directory: Path
+    finished: bool
+
+
+@dataclass(frozen=True)
+class Liveness:
+    """The criteria by which a run that says RUNNING still runs.
+
+    Attributes:
+        silence: seconds without an update of live.json after which its run counts as dead.
+        host: name of this machine, on which processes can be looked up.
+    """
+
+    silence: float = 600.0
+    host: str = field(default_factory=socket.gethostname)
+
+
+def find_records(results: Path) -> dict[str, RecordFolder]:
+    """The records below `results` by key; a finished one wins over one under way.
+
+    `runs/` is listed after `checkpoints/`, so a run that finishes meanwhile is seen at least once.
+    """
+    found: dict[str, RecordFolder] = {}
+    for place in (CHECKPOINTS, RUNS):
+        for directory in _folders(results / place):
+            finished = has(directory, "summary.json")
+            if finished or (place == CHECKPOINTS and (directory / "live.json").exists()):
+                found[directory.name] = RecordFolder(directory.name, directory, finished)
+    return dict(sorted(found.items()))
+
+
+def _folders(root: Path) -> list[Path]:
+    try:
+        with os.scandir(root) as entries:
+            return [root / entry.name for entry in entries if entry.is_dir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def true_status(record: Record, liveness: Liveness, now: datetime) -> tuple[str, str]:
+    """The true status of a record, and the reason: a run that says RUNNING but whose process is gone is KILLED.
+
+    Raises:
+        UserError: live.json has no time of its last update.
+    """
+    if record.status != RUNNING:
+        return record.status, str(record.live.get("message") or "")
+    silent = (now - moment(record.live, "updated_at", record.directory)).total_seconds()
+    if record.live.get("host") == liveness.host and _is_gone(record.live.get("pid")):
+        return KILLED, f"Its process ended without a message on {liveness.host}."
+    if silent > liveness.silence:
+        return KILLED, f"It has given no sign of life for over {liveness.silence / 60:g} minutes."
+    return RUNNING, str(record.live.get("message") or "")
+
+
+def _is_gone(pid: Any) -> bool:
+    return isinstance(pid, int) and not is_alive(pid)  # another one is unknown, so not known to be gone
+
+
+def moment(values: Mapping[str, Any], name: str, directory: Path) -> datetime:
+    """The time `name` of a summary or live state, in UTC unless it says otherwise.
+
+    Raises:
+        UserError: the time is missing, or not ISO 8601.
+    """
+    try:
+        time = datetime.fromisoformat(values[name])
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(
+            f"The record {directory} has no valid time {name} ({values.get(name)!r}); "
+            f"write an ISO 8601 time there, or train the run again: rm -r {directory} && snakemake"
+        ) from error
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -88,7 +177,7 @@ def progress_of(
             done += 1
             flops_done += work
             flops_finished += work
-            seconds += float(_summary(one.directory).get("wall_seconds") or 0.0)
+            seconds += float(read_summary(one.directory).get("wall_seconds") or 0.0)
             continue
         record = read_record(one.directory)
         status, reason = true_status(record, liveness, now)
@@ -106,16 +195,6 @@ def progress_of(
         left = (flops - flops_done) / (flops_finished / seconds) / max(1, len(running))
     share = flops_done / flops if flops else 0.0
     return StudyProgress(study, len(runs), done, tuple(running), tuple(stopped), failed, share, left)
-
-
-def _summary(directory: Path) -> dict[str, Any]:
-    try:
-        return dict(json.loads(content(directory, "summary.json")))
-    except (OSError, ValueError) as error:
-        raise UserError(
-            f"The record {directory} is damaged: summary.json can't be read ({error}); write it again: rm -r "
-            f"{directory} && snakemake"
-        ) from error
 
 
 def lines_of(progress: StudyProgress) -> list[str]:

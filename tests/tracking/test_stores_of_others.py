@@ -1,0 +1,338 @@
+"""A store is opened by its URI, or a sentence says why not; reading changes nothing, and nobody's store is upgraded."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import mlflow
+import pytest
+from alembic import command
+from alembic.config import Config
+from made_records import make_rows, make_run, write_finished
+from mlflow.store.tracking.dbmodels.initial_models import Base as InitialBase
+from mlflow.tracking import MlflowClient
+from places import SCRIPTS, Place, wait_for, web_server
+from postgres import Cluster
+from sqlalchemy import create_engine, inspect
+
+from shapelaw.errors import UserError
+from shapelaw.tracking.command import LOCK_NAME, TrackerDown
+from shapelaw.tracking.store import default_uri, open_store, tracker_errors
+from shapelaw.tracking.summary import log_summary
+from shapelaw.tracking.table import read_experiment
+
+
+@pytest.mark.parametrize(
+    ("uri", "sentence"),
+    [
+        ("results/mlflow.db", "sqlite:///PATH.db"),
+        ("file:///tmp/mlruns", "sqlite:///PATH.db"),
+        ("ftp://somewhere/x", "no tracking store for"),
+        ("http://", "names no host"),
+        ("sqlite://", "names no file"),
+        ("sqlite:///:memory:", "names no file"),
+        ("mysql+pymysql://nobody:hush@127.0.0.1:1/x", "needs a Python package (No module named 'pymysql')"),
+        ("sqlite:////proc/nothing/mlflow.db", "can't be opened"),
+    ],
+)
+def test_a_wrong_uri_is_a_sentence(results: Path, uri: str, sentence: str) -> None:
+    with pytest.raises(UserError) as caught:
+        open_store(uri, results)
+    assert sentence in str(caught.value)
+    assert "hush" not in str(caught.value)
+
+
+@pytest.mark.slow
+def test_a_creation_that_was_killed_leaves_no_store_and_the_next_one_is_whole(tmp_path: Path) -> None:
+    command = [sys.executable, str(SCRIPTS / "follow_runs.py"), "--once", "--notice", "600"]
+    command += ["--results", str(tmp_path)]
+    for _ in range(20):  # where the test gets no time of the machine it kills too late, and tries again
+        (tmp_path / "mlflow.db").unlink(missing_ok=True)
+        process = subprocess.Popen(command)
+        wait_for(lambda process=process: begun(tmp_path) or process.poll() is not None)  # type: ignore[misc]
+        process.kill()
+        assert process.wait() in (0, -signal.SIGKILL)
+        if killed := begun(tmp_path) and not (tmp_path / "mlflow.db").exists():
+            break
+    assert killed, "always too late"
+    again = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert again.stdout + again.stderr == ""
+    store = open_store(default_uri(tmp_path), tmp_path)
+    assert store.client.search_experiments() == []  # no empty "Default" either
+    assert sorted(os.listdir(tmp_path)) == ["mlflow.db", LOCK_NAME]
+
+
+def begun(folder: Path) -> bool:
+    """Whether a store is being made."""
+    return bool([*folder.glob(".mlflow.db.*.new")])
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "sentence"),
+    [
+        (404, b"<html>no</html>", "no MLflow tracking server"),
+        (200, b"<html>hello</html>", "no MLflow tracking server"),
+        (401, b"no", "refuses the credentials"),
+        (403, b'{"error_code": "PERMISSION_DENIED", "message": "no"}', "refuses the credentials"),
+    ],
+)
+def test_a_server_that_is_no_tracker_or_refuses_us(
+    results: Path, status: int, body: bytes, sentence: str
+) -> None:
+    with web_server(status, body) as uri, pytest.raises(UserError, match=sentence):
+        open_store(uri, results)
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 429])
+def test_a_server_in_trouble_is_down(results: Path, status: int) -> None:
+    with web_server(status) as uri, pytest.raises(TrackerDown, match=uri):
+        open_store(uri, results)
+
+
+def made_by_an_older_mlflow(uri: str) -> None:
+    """A store as MLflow 2.9.2 left it: 16 tables, and a finished run in the experiment "shapes"."""
+    engine = create_engine(uri)
+    InitialBase.metadata.create_all(engine)
+    config = Config()
+    config.set_main_option("script_location", str(Path(mlflow.__file__).parent / "store" / "db_migrations"))
+    rows = (
+        "experiments (experiment_id, name, artifact_location, lifecycle_stage) VALUES (1, 'shapes', '/tmp', 'active')",
+        "runs (run_uuid, name, source_type, source_name, source_version, entry_point_name, user_id, status, "
+        "start_time, end_time, lifecycle_stage, artifact_uri, experiment_id) "
+        "VALUES ('0a', 'calm-ox-1', 'UNKNOWN', '', '', '', 'ada', 'FINISHED', 1, 2, 'active', '/tmp/x', 1)",
+        "tags (key, value, run_uuid) VALUES ('mlflow.runName', 'calm-ox-1', '0a')",
+        "params (key, value, run_uuid) VALUES ('n_layer', '4', '0a')",
+        "metrics (key, value, timestamp, run_uuid, step, is_nan) VALUES ('loss', 3.5, 2, '0a', 10, FALSE)",
+        "latest_metrics (key, value, timestamp, run_uuid, step, is_nan) VALUES ('loss', 3.5, 2, '0a', 10, FALSE)",
+    )
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "acf3f17fdcc7")
+        for row in rows:
+            connection.exec_driver_sql(f"INSERT INTO {row}")
+    assert len(inspect(engine).get_table_names()) == 16
+    engine.dispose()
+
+
+@pytest.fixture(scope="module")
+def kept_older_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("older") / "mlflow.db"
+    made_by_an_older_mlflow(f"sqlite:///{path}")
+    return path
+
+
+@pytest.fixture
+def older_store(kept_older_store: Path, tmp_path: Path) -> Path:
+    (tmp_path / "theirs").mkdir()
+    return Path(shutil.copy(kept_older_store, tmp_path / "theirs"))
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def change(path: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+def test_reading_an_older_store_leaves_every_byte_of_it(older_store: Path) -> None:
+    before = files_of(older_store.parent)
+    table = read_experiment(f"sqlite:///{older_store}", "shapes")
+    assert table.to_dict("records") == [{"n_layer": 4, "loss": 3.5, "Name": "calm-ox-1"}]
+    assert files_of(older_store.parent) == before
+
+
+def test_reading_a_store_of_today_leaves_every_byte_of_it(place: Place) -> None:
+    """MLflow would make its experiment "Default" anew where someone has deleted it for good."""
+    write_finished(place.results, make_run())
+    place.import_all()
+    change(place.results / "mlflow.db", "DELETE FROM experiments WHERE name = 'Default'")
+    before = (place.results / "mlflow.db").read_bytes()
+    assert len(read_experiment(place.uri, place.study)) == 1
+    assert (place.results / "mlflow.db").read_bytes() == before
+
+
+def test_reading_a_store_whose_writer_was_killed_leaves_its_journal(older_store: Path) -> None:
+    """It has pages of a change that was never finished; the copy is read without that change."""
+    code = (
+        "import os, sqlite3, sys\n"
+        "connection = sqlite3.connect(sys.argv[1])\n"
+        "connection.execute('PRAGMA cache_size = 1')\n"
+        "connection.execute('UPDATE params SET value = 5')\n"
+        "rows = [(f'{i:0500}', 'x', '0a') for i in range(500)]\n"
+        "connection.executemany('INSERT INTO tags (key, value, run_uuid) VALUES (?, ?, ?)', rows)\n"
+        "os._exit(0)\n"
+    )
+    subprocess.run([sys.executable, "-c", code, str(older_store)], check=True)
+    before = files_of(older_store.parent)
+    assert set(before) == {"mlflow.db", "mlflow.db-journal"}
+    assert read_experiment(f"sqlite:///{older_store}", "shapes")["n_layer"].tolist() == [4]
+    assert files_of(older_store.parent) == before
+
+
+@pytest.mark.slow
+def test_an_older_store_is_not_written_to_before_its_owner_upgrades_it(
+    older_store: Path, tmp_path: Path
+) -> None:
+    before, uri = older_store.read_bytes(), f"sqlite:///{older_store}"
+    place = Place(tmp_path, uri, "shapes")
+    write_finished(tmp_path, make_run())
+    with pytest.raises(UserError, match="made by an older MLflow, which can't use it any more") as caught:
+        place.import_all()
+    assert older_store.read_bytes() == before
+    told = re.search("back it up and run (.*); else give this folder another store", str(caught.value))
+    assert told
+    subprocess.run(told[1], shell=True, check=True, capture_output=True)
+    assert place.import_all().written == [make_run().key]
+    assert len(read_experiment(uri, "shapes")) == 2
+
+
+@pytest.mark.slow
+def test_an_older_postgresql_is_neither_read_nor_written_to(postgres: Cluster, tmp_path: Path) -> None:
+    uri = postgres.new_database()
+    made_by_an_older_mlflow(uri)
+    with pytest.raises(UserError, match=r"reading would upgrade it: read it through that .* db upgrade"):
+        read_experiment(uri, "shapes")
+    with pytest.raises(UserError, match=r"older MLflow, which can't use it any more .* db upgrade") as caught:
+        open_store(uri, tmp_path)
+    assert postgres.password not in str(caught.value)
+    assert len(inspect(create_engine(uri)).get_table_names()) == 16
+
+
+Damage = Callable[[Path], object]
+
+
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        (lambda path: path.write_text("The notes of the last meeting. " * 100), "is no SQLite database"),
+        (lambda path: change(path, "DELETE FROM alembic_version"), "not a whole MLflow store"),
+        (lambda path: change(path, "DROP TABLE params"), "not a whole MLflow store"),
+        (
+            lambda path: change(path, "UPDATE alembic_version SET version_num = 'feedface'"),
+            "a newer MLflow than",
+        ),
+        (
+            lambda path: (path.unlink(), change(path, "CREATE TABLE notes (text)")),
+            r"something else \(notes\)",
+        ),
+        (lambda path: (path.unlink(), path.mkdir()), "is a folder, and sqlite://"),
+    ],
+)
+def test_what_is_no_store_of_this_mlflow_is_neither_read_nor_written_to(
+    results: Path, damage: Damage, sentence: str
+) -> None:
+    path = results / "mlflow.db"
+    damage(path)
+    before = path.read_bytes() if path.is_file() else b""
+    with pytest.raises(UserError, match=sentence):
+        open_store(default_uri(results), results)
+    with pytest.raises(UserError, match=sentence):
+        read_experiment(default_uri(results), "shapes")
+    assert (path.read_bytes() if path.is_file() else b"") == before
+
+
+@pytest.mark.parametrize(
+    ("uri", "sentence"),
+    [
+        ("", "The tracking URI is empty; write sqlite:///PATH.db"),
+        (" ", "The tracking URI is empty"),
+        ("mlruns", "migrate-filestore --source mlruns"),
+        ("./mlruns", "migrate-filestore --source mlruns"),
+        ("file://{folder}/mlruns", "migrate-filestore --source {folder}/mlruns"),
+        ("store", "write sqlite:///{folder}/store/mlflow.db"),
+        ("store/mlflow.db", "write sqlite:///{folder}/store/mlflow.db"),
+        ("nothing.db", "use sqlite:///PATH.db, http(s)://HOST:PORT"),
+        ("gopher://host/x", "MLflow has no tracking store for 'gopher://host/x'"),
+        ("http:///x", "names no host"),
+        ("http://host:port", "is not valid; check its host and port"),
+        ("sqlite://nothing.db", "names no file"),
+        ("sqlite:///nothing.db", "There is no MLflow database at sqlite:///nothing.db"),
+        ("sqlite:///store", "store is a folder"),
+        ("sqlite:///empty.db", "is empty: it has no table of MLflow's"),
+    ],
+)
+def test_a_store_that_can_not_be_read_is_a_sentence_and_nothing_is_made(
+    tmp_path: Path, empty_store: Path, monkeypatch: pytest.MonkeyPatch, uri: str, sentence: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mlruns" / "0").mkdir(parents=True)
+    (tmp_path / "store").mkdir()
+    shutil.copy(empty_store, tmp_path / "store")
+    (tmp_path / "empty.db").touch()
+    before = {path: path.stat().st_size for path in tmp_path.rglob("*")}
+    with pytest.raises(UserError) as caught:
+        read_experiment(uri.format(folder=tmp_path), "shapes")
+    assert sentence.format(folder=tmp_path) in str(caught.value)
+    assert {path: path.stat().st_size for path in tmp_path.rglob("*")} == before
+
+
+def test_an_empty_file_becomes_a_store_when_something_is_imported(tmp_path: Path) -> None:
+    (tmp_path / "mlflow.db").touch()
+    open_store(default_uri(tmp_path), tmp_path)
+    assert (tmp_path / "mlflow.db").read_bytes().startswith(b"SQLite format 3")
+
+
+@pytest.mark.parametrize("mode", [0o775, 0o755])
+def test_who_may_write_to_the_folder_may_write_to_the_store(tmp_path: Path, mode: int) -> None:
+    tmp_path.chmod(mode)
+    open_store(default_uri(tmp_path), tmp_path)
+    assert (tmp_path / "mlflow.db").stat().st_mode & 0o022 == mode & 0o022
+
+
+def test_a_store_that_we_may_not_write_to_is_said_at_once(older_store: Path) -> None:
+    read_only = f"file:{older_store}?mode=ro"
+    engine = create_engine("sqlite://", creator=lambda: sqlite3.connect(read_only, uri=True))
+    with (
+        pytest.raises(UserError, match=r"can't be opened \(attempt to write a readonly database\)"),
+        tracker_errors("sqlite:///theirs.db"),
+        engine.begin() as connection,
+    ):
+        connection.exec_driver_sql("DELETE FROM params")
+
+
+def test_parameters_and_last_metrics_of_finished_runs(place: Place) -> None:
+    client = MlflowClient(place.uri)
+    experiment = client.create_experiment("mine")
+    for state in ("FINISHED", "RUNNING", "FAILED"):
+        run = client.create_run(experiment, run_name=f"run {state}").info.run_id
+        client.log_param(run, "n_layer", "4")
+        client.log_param(run, "text", "4a")
+        for step, loss in enumerate((4.0, 3.5)):
+            client.log_metric(run, "val/loss", loss, step=step)
+        if state != "RUNNING":
+            client.set_terminated(run, state)
+    empty = client.create_run(experiment).info.run_id
+    client.set_terminated(empty, "FINISHED")
+    table = read_experiment(place.uri, "mine")
+    assert table.to_dict("records") == [{"n_layer": 4, "text": "4a", "val/loss": 3.5, "Name": "run FINISHED"}]
+
+
+def test_an_experiment_without_runs(place: Place) -> None:
+    MlflowClient(place.uri).create_experiment("empty")
+    with pytest.raises(UserError, match="has no finished run"):
+        read_experiment(place.uri, "empty")
+
+
+def test_our_own_runs_have_plain_names_and_the_summary_run_is_none_of_them(place: Place) -> None:
+    run = make_run()
+    write_finished(place.results, run)
+    place.import_all()
+    fit = place.results / "fit.json"
+    fit.write_text('{"line": {"slope": 1.0, "status": "converged"}}')
+    log_summary(place.store(), place.study, [], fit)
+    (row,) = read_experiment(place.uri, place.study).to_dict("records")
+    assert (row["depth"], row["width"], row["bits_per_byte"]) == (2, 16, 1.75)
+    assert row["test_loss"] == make_rows(run)[-1][4]
+    assert not [name for name in row if "/" in str(name)]

@@ -1,0 +1,420 @@
+"""What users browse in MLflow: names, columns, pages, a summary run with figures; `make ui`."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import psutil
+import pytest
+import yaml
+from made_records import ask, make_run, other_recipe, write_finished
+from mlflow.tracking import MlflowClient
+from places import SCRIPTS, Place, Script, free_port, serve, wait_for
+from stored import active_runs
+
+from shapelaw.errors import UserError
+from shapelaw.specs.degrees import DegreeRun, ProductShape
+from shapelaw.specs.kinds import KINDS, LANGUAGE
+from shapelaw.specs.memorizers import MemorizationRun, Memorizer
+from shapelaw.specs.runs import Run
+from shapelaw.tracking.entities import CURVES, plain_metrics, result_name, run_name, shape_name, stored_result
+from shapelaw.tracking.store import default_uri, find_experiment
+from shapelaw.tracking.summary import (
+    LOCAL,
+    RUNS,
+    SEEDS,
+    SUMMARY,
+    address,
+    log_summary,
+    pages,
+    view,
+    write_note,
+)
+from shapelaw.tracking.table import read_runs
+
+
+def test_names_begin_with_what_differs() -> None:
+    run = make_run(seed=3, depth=4)
+    assert run_name(run) == "L4 d16 s3 wiki V257 H2 lr0.003 t60"
+    assert sorted(run_name(run).split()) == sorted(run.label.split("-"))
+
+
+def test_runs_that_differ_by_the_seed_alone_share_the_name_of_a_shape() -> None:
+    run = make_run(seed=3, depth=4)
+    assert re.fullmatch("L4 d16 wiki V257 H2 lr0.003 t60 [0-9a-f]{4}", shape_name(run))
+    assert shape_name(make_run(seed=0, depth=4)) == shape_name(run)
+    assert shape_name(other_recipe(run)) != shape_name(run)
+
+
+def test_names_of_packed_runs() -> None:
+    one = MemorizationRun(Memorizer(2, 4, 8, 8, 8, 5, "by width"), "classification", "shared", 20, 60, 1)
+    assert run_name(one).startswith("H2 T20 n4 h8 s1 ")
+    degree = DegreeRun(ProductShape((3, 3), 8, 4, 1), "separable", 2, 60, 0, 8, 1e-05)
+    assert run_name(degree).startswith("k3x2 R2 d8 s0 ")
+    assert "lr1e-05" in run_name(degree).split()
+    assert "s0" not in shape_name(degree).split()
+
+
+def test_a_corpus_with_letters_like_a_part_of_the_shape() -> None:
+    run = make_run()
+    object.__setattr__(run, "corpus", "L9-s7-text")
+    assert run_name(run).startswith("L2 d16 s0 L9 s7 text ")
+
+
+@pytest.mark.parametrize(
+    ("name", "metric"),
+    [
+        ("test_loss", "result/test_loss"),
+        ("final_test_loss", "result/test_loss"),
+        ("final_accuracy", "result/accuracy"),
+        ("tokens_per_second", "system/tokens_per_second"),
+        ("peak_memory_bytes", "system/peak_memory_bytes"),
+        ("model_flops_utilisation", "system/model_flops_utilisation"),
+        ("steps_to_0.5", "result/steps_to_0.5"),
+    ],
+)
+def test_metrics_are_in_groups(name: str, metric: str) -> None:
+    assert result_name(name) == metric
+
+
+def test_results_are_read_from_stores_of_both_ages() -> None:
+    new = {"result/test_loss": 1.5, "loss/test": 1.6, "system/wall_seconds": 3.0}
+    old = {"final_test_loss": 1.5, "test_loss": 1.6, "wall_seconds": 3.0, "tokens_trained": 12.0}
+    for metrics, params in ((new, {"tokens_trained": "12"}), (old, {})):
+        read = {
+            column.name: stored_result(column.logged_as, params, metrics) for column in KINDS[None].metrics
+        }
+        assert (read["test_loss"], read["wall_seconds"]) == (1.5, 3.0)
+        assert int(read["tokens_trained"] or 0) == 12
+        assert read["bits_per_byte"] is None
+
+
+def test_no_result_has_the_name_of_a_curve() -> None:
+    results = {result_name(column.logged_as) for kind in KINDS.values() for column in kind.metrics}
+    assert not results & set(CURVES.values())
+    assert plain_metrics(
+        {"loss/test": 1.0, "result/test_loss": 2.0, "system/wall_seconds": 3.0, "mine": 4.0}
+    ) == {
+        "test_loss": 2.0,
+        "wall_seconds": 3.0,
+        "mine": 4.0,
+    }
+
+
+def test_the_columns_are_those_that_answer() -> None:
+    state = view(LANGUAGE, averaged=False)
+    assert state["selectedColumns"] == [
+        *("params.`depth`", "params.`width`", "params.`seed`"),
+        *(
+            "metrics.`result/test_loss`",
+            "metrics.`result/bits_per_byte`",
+            "metrics.`system/tokens_per_second`",
+        ),
+    ]
+    assert (state["orderByKey"], state["orderByAsc"]) == ("metrics.`result/test_loss`", True)
+    assert view(LANGUAGE, averaged=True)["groupBy"]["groupByKeys"] == [
+        {"mode": "tag", "groupByData": "shape"}
+    ]
+    for kind in KINDS.values():
+        known = {column.name for column in (*kind.params, *kind.metrics)}
+        assert set(kind.shown) <= known
+
+
+def test_an_imported_study_opens_as_model_training_with_its_views(any_place: Place) -> None:
+    write_finished(any_place.results, make_run())
+    any_place.import_all()
+    store = any_place.store()
+    write_note(store, any_place.study, "**Deep or wide?**")
+    experiment = find_experiment(store, any_place.study)
+    assert experiment
+    assert experiment.tags["mlflow.experimentKind"] == "custom_model_development"
+    assert experiment.tags["mlflow.note.content"] == "**Deep or wide?**"
+    kept = experiment.tags["mlflow.sharedViewState.runs"].removeprefix("deflate;")
+    assert json.loads(zlib.decompress(base64.b64decode(kept))) == view(LANGUAGE, averaged=False)
+    links = pages(store, any_place.study, LOCAL)
+    start = f"{LOCAL}/#/experiments/{experiment.experiment_id}/runs"
+    assert links[RUNS] == f"{start}?workflowType=machine_learning&viewStateShareKey=runs"
+    assert links[SEEDS] == f"{start}?workflowType=machine_learning&viewStateShareKey=seeds"
+    assert SUMMARY not in links
+    run_id = log_summary(store, any_place.study, [], None)
+    assert (
+        pages(store, any_place.study, LOCAL)[SUMMARY]
+        == f"{start}/{run_id}/artifacts?workflowType=machine_learning"
+    )
+    write_note(store, "nothing", "no such study")
+    assert pages(store, "nothing", LOCAL) == {}
+
+
+def test_the_address_is_the_servers_without_its_password() -> None:
+    assert address("sqlite:////tmp/mlflow.db") == address("postgresql://me:hush@host/db") == LOCAL
+    assert address("https://me:hush@host:8080/mlflow/?a=b") == "https://host:8080/mlflow"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[Path]:
+    figure, table = tmp_path / "figure.svg", tmp_path / "transitions.csv"
+    figure.write_text("<svg/>")
+    table.write_text("depth,width\n2,16\n")
+    return [figure, table]
+
+
+@pytest.fixture
+def fit(tmp_path: Path) -> Path:
+    path = tmp_path / "fit.json"
+    values = {"line": {"slope": 5.039e-2, "slope_error": None, "status": "converged"}, "r_squared": [0.5, 1]}
+    path.write_text(json.dumps({**values, "many": {f"n{i}": i for i in range(1200)}, "usable": True}))
+    return path
+
+
+def test_figures_and_fits_arrive_in_one_run(any_place: Place, files: list[Path], fit: Path) -> None:
+    run = make_run()
+    write_finished(any_place.results, run)
+    any_place.import_all()
+    store = any_place.store()
+    run_id = log_summary(store, any_place.study, files, fit)
+    name = f"{any_place.study} summary"
+    summary = active_runs(store, any_place.study)[name]
+    assert (summary.info.run_id, summary.info.status) == (run_id, "FINISHED")
+    assert len(summary.data.metrics) == 1203
+    assert summary.data.metrics["fit/line.slope"] == 5.039e-2
+    assert summary.data.metrics["fit/r_squared.1"] == 1
+    assert summary.data.params == {"line.status": "converged", "usable": "True"}
+    assert log_summary(store, any_place.study, files, fit) == run_id
+
+    files[0].write_text("<svg><path/></svg>")
+    assert log_summary(store, any_place.study, files, fit) != run_id
+    runs = active_runs(store, any_place.study)
+    assert set(runs) == {run.key, name}
+    assert [row["key"] for row in read_runs(store, any_place.study).to_pylist()] == [run.key]
+    assert any_place.import_all().unchanged == 1
+
+
+def test_a_server_over_the_store_serves_the_figures(place: Place, server: str, files: list[Path]) -> None:
+    """Artifacts of a SQLite store lie in the results folder; a server sends what its own experiments hold."""
+    run_id = log_summary(place.store(), place.study, files, None)
+    location = place.results / "mlartifacts" / place.study / run_id / "artifacts" / "figures" / "figure.svg"
+    assert location.read_text() == "<svg/>"
+    through = Place(place.results, server, f"{place.study} served")
+    run_id = log_summary(through.store(), through.study, files, None)
+    with urllib.request.urlopen(f"{server}/get-artifact?path=figures/figure.svg&run_uuid={run_id}") as answer:
+        assert answer.read() == b"<svg/>"
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"), [("{", "are not JSON"), ("[1]", "not a JSON object"), (None, "There is no file")]
+)
+def test_wrong_metrics_are_a_sentence(
+    place: Place, tmp_path: Path, content: str | None, sentence: str
+) -> None:
+    path = tmp_path / "fit.json"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(UserError, match=sentence):
+        log_summary(place.store(), place.study, [], path)
+
+
+def test_two_artifacts_of_one_name(place: Place, files: list[Path]) -> None:
+    (files[0].parent / "other").mkdir()
+    twin = files[0].rename(files[0].parent / "other" / "transitions.csv")
+    with pytest.raises(UserError, match=r"Two artifacts are named transitions\.csv"):
+        log_summary(place.store(), place.study, [files[1], twin], None)
+
+
+def test_the_command(place: Place, files: list[Path], fit: Path, script: Script) -> None:
+    arguments = ["--results", place.results, "--study", place.study, "--metrics", fit, "--artifacts", *files]
+    done = script("log_study.py", *arguments)
+    assert (done.code, done.output) == (0, ""), done.errors
+    summary = active_runs(place.store(), place.study)[f"{place.study} summary"]
+    assert summary.info.run_id in done.errors
+    assert script("log_study.py", *arguments, files[0].with_name("none.png")).code == 2
+
+
+def listed(client: MlflowClient, run_id: str, folder: str = "") -> set[str]:
+    return {item.path for item in client.list_artifacts(run_id, folder)}
+
+
+def written_files(folder: Path) -> list[Path]:
+    """Artifacts; the image of one figure lies beside them, of that named as a table is."""
+    figure = plt.figure()
+    figure.savefig(folder / "sizes.png")
+    plt.close(figure)
+    for name in ("sizes.svg", "drawn.svg", "sizes.html", "sizes.csv", "raw.csv", "notes.json"):
+        (folder / name).write_text("x")
+    return sorted(file for file in folder.glob("*.*") if file.suffix != ".png")
+
+
+def test_files_are_found_where_users_look_also_after_the_folder_was_moved(
+    place: Place, tmp_path: Path
+) -> None:
+    files = tmp_path / "files"
+    files.mkdir()
+    run_id = log_summary(place.store(), place.study, written_files(files), None)
+    moved = tmp_path / "elsewhere" / "results"
+    moved.parent.mkdir()
+    shutil.move(place.results, moved)
+    (tmp_path / "served").symlink_to(moved / "mlartifacts")  # what tests/tracking/places.py serves
+    with serve(default_uri(moved), tmp_path) as uri:
+        client = MlflowClient(uri)
+        assert listed(client, run_id) == {"figures", "tables", "images", "notes.json"}
+        assert listed(client, run_id, "figures") == {"figures/drawn.svg"}  # the other one is an image
+        assert listed(client, run_id, "tables") == {"tables/raw.csv", "tables/sizes.html"}
+        images = sorted(listed(client, run_id, "images"))
+        assert [name.split("+step+0+")[0] for name in images] == [
+            "images/figures~sizes",
+            "images/figures~sizes",
+        ]
+        assert {Path(name).suffix for name in images} == {".png", ".webp"}
+        assert client.get_run(run_id).data.tags["mlflow.loggedImages"] == "True"
+        copy = client.download_artifacts(run_id, "figures/drawn.svg", str(tmp_path))
+        assert Path(copy).read_text() == "x"
+
+
+PASSWORD = "hush%21-hush"
+
+
+def write_config(folder: Path, uri: str | None) -> Path:
+    path = folder / "config.yaml"
+    path.write_text(yaml.safe_dump({"scale": "demo", "tracking": {"uri": uri}}))
+    return path
+
+
+@contextmanager
+def browsing(*arguments: object, **environment: str) -> Iterator[subprocess.Popen[str]]:
+    """The command, as Make starts it."""
+    process = subprocess.Popen(
+        [sys.executable, str(SCRIPTS / "browse_runs.py"), *map(str, arguments)],
+        env={**os.environ, **environment},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate()
+
+
+def shown(uri: str, study: str, run: Run) -> bool:
+    """Whether a server answers with that run."""
+    try:
+        return run.key in active_runs(Place(Path(), uri, study).store(), study)
+    except Exception as error:  # not up yet; what else it is shows when waiting ends
+        print(error)
+        return False
+
+
+def told(process: subprocess.Popen[str], start: str = "Open ") -> str:
+    """Where to look, among what it and the importer say."""
+    assert process.stderr
+    return next(line for line in process.stderr if line.startswith(start))
+
+
+@pytest.mark.slow
+def test_the_store_of_the_config_is_served(tmp_path: Path) -> None:
+    """On the loopback alone; no results/mlflow.db beside it."""
+    results, run, port = tmp_path / "results", make_run(), free_port()
+    write_finished(results, run)
+    ask(results, "depth_width", run)
+    uri = f"sqlite:///{tmp_path}/elsewhere.db"
+    config = write_config(tmp_path, uri)
+    with browsing("--results", results, "--config", config, "--port", port) as process:
+        link = f"http://127.0.0.1:{port}/#/experiments/1/runs?workflowType=machine_learning&viewStateShareKey=runs"
+        assert told(process, "depth_width, runs: ") == f"depth_width, runs: {link}\n"
+        assert told(process).startswith(f"Open http://127.0.0.1:{port}/#/experiments")
+        wait_for(lambda: shown(f"http://127.0.0.1:{port}", "depth_width", run))
+        family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+        opened = [c for each in family for c in each.net_connections() if c.status == psutil.CONN_LISTEN]
+        assert {c.laddr.ip for c in opened} == {"127.0.0.1"}
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=300)
+        assert process.returncode == 0
+        assert not psutil.wait_procs(family[1:], timeout=300)[1]
+    assert not (results / "mlflow.db").exists()
+    assert (tmp_path / "elsewhere.db").exists()
+
+
+@pytest.mark.slow
+def test_of_a_tracking_server_the_address_is_said(tmp_path: Path, server: str) -> None:
+    """Of the environment, as the config names none. Without its password; no second server or store is begun; the
+    records are followed into it.
+    """
+    results, run = tmp_path / "results", make_run()
+    write_finished(results, run)
+    ask(results, "browsed", run)
+    config = write_config(tmp_path, None)
+    secret = server.replace("://", f"://me:{PASSWORD}@")
+    with browsing("--results", results, "--config", config, MLFLOW_TRACKING_URI=secret) as process:
+        sentence = told(process)
+        assert sentence == (
+            f"Open {server}/#/experiments?workflowType=machine_learning: the runs are tracked by that server, "
+            "so none is started here.\n"
+        )
+        assert told(process, "browsed, runs: ").startswith(f"browsed, runs: {server}/#/experiments/")
+        wait_for(lambda: shown(server, "browsed", run))
+        family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+        assert not [c for each in family for c in each.net_connections() if c.status == psutil.CONN_LISTEN]
+        assert not [part for each in family for part in each.cmdline() if "hush" in part]
+        process.send_signal(signal.SIGTERM)
+        assert "hush" not in process.communicate(timeout=300)[1]
+    assert MlflowClient(server).get_experiment_by_name("browsed") is not None
+    assert not (results / "mlflow.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("tracking: {url: http://example.org}\nscale: demo\n", "tracking.url"),
+        ("scale: [demo\n", "line 2 is not YAML"),
+    ],
+)
+def test_a_wrong_config_is_a_sentence(tmp_path: Path, content: str, sentence: str) -> None:
+    (tmp_path / "config.yaml").write_text(content)
+    command = [sys.executable, str(SCRIPTS / "browse_runs.py"), "--results", str(tmp_path)]
+    command += ["--config", str(tmp_path / "config.yaml")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_make_gives_it_the_config_of_the_checkout() -> None:
+    line = ["make", "--dry-run", "ui", "PORT=5999"]
+    said = subprocess.run(line, cwd=SCRIPTS.parent, capture_output=True, text=True, check=True).stdout
+    assert "scripts/browse_runs.py --results results --config config.yaml --port 5999" in said
+
+
+@pytest.mark.parametrize("port", [99999, 0, -1])
+def test_a_port_that_is_none_is_a_sentence(tmp_path: Path, port: int) -> None:
+    with browsing("--results", tmp_path, "--port", port) as process:
+        assert process.wait(60) == 2
+        assert process.stderr is not None
+        assert process.stderr.read() == (
+            f"--port is {port}; a port is a number from 1 to 65535: make ui PORT=5001\n"
+        )
+
+
+def test_a_port_in_use_is_a_sentence(place: Place) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with browsing("--results", place.results, "--uri", place.uri, "--port", port) as process:
+            assert process.wait(60) == 2
+            assert process.stderr is not None
+            said = process.stderr.read()
+    assert said.startswith(
+        f"Port {port} can't be used (Address already in use), by another UI perhaps; take another"
+    )
