@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from scipy import stats  # type: ignore[import-untyped]
 
@@ -19,6 +20,7 @@ from shapelaw.fits.surface_forms import NARROW, WITH_DEPTH, Frame, quadratic
 LEAST_SHAPES = 8
 # the least standard deviation of log depth among shapes of one size; with less, depth is a function of size
 APART = 0.1
+CONSTANT = 1e-6  # losses that span less than this share of them don't vary
 
 
 class SurfaceStatus(StrEnum):
@@ -72,6 +74,8 @@ def why_no_surface(shapes: Shapes) -> tuple[SurfaceStatus, str] | None:
     if len(np.unique(shapes.depth)) < 3:
         text = "the shapes have fewer than three depths, and a best depth needs one on either side"
         return SurfaceStatus.NOT_IDENTIFIABLE, text
+    if losses_constant(shapes.loss):
+        return SurfaceStatus.NOT_IDENTIFIABLE, "the losses don't vary"
     order = 2 if np.ptp(shapes.x) > NARROW else 0
     powers = np.vander(shapes.x - shapes.x.mean(), order + 1)
     off = shapes.z - powers @ np.linalg.lstsq(powers, shapes.z, rcond=None)[0]
@@ -82,6 +86,12 @@ def why_no_surface(shapes: Shapes) -> tuple[SurfaceStatus, str] | None:
         )
         return SurfaceStatus.NOT_IDENTIFIABLE, text
     return None
+
+
+def losses_constant(loss: npt.ArrayLike) -> bool:
+    """True where (n,) losses span so little that they tell no shape from another."""
+    losses = np.asarray(loss, dtype=np.float64)
+    return bool(np.ptp(losses) < CONSTANT * np.abs(losses).max())
 
 
 def spread_about_polynomial(shapes: Shapes) -> float:

@@ -84,7 +84,6 @@ def summary(analysis: GridAnalysis, effects: pd.DataFrame) -> str:
 def _cell_sentences(analysis: GridAnalysis) -> Iterator[str]:
     """What tells the cells apart, what follows in them, their noise, transitions and lines."""
     cells = analysis.cells
-    yield from (f"{note[:1].upper()}{note[1:]}." for note in cells.notes)
     if cells.axes:
         yield f"{len(cells.cells)} cells, which differ in {', '.join(cells.axes)}."
     for rules, kin in _alike((one.rules, one) for one in cells.cells if one.rules).items():
