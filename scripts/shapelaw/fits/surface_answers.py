@@ -152,8 +152,10 @@ def lowest(losses: Floats, grid: Floats) -> tuple[Floats, Floats]:
 
 
 def penalties(surface: Surface) -> list[Penalty]:
-    """For each shape, in order, what its depth costs at its size."""
+    """For each shape, in order, what its depth costs at its size; nothing is known of it where depth isn't told."""
     shapes = surface.shapes
+    if not surface.told:
+        return [Penalty(*[math.nan] * 6, SurfaceStatus.NOT_IDENTIFIABLE)] * len(shapes)
     sizes, best = best_losses(surface)
     own = surface.losses(shapes.x, shapes.z)  # (draws, n)
     found = []
@@ -192,8 +194,13 @@ def _size_of(loss: float, best: Floats, sizes: Floats) -> float:
 
 
 def overtakings(surface: Surface) -> list[Overtaking]:
-    """For each two neighbouring depths with four shapes or more each: where the deeper one overtakes."""
+    """For each two neighbouring depths with four shapes or more each: where the deeper one overtakes.
+
+    None where depth isn't told.
+    """
     shapes = surface.shapes
+    if not surface.told:
+        return []
     depths, counts = np.unique(shapes.depth, return_counts=True)
     found = []
     for shallow, deep in pairwise(depths[counts >= 4]):
