@@ -45,7 +45,10 @@ def test_with_one_seed_the_error_is_the_misfit():
     rng = np.random.default_rng(0)
     one = fit_growth(curve_of(power_law(1.4, rng, 0.1, 1)), ALL)
     assert one.errors == MISFIT
-    assert "misfit (one seed)" in one.message
+    assert (
+        one.message
+        == "6 points; one seed: an interval from the misfit, which holds the truth less often than 68%"
+    )
     assert 0 < one.err < 0.3
     several = fit_growth(curve_of(power_law(1.4, rng, 0.1, 3)), ALL)
     assert several.errors == SEED_NOISE

@@ -15,15 +15,18 @@ from shapelaw.fits.memorized import MemorizationCurve, standard_errors
 
 LEAST_CHANCE = 0.01
 LEVEL = 0.68
+ONE_SEED = "one seed: an interval from the misfit, which holds the truth less often than 68%"
 SEED_NOISE, SCATTER, MISFIT = "seed noise", "scatter", "misfit (one seed)"
 
 
 @dataclass(frozen=True)
 class Growth:
-    """`share = c H^exponent`, with the exponent's standard error and its 68% interval by Student's t.
+    """`share = c H^exponent`, with the exponent's standard error and its interval by Student's t.
 
-    `errors` names the source of the error: `SEED_NOISE`, `SCATTER` where the points lie farther from the curve than
-    that allows, or `MISFIT`. Numbers are NaN unless `status` is converged.
+    The interval is one of 68% where the error comes from repeated seeds. That of one seed comes from the misfit, held
+    32 to 62% of the truths in simulations, and is called so. `errors` names the source of the error: `SEED_NOISE`,
+    `SCATTER` where the points lie farther from the curve than that allows, or `MISFIT`. Numbers are NaN unless `status`
+    is converged.
     """
 
     exponent: float
@@ -65,7 +68,7 @@ def fit_growth(curve: MemorizationCurve, used: npt.NDArray[np.bool_]) -> Growth:
         n_points,
         errors,
         FitStatus.CONVERGED,
-        f"{n_points} points; the error comes from {errors}",
+        f"{n_points} points; " + (ONE_SEED if errors == MISFIT else f"the error comes from {errors}"),
     )
 
 

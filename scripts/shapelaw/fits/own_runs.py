@@ -404,7 +404,7 @@ def _only(
     if column is None:
         there = ", ".join(map(str, table.columns))
         raise UserError(f"--only {name}={value}: {source} has no column {name}; it has {there}.")
-    texts = table[column].astype(str)
+    texts = table[column].map(str)
     alike = texts.str.lower() == value.lower()
     with suppress(ValueError):  # of a word, which is compared as one
         alike |= np.isclose(_numbers(table[column]), number_of(value), rtol=1e-9, atol=0.0)

@@ -5,6 +5,7 @@ import math
 import pytest
 
 from shapelaw.fits.curves import TransitionStatus
+from shapelaw.fits.noise import Noise
 from shapelaw.studies.transitions.ratios import NO_RATIO, ratio_of
 
 
@@ -24,3 +25,9 @@ def test_a_bound_has_no_ratio() -> None:
     found = ratio_of(transition(100, 3), transition(math.nan, math.nan, "no crossing"))
     assert found["status"] == NO_RATIO
     assert math.isnan(found["ratio"])
+
+
+def test_few_degrees_of_freedom_have_students_tails() -> None:
+    pair = transition(100, 1), transition(125, 1)
+    assert ratio_of(*pair)["p_equal"] < 1e-50
+    assert ratio_of(*pair, Noise(0.01, 4.0), Noise(0.01, 9.0))["p_equal"] == pytest.approx(1e-4, rel=0.5)

@@ -1,6 +1,7 @@
 """All tables, figures and fit.json of depth against width, written."""
 
 import json
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -68,3 +69,11 @@ def test_several_kinds_of_networks_are_a_sentence(tmp_path):
         UserError, match=r"has 2 kinds of networks \(H = 2; H = 4\), and one line is of one kind"
     ):
         analyse(runs=tmp_path / "runs.csv")
+
+
+def test_points_off_their_line_have_a_widened_error_and_no_projection():
+    found = analyse(transitions=Path(__file__).parents[2] / "faults" / "curvefit" / "scattered.csv")
+    made = present(found)
+    assert "b = 0.02319 ± 0.01746" in made.summary
+    assert "no projection: the slope b = 0.0232 ± 0.017 is not significantly above zero" in made.summary
+    assert made.tables["projection"].frame["depth"].isna().all()

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
-from shapelaw.fits.noise import noise_sentence
+from shapelaw.fits.noise import chance_words, noise_sentence
 from shapelaw.fits.projection import why_no_projection
 from shapelaw.report.plots import short_number
 from shapelaw.report.write import Answer, Table
@@ -136,13 +136,13 @@ def _effect_sentences(analysis: GridAnalysis, effects: pd.DataFrame) -> Iterator
             over = (
                 f" on average over {row['settings']} settings" if row["settings"] > 1 else _at(analysis, row)
             )
-            chance = "" if math.isnan(row["p_holm"]) else f"; p = {row['p_holm']:.2g}"
+            chance = "" if math.isnan(row["p_holm"]) else f"; {chance_words(row['p_holm'])}"
             yield f"{axis}{over}, at equal size: {effect_words(row)}{chance}."
         moved = rows[(rows["quantity"] == RATIO) & (rows["status"] == MEASURED)]
         for row in moved.to_dict("records"):
             yield (
                 f"{axis}{_at(analysis, row)}: the width at which depth {row['deeper_depth']} overtakes {row['depth']} "
-                f"moves from {effect_words(row)}; p = {row['p_holm']:.2g}."
+                f"moves from {effect_words(row)}; {chance_words(row['p_holm'])}."
             )
 
 

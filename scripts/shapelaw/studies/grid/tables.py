@@ -16,7 +16,7 @@ from shapelaw.fits.projection import why_no_projection
 from shapelaw.studies.grid.analysis import BITS, CellAnalysis, Effect, GridAnalysis, Pool
 from shapelaw.studies.grid.cells import Value, frame_of, typed
 from shapelaw.studies.surface.tables import penalty_table
-from shapelaw.studies.transitions.ratios import ratio_of
+from shapelaw.studies.transitions.ratios import least_dof, ratio_of
 from shapelaw.studies.transitions.tables import gaps_table as gaps_of_runs
 from shapelaw.studies.transitions.tables import mean_losses, projection_table, stacked
 
@@ -245,12 +245,13 @@ def _rows_of(effect: Effect) -> Iterator[dict[str, Any]]:
         **numbers_of(effect.found),
     }
     for row, its in pairs_of(effect.one, effect.other):
-        ratio, depths = ratio_of(row, its), _depths(row)
+        noises = effect.one.losses[1], effect.other.losses[1]
+        ratio, depths = ratio_of(row, its, *noises), _depths(row)
         value, err = ratio["ratio"], math.nan
         low = high = math.nan
         if not math.isnan(value):
             err = math.log(ratio["ratio_high"] / ratio["ratio_low"]) / 2  # of its logarithm
-            low, high = (value * math.exp(sign * quantile(math.inf) * err) for sign in (-1, 1))
+            low, high = (value * math.exp(sign * quantile(least_dof(*noises)) * err) for sign in (-1, 1))
         yield {
             **pair,
             "quantity": RATIO,

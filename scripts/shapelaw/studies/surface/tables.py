@@ -8,15 +8,14 @@ import numpy as np
 import pandas as pd
 
 from shapelaw.fits.surface import Surface
-from shapelaw.fits.surface_answers import BestDepth, Penalty
+from shapelaw.fits.surface_answers import BestDepth, unknown_penalty
 from shapelaw.studies.surface.analysis import AVERAGE, SurfaceAnalysis
 
 
 def penalty_table(analysis: SurfaceAnalysis) -> pd.DataFrame:
     """One row a shape by size: `depth, width, block_params, seeds, loss, penalty, ..., needed, ..., share, status`."""
     shapes, status = analysis.surface.shapes, analysis.surface.status
-    nan = math.nan
-    nothing = Penalty(nan, nan, nan, nan, nan, nan, status)
+    nothing = unknown_penalty(status)
     rows = []
     for index in np.argsort(shapes.size, kind="stable"):
         cost = analysis.penalties[index] if analysis.penalties else nothing

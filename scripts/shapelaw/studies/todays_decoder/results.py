@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.inputs import read_table
-from shapelaw.fits.noise import noise_sentence
+from shapelaw.fits.noise import chance_words, noise_sentence
 from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Results, Table
 from shapelaw.studies.grid.rates import OWN_LOSS, RATE, RatesAnalysis
@@ -103,7 +103,7 @@ def _ratio_sentences(analysis: RatesAnalysis) -> Iterator[str]:
             yield (
                 f"From {row['one']} to {row['other']} ({row['at']}) the transition from depth {row['depth']} moves by "
                 f"a factor of {row['ratio']:.2f} ({row['ratio_low']:.2f} to {row['ratio_high']:.2f}); "
-                f"p = {row['p_equal']:.2g} that it does not move."
+                f"{chance_words(row['p_equal'])} that it does not move."
             )
 
 

@@ -45,7 +45,13 @@ def ratios_table(analysis: RatesAnalysis) -> pd.DataFrame:
         for a, b in pairs_of(one, other):
             depths = {"depth": a["depth"], "deeper_depth": a["deeper_depth"]}
             rows.append(
-                {**compared, **depths, "width_one": a["width"], "width_other": b["width"], **ratio_of(a, b)}
+                {
+                    **compared,
+                    **depths,
+                    "width_one": a["width"],
+                    "width_other": b["width"],
+                    **ratio_of(a, b, one.losses[1], other.losses[1]),
+                }
             )
     return pd.DataFrame(rows, columns=RATIO_COLUMNS)
 

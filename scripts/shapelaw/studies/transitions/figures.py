@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from shapelaw.fits.curves import SIZE_LABELS, Side, SizeAxis, Transition, TransitionStatus
 from shapelaw.fits.forms import draw_sizes
+from shapelaw.fits.noise import chance_words
 from shapelaw.fits.projection import (
     standard_params,
     transition_size,
@@ -133,7 +134,8 @@ def transition_width_figure(analysis: TransitionAnalysis) -> Figure | str:
             )
             axis.set_title(
                 f"log d = ({fit.a:.3f} ± {fit.a_err:.3f}) + ({fit.b:.4f} ± {fit.b_err:.4f}) L\n"
-                f"R² = {fit.r_squared:.3f}, χ²/dof = {fit.chi2_reduced:.2f} ({fit.dof} dof, p = {fit.p_value:.2g})"
+                f"R² = {fit.r_squared:.3f}, χ²/dof = {fit.chi2_reduced:.2f} "
+                f"({fit.dof} dof, {chance_words(fit.p_value)})"
                 + ("\nthe points scatter more than their errors" if fit.p_value < 0.01 else "")
             )
         else:

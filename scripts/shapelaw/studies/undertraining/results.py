@@ -12,6 +12,7 @@ from pathlib import Path
 
 from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.inputs import read_table
+from shapelaw.fits.noise import chance_words
 from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Results, Table
 from shapelaw.studies.grid.cells import Best
@@ -88,7 +89,7 @@ def summary(analysis: RatesAnalysis) -> str:
             lines.append(
                 f"From {row['few_steps']:,} to {row['many_steps']:,} steps the transition from depth {row['depth']} "
                 f"moves by a factor of {row['ratio']:.2f} ({row['ratio_low']:.2f} to {row['ratio_high']:.2f}), "
-                f"at {rate}; p = {row['p_equal']:.2g} that it does not move."
+                f"at {rate}; {chance_words(row['p_equal'])} that it does not move."
             )
     edge = int(analysis.best_rates["at_edge"].sum())
     if edge:

@@ -23,7 +23,11 @@ def ratios_table(analysis: RatesAnalysis) -> pd.DataFrame:
         for one, other in pairs_of(few, many) if few is not many else ():
             row = {RATE: rate, "depth": one["depth"], "deeper_depth": one["deeper_depth"]}
             row |= {"few_steps": few.cell.value("steps"), "many_steps": many.cell.value("steps")}
-            row |= {"width_few": one["width"], "width_many": other["width"], **ratio_of(one, other)}
+            row |= {
+                "width_few": one["width"],
+                "width_many": other["width"],
+                **ratio_of(one, other, few.losses[1], many.losses[1]),
+            }
             rows.append(row)
     return pd.DataFrame(rows)
 

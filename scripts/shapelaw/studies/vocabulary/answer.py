@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from shapelaw.fits.line import FitStatus
+from shapelaw.fits.noise import chance_words
 from shapelaw.report.write import Answer, Table
 
 SIGNIFICANT = 0.05
@@ -47,7 +48,7 @@ def answer(tables: Mapping[str, Table]) -> Answer:
 
 def _without_a_power(power: Mapping[Any, Any], level: Mapping[Any, Any], note: str) -> Answer:
     """The answer where the transitions lie on no power of min(V, r)."""
-    wrong = f"The width where depth pays follows no power of min(V, r) (p = {power['p_fit']:.1g})"
+    wrong = f"The width where depth pays follows no power of min(V, r) ({chance_words(power['p_fit'])})"
     better = level["status"] == FitStatus.CONVERGED and power["chi2"] - level["chi2"] >= CLEAR_GAIN
     if not better:
         return Answer(
@@ -56,7 +57,7 @@ def _without_a_power(power: Mapping[Any, Any], level: Mapping[Any, Any], note: s
     return Answer(
         f"The width where depth pays is {level['ratio']:.2f} \u00b1 {level['ratio_err']:.2f} of min(V, r) up to width "
         f"{level['flat_width']:.0f} \u00b1 {level['flat_width_err']:.0f}, and the same beyond; no power of min(V, r) "
-        f"fits (p = {power['p_fit']:.1g}){note}.",
+        f"fits ({chance_words(power['p_fit'])}){note}.",
         True,
         PUBLISHED,
     )

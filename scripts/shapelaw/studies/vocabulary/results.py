@@ -15,6 +15,7 @@ from typing import Any
 from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.inputs import read_table
 from shapelaw.fits.line import FitStatus
+from shapelaw.fits.noise import chance_words
 from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Results, Table
 from shapelaw.studies.grid.results import cell_tables
@@ -112,8 +113,8 @@ def _relation_sentences(analysis: VocabularyAnalysis) -> Iterator[str]:
         elif row["model"] == tables.POWER:
             yield (
                 f"Transition width ~ min(V, r)^b{of} with b = {row['b']:.2f} ± {row['b_err']:.2f}; in proportion "
-                f"(b = 1): p = {row['p_proportional']:.2g}; without effect (b = 0): p = {row['p_none']:.2g}; "
-                f"{row['message']}."
+                f"(b = 1): {chance_words(row['p_proportional'])}; without effect (b = 0): "
+                f"{chance_words(row['p_none'])}; {row['message']}."
             )
         elif not math.isnan(row["ratio"]):
             yield (

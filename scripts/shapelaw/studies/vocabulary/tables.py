@@ -7,11 +7,12 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
-from scipy import stats  # type: ignore[import-untyped]
 
 from shapelaw.fits.curves import SIZE_LABELS, Side, TransitionStatus
+from shapelaw.fits.equal_sizes import two_sided
 from shapelaw.fits.level import LevelFit
 from shapelaw.fits.line import FitStatus, LineFit
+from shapelaw.fits.noise import chance_words
 from shapelaw.report.tables import NO, OPEN, YES
 from shapelaw.studies.grid.analysis import CellAnalysis
 from shapelaw.studies.grid.cells import Value
@@ -55,8 +56,8 @@ def relation_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
                 "model": POWER,
                 "b": power.b if usable else math.nan,
                 "b_err": power.b_err if usable else math.nan,
-                "p_proportional": _chance(power.b - 1, power.b_err) if usable else math.nan,
-                "p_none": _chance(power.b, power.b_err) if usable else math.nan,
+                "p_proportional": two_sided(power.b - 1, power.b_err, power.dof) if usable else math.nan,
+                "p_none": two_sided(power.b, power.b_err, power.dof) if usable else math.nan,
                 **_goodness(power, one.power_chance),
             },
             {
@@ -92,12 +93,8 @@ def _goodness(fit: LineFit | LevelFit, chance: float) -> dict[str, object]:
         "dof": fit.dof,
         "p_fit": chance,
         "status": (FitStatus.CURVED if curved else fit.status).value,
-        "message": f"the transitions are not on it (p = {chance:.2g})" if curved else fit.message,
+        "message": f"the transitions are not on it ({chance_words(chance)})" if curved else fit.message,
     }
-
-
-def _chance(distance: float, err: float) -> float:
-    return float(2 * stats.norm.sf(abs(distance) / err))
 
 
 def losses_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
