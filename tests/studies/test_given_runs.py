@@ -251,6 +251,41 @@ def test_a_history_without_steps_is_not_taken_for_seeds(tmp_path):
         given("--runs", written(tmp_path, pd.concat(history)))
 
 
+def test_a_run_that_ends_in_nan_is_not_its_last_finite_step(tmp_path):
+    steps = [RUNS.assign(step=at, test_loss=RUNS["test_loss"] + 1 / at) for at in (100, 200, 400)]
+    steps[2].loc[3, "test_loss"] = float("nan")
+    path = tmp_path / "runs.csv"
+    pd.concat(steps).to_csv(path, index=False, na_rep="NaN")
+    (one,), notes = given("--runs", path)
+    assert len(runs_of(one)) == 11
+    assert any("1 run with a loss that is not finite is left out: line 29" in note for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("text", "_"),
+    [
+        ("depth;width;loss;tokens\n{};{};{};8.192.000", "8.192.000"),
+        ('depth,width,loss,tokens\n{},{},"{}","8.192.000"', "quoted"),
+        ("depth\twidth\tloss\ttokens\n{}\t{}\t{}\t8192000", "tabs"),
+    ],
+)
+def test_decimal_commas_and_points_between_thousands(tmp_path, text, _):
+    header, line = text.split("\n")
+    rows = zip(RUNS["depth"], RUNS["width"], RUNS["test_loss"], strict=True)
+    lines = [line.format(depth, width, f"{loss:.6f}".replace(".", ",")) for depth, width, loss in rows]
+    (tmp_path / "runs.txt").write_text("\n".join([header, *lines]))
+    (one,), _ = given("--runs", tmp_path / "runs.txt")
+    assert one.budget.tokens == 8_192_000
+    assert runs_of(one)["loss"].tolist() == pytest.approx(sorted_losses(RUNS), abs=1e-6)
+
+
+def test_fields_that_a_comma_splits_are_no_other_columns(tmp_path):
+    path = tmp_path / "runs.csv"
+    path.write_text("depth,width,block_params,loss\n1,64,49,152,4.84\n1,96,110,592,4.39\n")
+    with pytest.raises(UserError, match="line 2 has 5 fields, and the header 4"):
+        given("--runs", path)
+
+
 def test_runs_that_end_in_nan_or_did_not_finish_are_left_out_by_name(tmp_path):
     (one,), notes = given("--runs", FAULTS / "wandb-diverged")
     assert len(runs_of(one)) == 17
@@ -307,6 +342,7 @@ def test_a_run_far_off_its_twins_or_above_its_neighbours_is_left_out_unless_kept
     assert len(runs_of(one)) == len(runs) - 1
     assert runs_of(one)["loss"].max() < 9
     assert any(f"left out: line {at + 2} (--keep keeps them)" in note for note in notes)
+    assert not any("kept" in note.replace("--keep keeps", "") for note in notes)
     (kept,), notes = given("--runs", path, "--keep")
     assert runs_of(kept)["loss"].max() == 9.87
     assert any(f"line {at + 2}" in note for note in notes)
@@ -370,6 +406,12 @@ def test_letters_are_not_guessed():
 def test_numbers_that_cannot_be(tmp_path, change, words):
     with pytest.raises(UserError, match=f"lines 2 to 13: {words}"):
         given("--runs", written(tmp_path, RUNS.assign(**change)))
+
+
+def test_depth_and_width_that_are_exchanged(tmp_path):
+    exchanged = RUNS.rename(columns={"depth": "width", "width": "depth"})
+    with pytest.raises(UserError, match="every network is deeper than wide; are depth and width exchanged"):
+        given("--runs", written(tmp_path, exchanged))
 
 
 def test_all_unusable_rows_are_named_at_once(tmp_path):

@@ -504,6 +504,10 @@ def _plausible(table: pd.DataFrame, columns: Mapping[str, str], source: str) -> 
                 runs[role] > LARGEST[role]
             )
     refuse_all(runs, source, wrong)
+    if (runs["depth"] > runs["width"]).all():
+        raise UserError(
+            f"{source}: every network is deeper than wide; are {columns['depth']} and {columns['width']} exchanged?"
+        )
     _check_sizes(runs, columns, source)
     if "step" in table:
         runs["step"] = _numbers(table["step"])

@@ -224,7 +224,7 @@ def _one_recipe(
 
 def _at_edges(runs: pd.DataFrame, best: pd.DataFrame, names: Sequence[str]) -> Iterator[str]:
     for name in names:
-        if pd.api.types.is_numeric_dtype(runs[name]) and runs[name].nunique() > 1:
+        if pd.api.types.is_numeric_dtype(runs[name]) and runs[name].nunique() > 2:
             edge = best[name].isin([runs[name].min(), runs[name].max()])
             if edge.any():
                 yield f"the best {name} of {int(edge.sum())} of {len(best)} shapes is the least or the greatest tried"
@@ -242,6 +242,7 @@ def _mixed(runs: pd.DataFrame, names: Sequence[str], source: str) -> str:
     first = names[0]
     value = parts[0].removeprefix(f"{first} (").split(",")[0].rstrip(")")
     seed = "" if first in SETTINGS else f" If it only counts repeats, say --column seed={first}."
+    seed += " If they are steps of one run, say --column step=steps." if first == "steps" else ""
     return (
         f"{source} has runs of one depth and width with several values of {' and of '.join(parts)}, which no seed "
         f"explains; take the best of each shape with {' '.join(f'--best-of {name}' for name in names)}, or one value "
@@ -253,7 +254,8 @@ def _without_diverged(cell: Cell, notes: list[str], keep: bool) -> Cell:
     """The cell without the runs that diverged, which are named; with `keep` they are named alone."""
     runs = cell.runs
     twins = off_twins(runs)
-    above, out = off_neighbours(runs[~twins])
+    above, _ = off_neighbours(runs[~twins])
+    _, out = off_neighbours(runs[~twins][~above])
     for rows, where in (
         (twins, "more than 6 robust deviations off other seeds of their shape"),
         (above, "more than 6 robust deviations above both neighbours in size at their depth"),
