@@ -53,6 +53,12 @@ def _in_config(keys: str) -> str:
     return f"snakemake -n --config {keys}"
 
 
+def _fit(given: str, shown: str = "") -> str:
+    """The command that fits a table of tests/faults, of whose output the last line with some words is shown."""
+    show = f" | grep '{shown}' | tail -1" if shown else ""
+    return f"python scripts/fit_surface.py --runs tests/faults/{given} --draws 300 --out out{show}"
+
+
 MISTAKES = (
     # --- the command line and the file
     Mistake(
@@ -212,6 +218,40 @@ MISTAKES = (
         "not said to be the scale's",
         _in_config("depth_width='{heads: 5}'"),
     ),
+    # --- tables of runs: what was said on 2026-11-25
+    Mistake(
+        "a sweep of rates, no seeds",
+        "rates are seeds: 2.8 (2.2 to 3.4)",
+        _fit("tables/sweep.csv"),
+    ),
+    Mistake(
+        "its best runs",
+        "not possible without seeds",
+        _fit("tables/sweep.csv --best-of learning_rate", "1.87M"),
+    ),
+    Mistake("curves that end in NaN", "the last finite value", _fit("wandb-diverged", "left out")),
+    Mistake("runs of one name", "all get one curve's last value", _fit("wandb-somename")),
+    Mistake("thousands separators", "sizes from 49.2 to 885", _fit("tables/thousands.tsv", "shapes from")),
+    Mistake(
+        "a column D of tokens",
+        "D is the width",
+        _fit("tables/tokens_as_D.csv --column depth=numl"),
+    ),
+    Mistake("tokens 0.1% apart", "no column of seeds", _fit("tables/tokens_nearly.csv", "every run")),
+    Mistake("290 times of size", "depth makes no difference", _fit("tables/wide.csv", "best depth")),
+    Mistake("constant losses", "traceback", _fit("curvefit/constant.csv")),
+    Mistake(
+        "transitions off their line",
+        "traceback",
+        "python scripts/fit_transitions.py --transitions tests/faults/curvefit/scattered.csv --out out | grep '^Proj'",
+    ),
+    Mistake(
+        "unusable rows",
+        "the first column's alone",
+        "python scripts/fit_surface.py --runs runs.csv --out out",
+        "printf 'depth,width,loss\\n1,64,4\\n2,wide,3\\n0,64,2\\n4,32.5,3\\n' > runs.csv",
+    ),
+    # --- wording, again
     Mistake(
         "a wrong scale and a wrong key", "the key is not told", _in_config("scale=dmeo training='{stps: 5}'")
     ),
@@ -244,6 +284,7 @@ def try_out(mistake: Mistake) -> dict[str, object]:
             "envs",
             "docs",
             "tests/golden",
+            "tests/faults",
         ):
             source, to = ROOT / one, folder / one
             (shutil.copytree if source.is_dir() else shutil.copy)(source, _made(to))

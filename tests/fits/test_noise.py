@@ -13,6 +13,7 @@ from shapelaw.fits.noise import (
     LEAST_DOF,
     Noise,
     WidthNoise,
+    chance_words,
     group_means,
     group_noise,
     pooled_noise,
@@ -203,3 +204,9 @@ def test_words_say_how_the_noise_follows() -> None:
     assert Noise(0.0123, math.inf).words == "0.0123 per run, as given"
     noise = by_width()
     assert noise.words.endswith(f"by width from {noise.at(16.0):.3g} at 16 to {noise.at(512.0):.3g} at 512")
+
+
+def test_a_chance_in_words():
+    assert chance_words(0.0471) == "p = 0.047"
+    assert chance_words(1.0) == "p = 1"
+    assert chance_words(3.5e-102) == "p < 0.001"

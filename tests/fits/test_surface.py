@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scattered_shapes import UNLIKE, Design, draw_shapes, symmetric, true_depth
+from scattered_shapes import UNLIKE, Design, draw_shapes, power_law, symmetric, true_depth
 
 from shapelaw.fits.noise import Noise
 from shapelaw.fits.surface import fit_surface
@@ -65,3 +65,32 @@ def test_shapes_of_one_size_are_enough_for_that_size():
     found = best_depth(fit_surface(shapes, None, draws=200), 3e8)
     assert found.status is SurfaceStatus.CONVERGED
     assert found.depth == pytest.approx(16.0, rel=0.05)
+
+
+def wide_shapes(loss, seed, noise=0.005):
+    """Four depths at each of six widths, over 290 times of size."""
+    depth, width = (
+        grid.ravel() for grid in np.meshgrid([2.0, 4.0, 8.0, 16.0], [128.0, 192, 256, 384, 512, 768])
+    )
+    size = 12.0 * depth * width**2
+    off = noise * np.random.default_rng(seed).standard_normal(len(size))
+    return Shapes(depth, width, size, loss(np.log(size), np.log(depth)) + off, np.ones(len(size)))
+
+
+def test_the_chance_that_depth_does_nothing():
+    """Uniform where it does nothing, over any range of sizes; small where it does something."""
+    two_powers = [lambda x, z: power_law(x) + np.exp(-0.6 * (x - np.log(1e6))), lambda x, z: power_law(x)]
+    for design in (lambda law, seed: draw_shapes(law, Design(20), seed)[0], wide_shapes):
+        for law in two_powers:
+            chances = np.array([fit_surface(design(law, seed), None, draws=10).chance for seed in range(12)])
+            assert 0.25 < np.mean(chances) < 0.8
+            assert np.mean(chances < 0.05) <= 0.17
+    assert fit_surface(draw_shapes(symmetric, Design(20), 0)[0], None, draws=10).chance < 1e-5
+    for seed in range(5):  # a polynomial of the second degree misfits by ten times the noise
+        assert fit_surface(wide_shapes(symmetric, seed), None, draws=10).chance < 1e-4
+
+
+def test_a_known_noise_is_the_unit_of_the_test():
+    shapes = wide_shapes(lambda x, z: power_law(x), 0)
+    assert fit_surface(shapes, Noise(0.005, math.inf), draws=10).chance > 0.05
+    assert fit_surface(wide_shapes(symmetric, 0), Noise(0.005, math.inf), draws=10).chance < 1e-4

@@ -1,13 +1,12 @@
-"""Which shapes a surface can be fitted to, and whether their losses follow their depths at all."""
+"""Which shapes a surface can be fitted to."""
 
 import numpy as np
 import pandas as pd
 import pytest
-from scattered_shapes import Design, draw_shapes, power_law, symmetric
 
 from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.surface import fit_surface
-from shapelaw.fits.surface_shapes import Shapes, SurfaceStatus, chance_without_depth, shapes_of
+from shapelaw.fits.surface_shapes import Shapes, SurfaceStatus, shapes_of
 
 
 def test_shapes_are_the_means_of_their_runs():
@@ -25,17 +24,6 @@ def test_shapes_are_the_means_of_their_runs():
     assert shapes.loss.tolist() == [3.25, 2.0]
     assert shapes.seeds.tolist() == [2.0, 1.0]
     assert shapes_of(runs, SizeAxis.TOTAL).size.tolist() == [9.0, 12.0]
-
-
-def test_the_chance_that_depth_does_nothing():
-    """Uniform where it does nothing, small where it does something."""
-    chances = [
-        chance_without_depth(draw_shapes(lambda x, z: power_law(x), Design(20), seed)[0])
-        for seed in range(60)
-    ]
-    assert 0.3 < np.mean(chances) < 0.7
-    assert np.mean(np.array(chances) < 0.05) < 0.2
-    assert chance_without_depth(draw_shapes(symmetric, Design(20), 0)[0]) < 1e-6
 
 
 def some(depth, width):

@@ -66,7 +66,7 @@ def test_shapes_on_one_line_are_not_identifiable_and_no_failure(tmp_path):
         (["--runs", "runs.csv", "--sizes=-3e8"], "--sizes has -3e+08; a size is a number above zero"),
         (["--runs", "runs.csv", "--sizes", "none"], "--sizes has 'none'; write numbers"),
         (["--runs", "runs.csv", "--size-axis", "total"], "runs.csv lacks total_params"),
-        (["--runs", "wrong.csv"], "wrong.csv, row 1, row 2"),
+        (["--runs", "wrong.csv"], "wrong.csv, lines 2 to 21: n_layer must be a finite number"),
         (["--runs", "mixed.csv"], "mixed.csv has mixed token budgets: 20 of them"),
     ],
 )

@@ -1,6 +1,7 @@
 """Runs given on a command line: a file, a folder, an MLflow store; one table for each token budget."""
 
 import argparse
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -12,6 +13,7 @@ from shapelaw.fits.curves import SizeAxis
 from shapelaw.report.write import Results, Table
 from shapelaw.studies.given_runs import add_column_options, add_mlflow_option, add_runs_option, given_budgets
 
+FAULTS = Path(__file__).parents[1] / "faults"
 RUNS = simulate(grid_of((2, 4, 8), 1e5, 1e7, 4), {2: 60.0, 4: 120.0}, seeds=1)
 
 
@@ -51,7 +53,7 @@ def test_runs_of_a_small_budget_are_left_out_and_counted(tmp_path):
     table.to_csv(tmp_path / "runs.csv", index=False)
     (one,), notes = given("--runs", tmp_path / "runs.csv")
     assert one.budget.tokens == 1e9
-    assert notes[-1] == "2 runs are left out: their token budgets have too few shapes."
+    assert notes[-1].endswith(": 2 runs are left out: their token budgets have too few shapes.")
 
 
 def test_a_folder_of_exports(tmp_path):
@@ -130,15 +132,13 @@ def test_a_cell_of_few_shapes_is_left_out_and_said(tmp_path):
     table[(table["n_head"] == 2) | (table["width"] > 200)].to_csv(tmp_path / "runs.csv", index=False)
     (one,), notes = given("--runs", tmp_path / "runs.csv")
     assert [cell.name for cell in one.cells] == ["H = 2"]
-    assert notes[-1] == "Left out, since they have fewer than 8 shapes: H = 4."
+    assert notes[-1].endswith(": left out, since they have fewer than 8 shapes: H = 4.")
 
 
 def test_several_rates_at_one_shape_are_refused_unless_the_best_is_asked_for(tmp_path):
     rates = [RUNS.assign(lr=rate, test_loss=RUNS["test_loss"] + rate) for rate in (0.002, 0.001)]
     pd.concat(rates).to_csv(tmp_path / "runs.csv", index=False)
-    with pytest.raises(
-        UserError, match=r"several values of learning_rate \(0.001, 0.002\).*--best-of learning_rate"
-    ):
+    with pytest.raises(UserError, match=r"learning_rate \(0.001, 0.002\).*--best-of learning_rate.*--only"):
         given("--runs", tmp_path / "runs.csv")
     (one,), notes = given("--runs", tmp_path / "runs.csv", "--best-of", "learning_rate")
     assert len(runs_of(one)) == len(RUNS)
@@ -177,3 +177,258 @@ def test_a_cell_without_repeats_takes_the_noise_of_all_cells_of_its_text(tmp_pat
     (other,), _ = given("--runs", tmp_path / "runs.csv")
     assert {cell.value("vocab_size") for cell in other.cells} == {257, 500}
     assert other.noise_of(other.cells[-1].runs) is None
+
+
+def written(path, table):
+    table.to_csv(path / "runs.csv", index=False)
+    return path / "runs.csv"
+
+
+def many(seeds=3):
+    """Runs with seeds, whose losses are rounded to five digits."""
+    shapes = grid_of((2, 4, 8), 1e5, 1e7, 5)
+    return simulate(shapes, {2: 60.0, 4: 120.0}, seeds=seeds).round({"test_loss": 5})
+
+
+def test_a_sweep_is_refused_and_its_best_runs_are_those_of_the_best_table():
+    sweep = FAULTS / "tables" / "sweep.csv"
+    with pytest.raises(UserError, match=r"learning_rate \(0.001, 0.002, 0.004\), which no seed explains"):
+        given("--runs", sweep)
+    (best,), _ = given("--runs", sweep, "--best-of", "learning_rate")
+    (right,), _ = given("--runs", FAULTS / "tables" / "best.csv")
+    assert runs_of(best)["loss"].tolist() == runs_of(right)["loss"].tolist()
+    (one,), _ = given("--runs", sweep, "--only", "lr=4e-3")
+    assert len(runs_of(one)) == 20
+    with pytest.raises(UserError, match=r"no row of .* has it; its values are 0.001, 0.002, 0.004"):
+        given("--runs", sweep, "--only", "learning_rate=1")
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "words"),
+    [
+        ("batch_size", (16, 32), r"batch_size \(16, 32\)"),
+        ("warmup", (0, 100), "warmup_steps"),
+        ("weight_decay", (0.0, 0.1), "weight_decay"),
+        ("optimizer", ("adam", "lion"), r"optimizer \(adam, lion\)"),
+        ("augmentation", ("none", "flips"), r"augmentation \(flips, none\).*--column seed=augmentation"),
+    ],
+)
+def test_whatever_no_seed_explains_is_named_with_the_options_that_settle_it(tmp_path, column, values, words):
+    runs = RUNS.drop(columns="seed")
+    both = [
+        runs.assign(**{column: value}, test_loss=runs["test_loss"] + 0.01 * at)
+        for at, value in enumerate(values)
+    ]
+    path = written(tmp_path, pd.concat(both))
+    with pytest.raises(UserError, match=words):
+        given("--runs", path)
+    for option in (("--only", f"{column}={values[0]}"), ("--best-of", column)):
+        (one,), _ = given("--runs", path, *option)
+        assert runs_of(one)["loss"].tolist() == pytest.approx(sorted_losses(runs))
+
+
+def sorted_losses(runs):
+    return runs.sort_values(["depth", "width"])["test_loss"].tolist()
+
+
+def test_what_differs_beside_a_seed_or_from_shape_to_shape_is_no_recipe(tmp_path):
+    runs = many().assign(host=lambda table: table["seed"] % 2, lr=lambda table: 0.1 / table["width"])
+    (one,), _ = given("--runs", written(tmp_path, runs))
+    assert len(runs_of(one)) == len(runs)
+
+
+@pytest.mark.parametrize("step", ["step", "_step", "trainer/global_step", "epoch", "iter"])
+def test_steps_of_one_run_take_the_last(tmp_path, step):
+    history = [RUNS.assign(**{step: at, "test_loss": RUNS["test_loss"] + 1 / at}) for at in (100, 200, 400)]
+    (one,), notes = given("--runs", written(tmp_path, pd.concat(history)))
+    assert runs_of(one)["loss"].tolist() == pytest.approx([loss + 1 / 400 for loss in sorted_losses(RUNS)])
+    assert any("of several steps of a run the last one counts: 12 of 36 rows" in note for note in notes)
+
+
+def test_a_history_without_steps_is_not_taken_for_seeds(tmp_path):
+    history = [RUNS.drop(columns="seed").assign(test_loss=RUNS["test_loss"] + 1 / at) for at in range(1, 6)]
+    with pytest.raises(UserError, match="fall from row to row, as those of the steps of one run do"):
+        given("--runs", written(tmp_path, pd.concat(history)))
+
+
+def test_a_run_that_ends_in_nan_is_not_its_last_finite_step(tmp_path):
+    steps = [RUNS.assign(step=at, test_loss=RUNS["test_loss"] + 1 / at) for at in (100, 200, 400)]
+    steps[2].loc[3, "test_loss"] = float("nan")
+    path = tmp_path / "runs.csv"
+    pd.concat(steps).to_csv(path, index=False, na_rep="NaN")
+    (one,), notes = given("--runs", path)
+    assert len(runs_of(one)) == 11
+    assert any("1 run with a loss that is not finite is left out: line 29" in note for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("text", "_"),
+    [
+        ("depth;width;loss;tokens\n{};{};{};8.192.000", "8.192.000"),
+        ('depth,width,loss,tokens\n{},{},"{}","8.192.000"', "quoted"),
+        ("depth\twidth\tloss\ttokens\n{}\t{}\t{}\t8192000", "tabs"),
+    ],
+)
+def test_decimal_commas_and_points_between_thousands(tmp_path, text, _):
+    header, line = text.split("\n")
+    rows = zip(RUNS["depth"], RUNS["width"], RUNS["test_loss"], strict=True)
+    lines = [line.format(depth, width, f"{loss:.6f}".replace(".", ",")) for depth, width, loss in rows]
+    (tmp_path / "runs.txt").write_text("\n".join([header, *lines]))
+    (one,), _ = given("--runs", tmp_path / "runs.txt")
+    assert one.budget.tokens == 8_192_000
+    assert runs_of(one)["loss"].tolist() == pytest.approx(sorted_losses(RUNS), abs=1e-6)
+
+
+def test_fields_that_a_comma_splits_are_no_other_columns(tmp_path):
+    path = tmp_path / "runs.csv"
+    path.write_text("depth,width,block_params,loss\n1,64,49,152,4.84\n1,96,110,592,4.39\n")
+    with pytest.raises(UserError, match="line 2 has 5 fields, and the header 4"):
+        given("--runs", path)
+
+
+def test_runs_that_end_in_nan_or_did_not_finish_are_left_out_by_name(tmp_path):
+    (one,), notes = given("--runs", FAULTS / "wandb-diverged")
+    assert len(runs_of(one)) == 17
+    assert any(
+        "3 runs with a loss that is not finite are left out: L4-d256, L8-d180, L8-d256" in n for n in notes
+    )
+    table = RUNS.assign(State=["finished"] * 10 + ["crashed", "running"])
+    (one,), notes = given("--runs", written(tmp_path, table))
+    assert len(runs_of(one)) == 10
+    assert any("2 runs that did not finish are left out: lines 12 to 13" in note for note in notes)
+    (kept,), _ = given("--runs", written(tmp_path, table), "--keep")
+    assert len(runs_of(kept)) == 12
+
+
+def curves(folder, ends):
+    """A W&B export of RUNS whose curve of each run ends at a step."""
+    names = [f"run {number}" for number in range(len(RUNS))]
+    table = RUNS.assign(Name=names, State="finished")
+    written(folder, table.drop(columns="test_loss"))
+    steps = [0, 1000, 2000, 4000]
+    chart = {"trainer/global_step": steps}
+    for name, loss, end in zip(names, RUNS["test_loss"], ends, strict=True):
+        chart[f"{name} - val/loss"] = [loss + 1 / (step + 1) if step <= end else None for step in steps]
+    pd.DataFrame(chart).to_csv(folder / "chart.csv", index=False)
+    return folder
+
+
+def test_one_common_last_step_is_required(tmp_path):
+    (one,), notes = given("--runs", curves(tmp_path, [4000] * 10 + [2000, 1000]))
+    assert len(runs_of(one)) == 10
+    assert any(
+        "2 runs with another last step than 4,000 are left out: run 10, run 11" in note for note in notes
+    )
+    curves(tmp_path, [1000, 2000, 4000] * 4)
+    with pytest.raises(UserError, match=r"the runs end at different steps \(1,000, 2,000, 4,000\)"):
+        given("--runs", tmp_path)
+    (kept,), _ = given("--runs", tmp_path, "--keep")
+    assert len(runs_of(kept)) == 12
+
+
+def test_steps_may_follow_the_size(tmp_path):
+    table = RUNS.assign(step=lambda runs: 20 * 12 * runs["depth"] * runs["width"] ** 2 // 512)
+    (one,), _ = given("--runs", written(tmp_path, table))
+    assert len(runs_of(one)) == len(RUNS)
+
+
+@pytest.mark.parametrize("seeds", [2, 3, 1])
+def test_a_run_far_off_its_twins_or_above_its_neighbours_is_left_out_unless_kept(tmp_path, seeds):
+    runs = many(seeds)
+    at = runs.index[(runs["depth"] == 4)][2 * seeds]  # neither the smallest nor the largest
+    runs.loc[at, "test_loss"] = 9.87
+    path = written(tmp_path, runs)
+    (one,), notes = given("--runs", path)
+    assert len(runs_of(one)) == len(runs) - 1
+    assert runs_of(one)["loss"].max() < 9
+    assert any(f"left out: line {at + 2} (--keep keeps them)" in note for note in notes)
+    assert not any("kept" in note.replace("--keep keeps", "") for note in notes)
+    (kept,), notes = given("--runs", path, "--keep")
+    assert runs_of(kept)["loss"].max() == 9.87
+    assert any(f"line {at + 2}" in note for note in notes)
+
+
+def test_a_misfit_is_no_divergence(tmp_path):
+    runs = many(1)
+    at = runs.index[runs["depth"] == 4][2]
+    runs.loc[at, "test_loss"] += 0.1
+    (one,), notes = given("--runs", written(tmp_path, runs))
+    assert len(runs_of(one)) == len(runs)
+    assert any(f"off the curve of their depth, and kept: line {at + 2}" in note for note in notes)
+    for rows in (many(1), many(3)):
+        _, notes = given("--runs", written(tmp_path, rows))
+        assert not [
+            note
+            for note in given("--runs", written(tmp_path, rows))[1]
+            if "left out" in note or "kept" in note
+        ]
+
+
+def test_names_that_are_not_unique_are_refused():
+    with pytest.raises(UserError, match=r"names of runs aren't unique.*'L1-d64' \(2 runs\)"):
+        given("--runs", FAULTS / "wandb-somename")
+
+
+def test_repeats_whose_tokens_nearly_agree_are_one_budget():
+    (one,), _ = given("--runs", FAULTS / "tables" / "tokens_nearly.csv")
+    assert len(runs_of(one)) == 40
+    assert sorted(runs_of(one)["seed"].unique()) == [0, 1]
+
+
+def test_thousands_separators_are_read():
+    (one,), _ = given("--runs", FAULTS / "tables" / "thousands.tsv")
+    assert runs_of(one)["block_params"].tolist()[:2] == [49152, 110592]
+
+
+def test_letters_are_not_guessed():
+    path = FAULTS / "tables" / "tokens_as_D.csv"
+    with pytest.raises(
+        UserError, match=r"lacks width.*sqrt\(N / \(12 numl\)\).*which h is: --column width=h"
+    ):
+        given("--runs", path, "--column", "depth=numl")
+    (one,), _ = given("--runs", path, "--column", "depth=numl", "--column", "width=h", "--column", "tokens=D")
+    assert one.budget.rule.startswith("tokens grow with the size, 20")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            {"block_params": 49.2},
+            "block_params must be within a factor of 3 of 12 L d².*line 2 has 49.2 where",
+        ),
+        ({"total_params": 10.0}, "total_params must be at least a third of 12 L d²"),
+        ({"tokens": 8.2}, "tokens must be tokens, not millions or billions"),
+        ({"width": 7864320}, "width can't be above 1,000,000, so it is no width"),
+        ({"test_loss": 3412.0}, "test_loss can't be above 1,000, so it is no loss"),
+    ],
+)
+def test_numbers_that_cannot_be(tmp_path, change, words):
+    with pytest.raises(UserError, match=f"lines 2 to 13: {words}"):
+        given("--runs", written(tmp_path, RUNS.assign(**change)))
+
+
+def test_depth_and_width_that_are_exchanged(tmp_path):
+    exchanged = RUNS.rename(columns={"depth": "width", "width": "depth"})
+    with pytest.raises(UserError, match="every network is deeper than wide; are depth and width exchanged"):
+        given("--runs", written(tmp_path, exchanged))
+
+
+def test_all_unusable_rows_are_named_at_once(tmp_path):
+    table = RUNS.astype({"width": object, "depth": object})
+    table.loc[[0, 4, 5], "width"] = ["wide", -64, 64.5]
+    table.loc[7, "depth"] = 0
+    with pytest.raises(UserError) as caught:
+        given("--runs", written(tmp_path, table))
+    for words in (
+        "line 9: depth must be above zero",
+        "line 2: width must be a finite",
+        "line 6: width must be above",
+    ):
+        assert words in str(caught.value)
+    assert "line 7: width must be a whole number" in str(caught.value)
+
+
+def test_constant_losses_are_a_sentence():
+    with pytest.raises(UserError, match="the losses don't vary"):
+        given("--runs", FAULTS / "curvefit" / "constant.csv")

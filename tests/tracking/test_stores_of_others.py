@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shutil
@@ -302,26 +303,30 @@ def test_a_store_that_we_may_not_write_to_is_said_at_once(older_store: Path) -> 
         connection.exec_driver_sql("DELETE FROM params")
 
 
-def test_parameters_and_last_metrics_of_finished_runs(place: Place) -> None:
+def test_parameters_last_metrics_and_states_of_runs(place: Place) -> None:
     client = MlflowClient(place.uri)
     experiment = client.create_experiment("mine")
     for state in ("FINISHED", "RUNNING", "FAILED"):
         run = client.create_run(experiment, run_name=f"run {state}").info.run_id
         client.log_param(run, "n_layer", "4")
         client.log_param(run, "text", "4a")
-        for step, loss in enumerate((4.0, 3.5)):
+        for step, loss in enumerate((4.0, math.nan if state == "FAILED" else 3.5)):
             client.log_metric(run, "val/loss", loss, step=step)
         if state != "RUNNING":
             client.set_terminated(run, state)
     empty = client.create_run(experiment).info.run_id
     client.set_terminated(empty, "FINISHED")
     table = read_experiment(place.uri, "mine")
-    assert table.to_dict("records") == [{"n_layer": 4, "text": "4a", "val/loss": 3.5, "Name": "run FINISHED"}]
+    assert sorted(table.index) == ["run FAILED", "run FINISHED", "run RUNNING"]
+    same = {"n_layer": 4, "text": "4a", "_step": 1}
+    for state, loss in (("FINISHED", 3.5), ("RUNNING", 3.5), ("FAILED", math.inf)):
+        row = table.loc[f"run {state}"].to_dict()
+        assert row == {**same, "val/loss": loss, "Name": f"run {state}", "State": state}
 
 
 def test_an_experiment_without_runs(place: Place) -> None:
     MlflowClient(place.uri).create_experiment("empty")
-    with pytest.raises(UserError, match="has no finished run"):
+    with pytest.raises(UserError, match="has no run with parameters and metrics"):
         read_experiment(place.uri, "empty")
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from shapelaw.errors import UserError
+from shapelaw.fits.projection import standard_params
 
 SAME = 0.02  # numbers of tokens closer than this in log count as one budget
 NEAR = 0.05  # a budget asked for is the nearest one, if it is closer than this in log
@@ -51,13 +52,14 @@ def budgets_of(runs: pd.DataFrame, source: str, *, least: int, only: float | Non
     if only is None and np.ptp(np.log(tokens)) <= SAME:
         return [_equal(runs)]
     for column, unit in SIZES.items() if only is None else ():
-        ratio = tokens / runs[column].to_numpy(dtype=np.float64) if column in runs else np.array([1.0, 2.0])
+        if column not in runs and column != "block_params":
+            continue
+        sizes = runs[column] if column in runs else standard_params(runs["depth"], runs["width"])
+        ratio = tokens / np.asarray(sizes, dtype=np.float64)
         if np.ptp(np.log(ratio)) <= SAME:
             rule = f"tokens grow with the size, {np.median(ratio):.3g} for each {unit}"
             return [Budget(runs, math.nan, rule)]
-    order = np.sort(np.unique(tokens))
-    group = np.searchsorted(order, tokens)
-    label = np.concatenate([[0], np.cumsum(np.diff(np.log(order)) > SAME)])[group]
+    label = budget_labels(runs["tokens"])
     parts = [_equal(runs[label == number]) for number in range(int(label.max()) + 1)]
     if only is not None:
         return [_nearest(parts, source, only)]
@@ -69,6 +71,13 @@ def budgets_of(runs: pd.DataFrame, source: str, *, least: int, only: float | Non
             "losses after different numbers of tokens can't be compared."
         )
     return enough or parts
+
+
+def budget_labels(tokens: pd.Series) -> pd.Series[int]:
+    """The number of the budget, by growing tokens, that each run belongs to: neighbours within `SAME` are one."""
+    order = np.sort(tokens.unique())
+    steps = np.concatenate([[0], np.cumsum(np.diff(np.log(order)) > SAME)])
+    return pd.Series(steps[np.searchsorted(order, tokens)], index=tokens.index)
 
 
 def _nearest(parts: list[Budget], source: str, tokens: float) -> Budget:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import difflib
+import io
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -27,52 +30,134 @@ TEXT_AND_BLOCK = (
 )
 RECIPE = (*TEXT_AND_BLOCK, "steps", "batch_size", "learning_rate", "base_width")
 SHOWN_ROWS = 5
-DECIMAL_COMMA = r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?"
+SPACES = re.compile("(?<=\\d)[ '_\u00a0\u202f](?=\\d{3})")  # which some write between groups of three digits
+NUMBER = re.compile(r"[+-]?(\d[\d.,]*|[.,]\d+)([eE][+-]?\d+)?")
+MISSING = ("", "-", "--", "N/A", "n/a", "NA", "#N/A", "null", "None", "nan", "NaN")  # no value
+LINE = re.compile(r"line \d+")
+GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}([.,])\d{3}(\1\d{3})*")
 
 
 def read_table(path: Path) -> pd.DataFrame:
     """A table with at least one row: CSV (.csv, .tsv, .txt; by commas, semicolons or tabs), Parquet or JSON lines.
 
-    Nested values of JSON lines become columns with dots, `config.n_layer`.
+    Nested values of JSON lines become columns with dots, `config.n_layer`. Numbers may have thousands separators and,
+    where commas don't separate columns, decimal commas.
 
     Raises:
         UserError: the file is missing, has another ending, can't be read, or has no rows.
     """
-    if path.suffix not in READERS:
+    suffix = path.suffix.lower()
+    if suffix not in READERS:
         raise UserError(
             f"{path} ends in {path.suffix or 'nothing'!r}; give a .csv or a .parquet file (or .tsv, .txt, .jsonl)."
         )
     if not path.is_file():
         raise UserError(f"There is no file {path}.")
     try:
-        table = READERS[path.suffix](path)
+        table = READERS[suffix](path)
     except pd.errors.EmptyDataError:
         raise UserError(f"{path} is empty; it must have a header line and rows.") from None
     except (
         OSError,
         ValueError,
-        pd.errors.ParserError,
-    ) as error:  # Arrow's, JSON's and Unicode's errors are ValueErrors
+        csv.Error,
+    ) as error:  # Arrow's, JSON's, Unicode's and pandas' are ValueErrors
         reason = str(error).splitlines()[0]
-        raise UserError(f"{path} can't be read as {path.suffix[1:]} ({reason}).") from error
+        raise UserError(f"{path} can't be read as {suffix[1:]} ({reason}).") from error
     if table.empty:
         raise UserError(f"{path} has no rows.")
     return table
 
 
+def csv_cells(path: Path) -> tuple[list[str], list[list[str]], list[int], str]:
+    """The header, the rows as text, the line of each and the delimiter: of comma, semicolon and tab the header's.
+
+    Raises:
+        ValueError: a line has more fields than the header, or fewer.
+    """
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        first = file.readline()
+        delimiter = max(",;\t", key=first.count)
+        file.seek(0)
+        reader = csv.reader(file, delimiter=delimiter)
+        numbered = [(row, reader.line_num) for row in reader if row]
+    if not numbered:
+        raise pd.errors.EmptyDataError
+    header, size = numbered[0][0], len(numbered[0][0])
+    for row, line in numbered[1:]:
+        if len(row) < size or any(row[size:]):  # an empty field at the end of each line is a habit of some
+            raise ValueError(f"line {line} has {len(row)} fields, and the header {size}")
+    return header, [row[:size] for row, _ in numbered[1:]], [line for _, line in numbered[1:]], delimiter
+
+
 def _read_csv(path: Path) -> pd.DataFrame:
-    """Delimited text; the delimiter is the one of comma, semicolon and tab that the header has most of."""
-    with path.open(encoding="utf-8-sig") as file:
-        header = file.readline()
-    delimiter = max(",;\t", key=header.count)
-    table = pd.read_csv(path, sep=delimiter, encoding="utf-8-sig")
-    if delimiter == "," or not len(table):
-        return table
-    for name, column in table.items():  # where commas don't separate columns, they may separate decimals
-        text = column.dropna().astype(str)
-        if not pd.api.types.is_numeric_dtype(column) and text.str.fullmatch(DECIMAL_COMMA).all():
-            table[name] = pd.to_numeric(column.astype(str).str.replace(",", "."), errors="coerce")
-    return table
+    header, rows, _, delimiter = csv_cells(path)
+    text = io.StringIO()
+    csv.writer(text).writerows([header, *rows])
+    text.seek(0)
+    table = pd.read_csv(text)
+    names = [name for name in header if name.strip()]
+    for name in dict.fromkeys(name for name in names if names.count(name) > 1):
+        if len({tuple(row[at] for row in rows) for at, one in enumerate(header) if one == name}) > 1:
+            raise ValueError(f"its columns have no unique names: {names.count(name)} are called {name!r}")
+    raw = {name: [row[at] for row in rows] for at, name in enumerate(table.columns)}
+    return table.assign(**written_numbers(raw, commas=delimiter != ","))
+
+
+def written_numbers(columns: Mapping[str, Sequence[str]], commas: bool | None = None) -> dict[str, pd.Series]:
+    """Those columns of texts whose numbers have thousands separators or decimal commas, as numbers.
+
+    A number such as `4.84` or `1,234,567` tells which sign is the decimal one for the whole table; what doesn't fit
+    stays a text.
+
+    Args:
+        commas: of a table whose numbers tell nothing, as `49,152`: True where they have decimal commas, as if commas
+            don't separate columns. None is a table whose decimals are points.
+    """
+    told = {
+        name: texts
+        for name, cells in columns.items()
+        if _mostly_numbers(texts := [_without_spaces(cell) for cell in cells])
+    }
+    signs = {_decimal(text) for texts in told.values() for text in texts if NUMBER.fullmatch(text)}
+    decimal = "." if commas is None or "." in signs or not ("," in signs or commas) else ","
+    found = {}
+    for name, texts in told.items():
+        plain = [_plain_number(text, decimal) for text in texts]
+        if plain != [cell.strip() for cell in columns[name]]:
+            texts_or_nothing = pd.Series([None if text in MISSING else text for text in plain], dtype=object)
+            numbers: pd.Series = pd.to_numeric(texts_or_nothing, errors="coerce")
+            unread = numbers.isna() & texts_or_nothing.notna()
+            found[name] = numbers.astype(object).where(~unread, plain) if unread.any() else numbers
+    return found
+
+
+def _without_spaces(cell: str) -> str:
+    return SPACES.sub("", cell.strip())
+
+
+def _mostly_numbers(texts: Sequence[str]) -> bool:
+    there = [text for text in texts if text not in MISSING]
+    return bool(there) and 2 * sum(NUMBER.fullmatch(text) is not None for text in there) >= len(there)
+
+
+def _decimal(text: str) -> str:
+    """The decimal sign that a number shows, or nothing: `49,152` may be either."""
+    if "." in text and "," in text:
+        return max(".,", key=text.rfind)
+    sign = "." if "." in text else ","
+    if text.count(sign) > 1:
+        return "," if sign == "." else "."
+    return sign if sign in text and not GROUPED.fullmatch(text) else ""
+
+
+def _plain_number(text: str, decimal: str) -> str:
+    """A number as Python reads it; a text that is none by this decimal sign as it is."""
+    other = "," if decimal == "." else "."
+    whole, sign, rest = text.partition(decimal)
+    if not NUMBER.fullmatch(text) or other in rest or (other in whole and not GROUPED.fullmatch(whole)):
+        return text
+    return whole.replace(other, "") + sign.replace(",", ".") + rest
 
 
 def _read_json_lines(path: Path) -> pd.DataFrame:
@@ -89,7 +174,17 @@ def _read_json_lines(path: Path) -> pd.DataFrame:
         rows.append(row)
     if not rows:
         raise pd.errors.EmptyDataError
-    return pd.json_normalize(rows)
+    return with_numbers(pd.json_normalize(rows))
+
+
+def with_numbers(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with its texts that are numbers with thousands separators as numbers."""
+    texts = {
+        str(name): ["" if value is None or value is pd.NA else str(value) for value in column]
+        for name, column in table.items()
+        if not pd.api.types.is_numeric_dtype(column)
+    }
+    return table.assign(**{name: new.set_axis(table.index) for name, new in written_numbers(texts).items()})
 
 
 READERS: Mapping[str, Callable[[Path], pd.DataFrame]] = {
@@ -182,16 +277,29 @@ def require_columns(table: pd.DataFrame, columns: Sequence[str], source: str) ->
 
 
 def numbers_of(table: pd.DataFrame, columns: Sequence[str], source: str) -> pd.DataFrame:
-    numbers = pd.DataFrame({name: pd.to_numeric(table[name], errors="coerce") for name in columns})
-    for name in columns:
-        values = numbers[name].to_numpy(dtype=np.float64, na_value=np.nan)
-        refuse(
-            table,
-            pd.Series(~np.isfinite(values), index=table.index),
-            source,
-            f"{name} must be a finite number",
-        )
-    return numbers.astype("float64")
+    """Columns as finite numbers.
+
+    Raises:
+        UserError: values are none; the message names all of their rows.
+    """
+    numbers = _as_numbers(table, columns)
+    refuse_all(table, source, _not_finite(numbers))
+    return numbers
+
+
+def _as_numbers(table: pd.DataFrame, columns: Iterable[str]) -> pd.DataFrame:
+    """Columns as float64, NaN where a value is no number."""
+    return pd.DataFrame(
+        {
+            name: pd.to_numeric(table[name], errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+            for name in columns
+        },
+        index=table.index,
+    )
+
+
+def _not_finite(numbers: pd.DataFrame) -> dict[str, pd.Series[bool]]:
+    return {f"{name} must be a finite number": ~np.isfinite(numbers[name]) for name in numbers}
 
 
 def run_numbers(
@@ -200,13 +308,17 @@ def run_numbers(
     """The columns `whole`, `seed` and `measured`, all but the seed above zero.
 
     Raises:
-        UserError: a value is not a number, not finite or not positive, or not whole where it must be.
+        UserError: values are not numbers, not finite or not positive, or not whole where they must be; the message
+            names all of their rows.
     """
-    runs = numbers_of(table, [*whole, "seed", *measured], source)
-    for name in (*whole, *measured):
-        refuse(runs, runs[name] <= 0, source, f"{name} must be above zero")
-    for name in (*whole, "seed"):
-        refuse(runs, runs[name] % 1 != 0, source, f"{name} must be a whole number")
+    runs = _as_numbers(table, [*whole, "seed", *measured])
+    wrong = _not_finite(runs)
+    wrong |= {f"{name} must be above zero": runs[name] <= 0 for name in (*whole, *measured)}
+    wrong |= {
+        f"{name} must be a whole number": np.isfinite(runs[name]) & (runs[name] % 1 != 0)
+        for name in (*whole, "seed")
+    }
+    refuse_all(table, source, wrong)
     return runs.astype(dict.fromkeys((*whole, "seed"), "int64"))
 
 
@@ -240,12 +352,33 @@ def numbers_or_empty(table: pd.DataFrame, columns: Sequence[str], source: str) -
 
 
 def refuse(table: pd.DataFrame, wrong: pd.Series[bool], source: str, rule: str) -> None:
-    """Raise an error that names the rows (counted from 1, without the header) where `wrong` holds."""
-    if not wrong.any():
-        return
-    rows = [f"row {index + 1}" for index in table.index[wrong.to_numpy()][:SHOWN_ROWS]]
-    more = f" and {int(wrong.sum()) - SHOWN_ROWS} more" if wrong.sum() > SHOWN_ROWS else ""
-    raise UserError(f"{source}, {', '.join(rows)}{more}: {rule}.")
+    """Raise an error that names the rows where `wrong` holds, by `rows_named`."""
+    refuse_all(table, source, {rule: wrong})
+
+
+def refuse_all(table: pd.DataFrame, source: str, wrong: Mapping[str, pd.Series[bool]]) -> None:
+    """Raise one error with all rules that rows break, each with its rows."""
+    broken = [
+        f"{rows_named(table.index[rows.to_numpy()])}: {rule}" for rule, rows in wrong.items() if rows.any()
+    ]
+    if broken:
+        raise UserError(f"{source}, {'; '.join(broken)}.")
+
+
+def rows_named(index: pd.Index) -> str:
+    """Rows in a few words: `row 2, row 5` where they are counted, `lines 3, 5 to 9` of a file, or their names."""
+    if pd.api.types.is_numeric_dtype(index):
+        shown = [f"row {at + 1}" for at in index[:SHOWN_ROWS]]
+        return ", ".join(shown) + (f" and {len(index) - SHOWN_ROWS} more" if len(index) > SHOWN_ROWS else "")
+    if not all(LINE.fullmatch(name) for name in index):
+        return ", ".join(index)
+    parts: list[list[int]] = []
+    for line in (int(name.removeprefix("line ")) for name in index):
+        if parts and line == parts[-1][-1] + 1:
+            parts[-1][1:] = [line]
+        else:
+            parts.append([line])
+    return f"line{'s' if len(index) > 1 else ''} " + ", ".join(" to ".join(map(str, part)) for part in parts)
 
 
 def refuse_mixed(table: pd.DataFrame, columns: Sequence[str], source: str, *, of: str = "") -> None:

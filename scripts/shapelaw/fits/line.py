@@ -11,7 +11,7 @@ import lmfit
 import numpy as np
 import numpy.typing as npt
 
-from shapelaw.fits.noise import Noise
+from shapelaw.fits.noise import Noise, chance_words
 
 Floats = npt.NDArray[np.float64]
 _FREE = 2  # parameters of a line
@@ -160,7 +160,8 @@ def too_few_points(n_points: int, form: str, needed: int) -> str:
 
 def goodness(chi2: float, dof: int, p_value: float) -> str:
     """The goodness of fit in words: chi²/dof, its chance and, below 1%, a warning that the errors are too small."""
-    words = f"chi2/dof = {chi2 / dof:.3g} with {dof} degree{'' if dof == 1 else 's'} of freedom (p = {p_value:.2g})"
+    freedom = f"{dof} degree{'' if dof == 1 else 's'} of freedom"
+    words = f"chi2/dof = {chi2 / dof:.3g} with {freedom} ({chance_words(p_value)})"
     if p_value < 0.01:
         words += "; the points scatter more than their errors allow, so the errors of the fit are too small"
     return words

@@ -26,6 +26,7 @@ PRIOR_STD = 0.75
 OTHER_SIGN = 0.025
 # fewer degrees of freedom have one number: intervals with a slope were checked by simulation from here on
 LEAST_DOF = 8
+LEAST_CHANCE = 0.001  # a smaller one is told as smaller
 
 
 @dataclass(frozen=True)
@@ -171,6 +172,11 @@ def width_noise(width: Floats, std: Floats, dof: Floats) -> WidthNoise | None:
         lowest=float(width.min()),
         highest=float(width.max()),
     )
+
+
+def chance_words(p: float) -> str:
+    """A chance in words: `p = 0.047`, or `p < 0.001`, below which the tails of the noise are nobody's knowledge."""
+    return "p < 0.001" if p < LEAST_CHANCE else f"p = {p:.2g}"
 
 
 def noise_sentence(noise: Noise | None) -> str:

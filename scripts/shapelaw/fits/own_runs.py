@@ -1,33 +1,39 @@
-"""A table of runs as people have it: columns by their usual names, seeds or none, sizes of either kind."""
+"""A table of runs as people have it: columns by their usual names, rows that can be used, sizes that can be."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from shapelaw.errors import UserError
-from shapelaw.fits.inputs import numbers_of, refuse
+from shapelaw.fits.budgets import budget_labels
+from shapelaw.fits.exports import LAST
+from shapelaw.fits.inputs import refuse, refuse_all, rows_named
+from shapelaw.fits.projection import standard_params
 from shapelaw.fits.size_rule import size_rule
+from shapelaw.specs.sizes import number_of
 
 # a role, which is also the name that a column gets, and the names under which it is known; in our tables the first
 ROLES: Mapping[str, tuple[str, ...]] = {
     "depth": (
         *("depth", "n_layer", "n_layers", "layers", "num_layers", "num_hidden_layers"),
-        *("n_blocks", "num_blocks", "nlayers", "l"),
+        *("n_blocks", "num_blocks", "nlayers"),
     ),
     "width": (
         *("width", "d_model", "n_embd", "hidden_size", "n_embed", "embed_dim", "model_dim", "hidden_dim"),
-        *("dim", "dmodel", "d"),
+        *("dim", "dmodel"),
     ),
     "loss": (
         *("test_loss", "val_loss", "final_loss", "loss", "validation_loss", "valid_loss", "eval_loss"),
         *("heldout_loss", "held_out_loss", "final_val_loss", "final_test_loss", "best_val_loss"),
     ),
-    "seed": ("seed", "random_seed", "rng_seed"),
+    "seed": ("seed", "random_seed", "rng_seed", "manual_seed", "replicate", "repeat", "repetition"),
     "tokens": (
         *("tokens_trained", "tokens", "train_tokens", "training_tokens", "total_tokens", "n_tokens"),
         *("num_tokens", "tokens_seen", "n_train_tokens"),
@@ -43,7 +49,24 @@ ROLES: Mapping[str, tuple[str, ...]] = {
         *("model_params", "param_count", "params_active_precise", "model_size"),
     ),
     "step_flops": ("step_flops", "flops_per_step"),
+    # where a row, or a run, ends
+    "step": (
+        *(
+            "step",
+            "last_step",
+            "global_step",
+            "trainer_global_step",
+            "train_global_step",
+            "eval_step",
+            "train_step",
+        ),
+        *("iteration", "iter", "num_updates", "updates", "epoch"),
+    ),
+    "state": ("state", "run_state", "status"),
+    "run": ("run_id", "id", "run", "run_name", "name"),
 }
+BUDGET = "budget of tokens"
+HELPERS = ("step", "state", "run")  # of several the first is taken
 NEEDED = ("depth", "width", "loss")
 # what runs may differ in, by the names of our own tables, and the names under which it is known
 SETTINGS: Mapping[str, tuple[str, ...]] = {
@@ -69,21 +92,132 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     "steps": ("steps", "train_steps", "max_steps"),
     "learning_rate": ("learning_rate", "lr", "peak_lr", "max_lr"),
     "test_sequences": ("test_sequences",),
+    "warmup_steps": (
+        "warmup_steps",
+        "warmup",
+        "warmup_iters",
+        "warmup_ratio",
+        "num_warmup_steps",
+        "lr_warmup_steps",
+    ),
+    "weight_decay": ("weight_decay", "wd"),
+    "dropout": ("dropout", "dropout_rate"),
+    "optimizer": ("optimizer", "optim"),
+    "beta1": ("beta1", "adam_beta1"),
+    "beta2": ("beta2", "adam_beta2"),
+    "grad_clip": ("grad_clip", "gradient_clip", "max_grad_norm", "grad_clip_norm"),
+    "min_lr": ("min_lr", "final_lr"),
+    "epochs": ("epochs", "num_epochs", "n_epochs", "max_epochs"),
 }
-NUMBERED = ("heads", "attention_dim", "kv_heads", "ff_width", "batch_size", "steps", "learning_rate")
+# what no seed explains and no kind of network: at one shape it takes one value
+RECIPE = (
+    *("steps", "learning_rate", "batch_size", "warmup_steps", "weight_decay", "dropout", "optimizer"),
+    *("beta1", "beta2", "grad_clip", "min_lr", "epochs"),
+)
+TEXTS = (
+    "corpus",
+    "block",
+    "gelu",
+    "tied",
+    "schedule",
+    "parametrization",
+    "optimizer",
+    "budget",
+    "patch_embedding",
+)
 # where tools put what a user logged
 PREFIXES = frozenset(
     ("config", "summary", "params", "metrics", "model", "args", "hparams", "hyperparameters", "final", "test")
 )
+FINISHED = ("finished", "completed", "complete", "done", "success", "succeeded", "ok")
+SIZED = 3.0  # blocks have 8 to 15 L d² parameters: within this factor of 12
+LARGEST = {"depth": 10_000, "width": 1_000_000, "loss": 1_000}
+FEWEST_TOKENS = 1_000
+SHOWN = 8  # values in a sentence
+FEW_VALUES = 12  # a column with more is no setting
+UNFINISHED = (
+    *("running", "crashed", "failed", "killed", "pending", "preempted", "cancelled", "canceled", "error"),
+    "timeout",
+)
+FOLLOWED = ("tokens", "block_params", "total_params", "params", "steps")
+WHOLE = 0.01  # a width that is closer to a whole number
+SAME_STEPS = 0.02  # last steps closer than this in log are one
+# words in the names of columns of trackers and measurements, which differ between runs anyway
+OUTCOMES = frozenset(
+    (
+        *(
+            "acc",
+            "accuracy",
+            "loss",
+            "ppl",
+            "perplexity",
+            "bits",
+            "bpb",
+            "bpc",
+            "time",
+            "runtime",
+            "timestamp",
+        ),
+        *(
+            "seconds",
+            "hours",
+            "speed",
+            "second",
+            "flops",
+            "memory",
+            "gb",
+            "bytes",
+            "norm",
+            "score",
+            "user",
+            "notes",
+        ),
+        *(
+            "tags",
+            "group",
+            "sweep",
+            "created",
+            "updated",
+            "date",
+            "host",
+            "hostname",
+            "node",
+            "gpu",
+            "device",
+        ),
+        *(
+            "commit",
+            "path",
+            "url",
+            "file",
+            "entity",
+            "project",
+            "key",
+            "digest",
+            "comment",
+            "duration",
+            "job",
+        ),
+        *("step", "steps", "epoch", "idx", "index", "unnamed", "name", "id", "state", "status"),
+    )
+)
+LEAST_STEPS = 4  # rows of a shape that can show that they are steps
+HISTORY = -0.8  # a rank correlation of losses with the order of rows, below which these are steps of a run
 EMBEDDED = 0.02  # of a size: a greater share in embeddings means that it counts them
 
 
 @dataclass(frozen=True)
 class OwnRuns:
-    """Rows with `depth, width, seed, loss`, the sizes, tokens and settings that were found; `notes` says how."""
+    """Rows with `depth, width, seed, loss`, the sizes, tokens and settings that were found; `notes` says how.
+
+    Attributes:
+        recipe: columns of which a shape's runs take one value, unless one is chosen: rates and the like, and what else
+            differs within shapes where no column says seed.
+    """
 
     table: pd.DataFrame
     notes: tuple[str, ...]
+    recipe: tuple[str, ...] = RECIPE
 
 
 def find_columns(table: pd.DataFrame, source: str, given: Mapping[str, str]) -> dict[str, str]:
@@ -123,6 +257,7 @@ def find_columns(table: pd.DataFrame, source: str, given: Mapping[str, str]) -> 
         raise UserError(
             f"{source} lacks {', '.join(missing)} ({usual}); it has the columns {', '.join(names)}. "
             f"Name {'it' if len(missing) == 1 else 'each'} with --column {missing[0]}=COLUMN."
+            + (_width_hint(table, found["depth"]) if missing == ["width"] else "")
         )
     if unclear:
         role, candidates = unclear[0]
@@ -133,52 +268,103 @@ def find_columns(table: pd.DataFrame, source: str, given: Mapping[str, str]) -> 
     return found
 
 
+def _width_hint(table: pd.DataFrame, depth: str) -> str:
+    """The column that would be the blocks' size by whole widths, and the one that would be these, if there are such."""
+    numbers = {str(name): _numbers(table[name]) for name in table.columns if name != depth}
+    layers = _numbers(table[depth])
+    for size, values in numbers.items():
+        with np.errstate(invalid="ignore"):
+            width = np.sqrt(values / (12.0 * layers))
+        if (width > 1).all() and (np.abs(width - width.round()) < WHOLE).all():
+            same = [name for name, column in numbers.items() if np.isclose(column, width, rtol=0.01).all()]
+            beside = f", which {same[0]} is: --column width={same[0]}" if same else ""
+            return (
+                f" {size!r} may be the blocks' size: sqrt({size} / (12 {depth})) would be the width{beside}."
+            )
+    return ""
+
+
 def own_runs(
-    table: pd.DataFrame, source: str, given: Mapping[str, str] | None = None, *, some_incomplete: bool = False
+    table: pd.DataFrame,
+    source: str,
+    given: Mapping[str, str] | None = None,
+    *,
+    only: Mapping[str, str] | None = None,
+    keep: bool = False,
 ) -> OwnRuns:
     """The runs of a table, by its columns' usual names, or those in `given`.
 
-    Without a column of seeds the rows of one shape (at one number of tokens) are numbered. With `some_incomplete` rows
-    without depth, width or loss are left out, since a tracker has other runs too.
+    Runs that did not finish, have no finite loss or lack depth or width are left out by name. Of several steps of a
+    run the last one counts. Without a column of seeds the rows of one shape (at one number of tokens) are numbered.
+
+    Args:
+        only: column or setting -> the value of the runs that count.
+        keep: runs that ended early count too.
 
     Raises:
-        UserError: a column can't be told (see `find_columns`), a number is none, or it can't be told which
-            parameters a column counts.
+        UserError: a column can't be told (see `find_columns`); rows have numbers that can't be, all of them named at
+            once; runs ended at different steps; or it can't be told which parameters a column counts.
     """
     columns = find_columns(table, source, given or {})
-    notes: list[str] = []
-    shown = table.rename(columns={name: role for role, name in columns.items()})
-    if some_incomplete:
-        whole = shown[list(NEEDED)].notna().all(axis=1)
-        if not whole.any():
-            raise UserError(f"{source} has no run with depth, width and loss together.")
-        if not whole.all():
-            notes.append(f"{int((~whole).sum())} runs without depth, width or loss are left out")
-        shown = shown[whole]
-    roles = [role for role in columns if role != "seed"]
-    runs = numbers_of(shown, roles, source)
-    for role in roles:
-        refuse(runs, runs[role] <= 0, source, f"{columns[role]} must be above zero")
-    notes += [
+    notes = [
         f"{role} is the column {name!r}"
         for role, name in columns.items()
-        if name not in (role, ROLES[role][0])
+        if name not in (role, ROLES[role][0]) and role not in HELPERS
     ]
+    for name, value in (only or {}).items():
+        table = _only(table, columns, given or {}, name, value, source)
+    hidden = [role for role, name in columns.items() if role in table and name != role]
+    shown = table.drop(columns=hidden).rename(columns={name: role for role, name in columns.items()})
     settings = settings_of(shown, given or {}, taken=[*columns, *columns.values()])
-    runs = runs.join(settings)
-    key = [name for name in ("depth", "width", "tokens", *settings) if name in runs]
-    if "seed" in columns:
-        runs["seed"] = numbers_of(shown, ["seed"], source)["seed"]
-    else:
-        runs["seed"] = runs.groupby(key, dropna=False).cumcount()
-        if runs["seed"].any():
-            notes.append("no column of seeds, so rows of one shape count as repeats with other seeds")
-        _refuse_copies(runs, key, source)
+    shown = shown.drop(columns=[name for name in settings if name in shown]).join(settings)
+    shown, left = _usable(shown, [*settings], source, keep)
+    runs = _plausible(shown, columns, source).join(shown[[*settings]])
+    shape = ["depth", "width", *settings]
+    if "tokens" in runs:
+        shape.append(BUDGET)
+        runs[BUDGET] = budget_labels(runs["tokens"])
+    others = _unexplained(shown, [*columns, *settings], runs, shape)
+    runs, shape = runs.join(shown[others]), [*shape, *others]
+    if "seed" not in runs:
+        runs, note = _numbered(runs, shape, source)
+        notes += note
+    runs, early = _whole(runs, source, keep)
     if "params" in runs:
-        role, note = _which_params(runs, columns["params"], source)
+        role, note_of_size = _which_params(runs, columns["params"], source)
         runs = runs.drop(columns="params") if role in runs else runs.rename(columns={"params": role})
-        notes.append(note)
-    return OwnRuns(runs, tuple(notes))
+        notes.append(note_of_size)
+    kept = runs.drop(columns=["step", BUDGET], errors="ignore")
+    return OwnRuns(kept, (*notes, *left, *early), (*RECIPE, *others))
+
+
+def setting_named(name: str) -> str:
+    """The setting that a column's name means; another name as it is."""
+    known = (setting for setting, names in SETTINGS.items() if name == setting or _plain(name) in names)
+    return next(known, name)
+
+
+def _numbered(runs: pd.DataFrame, shape: Sequence[str], source: str) -> tuple[pd.DataFrame, list[str]]:
+    """The runs with seeds that number those of one shape, and a sentence that says so.
+
+    Raises:
+        UserError: rows are copies of each other, or fall one after the other as those of one training do.
+    """
+    groups = runs.groupby(list(shape), dropna=False)
+    numbered = runs.assign(seed=groups.cumcount())
+    if not numbered["seed"].any():
+        return numbered, []
+    copies = runs.duplicated([*shape, "loss"], keep=False)
+    refuse(runs, copies, source, "rows of one shape have the same loss; give each run one row")
+    places = pd.DataFrame(
+        {"row": numbered["seed"], "loss": groups["loss"].rank(), "of": groups["loss"].transform("size")}
+    )
+    several = places[places["of"] >= LEAST_STEPS]
+    if len(several) and several["row"].corr(several["loss"], method="spearman") < HISTORY:
+        raise UserError(
+            f"{source}: the losses of one shape fall from row to row, as those of the steps of one run do, and no "
+            "column says step or seed; name it (--column step=COLUMN, --column seed=COLUMN), or keep the last rows."
+        )
+    return numbered, ["no column of seeds, so rows of one shape count as repeats with other seeds"]
 
 
 def settings_of(table: pd.DataFrame, given: Mapping[str, str], *, taken: Sequence[str]) -> pd.DataFrame:
@@ -195,13 +381,219 @@ def settings_of(table: pd.DataFrame, given: Mapping[str, str], *, taken: Sequenc
         if names:
             column = table[names[0]]
             numbers = pd.to_numeric(column, errors="coerce")
-            found[setting] = numbers if setting in NUMBERED and numbers.notna().any() else column
+            found[setting] = column if setting in TEXTS or numbers.isna().all() else numbers
     return pd.DataFrame(found, index=table.index)
 
 
-def _refuse_copies(runs: pd.DataFrame, key: list[str], source: str) -> None:
-    copies = runs.duplicated([*key, "loss"], keep=False)
-    refuse(runs, copies, source, "rows of one shape have the same loss; give each run one row")
+def _only(
+    table: pd.DataFrame,
+    columns: Mapping[str, str],
+    given: Mapping[str, str],
+    name: str,
+    value: str,
+    source: str,
+) -> pd.DataFrame:
+    """The rows that have one value in a column, which may be named by its role or setting.
+
+    Raises:
+        UserError: there is no such column, or no row has the value.
+    """
+    known = SETTINGS.get(setting_named(name), ())
+    same = [one for one in map(str, table.columns) if one == name or _plain(one) in known]
+    column = columns.get(name) or given.get(name) or next(iter(same), None)
+    if column is None:
+        there = ", ".join(map(str, table.columns))
+        raise UserError(f"--only {name}={value}: {source} has no column {name}; it has {there}.")
+    texts = table[column].map(str)
+    alike = texts.str.lower() == value.lower()
+    with suppress(ValueError):  # of a word, which is compared as one
+        alike |= np.isclose(_numbers(table[column]), number_of(value), rtol=1e-9, atol=0.0)
+    if not alike.any():
+        there = ", ".join(texts.unique()[:SHOWN])
+        raise UserError(f"--only {name}={value}: no row of {source} has it; its values are {there}.")
+    return table[alike]
+
+
+def _numbers(column: pd.Series) -> pd.Series:
+    """Numbers, of texts such as `1.2M` too; NaN where a value is none."""
+
+    def read(value: object) -> float:
+        try:
+            return number_of(value) if isinstance(value, str) else math.nan
+        except ValueError:
+            return math.nan
+
+    numbers = pd.to_numeric(column, errors="coerce").astype("float64")
+    return (
+        numbers
+        if pd.api.types.is_numeric_dtype(column)
+        else numbers.fillna(column.map(read).astype("float64"))
+    )
+
+
+def _usable(
+    table: pd.DataFrame, settings: Sequence[str], source: str, keep: bool
+) -> tuple[pd.DataFrame, list[str]]:
+    """The last row of each run that finished with a finite loss, and sentences that name the others.
+
+    Raises:
+        UserError: there is none.
+    """
+    notes: list[str] = []
+
+    def without(rows: pd.Series[bool], reason: str) -> None:
+        nonlocal table
+        if rows.any():
+            notes.append(left_out(table.index[rows], reason))
+        table = table[~rows]
+
+    if "state" in table and not keep:
+        states = table["state"].astype(str).str.strip().str.lower()
+        if states.isin(FINISHED).any() or states.isin(UNFINISHED).any():
+            without(table["state"].notna() & ~states.isin(FINISHED), "that did not finish")
+    absent = {name: table[name].isna() | (table[name].astype(str).str.strip() == "") for name in NEEDED}
+    without(absent["depth"] | absent["width"], "without depth or width")
+    without(absent["loss"].reindex(table.index), "without a loss")
+    table, note = _last_steps(table, settings)
+    notes += note
+    without(pd.to_numeric(table["loss"], errors="coerce").abs() == math.inf, "with a loss that is not finite")
+    if table.empty:
+        raise UserError(f"{source} has no run that can be used: {'; '.join(notes)}.")
+    return table, notes
+
+
+def _last_steps(table: pd.DataFrame, settings: Sequence[str]) -> tuple[pd.DataFrame, list[str]]:
+    """Of rows at several steps of one run the last one, and a sentence that says so."""
+    if "step" not in table:
+        return table, []
+    by = [name for name in ("depth", "width", "seed", "tokens", "run", *settings) if name in table]
+    steps = _numbers(table["step"])
+    last = steps.groupby([table[name] for name in by], dropna=False).transform("max")
+    kept = table[(steps == last) | steps.isna()]
+    if len(kept) == len(table):
+        return table, []
+    return kept, [f"of several steps of a run the last one counts: {len(kept)} of {len(table)} rows"]
+
+
+def left_out(index: pd.Index, which: str) -> str:
+    """A sentence without its full stop that names the runs that don't count: `2 runs without a loss are left out`."""
+    runs, are = ("run", "is") if len(index) == 1 else ("runs", "are")
+    return f"{len(index)} {runs} {which} {are} left out: {rows_named(index)}"
+
+
+def _plausible(table: pd.DataFrame, columns: Mapping[str, str], source: str) -> pd.DataFrame:
+    """The numbers of the roles, by their roles.
+
+    Raises:
+        UserError: some can't be; the message names all of their rows.
+    """
+    measured = [role for role in columns if role in table and role not in HELPERS]
+    runs = pd.DataFrame({role: _numbers(table[role]) for role in measured})
+    wrong: dict[str, pd.Series[bool]] = {}
+    if "seed" in runs and runs["seed"].isna().all():
+        runs["seed"] = pd.Series(pd.factorize(table["seed"])[0].astype("float64"), index=runs.index)
+    for role in measured:
+        name, finite = columns[role], pd.Series(np.isfinite(runs[role]), index=runs.index)
+        wrong[f"{name} must be a finite number"] = ~finite
+        if role in ("depth", "width", "seed"):
+            wrong[f"{name} must be a whole number"] = finite & (runs[role] % 1 != 0)
+        if role != "seed":
+            wrong[f"{name} must be above zero"] = runs[role] <= 0
+        if role in LARGEST:
+            wrong[f"{name} can't be above {LARGEST[role]:,}, so it is no {role}"] = finite & (
+                runs[role] > LARGEST[role]
+            )
+    refuse_all(runs, source, wrong)
+    if (runs["depth"] > runs["width"]).all():
+        raise UserError(
+            f"{source}: every network is deeper than wide; are {columns['depth']} and {columns['width']} exchanged?"
+        )
+    _check_sizes(runs, columns, source)
+    if "step" in table:
+        runs["step"] = _numbers(table["step"])
+    last = f"{columns['loss']}{LAST}"
+    if last in table:
+        runs["step"] = _numbers(table[last])
+    return runs
+
+
+def _check_sizes(runs: pd.DataFrame, columns: Mapping[str, str], source: str) -> None:
+    """Refuse sizes and tokens that can't be: blocks have about 12 L d² parameters, and all parameters are more."""
+    blocks = standard_params(runs["depth"], runs["width"])
+    wrong = {}
+    for role in ("block_params", "total_params", "params", "step_flops"):
+        if role in runs:
+            ratio = runs[role] / blocks
+            off = (ratio < 1 / SIZED) | ((ratio > SIZED) & (role == "block_params"))
+            example = (
+                ""
+                if not off.any()
+                else (
+                    f"; {rows_named(runs.index[off][:1])} has {runs[role][off].iloc[0]:,.6g} where 12 L d² is "
+                    f"{blocks[off.to_numpy()][0]:,.0f}"
+                )
+            )
+            bound = (
+                "within a factor of 3 of 12 L d²" if role == "block_params" else "at least a third of 12 L d²"
+            )
+            wrong[f"{columns[role]} must be {bound} by the depth and the width{example}"] = off
+    if "tokens" in runs:
+        wrong[f"{columns['tokens']} must be tokens, not millions or billions of them"] = (
+            runs["tokens"] < FEWEST_TOKENS
+        )
+    refuse_all(runs, source, wrong)
+
+
+def _unexplained(
+    table: pd.DataFrame, known: Sequence[str], runs: pd.DataFrame, shape: Sequence[str]
+) -> list[str]:
+    """Other columns whose few values come back at several shapes and differ within one that has no seed for each."""
+    by = [name for name in (*shape, "seed") if name in runs]
+    if not runs.duplicated(by).any():
+        return []
+    groups = runs.groupby(by, dropna=False).ngroup()
+    found = []
+    for name in table.columns:
+        if name in known or OUTCOMES & set(_plain(str(name)).split("_")):
+            continue
+        values = table[name].astype(str)
+        shapes = groups.groupby(values).nunique()
+        if 1 < len(shapes) <= FEW_VALUES and shapes.min() > 1 and values.groupby(groups).nunique().max() > 1:
+            found.append(name)
+    return found
+
+
+def _whole(runs: pd.DataFrame, source: str, keep: bool) -> tuple[pd.DataFrame, list[str]]:
+    """The runs that end at a common last step, and a sentence that names the others.
+
+    Steps may follow the tokens, the size or the steps that a run was to have.
+
+    Raises:
+        UserError: they end at different steps, and none is that of most.
+    """
+    if "step" not in runs or keep or runs["step"].isna().any() or (runs["step"] <= 0).any():
+        return runs, []
+    steps = np.log(runs["step"])
+    blocks = pd.Series(standard_params(runs["depth"], runs["width"]), index=runs.index)
+    follows = [pd.Series(1.0, index=runs.index), blocks, *(runs[name] for name in FOLLOWED if name in runs)]
+    if any(np.ptp(steps - np.log(one)) <= SAME_STEPS for one in follows if one.gt(0).all()):
+        return runs, []
+    if "steps" in runs and runs["steps"].gt(0).all():
+        early = steps < np.log(runs["steps"]) - SAME_STEPS
+    else:
+        labels = budget_labels(runs["step"])
+        counts = labels.value_counts()
+        if 2 * counts.iloc[0] <= len(runs):
+            there = ", ".join(f"{step:,.6g}" for step in np.sort(runs["step"].unique())[:SHOWN])
+            raise UserError(
+                f"{source}: the runs end at different steps ({there}), and losses after different numbers of steps "
+                "can't be compared; name the tokens with --column tokens=COLUMN, or add --keep."
+            )
+        early = labels != counts.index[0]
+    if not early.any():
+        return runs, []
+    common = runs["step"][~early].median()
+    return runs[~early], [left_out(runs.index[early], f"with another last step than {common:,.6g}")]
 
 
 def _which_params(runs: pd.DataFrame, name: str, source: str) -> tuple[str, str]:

@@ -19,7 +19,7 @@ from scipy import stats  # type: ignore[import-untyped]
 
 from shapelaw.fits.line import Floats, too_few_points
 from shapelaw.fits.memorized import MEMORIZED
-from shapelaw.fits.noise import Noise
+from shapelaw.fits.noise import Noise, chance_words
 
 # least AICc advantage of a knee over every smooth curve, and the most that a rounded knee may have over it
 MARGIN, ROUNDED_MARGIN = 3.0, 2.0
@@ -253,17 +253,17 @@ def _refine(
 
 def _status(values: dict[str, float], knees: Floats, rise_p: float, kink_p: float) -> tuple[KneeStatus, str]:
     if rise_p > SIGNIFICANT or values["slope"] <= 0:
-        return KneeStatus.FLAT, f"no significant rise (p = {rise_p:.2g})"
+        return KneeStatus.FLAT, f"no significant rise ({chance_words(rise_p)})"
     step = knees[1] - knees[0]
     if kink_p > SIGNIFICANT:
-        return KneeStatus.STRAIGHT, f"a straight line fits as well (p = {kink_p:.2g})"
+        return KneeStatus.STRAIGHT, f"a straight line fits as well ({chance_words(kink_p)})"
     if not knees[0] + step < values["knee"] < knees[-1] - step:
         side = "below" if values["knee"] <= knees[0] + step else "above"
         return KneeStatus.AT_EDGE, f"the knee is at {values['knee']:.3g}, with too few points {side} it"
     if values["plateau"] > MEMORIZED:
         text = "all is memorized on the plateau, so the knee says nothing about d_h; take more examples"
         return KneeStatus.SATURATED, text
-    return KneeStatus.CONVERGED, f"two pieces fit better than a straight line (p = {kink_p:.2g})"
+    return KneeStatus.CONVERGED, f"two pieces fit better than a straight line ({chance_words(kink_p)})"
 
 
 def _as_good(smooth: Alternative) -> str:

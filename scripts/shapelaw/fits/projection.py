@@ -70,9 +70,13 @@ def widened(fit: LineFit) -> LineFit:
 def why_no_projection(fit: LineFit) -> str | None:
     """The reason why a fit can't be projected, in a sentence; None if it can.
 
-    A projection needs a usable fit whose slope is above zero by at least two standard errors: otherwise a size has no
-    single depth.
+    A projection needs a usable fit whose slope is above zero by at least two standard errors, `widened` where its
+    points scatter more: otherwise a size has no single depth.
     """
+    return _unprojectable(widened(fit))
+
+
+def _unprojectable(fit: LineFit) -> str | None:
     if not fit.usable:
         return f"no fit: {fit.status} ({fit.message})"
     if fit.b < 2.0 * fit.b_err or fit.b <= 0:
@@ -90,7 +94,7 @@ def project(fit: LineFit, block_params: float) -> Projection:
     Raises:
         ValueError: `block_params` is not positive, or the fit has no projection (see `why_no_projection`).
     """
-    reason = why_no_projection(fit)
+    reason = _unprojectable(fit)
     if reason is not None:
         raise ValueError(reason)
     if not block_params > 0:

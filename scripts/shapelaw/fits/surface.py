@@ -20,11 +20,10 @@ from shapelaw.fits.line import Floats
 from shapelaw.fits.noise import Noise
 from shapelaw.fits.scatter import Scatter, scatter_about
 from shapelaw.fits.separable import sensitivities, solve
-from shapelaw.fits.surface_forms import FREE, SKEWED, SYMMETRIC, Form, Frame, surface_forms
+from shapelaw.fits.surface_forms import FREE, NARROW, SKEWED, SYMMETRIC, Form, Frame, surface_forms
 from shapelaw.fits.surface_shapes import (
     Shapes,
     SurfaceStatus,
-    chance_without_depth,
     spread_about_polynomial,
     why_no_surface,
 )
@@ -142,7 +141,8 @@ def fit_surface(shapes: Shapes, noise: Noise | None, *, draws: int = 1000, seed:
     done.append(_drawn_smooth(smooth, shapes, unit, float(weights[-1]), int(counts[-1]), rng))
     message = f"{len(shapes)} shapes, {len(done)} forms"
     forms = tuple(sorted(done, key=lambda one: -one.weight))
-    return Surface(shapes, noise, SurfaceStatus.CONVERGED, message, forms, chance_without_depth(shapes))
+    chance = _chance_without_depth(max(fits, key=_power_law), shapes, frame)
+    return Surface(shapes, noise, SurfaceStatus.CONVERGED, message, forms, chance)
 
 
 @dataclass(frozen=True)
@@ -190,6 +190,32 @@ def _fit(form: Form, shapes: Shapes, unit: float, dof: float) -> _Fit:
     left = np.maximum(1.0 - hat, 1e-3)
     density = stats.t.logpdf(off / err / left, max(noise.dof, 1.0), scale=left**-0.5) - np.log(err)
     return _Fit(form, theta, coefficients, err, noise, density, float(np.sqrt(np.mean((off / left) ** 2))))
+
+
+def _power_law(fit: _Fit) -> tuple[bool, float]:
+    """The rank of a form among those that can stand for a loss without depth: power laws first, by their densities."""
+    return len(fit.theta) > 0, float(fit.log_density.sum())
+
+
+def _chance_without_depth(fit: _Fit, shapes: Shapes, frame: Frame) -> float:
+    """The chance that noise alone makes depth seem to matter so much: an F-test of terms of log depth.
+
+    They stand beside a fitted form's law of the size alone, and its slope, and are a penalty's first ones: slope times
+    z, z² and x z. The unit is the scatter about the fitted form itself, so that a law which bends more than a
+    polynomial does is no noise.
+    """
+    x, z = shapes.x - frame.x, shapes.z - frame.z
+    alpha = float(fit.theta[0]) if len(fit.theta) else 0.0
+    slope = np.exp(-np.clip(alpha * x, -30.0, 30.0))
+    law = x if abs(alpha) < 1e-6 else -np.expm1(-np.clip(alpha * x, -30.0, 30.0)) / alpha
+    size = [np.ones_like(x), law, x * slope, x**2 * slope] if frame.x_span > NARROW else [np.ones_like(x)]
+    depth = [slope * z, slope * z**2, slope * x * z] if frame.x_span > NARROW else [z, z**2]
+    left = []
+    for columns in (size, size + depth):
+        design = _independent(np.stack(columns, axis=1) / fit.err[:, None])
+        target = shapes.loss / fit.err
+        left.append(float(target @ target - np.sum((design.T @ target) ** 2)))
+    return Noise(1.0, fit.noise.dof).chance(left[0] - left[1], len(depth))
 
 
 def _independent(design: Floats) -> Floats:

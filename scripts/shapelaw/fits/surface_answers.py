@@ -152,8 +152,10 @@ def lowest(losses: Floats, grid: Floats) -> tuple[Floats, Floats]:
 
 
 def penalties(surface: Surface) -> list[Penalty]:
-    """For each shape, in order, what its depth costs at its size."""
+    """For each shape, in order, what its depth costs at its size; nothing is known of it where depth isn't told."""
     shapes = surface.shapes
+    if not surface.told:
+        return [unknown_penalty(SurfaceStatus.NOT_IDENTIFIABLE)] * len(shapes)
     sizes, best = best_losses(surface)
     own = surface.losses(shapes.x, shapes.z)  # (draws, n)
     found = []
@@ -169,6 +171,12 @@ def penalties(surface: Surface) -> list[Penalty]:
         status = _status(at_low, at_high, grid, outside=False, told=surface.told)
         found.append(Penalty(cost, cost_low, cost_high, needs, needs_low, needs_high, status))
     return found
+
+
+def unknown_penalty(status: SurfaceStatus) -> Penalty:
+    """The penalty of which nothing is known, for this reason."""
+    nan = math.nan
+    return Penalty(nan, nan, nan, nan, nan, nan, status)
 
 
 def best_losses(surface: Surface) -> tuple[Floats, Floats]:
@@ -192,8 +200,13 @@ def _size_of(loss: float, best: Floats, sizes: Floats) -> float:
 
 
 def overtakings(surface: Surface) -> list[Overtaking]:
-    """For each two neighbouring depths with four shapes or more each: where the deeper one overtakes."""
+    """For each two neighbouring depths with four shapes or more each: where the deeper one overtakes.
+
+    None where depth isn't told.
+    """
     shapes = surface.shapes
+    if not surface.told:
+        return []
     depths, counts = np.unique(shapes.depth, return_counts=True)
     found = []
     for shallow, deep in pairwise(depths[counts >= 4]):

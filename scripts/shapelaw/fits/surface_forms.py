@@ -21,8 +21,6 @@ from shapelaw.fits.separable import Separable
 SYMMETRIC, SKEWED, FREE = "symmetric", "skewed", "free"
 # distances in log depth over which the two-sided penalty turns from one side's curvature to the other's
 TURN = 0.08
-# the quadratic form's columns that have log depth
-WITH_DEPTH = np.array([False, True, True, False, False, True])
 NARROW = float(np.log(1.25))  # sizes that span less count as one size
 
 

@@ -7,18 +7,19 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
-from scipy import stats  # type: ignore[import-untyped]
 
 from shapelaw.fits.curves import SIZE_COLUMNS, SizeAxis
 from shapelaw.fits.line import Floats
 from shapelaw.fits.noise import group_means
 from shapelaw.fits.projection import standard_params
-from shapelaw.fits.surface_forms import NARROW, WITH_DEPTH, Frame, quadratic
+from shapelaw.fits.surface_forms import NARROW, Frame, quadratic
 
 LEAST_SHAPES = 8
 # the least standard deviation of log depth among shapes of one size; with less, depth is a function of size
 APART = 0.1
+CONSTANT = 1e-6  # losses that span less than this share of them don't vary
 
 
 class SurfaceStatus(StrEnum):
@@ -72,6 +73,8 @@ def why_no_surface(shapes: Shapes) -> tuple[SurfaceStatus, str] | None:
     if len(np.unique(shapes.depth)) < 3:
         text = "the shapes have fewer than three depths, and a best depth needs one on either side"
         return SurfaceStatus.NOT_IDENTIFIABLE, text
+    if losses_constant(shapes.loss):
+        return SurfaceStatus.NOT_IDENTIFIABLE, "the losses don't vary"
     order = 2 if np.ptp(shapes.x) > NARROW else 0
     powers = np.vander(shapes.x - shapes.x.mean(), order + 1)
     off = shapes.z - powers @ np.linalg.lstsq(powers, shapes.z, rcond=None)[0]
@@ -84,22 +87,14 @@ def why_no_surface(shapes: Shapes) -> tuple[SurfaceStatus, str] | None:
     return None
 
 
+def losses_constant(loss: npt.ArrayLike) -> bool:
+    """True where (n,) losses span so little that they tell no shape from another."""
+    losses = np.asarray(loss, dtype=np.float64)
+    return bool(np.ptp(losses) < CONSTANT * np.abs(losses).max())
+
+
 def spread_about_polynomial(shapes: Shapes) -> float:
     """Standard deviation of the losses about a polynomial of the second degree, in nats."""
     design = quadratic(Frame.of(shapes.x, shapes.z)).model.columns(np.zeros(0), shapes.x, shapes.z)
     off = shapes.loss - design @ np.linalg.lstsq(design, shapes.loss, rcond=None)[0]
     return float(np.sqrt(off @ off / max(len(off) - design.shape[1], 1)))
-
-
-def chance_without_depth(shapes: Shapes) -> float:
-    """The chance that noise alone makes depth seem to matter so much: an F-test of the polynomial's terms of depth."""
-    frame = Frame.of(shapes.x, shapes.z)
-    full = quadratic(frame).model.columns(np.zeros(0), shapes.x, shapes.z) * np.sqrt(shapes.seeds)[:, None]
-    target = shapes.loss * np.sqrt(shapes.seeds)
-    deep = WITH_DEPTH[: full.shape[1]]
-    left = []
-    for design in (full[:, ~deep], full):
-        off = target - design @ np.linalg.lstsq(design, target, rcond=None)[0]
-        left.append(max(float(off @ off), 1e-300))
-    gained, dof = int(deep.sum()), len(shapes) - full.shape[1]
-    return float(stats.f.sf((left[0] / left[1] - 1.0) * dof / gained, gained, dof))

@@ -14,13 +14,15 @@ from matplotlib.figure import Figure
 from shapelaw.errors import UserError
 from shapelaw.fits.budgets import Budget, budgets_of
 from shapelaw.fits.curves import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
-from shapelaw.fits.exports import read_exports
-from shapelaw.fits.inputs import check_runs, read_table
+from shapelaw.fits.diverged import off_neighbours, off_twins
+from shapelaw.fits.exports import read_runs
+from shapelaw.fits.inputs import check_runs, rows_named
 from shapelaw.fits.noise import Noise, pooled_noise
-from shapelaw.fits.own_runs import ROLES, SETTINGS, own_runs
+from shapelaw.fits.own_runs import ROLES, SETTINGS, left_out, own_runs, setting_named
+from shapelaw.fits.surface_shapes import losses_constant
 from shapelaw.report.charts import Chart
 from shapelaw.report.write import Results, Table
-from shapelaw.studies.grid.cells import Cell, cells_of, frame_of
+from shapelaw.studies.grid.cells import SHOWN, Cell, cells_of, frame_of, order_of
 
 
 def add_runs_option(group: argparse._ActionsContainer) -> None:
@@ -58,8 +60,21 @@ def add_column_options(parser: argparse.ArgumentParser) -> None:
         "--best-of",
         action="append",
         default=[],
-        choices=["learning_rate"],
-        help="of several learning rates at one shape take the best, by the mean loss over seeds",
+        metavar="COLUMN",
+        help="of several values of it at one shape, such as of learning_rate, take the best by the mean loss over "
+        "seeds; may be repeated",
+    )
+    parser.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="COLUMN=VALUE",
+        help="only the runs with this value, such as learning_rate=4e-3; may be repeated",
+    )
+    parser.add_argument(
+        "--keep",
+        action="store_true",
+        help="keep runs that did not finish, ended early, or lie far off their twins or neighbours in size",
     )
     parser.add_argument(
         "--tokens",
@@ -147,11 +162,12 @@ def given_budgets(
     """
     if arguments.tokens is not None and not 0 < arguments.tokens < math.inf:
         raise UserError(f"--tokens is {arguments.tokens}; it is a number above zero.")
-    table, source, tracked = _table(arguments)
-    given = _columns(arguments.column)
+    table, source = _table(arguments)
+    given = _pairs("column", arguments.column)
     if loss is not None:
         given |= {"loss": loss}
-    runs = own_runs(table, source, given, some_incomplete=tracked)
+    only = _pairs("only", arguments.only)
+    runs = own_runs(table, source, given, only=only, keep=arguments.keep)
     needed = SIZE_COLUMNS[size]
     if size is not SizeAxis.BLOCK and needed not in runs.table:
         raise UserError(
@@ -159,16 +175,101 @@ def given_budgets(
             f"name its column with --column {needed}=COLUMN, or compare by another size."
         )
     parts = budgets_of(runs.table, source, least=least, only=arguments.tokens)
-    notes = [f"Read from {source}: {note}." for note in runs.notes]
+    notes = list(runs.notes)
     checked = []
     for part in parts:
-        found = cells_of(part.runs, source=source, best_of=arguments.best_of, loss="loss")
-        notes += [f"Read from {source}: {note}." for note in found.notes]
-        checked.append(GivenRuns(part, _enough(found.cells, source, size, least, notes)))
+        table, chosen = _one_recipe(part.runs, runs.recipe, source, arguments.best_of)
+        notes += chosen
+        found = cells_of(table, source=source, loss="loss").cells
+        cells = [_without_diverged(cell, notes, arguments.keep) for cell in found]
+        checked.append(GivenRuns(part, _enough(cells, source, size, least, notes)))
     left = len(runs.table) - sum(len(part.runs) for part in parts)
     if left and arguments.tokens is None:
-        notes.append(f"{left} runs are left out: their token budgets have too few shapes.")
-    return checked, notes
+        notes.append(f"{left} runs are left out: their token budgets have too few shapes")
+    return checked, [f"Read from {source}: {note}." for note in notes]
+
+
+def _one_recipe(
+    runs: pd.DataFrame, recipe: Sequence[str], source: str, best_of: Sequence[str]
+) -> tuple[pd.DataFrame, list[str]]:
+    """The runs with one recipe at each shape of a kind of network, and a sentence that says what was chosen.
+
+    Raises:
+        UserError: a column of `best_of` is not there; or runs of one shape differ in their recipes, by rates or what
+            else no seed explains.
+    """
+    names = [name if name in runs else setting_named(name) for name in best_of]
+    if absent := sorted(set(names) - {*runs}):
+        raise UserError(
+            f"--best-of {absent[0]}: {source} has no such column; it may be {', '.join(recipe[:4])}."
+        )
+    recipes = [name for name in recipe if name in runs]
+    kind = ["depth", "width", *(name for name in SETTINGS if name in runs and name not in recipes)]
+    notes = []
+    if names:
+        others = [name for name in (*kind, *recipes) if name not in names]
+        means = runs.groupby([*others, *names], dropna=False)["loss"].mean().reset_index()
+        best = means.sort_values("loss", kind="stable").drop_duplicates(others)[[*others, *names]]
+        kept = runs.reset_index(names="row").merge(best, on=[*others, *names]).set_index("row")
+        notes = [
+            f"of {', '.join(names)} each shape has its best by mean loss: {len(kept)} of {len(runs)} rows",
+            *_at_edges(runs, best, names),
+        ]
+        runs = kept
+    shapes = runs.groupby(kind, dropna=False)
+    mixed = [name for name in recipes if shapes[name].nunique(dropna=False).max() > 1]
+    if mixed:
+        raise UserError(_mixed(runs, mixed, source))
+    return runs, notes
+
+
+def _at_edges(runs: pd.DataFrame, best: pd.DataFrame, names: Sequence[str]) -> Iterator[str]:
+    for name in names:
+        if pd.api.types.is_numeric_dtype(runs[name]) and runs[name].nunique() > 2:
+            edge = best[name].isin([runs[name].min(), runs[name].max()])
+            if edge.any():
+                yield f"the best {name} of {int(edge.sum())} of {len(best)} shapes is the least or the greatest tried"
+
+
+def _mixed(runs: pd.DataFrame, names: Sequence[str], source: str) -> str:
+    """The refusal of recipes that differ at one shape, with the options that settle it."""
+    parts = []
+    for name in names:
+        values = sorted(runs[name].dropna().unique(), key=order_of)
+        shown = ", ".join(
+            f"{value:g}" if isinstance(value, int | float) else str(value) for value in values[:SHOWN]
+        )
+        parts.append(f"{name} ({shown}{', ...' if len(values) > SHOWN else ''})")
+    first = names[0]
+    value = parts[0].removeprefix(f"{first} (").split(",")[0].rstrip(")")
+    seed = "" if first in SETTINGS else f" If it only counts repeats, say --column seed={first}."
+    seed += " If they are steps of one run, say --column step=steps." if first == "steps" else ""
+    return (
+        f"{source} has runs of one depth and width with several values of {' and of '.join(parts)}, which no seed "
+        f"explains; take the best of each shape with {' '.join(f'--best-of {name}' for name in names)}, or one value "
+        f"with --only {first}={value}.{seed}"
+    )
+
+
+def _without_diverged(cell: Cell, notes: list[str], keep: bool) -> Cell:
+    """The cell without the runs that diverged, which are named; with `keep` they are named alone."""
+    runs = cell.runs
+    twins = off_twins(runs)
+    above, _ = off_neighbours(runs[~twins])
+    _, out = off_neighbours(runs[~twins][~above])
+    for rows, where in (
+        (twins, "more than 6 robust deviations off other seeds of their shape"),
+        (above, "more than 6 robust deviations above both neighbours in size at their depth"),
+    ):
+        index = rows.index[rows]
+        if len(index) and keep:
+            notes.append(f"kept, although {where}: {rows_named(index)}")
+        elif len(index):
+            notes.append(left_out(index, where) + " (--keep keeps them)")
+    if out.any():
+        notes.append(f"off the curve of their depth, and kept: {rows_named(out.index[out])}")
+    left = runs.index[twins].union(above.index[above])
+    return cell if keep else replace(cell, runs=runs.drop(index=left))
 
 
 def _enough(
@@ -182,41 +283,42 @@ def _enough(
     enough = [cell for cell in cells if len(cell.runs.drop_duplicates(["depth", "width"])) >= least]
     if enough and len(enough) < len(cells):
         few = "; ".join(cell.name for cell in cells if cell not in enough)
-        notes.append(f"Left out, since they have fewer than {least} shapes: {few}.")
+        notes.append(f"left out, since they have fewer than {least} shapes: {few}")
     return tuple(replace(cell, runs=_checked(cell, source, size)) for cell in (enough or cells))
 
 
 def _checked(cell: Cell, source: str, size: SizeAxis) -> pd.DataFrame:
     kept = [name for name in SIZE_COLUMNS.values() if name in cell.runs]
     where = f"{source} ({cell.name})" if cell.values else source
+    losses = cell.runs["loss"]
+    if len(losses) > 1 and losses_constant(losses):
+        raise UserError(
+            f"{where}: the losses don't vary ({losses.min():.6g} to {losses.max():.6g}), so they tell no shape from "
+            "another; are they the losses at the end of the training?"
+        )
     return check_runs(cell.runs[["depth", "width", "seed", "loss", *kept]], where, loss="loss", size=size)
 
 
-def _table(arguments: argparse.Namespace) -> tuple[pd.DataFrame, str, bool]:
-    """The table, its name, and True where it comes from a tracker, which has other runs too."""
+def _table(arguments: argparse.Namespace) -> tuple[pd.DataFrame, str]:
+    """The table and its name."""
     if arguments.mlflow is None:
         if arguments.experiment is not None:
             raise UserError("--experiment needs the store that it is in: --mlflow URI.")
-        path: Path = arguments.runs
-        if path.is_dir():
-            return read_exports(path), str(path), True
-        return read_table(path), str(path), False
+        return read_runs(arguments.runs), str(arguments.runs)
     if arguments.experiment is None:
         raise UserError("--mlflow needs the name of an experiment: --experiment NAME.")
     from shapelaw.tracking.table import read_experiment  # late: MLflow takes seconds to import
 
-    return (
-        read_experiment(arguments.mlflow, arguments.experiment),
-        f"the experiment {arguments.experiment}",
-        True,
-    )
+    return read_experiment(arguments.mlflow, arguments.experiment), f"the experiment {arguments.experiment}"
 
 
-def _columns(given: Sequence[str]) -> dict[str, str]:
-    columns = {}
+def _pairs(option: str, given: Sequence[str]) -> dict[str, str]:
+    """The pairs of an option that is given as `NAME=VALUE`, once or more."""
+    pairs = {}
     for text in given:
-        role, sign, name = text.partition("=")
-        if not sign or not role or not name:
-            raise UserError(f"--column {text} is not of the form ROLE=NAME, such as depth=n_layer.")
-        columns[role.strip()] = name.strip()
-    return columns
+        name, sign, value = text.partition("=")
+        if not sign or not name.strip() or not value.strip():
+            example = {"column": "ROLE=NAME, such as depth=n_layer", "only": "COLUMN=VALUE, such as lr=4e-3"}
+            raise UserError(f"--{option} {text} is not of the form {example[option]}.")
+        pairs[name.strip()] = value.strip()
+    return pairs

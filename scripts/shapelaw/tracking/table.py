@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
@@ -13,9 +14,10 @@ from mlflow.entities import Run
 from mlflow.tracking import MlflowClient
 
 from shapelaw.errors import UserError
+from shapelaw.fits.inputs import with_numbers
 from shapelaw.specs.columns import Column
 from shapelaw.specs.kinds import KINDS, Kind
-from shapelaw.storage.records import FINISHED, schema_of, write_bytes
+from shapelaw.storage.records import schema_of, write_bytes
 from shapelaw.tracking.command import ImportProgress, redact
 from shapelaw.tracking.entities import plain_metrics, stored_result
 from shapelaw.tracking.store import (
@@ -30,6 +32,7 @@ from shapelaw.tracking.store import (
     tracker_errors,
 )
 
+LARGEST = 1e308  # MLflow's databases keep infinity as the largest number
 SHOWN = 10  # experiments that a message names
 _TAGS = ("study", "spec_digest")
 _COMMON = tuple(Column(name, str) for name in ("key", "run_id", "status", *_TAGS))
@@ -118,25 +121,31 @@ def write_runs(path: Path, table: pa.Table) -> None:
 
 
 def read_experiment(uri: str, name: str) -> pd.DataFrame:
-    """The finished runs of an experiment that have both parameters and metrics; numbers are numbers, the rest text.
+    """The runs of an experiment that have both parameters and metrics; numbers are numbers, the rest text.
 
-    Where a parameter and a metric share a name, the metric stands. Nothing is written to the store.
+    Runs are named by the index, `State` is the status of each, and `_step` the last step at which it logged a metric.
+    A metric that is not finite is infinite. Where a parameter and a metric share a name, the metric stands. Nothing is
+    written to the store.
 
     Raises:
-        UserError: the store can't be read, or has no such experiment, or that has no finished run.
+        UserError: the store can't be read, or has no such experiment, or that has no such run.
     """
     shown = redact(uri, uri)
     with reading(uri) as client:
-        rows = [
-            {**run.data.params, **_metrics(run), "Name": run.info.run_name}
-            for run in search_runs(client, _experiment_id(client, name, shown))
-            if _is_result(run)
-        ]
-    if not rows:
-        raise UserError(
-            f"The experiment {name!r} of {shown} has no finished run with parameters and metrics."
-        )
-    table = pd.DataFrame(rows)
+        runs = [run for run in search_runs(client, _experiment_id(client, name, shown)) if _is_logged(run)]
+    if not runs:
+        raise UserError(f"The experiment {name!r} of {shown} has no run with parameters and metrics.")
+    table = with_numbers(pd.DataFrame([_logged_row(run) for run in runs]))
+    names = Counter(run.info.run_name for run in runs)
+    table.index = pd.Index(
+        [
+            str(run.info.run_name)
+            if names[run.info.run_name] == 1
+            else f"{run.info.run_name} ({run.info.run_id})"
+            for run in runs
+        ],
+        dtype=object,
+    )
     for column in table.columns:
         numbers = pd.to_numeric(table[column], errors="coerce")
         if (numbers.notna() == table[column].notna()).all():
@@ -152,11 +161,23 @@ def _experiment_id(client: MlflowClient, name: str, shown: str) -> str:
     return str(experiment.experiment_id)
 
 
-def _is_result(run: Run) -> bool:
-    data = run.data
-    return bool(run.info.status == FINISHED and data.params and data.metrics and SUMMARY_OF not in data.tags)
+def _is_logged(run: Run) -> bool:
+    return bool(run.data.params and run.data.metrics and SUMMARY_OF not in run.data.tags)
 
 
-def _metrics(run: Run) -> dict[str, float]:
-    """The metrics; those of a run that this project imported without their groups."""
-    return plain_metrics(run.data.metrics) if KEY in run.data.tags else dict(run.data.metrics)
+def _logged_row(run: Run) -> dict[str, str | float | None]:
+    """A run's parameters, metrics (those of a run that this project imported without their groups), state and step."""
+    logged = run.data.metrics
+    metrics = plain_metrics(logged) if KEY in run.data.tags else dict(logged)
+    finite = {
+        name: value if math.isfinite(value) and abs(value) < LARGEST else math.inf
+        for name, value in metrics.items()
+    }
+    step = max(metric.step for metric in run.data.to_proto().metrics)
+    return {
+        **run.data.params,
+        **finite,
+        "Name": run.info.run_name,
+        "State": run.info.status,
+        "_step": step or None,
+    }

@@ -117,12 +117,9 @@ def test_rates_and_steps_split_a_grid_and_are_refused_elsewhere() -> None:
     )
     assert names(rates, "learning_rate") == ["rate 0.001", "rate 0.002"]
     with pytest.raises(
-        UserError, match=r"several values of learning_rate \(0.001, 0.002\).*--best-of learning_rate"
+        UserError, match=r"several values of learning_rate \(0.001, 0.002\) at one depth and width"
     ):
         cells_of(rates, source="runs.csv")
-    best = cells_of(rates, source="runs.csv", best_of=["learning_rate"])
-    assert best.cells[0].runs["learning_rate"].unique().tolist() == [0.001]
-    assert best.notes == ("of learning_rate each shape has its best by mean loss: 6 of 12 rows",)
     with pytest.raises(UserError, match="several values of steps"):
         cells_of(pd.concat([runs, runs.assign(steps=200)]), source="runs.csv")
 
@@ -141,8 +138,6 @@ def test_wrong_tables_and_axes_are_sentences(change, axes, sentence: str) -> Non
         cells_of(grid_runs().assign(**change), axes, source="runs.csv")
     with pytest.raises(UserError, match="lacks seed"):
         cells_of(grid_runs().drop(columns="seed"), source="runs.csv")
-    with pytest.raises(UserError, match="The best steps of each shape can't be taken"):
-        cells_of(grid_runs(), source="runs.csv", best_of=["steps"])
 
 
 def test_the_committed_runs_are_one_cell_and_a_copy_with_other_heads_is_another() -> None:

@@ -1,6 +1,7 @@
 """All tables, figures and fit.json of depth against width, written."""
 
 import json
+from pathlib import Path
 
 import pandas as pd
 from loss_surfaces import grid_of, simulate
@@ -12,7 +13,7 @@ from shapelaw.fits.transitions import PAPER_RULE
 from shapelaw.report.write import write_results
 from shapelaw.studies.transitions.analysis import analyse_runs
 from shapelaw.studies.transitions.figures import figures_of
-from shapelaw.studies.transitions.results import present
+from shapelaw.studies.transitions.results import analyse, present
 
 
 def test_one_depth_alone_is_no_comparison(tmp_path):
@@ -48,3 +49,11 @@ def test_everything_is_written(analysis, tmp_path):
     assert fit["method"] == BOOTSTRAP
     assert fit["other_methods"][PAPER_RULE]["status"] in {"converged", "too few points"}
     assert pd.read_csv(tmp_path / "fit.csv")["method"].tolist() == [BOOTSTRAP, PAPER_RULE, "published"]
+
+
+def test_points_off_their_line_have_a_widened_error_and_no_projection():
+    found = analyse(transitions=Path(__file__).parents[2] / "faults" / "curvefit" / "scattered.csv")
+    made = present(found)
+    assert "b = 0.02319 ± 0.01746" in made.summary
+    assert "no projection: the slope b = 0.0232 ± 0.017 is not significantly above zero" in made.summary
+    assert made.tables["projection"].frame["depth"].isna().all()

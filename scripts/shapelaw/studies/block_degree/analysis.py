@@ -14,6 +14,7 @@ import pandas as pd
 from shapelaw.errors import UserError
 from shapelaw.fits.equal_sizes import holm
 from shapelaw.fits.inputs import refuse
+from shapelaw.fits.noise import chance_words
 from shapelaw.fits.paired import UNKNOWN, Mean, mean_of, paired_mean
 from shapelaw.report.tables import Columns, frame_of, interval_columns
 from shapelaw.specs.degrees import HALF
@@ -393,7 +394,7 @@ def pooled_summary(found: Sequence[Pooled]) -> list[str]:
         f"{one.first.task.matrices} matrices of {one.first.task.width} x {one.first.task.width}, R > 1, "
         f"{one.cells} cells: {one.first.name} against 3: loss times {math.exp(one.log_ratio.value):.3g} "
         f"({math.exp(one.log_ratio.low):.3g} to {math.exp(one.log_ratio.high):.3g}, "
-        f"p = {one.log_ratio.p_value:.2g}), {one.log_ratio.verdict}."
+        f"{chance_words(one.log_ratio.p_value)}), {one.log_ratio.verdict}."
         for one in found
         if one.is_whole_degree
         and one.targets == "R > 1"

@@ -25,6 +25,7 @@ import numpy as np
 import pandas as pd
 
 from shapelaw.fits.inputs import read_table
+from shapelaw.fits.noise import chance_words
 from shapelaw.fits.paired import UNKNOWN, Mean, mean_of, paired_mean
 from shapelaw.report.tables import Columns, frame_of, interval_columns, plain_rows
 from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
@@ -135,7 +136,7 @@ def summary(analysis: DegreeAnalysis) -> str:
             lines.append(
                 f"{one.setting.words}, {target}: rank correlation of loss and {one.against} "
                 f"{one.found.value:.2f} ({one.found.low:.2f} to {one.found.high:.2f}, "
-                f"p = {one.found.p_value:.2g}, {one.found.networks} networks), {one.found.verdict}."
+                f"{chance_words(one.found.p_value)}, {one.found.networks} networks), {one.found.verdict}."
             )
     return "\n".join(lines)
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
-from shapelaw.fits.noise import noise_sentence
+from shapelaw.fits.noise import chance_words, noise_sentence
 from shapelaw.fits.projection import why_no_projection
 from shapelaw.report.plots import short_number
 from shapelaw.report.write import Answer, Table
@@ -84,7 +84,6 @@ def summary(analysis: GridAnalysis, effects: pd.DataFrame) -> str:
 def _cell_sentences(analysis: GridAnalysis) -> Iterator[str]:
     """What tells the cells apart, what follows in them, their noise, transitions and lines."""
     cells = analysis.cells
-    yield from (f"{note[:1].upper()}{note[1:]}." for note in cells.notes)
     if cells.axes:
         yield f"{len(cells.cells)} cells, which differ in {', '.join(cells.axes)}."
     for rules, kin in _alike((one.rules, one) for one in cells.cells if one.rules).items():
@@ -137,13 +136,13 @@ def _effect_sentences(analysis: GridAnalysis, effects: pd.DataFrame) -> Iterator
             over = (
                 f" on average over {row['settings']} settings" if row["settings"] > 1 else _at(analysis, row)
             )
-            chance = "" if math.isnan(row["p_holm"]) else f"; p = {row['p_holm']:.2g}"
+            chance = "" if math.isnan(row["p_holm"]) else f"; {chance_words(row['p_holm'])}"
             yield f"{axis}{over}, at equal size: {effect_words(row)}{chance}."
         moved = rows[(rows["quantity"] == RATIO) & (rows["status"] == MEASURED)]
         for row in moved.to_dict("records"):
             yield (
                 f"{axis}{_at(analysis, row)}: the width at which depth {row['deeper_depth']} overtakes {row['depth']} "
-                f"moves from {effect_words(row)}; p = {row['p_holm']:.2g}."
+                f"moves from {effect_words(row)}; {chance_words(row['p_holm'])}."
             )
 
 

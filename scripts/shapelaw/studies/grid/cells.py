@@ -26,7 +26,7 @@ FOLLOWING = (
     *("heads", "attention_dim", "kv_heads", "embedding_rank", "positional_rank", "ff_width"),
     *("batch_size", "steps", "learning_rate"),
 )
-RECIPE = ("steps", "learning_rate")  # in a table from elsewhere they make no cells
+RECIPE = ("steps", "learning_rate", "batch_size")  # in a table from elsewhere they make no cells
 # columns by which networks are named, in the order of their names
 NAMES = (
     *("corpus", "vocab_size", "patch_embedding", "embedding_rank", "positional_rank", "context_length"),
@@ -98,12 +98,10 @@ class Cells:
     Attributes:
         axes: the columns that tell them apart.
         cells: the cells.
-        notes: what was chosen among rows, in sentences.
     """
 
     axes: tuple[str, ...]
     cells: tuple[Cell, ...]
-    notes: tuple[str, ...] = ()
 
     def name_of(self, kin: Sequence[Cell]) -> str:
         """What some cells share and the others don't all: `V = 257`; else all their names, and of all `all cells`."""
@@ -156,7 +154,6 @@ def cells_of(
     axes: Sequence[str] | None = None,
     *,
     source: str,
-    best_of: Sequence[str] = (),
     loss: str = "test_loss",
 ) -> Cells:
     """The cells of a table of runs.
@@ -166,8 +163,7 @@ def cells_of(
         axes: columns that a grid lists, which split always, rates and steps too. None is a table from elsewhere: a
             column of shape, recipe or corpus splits where it takes several values at one depth and width.
         source: the table's name in messages.
-        best_of: columns of which each shape keeps its best value, by the mean loss over seeds; of `learning_rate`.
-        loss: the column of the loss, by which the best is chosen.
+        loss: the column of the loss.
 
     Raises:
         UserError: an axis is no column; or rates or steps differ at one shape of a table from elsewhere.
@@ -175,7 +171,7 @@ def cells_of(
     require_columns(table, [*SHAPE, loss], source)
     table = table.assign(**numbers_of(table, ["depth", "width"], source))
     listed = None if axes is None else _listed(table, axes, source)
-    table, notes = settled(normalised(table), listed, source, best_of, loss)
+    table = normalised(table)
     known = [name for name in NAMES if name not in FOLLOWING]
     split = [
         name for name in dict.fromkeys((*known, *(listed or ()))) if name in table and _several(table[name])
@@ -190,7 +186,7 @@ def cells_of(
         Cell({name: values[name] for name in order}, _rules(rows, split), rows) for values, rows in parts
     ]
     cells.sort(key=lambda cell: [order_of(value) for value in cell.values.values()])
-    return Cells(order, tuple(cells), notes)
+    return Cells(order, tuple(cells))
 
 
 def normalised(table: pd.DataFrame) -> pd.DataFrame:
@@ -210,31 +206,6 @@ def normalised(table: pd.DataFrame) -> pd.DataFrame:
             standard = standard.where(changed["block"] != "llama")
         changed["ff_width"] = changed["ff_width"].fillna(standard.astype("Float64"))
     return table.assign(**changed)
-
-
-def settled(
-    table: pd.DataFrame, listed: Sequence[str] | None, source: str, best_of: Sequence[str], loss: str
-) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """The table with one rate for each shape where the best is asked for, and a sentence that says so.
-
-    Raises:
-        UserError: `best_of` names another column, or the table lacks it.
-    """
-    notes: list[str] = []
-    for name in best_of:
-        if name != "learning_rate" or name not in table or (listed is not None and name in listed):
-            raise UserError(
-                f"The best {name} of each shape can't be taken from {source}; only learning_rate can be chosen, where "
-                "the table has it and no axis lists it."
-            )
-        by = ["depth", "width", *(one for one in NAMES if one in table and one != name)]
-        means = table.groupby([*by, name], dropna=False)[loss].mean().reset_index()
-        least = means.sort_values(loss, kind="stable").drop_duplicates(by)[[*by, name]]
-        kept = table.merge(least, on=[*by, name])
-        if len(kept) < len(table):
-            notes.append(f"of {name} each shape has its best by mean loss: {len(kept)} of {len(table)} rows")
-        table = kept
-    return table, tuple(notes)
 
 
 def _listed(table: pd.DataFrame, axes: Sequence[str], source: str) -> list[str]:
@@ -339,12 +310,9 @@ def _refuse_recipes(parts: Iterable[tuple[Mapping[str, Value], pd.DataFrame]], s
         shown = ", ".join(
             f"{value:g}" if isinstance(value, int | float) else "empty" for value in values[:SHOWN]
         )
-        way = (
-            "take the best of each shape with --best-of learning_rate, or " if name == "learning_rate" else ""
-        )
         raise UserError(
             f"{source} has several values of {name} ({shown}) at one depth and width, and no other column explains "
-            f"them; {way}keep the rows of one."
+            "them; keep the rows of one."
         )
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats  # type: ignore[import-untyped]
 
 from shapelaw.fits.curves import TransitionStatus
 from shapelaw.fits.equal_sizes import Difference, holm, quantile, two_sided
@@ -54,14 +53,16 @@ def pairs_of(one: CellAnalysis, other: CellAnalysis) -> Iterator[tuple[Row, Row]
             yield row, there[depths]
 
 
-def ratio_of(one: Row, other: Row) -> dict[str, Any]:
+def ratio_of(one: Row, other: Row, *noises: Noise | None) -> dict[str, Any]:
     """The other's width over the one's: `ratio, ratio_low, ratio_high, p_equal, status`.
 
     The 68% interval takes both widths as log-normal and independent; `p_equal` is the chance of a ratio as far from 1
-    where they are equal. NaN unless both are crossings.
+    where they are equal, by Student's t with the least degrees of freedom of the noises that the widths' errors come
+    from. NaN unless both are crossings.
 
     Args:
         one, other: the bootstrap's transitions, as rows of transitions.csv.
+        noises: the noise between seeds of each.
     """
     if not one["status"] == other["status"] == TransitionStatus.CROSSING:
         return dict.fromkeys(("ratio", "ratio_low", "ratio_high", "p_equal"), math.nan) | {"status": NO_RATIO}
@@ -71,9 +72,14 @@ def ratio_of(one: Row, other: Row) -> dict[str, Any]:
         "ratio": math.exp(middle),
         "ratio_low": math.exp(middle - err),
         "ratio_high": math.exp(middle + err),
-        "p_equal": float(2 * stats.norm.sf(abs(middle) / err)),
+        "p_equal": two_sided(middle, err, least_dof(*noises)),
         "status": "both are crossings",
     }
+
+
+def least_dof(*noises: Noise | None) -> float:
+    """The least degrees of freedom of several noises; infinite where none is an estimate."""
+    return min((noise.dof for noise in noises if noise is not None), default=math.inf)
 
 
 def losses_table(analyses: Iterable[CellAnalysis], named: Named = own_values) -> pd.DataFrame:
@@ -253,12 +259,13 @@ def _rows_of(effect: Effect) -> Iterator[dict[str, Any]]:
         **numbers_of(effect.found),
     }
     for row, its in pairs_of(effect.one, effect.other):
-        ratio, depths = ratio_of(row, its), _depths(row)
+        noises = effect.one.losses[1], effect.other.losses[1]
+        ratio, depths = ratio_of(row, its, *noises), _depths(row)
         value, err = ratio["ratio"], math.nan
         low = high = math.nan
         if not math.isnan(value):
             err = math.log(ratio["ratio_high"] / ratio["ratio_low"]) / 2  # of its logarithm
-            low, high = (value * math.exp(sign * quantile(math.inf) * err) for sign in (-1, 1))
+            low, high = (value * math.exp(sign * quantile(least_dof(*noises)) * err) for sign in (-1, 1))
         yield {
             **pair,
             "quantity": RATIO,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from shapelaw.fits.capacity import BENT, CapacityStatus, LinearPart
+from shapelaw.fits.capacity import BENT, POWER, CapacityStatus, LinearPart
 from shapelaw.fits.isotonic import Monotony
 from shapelaw.fits.line import FitStatus
 from shapelaw.fits.memorized import (
@@ -19,6 +19,7 @@ from shapelaw.fits.memorized import (
     mean_squared_error,
     standard_errors,
 )
+from shapelaw.fits.noise import chance_words
 from shapelaw.report.tables import OPEN, picked, says
 from shapelaw.report.write import TableOf
 from shapelaw.studies.memorization.analysis import (
@@ -29,6 +30,7 @@ from shapelaw.studies.memorization.analysis import (
     published,
 )
 
+TOLD = 0.05  # of the share: a gain that a test must be able to show before its silence says anything
 _COMPARED = ("quantity", "setting", "ours", "ours_err", "published", "agrees", "note")
 Row = tuple[Any, ...]
 
@@ -219,7 +221,10 @@ def _line_rows(one: CurveAnalysis) -> Iterator[Row]:
     bend = part.line.message
     if math.isfinite(part.line.r_squared):
         bend += f"; R² = {part.line.r_squared:.3f} over {part.line.n_points} points doesn't show a line"
-    straight = says(math.isfinite(part.curvature_p), part.curvature_p >= BENT)
+    known = math.isfinite(part.curvature_p) and (part.tells or part.curvature_p < BENT)
+    straight = says(known, part.curvature_p >= BENT)
+    if not part.tells and part.curvature_p >= BENT:
+        bend += f"; H^{POWER} would pass for a line as well"
     yield "p-value of a line in H", part.curvature_p, math.nan, printed, straight, bend
     yield "exponent of the share in H", growth.exponent, growth.err, "–", OPEN, growth.message
     guaranteed = f"theory guarantees {theory}, for real labels"
@@ -249,8 +254,10 @@ def _knee_rows(one: CurveAnalysis) -> Iterator[Row]:
         note = f"below n: the examples that theory adds from there to n don't show; {note}"
     found = (knee.knee, (knee.high68 - knee.low68) / 2) if knee.usable else (math.nan, math.nan)
     yield "knee in d_h", *found, f"n = {one.curve.context}", says(knee.usable, knee.allows(context)), note
-    flat = says(not math.isnan(gain.gain), not gain.p_value < 0.05)
-    note = gain.reason or f"p = {gain.p_value:.2g}"
+    flat = says(gain.p_value < 0.05 or 2 * gain.err < TOLD, not gain.p_value < 0.05)
+    note = gain.reason or chance_words(gain.p_value)
+    if gain.p_value >= 0.05 and 2 * gain.err >= TOLD:
+        note += f"; a gain of {TOLD} would not have shown"
     yield "gain in share beyond d_h = n", gain.gain, gain.err, "none", flat, note
 
 
@@ -261,7 +268,7 @@ def _monotony_row(one: CurveAnalysis) -> Row:
     if falls:
         note += f", most from {symbol} = {test.fall_from:.0f} to {test.fall_to:.0f}"
     if tested:
-        note += f" (p = {test.falls_p:.2g})"
+        note += f" ({chance_words(test.falls_p)})"
     name = f"largest fall of the share in {symbol}"
     return name, test.largest_fall, test.largest_fall_err, "none", says(tested, not falls), note
 

@@ -33,6 +33,8 @@ def penalty_figure(analysis: SurfaceAnalysis) -> Chart | str:
     surface, rule = analysis.surface, analysis.rule
     if not surface.usable:
         return f"{surface.status}: {surface.message}"
+    if not surface.told:
+        return "depth makes no difference beyond the noise"
     if not rule.exact:
         return "the sizes follow no rule of depth and width, so that an aspect ratio can't be told"
     sizes = [size for size in analysis.sizes if _inside(analysis, size)][:PANELS]

@@ -14,14 +14,16 @@ import numpy as np
 import pandas as pd
 
 from shapelaw.fits.curves import SIZE_COLUMNS, SizeAxis
+from shapelaw.fits.noise import chance_words
 from shapelaw.fits.surface import FittedForm, Surface
-from shapelaw.fits.surface_answers import BestDepth, Penalty
+from shapelaw.fits.surface_answers import BestDepth, unknown_penalty
 from shapelaw.fits.surface_shapes import SurfaceStatus
 from shapelaw.report.plots import short_number
 from shapelaw.report.write import Results, Table
 from shapelaw.studies.surface.analysis import AVERAGE, SurfaceAnalysis
 from shapelaw.studies.surface.figures import best_depth_figure, penalty_figure
 
+NO_DEPTH = "Depth makes no difference beyond the noise, so no best depth and no cost of one can be told"
 COSTLY = 3  # shapes that the sentences name
 SAME = {
     SizeAxis.BLOCK: "the same number of parameters in the blocks",
@@ -63,7 +65,9 @@ def present_surface(analysis: SurfaceAnalysis) -> Results:
         caption = "Width from which the deeper of two trained depths is the better one."
         tables["overtaking"] = Table(overtaking_table(analysis), caption)
     else:
-        left_out["table overtaking"] = "no two depths have four shapes each at common sizes"
+        told = not analysis.surface.usable or analysis.surface.told
+        few = "no two depths have four shapes each at common sizes"
+        left_out["table overtaking"] = few if told else "depth makes no difference beyond the noise"
     for name, draw in (("penalty", penalty_figure), ("best_depth", best_depth_figure)):
         drawn = draw(analysis)
         if isinstance(drawn, str):
@@ -76,8 +80,7 @@ def present_surface(analysis: SurfaceAnalysis) -> Results:
 def penalty_table(analysis: SurfaceAnalysis) -> pd.DataFrame:
     """One row a shape by size: `depth, width, block_params, seeds, loss, penalty, ..., needed, ..., share, status`."""
     shapes, status = analysis.surface.shapes, analysis.surface.status
-    nan = math.nan
-    nothing = Penalty(nan, nan, nan, nan, nan, nan, status)
+    nothing = unknown_penalty(status)
     rows = []
     for index in np.argsort(shapes.size, kind="stable"):
         cost = analysis.penalties[index] if analysis.penalties else nothing
@@ -187,11 +190,16 @@ def surface_summary(analysis: SurfaceAnalysis) -> str:
         f"{len(shapes)} shapes from {low} to {high}: left-out shapes are predicted to {surface.left_out:.4f} nats; "
         + _noise_sentence(surface)
     )
-    if not surface.told:
-        lines.append(
-            f"Depth makes no difference beyond the noise (p = {surface.chance:.2g}), so no best depth can be told."
-        )
-    lines += _cost_sentences(analysis)
+    lines += (
+        _answer_sentences(analysis) if surface.told else [f"{NO_DEPTH} ({chance_words(surface.chance)})."]
+    )
+    weights = ", ".join(f"{one.form.name} {one.weight:.2f}" for one in surface.forms)
+    lines.append(f"Forms by weight: {weights}.")
+    return "\n".join(lines)
+
+
+def _answer_sentences(analysis: SurfaceAnalysis) -> list[str]:
+    lines = _cost_sentences(analysis)
     lines += [_best_sentence(analysis, one) for model, one in analysis.best if model == AVERAGE]
     for row in overtaking_table(analysis).to_dict("records"):
         if not math.isnan(row["width"]):
@@ -199,9 +207,7 @@ def surface_summary(analysis: SurfaceAnalysis) -> str:
                 f"Depth {row['depth']:.0f} is overtaken by depth {row['deeper_depth']:.0f} at width {row['width']:.1f} "
                 f"(68%: {row['width_low']:.1f} to {row['width_high']:.1f})."
             )
-    weights = ", ".join(f"{one.form.name} {one.weight:.2f}" for one in surface.forms)
-    lines.append(f"Forms by weight: {weights}.")
-    return "\n".join(lines)
+    return lines
 
 
 def _noise_sentence(surface: Surface) -> str:

@@ -15,7 +15,7 @@ import pandas as pd
 
 from shapelaw.fits.curves import SizeAxis, TransitionStatus
 from shapelaw.fits.inputs import read_table
-from shapelaw.fits.noise import noise_sentence
+from shapelaw.fits.noise import chance_words, noise_sentence
 from shapelaw.report.charts import Chart
 from shapelaw.report.plots import PAGE
 from shapelaw.report.tables import plain_rows
@@ -139,7 +139,13 @@ def ratios_table(analysis: RatesAnalysis) -> pd.DataFrame:
         for a, b in pairs_of(one, other):
             depths = {"depth": a["depth"], "deeper_depth": a["deeper_depth"]}
             rows.append(
-                {**compared, **depths, "width_one": a["width"], "width_other": b["width"], **ratio_of(a, b)}
+                {
+                    **compared,
+                    **depths,
+                    "width_one": a["width"],
+                    "width_other": b["width"],
+                    **ratio_of(a, b, one.losses[1], other.losses[1]),
+                }
             )
     return pd.DataFrame(rows, columns=RATIO_COLUMNS)
 
@@ -191,7 +197,7 @@ def _sentences(analysis: RatesAnalysis, ratios: pd.DataFrame) -> Iterator[str]:
     for row in ratios[ratios["p_equal"].notna()].to_dict("records"):
         yield (
             f"From {row['one']} to {row['other']} ({row['at']}) the transition from depth {row['depth']} {moves(row)}; "
-            f"p = {row['p_equal']:.2g} that it does not move."
+            f"{chance_words(row['p_equal'])} that it does not move."
         )
     yield from (f"{block}: {noise_sentence(noise)}" for block, noise in analysis.noise.items())
     best = analysis.best_rates

@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 
 from shapelaw.fits.curves import SIZE_LABELS, Side, SizeAxis, Transition, TransitionStatus
 from shapelaw.fits.forms import draw_sizes
+from shapelaw.fits.noise import chance_words
 from shapelaw.fits.projection import (
     standard_params,
     transition_size,
@@ -198,7 +199,7 @@ def width_panel(analysis: TransitionAnalysis) -> Panel | str:
         marks.append(Band(depth, *_log_band(width, err), "± one σ of the line", SECOND, 0.18))
         title = (
             f"log d = ({fit.a:.3f} ± {fit.a_err:.3f}) + ({fit.b:.4f} ± {fit.b_err:.4f}) L\n"
-            f"R² = {fit.r_squared:.3f}, χ²/dof = {fit.chi2_reduced:.2f} ({fit.dof} dof, p = {fit.p_value:.2g})"
+            f"R² = {fit.r_squared:.3f}, χ²/dof = {fit.chi2_reduced:.2f} ({fit.dof} dof, {chance_words(fit.p_value)})"
             + ("\nthe points scatter more than their errors" if fit.p_value < 0.01 else "")
         )
     equal = "" if analysis.runs is None else f"\nat equal {SIZE_LABELS[analysis.runs.size]}"

@@ -20,7 +20,7 @@ from shapelaw.fits.curves import (
 )
 from shapelaw.fits.line import FitStatus
 from shapelaw.fits.noise import noise_sentence
-from shapelaw.fits.projection import SCATTERED, why_no_projection
+from shapelaw.fits.projection import SCATTERED, why_no_projection, widened
 from shapelaw.fits.transitions import PAPER_RULE
 from shapelaw.report.plots import short_number
 from shapelaw.report.write import Answer, Table
@@ -86,8 +86,10 @@ def summary(analysis: TransitionAnalysis) -> str:
         if not fit.usable:
             lines.append(f"Fit ({method}{main}): no fit is possible, {fit.status}: {fit.message}.")
         else:
-            values = f"a = {fit.a:.4f} ± {fit.a_err:.4f}, b = {fit.b:.5f} ± {fit.b_err:.5f}"
-            lines.append(f"Fit ({method}{main}): log d = a + b L with {values}; {fit.message}.")
+            wide = widened(fit)
+            values = f"a = {fit.a:.4f} ± {wide.a_err:.4f}, b = {fit.b:.5f} ± {wide.b_err:.5f}"
+            wider = "" if wide is fit else ": here they are widened to that scatter"
+            lines.append(f"Fit ({method}{main}): log d = a + b L with {values}; {fit.message}{wider}.")
             if reason:
                 lines.append(f"Projection ({method}): {reason}.")
     if analysis.forms:

@@ -15,6 +15,7 @@ import pandas as pd
 
 from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.inputs import TEXT_AND_BLOCK, read_table, refuse_mixed
+from shapelaw.fits.noise import chance_words
 from shapelaw.report.charts import Chart
 from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Answer, Results, Table
@@ -119,7 +120,11 @@ def ratios_table(analysis: RatesAnalysis) -> pd.DataFrame:
         for one, other in pairs_of(few, many) if few is not many else ():
             row = {RATE: rate, "depth": one["depth"], "deeper_depth": one["deeper_depth"]}
             row |= {"few_steps": few.cell.value("steps"), "many_steps": many.cell.value("steps")}
-            row |= {"width_few": one["width"], "width_many": other["width"], **ratio_of(one, other)}
+            row |= {
+                "width_few": one["width"],
+                "width_many": other["width"],
+                **ratio_of(one, other, few.losses[1], many.losses[1]),
+            }
             rows.append(row)
     return pd.DataFrame(rows)
 
@@ -151,7 +156,7 @@ def _sentences(analysis: RatesAnalysis, ratios: pd.DataFrame) -> Iterator[str]:
         steps = f"From {row['few_steps']:,} to {row['many_steps']:,} steps"
         yield (
             f"{steps} the transition from depth {row['depth']} {moves(row)}, at {_rate(row)}; "
-            f"p = {row['p_equal']:.2g} that it does not move."
+            f"{chance_words(row['p_equal'])} that it does not move."
         )
     yield from edge_sentence(analysis.best_rates)
 

@@ -16,6 +16,7 @@ import pandas as pd
 from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.inputs import read_table
 from shapelaw.fits.line import FitStatus
+from shapelaw.fits.noise import chance_words
 from shapelaw.report.charts import Chart
 from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Answer, Results, Table
@@ -109,8 +110,8 @@ def _relation_sentences(analysis: VocabularyAnalysis) -> Iterator[str]:
         elif row["model"] == tables.POWER:
             yield (
                 f"Transition width ~ min(V, r)^b{of} with b = {row['b']:.2f} ± {row['b_err']:.2f}; in proportion "
-                f"(b = 1): p = {row['p_proportional']:.2g}; without effect (b = 0): p = {row['p_none']:.2g}; "
-                f"{row['message']}."
+                f"(b = 1): {chance_words(row['p_proportional'])}; without effect (b = 0): "
+                f"{chance_words(row['p_none'])}; {row['message']}."
             )
         elif not math.isnan(row["ratio"]):
             yield (
@@ -163,7 +164,7 @@ def answer(tables: Mapping[str, Table]) -> Answer:
 
 def _without_a_power(power: Mapping[Any, Any], level: Mapping[Any, Any], note: str) -> Answer:
     """The answer where the transitions lie on no power of min(V, r)."""
-    wrong = f"The width where depth pays follows no power of min(V, r) (p = {power['p_fit']:.1g})"
+    wrong = f"The width where depth pays follows no power of min(V, r) ({chance_words(power['p_fit'])})"
     better = level["status"] == FitStatus.CONVERGED and power["chi2"] - level["chi2"] >= CLEAR_GAIN
     if not better:
         return Answer(
@@ -172,7 +173,7 @@ def _without_a_power(power: Mapping[Any, Any], level: Mapping[Any, Any], note: s
     return Answer(
         f"The width where depth pays is {level['ratio']:.2f} \u00b1 {level['ratio_err']:.2f} of min(V, r) up to width "
         f"{level['flat_width']:.0f} \u00b1 {level['flat_width_err']:.0f}, and the same beyond; no power of min(V, r) "
-        f"fits (p = {power['p_fit']:.1g}){note}.",
+        f"fits ({chance_words(power['p_fit'])}){note}.",
         True,
         PUBLISHED,
     )

@@ -7,11 +7,12 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
-from scipy import stats  # type: ignore[import-untyped]
 
 from shapelaw.fits.curves import SIZE_LABELS, Side, TransitionStatus
+from shapelaw.fits.equal_sizes import two_sided
 from shapelaw.fits.limits import LevelFit
 from shapelaw.fits.line import FitStatus, LineFit
+from shapelaw.fits.noise import chance_words
 from shapelaw.report.tables import NO, OPEN, YES
 from shapelaw.studies.grid.analysis import CellAnalysis
 from shapelaw.studies.grid.cells import Value
@@ -49,7 +50,7 @@ def relation_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
     for one in analysis.relations:
         power, level, nan = one.power, one.level, math.nan
         b, err = (power.b, power.b_err) if power.usable and power.b_err > 0 else (nan, nan)
-        chances = {"p_proportional": _chance(b - 1, err), "p_none": _chance(b, err)}
+        chances = {"p_proportional": two_sided(b - 1, err, power.dof), "p_none": two_sided(b, err, power.dof)}
         ratio, flat = math.exp(level.k), math.exp(level.level)
         levels = {"ratio": ratio, "ratio_err": ratio * level.k_err}
         levels |= {"flat_width": flat, "flat_width_err": flat * level.level_err}
@@ -70,12 +71,8 @@ def _goodness(fit: LineFit | LevelFit, chance: float) -> dict[str, object]:
         "dof": fit.dof,
         "p_fit": chance,
         "status": (FitStatus.CURVED if curved else fit.status).value,
-        "message": f"the transitions are not on it (p = {chance:.2g})" if curved else fit.message,
+        "message": f"the transitions are not on it ({chance_words(chance)})" if curved else fit.message,
     }
-
-
-def _chance(distance: float, err: float) -> float:
-    return float(2 * stats.norm.sf(abs(distance) / err))
 
 
 def losses_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
