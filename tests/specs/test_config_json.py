@@ -1,129 +1,55 @@
-"""Architectures out of config.json files that the library transformers itself wrote."""
+"""A config.json: where it is, and what a folder without one is."""
 
-import json
+import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from shapelaw.errors import UserError
-from shapelaw.specs.architectures import Architecture
-from shapelaw.specs.transformers_config import architecture_of_config, config_file, local_path, read_config
-
-WRITTEN = [  # model type, changes of its defaults, numbers of the architecture
-    ("gpt2", {}, {"vocab_size": 50257, "width": 768, "heads": 12, "depth": 12}),
-    (
-        "albert",
-        {},
-        {
-            "vocab_size": 30000,
-            "embedding_rank": 128,
-            "width": 4096,
-            "heads": 64,
-            "depth": 12,
-            "ff_width": 16384,
-        },
-    ),
-    (
-        "t5",
-        {"d_model": 1024, "d_kv": 128, "num_heads": 128, "num_layers": 24, "d_ff": 65536},
-        {
-            "vocab_size": 32128,
-            "width": 1024,
-            "heads": 128,
-            "attention_dim": 128,
-            "depth": 24,
-            "ff_width": 65536,
-        },
-    ),
-    (
-        "vit",
-        {},
-        {
-            "width": 768,
-            "patch": 16,
-            "channels": 3,
-            "image": 224,
-            "heads": 12,
-            "depth": 12,
-            "ff_width": 3072,
-        },
-    ),
-    (
-        "opt",
-        {"word_embed_proj_dim": 512, "hidden_size": 1024, "num_attention_heads": 16},
-        {
-            "vocab_size": 50272,
-            "embedding_rank": 512,
-            "width": 1024,
-            "heads": 16,
-            "depth": 12,
-            "ff_width": 3072,
-        },
-    ),
-    (
-        "gemma",
-        {},
-        {
-            "vocab_size": 256000,
-            "width": 3072,
-            "heads": 16,
-            "attention_dim": 256,
-            "depth": 28,
-            "ff_width": 24576,
-        },
-    ),
-    (
-        "distilbert",
-        {},
-        {"vocab_size": 30522, "width": 768, "heads": 12, "depth": 6},
-    ),
-]
-
-
-@pytest.mark.parametrize(("kind", "changes", "numbers"), WRITTEN, ids=[kind for kind, _, _ in WRITTEN])
-def test_a_config_that_transformers_wrote(
-    kind: str, changes: dict[str, int], numbers: dict[str, int], tmp_path: Path
-) -> None:
-    transformers = pytest.importorskip("transformers")
-    transformers.CONFIG_MAPPING[kind](**changes).save_pretrained(tmp_path / "mine")
-    source = str(tmp_path / "mine" / "config.json")
-    assert read_config(tmp_path / "mine") == Architecture("mine", **numbers, source=source)
-
-
-def test_of_a_network_with_two_parts_the_text_s_is_read() -> None:
-    config = {
-        "vision_config": {"hidden_size": 9, "patch_size": 3},
-        "text_config": {"d_model": 8, "vocab_size": 5},
-    }
-    assert architecture_of_config(config, "x", "y") == Architecture("x", 8, 5, source="y")
-
-
-def test_a_patch_can_be_a_pair() -> None:
-    assert architecture_of_config({"hidden_size": 8, "patch_size": [3, 3]}, "x", "y").patch == 3
+from shapelaw.specs.config_json import config_file, local_path, number_in, read_config
 
 
 @pytest.mark.parametrize(
-    ("config", "words"),
+    ("name", "words"),
     [
-        ({"vocab_size": 5}, "has no width: none of hidden_size, d_model"),
-        ({"hidden_size": 8}, "has neither a vocab_size nor a patch_size"),
-        ({"hidden_size": 8, "patch_size": [3, 4]}, "patch is [3, 4]; it must be a whole number"),
-        ([1], "must be a JSON object"),
-        ("{", "is not JSON"),
+        ("adapter_config.json", "it is an adapter's folder; give the folder of the model that it adapts"),
+        ("model_index.json", "it is a pipeline of diffusers"),
+        ("modules.json", "it is a folder of sentence-transformers"),
+        ("tokenizer.json", "it is a tokenizer's folder"),
+        ("params.json", "Meta's or Mistral's own format"),
+        ("llama.Q4_K_M.gguf", "give the folder of the model that transformers reads"),
     ],
 )
-def test_a_config_that_is_none_gets_one_sentence(config: Any, words: str, tmp_path: Path) -> None:
-    text = config if isinstance(config, str) else json.dumps(config)
-    (tmp_path / "config.json").write_text(text, encoding="utf-8")
+def test_a_folder_without_a_config_is_named_for_what_it_is(name: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("{}")
     with pytest.raises(UserError) as caught:
-        read_config(tmp_path)
+        config_file(tmp_path)
+    assert f"has {name} and no config.json" in str(caught.value)
     assert words in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
-def test_a_folder_without_a_config_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"There is no .*config\.json"):
+def test_an_empty_folder_and_a_missing_one_are_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"^There is no .*config\.json; --model needs a folder with a config"):
+        read_config(tmp_path)
+    with pytest.raises(UserError, match=r"^There is no /no/where; --model needs a folder with a config\.json\.$"):
+        config_file(Path("/no/where"))
+
+
+def test_a_config_that_is_a_folder_or_not_text_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "config.json").mkdir()
+    with pytest.raises(UserError, match=r"^There is no .*config\.json; --model needs"):
+        read_config(tmp_path)
+    (tmp_path / "bytes").mkdir()
+    (tmp_path / "bytes" / "config.json").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UserError, match="is not JSON"):
+        read_config(tmp_path / "bytes")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
+def test_a_config_that_may_not_be_read_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "config.json").chmod(0)
+    with pytest.raises(UserError, match=r"can't be read \(Permission denied\)\.$"):
         read_config(tmp_path)
 
 
@@ -137,7 +63,10 @@ def test_a_path_is_told_from_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert local_path("/no/where") == Path("/no/where")
     assert local_path("openai-community/gpt2") is None
     assert config_file(Path("mine")) == config_file(Path("mine/config.json")) == Path("mine/config.json")
-    with pytest.raises(
-        UserError, match=r"^There is no /no/where; --model needs a folder with a config.json\.$"
-    ):
-        config_file(Path("/no/where"))
+
+
+def test_a_number_has_many_names_and_is_one() -> None:
+    assert number_in({"n_embd": 8}, "width") == 8
+    assert number_in({"num_heads": [4, 4]}, "heads") == 4
+    assert number_in({"num_heads": [4, 8]}, "heads") is None
+    assert number_in({"n_embd": None, "d_model": "8"}, "width") is None

@@ -29,8 +29,7 @@ FIELDS = {  # the names that model families give to one number
 }
 NESTED = ("text_config", "llm_config", "language_config")  # a decoder inside of a model of several parts
 _AT_LEAST_ONE = ("width", "vocab_size", "heads", "depth")
-_NEEDED = ("width", "vocab_size", "depth")
-_MOST = {"depth": 2048, "experts": 8192}  # what is built in seconds; no network that is known comes near
+_MOST = {"depth": 2048, "experts": 65_536}  # what is built in seconds; no network that is known comes near
 _MOST_LABELS = 1_000_000
 _FOREIGN = {  # a key of a config.json that is not of a model of transformers: whose it is
     "peft_type": "an adapter, not of a model; give the folder of the model that it adapts",
@@ -92,10 +91,10 @@ def read_config(path: Path) -> tuple[dict[str, Any], Path]:
     """
     try:
         file = config_file(path)
-        config = json.loads(file.read_text(encoding="utf-8"))
+        config = json.loads(file.read_text(encoding="utf-8"), object_hook=_infinite)
     except OSError as error:
         raise UserError(f"{path} can't be read ({error.strerror}).") from error
-    except (ValueError, RecursionError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise UserError(f"{file} is not JSON ({error}).") from error
     if not isinstance(config, dict):
         raise UserError(f"{file} must be a JSON object, as transformers writes it.")
@@ -108,18 +107,20 @@ def read_config(path: Path) -> tuple[dict[str, Any], Path]:
     return config, file
 
 
+def _infinite(value: dict[str, Any]) -> Any:
+    """`{"__float__": "Infinity"}`, as transformers writes an infinite number, as a number."""
+    return float(value["__float__"]) if set(value) == {"__float__"} else value
+
+
 def _problems(config: Mapping[str, Any], place: str = "") -> Iterator[str]:
     """What is wrong with the numbers of a config and of the configs inside it."""
     family = config.get("model_type")
     if family is not None and not isinstance(family, str):
         yield f"{place}model_type is {_said(family)}; it must be a text, such as gpt2"
     for field, names in FIELDS.items():
-        given = {name: config[name] for name in names if name in config}
-        for name, value in given.items():
-            if value is None and any(other is not None for other in given.values()):
-                continue
-            if problem := _problem(field, value):
-                yield f"{place}{name} is {_said(value)}; {problem}"
+        for name in names:
+            if problem := _problem(field, config.get(name)):
+                yield f"{place}{name} is {_said(config[name])}; {problem}"
     labels = config.get("num_labels")
     if isinstance(labels, int) and labels > _MOST_LABELS:
         yield f"{place}num_labels is {labels}; no model has more than {_MOST_LABELS:,}"
@@ -130,11 +131,8 @@ def _problems(config: Mapping[str, Any], place: str = "") -> Iterator[str]:
 
 def _problem(field: str, value: Any) -> str | None:
     least = 1 if field in _AT_LEAST_ONE else 0
-    if value is None:
-        return f"it must be a whole number of at least {least}" if field in _NEEDED else None
-    values = value if isinstance(value, list) else [value]
-    for one in values:
-        if isinstance(one, list | dict) or (one is None and field not in _AT_LEAST_ONE):
+    for one in value if isinstance(value, list) else [value]:
+        if one is None or isinstance(one, list | dict):
             continue  # a family's own way to say it, which transformers checks
         if not isinstance(one, int) or isinstance(one, bool) or one < least:
             return f"it must be a whole number of at least {least}"

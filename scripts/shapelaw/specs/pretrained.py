@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from shapelaw.errors import UserError, reason_of
 from shapelaw.specs.architectures import Architecture, make_architecture
-from shapelaw.specs.config_json import NESTED, number_in, read_config, without
+from shapelaw.specs.config_json import FIELDS, NESTED, number_in, read_config, without
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -190,7 +190,7 @@ _OUTPUTS = frozenset(  # names of the map out of attention
 )
 _OTHER_PARTS = re.compile(r"visi|visual|image|audio|speech|video|tower|qformer|patch|codec", re.IGNORECASE)
 _NOT_ATTENTION = re.compile(
-    "mamba|rwkv|recurrent|delta|lightning|linearattention|xlstm|mlstm|slstm|shortconv|hyena|retention",
+    "mamba|rwkv|recurrentblock|rglru|delta|lightning|linearattention|xlstm|mlstm|slstm|shortconv|hyena|retention",
     re.IGNORECASE,
 )
 
@@ -223,6 +223,8 @@ def _built(known: Any, config: Mapping[str, Any], name: str, source: str) -> Mod
 
 def _reason(error: Exception) -> str:
     """The line of a library's message that says what is wrong."""
+    if isinstance(error, ImportError):
+        return re.split(" but it was not found", reason_of(error))[0]
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     nested = [line for line in lines if re.match(r"\w*Error: ", line)]
     said = re.sub(r"^\w*Error: ", "", nested[0]) if nested else reason_of(error)
@@ -261,9 +263,11 @@ def _described(
     blocks = [block for one in lists[:1] for block in one]
     params = sum(one.numel() for one in model.parameters())
     experts, chosen, active = _mixture(model, text, config, params)
-    other = sum(any(_NOT_ATTENTION.search(type(part).__name__) for part in b.modules()) for b in blocks)
-    kind = _kind(known, model, text, reads, experts, other)
-    heads = _whole(text, "num_attention_heads") if other < len(blocks) or _attends(blocks) else None
+    other = sum(_recurs(block) for block in blocks)
+    attention = next((found for part in lists for found in _attentions(part)), None)
+    causal = _looks_back(known, model, text, attention)
+    kind = _kind(model, reads, experts, other, causal)
+    heads = None if other == len(blocks) and attention is None else _whole(text, "num_attention_heads")
     inner = None if width is None else _inner_width(lists, width)
     head_dim = _head_dim(text, width, heads, inner)
     found = Model(
@@ -275,14 +279,14 @@ def _described(
         active,
         sum(one.numel() for one in {id(p): p for part in lists for p in part.parameters()}.values()),
         _is_tied(model, tokens, text),
-        None if tokens is None or tokens.shape[1] == width else int(tokens.shape[1]),
+        None if tokens is None or width in (None, tokens.shape[1]) else int(tokens.shape[1]),
         depth,
         width,
         heads,
         _kv_heads(text, heads),
         head_dim,
         _key_dim(text, head_dim),
-        _ff_width(text, blocks, width),
+        _ff_width(text, () if other or experts else [block for part in lists for block in part], width),
         None if tokens is None else int(tokens.shape[0]),
         _positions(model),
         reads=reads,
@@ -300,9 +304,13 @@ def _text_config(settings: Any) -> Any:
     """The config of a model's text part: of the encoder where there is a decoder too."""
     try:
         both = bool(getattr(settings, "is_encoder_decoder", False))
-        return settings.get_text_config(encoder=True) if both else settings.get_text_config()
+        found = settings.get_text_config(encoder=True) if both else settings.get_text_config()
     except ValueError:  # several that it can't choose from
         return settings
+    inner = _field(found, "encoder")
+    if _whole(found, "hidden_size") is None and hasattr(inner, "get_text_config"):
+        return inner.get_text_config()
+    return found
 
 
 def _field(settings: Any, name: str) -> Any:
@@ -322,14 +330,19 @@ def _whole(settings: Any, name: str) -> int | None:
 
 def _embedding(model: Any) -> Tensor | None:
     """The weights of the token embedding, V x d or V x r; None in a model that reads no tokens."""
-    from torch import nn
+    from torch import Tensor, nn
 
     try:
         found = model.get_input_embeddings()
     except (NotImplementedError, AttributeError):  # transformers' word on models without one
-        return None
+        found = None
+    if found is None and model.main_input_name == "input_ids":
+        size = _whole(_text_config(model.config), "vocab_size")
+        tables = (part for part in model.modules() if isinstance(part, nn.Embedding))
+        found = next((part for part in tables if part.num_embeddings == size), None)
     weight = getattr(found, "weight", None)
-    return weight if isinstance(found, nn.Module) and weight is not None and weight.dim() == 2 else None
+    is_table = "Embedding" in type(found).__name__ and isinstance(weight, Tensor) and weight.dim() == 2
+    return weight if is_table else None
 
 
 def _reads(model: Any, tokens: Tensor | None) -> str:
@@ -341,6 +354,8 @@ def _reads(model: Any, tokens: Tensor | None) -> str:
     first = str(model.main_input_name)
     if tokens is not None and not model.config.is_encoder_decoder:
         return "tokens"
+    if tokens is None and _field(model.config, "patch_size") is not None:
+        return "images"
     for what, names in {
         "tokens": ("input_ids",),
         "images": ("pixel_values", "flattened_patches", "pixel_values_videos"),
@@ -373,8 +388,10 @@ def _block_lists(model: Any, depth: int | None, reads: str) -> list[nn.ModuleLis
 
 def _matrix(part: Any) -> tuple[int, int] | None:
     """Inputs and outputs of a linear map; None of another module."""
+    from torch import Tensor
+
     weight = getattr(part, "weight", None)
-    if weight is None or weight.dim() != 2 or hasattr(part, "num_embeddings"):
+    if not isinstance(weight, Tensor) or weight.dim() != 2 or hasattr(part, "num_embeddings"):
         return None
     outputs, inputs = weight.shape
     return (outputs, inputs) if type(part).__name__ == "Conv1D" else (inputs, outputs)  # GPT-2's is turned
@@ -387,18 +404,24 @@ def _attentions(root: Any) -> Iterator[Any]:
             yield part
 
 
-def _attends(blocks: Sequence[Any]) -> bool:
-    return any(True for block in blocks for _ in _attentions(block))
+def _recurs(block: Any) -> bool:
+    """Whether a block has a state space, a recurrence or the like, in place of attention or beside it."""
+    return any(
+        _NOT_ATTENTION.search(type(part).__name__) or getattr(part, "A_log", None) is not None
+        for part in block.modules()
+    )
 
 
 def _inner_width(lists: Sequence[Any], width: int) -> int | None:
-    """H d_a: the inputs of the map out of attention, in the first block that has one."""
-    for attention in (found for part in lists for found in _attentions(part)):
-        for path, part in attention.named_modules():
-            matrix = _matrix(part)
-            if matrix and matrix[1] == width and _OUTPUTS & set(path.split(".")[-2:]):
-                return matrix[0]
-    return None
+    """H d_a: the inputs of the map out of attention to the width, or to a narrower one inside of the block (MobileBERT)."""
+    maps = [
+        matrix
+        for attention in (found for part in lists for found in _attentions(part))
+        for path, part in attention.named_modules()
+        if _OUTPUTS & set(path.split(".")[-2:]) and (matrix := _matrix(part))
+    ]
+    narrow = (inputs for inputs, outputs in maps if inputs == outputs)
+    return next((inputs for inputs, outputs in maps if outputs == width), next(narrow, None))
 
 
 def _head_dim(text: Any, width: int | None, heads: int | None, inner: int | None) -> int | None:
@@ -410,10 +433,12 @@ def _head_dim(text: Any, width: int | None, heads: int | None, inner: int | None
 
 
 def _key_dim(text: Any, head_dim: int | None) -> int | None:
-    parts = _whole(text, "qk_nope_head_dim"), _whole(text, "qk_rope_head_dim")
-    if head_dim is None or parts[1] is None:
+    if head_dim is None or _whole(text, "v_head_dim") is None:
         return head_dim
-    return parts[1] + (parts[0] or 0)
+    parts = _whole(text, "qk_nope_head_dim"), _whole(text, "qk_rope_head_dim")
+    if parts[0] is not None and parts[1] is not None:
+        return parts[0] + parts[1]
+    return _whole(text, "head_dim") or head_dim
 
 
 def _kv_heads(text: Any, heads: int | None) -> int | None:
@@ -482,7 +507,7 @@ def _mixture(
     return count, chosen, params - routed + routed * min(chosen, count) // count
 
 
-def _kind(known: Any, model: Any, text: Any, reads: str, experts: int | None, other: int) -> Kind:
+def _kind(model: Any, reads: str, experts: int | None, other: int, causal: bool) -> Kind:
     if reads == "images" and not (model.config.is_encoder_decoder and _embedding(model) is not None):
         return Kind.IMAGE
     if experts is not None:
@@ -491,11 +516,11 @@ def _kind(known: Any, model: Any, text: Any, reads: str, experts: int | None, ot
         return Kind.ENCODER_DECODER
     if other:
         return Kind.STATE_SPACE
-    return Kind.DENSE_DECODER if _looks_back(known, model, text) else Kind.ENCODER
+    return Kind.DENSE_DECODER if causal else Kind.ENCODER
 
 
-def _looks_back(known: Any, model: Any, text: Any) -> bool:
-    """Whether a token sees only those before it: a decoder, by transformers' tables of families."""
+def _looks_back(known: Any, model: Any, text: Any, attention: Any) -> bool:
+    """Whether a token sees only those before it, as in a decoder: by transformers' tables of families, or its modules."""
     tables = known.models.auto.modeling_auto
     name, family = type(model).__name__, model.config.model_type
     if _field(text, "is_decoder") is True:
@@ -508,7 +533,9 @@ def _looks_back(known: Any, model: Any, text: Any) -> bool:
         tables.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
         tables.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES,
     )
-    return any(family in table for table in decoders) or "CausalLM" in name or "ForConditional" in name
+    if any(family in table for table in decoders) or "CausalLM" in name or "ForConditional" in name:
+        return True
+    return getattr(attention, "is_causal", None) is True
 
 
 def _remarks(
@@ -527,17 +554,31 @@ def _remarks(
         yield f"Its {found.depth:,} layers share the parameters of {blocks:,}."
     if found.heads is None and found.kind not in (Kind.STATE_SPACE, Kind.IMAGE) and not other:
         yield "The number of its heads differs from block to block, or it has none."
-    given = {field for field in ("width", "depth", "heads") if _given(config, field)}
-    if text is model.config and found.reads == "tokens" and given != {"width", "depth", "heads"}:
-        missing = ", ".join(sorted({"width", "depth", "heads"} - given))
-        if found.heads is not None:
-            yield f"Its config.json does not give: {missing}; transformers' defaults for {found.family} are taken."
+    if found.kind is Kind.MIXTURE and found.active_params is None:
+        yield "How many experts a token takes is not said, so its active parameters are not known."
+    if missing := _defaults(found, model, config, text):
+        yield f"Its config.json does not give {', '.join(missing)}; transformers' defaults for it are taken."
 
 
-def _given(config: Mapping[str, Any], field: str) -> bool:
-    from shapelaw.specs.config_json import FIELDS
+def _defaults(found: Model, model: Any, config: Mapping[str, Any], text: Any) -> list[str]:
+    """Names of the width, the depth and the heads where they are defaults of the config's class."""
+    if found.reads != "tokens":
+        return []
+    part = config
+    if text is not model.config:
+        part = next((config[key] for key in (*NESTED, "encoder") if isinstance(config.get(key), dict)), config)
+    names = [
+        type(text).attribute_map.get(name, name)
+        for name in ("hidden_size", "num_hidden_layers", "num_attention_heads")
+    ]
+    others = {name for names in FIELDS.values() for name in names if part.get(name) is not None}
+    own = text.to_dict()
+    return [name for name in names if name in own and part.get(name) is None and not _other_name(name, others)]
 
-    return any(config.get(name) is not None for name in FIELDS[field])
+
+def _other_name(name: str, given: set[str]) -> bool:
+    """Whether a number is given under another of the names that are read for it."""
+    return any(name in names and given & set(names) for names in FIELDS.values())
 
 
 def _check_heads(found: Model, config: Mapping[str, Any]) -> None:
@@ -649,7 +690,7 @@ def architecture_of(model: Model) -> Architecture:
         heads=model.heads,
         attention_dim=model.head_dim,
         depth=model.depth,
-        ff_width=None if model.kind is Kind.MIXTURE else model.ff_width,
+        ff_width=model.ff_width,
         params=model.params,
     )
 
@@ -680,6 +721,8 @@ def model_text(model: Model) -> str:
 def why_not_judged(model: Model) -> str | None:
     """Why a law of dense decoders says nothing about a model's shape; None of a dense decoder."""
     if model.kind is Kind.DENSE_DECODER:
+        if model.depth is None or model.width is None:
+            return f"{model.name} has no one width and depth, which differ between its parts: it is not judged."
         return None
     more = ""
     if model.kind is Kind.MIXTURE:
