@@ -22,7 +22,14 @@ from pathlib import Path
 from shapelaw.errors import UserError, exit_code
 from shapelaw.fits.advice import Budget
 from shapelaw.specs.architectures import Architecture, make_architecture
-from shapelaw.specs.pretrained import Model, architecture_of, model_json, model_text, read_model, why_not_judged
+from shapelaw.specs.pretrained import (
+    Model,
+    architecture_of,
+    model_json,
+    model_text,
+    read_model,
+    why_not_judged,
+)
 from shapelaw.specs.sizes import size_of
 from shapelaw.studies.advice import PUBLISHED, answer, as_json, read_law, text_of
 

@@ -88,7 +88,9 @@ def main() -> None:
         said = {} if model is None else {"model": model_json(model)}
         print(json.dumps([row | said for row in rows], indent=2))
     else:
-        print(text_of(found) if model is None else f"{model_text(model)}{elsewhere(model)}\n\n{text_of(found)}")
+        print(
+            text_of(found) if model is None else f"{model_text(model)}{elsewhere(model)}\n\n{text_of(found)}"
+        )
 
 
 def parser() -> argparse.ArgumentParser:
@@ -219,7 +221,9 @@ def elsewhere(model: Model) -> str:
     """That redundancies were measured in other networks, where the model is of a kind that nobody measured."""
     if model.kind not in (Kind.MIXTURE, Kind.STATE_SPACE):
         return ""
-    return f" No redundancy was measured in {SAID[model.kind]}: whatever is said below is of dense Transformers."
+    return (
+        f" No redundancy was measured in {SAID[model.kind]}: whatever is said below is of dense Transformers."
+    )
 
 
 def write(found: Sequence[Finding], path: Path) -> None:

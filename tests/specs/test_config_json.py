@@ -31,7 +31,9 @@ def test_a_folder_without_a_config_is_named_for_what_it_is(name: str, words: str
 def test_an_empty_folder_and_a_missing_one_are_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"^There is no .*config\.json; --model needs a folder with a config"):
         read_config(tmp_path)
-    with pytest.raises(UserError, match=r"^There is no /no/where; --model needs a folder with a config\.json\.$"):
+    with pytest.raises(
+        UserError, match=r"^There is no /no/where; --model needs a folder with a config\.json\.$"
+    ):
         config_file(Path("/no/where"))
 
 

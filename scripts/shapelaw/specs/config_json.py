@@ -27,6 +27,7 @@ FIELDS = {  # the names that model families give to one number
         *("num_selected_experts", "topk", "top_k_experts"),
     ),
 }
+TIES = ("tie_word_embeddings", "weight_tying", "share_embedding", "tie_embeddings", "tied_embeddings")
 NESTED = ("text_config", "llm_config", "language_config")  # a decoder inside of a model of several parts
 _AT_LEAST_ONE = ("width", "vocab_size", "heads", "depth")
 _MOST = {"depth": 2048, "experts": 65_536}  # what is built in seconds; no network that is known comes near
@@ -117,6 +118,9 @@ def _problems(config: Mapping[str, Any], place: str = "") -> Iterator[str]:
     family = config.get("model_type")
     if family is not None and not isinstance(family, str):
         yield f"{place}model_type is {_said(family)}; it must be a text, such as gpt2"
+    for name, kind, example in (("architectures", list, '["GPT2LMHeadModel"]'), ("auto_map", dict, "{}")):
+        if config.get(name) is not None and not isinstance(config[name], kind):
+            yield f"{place}{name} is {_said(config[name])}; it must be like {example}"
     for field, names in FIELDS.items():
         for name in names:
             if problem := _problem(field, config.get(name)):

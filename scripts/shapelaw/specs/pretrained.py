@@ -19,10 +19,27 @@ from typing import TYPE_CHECKING, Any
 
 from shapelaw.errors import UserError, reason_of
 from shapelaw.specs.architectures import Architecture, make_architecture
-from shapelaw.specs.config_json import FIELDS, NESTED, number_in, read_config, without
+from shapelaw.specs.built_model import (
+    attention_width,
+    attentions,
+    block_lists,
+    ff_width_of,
+    field_of,
+    head_dim_of,
+    is_tied,
+    key_dim_of,
+    kv_heads_of,
+    learned_positions,
+    mixture_of,
+    recurs,
+    text_config,
+    token_embedding,
+    whole,
+)
+from shapelaw.specs.config_json import FIELDS, NESTED, TIES, number_in, read_config, without
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import Tensor
 
 
 class Kind(StrEnum):
@@ -57,7 +74,7 @@ class Model:
         family: transformers' model_type; "" where the config names none.
         params: all parameters, shared ones once; None where transformers doesn't know the family.
         active_params: parameters that work on one token; None unless a mixture of experts, and where not known.
-        block_params: parameters of the blocks, biases and norms included; of the encoder's where there is a decoder too.
+        block_params: parameters of the blocks with biases and norms; of the encoder's where there is a decoder too.
         tied: the classifier is the token embedding's matrix.
         embedding_rank: r of a token embedding that is factored, (V x r)(r x d); None is one V x d matrix.
         depth: blocks, L; of the encoder where there is a decoder too.
@@ -116,22 +133,27 @@ def read_model(folder: Path) -> Model:
     config, file = read_config(folder)
     name, source = file.resolve().parent.name, str(file)
     known = _library(source)
-    family = config.get("model_type") or _family_of(known, config)
+    family = config.get("model_type") or ""
     if family in known.CONFIG_MAPPING:
         return _built(known, config, name, source)
+    if relative := _family_of(known, config):
+        return _noted(
+            _built(known, {**config, "model_type": relative}, name, source),
+            f"transformers has no model type {family!r}: it is counted as {relative}, whose class it names.",
+        )
     for key in NESTED:
         inner = config.get(key)
         if isinstance(inner, dict) and inner.get("model_type") in known.CONFIG_MAPPING:
-            found = _built(known, inner, name, source)
-            return replace(
-                found,
-                notes=(
-                    f"transformers has no model type {family!r}: its {key} ({found.family}) is described, and whatever "
-                    "stands beside it is not counted.",
-                    *found.notes,
-                ),
+            return _noted(
+                _built(known, inner, name, source),
+                f"transformers has no model type {family!r}: its {key} ({inner['model_type']}) is described, and "
+                "whatever stands beside it is not counted.",
             )
     return _by_fields(config, family, name, source)
+
+
+def _noted(found: Model, note: str) -> Model:
+    return replace(found, notes=(note, *found.notes))
 
 
 def _library(source: str) -> Any:
@@ -156,7 +178,7 @@ def _library(source: str) -> Any:
 
 
 def _family_of(known: Any, config: Mapping[str, Any]) -> str:
-    """The model type of the class that a config without one names, or an empty text."""
+    """The model type of the class of transformers that a config names, or an empty text."""
     for name in config.get("architectures") or ():
         found = getattr(getattr(known, str(name), None), "config_class", None)
         if found is not None:
@@ -182,17 +204,6 @@ _HEADS = (  # of transformers' tables of classes, in the order in which a family
     "MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES",
     "MODEL_MAPPING_NAMES",
 )
-_OUTPUTS = frozenset(  # names of the map out of attention
-    {
-        *("o_proj", "out_proj", "c_proj", "dense", "Wo", "wo", "o", "out_lin", "attention_out", "proj"),
-        *("output", "to_out", "projection"),
-    }
-)
-_OTHER_PARTS = re.compile(r"visi|visual|image|audio|speech|video|tower|qformer|patch|codec", re.IGNORECASE)
-_NOT_ATTENTION = re.compile(
-    "mamba|rwkv|recurrentblock|rglru|delta|lightning|linearattention|xlstm|mlstm|slstm|shortconv|hyena|retention",
-    re.IGNORECASE,
-)
 
 
 def _built(known: Any, config: Mapping[str, Any], name: str, source: str) -> Model:
@@ -201,9 +212,9 @@ def _built(known: Any, config: Mapping[str, Any], name: str, source: str) -> Mod
     Raises:
         UserError: it refuses.
     """
-    family = config.get("model_type") or _family_of(known, config)
     import torch
 
+    family = str(config["model_type"])
     notes: list[str] = []
     try:
         with warnings.catch_warnings(), torch.device("meta"):
@@ -234,13 +245,13 @@ def _reason(error: Exception) -> str:
 def _class_of(known: Any, settings: Any, family: str, named: Sequence[Any], notes: list[str]) -> Any:
     """The class that a config names, where it is one of the family's; else the family's first by `_HEADS`."""
     for name in named:
-        found = getattr(known, str(name), None)
-        if isinstance(getattr(found, "config_class", None), type) and isinstance(settings, found.config_class):
-            return found
+        own: Any = getattr(known, str(name), None)
+        wanted = getattr(own, "config_class", None)
+        if isinstance(wanted, type) and isinstance(settings, wanted):
+            return own
     tables = known.models.auto.modeling_auto
-    order = _HEADS
-    if _field(settings, "is_decoder") is True:
-        order = ("MODEL_FOR_CAUSAL_LM_MAPPING_NAMES", *_HEADS)
+    first = ("MODEL_FOR_CAUSAL_LM_MAPPING_NAMES",) if field_of(settings, "is_decoder") is True else ()
+    order = (*first, *_HEADS)
     found = next(getattr(tables, table)[family] for table in order if family in getattr(tables, table))
     taken = str(found if isinstance(found, str) else found[0])
     if named:
@@ -255,94 +266,49 @@ def _described(
     known: Any, model: Any, config: Mapping[str, Any], name: str, source: str, notes: list[str]
 ) -> Model:
     """The numbers of a model that was built."""
-    text = _text_config(model.config)
-    tokens = _embedding(model)
+    text = text_config(model.config)
+    tokens = token_embedding(model)
     reads = _reads(model, tokens)
-    depth, width = _whole(text, "num_hidden_layers"), _whole(text, "hidden_size")
-    lists = _block_lists(model, depth, reads)
-    blocks = [block for one in lists[:1] for block in one]
+    depth, width = whole(text, "num_hidden_layers"), whole(text, "hidden_size")
+    lists = block_lists(model, depth, reads)
+    blocks = [block for one in lists for block in one]
+    layers = len(lists[0]) if lists else 0
+    other = sum(recurs(block) for block in blocks[:layers])
+    attention = next((found for part in lists for found in attentions(part)), None)
     params = sum(one.numel() for one in model.parameters())
-    experts, chosen, active = _mixture(model, text, config, params)
-    other = sum(_recurs(block) for block in blocks)
-    attention = next((found for part in lists for found in _attentions(part)), None)
-    causal = _looks_back(known, model, text, attention)
-    kind = _kind(model, reads, experts, other, causal)
-    heads = None if other == len(blocks) and attention is None else _whole(text, "num_attention_heads")
-    inner = None if width is None else _inner_width(lists, width)
-    head_dim = _head_dim(text, width, heads, inner)
+    experts, chosen, active = mixture_of(model, text, config, params)
+    heads = None if other == layers and attention is None else whole(text, "num_attention_heads")
+    head_dim = head_dim_of(text, width, heads, None if width is None else attention_width(lists, width))
     found = Model(
-        kind,
+        _kind(model, reads, experts, other, _looks_back(known, model, text, attention)),
         name,
         source,
         str(model.config.model_type),
-        params,
-        active,
-        sum(one.numel() for one in {id(p): p for part in lists for p in part.parameters()}.values()),
-        _is_tied(model, tokens, text),
-        None if tokens is None or width in (None, tokens.shape[1]) else int(tokens.shape[1]),
-        depth,
-        width,
-        heads,
-        _kv_heads(text, heads),
-        head_dim,
-        _key_dim(text, head_dim),
-        _ff_width(text, () if other or experts else [block for part in lists for block in part], width),
-        None if tokens is None else int(tokens.shape[0]),
-        _positions(model),
-        reads=reads,
+        params=params,
+        active_params=active,
+        block_params=sum(one.numel() for one in {p for part in lists for p in part.parameters()}),
+        tied=is_tied(model, tokens, text),
+        embedding_rank=None if tokens is None or width in (None, tokens.shape[1]) else int(tokens.shape[1]),
+        depth=depth,
+        width=width,
+        heads=heads,
+        kv_heads=kv_heads_of(text, heads),
+        head_dim=head_dim,
+        key_dim=key_dim_of(text, head_dim),
+        ff_width=ff_width_of(text, () if other or experts else blocks, width),
+        vocab_size=None if tokens is None else int(tokens.shape[0]),
+        context=learned_positions(model),
         experts=experts,
         experts_per_token=chosen,
+        reads=reads,
     )
     if reads == "images":
-        sides = {key: _whole(model.config, f"{key}_size") for key in ("patch", "image")}
-        found = replace(found, channels=_whole(model.config, "num_channels"), **sides)
-    notes += _remarks(found, model, config, text, other, len(blocks))
+        patch, channels, image = (
+            whole(model.config, key) for key in ("patch_size", "num_channels", "image_size")
+        )
+        found = replace(found, patch=patch, channels=channels, image=image)
+    notes += _remarks(found, model, config, text, other, layers)
     return replace(found, notes=tuple(notes))
-
-
-def _text_config(settings: Any) -> Any:
-    """The config of a model's text part: of the encoder where there is a decoder too."""
-    try:
-        both = bool(getattr(settings, "is_encoder_decoder", False))
-        found = settings.get_text_config(encoder=True) if both else settings.get_text_config()
-    except ValueError:  # several that it can't choose from
-        return settings
-    inner = _field(found, "encoder")
-    if _whole(found, "hidden_size") is None and hasattr(inner, "get_text_config"):
-        return inner.get_text_config()
-    return found
-
-
-def _field(settings: Any, name: str) -> Any:
-    """A field of a config; None where it has none, or one for each layer."""
-    try:
-        return getattr(settings, name, None)
-    except RuntimeError:  # transformers' word on fields that differ from layer to layer
-        return None
-
-
-def _whole(settings: Any, name: str) -> int | None:
-    value = _field(settings, name)
-    if isinstance(value, list | tuple) and value and all(one == value[0] for one in value):
-        value = value[0]
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
-
-
-def _embedding(model: Any) -> Tensor | None:
-    """The weights of the token embedding, V x d or V x r; None in a model that reads no tokens."""
-    from torch import Tensor, nn
-
-    try:
-        found = model.get_input_embeddings()
-    except (NotImplementedError, AttributeError):  # transformers' word on models without one
-        found = None
-    if found is None and model.main_input_name == "input_ids":
-        size = _whole(_text_config(model.config), "vocab_size")
-        tables = (part for part in model.modules() if isinstance(part, nn.Embedding))
-        found = next((part for part in tables if part.num_embeddings == size), None)
-    weight = getattr(found, "weight", None)
-    is_table = "Embedding" in type(found).__name__ and isinstance(weight, Tensor) and weight.dim() == 2
-    return weight if is_table else None
 
 
 def _reads(model: Any, tokens: Tensor | None) -> str:
@@ -354,7 +320,7 @@ def _reads(model: Any, tokens: Tensor | None) -> str:
     first = str(model.main_input_name)
     if tokens is not None and not model.config.is_encoder_decoder:
         return "tokens"
-    if tokens is None and _field(model.config, "patch_size") is not None:
+    if tokens is None and field_of(model.config, "patch_size") is not None:
         return "images"
     for what, names in {
         "tokens": ("input_ids",),
@@ -364,151 +330,13 @@ def _reads(model: Any, tokens: Tensor | None) -> str:
         if first in names:
             return what
     raise UserError(
-        f"transformers' {model.config.model_type} reads {first!r}; only models of tokens, images and audio are described."
+        f"transformers' {model.config.model_type} reads {first!r}; only models of tokens, images and audio are "
+        "described."
     )
-
-
-def _block_lists(model: Any, depth: int | None, reads: str) -> list[nn.ModuleList]:
-    """The lists of the blocks of a model's text part: usually one; several where parts of blocks have a list each."""
-    from torch import nn
-
-    parts = [
-        (path, part) for path, part in model.named_modules() if isinstance(part, nn.ModuleList) and len(part)
-    ]
-    if reads == "tokens":
-        parts = [(path, part) for path, part in parts if not _OTHER_PARTS.search(path)] or parts
-    if not parts:
-        return []
-    fitting = next((one for one in parts if len(one[1]) == depth), None)
-    if fitting is None:
-        return [max((part for _, part in parts), key=lambda part: sum(p.numel() for p in part.parameters()))]
-    parent = fitting[0].rpartition(".")[0]
-    return [part for path, part in parts if path.rpartition(".")[0] == parent and len(part) == depth]
-
-
-def _matrix(part: Any) -> tuple[int, int] | None:
-    """Inputs and outputs of a linear map; None of another module."""
-    from torch import Tensor
-
-    weight = getattr(part, "weight", None)
-    if not isinstance(weight, Tensor) or weight.dim() != 2 or hasattr(part, "num_embeddings"):
-        return None
-    outputs, inputs = weight.shape
-    return (outputs, inputs) if type(part).__name__ == "Conv1D" else (inputs, outputs)  # GPT-2's is turned
-
-
-def _attentions(root: Any) -> Iterator[Any]:
-    for part in root.modules():
-        name = type(part).__name__
-        if "Attention" in name and not _NOT_ATTENTION.search(name):
-            yield part
-
-
-def _recurs(block: Any) -> bool:
-    """Whether a block has a state space, a recurrence or the like, in place of attention or beside it."""
-    return any(
-        _NOT_ATTENTION.search(type(part).__name__) or getattr(part, "A_log", None) is not None
-        for part in block.modules()
-    )
-
-
-def _inner_width(lists: Sequence[Any], width: int) -> int | None:
-    """H d_a: the inputs of the map out of attention to the width, or to a narrower one inside of the block (MobileBERT)."""
-    maps = [
-        matrix
-        for attention in (found for part in lists for found in _attentions(part))
-        for path, part in attention.named_modules()
-        if _OUTPUTS & set(path.split(".")[-2:]) and (matrix := _matrix(part))
-    ]
-    narrow = (inputs for inputs, outputs in maps if inputs == outputs)
-    return next((inputs for inputs, outputs in maps if outputs == width), next(narrow, None))
-
-
-def _head_dim(text: Any, width: int | None, heads: int | None, inner: int | None) -> int | None:
-    if heads is None or width is None:
-        return None
-    if inner is not None and inner % heads == 0:
-        return inner // heads
-    return _whole(text, "v_head_dim") or _whole(text, "head_dim") or _whole(text, "d_head") or width // heads
-
-
-def _key_dim(text: Any, head_dim: int | None) -> int | None:
-    if head_dim is None or _whole(text, "v_head_dim") is None:
-        return head_dim
-    parts = _whole(text, "qk_nope_head_dim"), _whole(text, "qk_rope_head_dim")
-    if parts[0] is not None and parts[1] is not None:
-        return parts[0] + parts[1]
-    return _whole(text, "head_dim") or head_dim
-
-
-def _kv_heads(text: Any, heads: int | None) -> int | None:
-    if heads is None:
-        return None
-    if _field(text, "multi_query") is True and not _field(text, "new_decoder_architecture"):
-        return 1
-    return _whole(text, "num_key_value_heads") or _whole(text, "num_kv_heads") or heads
-
-
-def _ff_width(text: Any, blocks: Sequence[Any], width: int | None) -> int | None:
-    """d_ff: the most inputs of a map to the width outside of attention, in the first block that has one."""
-    for block in blocks:
-        inside = {id(part) for attention in _attentions(block) for part in attention.modules()}
-        maps = [_matrix(part) for part in block.modules() if id(part) not in inside]
-        widths = [matrix[0] for matrix in maps if matrix and matrix[1] == width]
-        if widths and max(widths) != width:
-            return max(widths)
-    return _whole(text, "intermediate_size")
-
-
-def _positions(model: Any) -> int:
-    """Entries of the first learned embedding of positions."""
-    from torch import nn
-
-    for path, part in model.named_modules():
-        last = path.rpartition(".")[2]
-        if isinstance(part, nn.Embedding) and not _OTHER_PARTS.search(path) and part.weight.requires_grad:
-            if last == "wpe" or ("pos" in last and "relative" not in last):
-                return part.num_embeddings
-    return 0
-
-
-def _is_tied(model: Any, tokens: Tensor | None, text: Any) -> bool:
-    """Whether the classifier's matrix is the token embedding's; without a classifier, what the config says of it."""
-    if tokens is None:
-        return False
-    try:
-        classifier = model.get_output_embeddings()
-    except (NotImplementedError, AttributeError):  # as of models without one
-        classifier = None
-    if classifier is None:
-        return bool(_field(text, "tie_word_embeddings"))
-    return any(weight is tokens for weight in classifier.parameters())
-
-
-def _mixture(
-    model: Any, text: Any, config: Mapping[str, Any], params: int
-) -> tuple[int | None, int | None, int | None]:
-    """Experts of a block, how many of them a token takes, and the parameters that work on it."""
-    routed = 0
-    for path, part in model.named_modules():
-        if "experts" in path.split(".") or "Experts" in type(part).__name__:
-            routed += sum(one.numel() for one in part.parameters(recurse=False))
-    if not routed:
-        return None, None, None
-    settings = [text.to_dict(), config, *(one for one in text.to_dict().values() if isinstance(one, dict))]
-    count = next((found for one in settings if (found := number_in(one, "experts"))), None)
-    if count == 1:
-        return None, None, None
-    chosen = next((found for one in settings if (found := number_in(one, "experts_per_token"))), None)
-    if chosen is None:  # Switch Transformers take one, NLLB two, and neither config says so
-        chosen = {"switch_transformers": 1, "nllb-moe": 2}.get(str(model.config.model_type))
-    if count is None or chosen is None:
-        return count, chosen, None
-    return count, chosen, params - routed + routed * min(chosen, count) // count
 
 
 def _kind(model: Any, reads: str, experts: int | None, other: int, causal: bool) -> Kind:
-    if reads == "images" and not (model.config.is_encoder_decoder and _embedding(model) is not None):
+    if reads == "images" and not (model.config.is_encoder_decoder and token_embedding(model) is not None):
         return Kind.IMAGE
     if experts is not None:
         return Kind.MIXTURE
@@ -520,12 +348,12 @@ def _kind(model: Any, reads: str, experts: int | None, other: int, causal: bool)
 
 
 def _looks_back(known: Any, model: Any, text: Any, attention: Any) -> bool:
-    """Whether a token sees only those before it, as in a decoder: by transformers' tables of families, or its modules."""
+    """Whether a token sees only those before it: by transformers' tables of families, or the attention's own word."""
     tables = known.models.auto.modeling_auto
     name, family = type(model).__name__, model.config.model_type
-    if _field(text, "is_decoder") is True:
+    if field_of(text, "is_decoder") is True:
         return True
-    if _field(text, "use_bidirectional_attention") is True or "Encoder" in name:
+    if field_of(text, "use_bidirectional_attention") is True or "Encoder" in name:
         return False
     if family in tables.MODEL_FOR_MASKED_LM_MAPPING_NAMES:
         return False
@@ -566,14 +394,18 @@ def _defaults(found: Model, model: Any, config: Mapping[str, Any], text: Any) ->
         return []
     part = config
     if text is not model.config:
-        part = next((config[key] for key in (*NESTED, "encoder") if isinstance(config.get(key), dict)), config)
+        part = next(
+            (config[key] for key in (*NESTED, "encoder") if isinstance(config.get(key), dict)), config
+        )
     names = [
         type(text).attribute_map.get(name, name)
         for name in ("hidden_size", "num_hidden_layers", "num_attention_heads")
     ]
     others = {name for names in FIELDS.values() for name in names if part.get(name) is not None}
     own = text.to_dict()
-    return [name for name in names if name in own and part.get(name) is None and not _other_name(name, others)]
+    return [
+        name for name in names if name in own and part.get(name) is None and not _other_name(name, others)
+    ]
 
 
 def _other_name(name: str, given: set[str]) -> bool:
@@ -597,8 +429,8 @@ def _check_heads(found: Model, config: Mapping[str, Any]) -> None:
         )
     if found.kv_heads is not None and heads % found.kv_heads:
         raise UserError(
-            f"{found.source}: {found.kv_heads} heads of keys can't be shared out among {heads} heads; their number must "
-            "divide that of the heads."
+            f"{found.source}: {found.kv_heads} heads of keys can't be shared out among {heads} heads; their number "
+            "must divide that of the heads."
         )
 
 
@@ -613,53 +445,72 @@ def _by_fields(config: Mapping[str, Any], family: str, name: str, source: str) -
     """
     part = next((config[key] for key in NESTED if isinstance(config.get(key), dict)), config)
     what = f"transformers has no model type {family!r}" if family else "it names no model_type"
-    numbers = {field: number_in(part, field) for field in ("width", "depth", "heads", "vocab_size")}
-    if missing := [field for field, value in numbers.items() if value is None and field != "heads"]:
+    width, depth, heads = (number_in(part, field) for field in ("width", "depth", "heads"))
+    vocab_size = number_in(part, "vocab_size")
+    needed = {"width": width, "depth": depth, "vocab_size": vocab_size}
+    if missing := [field for field, value in needed.items() if value is None]:
         raise UserError(
-            f"{source} can't be read: {what}, and its fields have no {' and no '.join(missing)} under a usual name; give "
-            "the numbers by options."
+            f"{source} can't be read: {what}, and its fields have no {' and no '.join(missing)} under a usual name; "
+            "give the numbers by options."
         )
-    heads, width = numbers["heads"], numbers["width"] or 0
     head_dim = number_in(part, "head_dim")
-    if heads is not None and head_dim is None:
+    if heads is not None and head_dim is None and width is not None:
         if width % heads:
-            raise UserError(f"{source}: {heads} heads do not divide a width of {width}, and it has no head_dim.")
+            raise UserError(
+                f"{source}: {heads} heads do not divide a width of {width}, and it has no head_dim."
+            )
         head_dim = width // heads
     rank = number_in(part, "embedding_rank")
-    tied = part.get("tie_word_embeddings", config.get("tie_word_embeddings"))
+    ties = [one[key] for one in (part, config) for key in TIES if isinstance(one.get(key), bool)]
     experts = number_in(part, "experts")
+    mixes = experts is not None and experts > 1
+    kind, is_sure = _kind_by_fields(part, config, mixes)
+    notes = [
+        f"Read from the fields of config.json alone: {what}, code of its own is not run, and parameters are not "
+        "counted."
+    ]
+    if not ties:
+        notes.append("Whether its embeddings are tied is not said; untied is taken.")
+    if not is_sure:
+        notes.append("Nor does it say that it is a decoder, for which it is taken.")
     return Model(
-        _kind_by_fields(part, config, experts),
+        kind,
         name,
         source,
         family,
-        tied=tied is True,
-        embedding_rank=None if rank == width else rank,
-        **numbers,
+        tied=any(ties),
+        embedding_rank=rank if rank is not None and rank < (width or 0) else None,
+        depth=depth,
+        width=width,
+        heads=heads,
+        vocab_size=vocab_size,
         kv_heads=number_in(part, "kv_heads") or heads,
         head_dim=None if heads is None else head_dim,
         key_dim=None if heads is None else head_dim,
         ff_width=number_in(part, "ff_width"),
-        experts=experts if experts and experts > 1 else None,
-        experts_per_token=number_in(part, "experts_per_token") if experts and experts > 1 else None,
-        notes=(
-            f"Read from the fields of config.json alone: {what}, code of its own is not run, and parameters are not "
-            "counted.",
-            *(() if isinstance(tied, bool) else ("Whether its embeddings are tied is not said; untied is taken.",)),
-        ),
+        experts=experts if mixes else None,
+        experts_per_token=number_in(part, "experts_per_token") if mixes else None,
+        notes=tuple(notes),
     )
 
 
-def _kind_by_fields(part: Mapping[str, Any], config: Mapping[str, Any], experts: int | None) -> Kind:
-    if experts is not None and experts > 1:
-        return Kind.MIXTURE
-    if config.get("is_encoder_decoder") is True:
-        return Kind.ENCODER_DECODER
-    if any(re.search("ssm|mamba|rwkv|state_size|d_state", key) for key in part):
-        return Kind.STATE_SPACE
+_STATES = re.compile("ssm|mamba|rwkv|state_size|d_state|hyena|retnet|retention|linear_attn|linear_attention")
+
+
+def _kind_by_fields(part: Mapping[str, Any], config: Mapping[str, Any], mixes: bool) -> tuple[Kind, bool]:
+    """The kind that a config's names of fields and classes say, and whether they say it."""
+    family = str(config.get("model_type")).lower()
     classes = " ".join([*map(str, config.get("architectures") or ()), *(config.get("auto_map") or {})])
-    masked = "MaskedLM" in classes or ("bert" in str(config.get("model_type")).lower() and "Causal" not in classes)
-    return Kind.ENCODER if masked else Kind.DENSE_DECODER
+    if mixes:
+        return Kind.MIXTURE, True
+    if config.get("is_encoder_decoder") is True:
+        return Kind.ENCODER_DECODER, True
+    if any(_STATES.search(name) for name in (family, *part)):
+        return Kind.STATE_SPACE, True
+    is_decoder = "CausalLM" in classes or "LMHead" in classes
+    if "MaskedLM" in classes or ("bert" in family and not is_decoder):
+        return Kind.ENCODER, True
+    return Kind.DENSE_DECODER, is_decoder
 
 
 # --- what is said of it -------------------------------------------------------------------------------------------
@@ -672,7 +523,9 @@ def architecture_of(model: Model) -> Architecture:
         UserError: its input is neither tokens nor patches of a known size, or its blocks differ in width.
     """
     if model.reads == "audio":
-        raise UserError(f"{model.name} is {SAID[model.kind]} of audio, which has neither a vocabulary nor patches.")
+        raise UserError(
+            f"{model.name} is {SAID[model.kind]} of audio, which has neither a vocabulary nor patches."
+        )
     if model.width is None or (model.reads == "images" and model.patch is None):
         raise UserError(
             f"{model.name} ({model.family}) is {SAID[model.kind]} whose width or patch differs from block to block; no "
@@ -722,9 +575,14 @@ def why_not_judged(model: Model) -> str | None:
     """Why a law of dense decoders says nothing about a model's shape; None of a dense decoder."""
     if model.kind is Kind.DENSE_DECODER:
         if model.depth is None or model.width is None:
-            return f"{model.name} has no one width and depth, which differ between its parts: it is not judged."
+            return (
+                f"{model.name} has no one width and depth, which differ between its parts: it is not judged."
+            )
         return None
     more = ""
     if model.kind is Kind.MIXTURE:
         more = " What it has to be compared with, its active parameters or all, is not known."
-    return f"{model.name} is {SAID[model.kind]}, and the depth that is best was measured for dense decoders: it is not judged.{more}"
+    return (
+        f"{model.name} is {SAID[model.kind]}, and the depth that is best was measured for dense decoders: it is not "
+        f"judged.{more}"
+    )
