@@ -204,6 +204,22 @@ def test_layers_that_share_parameters_and_defaults_that_were_taken_are_said(tmp_
     assert read_model(written(tmp_path, {"model_type": "qwen2", **full})).notes == ()
 
 
+def test_ties_that_transformers_makes_against_the_config_are_said(tmp_path: Path) -> None:
+    """T5 v1.1's config says untied, as its weights are; transformers ties every T5."""
+    config = {
+        "model_type": "t5",
+        "d_model": 64,
+        "num_heads": 2,
+        "num_layers": 2,
+        "tie_word_embeddings": False,
+    }
+    found = read_model(written(tmp_path, config))
+    assert found.tied
+    assert found.notes[0].startswith(
+        "Its config.json says that its embeddings are untied; transformers builds"
+    )
+
+
 def test_hybrids_are_no_dense_decoders(tmp_path: Path) -> None:
     config = {"model_type": "bamba", "num_hidden_layers": 4, "attn_layer_indices": [1]}
     found = read_model(written(tmp_path, config))
@@ -293,6 +309,7 @@ BROKEN: list[tuple[dict[str, Any] | str, str]] = [
     ({"model_type": "llama", "vocab_size": 0}, "vocab_size is 0; it must be a whole number of at least 1"),
     ({"model_type": "llama", "hidden_size": 10**13}, "overflowed"),
     ({"model_type": "llama", "num_hidden_layers": 10**9}, "more than 2,048 is not built here"),
+    ({"model_type": "t5", "num_decoder_layers": 10**6}, "num_decoder_layers is 1000000; a network with more"),
     ({"model_type": "llama", "hidden_act": "nothing"}, "makes no model of transformers' family llama"),
     ({"model_type": "llava", "text_config": {"hidden_size": -1}}, "text_config.hidden_size is -1"),
     ({"model_type": "vit", "num_labels": 10**9}, "num_labels is 1000000000; no model has more"),
