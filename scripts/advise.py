@@ -7,7 +7,8 @@
 
 The law is the published one (Levine et al. 2020), or that of DIR, a folder of fit_transitions.py or of the study
 of depth against width. --depth and --width are a shape to judge, --model one in a folder with a config.json of
-transformers.
+transformers, which builds it without weights: its vocabulary, ties and positions are then those of the budget, and what
+is no dense decoder is named and not judged.
 Beside the shape stands which bottleneck binds (bottlenecks.py has more). Exit codes: 0 answered, 2 unusable input.
 """
 
@@ -21,8 +22,15 @@ from pathlib import Path
 from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.fits.advice import Budget
 from shapelaw.specs.architectures import Architecture, make_architecture
+from shapelaw.specs.pretrained import (
+    Model,
+    architecture_of,
+    model_json,
+    model_text,
+    read_model,
+    why_not_judged,
+)
 from shapelaw.specs.sizes import size_of
-from shapelaw.specs.transformers_config import read_config
 from shapelaw.studies.advice import PUBLISHED, answer, as_json, read_law, text_of
 
 DEFAULT_VOCAB = 50257
@@ -31,9 +39,18 @@ DEFAULT_VOCAB = 50257
 def main() -> None:
     """Parse the command line, advise and print."""
     arguments = _parser().parse_args()
-    given = _given(arguments)
-    found = answer(_budget(arguments, given), read_law(arguments.fit), given)
-    print(json.dumps(as_json(found), indent=2) if arguments.json else text_of(found))
+    model = None if arguments.model is None else read_model(arguments.model)
+    given = _given(arguments, model)
+    said: dict[str, object] = {} if model is None else {"model": model_json(model)}
+    if model is not None and (reason := why_not_judged(model)):
+        said |= {"params": _params(arguments), "given": None, "not_judged": reason}
+        print(json.dumps(said, indent=2) if arguments.json else f"{model_text(model)}\n{reason}")
+        return
+    found = answer(_budget(arguments, model), read_law(arguments.fit), given)
+    if arguments.json:
+        print(json.dumps(as_json(found) | said, indent=2))
+    else:
+        print(text_of(found) if model is None else f"{model_text(model)}\n\n{text_of(found)}")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -48,8 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--context",
         type=int,
-        default=0,
-        help="entries of a learned positional embedding (default: 0, rotary or none)",
+        help="entries of a learned positional embedding (default: those of --model, else 0, rotary or none)",
     )
     parser.add_argument("--tied", action="store_true", help="the classifier is the embedding's matrix")
     parser.add_argument("--depth", type=int, help="layers of a shape to judge; needs --width")
@@ -74,14 +90,19 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _budget(arguments: argparse.Namespace, given: Architecture | None) -> Budget:
+def _params(arguments: argparse.Namespace) -> float:
     try:
-        params = size_of(arguments.params)
+        return size_of(arguments.params)
     except ValueError:
         raise UserError(
             f"--params is {arguments.params}; give a number of parameters, such as 1.3B."
         ) from None
-    known = DEFAULT_VOCAB if given is None or given.vocab_size is None else given.vocab_size
+
+
+def _budget(arguments: argparse.Namespace, model: Model | None) -> Budget:
+    """What the options say of the embeddings, and where they don't, the model."""
+    params = _params(arguments)
+    known = DEFAULT_VOCAB if model is None or model.vocab_size is None else model.vocab_size
     vocab = known if arguments.vocab is None else arguments.vocab
     for name, value, least in (
         ("vocab", vocab, 2),
@@ -90,27 +111,28 @@ def _budget(arguments: argparse.Namespace, given: Architecture | None) -> Budget
     ):
         if value is not None and value < least:
             raise UserError(f"--{name} is {value}; it must be at least {least}.")
-    rank = arguments.rank
-    if rank is None and given is not None:
-        rank = given.embedding_rank
-    if rank is not None and arguments.tied:
+    if arguments.rank is not None and arguments.tied:
         raise UserError(
             "--rank and --tied exclude each other: a factored embedding is not the classifier's matrix."
         )
-    return Budget(params, vocab, arguments.context, arguments.tied, rank)
+    context = 0 if arguments.context is None else arguments.context
+    if model is None:
+        return Budget(params, vocab, context, arguments.tied, arguments.rank)
+    return Budget(
+        params,
+        vocab,
+        model.context if arguments.context is None else context,
+        arguments.tied or model.tied,
+        model.embedding_rank if arguments.rank is None else arguments.rank,
+    )
 
 
-def _given(arguments: argparse.Namespace) -> Architecture | None:
+def _given(arguments: argparse.Namespace, model: Model | None) -> Architecture | None:
     numbers = {name: getattr(arguments, name) for name in ("depth", "width", "heads", "attention_dim")}
-    if arguments.model is not None:
+    if model is not None:
         if any(value is not None for value in numbers.values()):
             raise UserError("--model is a shape to judge, and so are --depth and --width; give one of them.")
-        found = read_config(arguments.model)
-        if found.depth is None:
-            raise UserError(
-                f"The config.json of {arguments.model} has no depth; give --depth and --width instead."
-            )
-        return found
+        return None if why_not_judged(model) else architecture_of(model)
     if (arguments.depth is None) != (arguments.width is None):
         raise UserError("--depth and --width are one shape to judge; give both, or neither.")
     if arguments.depth is None:

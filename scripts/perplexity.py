@@ -38,8 +38,8 @@ from shapelaw.corpora.tokenizer import cached_gpt2_folder, end_of_text_id, gpt2_
 from shapelaw.errors import UserError, command_line, exit_code, reason_of, say
 from shapelaw.models.decoder import Decoder
 from shapelaw.settings.source_lines import parse_source
+from shapelaw.specs.config_json import config_file, local_path
 from shapelaw.specs.runs import Run
-from shapelaw.specs.transformers_config import config_file, local_path
 from shapelaw.storage.files import check_writable, has, replacing
 from shapelaw.studies.reference import published_json
 from shapelaw.training.checkpoint import newest_of_decoder

@@ -16,15 +16,7 @@ from shapelaw.fits.line import Floats
 from shapelaw.fits.noise import Noise
 from shapelaw.fits.projection import standard_params
 from shapelaw.specs.sizes import SAME_SIZE
-
-
-class SizeAxis(StrEnum):
-    """The size in which networks must agree to be compared."""
-
-    BLOCK = "block"
-    TOTAL = "total"
-    FLOPS = "flops"
-
+from shapelaw.specs.sizes import SizeAxis as SizeAxis
 
 SIZE_COLUMNS = {
     SizeAxis.BLOCK: "block_params",

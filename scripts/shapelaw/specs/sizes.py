@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import math
+from enum import StrEnum
 
 # sizes closer than this in log(P), 10%, count as the same size: the paper's rows of equal size differ by up to 6%
 SAME_SIZE = 0.1
 LEAST_SIZES = 4  # of each of two depths, among the sizes that both cover, for a transition
 UNITS = {"k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
+
+
+class SizeAxis(StrEnum):
+    """The size in which networks must agree to be compared."""
+
+    BLOCK = "block"
+    TOTAL = "total"
+    FLOPS = "flops"
 
 
 def number_of(text: str) -> float:
@@ -31,3 +40,11 @@ def size_of(text: str) -> float:
     if not (math.isfinite(value) and value > 0):
         raise ValueError(f"{text} is not a positive number")
     return value
+
+
+def big(number: float) -> str:
+    """A number in three digits, as people say it: `1.3 billion`."""
+    for unit, word in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")):
+        if number >= unit:
+            return f"{number / unit:,.3g} {word}"
+    return f"{float(f'{number:.3g}'):,.0f}"
