@@ -176,8 +176,27 @@ def test_repeated_and_empty_documents_are_dropped_and_counted(out: Path) -> None
     counts = write_documents(
         [source([*TEXTS, TEXTS[3], "", " \n\t"]), source([TEXTS[5], TEXTS[5] + " "])], out
     )
-    assert (counts.duplicates, counts.empty) == (2, 2)
-    assert [row[0] for row in rows(out)] == [*TEXTS, TEXTS[5] + " "]
+    assert (counts.duplicates, counts.empty) == (3, 2)
+    assert [row[0] for row in rows(out)] == TEXTS
+
+
+def test_texts_that_differ_in_line_ends_or_outer_white_space_are_one(out: Path) -> None:
+    """The first is kept as it is, in the split of its own hash, whatever the copies' hashes say; inner blanks count."""
+    for split in ("train", "test"):
+        first = text_in(split, "\nof  two lines\n\nand more")
+        copies = [
+            first + "\n",
+            first.replace("\n", "\r\n"),
+            first.replace("\n", "\r"),
+            first.replace("\n", "\u2028"),
+            first.replace("\n", " \t\n"),
+            f"\ufeff \n{first}\u3000\x0c",
+        ]
+        assert {by_text(copy) for copy in copies} == {"train", "test"}
+        other = first.replace("  ", " ")
+        counts = write_documents([source([first, *copies, other, "\ufeff"]), source(TEXTS[:9])], out, test_fraction=0.5)
+        assert (counts.duplicates, counts.empty) == (len(copies), 1)
+        assert [row[::2] for row in rows(out)[:2]] == [(first, split), (other, by_text(other))]
 
 
 def test_the_limit_is_shared_among_the_sources(out: Path) -> None:
