@@ -47,7 +47,7 @@ from shapelaw.storage.records import read_record
 from shapelaw.studies.reference import published_json
 from shapelaw.training.checkpoint import checkpoint_paths, read_checkpoint
 from shapelaw.training.hardware import choose_device
-from shapelaw.training.stride_one import Scores, document_nats, scores_of
+from shapelaw.training.stride_one import Scores, document_nats, scores_of, sees_later_tokens
 
 _CONTEXTS = ("n_positions", "max_position_embeddings", "n_ctx", "max_seq_len")  # in a config of transformers
 
@@ -330,10 +330,21 @@ def measured(
     batch: int,
     device: torch.device,
 ) -> Iterator[DocumentLoss]:
-    """The loss of each document that has a token."""
+    """The loss of each document that has a token.
+
+    Raises:
+        UserError: the model sees the tokens that it is to predict.
+    """
+    checked = False
     for text in documents:
         ids = torch.tensor([model.start, *model.encode(text)], device=device)
         if len(ids) > 1:
+            if not checked and sees_later_tokens(model.scores, ids[: model.context]):
+                raise UserError(
+                    f"{model.name} is an encoder: its scores of earlier tokens change with a later one, so it sees the "
+                    "tokens that it is to predict, and has no perplexity; give a causal language model."
+                )
+            checked = True
             nats = float(document_nats(model.scores, ids, context, batch).sum())
             count = None if gpt2 is None else gpt2(text)
             yield DocumentLoss(nats, len(ids) - 1, count, len(text.encode()))
