@@ -41,7 +41,7 @@ try:
         SUBMITTED = submission_of(CONFIG, BASE, Path.cwd())
         SUBMITTED_FILE = SUBMITTED.path
         asked = workflow.resource_settings
-        start = Start(targets_of(sys.argv[1:]), Path.cwd(), os.environ, asked.cores, asked.nodes)
+        start = Start(targets_of(sys.argv[1:]), Path.cwd(), BASE, os.environ, asked.cores, asked.nodes)
         check_start(start, CONFIG, SUBMITTED.runs)
         given.configfiles, given.config_args = [], [f"submitted={SUBMITTED_FILE}"]
     elif "submitted" not in config:

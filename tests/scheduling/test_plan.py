@@ -89,8 +89,8 @@ def test_jobs_find_this_python_the_commands_and_a_launcher_of_several_gpus() -> 
         job_environment(Path("/there"), config_of(gpus=gpus, job_hours=2.0), submitted) for gpus in (1, 4)
     )
     assert one["PATH"].startswith(f"{Path(sys.executable).parent}:")
-    assert (one["SCRIPTS"], one["LAUNCH"], one["WAIT_MINUTES"]) == ("/there/scripts", "", "120.0")
-    assert four["LAUNCH"] == "/there/scripts/launch.py --processes 4"
+    assert (one["SCRIPTS"], one["PROCESSES"], one["WAIT_MINUTES"]) == ("/there/scripts", "", "120.0")
+    assert four["PROCESSES"] == "4"
     assert one["SLURM_OPTIONS"].startswith(
         "--device cuda"
     )  # a GPU that was asked for is used, or training stops

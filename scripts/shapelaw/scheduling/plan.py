@@ -20,14 +20,14 @@ _LINGER_SECONDS = 120  # longer than the grace that clusters give a preempted jo
 def job_environment(root: Path, config: Settings, submitted: Path) -> dict[str, str]:
     """The environment variables of the rules' shell commands, for values whose change must not train anything again.
 
-    PATH begins with this Python's folder, SCRIPTS is the folder of the commands, LAUNCH starts one process a GPU,
-    SUBMITTED is the file of what the workflow was started with, CONFIG_HASH its digest.
+    PATH begins with this Python's folder, SCRIPTS is the folder of the commands, PROCESSES how many scripts/launch.py
+    starts, one a GPU, SUBMITTED is the file of what the workflow was started with, CONFIG_HASH its digest.
     """
     gpus = config.execution.gpus
     return {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "SCRIPTS": str(root / "scripts"),
-        "LAUNCH": f"{root / 'scripts' / 'launch.py'} --processes {gpus}" if gpus > 1 else "",
+        "PROCESSES": str(gpus) if gpus > 1 else "",
         "SUBMITTED": str(submitted),
         "CONFIG_HASH": submitted.stem,
         "CHECKPOINT_MINUTES": str(config.execution.checkpoint_minutes),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 import pandas as pd
 from mlflow.entities import Run, ViewType
 from mlflow.tracking import MlflowClient
+from sqlalchemy import make_url
 
 from shapelaw.errors import UserError
 from shapelaw.tracking.errors import tracker_errors
@@ -28,8 +28,8 @@ def read_experiment(uri: str, name: str) -> pd.DataFrame:
     Raises:
         UserError: the store can't be read, or has no such experiment, or that has no finished run.
     """
-    shown, path = redact(uri, uri), urlsplit(uri)
-    if path.scheme.startswith("sqlite") and not Path(unquote(path.path.removeprefix("/"))).exists():
+    shown = redact(uri, uri)
+    if uri.startswith("sqlite") and not Path(make_url(uri).database or "").exists():
         raise UserError(
             f"There is no MLflow database at {shown}; sqlite needs three slashes, four before an absolute path."
         )

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import glob
 import logging
+import os
 import secrets
+import shlex
 import socket
+import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 import sqlalchemy
 from mlflow.entities import Experiment, Run, ViewType
@@ -20,6 +23,7 @@ from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 from mlflow.tracking import MlflowClient
 
 from shapelaw.errors import UserError
+from shapelaw.storage.files import follow_folder
 from shapelaw.tracking.errors import is_conflict, tracker_errors
 from shapelaw.tracking.redaction import redact
 from shapelaw.tracking.waiting import LOCK_NAME
@@ -113,10 +117,11 @@ def _create_sqlite(uri: str) -> None:
 
     MLflow's experiment "Default", in which nothing is ever logged, goes into the trash.
     """
-    path = Path(unquote(urlsplit(uri).path.removeprefix("/")))
+    path = Path(sqlalchemy.make_url(uri).database or "")  # as MLflow finds it: nothing in it is decoded
     if path.name in ("", ":memory:"):
         raise UserError(f"The tracking URI {redact(uri, uri)!r} names no file; write sqlite:///PATH.db.")
     if path.exists():
+        _check_writable(path)
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     for left in path.parent.glob(f".{glob.escape(path.name)}.*.new*"):  # left by an attempt that ended here
@@ -126,7 +131,29 @@ def _create_sqlite(uri: str) -> None:
     store = SqlAlchemyStore(f"sqlite:///{unfinished}", SERVED)  # type: ignore[no-untyped-call]
     store.delete_experiment(str(store.DEFAULT_EXPERIMENT_ID))  # type: ignore[no-untyped-call]
     store.engine.dispose()
+    follow_folder(unfinished)
     unfinished.rename(path)
+
+
+def _check_writable(path: Path) -> None:
+    """Refuse a SQLite store that this user may not write to: SQLite would say so after minutes of waiting.
+
+    Raises:
+        UserError: the file or its folder, which takes SQLite's journal, can't be written to.
+    """
+    for place in (path, path.parent):
+        if not os.access(place, os.W_OK):
+            raise UserError(
+                f"The MLflow store {path} can't be written to: {place} is {_owner(place)}'s, with the mode "
+                f"{stat.filemode(place.stat().st_mode)}. For a group that shares it: chmod g+rw {shlex.quote(str(place))}"
+            )
+
+
+def _owner(path: Path) -> str:
+    try:
+        return path.owner()
+    except KeyError:  # a user without a name, as in containers
+        return f"user {path.stat().st_uid}"
 
 
 def _probe(uri: str) -> None:

@@ -12,6 +12,7 @@ from threading import Event, Thread
 from typing import TypeVar
 
 from shapelaw.errors import UserError
+from shapelaw.storage.files import follow_folder
 
 T = TypeVar("T")
 Say = Callable[[str], None]
@@ -95,11 +96,12 @@ def one_writer(results: Path, say: Say, stop: Event | None = None) -> Iterator[N
     stop, path = stop or Event(), results / LOCK_NAME
     try:
         file = path.open("a")
+        follow_folder(path)
     except OSError as error:
         if error.errno in WEATHER:
             raise TrackerDown(f"the lock {path} can't be written ({error.strerror})") from error
         raise UserError(
-            f"The lock {path} can't be written ({error.strerror}); make the folder writable."
+            f"The lock {path} can't be written ({error.strerror}); make it and its folder writable."
         ) from error
     with file:
         try:
