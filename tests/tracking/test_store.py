@@ -6,14 +6,16 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+from disks import may_mount
 from places import SCRIPTS, wait_for
 
 from shapelaw.errors import UserError
 from shapelaw.tracking.store import default_uri, open_store
-from shapelaw.tracking.waiting import LOCK_NAME
+from shapelaw.tracking.waiting import LOCK_NAME, one_writer
 
 
 @pytest.mark.parametrize(
@@ -34,6 +36,38 @@ def test_a_wrong_uri_is_a_sentence(results: Path, uri: str, sentence: str) -> No
         open_store(uri, results)
     assert sentence in str(caught.value)
     assert "hush" not in str(caught.value)
+
+
+def test_a_store_is_its_folder_s_users_and_is_where_the_uri_says(tmp_path: Path) -> None:
+    """SQLite makes files 0644 whatever the umask; in a URI nothing is decoded, and # ends nothing."""
+    for mode in (0o770, 0o755, 0o700):
+        folder = tmp_path / f"#{mode:o} %41;&"
+        folder.mkdir()
+        folder.chmod(mode)
+        before = os.umask(0o022)
+        try:
+            with one_writer(folder, print):
+                open_store(default_uri(folder), folder)
+        finally:
+            os.umask(before)
+        files = {path.name: path.stat().st_mode & 0o777 for path in folder.iterdir()}
+        assert files == {"mlflow.db": mode & 0o666, LOCK_NAME: mode & 0o666}
+
+
+@pytest.mark.skipif(not may_mount(), reason="needs root and the right to mount")
+def test_a_store_that_cannot_be_written_to_is_told_at_once(tmp_path: Path) -> None:
+    written, seen = tmp_path / "written", tmp_path / "seen"
+    for folder in (written, seen):
+        folder.mkdir()
+    open_store(default_uri(written), written)
+    subprocess.run(["mount", "--bind", "-o", "ro", str(written), str(seen)], check=True)
+    try:
+        start = time.monotonic()
+        with pytest.raises(UserError, match=rf"mlflow\.db can't be written to: .* is {seen.owner()}'s, .* chmod g\+w"):
+            open_store(default_uri(seen), seen)
+        assert time.monotonic() - start < 2
+    finally:
+        subprocess.run(["umount", str(seen)], check=True)
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import platform
 import shutil
 import subprocess
@@ -37,9 +38,9 @@ def compiled(
         cpu = "-mcpu" if platform.machine() in ("aarch64", "arm64") else "-march"
         options = ["-std=c++17", "-O3", f"{cpu}={target}", "-shared", "-fPIC"]
         options += [f"-D{name}={value}" for name, value in (defined or {}).items()]
-        subprocess.run(
-            [by, *options, str(source), "-o", str(path)], check=True, capture_output=True, text=True
-        )
+        command = [by, *options, str(source), "-o", str(path)]
+        environment = {**os.environ, "TMPDIR": folder}  # Python's choice has room, where a compiler's own may be full
+        subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
         return ctypes.CDLL(str(path))  # stays loaded after its file is deleted
 
 

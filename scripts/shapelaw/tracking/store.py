@@ -139,13 +139,14 @@ def _check_writable(path: Path) -> None:
     """Refuse a SQLite store that this user may not write to: SQLite would say so after minutes of waiting.
 
     Raises:
-        UserError: the file or its folder, which takes SQLite's journal, can't be written to.
+        UserError: the file, or its folder, which takes SQLite's journal, can't be written to.
     """
     for place in (path, path.parent):
         if not os.access(place, os.W_OK):
             raise UserError(
                 f"The MLflow store {path} can't be written to: {place} is {_owner(place)}'s, with the mode "
-                f"{stat.filemode(place.stat().st_mode)}. For a group that shares it: chmod g+rw {shlex.quote(str(place))}"
+                f"{stat.filemode(place.stat().st_mode)}, or its disk is read-only. For a group that shares it: "
+                f"chmod g+w {shlex.quote(str(place))}"
             )
 
 
