@@ -194,7 +194,9 @@ def test_texts_that_differ_in_line_ends_or_outer_white_space_are_one(out: Path) 
         ]
         assert {by_text(copy) for copy in copies} == {"train", "test"}
         other = first.replace("  ", " ")
-        counts = write_documents([source([first, *copies, other, "\ufeff"]), source(TEXTS[:9])], out, test_fraction=0.5)
+        counts = write_documents(
+            [source([first, *copies, other, "\ufeff"]), source(TEXTS[:9])], out, test_fraction=0.5
+        )
         assert (counts.duplicates, counts.empty) == (len(copies), 1)
         assert [row[::2] for row in rows(out)[:2]] == [(first, split), (other, by_text(other))]
 

@@ -91,7 +91,11 @@ def test_a_long_text_is_cut_into_documents_that_make_it_up(
         offset += len(part.encode())
 
 
-@given(text=st.text(st.sampled_from("ab \n\né中🦊")), size=st.integers(8, 40), line_end=st.sampled_from(["\r\n", "\r"]))
+@given(
+    text=st.text(st.sampled_from("ab \n\né中🦊")),
+    size=st.integers(8, 40),
+    line_end=st.sampled_from(["\r\n", "\r"]),
+)
 def test_a_long_text_is_cut_at_the_same_places_whatever_its_line_ends(
     tmp_path_factory: pytest.TempPathFactory, text: str, size: int, line_end: str
 ) -> None:
@@ -113,7 +117,9 @@ def test_a_file_whose_name_is_not_utf8(tmp_path: Path) -> None:
     (tmp_path / os.fsdecode(b"a.p\xe9f")).touch()  # is told as one that is not read
     documents = list(read_source(Folder(tmp_path), tmp_path))
     assert [document.source for document in documents] == [r"d\xff/a.jsonl:1", r"t\xe9xt.txt:0"]
-    write_documents([[*documents, Document("Another.", "b")]], tmp_path / "documents.parquet", test_fraction=0.5)
+    write_documents(
+        [[*documents, Document("Another.", "b")]], tmp_path / "documents.parquet", test_fraction=0.5
+    )
     found = pq.read_table(tmp_path / "documents.parquet").column("source").to_pylist()
     assert found == [*(document.source for document in documents), "b"]
 

@@ -263,7 +263,10 @@ def test_what_is_printed(corpus: Path, trained: Path) -> None:
             ("--model", "{wider}"),
             "such as transformer.h.0.attn.c_attn.bias; give a folder whose config is that",
         ),
-        (("--model", "{encoder}"), "encoder is an encoder: its scores of earlier tokens change with a later one"),
+        (
+            ("--model", "{encoder}"),
+            "encoder is an encoder: its scores of earlier tokens change with a later one",
+        ),
         (("--model", "{mute}"), "The tokenizer of mute makes no token of "),
         (
             ("--model", "{small}", "--start", "<s>"),

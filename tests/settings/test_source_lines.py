@@ -32,7 +32,7 @@ from shapelaw.settings.source_lines import Folder, HuggingFace, Packaged, Source
         ("folder:a,b,,c,text_column=d,e", Folder(Path("a,b,,c"), "d,e")),
         ('folder:"a,b=c"', Folder(Path("a,b=c"))),
         ('folder:"a,text_column=b",text_column=c', Folder(Path("a,text_column=b"), "c")),
-        ("folder:it's {a} \"text\" ü", Folder(Path("it's {a} \"text\" ü"))),
+        ('folder:it\'s {a} "text" ü', Folder(Path('it\'s {a} "text" ü'))),
     ],
 )
 def test_a_source_on_one_line(line: str, source: Source) -> None:

@@ -63,7 +63,9 @@ def test_a_store_that_cannot_be_written_to_is_told_at_once(tmp_path: Path) -> No
     subprocess.run(["mount", "--bind", "-o", "ro", str(written), str(seen)], check=True)
     try:
         start = time.monotonic()
-        with pytest.raises(UserError, match=rf"mlflow\.db can't be written to: .* is {seen.owner()}'s, .* chmod g\+w"):
+        with pytest.raises(
+            UserError, match=rf"mlflow\.db can't be written to: .* is {seen.owner()}'s, .* chmod g\+w"
+        ):
             open_store(default_uri(seen), seen)
         assert time.monotonic() - start < 2
     finally:

@@ -55,7 +55,10 @@ def test_a_whole_run_in_an_odd_place_with_a_full_temporary_folder(project: ColdP
     assert len(project.trained()) == 2
     for name in ("depth_width/fit.json", "depth_width/logged", "findings.html", "mlflow.db"):
         assert (project.folder / "results" / name).is_file()
-    assert sorted(path.name for path in project.folder.parent.iterdir()) == [ODD, "tmp"]  # nothing fell beside it
+    assert sorted(path.name for path in project.folder.parent.iterdir()) == [
+        ODD,
+        "tmp",
+    ]  # nothing fell beside it
     assert project.planned() == []
 
 
@@ -68,10 +71,28 @@ def test_a_group_may_write_what_one_of_it_made(project: ColdProject) -> None:
     assert closed == []
 
 
+def test_snakemakes_own_reason_is_told_where_it_fails_a_job(project: ColdProject) -> None:
+    """Clocks that differ, as on a network disk: the job's log tells of no failure, and no guess is made."""
+    runs = project.folder / "results/depth_width/runs.parquet"
+    made = runs.stat().st_mtime
+    os.utime(runs, (made + 86400,) * 2)
+    done = started(project, "results/depth_width/fit.json")
+    os.utime(runs, (made,) * 2)
+    assert done.returncode != 0
+    heading, reason = done.stderr.splitlines()[-2:]
+    assert heading == "depth_width failed (results/logs/depth_width.log):"
+    assert reason.startswith("Output results/depth_width/fit.json has older modification time")
+    assert "This could indicate a clock skew problem" in reason
+    assert "without a word" not in done.stderr
+
+
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("br{a}ces", "br{a}ces' has braces in its name, and Snakemake takes them for wildcards; rename the folder"),
+        (
+            "br{a}ces",
+            "br{a}ces' has braces in its name, and Snakemake takes them for wildcards; rename the folder",
+        ),
         ("why?", "why?' has a question mark in its name, and the URI of MLflow's store ends there"),
         ("two\nlines", "two\\nlines' has a line end in its name"),
         (os.fsdecode(b"t\xe9xt"), "t\\udce9xt' has letters that are not UTF-8 in its name"),

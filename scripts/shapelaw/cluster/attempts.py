@@ -46,10 +46,12 @@ class Attempts:
     Attributes:
         folders: the folders in which a job's checkpoints lie, by its wildcards.
         watched: the reasons why jobs end are known; otherwise each attempt asks for more.
+        told: why a job failed for good, where more is known than what its log says; by its rule and wildcards.
     """
 
     folders: Callable[[Name], Sequence[Path]]
     watched: bool = False
+    told: dict[Name, str] = field(default_factory=dict)
     _begun: dict[Name, float] = field(default_factory=dict)
     _reasons: dict[Name, Counter[str]] = field(default_factory=dict)
 

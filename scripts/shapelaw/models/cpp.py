@@ -39,7 +39,10 @@ def compiled(
         options = ["-std=c++17", "-O3", f"{cpu}={target}", "-shared", "-fPIC"]
         options += [f"-D{name}={value}" for name, value in (defined or {}).items()]
         command = [by, *options, str(source), "-o", str(path)]
-        environment = {**os.environ, "TMPDIR": folder}  # Python's choice has room, where a compiler's own may be full
+        environment = {
+            **os.environ,
+            "TMPDIR": folder,
+        }  # Python's choice has room, where a compiler's own may be full
         subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
         return ctypes.CDLL(str(path))  # stays loaded after its file is deleted
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
@@ -10,6 +11,12 @@ from pathlib import Path
 
 _ATTEMPT = re.compile(r"^== \d{4}-.* on .*$", re.MULTILINE)  # the line above each attempt of a training job
 _TRACEBACK = "Traceback (most recent call last):"
+# the name of its error, with the rule and its place, and then its text up to a blank line or the next stamp of time
+_SNAKEMAKE_ERROR = re.compile(
+    r"^\w+(?:Error|Exception)(?: in rule .*| in file .*|)(?:, line \d+)?:\n((?:(?!\[|\s*$).*\n?)+)", re.M
+)
+# lines without a reason: a command that failed, places in code, and names of errors within errors
+_NO_REASON = re.compile(r"Command '|Job failed|At least one job|File \"|\w+(Error|Exception)\b.*:$")
 _MOST_LINES = 12  # of one job; its log has the others
 
 
@@ -20,10 +27,12 @@ class FailedJob:
     Attributes:
         name: name of its rule, with what it was about.
         log: its log; None where it has none.
+        reason: what Slurm or Snakemake said of it, a sentence; empty where neither said anything.
     """
 
     name: str
     log: Path | None
+    reason: str = ""
 
 
 def failures(checkpoints: Path, keys: Collection[str]) -> Iterator[str]:
@@ -53,7 +62,7 @@ def told_again(jobs: Iterable[FailedJob], told: Collection[str] = ()) -> list[st
     """
     by_reason: dict[str, list[FailedJob]] = {}
     for job in jobs:
-        words = last_words(job.log)
+        words = "\n".join(filter(None, (job.reason, last_words(job.log))))
         if not words:
             where = f"its log {job.log} is empty" if job.log and job.log.exists() else "it left no log"
             words = f"It ended without a word ({where}): it was killed, or ran out of memory or time."
@@ -81,6 +90,37 @@ def last_words(log: Path | None) -> str:
     if _TRACEBACK in lines:
         return f"{lines[-1]} (an error of shapelaw or of what it uses; the log has all of it)"
     return "\n".join(lines[-_MOST_LINES:])
+
+
+def snakemake_reason(said: str) -> str:
+    """Snakemake's own reason why a job failed, from what it printed: of clocks that differ, or files that are missing.
+
+    Empty where it tells only that a command failed, whose log says why.
+    """
+    reasons: list[str] = []
+    for found in _SNAKEMAKE_ERROR.finditer(said):
+        lines = [line.strip() for line in found[1].splitlines()]
+        reasons.append(" ".join(line for line in lines if line and not _NO_REASON.match(line)))
+    return next((reason for reason in reversed(reasons) if reason), "")
+
+
+class SnakemakeErrors(logging.Handler):
+    """What Snakemake says of errors of its own while it runs."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self._said: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a message that has a reason."""
+        text = record.getMessage()
+        if snakemake_reason(text):
+            self._said.append(text)
+
+    def reason_of(self, outputs: Collection[str]) -> str:
+        """The latest reason that names one of these files; empty without one."""
+        named = [text for text in self._said if any(str(output) in text for output in outputs)]
+        return snakemake_reason(named[-1]) if named else ""
 
 
 def drop_empty(logs: Path) -> int:
