@@ -324,24 +324,31 @@ def test_a_job_that_slurm_never_takes_is_told_as_refused(local: SlurmProject, tm
 
 
 def test_a_checkout_in_an_odd_place(local: SlurmProject, tmp_path: Path) -> None:
-    folder = tmp_path / """it's a "checkout", $HOME `x` & ü; #1 *[z]~ %41 (=)"""
+    """What the plugin does not quote is told before the first job; with all else jobs and arrays run."""
+    for name in ("it's", 'a "b"', "$HOME", "a`b", "a\\b", "100%j"):
+        (tmp_path / name).mkdir()
+        refused = SlurmProject(tmp_path / name).snakemake(*SLURM, *MEMORY, ok=False).stderr
+        assert "in its name, which Snakemake's commands for Slurm don't quote; rename the folder" in refused
+        assert "Submitted" not in refused
+        assert "Traceback" not in refused
+    folder = tmp_path / "a checkout, & ü; #1 *[z]~ (=) !"
     folder.mkdir()
     project = SlurmProject(folder, local.folder / "results/corpora")
-    for arrays in ([], ARRAYS):
-        project.configure(execution={"runs_per_job": 1 if not arrays else 2})
-        said = project.snakemake(*records_of(KEYS), "--retries", "0", *arrays, *SLURM, *MEMORY).stderr
-        assert "Traceback" not in said
+    project.snakemake(*records_of([key_of(1, 4)]), "--retries", "0", *SLURM, *MEMORY)
+    project.configure(execution={"runs_per_job": 2})
+    project.snakemake(*records_of(KEYS), "--retries", "0", *ARRAYS, *SLURM, *MEMORY)
     assert set(project.trained()) == KEYS
 
 
 def test_snakemakes_own_reason_is_told_where_it_fails_a_job(local: SlurmProject, tmp_path: Path) -> None:
-    """Clocks that differ: the tokens are of tomorrow, the training's log says nothing."""
+    """Clocks that differ: the tokens are of tomorrow. The log of the training tells of no failure."""
     project = SlurmProject(tmp_path, local.folder / "results/corpora")
-    for path in project.folder.glob("results/corpora/**/*.bin"):
+    for path in project.folder.glob("results/corpora/**/*"):
         os.utime(path, (time.time() + 86400,) * 2)
-    key = key_of(1, 4)
-    said = project.snakemake(*records_of([key]), "--retries", "0", *SLURM, *MEMORY, ok=False).stderr
-    assert "This could indicate a clock skew problem" in said.splitlines()[-2]
+    said = project.snakemake(*records_of([key_of(1, 4)]), "--retries", "0", *SLURM, *MEMORY, ok=False).stderr
+    end = said[said.rindex(f"train_small {key_of(1, 4)} failed (") :].splitlines()
+    assert end[1].startswith("Output results/runs/")
+    assert "This could indicate a clock skew problem" in end[1]
     assert "without a word" not in said
 
 

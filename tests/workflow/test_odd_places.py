@@ -74,10 +74,11 @@ def test_a_group_may_write_what_one_of_it_made(project: ColdProject) -> None:
 def test_snakemakes_own_reason_is_told_where_it_fails_a_job(project: ColdProject) -> None:
     """Clocks that differ, as on a network disk: the job's log tells of no failure, and no guess is made."""
     runs = project.folder / "results/depth_width/runs.parquet"
-    made = runs.stat().st_mtime
-    os.utime(runs, (made + 86400,) * 2)
+    made = runs.stat()
+    (project.folder / "results/depth_width/fit.json").unlink()
+    os.utime(runs, (made.st_mtime + 86400,) * 2)
     done = started(project, "results/depth_width/fit.json")
-    os.utime(runs, (made,) * 2)
+    os.utime(runs, ns=(made.st_mtime_ns,) * 2)
     assert done.returncode != 0
     heading, reason = done.stderr.splitlines()[-2:]
     assert heading == "depth_width failed (results/logs/depth_width.log):"

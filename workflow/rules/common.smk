@@ -3,7 +3,7 @@ import json
 import shlex
 
 from shapelaw.cluster.attempts import Attempts
-from shapelaw.cluster.refusals import limit_sentence, lowest_limit
+from shapelaw.cluster.refusals import limit_sentence, lowest_limit, place_problems
 from shapelaw.scheduling.asks import ask_line, asks_of, total_line, train_cpus
 from shapelaw.scheduling.builds import refused_build
 from shapelaw.scheduling.plan import cost_line
@@ -114,6 +114,8 @@ def refused():
     asks = [ask for ask in asks_of(WORK) if ask.rule in needed]
     if workflow.executor_plugin.name != "slurm":
         return refused_build(asks, os.environ)
+    if odd := place_problems([str(BASE), str(Path.cwd())]):
+        return odd
     given = workflow.resource_settings
     default = raw_values(given._parsed_default_resources)
     own = {name: raw_values(parsed) for name, parsed in given._parsed_overwrite_resources.items()}

@@ -29,6 +29,7 @@ from shapelaw.cluster.refusals import refusal_of
 from shapelaw.storage.failures import snakemake_reason
 
 _RESTARTS = "Trying to restart job"  # Snakemake's line, which ours says already
+_REFUSED_ARRAY = "SLURM sbatch failed for array job submission"  # the plugin's
 _EFFICIENCY = "JobID,JobName,State,Elapsed,Timelimit,NCPUS,TotalCPU,MaxRSS,ReqMem,AllocTRES"
 _JOBS_A_CALL = 1000
 _QUEUE_SECONDS = 30.0  # for which a look at the queue holds, while jobs are submitted
@@ -67,6 +68,7 @@ class SlurmExecutor(Executor):  # type: ignore[misc] # the plugin has no types
         self._said_refusals: set[str] = set()
         self.attempts.watched = True
         logging.getLogger(logger.name).addFilter(_without_restarts)
+        logging.getLogger(logger.name).addFilter(self._hear_refusal)
         super().__init__(workflow, logger)
 
     # --- submission ---
@@ -120,7 +122,7 @@ class SlurmExecutor(Executor):  # type: ignore[misc] # the plugin has no types
             try:
                 super().run_array_jobs(self._local.array)
             finally:
-                self._local.array = ()
+                self._local.array, self._local.refused = (), ""
 
     def _begin(self, job: Any) -> None:
         for one in _members(job):
@@ -167,6 +169,13 @@ class SlurmExecutor(Executor):  # type: ignore[misc] # the plugin has no types
                 f"Slurm takes no more jobs now ({refusal.reason}); the others wait here and are submitted as jobs end. "
                 "They have not failed; this workflow can also be stopped, and the same command goes on later."
             )
+
+    def _hear_refusal(self, record: logging.LogRecord) -> bool:
+        """Keep what the plugin says of a refused array, whose jobs it only refers to that; its call is long."""
+        is_refusal = record.getMessage().startswith(_REFUSED_ARRAY)
+        if is_refusal:
+            self._local.refused = record.getMessage()
+        return not is_refusal
 
     def _submit_held(self, ended: int) -> None:
         """Submit jobs again that Slurm did not take: as many as have ended, else one."""

@@ -17,6 +17,7 @@ _PASSES = re.compile(
     r"|not responding|queue is full|too many",
     re.I,
 )
+_UNQUOTED = frozenset("'\"$`\\%")  # the last one is of the names of logs, as in %j
 _SAID = re.compile(r"The error message was '(.*?)'\.\n", re.S)
 _ERROR = re.compile(r"sbatch: error: (?:Batch job submission failed: )?(.+)")
 _FIELDS = ("MaxSubmitJobs", "GrpSubmitJobs"), ("MaxSubmitJobsPU", "MaxSubmitJobsPA", "GrpSubmitJobs")
@@ -55,6 +56,16 @@ class Limit:
 
     jobs: int
     name: str
+
+
+def place_problems(places: Iterable[str]) -> list[str]:
+    """A sentence for each path that the plugin's commands don't quote, or that Slurm reads as a pattern."""
+    return [
+        f"{place!r} has {' '.join(sorted(found))} in its name, which Snakemake's commands for Slurm don't quote; rename "
+        "the folder, or work in another one (blanks and letters of any language are fine)."
+        for place in dict.fromkeys(places)
+        if (found := _UNQUOTED & set(place))
+    ]
 
 
 def lowest_limit(account: str, partition: str, qos: str) -> Limit | None:
