@@ -36,7 +36,7 @@ from shapelaw.models import memorizer_kernel
 from shapelaw.models.memorizer import forward, gradients, initial_parameters, positions
 from shapelaw.models.memorizer_gradients import per_example_gradients, shared_gradients
 from shapelaw.models.pack_gradients import losses
-from shapelaw.scheduling.packs import filled_up
+from shapelaw.scheduling.jobs import filled_up
 from shapelaw.specs.memorizers import MemorizationRun, Memorizer
 from shapelaw.training.examples import draw_examples, example_order
 from shapelaw.training.hardware import keep_freed_memory

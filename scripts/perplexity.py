@@ -31,10 +31,15 @@ import torch
 from tokenizers import Tokenizer
 
 from shapelaw.corpora.documents import read_texts
-from shapelaw.corpora.gpt2_files import packaged_gpt2_tokenizer
 from shapelaw.corpora.sources import read_source
 from shapelaw.corpora.token_store import read_header
-from shapelaw.corpora.tokenizer import cached_gpt2_folder, end_of_text_id, gpt2_tokenizer, load_tokenizer
+from shapelaw.corpora.tokenizer import (
+    cached_gpt2_folder,
+    end_of_text_id,
+    gpt2_tokenizer,
+    load_tokenizer,
+    packaged_gpt2_tokenizer,
+)
 from shapelaw.errors import UserError, exit_code, reason_of, say
 from shapelaw.fits.document_loss import DocumentLoss, Losses, Rate, summarise
 from shapelaw.models.decoder import Decoder

@@ -3,7 +3,6 @@
 import os
 import pwd
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 
@@ -66,7 +65,7 @@ def commands(answers: dict[str, str]) -> object:
 
 
 ME = pwd.getpwuid(os.getuid()).pw_name
-CONFIG = "AccountingStorageEnforce = associations,limits,qos\nClusterName             = lab\nMaxJobCount             = 9000\n"
+CONFIG = "AccountingStorageEnforce = associations,limits,qos\nClusterName   = lab\nMaxJobCount    = 9000\n"
 ASSOC = {
     "scontrol config": CONFIG,
     f"sacctmgr user {ME} format=DefaultAccount": "mine\n",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from shapelaw.corpora import sources
 from shapelaw.corpora.documents import Document, write_documents
-from shapelaw.corpora.packaged import PACKAGED
+from shapelaw.corpora.packages.table import PACKAGED
 from shapelaw.corpora.sources import read_source
 from shapelaw.errors import UserError
 from shapelaw.settings.source_lines import PACKAGED_MB, PACKAGED_NAMES, Folder, HuggingFace, Source

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from shapelaw.scheduling.packs import in_packs
+from shapelaw.scheduling.jobs import in_packs
 from shapelaw.specs.degrees import DegreeRun, ProductShape
 from shapelaw.training.degree_pack import DegreePack
 

@@ -4,9 +4,8 @@ import shlex
 
 from shapelaw.cluster.attempts import Attempts
 from shapelaw.cluster.refusals import limit_sentence, lowest_limit, place_problems
-from shapelaw.scheduling.asks import ask_line, asks_of, total_line, train_cpus
 from shapelaw.scheduling.builds import refused_build
-from shapelaw.scheduling.plan import cost_line
+from shapelaw.scheduling.plan import ask_line, asks_of, cost_line, total_line, train_cpus
 from shapelaw.scheduling.queues import Queue, impossible, queues_of, refusals, requests_of
 from shapelaw.scheduling.texts import (
     gpt2_options,

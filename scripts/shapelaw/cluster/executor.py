@@ -22,8 +22,7 @@ from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
 from shapelaw.cluster import states
-from shapelaw.cluster.attempts import Attempts, Name, together
-from shapelaw.cluster.groups import in_turn
+from shapelaw.cluster.attempts import Attempts, Name, in_turn, together
 from shapelaw.cluster.names import Orphan, find_orphan, job_name, mark_of, mark_of_tasks
 from shapelaw.cluster.refusals import refusal_of
 from shapelaw.storage.failures import snakemake_reason

@@ -61,8 +61,8 @@ class Limit:
 def place_problems(places: Iterable[str]) -> list[str]:
     """A sentence for each path that the plugin's commands don't quote, or that Slurm reads as a pattern."""
     return [
-        f"{place!r} has {' '.join(sorted(found))} in its name, which Snakemake's commands for Slurm don't quote; rename "
-        "the folder, or work in another one (blanks and letters of any language are fine)."
+        f"{place!r} has {' '.join(sorted(found))} in its name, which Snakemake's commands for Slurm don't quote; "
+        "rename the folder, or work in another one (blanks and letters of any language are fine)."
         for place in dict.fromkeys(places)
         if (found := _UNQUOTED & set(place))
     ]
@@ -141,5 +141,6 @@ def limit_sentence(limit: Limit | None, jobs: int, most: int, folder: str) -> st
     own = f", of which {len(others):,} are taken by other jobs of yours" if others else ""
     return (
         f"Slurm takes at most {limit.jobs:,} jobs at once ({limit.name}){own}, and this workflow would submit "
-        f"{min(jobs, most):,}: jobs beyond that wait here and are submitted as others end; --jobs {room} keeps within it"
+        f"{min(jobs, most):,}: jobs beyond that wait here and are submitted as others end; --jobs {room} keeps within "
+        "it"
     )

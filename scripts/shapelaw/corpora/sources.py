@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from shapelaw.corpora.documents import Document
-from shapelaw.corpora.packaged import PACKAGED
+from shapelaw.corpora.packages.table import PACKAGED
 from shapelaw.errors import UserError, say
 from shapelaw.settings.source_lines import (
     TEXT_SUFFIXES,

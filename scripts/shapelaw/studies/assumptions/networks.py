@@ -20,7 +20,7 @@ import torch
 import transformers  # its models are loaded when they are asked for: three CPU seconds
 from torch import Tensor, nn
 
-from shapelaw.corpora.packages import Package, fetch
+from shapelaw.corpora.packages.archives import Package, fetch
 from shapelaw.errors import UserError
 from shapelaw.models.decoder import Decoder, initialise
 from shapelaw.specs.runs import Parametrization

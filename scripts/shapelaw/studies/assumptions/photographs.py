@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, UnidentifiedImageError
 
-from shapelaw.corpora.packages import Package, fetch
+from shapelaw.corpora.packages.archives import Package, fetch
 from shapelaw.errors import UserError
 
 _INSTEAD = "or use your own: --images DIR with .jpg and .png files"

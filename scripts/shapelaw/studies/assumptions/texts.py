@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from tokenizers import Tokenizer
 
-from shapelaw.corpora.packages import fetch
+from shapelaw.corpora.packages.archives import fetch
 from shapelaw.errors import UserError
 from shapelaw.studies.assumptions.networks import TRAINED_BERT
 
