@@ -50,7 +50,8 @@ def exit_code(work: Callable[[], int | None]) -> int:
         the output, such as `head`, has read enough.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):  # a name that is not UTF-8 is printed as on standard error
-        sys.stdout.reconfigure(errors="backslashreplace")
+        with suppress(OSError):  # a pipe in the place of the file that it was opened as has no position
+            sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code = work() or 0
         sys.stdout.flush()
