@@ -101,7 +101,10 @@ MISSING = "Job 3 completed successfully, but some output files are missing. Miss
             "RuleException:\nCalledProcessError in file x, line 3:\nCommand 'set -e; false' returned non-zero.\n",
             "",
         ),
-        ("WorkflowError:\nAt least one job did not complete successfully.\n", ""),
+        (
+            "WorkflowError:\nAt least one job did not complete successfully.\nsrun: error: n1: task 0: Exited\n",
+            "",
+        ),
         ("Error in rule train:\n    jobid: 0\n", ""),
         ("", ""),
     ],

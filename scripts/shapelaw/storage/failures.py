@@ -15,8 +15,10 @@ _TRACEBACK = "Traceback (most recent call last):"
 _SNAKEMAKE_ERROR = re.compile(
     r"^\w+(?:Error|Exception)(?: in rule .*| in file .*|)(?:, line \d+)?:\n((?:(?!\[|\s*$).*\n?)+)", re.M
 )
-# lines without a reason: a command that failed, places in code, and names of errors within errors
-_NO_REASON = re.compile(r"Command '|Job failed|At least one job|File \"|\w+(Error|Exception)\b.*:$")
+_COMMAND_FAILED = re.compile("Command '|Job failed|At least one job")
+_PLACE = re.compile(
+    r"File \"|\w+(Error|Exception)\b.*:$"
+)  # a place in code, and an error's name within another's
 _MOST_LINES = 12  # of one job; its log has the others
 
 
@@ -97,11 +99,11 @@ def snakemake_reason(said: str) -> str:
 
     Empty where it tells only that a command failed, whose log says why.
     """
-    reasons: list[str] = []
-    for found in _SNAKEMAKE_ERROR.finditer(said):
+    for found in reversed(list(_SNAKEMAKE_ERROR.finditer(said))):
         lines = [line.strip() for line in found[1].splitlines()]
-        reasons.append(" ".join(line for line in lines if line and not _NO_REASON.match(line)))
-    return next((reason for reason in reversed(reasons) if reason), "")
+        if not any(map(_COMMAND_FAILED.match, lines)):
+            return " ".join(line for line in lines if not _PLACE.match(line))
+    return ""
 
 
 class SnakemakeErrors(logging.Handler):
