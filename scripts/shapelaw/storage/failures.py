@@ -11,7 +11,7 @@ from pathlib import Path
 
 _ATTEMPT = re.compile(r"^== \d{4}-.* on .*$", re.MULTILINE)  # the line above each attempt of a training job
 _TRACEBACK = "Traceback (most recent call last):"
-# the name of its error, with the rule and its place, and then its text up to a blank line, a stamp of time, or what follows
+# the name of its error, with the rule and its place, and then its text up to a blank line, a time, or what follows
 _SNAKEMAKE_ERROR = re.compile(
     r"^\w+(?:Error|Exception)(?: in rule .*| in file .*|)(?:, line \d+)?:\n"
     r"((?:(?!\[|\s*$|Shutting down|\w+(?:Error|Exception)\b.*:$).*\n?)+)",
