@@ -41,7 +41,7 @@ try:
         SUBMITTED = submission_of(CONFIG, BASE, Path.cwd())
         SUBMITTED_FILE = SUBMITTED.path
         asked = workflow.resource_settings
-        start = Start(targets_of(sys.argv[1:]), Path.cwd(), os.environ, asked.cores, asked.nodes)
+        start = Start(targets_of(sys.argv[1:]), Path.cwd(), BASE, os.environ, asked.cores, asked.nodes)
         check_start(start, CONFIG, SUBMITTED.runs)
         given.configfiles, given.config_args = [], [f"submitted={SUBMITTED_FILE}"]
     elif "submitted" not in config:
@@ -117,7 +117,7 @@ if workflow.is_main_process and workflow.output_settings.dryrun:
 onstart:
     if sentences := refused():
         raise WorkflowError("\n".join(sentences))
-    for sentence in warned():
+    for sentence in [*warned(), *limited()]:
         print(sentence, file=sys.stderr)
     try:
         write_submission(SUBMITTED, Path.cwd())

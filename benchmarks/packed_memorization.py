@@ -41,7 +41,7 @@ from shapelaw.models.memorizer import (
     positions,
     shared_gradients,
 )
-from shapelaw.scheduling.packs import filled_up
+from shapelaw.scheduling.jobs import filled_up
 from shapelaw.specs.memorizers import MemorizationRun, Memorizer
 from shapelaw.training.hardware import keep_freed_memory
 from shapelaw.training.memorizer_pack import (

@@ -31,10 +31,15 @@ import torch
 from tokenizers import Tokenizer
 
 from shapelaw.corpora.documents import read_texts
-from shapelaw.corpora.gpt2_files import packaged_gpt2_tokenizer
 from shapelaw.corpora.sources import read_source
 from shapelaw.corpora.token_store import read_header
-from shapelaw.corpora.tokenizer import cached_gpt2_folder, end_of_text_id, gpt2_tokenizer, load_tokenizer
+from shapelaw.corpora.tokenizer import (
+    cached_gpt2_folder,
+    end_of_text_id,
+    gpt2_tokenizer,
+    load_tokenizer,
+    packaged_gpt2_tokenizer,
+)
 from shapelaw.errors import UserError, command_line, exit_code, reason_of, say
 from shapelaw.models.decoder import Decoder
 from shapelaw.settings.source_lines import parse_source
@@ -50,6 +55,7 @@ from shapelaw.training.evaluation import (
     Scores,
     document_nats,
     scores_of,
+    sees_later_tokens,
     summarise,
 )
 from shapelaw.training.hardware import choose_device
@@ -308,10 +314,21 @@ def measured(
     batch: int,
     device: torch.device,
 ) -> Iterator[DocumentLoss]:
-    """The loss of each document that has a token."""
+    """The loss of each document that has a token.
+
+    Raises:
+        UserError: the model sees the tokens that it is to predict.
+    """
+    checked = False
     for text in documents:
         ids = torch.tensor([model.start, *model.encode(text)], device=device)
         if len(ids) > 1:
+            if not checked and sees_later_tokens(model.scores, ids[: model.context]):
+                raise UserError(
+                    f"{model.name} is an encoder: its scores of earlier tokens change with a later one, so it sees the "
+                    "tokens that it is to predict, and has no perplexity; give a causal language model."
+                )
+            checked = True
             nats = float(document_nats(model.scores, ids, context, batch).sum())
             count = None if gpt2 is None else gpt2(text)
             yield DocumentLoss(nats, len(ids) - 1, count, len(text.encode()))

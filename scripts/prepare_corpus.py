@@ -8,6 +8,7 @@ Several of them:           prepare_corpus.py --source SOURCE --source SOURCE ...
 A SOURCE is KIND[:NAME][,OPTION=VALUE]...:
   a packaged text, of those below
   folder:DIR[,text_column=COLUMN]
+  (of a folder's name with commas, what follows ",OPTION=" is an option; double quotes keep it: folder:"a,b=c")
   huggingface:NAME[,config=..][,split=train][,text_column=text][,data_files=..][,revision=..][,rows_per_document=1]
 The corpus of the papers:
   --source huggingface:wikimedia/wikipedia,config=20231101.en
@@ -29,7 +30,7 @@ from functools import partial
 from pathlib import Path
 
 from shapelaw.corpora.documents import write_documents
-from shapelaw.corpora.packaged import PACKAGED
+from shapelaw.corpora.packages.table import PACKAGED
 from shapelaw.corpora.sources import read_source
 from shapelaw.errors import UserError, exit_code
 from shapelaw.settings.source_lines import Folder, HuggingFace, Packaged, Source, parse_source

@@ -15,8 +15,16 @@ from pathlib import Path
 from tokenizers import Tokenizer
 
 from shapelaw.corpora.documents import count_row_groups, read_texts
-from shapelaw.corpora.gpt2_files import DOWNLOADS, FETCH, fetch_gpt2_files, gpt2_folder
-from shapelaw.corpora.tokenizer import GPT2_VOCAB_SIZE, gpt2_tokenizer, save_tokenizer, train_tokenizer
+from shapelaw.corpora.tokenizer import (
+    DOWNLOADS,
+    FETCH,
+    GPT2_VOCAB_SIZE,
+    fetch_gpt2_files,
+    gpt2_folder,
+    gpt2_tokenizer,
+    save_tokenizer,
+    train_tokenizer,
+)
 from shapelaw.errors import UserError, command_line, exit_code
 
 

@@ -21,8 +21,7 @@ from pathlib import Path
 
 from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.scheduling.cost import Speed, run_seconds
-from shapelaw.scheduling.jobs import jobs_of_packs, packed_speed, packed_step_seconds
-from shapelaw.scheduling.packs import pack_seconds
+from shapelaw.scheduling.jobs import jobs_of_packs, pack_seconds, packed_speed, packed_step_seconds
 from shapelaw.scheduling.plan import speed_of
 from shapelaw.settings.loading import layered
 from shapelaw.settings.sections import Settings

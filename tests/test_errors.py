@@ -38,6 +38,15 @@ def test_a_sentence_that_finds_no_room_changes_no_code() -> None:
     assert done.returncode == 5
 
 
+def test_a_name_that_is_not_utf8_is_printed() -> None:
+    code = (
+        "import os\nfrom shapelaw.errors import exit_code\nexit_code(lambda: print(os.fsdecode(b't\\xe9xt')))"
+    )
+    environment = {"PYTHONPATH": str(SCRIPTS), "PYTHONIOENCODING": "utf-8:strict"}
+    done = subprocess.run([PYTHON, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("t\\udce9xt\n", "")
+
+
 def test_a_reader_who_has_read_enough_is_no_error() -> None:
     code = (
         "import sys; from shapelaw.errors import exit_code\n"

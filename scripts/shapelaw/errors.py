@@ -2,6 +2,7 @@
 
 import argparse
 import atexit
+import io
 import os
 import signal
 import sys
@@ -48,6 +49,9 @@ def exit_code(work: Callable[[], int | None]) -> int:
         Its own code, 0 when it has none, 2 where a user's mistake was reported, 141 (as of SIGPIPE) where whoever reads
         the output, such as `head`, has read enough.
     """
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a name that is not UTF-8 is printed as on standard error
+        with suppress(OSError):  # a pipe in the place of the file that it was opened as has no position
+            sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code = work() or 0
         sys.stdout.flush()

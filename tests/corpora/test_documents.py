@@ -1,3 +1,4 @@
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shapelaw.corpora import documents
+from shapelaw.corpora import documents as documents_module
 from shapelaw.corpora.documents import (
     SCHEMA,
     Document,
+    HashTable,
     count_row_groups,
     document_hash,
     read_row_group,
@@ -176,8 +179,29 @@ def test_repeated_and_empty_documents_are_dropped_and_counted(out: Path) -> None
     counts = write_documents(
         [source([*TEXTS, TEXTS[3], "", " \n\t"]), source([TEXTS[5], TEXTS[5] + " "])], out
     )
-    assert (counts.duplicates, counts.empty) == (2, 2)
-    assert [row[0] for row in rows(out)] == [*TEXTS, TEXTS[5] + " "]
+    assert (counts.duplicates, counts.empty) == (3, 2)
+    assert [row[0] for row in rows(out)] == TEXTS
+
+
+def test_texts_that_differ_in_line_ends_or_outer_white_space_are_one(out: Path) -> None:
+    """The first is kept as it is, in the split of its own hash, whatever the copies' hashes say; inner blanks count."""
+    for split in ("train", "test"):
+        first = text_in(split, "\nof  two lines\n\nand more")
+        copies = [
+            first + "\n",
+            first.replace("\n", "\r\n"),
+            first.replace("\n", "\r"),
+            first.replace("\n", "\u2028"),
+            first.replace("\n", " \t\n"),
+            f"\ufeff \n{first}\u3000\x0c",
+        ]
+        assert {by_text(copy) for copy in copies} == {"train", "test"}
+        other = first.replace("  ", " ")
+        counts = write_documents(
+            [source([first, *copies, other, "\ufeff"]), source(TEXTS[:9])], out, test_fraction=0.5
+        )
+        assert (counts.duplicates, counts.empty) == (len(copies), 1)
+        assert [row[::2] for row in rows(out)[:2]] == [(first, split), (other, by_text(other))]
 
 
 def test_the_limit_is_shared_among_the_sources(out: Path) -> None:
@@ -317,3 +341,35 @@ def test_an_article_and_its_lead_are_in_one_split(
     assert (len(leads), len(articles), len(shared)) == (10_033, 106, 46)
     assert all(leads[title][1] == articles[title][1] for title in shared)
     assert sum(leads[title][1] != by_text(articles[title][0], 0.05) for title in shared) == 9
+
+
+NUMBERS = st.integers(0, 2**64 - 1) | st.sampled_from([0, 1, 2**56 - 1, 2**56, 2**56 + 1, 2**63, 2**64 - 1])
+
+
+@given(
+    entries=st.lists(st.tuples(NUMBERS, st.integers(0, 255))),
+    recent=st.integers(1, 9),
+    others=st.lists(NUMBERS),
+)
+def test_it_does_what_a_dict_does(entries: list[tuple[int, int]], recent: int, others: list[int]) -> None:
+    table, known = HashTable(), dict[int, int]()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(documents_module, "RECENT", recent)
+        for number, value in entries:
+            assert table.get(number) == known.get(number)
+            assert table.setdefault(number, value) == known.setdefault(number, value)
+            assert len(table) == len(known)
+    for number in [*known, *others]:
+        assert table.get(number) == known.get(number)
+
+
+def test_a_hash_takes_eight_bytes_once_it_is_sorted_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documents_module, "RECENT", 1000)
+    table = HashTable()
+    for number in range(20_000):
+        text_hash = hashlib.blake2b(b"%d" % number, digest_size=8).digest()
+        table.setdefault(int.from_bytes(text_hash, "big"), number % 2)
+    assert len(table) == 20_000
+    assert not table._recent
+    assert sum(run.nbytes for run in table._runs) == 8 * 20_000
+    assert max(map(len, table._runs)) < 2 * 20_000 / len(table._runs)

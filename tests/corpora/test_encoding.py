@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -5,14 +6,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
+from tokenizers.models import BPE
+from tokenizers.pre_tokenizers import ByteLevel
 
 from shapelaw.corpora import documents
 from shapelaw.corpora.documents import SCHEMA, Document, count_row_groups, read_texts, write_documents
-from shapelaw.corpora.encoding import CachedEncoder, encode_corpus, make_encoder
-from shapelaw.corpora.token_store import window_bytes
+from shapelaw.corpora.encoding import (
+    END,
+    CachedEncoder,
+    Merges,
+    PreTokenizer,
+    encode_corpus,
+    make_encoder,
+    mark_ends,
+)
+from shapelaw.corpora.token_store import token_dtype, window_bytes
 from shapelaw.corpora.tokenizer import END_OF_TEXT, end_of_text_id, load_tokenizer, train_tokenizer
 from shapelaw.errors import UserError
 
@@ -130,3 +141,118 @@ def test_an_empty_split_is_an_error(tokenizer_path: Path, tmp_path: Path) -> Non
     pq.write_table(pa.table([["a"], ["s"], ["train"]], schema=SCHEMA), path)
     with pytest.raises(UserError, match="no document to encode"):
         encode_corpus(path, tokenizer_path, "test", tmp_path / "x.json")
+
+
+# Every white space, what looks like it, and what contractions and numbers are made of.
+ODD_SPACES = st.text(
+    st.sampled_from(
+        "\t\n\v\f\r  \x85\xa0\u1680\u2000\u200a\u2028\u2029\u202f\u205f\u3000\x1c\x1f\u180e\u200b\ufeff"
+        "abé中1²'’.!_strevldmSTLL🦊𝐀\u0301"
+    )
+)
+
+
+def library_pre_tokens(text: str) -> list[bytes]:
+    cuts = ByteLevel(add_prefix_space=False).pre_tokenize_str(text)
+    return [text[start:stop].encode() for _, (start, stop) in cuts]
+
+
+def our_pre_tokens(texts: list[str]) -> list[bytes]:
+    content = mark_ends(texts)
+    starts = [*PreTokenizer()(content).tolist(), len(content)]
+    return [content[start:stop] for start, stop in pairwise(starts)]
+
+
+@given(texts=st.lists(st.text() | ODD_SPACES, max_size=5))
+def test_any_texts_are_cut_as_the_library_cuts_them(texts: list[str]) -> None:
+    assert our_pre_tokens(texts) == [END, *(p for text in texts for p in [*library_pre_tokens(text), END])]
+
+
+@pytest.mark.parametrize(
+    ("text", "pre_tokens"),
+    [
+        ("I'll say it's 2's.", ["I", "'ll", " say", " it", "'s", " 2", "'s", "."]),
+        ("he's't're've'm'll'd'x", ["he", "'s", "'t", "'re", "'ve", "'m", "'ll", "'d", "'", "x"]),
+        (" 's ''s\n's'll'sand 'S", [" '", "s", " ''", "s", "\n", "'s", "'ll", "'s", "and", " '", "S"]),
+        ("a  b \n\n c\u3000\u3000d e ", ["a", " ", " b", " \n\n", " c", "\u3000", "\u3000", "d", " e", " "]),
+        ("x²3½ é中", ["x", "²3½", " é中"]),
+    ],
+)
+def test_pre_tokens_of_small_texts(text: str, pre_tokens: list[str]) -> None:
+    expected = [pre_token.encode() for pre_token in pre_tokens]
+    assert our_pre_tokens([text]) == [END, *expected, END]
+    assert library_pre_tokens(text) == expected
+
+
+def test_every_character_is_of_the_kind_that_the_library_takes_it_for() -> None:
+    unassigned = range(0x40000, 0xE0000)  # whole planes, and surrogates are no characters
+    everything = [chr(c) for c in range(0xF0000) if c not in unassigned and not 0xD800 <= c < 0xE000]
+    for text in ("".join(everything), ".".join(everything)):
+        assert our_pre_tokens([text]) == [END, *library_pre_tokens(text), END]
+
+
+def test_what_one_call_learns_of_characters_serves_the_next() -> None:
+    pre_tokenizer = PreTokenizer()
+    for text in ("жук 1", "жук, ж٣ 中", "中 жук"):
+        starts = pre_tokenizer(mark_ends([text]))
+        assert np.array_equal(starts, PreTokenizer()(mark_ends([text])))
+
+
+def test_no_text_is_one_end() -> None:
+    assert our_pre_tokens([]) == [END]
+    assert our_pre_tokens(["", ""]) == [END, END, END]
+
+
+def bpe(merges: Sequence[tuple[str, str]], unused: int = 0) -> Tokenizer:
+    """Byte-level BPE with these merges; `unused` ids lie below those of the merged tokens."""
+    tokens = dict.fromkeys([*sorted(ByteLevel.alphabet()), END_OF_TEXT, *map(str, range(10, 10 + unused))])
+    tokens.update(dict.fromkeys(left + right for left, right in merges))
+    return Tokenizer(BPE({token: i for i, token in enumerate(tokens)}, list(merges)))
+
+
+def check(tokenizer: Tokenizer, pre_tokens: list[str]) -> None:
+    """Our ids of these pre-tokens are the library's; anything may be a pre-token."""
+    dtype = token_dtype(tokenizer.get_vocab_size())
+    ours = Merges(tokenizer)([pre_token.encode() for pre_token in pre_tokens])
+    letters = ByteLevel(add_prefix_space=False, use_regex=False)
+    for pre_token, ids in zip(pre_tokens, ours, strict=True):
+        theirs = tokenizer.model.tokenize(letters.pre_tokenize_str(pre_token)[0][0])
+        assert np.frombuffer(ids, dtype).tolist() == [token.id for token in theirs], pre_token
+
+
+@st.composite
+def merge_lists(draw: st.DrawFn) -> list[tuple[str, str]]:
+    """Merges over two letters, of any rank: those of a token may come before those of its parts."""
+    tokens = ["a", "b"]
+    merges: dict[tuple[str, str], None] = {}
+    for _ in range(draw(st.integers(0, 12))):
+        pair = draw(st.sampled_from(tokens)), draw(st.sampled_from(tokens))
+        merges[pair] = None
+        tokens.append("".join(pair))
+    return draw(st.permutations(list(merges)))
+
+
+@given(merges=merge_lists(), pre_tokens=st.lists(st.text("ab", min_size=1, max_size=40), max_size=6))
+@settings(deadline=None)
+def test_any_merges_in_any_order_are_applied_as_the_library_applies_them(
+    merges: list[tuple[str, str]], pre_tokens: list[str]
+) -> None:
+    check(bpe(merges), pre_tokens)
+
+
+@given(pre_tokens=st.lists(st.text(min_size=1) | st.text("aeinrst ", min_size=1), max_size=8))
+def test_trained_merges_are_applied_as_the_library_applies_them(
+    tokenizer: Tokenizer, pre_tokens: list[str]
+) -> None:
+    check(tokenizer, pre_tokens)
+
+
+@pytest.mark.parametrize("length", range(1, 12))
+def test_of_equal_pairs_the_leftmost_merges_first(length: int) -> None:
+    check(bpe([("a", "a"), ("aa", "a")]), ["a" * length, "ba" * length, "b" + "a" * length])
+
+
+def test_ids_above_65535_are_wide() -> None:
+    tokenizer = bpe([("a", "b"), ("ab", "ab")], unused=70_000)
+    assert np.frombuffer(Merges(tokenizer)([b"ababab"])[0], "<u4").tolist() == [70_258, 70_257]
+    check(tokenizer, ["ababab", "ba", "é"])

@@ -1,5 +1,6 @@
 import dataclasses
 import json
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shapelaw.corpora import sources
-from shapelaw.corpora.packaged import PACKAGED
+from shapelaw.corpora.documents import Document, write_documents
+from shapelaw.corpora.packages.table import PACKAGED
 from shapelaw.corpora.sources import read_source
 from shapelaw.errors import UserError
 from shapelaw.settings.source_lines import PACKAGED_MB, PACKAGED_NAMES, Folder, HuggingFace, Source
@@ -28,14 +30,18 @@ def test_the_config_knows_every_packaged_text() -> None:
 def test_a_folder_of_all_three_kinds(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "b.TXT").write_bytes(b"\xef\xbb\xbfOne\r\nna\xc3\xafve")
-    (tmp_path / "a.jsonl").write_text('{"text": "two", "id": 1}\n\n{"text": "na\\u00efve"}\n')
+    lines = ['{"text": "two", "id": 1}', "", '{"text": "na\\u00efve"}', '{"text": null}', '{"text": NaN}']
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
     pq.write_table(pa.table({"n": [1, 2, 3], "text": ["four", None, "six"]}), tmp_path / "c.parquet")
     (tmp_path / "notes.md").write_text("not read")
     (tmp_path / "empty.txt").write_text("")
     assert read(Folder(tmp_path)) == [
         ("a.jsonl:1", "two"),
         ("a.jsonl:3", "naïve"),
+        ("a.jsonl:4", ""),  # nulls: counted among the documents without text
+        ("a.jsonl:5", ""),
         ("c.parquet:0", "four"),
+        ("c.parquet:1", ""),
         ("c.parquet:2", "six"),
         ("deep/b.TXT:3", "One\r\nnaïve"),
     ]
@@ -81,8 +87,41 @@ def test_a_long_text_is_cut_into_documents_that_make_it_up(
     offset = 0
     for source, part in documents:
         assert source == f"a.txt:{offset}"
-        assert len(part.encode()) <= size
+        assert len(part.replace("\r\n", "\n").encode()) <= size
         offset += len(part.encode())
+
+
+@given(
+    text=st.text(st.sampled_from("ab \n\né中🦊")),
+    size=st.integers(8, 40),
+    line_end=st.sampled_from(["\r\n", "\r"]),
+)
+def test_a_long_text_is_cut_at_the_same_places_whatever_its_line_ends(
+    tmp_path_factory: pytest.TempPathFactory, text: str, size: int, line_end: str
+) -> None:
+    found = []
+    for content in (text, text.replace("\n", line_end)):
+        folder = tmp_path_factory.mktemp("text")
+        (folder / "a.txt").write_bytes(content.encode())
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sources, "TEXT_DOCUMENT_BYTES", size)
+            found.append([part.replace(line_end, "\n") for _, part in read(Folder(folder))])
+    assert found[0] == found[1]
+
+
+def test_a_file_whose_name_is_not_utf8(tmp_path: Path) -> None:
+    for name in (b"t\xe9xt.txt", b"d\xff/a.jsonl"):
+        path = tmp_path / os.fsdecode(name)
+        path.parent.mkdir(exist_ok=True)
+        path.write_text('{"text": "A text."}')
+    (tmp_path / os.fsdecode(b"a.p\xe9f")).touch()  # is told as one that is not read
+    documents = list(read_source(Folder(tmp_path), tmp_path))
+    assert [document.source for document in documents] == [r"d\xff/a.jsonl:1", r"t\xe9xt.txt:0"]
+    write_documents(
+        [[*documents, Document("Another.", "b")]], tmp_path / "documents.parquet", test_fraction=0.5
+    )
+    found = pq.read_table(tmp_path / "documents.parquet").column("source").to_pylist()
+    assert found == [*(document.source for document in documents), "b"]
 
 
 def test_a_long_text_is_cut_at_a_blank_line(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from shapelaw.scheduling import builds
-from shapelaw.scheduling.asks import Ask
 from shapelaw.scheduling.builds import cpu_build, refused_build
 from shapelaw.scheduling.jobs import JobResources
+from shapelaw.scheduling.plan import Ask
 
 VERSION = """from typing import Optional
 __version__ = '2.9.1{local}'

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from shapelaw.scheduling.asks import Ask
 from shapelaw.scheduling.jobs import JobResources
+from shapelaw.scheduling.plan import Ask
 from shapelaw.scheduling.queues import Queue, impossible, queues_of, refusals, requests_of
 
 ANSWER = """#!/bin/sh

@@ -81,6 +81,11 @@ def small(corpus: Path) -> tuple[Any, Any]:
         tokenizer_file=str(corpus / "tokenizer.json"), eos_token="<|endoftext|>"
     )
     fast.save_pretrained(corpus / "small")
+    torch.manual_seed(0)
+    both_ways = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    encoder = transformers.BertConfig(vocab_size=257, max_position_embeddings=16, **both_ways)
+    transformers.BertForMaskedLM(encoder).save_pretrained(corpus / "encoder")
+    fast.save_pretrained(corpus / "encoder")
     shutil.copytree(corpus / "small", corpus / "mute")
     tokens = json.loads((corpus / "tokenizer.json").read_text())
     every = {"type": "Replace", "pattern": {"Regex": r"[\s\S]"}, "content": ""}
@@ -232,6 +237,7 @@ def test_what_is_printed(corpus: Path, trained: Path) -> None:
         ("--model {half}", "half can't be read as a causal language model (Error while deserializing header"),
         ("--model {deeper}", "The weights of {deeper} lack 12 tensors of its config.json's network, or have"),
         ("--model {wider}", "such as transformer.h.0.attn.c_attn.bias; give a folder whose config is that"),
+        ("--model {encoder}", "encoder is an encoder: its scores of earlier tokens change with a later one"),
         ("--model {mute}", "The tokenizer of mute makes no token of "),
         ("--model {small} --start <s>", "small has no token <s>; give --start with the token that stands"),
         (
@@ -269,7 +275,7 @@ def test_wrong_input_is_one_sentence(
         "other": other,
         **{
             name: corpus / name
-            for name in ("small", "textless", "torn", "half", "deeper", "wider", "mute", "empty")
+            for name in ("small", "textless", "torn", "half", "deeper", "wider", "mute", "empty", "encoder")
         },
         "larger": corpus / "larger.json",
     }

@@ -24,6 +24,15 @@ from shapelaw.settings.source_lines import Folder, HuggingFace, Packaged, Source
             HuggingFace("bookcorpus/bookcorpus", revision="refs/convert/parquet", rows_per_document=1000),
         ),
         ("huggingface:json,data_files=a=b.jsonl", HuggingFace("json", data_files="a=b.jsonl")),
+        (
+            "huggingface:json,data_files=a.jsonl,b.jsonl,split=test",
+            HuggingFace("json", split="test", data_files="a.jsonl,b.jsonl"),
+        ),
+        ("folder:poems, letters", Folder(Path("poems, letters"))),
+        ("folder:a,b,,c,text_column=d,e", Folder(Path("a,b,,c"), "d,e")),
+        ('folder:"a,b=c"', Folder(Path("a,b=c"))),
+        ('folder:"a,text_column=b",text_column=c', Folder(Path("a,text_column=b"), "c")),
+        ('folder:it\'s {a} "text" ü', Folder(Path('it\'s {a} "text" ü'))),
     ],
 )
 def test_a_source_on_one_line(line: str, source: Source) -> None:

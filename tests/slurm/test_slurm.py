@@ -261,6 +261,97 @@ def test_what_slurm_or_pytorch_would_refuse_is_told_before_anything_is_submitted
     assert not (project.folder / "results").exists()
 
 
+@contextmanager
+def submit_limit(jobs: int) -> Iterator[None]:
+    """So many jobs of a user at once in Slurm's queue."""
+    set_it = ("sacctmgr", "-i", "modify", "qos", "normal", "set")
+    run(*set_it, f"MaxSubmitJobsPerUser={jobs}")
+    try:
+        yield
+    finally:
+        run(*set_it, "MaxSubmitJobsPerUser=-1")
+
+
+@pytest.mark.parametrize("arrays", [[], ARRAYS])
+def test_jobs_beyond_a_limit_of_the_queue_wait_and_are_no_failures(
+    local: SlurmProject, tmp_path: Path, arrays: list[str]
+) -> None:
+    """The limit is told at the start, with what keeps within it; with no retries left all runs finish."""
+    project = SlurmProject(tmp_path, local.folder / "results/corpora")
+    project.configure(execution={"runs_per_job": 1 if not arrays else 2})
+    with submit_limit(2):
+        said = project.snakemake(*records_of(KEYS), "--retries", "0", *arrays, *SLURM, *MEMORY).stderr
+    assert set(project.trained()) == KEYS
+    assert (
+        "Warning: Slurm takes at most 2 jobs at once (MaxSubmitJobsPU of QOS normal), and this workflow"
+        in said
+    )
+    assert "; --jobs 2 keeps within it." in said
+    assert said.count("Slurm takes no more jobs now (") == 1
+    assert "no more jobs now (QOSMaxSubmitJobPerUserLimit; Job violates" in said
+    for word in ("Error in rule", "Traceback", "Trying to restart", "without a word"):
+        assert word not in said
+
+
+def test_a_limit_that_leaves_no_room_fails_no_run_and_the_same_command_goes_on_later(
+    local: SlurmProject, tmp_path: Path
+) -> None:
+    project = SlurmProject(tmp_path, local.folder / "results/corpora")
+    command = [*records_of([key_of(1, 4)]), "--retries", "0", *SLURM, *MEMORY]
+    with submit_limit(0), project.started(*command) as it:
+        until(lambda: "Slurm takes no more jobs now (" in project.said(), "the refusal is told")
+        time.sleep(5)
+        assert it.poll() is None
+    assert "Error" not in project.said()
+    project.snakemake("--unlock")
+    project.snakemake(*command)
+    assert len(project.trained()) == 1
+
+
+def test_a_job_that_slurm_never_takes_is_told_as_refused(local: SlurmProject, tmp_path: Path) -> None:
+    """Once, whatever the retries, with Slurm's reason and no guess at what the job died of."""
+    project = SlurmProject(tmp_path, local.folder / "results/corpora")
+    key = key_of(1, 4)
+    never = ["train_small:constraint=nowhere", "train_small:mem_mb=1000"]
+    said = project.snakemake(*records_of([key]), "--retries", "5", *SLURM, *never, ok=False).stderr
+    assert said.count(f"train_small.{key}: Slurm does not take it (Invalid feature specification).") == 1
+    assert (
+        f"train_small {key} failed (results/logs/train/{key}.log):\nSlurm did not take it (Invalid feature"
+        in said
+    )
+    assert "without a word" not in said
+    assert "Traceback" not in said
+
+
+def test_a_checkout_in_an_odd_place(local: SlurmProject, tmp_path: Path) -> None:
+    """What the plugin does not quote is told before the first job; with all else jobs and arrays run."""
+    for name in ("it's", 'a "b"', "$HOME", "a`b", "a\\b", "100%j"):
+        (tmp_path / name).mkdir()
+        refused = SlurmProject(tmp_path / name).snakemake(*SLURM, *MEMORY, ok=False).stderr
+        assert "in its name, which Snakemake's commands for Slurm don't quote; rename the folder" in refused
+        assert "Submitted" not in refused
+        assert "Traceback" not in refused
+    folder = tmp_path / "a checkout, & ü; #1 *[z]~ (=) !"
+    folder.mkdir()
+    project = SlurmProject(folder, local.folder / "results/corpora")
+    project.snakemake(*records_of([key_of(1, 4)]), "--retries", "0", *SLURM, *MEMORY)
+    project.configure(execution={"runs_per_job": 2})
+    project.snakemake(*records_of(KEYS), "--retries", "0", *ARRAYS, *SLURM, *MEMORY)
+    assert set(project.trained()) == KEYS
+
+
+def test_snakemakes_own_reason_is_told_where_it_fails_a_job(local: SlurmProject, tmp_path: Path) -> None:
+    """Clocks that differ: the tokens are of tomorrow. The log of the training tells of no failure."""
+    project = SlurmProject(tmp_path, local.folder / "results/corpora")
+    for path in project.folder.glob("results/corpora/**/*"):
+        os.utime(path, (time.time() + 86400,) * 2)
+    said = project.snakemake(*records_of([key_of(1, 4)]), "--retries", "0", *SLURM, *MEMORY, ok=False).stderr
+    end = said[said.rindex(f"train_small {key_of(1, 4)} failed (") :].splitlines()
+    assert end[1].startswith("Output results/runs/")
+    assert "This could indicate a clock skew problem" in end[1]
+    assert "without a word" not in said
+
+
 def test_a_run_on_two_gpus_gets_them_on_one_node_with_a_cpu_each(
     local: SlurmProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

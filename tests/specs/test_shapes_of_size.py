@@ -30,7 +30,8 @@ def test_a_shape_has_its_size_to_two_percent_and_is_one_that_hardware_likes(
     try:
         found = shape_of_size(size, depth, counting)
     except UserError as error:
-        assert "no room" in str(error)
+        if "no room" not in str(error):
+            raise
         return
     shape = found.shape
     assert found.size == counting.size(shape)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 
 import pytest
@@ -10,12 +11,14 @@ import pytest
 from shapelaw.errors import UserError
 from shapelaw.storage.pool import (
     FailedJob,
+    SnakemakeErrors,
     add_asked,
     drop_empty,
     failures,
     last_words,
     read_asked,
     read_keys,
+    snakemake_reason,
     studies_by_key,
     told_again,
 )
@@ -131,6 +134,51 @@ def test_jobs_that_say_the_same_are_told_once(tmp_path: Path) -> None:
     )
     assert told[2].startswith("plan failed:\nIt ended without a word (it left no log)")
     assert len(told) == 3
+
+
+SKEW = (
+    "Output a.json has older modification time (1) than input b (2). This could indicate a clock skew problem"
+)
+MISSING = "Job 3 completed successfully, but some output files are missing. Missing files after 5 seconds"
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (f'WorkflowError in rule train in file "/a b/train.smk", line 13:\n{SKEW}\n', SKEW),
+        (f"Building DAG of jobs...\nWorkflowError:\n{SKEW}\n[Thu Nov 26]\nFinished\n", SKEW),
+        (
+            f"MissingOutputException in rule encode in file x, line 5:\n{MISSING}:\nresults/a.bin\n\nMore.",
+            f"{MISSING}: results/a.bin",
+        ),
+        (
+            "RuleException:\nCalledProcessError in file x, line 3:\nCommand 'set -e; false' returned non-zero.\n",
+            "",
+        ),
+        (
+            "WorkflowError:\nAt least one job did not complete successfully.\nsrun: error: n1: task 0: Exited\n",
+            "",
+        ),
+        ("Error in rule train:\n    jobid: 0\n", ""),
+        ("", ""),
+    ],
+)
+def test_snakemakes_own_reason_is_what_it_says_beyond_a_command_that_failed(said: str, reason: str) -> None:
+    assert snakemake_reason(said) == reason
+
+
+def test_an_error_of_snakemake_is_the_reason_of_the_job_whose_file_it_names(tmp_path: Path) -> None:
+    errors = SnakemakeErrors()
+    logger = logging.getLogger("snakemake of a test")
+    logger.addHandler(errors)
+    logger.error(f"WorkflowError in rule train in file x, line 3:\n{SKEW}")
+    logger.error("Error in rule other:\n    output: b.json")
+    assert errors.reason_of(["c.json", "a.json"]) == SKEW
+    assert errors.reason_of(["b.json"]) == errors.reason_of([]) == ""
+    log = tmp_path / "a.log"
+    for words, said in (("", SKEW), ("Trained in 3 s.", f"{SKEW}\nTrained in 3 s.")):
+        log.write_text(words)
+        assert told_again([FailedJob("train a", log, SKEW)]) == [f"train a failed ({log}):\n{said}"]
 
 
 def test_logs_that_say_nothing_are_dropped(tmp_path: Path) -> None:

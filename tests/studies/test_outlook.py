@@ -170,7 +170,7 @@ def test_a_folder_says_itself_how_much_text_it_has(tmp_path: Path) -> None:
 def test_files_of_gpt2s_tokenizer_that_are_missing_are_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shapelaw.corpora.gpt2_files.cached_gpt2_folder", lambda: None)
+    monkeypatch.setattr("shapelaw.corpora.tokenizer.cached_gpt2_folder", lambda: None)
 
     def missing(corpus: dict[str, Any], vocab_size: int = 50257, is_made: bool = True) -> list[str]:
         config = load_config(

@@ -32,7 +32,7 @@ def said(
 ) -> str:
     """The sentences about such a start; empty where it is right."""
     try:
-        check_start(Start(targets, folder, environment or {}, cores, jobs), CONFIG, runs)
+        check_start(Start(targets, folder, folder, environment or {}, cores, jobs), CONFIG, runs)
     except UserError as error:
         return str(error)
     return ""

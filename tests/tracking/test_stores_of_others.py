@@ -26,7 +26,7 @@ from postgres import Cluster
 from sqlalchemy import create_engine, inspect
 
 from shapelaw.errors import UserError
-from shapelaw.tracking.command import LOCK_NAME, TrackerDown
+from shapelaw.tracking.command import LOCK_NAME, TrackerDown, one_writer
 from shapelaw.tracking.store import default_uri, open_store, tracker_errors
 from shapelaw.tracking.summary import log_summary
 from shapelaw.tracking.table import read_experiment
@@ -285,11 +285,20 @@ def test_an_empty_file_becomes_a_store_when_something_is_imported(tmp_path: Path
     assert (tmp_path / "mlflow.db").read_bytes().startswith(b"SQLite format 3")
 
 
-@pytest.mark.parametrize("mode", [0o775, 0o755])
-def test_who_may_write_to_the_folder_may_write_to_the_store(tmp_path: Path, mode: int) -> None:
-    tmp_path.chmod(mode)
-    open_store(default_uri(tmp_path), tmp_path)
-    assert (tmp_path / "mlflow.db").stat().st_mode & 0o022 == mode & 0o022
+def test_a_store_is_its_folder_s_users_and_is_where_the_uri_says(tmp_path: Path) -> None:
+    """SQLite makes files 0644 whatever the umask; in a URI nothing is decoded, and # ends nothing."""
+    for mode in (0o770, 0o755, 0o700):
+        folder = tmp_path / f"#{mode:o} %41;&"
+        folder.mkdir()
+        folder.chmod(mode)
+        before = os.umask(0o022)
+        try:
+            with one_writer(folder, print):
+                open_store(default_uri(folder), folder)
+        finally:
+            os.umask(before)
+        files = {path.name: path.stat().st_mode & 0o777 for path in folder.iterdir()}
+        assert files == {"mlflow.db": mode & 0o666, LOCK_NAME: mode & 0o666}
 
 
 def test_a_store_that_we_may_not_write_to_is_said_at_once(older_store: Path) -> None:

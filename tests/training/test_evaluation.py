@@ -13,6 +13,7 @@ from shapelaw.corpora.token_store import TokenStore
 from shapelaw.errors import UserError
 from shapelaw.models.decoder import Decoder, initialise
 from shapelaw.specs.shapes import make_shape
+from shapelaw.training import evaluation
 from shapelaw.training.evaluation import (
     DocumentLoss,
     EvaluationSet,
@@ -23,6 +24,7 @@ from shapelaw.training.evaluation import (
     evaluate,
     load_test_set,
     scores_of,
+    sees_later_tokens,
     summarise,
 )
 
@@ -140,6 +142,44 @@ def test_a_shorter_context_sees_no_further_back() -> None:
 def test_scores_that_are_uniform_cost_the_vocabulary_s_logarithm() -> None:
     found = document_nats(lambda ids, last: torch.zeros(len(ids), last, VOCABULARY), torch.arange(30), 4, 8)
     assert found.tolist() == pytest.approx([math.log(VOCABULARY)] * 29)
+
+
+def test_long_documents_times_a_large_vocabulary_are_done_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same loss, and never more scores at once than allowed, in the first window as in the later ones."""
+    ids = torch.randint(VOCABULARY, (30,), generator=torch.Generator().manual_seed(2))
+    scores, asked = ours(), []
+
+    def counted(ids_BT: Tensor, last: int) -> Tensor:
+        asked.append(len(ids_BT) * last)
+        return scores(ids_BT, last)
+
+    whole = document_nats(counted, ids, CONTEXT, 100)
+    assert max(asked) == 30 - CONTEXT - 1
+    asked.clear()
+    monkeypatch.setattr(evaluation, "_MOST_SCORES", 5 * VOCABULARY)
+    sliced = document_nats(counted, ids, CONTEXT, 100)
+    assert max(asked) == 5
+    assert sliced.tolist() == pytest.approx(whole.tolist(), rel=1e-4, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ["Bert", "Roberta", "Electra", "RoFormer", "MegatronBert"])
+@pytest.mark.parametrize("decoder", [False, True])
+def test_an_encoder_sees_later_tokens_and_its_decoder_does_not(name: str, decoder: bool) -> None:
+    """Also with small random weights, where a neighbour changes little, and from two tokens on."""
+    transformers = pytest.importorskip("transformers")
+    kind = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    config = getattr(transformers, f"{name}Config")(vocab_size=VOCABULARY, is_decoder=decoder, **kind)
+    torch.manual_seed(0)
+    model = transformers.AutoModelForCausalLM.from_config(config).eval()
+    for length in (2, 3, 30):
+        ids = torch.randint(5, VOCABULARY - 1, (length,), generator=torch.Generator().manual_seed(length))
+        assert sees_later_tokens(lambda ids, last: model(ids).logits[:, -last:], ids) is not decoder
+
+
+@pytest.mark.parametrize("model", [ours, transformers_gpt2])
+def test_a_decoder_sees_no_later_tokens(model) -> None:  # type: ignore[no-untyped-def]
+    for length in (2, CONTEXT):
+        assert not sees_later_tokens(model(), torch.arange(length))
 
 
 def test_two_documents_by_hand() -> None:

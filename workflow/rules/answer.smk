@@ -18,4 +18,4 @@ rule advisor:
     message:
         "writing the advice for every budget"
     shell:
-        "python $SCRIPTS/advisor_page.py --out {output} > {log} 2>&1"
+        'python "$SCRIPTS/advisor_page.py" --out {output} > {log} 2>&1'

@@ -3,10 +3,10 @@ import json
 import shlex
 
 from shapelaw.cluster.attempts import Attempts
-from shapelaw.scheduling.asks import ask_line, asks_of, total_line, train_cpus
+from shapelaw.cluster.refusals import limit_sentence, lowest_limit, place_problems
 from shapelaw.scheduling.builds import refused_build
-from shapelaw.scheduling.plan import cost_line
-from shapelaw.scheduling.queues import impossible, queues_of, refusals, requests_of
+from shapelaw.scheduling.plan import ask_line, asks_of, cost_line, total_line, train_cpus
+from shapelaw.scheduling.queues import Queue, impossible, queues_of, refusals, requests_of
 from shapelaw.scheduling.texts import (
     gpt2_options,
     measured_paths,
@@ -18,7 +18,7 @@ from shapelaw.scheduling.texts import (
 from shapelaw.scheduling.workload import Workload, stores_of
 from shapelaw.specs.digests import digest_of
 from shapelaw.specs.runs import run_to_dict
-from shapelaw.storage.pool import FailedJob, drop_empty, failures, told_again
+from shapelaw.storage.pool import FailedJob, SnakemakeErrors, drop_empty, failures, told_again
 
 EXECUTION = CONFIG.execution
 CORPORA = CONFIG.all_corpora
@@ -30,6 +30,9 @@ if workflow.is_main_process and "snakemake_executor_plugin_slurm" in sys.modules
     from shapelaw.cluster.executor import use_for_slurm
 
     use_for_slurm(ATTEMPTS)
+ERRORS = SnakemakeErrors()
+if workflow.is_main_process:
+    logger.addHandler(ERRORS)
 TRAIN_CPUS = train_cpus(EXECUTION)
 FOUND = [*CONFIG.studies, *CONFIG.extras]
 TRACKING = f"--uri {shlex.quote(CONFIG.tracking.uri)}" if CONFIG.tracking.uri else ""
@@ -91,10 +94,12 @@ def costs(wildcards):
 def said_failures():
     """Why jobs failed: a sentence for every run of the config that could not go on, and what other jobs said last."""
     sentences = list(dict.fromkeys(failures(Path("results/checkpoints"), WORK.pool)))
-    failed = [
-        FailedJob(" ".join([job.rule.name, *job.wildcards]), Path(job.log[0]) if job.log else None)
-        for job in sorted(workflow.scheduler.failed, key=lambda job: job.jobid)
-    ]
+    failed = []
+    for job in sorted(workflow.scheduler.failed, key=lambda job: job.jobid):
+        for one in job.jobs if job.is_group() else [job]:
+            name = (one.rule.name, *one.wildcards)
+            reason = ATTEMPTS.told.get(name, "") or ERRORS.reason_of(one.output)
+            failed.append(FailedJob(" ".join(name), Path(one.log[0]) if one.log else None, reason))
     return told_again(failed, sentences) + sentences
 
 
@@ -108,11 +113,26 @@ def refused():
     asks = [ask for ask in asks_of(WORK) if ask.rule in needed]
     if workflow.executor_plugin.name != "slurm":
         return refused_build(asks, os.environ)
+    if odd := place_problems([str(BASE), str(Path.cwd())]):
+        return odd
     given = workflow.resource_settings
     default = raw_values(given._parsed_default_resources)
     own = {name: raw_values(parsed) for name, parsed in given._parsed_overwrite_resources.items()}
     queues = refusals(queues_of(default, own.values()))
     return queues or [*refused_build(asks, os.environ), *impossible(requests_of(asks, default, own))]
+
+
+def limited():
+    """A sentence where this workflow would have more jobs in Slurm's queue than it takes."""
+    if workflow.executor_plugin.name != "slurm":
+        return []
+    given = workflow.resource_settings
+    default = raw_values(given._parsed_default_resources)
+    (queue,) = queues_of(default, []) - {Queue()} or {Queue()}
+    jobs = sum(not job.is_local for job in workflow.dag.needrun_jobs())
+    limit = lowest_limit(queue.account, queue.partition, workflow.executor_settings.qos or "")
+    sentence = limit_sentence(limit, jobs, given.nodes, str(Path.cwd()))
+    return [f"Warning: {sentence}."] if sentence else []
 
 
 def raw_values(parsed):

@@ -24,7 +24,7 @@ rule prepare_corpus:
     message:
         "collecting the documents of {wildcards.corpus}"
     shell:
-        "python $SCRIPTS/prepare_corpus.py {params.options} --cache results/corpora/downloads --out {output}"
+        'python "$SCRIPTS/prepare_corpus.py" {params.options} --cache results/corpora/downloads --out {output}'
         " 2>&1 | tee {log}"
 
 
@@ -46,7 +46,7 @@ rule train_tokenizer:
     message:
         "training a tokenizer of {wildcards.vocab_size} on {wildcards.corpus}"
     shell:
-        "RAYON_NUM_THREADS={threads} python $SCRIPTS/train_tokenizer.py --documents {input}"
+        'RAYON_NUM_THREADS={threads} python "$SCRIPTS/train_tokenizer.py" --documents {input}'
         " --vocab-size {wildcards.vocab_size} {params.gpt2} --out {output} > {log} 2>&1"
 
 
@@ -69,5 +69,5 @@ rule encode:
     message:
         "encoding the {wildcards.split} documents of {wildcards.corpus} at V = {wildcards.vocab_size}"
     shell:
-        "python $SCRIPTS/encode_corpus.py --documents {input.documents} --tokenizer {input.tokenizer}"
+        'python "$SCRIPTS/encode_corpus.py" --documents {input.documents} --tokenizer {input.tokenizer}'
         " --split {wildcards.split} --workers {threads} --out {output.header} > {log} 2>&1"

@@ -27,7 +27,7 @@ rule measure_separation_ranks:
     message:
         "measuring separation ranks"
     shell:
-        "python $SCRIPTS/measure_separation_ranks.py --grids {params.grids:q} --kept results/separation_ranks"
+        'python "$SCRIPTS/measure_separation_ranks.py" --grids {params.grids:q} --kept results/separation_ranks'
         " --out {output} > {log} 2>&1"
 
 
@@ -50,7 +50,7 @@ rule measure_assumptions:
     message:
         "checking the theorem's assumptions on real networks"
     shell:
-        "python $SCRIPTS/check_assumptions.py {params.options} --measure-only --cache results/corpora/downloads"
+        'python "$SCRIPTS/check_assumptions.py" {params.options} --measure-only --cache results/corpora/downloads'
         " --out results/assumptions > {log} 2>&1"
 
 
@@ -73,5 +73,5 @@ rule measure_relu:
     message:
         "training a ReLU network beside each attention network"
     shell:
-        "python $SCRIPTS/compare_relu.py --runs results --keys {input.listed}"
+        'python "$SCRIPTS/compare_relu.py" --runs results --keys {input.listed}'
         " --out {output} --threads {threads} > {log} 2>&1"

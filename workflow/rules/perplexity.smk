@@ -35,5 +35,5 @@ rule measure_perplexity:
     message:
         "measuring the perplexity of {wildcards.key}"
     shell:
-        "python $SCRIPTS/perplexity.py --run results/checkpoints/{wildcards.key} --tokenizer {input.tokenizer}"
+        'python "$SCRIPTS/perplexity.py" --run results/checkpoints/{wildcards.key} --tokenizer {input.tokenizer}'
         " --documents {input.documents} {params.options} --cache results/corpora/downloads --out {output} 2>&1 | tee {log}"

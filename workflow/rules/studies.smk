@@ -45,7 +45,7 @@ for study in STUDIES.values():
         message:
             study.message
         shell:
-            "python $SCRIPTS/analyse.py {params.study} --input {input} {params.options}"
+            'python "$SCRIPTS/analyse.py" {params.study} --input {input} {params.options}'
             " --out {params.folder} 2>&1 | tee {log}"
 
 
@@ -68,5 +68,5 @@ rule findings:
     message:
         "the questions and what was found"
     shell:
-        "python $SCRIPTS/write_findings.py --results {params.place} --studies {params.studies} --submitted $SUBMITTED --out {output}"
+        'python "$SCRIPTS/write_findings.py" --results {params.place} --studies {params.studies} --submitted $SUBMITTED --out {output}'
         " 2>&1 | tee {log}"

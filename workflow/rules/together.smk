@@ -26,7 +26,7 @@ rule train_together:
         "training pack {wildcards.pack}"
     shell:
         "ln -sf {wildcards.pack}.attempts {log} && echo \"== $(date '+%F %T') on $(hostname)\" >> {log}"
-        " && exec python $SCRIPTS/train_together.py --packs {params.packs:q}"
+        ' && exec python "$SCRIPTS/train_together.py" --packs {params.packs:q}'
         " --checkpoints results/checkpoints --out {output} --checkpoint-minutes $CHECKPOINT_MINUTES --wait-minutes $WAIT_MINUTES --threads {threads}"
         " --tag config_hash=$CONFIG_HASH $SLURM_OPTIONS >> {log} 2>&1"
 
@@ -50,5 +50,5 @@ rule take_record:
     message:
         "taking the record of {wildcards.key}"
     shell:
-        "python $SCRIPTS/take_record.py --checkpoints results/checkpoints/{wildcards.key}"
+        'python "$SCRIPTS/take_record.py" --checkpoints results/checkpoints/{wildcards.key}'
         " --pack {input} --out results/runs/{wildcards.key} --log {log}"

@@ -20,7 +20,7 @@ rule list_runs:
     message:
         "listing the runs of {wildcards.study}"
     shell:
-        "python $SCRIPTS/list_runs.py --submitted $SUBMITTED --study {wildcards.study} --out {output} 2>&1 | tee {log}"
+        'python "$SCRIPTS/list_runs.py" --submitted $SUBMITTED --study {wildcards.study} --out {output} 2>&1 | tee {log}'
 
 
 rule import_runs:
@@ -38,7 +38,7 @@ rule import_runs:
     message:
         "importing the runs of {wildcards.study} into MLflow"
     shell:
-        "python $SCRIPTS/import_runs.py --results results --study {wildcards.study} --keys {input.listed} {params.tracking}"
+        'python "$SCRIPTS/import_runs.py" --results results --study {wildcards.study} --keys {input.listed} {params.tracking}'
         " --submitted $SUBMITTED --out {output} 2>&1 | tee {log}"
 
 
@@ -57,5 +57,5 @@ rule log_study:
     message:
         "logging the figures and tables of {wildcards.study} as one summary run"
     shell:
-        "python $SCRIPTS/log_study.py --results results --study {wildcards.study} --metrics {input.fit} {params.tracking}"
+        'python "$SCRIPTS/log_study.py" --results results --study {wildcards.study} --metrics {input.fit} {params.tracking}'
         " --submitted $SUBMITTED --artifacts {input.files} --out {output} 2>&1 | tee {log}"

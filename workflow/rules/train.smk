@@ -39,7 +39,7 @@ rule train_large:
         "training {wildcards.key}"
     shell:
         "ln -sf {wildcards.key}.attempts {log} && echo \"== $(date '+%F %T') on $(hostname)\" >> {log}"
-        " && exec python $LAUNCH $SCRIPTS/train.py --spec {params.spec:q} --train-store {input.train_store}"
+        ' && exec python ${{PROCESSES:+"$SCRIPTS/launch.py" --processes $PROCESSES}} "$SCRIPTS/train.py" --spec {params.spec:q} --train-store {input.train_store}'
         " --test-store {input.test_store} --out results/runs/{wildcards.key}"
         " --checkpoints results/checkpoints/{wildcards.key}"
         ' --checkpoint-minutes $CHECKPOINT_MINUTES --wait-minutes $WAIT_MINUTES --threads {threads} --keep-weights-of "$KEEP_WEIGHTS"'
@@ -89,7 +89,7 @@ else:
             "training small runs in turn: job {wildcards.pack}"
         shell:
             "ln -sf {wildcards.pack}.attempts {log} && echo \"== $(date '+%F %T') on $(hostname)\" >> {log}"
-            " && exec python $SCRIPTS/train_in_turn.py --specs {params.specs:q} --train-store {input.train_store}"
+            ' && exec python "$SCRIPTS/train_in_turn.py" --specs {params.specs:q} --train-store {input.train_store}'
             " --test-store {input.test_store} --checkpoints results/checkpoints --out {output}"
             ' --checkpoint-minutes $CHECKPOINT_MINUTES --wait-minutes $WAIT_MINUTES --threads {threads} --keep-weights-of "$KEEP_WEIGHTS"'
             " --tag config_hash=$CONFIG_HASH $SLURM_OPTIONS >> {log} 2>&1"
@@ -113,5 +113,5 @@ else:
         message:
             "taking the record of {wildcards.key}"
         shell:
-            "python $SCRIPTS/take_record.py --checkpoints results/checkpoints/{wildcards.key}"
+            'python "$SCRIPTS/take_record.py" --checkpoints results/checkpoints/{wildcards.key}'
             " --pack {input} --out results/runs/{wildcards.key} --log {log}"

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from shapelaw.cluster.states import OUT_OF_MEMORY, TIMEOUT
 from shapelaw.storage.files import COPY
@@ -46,10 +47,12 @@ class Attempts:
     Attributes:
         folders: the folders in which a job's checkpoints lie, by its wildcards.
         watched: the reasons why jobs end are known; otherwise each attempt asks for more.
+        told: why a job failed for good, where more is known than what its log says; by its rule and wildcards.
     """
 
     folders: Callable[[Name], Sequence[Path]]
     watched: bool = False
+    told: dict[Name, str] = field(default_factory=dict)
     _begun: dict[Name, float] = field(default_factory=dict)
     _reasons: dict[Name, Counter[str]] = field(default_factory=dict)
 
@@ -115,3 +118,24 @@ def _step(folders: Sequence[Path]) -> tuple[int, int] | None:
         return None
     steps = [int(path.stem[5:]) for path in folders[0].glob("step-*.pt") if path.stem[5:].isdigit()]
     return max(steps, default=0), int(str(notes[0]["steps"]))
+
+
+_ADDED_UP = "runtime"
+
+
+def in_turn(group: Mapping[str, Any], members: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The resources of a group: of each number the largest of its members', and the sum of their minutes.
+
+    Snakemake adds up CPUs and memory and takes the longest time, as if the members ran side by side; the plugin starts
+    them with `--jobs 1`.
+
+    Args:
+        group: the resources as Snakemake reckons them; what is no number is taken from here.
+        members: the resources of each job.
+    """
+    asked = dict(group)
+    for name, value in group.items():
+        if isinstance(value, int):
+            numbers = [one[name] for one in members if isinstance(one.get(name), int)]
+            asked[name] = sum(numbers) if name == _ADDED_UP else max(numbers, default=value)
+    return asked

@@ -22,11 +22,13 @@ from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
 from shapelaw.cluster import states
-from shapelaw.cluster.attempts import Attempts, Name, together
-from shapelaw.cluster.groups import in_turn
+from shapelaw.cluster.attempts import Attempts, Name, in_turn, together
 from shapelaw.cluster.names import Orphan, find_orphan, job_name, mark_of, mark_of_tasks
+from shapelaw.cluster.refusals import refusal_of
+from shapelaw.storage.pool import snakemake_reason
 
 _RESTARTS = "Trying to restart job"  # Snakemake's line, which ours says already
+_REFUSED_ARRAY = "SLURM sbatch failed for array job submission"  # the plugin's
 _EFFICIENCY = "JobID,JobName,State,Elapsed,Timelimit,NCPUS,TotalCPU,MaxRSS,ReqMem,AllocTRES"
 _JOBS_A_CALL = 1000
 _QUEUE_SECONDS = 30.0  # for which a look at the queue holds, while jobs are submitted
@@ -59,8 +61,13 @@ class SlurmExecutor(Executor):  # type: ignore[misc] # the plugin has no types
         self._local = threading.local()  # the jobs of the array that this thread submits
         self._lock = threading.Lock()
         self._silent = False  # Slurm doesn't answer
+        self._full = ""  # why Slurm takes no more jobs now
+        self._held: list[Any] = []  # jobs that it did not take
+        self._asking: set[Any] = set()  # of those, the ones that are submitted again
+        self._said_refusals: set[str] = set()
         self.attempts.watched = True
         logging.getLogger(logger.name).addFilter(_without_restarts)
+        logging.getLogger(logger.name).addFilter(self._hear_refusal)
         super().__init__(workflow, logger)
 
     # --- submission ---
@@ -93,6 +100,10 @@ class SlurmExecutor(Executor):  # type: ignore[misc] # the plugin has no types
         if orphan is not None and not job.is_group():  # groups of a rule have one name
             self._later[job] = orphan.number
             self.logger.info(f"{_name(job)} begins after job {orphan.number} of an earlier workflow.")
+        with self._lock:
+            if self._full and job not in self._asking:
+                self._held.append(job)
+                return
         super().run_job(job)
 
     def run_array_jobs(self, jobs: Sequence[Any]) -> None:
@@ -110,7 +121,7 @@ class SlurmExecutor(Executor):  # type: ignore[misc] # the plugin has no types
             try:
                 super().run_array_jobs(self._local.array)
             finally:
-                self._local.array = ()
+                self._local.array, self._local.refused = (), ""
 
     def _begin(self, job: Any) -> None:
         for one in _members(job):
@@ -136,8 +147,54 @@ class SlurmExecutor(Executor):  # type: ignore[misc] # the plugin has no types
         info = SubmittedJobInfo(job, external_jobid=orphan.number, aux={"slurm_logfile": log})
         self._report_job_submission_threadsafe(info)
 
+    def _report_job_error_threadsafe(self, job_info: SubmittedJobInfo, msg: str) -> None:
+        """Keep a job that Slurm did not take: it is submitted again where that may help, and has not failed."""
+        job: Any = job_info.job
+        refusal = refusal_of(getattr(self._local, "refused", "") or msg)
+        if not refusal.passes:
+            self.logger.error(f"{_name(job)}: Slurm does not take it ({refusal.reason}).")
+            self._tell(job, f"Slurm did not take it ({refusal.reason}); it has not run.")
+            job._attempt = job.restart_times + 1  # another attempt would be refused likewise
+            self.workflow.scheduler.error_callback(job)
+            return
+        with self._lock:
+            self._full = refusal.reason
+            self._asking.discard(job)
+            self._held.append(job)
+            is_new = refusal.reason not in self._said_refusals
+            self._said_refusals.add(refusal.reason)
+        if is_new:
+            self.logger.warning(
+                f"Slurm takes no more jobs now ({refusal.reason}); the others wait here and are submitted as jobs end. "
+                "They have not failed; this workflow can also be stopped, and the same command goes on later."
+            )
+
+    def _hear_refusal(self, record: logging.LogRecord) -> bool:
+        """Keep what the plugin says of a refused array, whose jobs it only refers to that; its call is long."""
+        is_refusal = record.getMessage().startswith(_REFUSED_ARRAY)
+        if is_refusal:
+            self._local.refused = record.getMessage()
+        return not is_refusal
+
+    def _submit_held(self, ended: int) -> None:
+        """Submit jobs again that Slurm did not take: as many as have ended, else one."""
+        with self._lock:
+            room = max(1, ended) if self._full else len(self._held)
+            again, self._held = self._held[:room], self._held[room:]
+            self._asking.update(again)
+        for job in again:
+            self._job_submission_executor.submit(self.run_job, job)
+
+    def _tell(self, job: Any, reason: str) -> None:
+        for one in _members(job):
+            self.attempts.told[one.name, *_wildcards(one)] = reason
+
     def report_job_submission(self, job_info: SubmittedJobInfo, register_job: bool = True) -> None:
         """Note the number of a submitted job."""
+        with self._lock:
+            if job_info.job in self._asking:
+                self._asking.remove(job_info.job)
+                self._full = ""
         self._numbers.add(str(job_info.external_jobid))
         super().report_job_submission(job_info, register_job)
 
@@ -153,9 +210,13 @@ class SlurmExecutor(Executor):  # type: ignore[misc] # the plugin has no types
                 numbers = [str(info.external_jobid) for info in active_jobs]
                 found = await asyncio.to_thread(states.states_of, numbers)
             self._say_silence(found is None)
+        ended = len(active_jobs)
         for info in active_jobs:
             if found is None or not self._has_ended(info, found[str(info.external_jobid)]):
+                ended -= 1
                 yield info
+        if self._held:
+            self._submit_held(ended)
 
     def _say_silence(self, silent: bool) -> None:
         if silent != self._silent:
@@ -186,7 +247,10 @@ class SlurmExecutor(Executor):  # type: ignore[misc] # the plugin has no types
     def _report_failure(self, info: SubmittedJobInfo, state: str) -> None:
         """Say in a line what became of an attempt, and let Snakemake try again where that may help."""
         job: Any = info.job
-        state = states.reason(state, Path((info.aux or {}).get("slurm_logfile", "")))
+        said = _said((info.aux or {}).get("slurm_logfile"))
+        state = states.reason(state, said)
+        known = snakemake_reason(said) if state == "FAILED" else f"Slurm ended it: {state}."
+        self._tell(job, known)
         ended = together([self.attempts.end(_wildcards(one), state) for one in _members(job)])
         number, last = job.attempt, job.restart_times + 1
         again = number < last and not ended.for_good
@@ -201,6 +265,7 @@ class SlurmExecutor(Executor):  # type: ignore[misc] # the plugin has no types
         more = " with more memory" if state == states.OUT_OF_MEMORY else ""
         then += f"; trying again{more}" if again else ""
         at = f" at step {ended.step[0]} of {ended.step[1]}" if ended.step else ""
+        then += f" ({known})" if state == "FAILED" and known else ""
         log = "" if again or not job.log else f" Its log: {job.log[0]}"
         self.logger.error(f"{_name(job)}: job {info.external_jobid} ended {state}{at}; {then}.{log}")
         self.workflow.scheduler.error_callback(job)
@@ -221,6 +286,13 @@ class SlurmExecutor(Executor):  # type: ignore[misc] # the plugin has no types
         if wanted and self._numbers:
             folder = Path(settings.efficiency_report_path or ".")
             _write_efficiency(sorted(self._numbers), folder / f"efficiency_report_{self.run_uuid}.csv")
+
+
+def _said(log: str | Path | None) -> str:
+    try:
+        return Path(log).read_text(encoding="utf-8", errors="replace") if log else ""
+    except OSError:
+        return ""
 
 
 def _without_restarts(record: logging.LogRecord) -> bool:

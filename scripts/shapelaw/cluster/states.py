@@ -7,7 +7,6 @@ import re
 import subprocess
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 Ending = Literal["done", "failed", "active"]
@@ -53,7 +52,7 @@ def parse_queue(text: str) -> dict[str, Job]:
 
 def my_jobs() -> dict[str, Job] | None:
     """All jobs of this user that Slurm remembers, also finished ones; None where squeue doesn't answer."""
-    text = _answer("squeue", "-h", "-r", "--states=all", f"--user={os.getuid()}", "-o", _FORMAT)
+    text = answer("squeue", "-h", "-r", "--states=all", f"--user={os.getuid()}", "-o", _FORMAT)
     return None if text is None else parse_queue(text)
 
 
@@ -67,7 +66,7 @@ def forgotten(numbers: Collection[str]) -> Mapping[str, str]:
     """The states of jobs that squeue no longer has, from accounting; none where there is no accounting."""
     if not numbers:
         return {}
-    text = _answer("sacct", "-n", "-X", "-P", "-o", "JobID,State", "-j", ",".join(sorted(numbers)))
+    text = answer("sacct", "-n", "-X", "-P", "-o", "JobID,State", "-j", ",".join(sorted(numbers)))
     return parse_accounts(text or "")
 
 
@@ -100,20 +99,14 @@ def ending(state: str, requeues: bool, seconds: float) -> Ending:
     return "failed"
 
 
-def reason(state: str, log: Path) -> str:
+def reason(state: str, said: str) -> str:
     """Why a job failed: its state, or OUT_OF_MEMORY where Slurm says so only in the job's log."""
-    if state != "FAILED":
-        return state
-    try:
-        said = log.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return state
-    return OUT_OF_MEMORY if _KILLED_FOR_MEMORY.search(said) else state
+    return OUT_OF_MEMORY if state == "FAILED" and _KILLED_FOR_MEMORY.search(said) else state
 
 
 def nodes_of(number: str) -> list[str]:
     """The nodes of a job, as Slurm lists them, from accounting; none where there is no accounting."""
-    text = _answer("sacct", "-n", "-X", "-P", "-o", "NodeList", "-j", number) or ""
+    text = answer("sacct", "-n", "-X", "-P", "-o", "NodeList", "-j", number) or ""
     return [line for line in text.splitlines() if line and " " not in line]  # not "None assigned"
 
 
@@ -122,7 +115,8 @@ def pause(active: int, least: float) -> float:
     return max(least, min(_MOST_PAUSE, active / _JOBS_A_SECOND))
 
 
-def _answer(*command: str) -> str | None:
+def answer(*command: str) -> str | None:
+    """What a command of Slurm prints; None where it fails or doesn't answer."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_ASK_SECONDS)
     except (OSError, subprocess.TimeoutExpired):

@@ -2,24 +2,26 @@
 
 A hash of the text decides the split, so a document is in the same split in every corpus, whatever else is in it
 and in whatever order. The one exception: a document goes where an earlier one with the same title went, so that an
-article and its lead are in the same split. Exact duplicates are dropped, so no text is in both splits.
+article and its lead are in the same split. Duplicates are dropped, so no text is in both splits: texts that differ in
+line ends or outer white space alone are one, and the first of them is kept as it is.
 """
 
 from __future__ import annotations
 
 import hashlib
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal, cast, get_args
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from shapelaw.corpora.hash_table import HashTable
 from shapelaw.errors import UserError
 from shapelaw.storage.files import replacing
 
@@ -29,6 +31,9 @@ SCHEMA = pa.schema([pa.field(name, pa.string(), nullable=False) for name in ("te
 ROW_GROUP_BYTES = 4 * 2**20  # of text; one process encodes a row group at a time
 _PROGRESS_BYTES = 200_000_000
 _HASH_BYTES = 8
+_OUTER = (
+    "".join(filter(str.isspace, map(chr, range(0x3001)))) + "\ufeff"
+)  # all white space, and the byte order mark
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,14 @@ def document_hash(text_bytes: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(text_bytes, digest_size=_HASH_BYTES).digest(), "big")
 
 
+def text_hash(text: str) -> int:
+    """The stable 64-bit hash of a text without what editors and archives change: line ends and outer white space.
+
+    Line ends count with the white space before them, and so do Unicode's; a byte order mark counts as white space.
+    """
+    return document_hash("\n".join(map(str.rstrip, text.strip(_OUTER).splitlines())).encode())
+
+
 def title_hash(title: str) -> int | None:
     """The stable 64-bit hash of a normalised title; None for a title of white space and underscores only.
 
@@ -86,7 +99,7 @@ def write_documents(
 ) -> CorpusCounts:
     """Stream the sources, one after the other, into `out`; blank and repeated texts are dropped.
 
-    A document goes into the split of the first one with its title, else into that of the hash of its text.
+    A document goes into the split of the first one with its title, else into that of the hash of its text as it is.
 
     Memory: one row group, 8 bytes for each text and each title, and about 0.2 GB: 1 GB for 10^8 documents.
     The probability that one of so many is dropped because its 64-bit hash equals another's is 0.03%.
@@ -110,19 +123,20 @@ def write_documents(
             source_bytes = 0
             for document in source:
                 content = _utf8(document)
-                if not document.text.strip():
+                if not document.text.strip(_OUTER):
                     empty += 1
                     continue
-                text_hash = document_hash(content)
-                group_hash = title_hash(document.title or "") or text_hash
-                if (place := known.get(text_hash)) is not None:
+                own_hash = text_hash(document.text)
+                group_hash = title_hash(document.title or "") or own_hash
+                if (place := known.get(own_hash)) is not None:
                     known.setdefault(group_hash, place)
                     duplicates += 1
                     continue
                 if share is not None and source_bytes + len(content) > share:
                     break
-                place = known.setdefault(group_hash, SPLITS.index(split_of(text_hash, test_fraction)))
-                known.setdefault(text_hash, place)
+                own_split = split_of(document_hash(content), test_fraction)
+                place = known.setdefault(group_hash, SPLITS.index(own_split))
+                known.setdefault(own_hash, place)
                 split = SPLITS[place]
                 writer.add(document, split, len(content))
                 documents[split] += 1
@@ -252,3 +266,55 @@ def _open(path: Path) -> pq.ParquetFile:
 def _metadata(path: Path, *state: int) -> pq.FileMetaData:
     """The footer of a file, cached for its state: with 15,000 row groups (60 GB of text) it takes 80 ms to read."""
     return pq.read_metadata(path)
+
+
+RECENT = 2**20  # hashes in the dict before they are sorted into the runs
+_RUNS = 256  # one for each first byte of a hash; merging copies one at a time
+
+
+class HashTable:
+    """64-bit hashes, each with a value from 0 to 255, in 8 bytes: sorted runs, with the latest hashes in a dict.
+
+    A run holds the hashes with one first byte, so the value can take that byte's place. Runs have
+    similar lengths, since the numbers are hashes.
+    """
+
+    def __init__(self) -> None:
+        self._recent: dict[int, int] = {}
+        self._runs = [np.empty(0, np.uint64).data for _ in range(_RUNS)]
+
+    def __len__(self) -> int:
+        return len(self._recent) + sum(map(len, self._runs))
+
+    def get(self, number: int) -> int | None:
+        """The value of a hash; None if the table lacks it."""
+        value = self._recent.get(number)
+        if value is not None:
+            return value
+        run = self._runs[number >> 56]
+        lowest = (number << 8) & (2**64 - 1)  # as an entry with the value 0
+        at = bisect_left(run, lowest)
+        if at < len(run) and run[at] >> 8 == lowest >> 8:
+            return run[at] & 255
+        return None
+
+    def setdefault(self, number: int, value: int) -> int:
+        """The value of a hash; one that the table lacked is added with `value`."""
+        known = self.get(number)
+        if known is not None:
+            return known
+        self._recent[number] = value
+        if len(self._recent) >= RECENT:
+            self._sort_in()
+        return value
+
+    def _sort_in(self) -> None:
+        numbers = np.fromiter(self._recent.keys(), np.uint64, len(self._recent))
+        values = np.fromiter(self._recent.values(), np.uint64, len(self._recent))
+        self._recent = {}
+        order = numbers.argsort()
+        numbers, entries = numbers[order], (numbers << np.uint64(8) | values)[order]
+        edges = numbers.searchsorted(np.arange(1, _RUNS, dtype=np.uint64) << np.uint64(56))
+        for index, new in enumerate(np.split(entries, edges)):
+            run = np.asarray(self._runs[index])
+            self._runs[index] = np.insert(run, run.searchsorted(new), new).data

@@ -10,11 +10,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from shapelaw.corpora.documents import Document
-from shapelaw.corpora.packaged import PACKAGED
+from shapelaw.corpora.packages.table import PACKAGED
 from shapelaw.errors import UserError, say
 from shapelaw.settings.source_lines import (
     TEXT_SUFFIXES,
@@ -29,6 +30,7 @@ from shapelaw.settings.source_lines import (
 TEXT_DOCUMENT_BYTES = 65_536
 _READ_BYTES = 2**20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_LINE_FEED, _RETURN = b"\n\r"
 
 
 def read_source(source: Source, cache: Path) -> Iterator[Document]:
@@ -52,7 +54,8 @@ def _read_folder(folder: Folder) -> Iterator[Document]:
     found, passed_over = False, Counter[str]()
     for path in _text_files(folder.path, passed_over):
         found = True
-        name = path.relative_to(folder.path).as_posix()
+        # a name that is not UTF-8, with its bytes as \xe9
+        name = os.fsencode(path.relative_to(folder.path)).decode(errors="backslashreplace")
         try:
             match path.suffix.lower():
                 case ".txt":
@@ -103,7 +106,7 @@ def _read_text(path: Path) -> Iterator[tuple[int, str]]:
         file.seek(offset)
         block = b""
         while True:
-            block += file.read(TEXT_DOCUMENT_BYTES + 1 - len(block))
+            block += file.read(2 * (TEXT_DOCUMENT_BYTES + 1) - len(block))
             if not block:
                 return
             end = _document_end(block)
@@ -113,17 +116,23 @@ def _read_text(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _document_end(block: bytes) -> int:
-    """The end of a text's first document: its last blank line, else line end, space or letter; all of a short text."""
-    if len(block) <= TEXT_DOCUMENT_BYTES:
+    """The end of a text's first document: its last blank line, else line end, space or letter; all of a short text.
+
+    Each kind of line end counts as one byte: copies of a text that differ in them are cut at the same places.
+    """
+    data = np.frombuffer(block, np.uint8)
+    places = np.flatnonzero((data != _RETURN) | (np.append(data[1:], 0) != _LINE_FEED))
+    text = data[places].tobytes().replace(b"\r", b"\n")
+    if len(text) <= TEXT_DOCUMENT_BYTES:
         return len(block)
-    for mark in (b"\n\n", b"\r\n\r\n", b"\n", b" "):
-        at = block.rfind(mark, 0, TEXT_DOCUMENT_BYTES)
-        if at >= 0:
-            return at + len(mark)
     end = TEXT_DOCUMENT_BYTES
-    while end > TEXT_DOCUMENT_BYTES - 4 and block[end] & 0xC0 == 0x80:  # inside a UTF-8 character
+    for mark in (b"\n\n", b"\n", b" "):
+        at = text.rfind(mark, 0, end)
+        if at >= 0:
+            return int(places[at + len(mark) - 1]) + 1
+    while end > TEXT_DOCUMENT_BYTES - 4 and text[end] & 0xC0 == 0x80:  # inside a UTF-8 character
         end -= 1
-    return end
+    return int(places[end - 1]) + 1
 
 
 def _decode(content: bytes, place: str, offset: int) -> str:
@@ -136,7 +145,7 @@ def _decode(content: bytes, place: str, offset: int) -> str:
 
 
 def _read_json_lines(path: Path, column: str) -> Iterator[tuple[int, str]]:
-    """Documents of a JSON Lines file, each with its line number, from 1."""
+    """Documents of a JSON Lines file, each with its line number, from 1; a null text is an empty one."""
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             if number == 1:
@@ -151,6 +160,9 @@ def _read_json_lines(path: Path, column: str) -> Iterator[tuple[int, str]]:
                     f"{path}, line {number:,}: this is not JSON ({error}); each line must be one object with a "
                     f"text in {column!r}."
                 ) from error
+            if isinstance(row, dict) and column in row and _is_null(row[column]):
+                yield number, ""
+                continue
             if not isinstance(row, dict) or not isinstance(row.get(column), str):
                 found = f"an object with {', '.join(row)}" if isinstance(row, dict) else type(row).__name__
                 raise UserError(
@@ -160,8 +172,13 @@ def _read_json_lines(path: Path, column: str) -> Iterator[tuple[int, str]]:
             yield number, row[column]
 
 
+def _is_null(value: object) -> bool:
+    """True for null, and for the NaN that pandas has in its place."""
+    return value is None or value != value
+
+
 def _read_parquet(path: Path, column: str) -> Iterator[tuple[int, str]]:
-    """Documents of a parquet file, each with its row number, from 0; null texts are skipped."""
+    """Documents of a parquet file, each with its row number, from 0; a null text is an empty one."""
     # Without these options the whole column is read before the first row is available.
     with pq.ParquetFile(path, pre_buffer=False, buffer_size=_READ_BYTES) as file:
         schema = file.schema_arrow
@@ -170,12 +187,9 @@ def _read_parquet(path: Path, column: str) -> Iterator[tuple[int, str]]:
             raise UserError(
                 f"{path} has no column {column!r} of text (it has {columns}); name the column with text_column."
             )
-        row = 0
-        for batch in file.iter_batches(batch_size=256, columns=[column]):
-            for text in batch.column(0).to_pylist():
-                if text is not None:
-                    yield row, text
-                row += 1
+        batches = file.iter_batches(batch_size=256, columns=[column])
+        for row, text in enumerate(text for batch in batches for text in batch.column(0).to_pylist()):
+            yield row, text or ""
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import platform
 import shutil
 import subprocess
@@ -78,7 +79,9 @@ class Kernel:
             options = ["-std=c++17", "-O3", f"{cpu}={self.target}", "-shared", "-fPIC"]
             options += [f"-D{name}={value}" for name, value in defined]
             line = [str(compiler()), *options, str(self.source), "-o", str(path)]
-            subprocess.run(line, check=True, capture_output=True, text=True)
+            # Python's choice of a temporary folder has room, where a compiler's own may be full
+            environment = {**os.environ, "TMPDIR": folder}
+            subprocess.run(line, env=environment, check=True, capture_output=True, text=True)
             library = ctypes.CDLL(str(path))  # stays loaded after its file is deleted
         for name, (result, arguments) in self.functions.items():
             function = getattr(library, name)

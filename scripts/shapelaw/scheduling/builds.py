@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
-from shapelaw.scheduling.asks import Ask
+from shapelaw.scheduling.plan import Ask
 
 _VERSION = re.compile(r"^__version__ = '([^']+)'", re.M)
 _GPU = re.compile(r"^(?:cuda|hip|xpu)\b[^=\n]*= '[^']+'", re.M)

@@ -9,8 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shapelaw.scheduling.cost import CostModel, Speed, read_cost_model, run_seconds
-from shapelaw.scheduling.jobs import packed_speed, packed_step_seconds
-from shapelaw.scheduling.packs import in_packs, pack_flops, pack_seconds
+from shapelaw.scheduling.jobs import (
+    LEVELS,
+    JobResources,
+    in_packs,
+    pack_flops,
+    pack_seconds,
+    packed_speed,
+    packed_step_seconds,
+)
+from shapelaw.scheduling.workload import Workload
 from shapelaw.settings.sections import Execution, Settings
 from shapelaw.specs.kinds import AnyRun, is_packed
 
@@ -20,14 +28,14 @@ _LINGER_SECONDS = 120  # longer than the grace that clusters give a preempted jo
 def job_environment(root: Path, config: Settings, submitted: Path) -> dict[str, str]:
     """The environment variables of the rules' shell commands, for values whose change must not train anything again.
 
-    PATH begins with this Python's folder, SCRIPTS is the folder of the commands, LAUNCH starts one process a GPU,
-    SUBMITTED is the file of what the workflow was started with, CONFIG_HASH its digest.
+    PATH begins with this Python's folder, SCRIPTS is the folder of the commands, PROCESSES how many scripts/launch.py
+    starts, one a GPU, SUBMITTED is the file of what the workflow was started with, CONFIG_HASH its digest.
     """
     gpus = config.execution.gpus
     return {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "SCRIPTS": str(root / "scripts"),
-        "LAUNCH": f"{root / 'scripts' / 'launch.py'} --processes {gpus}" if gpus > 1 else "",
+        "PROCESSES": str(gpus) if gpus > 1 else "",
         "SUBMITTED": str(submitted),
         "CONFIG_HASH": submitted.stem,
         "CHECKPOINT_MINUTES": str(config.execution.checkpoint_minutes),
@@ -130,3 +138,86 @@ def cost_line(study: str, runs: Sequence[AnyRun], execution: Execution, speed: S
         f"{study}: {cost.runs} runs, networks up to {cost.largest_total_params:,} parameters, {flops}, about "
         f"{hours:.3g} hours of one device {by}, at most {cost.disk_bytes / 2**20:,.0f} MiB on disk"
     )
+
+
+# counted after a workflow: a record, its copy with the checkpoints, logs, and Snakemake's own note of each output
+_RUN_FILES = {False: 7, True: 6}  # by whether the run shares a job
+_SHARED_JOB_FILES = 4
+
+
+@dataclass(frozen=True)
+class Ask:
+    """The jobs of a rule: all ask for the same.
+
+    Attributes:
+        rule: its name.
+        runs: runs that they train.
+        jobs: how many there are.
+        cpus, gpus: of each job.
+        resources: memory and time of each job, at its first attempt.
+    """
+
+    rule: str
+    runs: int
+    jobs: int
+    cpus: int
+    gpus: int
+    resources: JobResources
+
+    @property
+    def files(self) -> int:
+        """Files that are there when all are done."""
+        shared = self.rule in ("train_in_turn", "train_together")
+        return _RUN_FILES[shared] * self.runs + _SHARED_JOB_FILES * self.jobs * shared
+
+
+def train_cpus(execution: Execution) -> int:
+    """CPUs of a job that trains decoders: at least one for each GPU's process."""
+    return max(execution.threads, execution.gpus)
+
+
+def asks_of(work: Workload) -> list[Ask]:
+    """The training rules of a workflow that have jobs."""
+    execution, found = work.execution, []
+    cpus, gpus = train_cpus(execution), execution.gpus
+    for level in LEVELS:
+        runs = len(work.of_level[level])
+        if runs and level == "small" and work.runs_per_job != 1:
+            jobs = len(work.jobs_in_turn)
+            found.append(Ask("train_in_turn", runs, jobs, cpus, gpus, work.in_turn_resources(1)))
+        elif runs:
+            found.append(Ask(f"train_{level}", runs, runs, cpus, gpus, work.level_resources(level, 1)))
+    if runs := len(work.packed):
+        jobs = len(work.jobs_of_packs)
+        found.append(
+            Ask("train_together", runs, jobs, execution.threads, min(gpus, 1), work.together_resources(1))
+        )
+    return found
+
+
+def ask_line(ask: Ask) -> str:
+    """A rule's jobs in a line of `snakemake plan`."""
+    return (
+        f"{ask.rule}: {_counted(ask.runs, 'run')} in {_counted(ask.jobs, 'job')}, each at most "
+        f"{_counted(ask.resources.minutes, 'minute')}, {ask.resources.memory_mb:,} MB, {_counted(ask.cpus, 'CPU')}, "
+        f"{_counted(ask.gpus, 'GPU')}; about {ask.files:,} files"
+    )
+
+
+def total_line(
+    studies: Iterable[Sequence[AnyRun]], asks: Iterable[Ask], execution: Execution, speed: Speed
+) -> str:
+    """The last line of `snakemake plan`: all training, in hours, GiB, jobs and files."""
+    lists, asked = [runs for runs in studies if runs], list(asks)
+    hours = sum(device_hours(runs, execution, speed) for runs in lists)
+    disk = sum(cost_of(runs, speed_of_runs(runs, execution, speed)).disk_bytes for runs in lists)
+    runs, jobs = sum(map(len, lists)), sum(ask.jobs for ask in asked)
+    return (
+        f"Together: {_counted(runs, 'run')} in {_counted(jobs, 'job')}, about {hours:.3g} hours of one device, "
+        f"at most {disk / 2**30:.3g} GiB on disk in about "
+        f"{sum(ask.files for ask in asked):,} files"
+    )
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}" + ("" if number == 1 else "s")

@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from shapelaw.scheduling.asks import Ask
+from shapelaw.scheduling.plan import Ask
 
 _NAME = re.compile(r"[\w.-]+")  # anything else is an expression or a list, left to Slurm
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection
-from pathlib import Path
 
 from shapelaw.errors import UserError
 from shapelaw.settings.sections import Corpus, Perplexity
+from shapelaw.settings.source_lines import Folder, parse_source
 
 GPT2_VOCAB_SIZE = 50257
 
@@ -76,10 +76,10 @@ def texts_digest(corpus: Corpus) -> str:
     Raises:
         UserError: a folder, or a file while it is listed, is gone.
     """
-    folders = [Path(s.partition(":")[2].split(",")[0]) for s in corpus.sources if s.startswith("folder:")]
+    sources = map(parse_source, corpus.sources)
     try:
         listing = []
-        for folder in folders:
+        for folder in [source.path for source in sources if isinstance(source, Folder)]:
             folder.stat()
             files = sorted(path for path in folder.rglob("*") if path.is_file())
             listing += [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in files]

@@ -172,7 +172,8 @@ def source_problems(key: str, line: str, root: Path) -> list[str]:
         return []
     folder = root / source.path
     if not folder.is_dir():
-        return [f"{key} has {line!r}, but there is no folder {folder}"]
+        commas = "; an option is text_column=COLUMN, other commas belong to the name" if "," in line else ""
+        return [f"{key} has {line!r}, but there is no folder {folder}{commas}"]
     walk = ((Path(where) / name for name in names) for where, _, names in os.walk(folder))
     if not any(path.suffix.lower() in TEXT_SUFFIXES for paths in walk for path in paths):
         return [f"{key} has {line!r}, but {folder} has no {', '.join(TEXT_SUFFIXES)} file, at any depth"]

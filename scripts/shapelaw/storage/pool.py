@@ -6,6 +6,7 @@ Light: the Snakefile reads it.
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -18,6 +19,16 @@ RUNS = "runs"  # the pool's folder in results/
 ASKED = "studies.json"  # in runs/: the keys that each study ever asked for
 _ATTEMPT = re.compile(r"^== \d{4}-.* on .*$", re.MULTILINE)  # the line above each attempt of a training job
 _TRACEBACK = "Traceback (most recent call last):"
+# the name of its error, with the rule and its place, and then its text up to a blank line, a time, or what follows
+_SNAKEMAKE_ERROR = re.compile(
+    r"^\w+(?:Error|Exception)(?: in rule .*| in file .*|)(?:, line \d+)?:\n"
+    r"((?:(?!\[|\s*$|Shutting down|\w+(?:Error|Exception)\b.*:$).*\n?)+)",
+    re.M,
+)
+_COMMAND_FAILED = re.compile("Command '|Job failed|At least one job")
+_PLACE = re.compile(
+    r"File \"|\w+(Error|Exception)\b.*:$"
+)  # a place in code, and an error's name within another's
 _MOST_LINES = 12  # of one job; its log has the others
 
 
@@ -84,10 +95,12 @@ class FailedJob:
     Attributes:
         name: name of its rule, with what it was about.
         log: its log; None where it has none.
+        reason: what Slurm or Snakemake said of it, a sentence; empty where neither said anything.
     """
 
     name: str
     log: Path | None
+    reason: str = ""
 
 
 def failures(checkpoints: Path, keys: Collection[str]) -> Iterator[str]:
@@ -117,7 +130,7 @@ def told_again(jobs: Iterable[FailedJob], told: Collection[str] = ()) -> list[st
     """
     by_reason: dict[str, list[FailedJob]] = {}
     for job in jobs:
-        words = last_words(job.log)
+        words = "\n".join(filter(None, (job.reason, last_words(job.log))))
         if not words:
             where = f"its log {job.log} is empty" if job.log and job.log.exists() else "it left no log"
             words = f"It ended without a word ({where}): it was killed, or ran out of memory or time."
@@ -145,6 +158,37 @@ def last_words(log: Path | None) -> str:
     if _TRACEBACK in lines:
         return f"{lines[-1]} (an error of shapelaw or of what it uses; the log has all of it)"
     return "\n".join(lines[-_MOST_LINES:])
+
+
+def snakemake_reason(said: str) -> str:
+    """Snakemake's own reason why a job failed, from what it printed: of clocks that differ, or files that are missing.
+
+    Empty where it tells only that a command failed, whose log says why.
+    """
+    for found in reversed(list(_SNAKEMAKE_ERROR.finditer(said))):
+        lines = [line.strip() for line in found[1].splitlines()]
+        if not any(map(_COMMAND_FAILED.match, lines)):
+            return " ".join(line for line in lines if not _PLACE.match(line))
+    return ""
+
+
+class SnakemakeErrors(logging.Handler):
+    """What Snakemake says of errors of its own while it runs."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self._said: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a message that has a reason."""
+        text = record.getMessage()
+        if snakemake_reason(text):
+            self._said.append(text)
+
+    def reason_of(self, outputs: Collection[str]) -> str:
+        """The latest reason that names one of these files; empty without one."""
+        named = [text for text in self._said if any(str(output) in text for output in outputs)]
+        return snakemake_reason(named[-1]) if named else ""
 
 
 def drop_empty(logs: Path) -> int:

@@ -174,8 +174,7 @@ def _place(config: Settings, name: str) -> str:
 
 def _gpt2_problem(where: str, study: str, corpus: Corpus, root: Path) -> Iterator[str]:
     # imported where it is asked for: the Snakefile reads this module at each start
-    from shapelaw.corpora.gpt2_files import DOWNLOADS, FETCH, gpt2_folder
-    from shapelaw.corpora.tokenizer import gpt2_tokenizer
+    from shapelaw.corpora.tokenizer import DOWNLOADS, FETCH, gpt2_folder, gpt2_tokenizer
 
     given = corpus.gpt2_files
     folder = gpt2_folder(root / DOWNLOADS) if given is None else root / given

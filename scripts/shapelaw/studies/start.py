@@ -40,6 +40,7 @@ class Start:
     Attributes:
         targets: the files of results/ that were asked for.
         folder: the folder in which it runs.
+        checkout: the folder of the Snakefile.
         environment: the environment's variables.
         cores: cores on this machine, or None.
         jobs: jobs in a queue at once, or None.
@@ -47,6 +48,7 @@ class Start:
 
     targets: Collection[str]
     folder: Path
+    checkout: Path
     environment: Mapping[str, str]
     cores: int | None
     jobs: int | None
@@ -70,6 +72,7 @@ def check_start(start: Start, config: Settings, runs: Mapping[str, Mapping[str, 
     for option, number in (("--cores", start.cores), ("--jobs", start.jobs)):
         if number is not None and number < 1:
             problems.append(f"{option} is {number}, with which nothing can run; give 1 or more, or `all`.")
+    problems += _name_problems(start.checkout, start.folder)
     problems += _folder_problems(start.folder / "results")
     if config.tracking.uri is None:
         problems += [
@@ -186,6 +189,24 @@ def _file_problems(study: Study, file: str) -> Iterator[str]:
     known += [f"{name}.{ending}" for names, kinds in endings for name in names for ending in kinds]
     if file not in known and (near := did_you_mean(file, known)):
         yield f"The study {study.name} makes no file {file}{near}."
+
+
+def _name_problems(checkout: Path, folder: Path) -> Iterator[str]:
+    """What Snakemake and MLflow can't have in a path, whoever quotes it; all else can be in one."""
+    odd = (
+        ("braces", "Snakemake takes them for wildcards", checkout, "{}"),
+        ("a question mark", "the URI of MLflow's store ends there", folder, "?"),
+        ("a line end", "it would end a command", folder, "\n\r"),
+        ("a line end", "it would end a command", checkout, "\n\r"),
+    )
+    found = [(what, why, place) for what, why, place, letters in odd if set(letters) & set(str(place))]
+    found += [
+        ("letters that are not UTF-8", "configs and records could not name it", place)
+        for place in (checkout, folder)
+        if not str(place).isascii() and str(place).encode(errors="replace").decode() != str(place)
+    ]
+    for what, why, place in dict.fromkeys(found):
+        yield f"{str(place)!r} has {what} in its name, and {why}; rename the folder, or work in another one."
 
 
 def _folder_problems(results: Path) -> Iterator[str]:

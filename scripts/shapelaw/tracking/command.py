@@ -23,6 +23,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type
 
 from shapelaw import errors
 from shapelaw.errors import UserError, command_line, say
+from shapelaw.storage.files import follow_folder
 
 T = TypeVar("T")
 Say = Callable[[str], None]
@@ -238,6 +239,7 @@ def one_writer(results: Path, say: Say, stop: Event | None = None) -> Iterator[N
         except Timeout:
             say(f"Another importer is writing to MLflow; waiting until it releases {path}.")
             lock.acquire(poll_interval=0.1, cancel_check=stop.is_set)
+        follow_folder(path)
     except Timeout as cancelled:
         raise Stopped from cancelled
     except OSError as error:
@@ -250,7 +252,7 @@ def one_writer(results: Path, say: Say, stop: Event | None = None) -> Iterator[N
             raise TrackerDown(f"the lock {path} can't be written ({error.strerror})") from error
         else:
             raise UserError(
-                f"The lock {path} can't be written ({error.strerror}); make the folder writable."
+                f"The lock {path} can't be written ({error.strerror}); make it and its folder writable."
             ) from error
     try:
         yield

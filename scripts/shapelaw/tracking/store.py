@@ -37,6 +37,7 @@ from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from urllib3.exceptions import ReadTimeoutError
 
 from shapelaw.errors import UserError
+from shapelaw.storage.files import follow_folder
 from shapelaw.tracking.command import LOCK_NAME, WEATHER, TrackerDown, redact
 
 KEY, STUDY, SUMMARY_OF = "key", "study", "summary_of"  # tags: of a training run; of a study's summary run
@@ -319,7 +320,7 @@ def _create_sqlite(path: Path) -> None:
     store = SqlAlchemyStore(f"sqlite:///{unfinished}", SERVED)  # type: ignore[no-untyped-call]
     store.delete_experiment(str(store.DEFAULT_EXPERIMENT_ID))  # type: ignore[no-untyped-call]
     store.engine.dispose()
-    unfinished.chmod(unfinished.stat().st_mode | path.parent.stat().st_mode & 0o022)
+    follow_folder(unfinished)
     unfinished.rename(path)
 
 

@@ -178,7 +178,8 @@ def keep_files(store: Store, run: Run, files: Sequence[Path]) -> None:
     moved; its files are written there directly.
     """
     with TemporaryDirectory() as name:
-        folder = Path(name)
+        folder = Path(name) / "artifacts"  # its own folder is this user's alone, and its mode would be copied
+        folder.mkdir()
         figures = {file: file.with_suffix(".png") for file in files if file.suffix in (".svg", ".png")}
         shown = {file: image for file, image in figures.items() if image.is_file()}
         for file in files:
@@ -193,7 +194,7 @@ def keep_files(store: Store, run: Run, files: Sequence[Path]) -> None:
         if store.artifacts is not None and uri.startswith(SERVED):
             shutil.copytree(folder, store.artifacts / uri.removeprefix(SERVED), dirs_exist_ok=True)
         else:
-            store.client.log_artifacts(run.info.run_id, name)
+            store.client.log_artifacts(run.info.run_id, str(folder))
         if (folder / IMAGES).exists():
             store.client.set_tag(run.info.run_id, MLFLOW_LOGGED_IMAGES, "True")
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from PIL import Image, UnidentifiedImageError
 from tokenizers import Tokenizer
 
-from shapelaw.corpora.packages import Package, fetch
+from shapelaw.corpora.packages.archives import Package, fetch
 from shapelaw.errors import UserError
 from shapelaw.studies.assumptions.networks import TRAINED_BERT
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_packages import packed
 
-from shapelaw.corpora.packages import Client, Package, fetch, members
+from shapelaw.corpora.packages.archives import Client, Package, fetch, members
+from shapelaw.corpora.packages.wikipedia import SUMMARIES
 from shapelaw.corpora.sources import Packaged, read_source
-from shapelaw.corpora.wikipedia import SUMMARIES
 from shapelaw.errors import UserError
 
 FILENAMES = ["made-1.0-py3-none-any.whl", "made-1.0.tar.gz", "made-1.0.tgz", "made_1.0_all.deb"]

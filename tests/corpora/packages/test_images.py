@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from made_packages import DOWNLOADS, put_package, read
 
-from shapelaw.corpora import images
-from shapelaw.corpora.images import FASHION, image_texts
+from shapelaw.corpora.packages import images
+from shapelaw.corpora.packages.images import FASHION, image_texts
 from shapelaw.corpora.tokenizer import end_of_text_id, train_tokenizer
 from shapelaw.errors import UserError
 from shapelaw.specs.patches import FIRST_ID, FIRST_LETTER, PATCHES, numbers_of_ids

