@@ -18,7 +18,6 @@ from shapelaw.fits.projection import standard_params
 from shapelaw.specs.sizes import SAME_SIZE
 from shapelaw.specs.sizes import SizeAxis as SizeAxis
 
-
 SIZE_COLUMNS = {
     SizeAxis.BLOCK: "block_params",
     SizeAxis.TOTAL: "total_params",
