@@ -34,7 +34,7 @@ SOURCE = (
     "scripts/evidence.py; the losses themselves are not in here"
 )
 NAME = "Gemstones (McLeish et al. 2025)"
-BLOCK = "Gemma-like (GEGLU of 4 d, heads of 128, half as many key heads), untied, V = 50,304"
+BLOCK = "Gemma-like, V = 50,304"
 CONTEXT = 2048  # tokens a window of the evidence's networks
 DIGITS = 5
 
@@ -42,14 +42,26 @@ DIGITS = 5
 def main() -> None:
     """Parse the command line, fit, check, and write."""
     parser = command_line(__doc__)
-    parser.add_argument("--table", type=Path, required=True, metavar="FILE", help="the losses, a CSV; lines that begin with # are none")
-    parser.add_argument("--out", type=Path, default=REFERENCE, metavar="DIR", help=f"default: {REFERENCE.name}")
-    parser.add_argument("--checks", type=Path, metavar="FILE", help="the checks as CSV; default: none written")
+    parser.add_argument(
+        "--table",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="the losses, a CSV; lines that begin with # are none",
+    )
+    parser.add_argument(
+        "--out", type=Path, default=REFERENCE, metavar="DIR", help=f"default: {REFERENCE.name}"
+    )
+    parser.add_argument(
+        "--checks", type=Path, metavar="FILE", help="the checks as CSV; default: none written"
+    )
     parser.add_argument("--draws", type=int, default=80, help="draws of each series of losses (default: 80)")
     parser.add_argument("--seed", type=int, default=0, help="of the draws (default: 0)")
     arguments = parser.parse_args()
     if arguments.draws < 20:
-        raise UserError(f"--draws is {arguments.draws}; intervals of 68% take 20 draws of each series or more.")
+        raise UserError(
+            f"--draws is {arguments.draws}; intervals of 68% take 20 draws of each series or more."
+        )
     table = _read(arguments.table)
     series = losses_of(table, str(arguments.table))
     fitted = fit_evidence(series, arguments.draws, arguments.seed)
@@ -62,7 +74,7 @@ def main() -> None:
         "block": BLOCK,
         **content_of(series, fitted, checks),
         "time": times_of(table, str(arguments.table)),
-        "law": transitions_content(law, "GPT-2's with two heads, V = 2,000"),
+        "law": transitions_content(law, "GPT-2, two heads, V = 2,000"),
     }
     arguments.out.mkdir(parents=True, exist_ok=True)
     with replacing(arguments.out / "evidence.json") as temporary:
@@ -148,7 +160,10 @@ def times_of(table: pd.DataFrame, source: str) -> dict[str, Any]:
 
 def as_lines(content: dict[str, Any]) -> str:
     """JSON with a line for each list of numbers."""
-    return re.sub(r"\[[^\[\]{}\"]*\]", lambda found: " ".join(found[0].split()), json.dumps(content, indent=1)) + "\n"
+    return (
+        re.sub(r"\[[^\[\]{}\"]*\]", lambda found: " ".join(found[0].split()), json.dumps(content, indent=1))
+        + "\n"
+    )
 
 
 if __name__ == "__main__":

@@ -6,11 +6,11 @@ import shlex
 
 import pytest
 from commands import run_here
+from shapelaw.studies.advice import PUBLISHED, Answer, answer, read_law
 from small import REPOSITORY, SCRIPTS
 
 from shapelaw.fits.advice import Budget
 from shapelaw.specs.architectures import make_architecture
-from shapelaw.studies.advice import PUBLISHED, Answer, answer, read_law
 from shapelaw.studies.reference import REFERENCE
 
 PAGE = (REPOSITORY / "docs" / "answer.md").read_text(encoding="utf-8")

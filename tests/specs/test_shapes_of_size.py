@@ -27,11 +27,9 @@ def test_a_shape_has_its_size_to_two_percent_and_is_one_that_hardware_likes(
     log_size: float, log_depth: float, counting: Counting
 ) -> None:
     size, depth = 10**log_size, max(1, round(math.exp(log_depth)))
-    try:
-        found = shape_of_size(size, depth, counting)
-    except UserError as error:
-        assert "no room" in str(error)
+    if counting.width_at(size, depth) < 8:
         return
+    found = shape_of_size(size, depth, counting)
     shape = found.shape
     assert found.size == counting.size(shape)
     assert shape.depth == depth

@@ -1,8 +1,8 @@
 """What the evidence predicts of what was left out, and the widths of predictive intervals that follow from it.
 
-Left out are a whole set of runs (the half rate, the full rate), each shape, the largest or the smallest shapes, the most
-or the fewest tokens. Best depths are compared in log depth, costs and losses in nats. Series of one set are the same
-networks, so that they are left out together.
+Left out are a whole set of runs (the half rate, the full rate), each shape, the largest or the smallest shapes, the
+most or the fewest tokens. Best depths are compared in log depth, costs and losses in nats. Series of one set are the
+same networks, so that they are left out together.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from shapelaw.fits.evidence import MIDDLE_DEPTH, TABLE, Draws, Floats, lowest
+from shapelaw.errors import UserError
+from shapelaw.fits.evidence import TABLE, Draws, Floats, lowest
 from shapelaw.fits.evidence_fit import HEAVY, SETS, Fitted, Group, Losses, as_draws, fit_evidence, place
 from shapelaw.fits.shape_costs import DEPTHS, HIGH, LOW, Spread, outside
 
@@ -28,9 +29,20 @@ CUTS: tuple[tuple[str, Callable[[Losses], Any], tuple[float, ...], tuple[float, 
     ("shapes above 500 million", lambda one: one.log_blocks < math.log(5e8), (8.5e8, 1.7e9), BUDGETS),
     ("shapes below 40 million", lambda one: one.log_blocks > math.log(4e7), (2.5e7,), BUDGETS),
     ("shapes below 60 million", lambda one: one.log_blocks > math.log(6e7), (2.5e7, 4.5e7), BUDGETS),
-    ("tokens below 90 billion", lambda one: one.log_tokens > math.log(9e10), (6e7, 3.5e8, 1.3e9), (1e10, 3e10)),
-    ("tokens above 60 billion", lambda one: one.log_tokens < math.log(6e10), (6e7, 3.5e8, 1.3e9), (1e11, 3e11)),
+    (
+        "tokens below 90 billion",
+        lambda one: one.log_tokens > math.log(9e10),
+        (6e7, 3.5e8, 1.3e9),
+        (1e10, 3e10),
+    ),
+    (
+        "tokens above 60 billion",
+        lambda one: one.log_tokens < math.log(6e10),
+        (6e7, 3.5e8, 1.3e9),
+        (1e11, 3e11),
+    ),
 )
+FAR = 0.3  # e-folds outside from which a prediction is an extrapolation
 STUDENT = 1.141  # half the width of Student's central 68% (0.16 to 0.84) with `HEAVY` degrees of freedom
 assert HEAVY == 4
 
@@ -69,13 +81,17 @@ def log_blocks_at(size: float, measure: str) -> Floats:
     return np.asarray(np.log(12.0 * depth * width**2))
 
 
-def best_depths(draws: Draws, size: float, tokens: float, measure: str, shift: float = 0.0) -> tuple[float, Floats]:
+def best_depths(
+    draws: Draws, size: float, tokens: float, measure: str, shift: float = 0.0
+) -> tuple[float, Floats]:
     """The log depth of least mean loss, and that of each draw (D,)."""
     losses = draws.losses(log_blocks_at(size, measure), DEPTHS, math.log(tokens), shift)
     return float(lowest(losses.mean(axis=0)[None], DEPTHS)[0][0]), lowest(losses, DEPTHS)[0]
 
 
-def miss_of(predicted: Draws, truth: Draws, size: float, tokens: float, measure: str, out: float = 0.0) -> Miss:
+def miss_of(
+    predicted: Draws, truth: Draws, size: float, tokens: float, measure: str, out: float = 0.0
+) -> Miss:
     """A best depth by draws, against the one by others."""
     middle, each = best_depths(predicted, size, tokens, measure)
     low, high = np.quantile(each, (LOW, HIGH)) - middle
@@ -100,7 +116,9 @@ def costs_between(fitted: Fitted, known: str, asked: str) -> tuple[list[Miss], f
     """
     predicted, truth = fitted.surface(SETS[known]), fitted.surface(SETS[asked])
     groups = list(fitted.of_series(SETS[asked]))
-    scatter = STUDENT * float(np.mean([group.scale for group, weight, _ in groups for _ in range(round(20 * weight))]))
+    scatter = STUDENT * float(
+        np.mean([group.scale for group, weight, _ in groups for _ in range(round(20 * weight))])
+    )
     misses, pairs = [], []
     for name in SETS[asked]:
         mine = [(group, weight) for group, weight, _ in groups if group.losses.series == name]
@@ -145,7 +163,7 @@ def without_each_shape(fitted: Fitted, names: Sequence[str]) -> dict[str, list[M
     A miss stands for a size and a number of tokens; its `off` is the jackknife's standard error.
     """
     groups = [(group, weight) for group, weight, _ in fitted.of_series(names)]
-    share = np.repeat([weight for _, weight in groups], 1)
+    share = np.array([weight for _, weight in groups])
     all_draws = fitted.surface(names)
     shapes = min(group.losses.shapes for group, _ in groups)
     found: dict[str, list[Miss]] = {}
@@ -197,14 +215,16 @@ def against_law(fitted: Fitted, law: Callable[[float], float]) -> list[Miss]:
     for size in ASKED:
         middle, each = best_depths(draws, size, BUDGETS[1], MEASURES[0])
         low, high = np.quantile(each, (LOW, HIGH)) - middle
-        misses.append(Miss(math.log(law(size)) - middle, (high - low) / 2.0, min(low, 0.0), max(high, 0.0), 0.0, 1.0))
+        misses.append(
+            Miss(math.log(law(size)) - middle, (high - low) / 2.0, min(low, 0.0), max(high, 0.0), 0.0, 1.0)
+        )
     return misses
 
 
 def spread_between_sources(misses: Sequence[Miss]) -> float:
     """The standard deviation of one source's log depth, beyond the errors of its fit, by the method of moments.
 
-    Two sources differ by twice its variance and by the errors of the evidence's fit; those of the law's are far smaller.
+    Two sources differ by twice its variance and by the errors of the evidence's fit; the law's are far smaller.
     """
     between = float(np.mean([one.off**2 - one.own**2 for one in misses]))
     return math.sqrt(max(between, 0.0) / 2.0)
@@ -215,8 +235,17 @@ def growth(groups: Iterable[Sequence[Miss]]) -> float:
 
     Draws lie apart the more the farther they are extrapolated; this is what errors have beyond it, by the method of
     moments, in the worst of some groups of predictions.
+
+    Raises:
+        UserError: nothing was extrapolated far enough to tell.
     """
-    excess = [np.mean([(one.off**2 - one.own**2) / one.out**2 for one in group if one.out > 0.3]) for group in groups]
+    far = [[one for one in group if one.out > FAR] for group in groups]
+    excess = [np.mean([(one.off**2 - one.own**2) / one.out**2 for one in group]) for group in far if group]
+    if not excess:
+        raise UserError(
+            "The table has too few sizes or budgets to see how predictions fail outside of them; it takes eight shapes and "
+            "three budgets on either side of 60 million to 1 billion parameters and of 60 to 90 billion tokens."
+        )
     return math.sqrt(max(float(max(excess)), 0.0))
 
 
@@ -233,7 +262,9 @@ class Checks:
     table: pd.DataFrame
 
 
-def check(series: Sequence[Losses], fitted: Fitted, law: Callable[[float], float], law_name: str, draws: int) -> Checks:
+def check(
+    series: Sequence[Losses], fitted: Fitted, law: Callable[[float], float], law_name: str, draws: int
+) -> Checks:
     """Predict all that can be left out.
 
     Args:
@@ -245,7 +276,8 @@ def check(series: Sequence[Losses], fitted: Fitted, law: Callable[[float], float
     """
     cut = beyond(series, fitted, draws)
     sizes, tokens = (
-        [misses for (name, _), misses in cut.items() if name.startswith(kind)] for kind in ("shapes", "tokens")
+        [misses for (name, _), misses in cut.items() if name.startswith(kind)]
+        for kind in ("shapes", "tokens")
     )
     other = against_law(fitted, law)
     spread = Spread(spread_between_sources(other), growth(sizes), growth(tokens))
@@ -256,7 +288,9 @@ def check(series: Sequence[Losses], fitted: Fitted, law: Callable[[float], float
         costs, scale = costs_between(fitted, known, asked)
         rows.append({**_row("cost of a shape, nats", f"all runs of the {asked}", costs), "scale": scale})
     for name, names in SETS.items():
-        rows.append(_row("loss of a shape, nats", f"each shape of the {name}", left_out_losses(fitted, names)))
+        rows.append(
+            _row("loss of a shape, nats", f"each shape of the {name}", left_out_losses(fitted, names))
+        )
         for measure, misses in without_each_shape(fitted, names).items():
             rows.append(_row(f"best depth, {measure}", f"each shape of the {name} (jackknife)", misses))
     for (name, measure), misses in cut.items():
@@ -265,10 +299,22 @@ def check(series: Sequence[Losses], fitted: Fitted, law: Callable[[float], float
     return Checks(spread, pd.DataFrame(rows, columns=COLUMNS))
 
 
-COLUMNS = ["predicted", "left_out", "count", "error", "interval", "held", "predictive_interval", "held_predictive", "scale"]
+COLUMNS = [
+    "predicted",
+    "left_out",
+    "count",
+    "error",
+    "interval",
+    "held",
+    "predictive_interval",
+    "held_predictive",
+    "scale",
+]
 
 
-def _row(predicted: str, left_out: str, misses: Sequence[Miss], spread: Spread | None = None) -> dict[str, Any]:
+def _row(
+    predicted: str, left_out: str, misses: Sequence[Miss], spread: Spread | None = None
+) -> dict[str, Any]:
     """A check: root mean squares of the error and of half the own interval, and the shares of intervals that hold."""
     row: dict[str, Any] = {
         "predicted": predicted,

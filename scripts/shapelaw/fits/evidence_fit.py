@@ -2,9 +2,9 @@
 
 A series of losses is fitted at all its budgets together: at each budget a level and a slope of their own, over budgets
 one ridge, one exponent and one penalty that change in line with log tokens. Each form is weighted by how well it
-predicts the shapes that are left out (pseudo-BMA+, as the surfaces of own runs; densities are Student's, since one shape
-of three layers would decide alone under a normal). Forms in the blocks and forms in all parameters have half of the
-draws each: networks of one vocabulary can't tell which of the two a network of another vocabulary follows.
+predicts the shapes that are left out (pseudo-BMA+, as the surfaces of own runs; densities are Student's, since one
+shape of three layers would decide alone under a normal). Forms in the blocks and forms in all parameters have half of
+the draws each: networks of one vocabulary can't tell which of the two a network of another vocabulary follows.
 
 The draws are a wild bootstrap by shape: the residuals that a shape has when it is left out, at all budgets, times one
 normal number (Cameron, Gelbach and Miller 2008), so the misfit of the form and what is peculiar to a shape are in them.
@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-
 from scipy import optimize, stats  # type: ignore[import-untyped]
 
 from shapelaw.errors import UserError
@@ -46,7 +46,9 @@ SETS: Mapping[str, tuple[str, ...]] = {
     "half rate": ("lr_ablation_hot",),
 }
 SMALLEST_SERIES = 10  # shapes that a budget needs
-ERROR = 0.008  # nats, about the scatter of a shape around the surface: it weighs the losses against the priors
+ERROR = (
+    0.008  # nats, about the scatter of a shape around the surface: it weighs the losses against the priors
+)
 LEFT_OUT = 1e4  # nats: an error with which a loss says nothing
 STARTS = (-0.6, 0.0, 0.6)  # of the ridge, in log depths from the middle
 SKEWS = (-0.7, 0.7)
@@ -85,9 +87,21 @@ class Losses:
 
     def only(self, rows: npt.NDArray[np.bool_]) -> Losses:
         """The losses of some rows, with shapes and budgets counted anew."""
-        numbered = [np.unique(values[rows], return_inverse=True)[1] for values in (self.shape, self.budget)]
-        logs = (self.log_blocks, self.log_total, self.log_depth, self.log_tokens, self.loss)
-        return Losses(self.series, *numbered, *(values[rows] for values in logs))
+        return Losses(
+            self.series,
+            _counted(self.shape[rows]),
+            _counted(self.budget[rows]),
+            self.log_blocks[rows],
+            self.log_total[rows],
+            self.log_depth[rows],
+            self.log_tokens[rows],
+            self.loss[rows],
+        )
+
+
+def _counted(values: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """(n,) indices of values among their sorted distinct ones."""
+    return np.unique(values, return_inverse=True)[1].astype(np.int64)
 
 
 def losses_of(table: pd.DataFrame, source: str) -> list[Losses]:
@@ -118,10 +132,13 @@ def _series(table: pd.DataFrame, name: str) -> Losses:
     billions = (mine["tokens"] / 1e9).round()
     rows = billions.map(billions.value_counts()) >= SMALLEST_SERIES
     mine, billions = mine[rows], billions[rows]
-    shape = mine.groupby(["depth", "width"]).ngroup().to_numpy()
-    logs = [np.log(mine[c].to_numpy(dtype=np.float64)) for c in ("block_params", "total_params", "depth", "tokens")]
-    budget = np.unique(billions.to_numpy(), return_inverse=True)[1]
-    return Losses(name, shape, budget, *logs, mine["loss"].to_numpy(dtype=np.float64))
+    blocks, total, depth, tokens = (
+        np.log(mine[column].to_numpy(dtype=np.float64))
+        for column in ("block_params", "total_params", "depth", "tokens")
+    )
+    shape = _counted(mine.groupby(["depth", "width"]).ngroup().to_numpy())
+    budget = _counted(billions.to_numpy())
+    return Losses(name, shape, budget, blocks, total, depth, tokens, mine["loss"].to_numpy(dtype=np.float64))
 
 
 @dataclass(frozen=True)
@@ -219,12 +236,20 @@ def fit_group(losses: Losses, form: str, size: str) -> Group:
     """The best fit of a form, and the residuals of each shape by a fit without it."""
     model, (x, z) = model_of(losses, form), place(losses, size)
     start = _starts(model)
-    found = solve(model, x, z, _rows(losses.loss, len(start)), _rows(np.full_like(x, ERROR), len(start)), start, 60)
+    found = solve(
+        model, x, z, _rows(losses.loss, len(start)), _rows(np.full_like(x, ERROR), len(start)), start, 60
+    )
     best = int(found.cost.argmin())
     theta, coefficients = found.theta[best], found.coefficients[best]
     mine = losses.shape == np.arange(losses.shapes)[:, None]
     without = solve(
-        model, x, z, _rows(losses.loss, len(mine)), np.where(mine, LEFT_OUT, ERROR), _rows(theta, len(mine)), 40
+        model,
+        x,
+        z,
+        _rows(losses.loss, len(mine)),
+        np.where(mine, LEFT_OUT, ERROR),
+        _rows(theta, len(mine)),
+        40,
     )
     off = losses.loss - model.values(without.theta, without.coefficients, x, z)
     parts = _parameters(losses, form, without.theta, without.coefficients)

@@ -1,15 +1,15 @@
 """What each depth of one size costs by the evidence, and the best depth with a predictive interval; numpy alone.
 
-Costs are losses above the best of the size, of the mean over the evidence's draws. Their intervals, and that of the best
-depth, are over draws whose ridge is moved, besides, by what other sources than the evidence differ by, and by more the
-farther the question lies outside of it. So the interval is one for another lab's network, not for the evidence's own.
+Costs are losses above the best of the size, of the mean over the evidence's draws. Their intervals, and that of the
+best depth, are over draws whose ridge is moved, besides, by what other sources than the evidence differ by, and by more
+the farther the question lies outside of it. So the interval is for another lab's network, not for the evidence's own.
 """
 
 from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,19 +18,22 @@ from typing import Any
 import numpy as np
 
 from shapelaw.errors import UserError
-from shapelaw.fits.evidence import Draws, Floats, draws_of, log_total, lowest
+from shapelaw.fits.evidence import Draws, Floats, draws_of, lowest
 from shapelaw.specs.shapes_of_size import Counting
-from shapelaw.specs.sizes import SizeAxis
+from shapelaw.specs.sizes import SizeAxis, big
 
 LOW, HIGH = 0.16, 0.84
 DEEPEST = 512
 DEPTHS = np.linspace(0.0, math.log(DEEPEST), 201)  # logs of the depths that are compared
 OUTSIDE = 3.0  # factor beyond the evidence's sizes within which a cost is told
 LEAST_TOKENS = 1e9
+LEAST_WIDTH = 16
 WITHIN = 0.005  # nats: the cost below which depths count as flat
 ROWS = 7
 SHOWN = 4.0  # rows reach to depths that cost so many times `within`
-SMALLER = np.log([1.0, 0.95, 0.9, 0.8, 0.7, 0.55, 0.4, 0.25, 0.1])  # sizes that a cost is worth, over the asked one
+SMALLER = np.log(
+    [1.0, 0.95, 0.9, 0.8, 0.7, 0.55, 0.4, 0.25, 0.1]
+)  # sizes that a cost is worth, over the asked one
 SEVERAL_SIZES = 0.3  # log sizes that lie farther apart tell how time follows size
 TURNS = 12  # steps towards the depth of which the size is at equal time
 
@@ -115,13 +118,17 @@ def read_clock(path: Path, vocab_size: int, context: int, exponent: float) -> Cl
     logs = np.log(table[usable])
     depths = np.unique(logs[:, 0])
     if len(depths) < 2:
-        raise UserError(f"--speed {path} has times of {len(depths)} depth(s); how time follows depth takes two.")
+        raise UserError(
+            f"--speed {path} has times of {len(depths)} depth(s); how time follows depth takes two."
+        )
     work = log_work(logs[:, 1], logs[:, 0], vocab_size, context)
     if np.ptp(logs[:, 1]) > SEVERAL_SIZES and len(logs) > len(depths):
         of_depth = (logs[:, :1] == depths).astype(np.float64)
         exponent = float(np.linalg.lstsq(np.column_stack([work, of_depth]), logs[:, 2], rcond=None)[0][0])
     left = logs[:, 2] - exponent * work
-    return Clock(exponent, depths, np.array([left[logs[:, 0] == depth].mean() for depth in depths]), str(path))
+    return Clock(
+        exponent, depths, np.array([left[logs[:, 0] == depth].mean() for depth in depths]), str(path)
+    )
 
 
 @dataclass(frozen=True)
@@ -133,7 +140,7 @@ class Evidence:
         spread: what widens them.
         blocks, totals, tokens: smallest and largest of the evidence's networks and budgets.
         clock: the public times.
-        source: what it is, in a few words.
+        name: whose they are.
     """
 
     draws: Draws
@@ -142,7 +149,7 @@ class Evidence:
     totals: tuple[float, float]
     tokens: tuple[float, float]
     clock: Clock
-    source: str
+    name: str
 
     @cached_property
     def normals(self) -> Floats:
@@ -151,10 +158,8 @@ class Evidence:
 
     def covers(self, blocks: float, total: float) -> bool:
         """Whether costs are told: blocks or total within a factor of three of the evidence's networks."""
-        return any(
-            low / OUTSIDE <= size <= high * OUTSIDE
-            for size, (low, high) in ((blocks, self.blocks), (total, self.totals))
-        )
+        out = min(outside(blocks, self.blocks), outside(total, self.totals))
+        return out <= math.log(OUTSIDE)
 
 
 def _normal_scores(count: int) -> Floats:
@@ -170,11 +175,16 @@ def evidence_of(content: Mapping[str, Any]) -> Evidence:
     spread = content["spread"]
     ends = np.log([1.0, float(DEEPEST)])
     clock = Clock(1.0 - times["work"], ends, -times["depth"] * ends, times["source"])
-    pairs = [(float(low), float(high)) for low, high in (ranges[k] for k in ("block_params", "total_params", "tokens"))]
+    blocks, totals, tokens = (
+        (float(low), float(high))
+        for low, high in (ranges[k] for k in ("block_params", "total_params", "tokens"))
+    )
     return Evidence(
         draws_of(content),
         Spread(spread["sources"], spread["per_log_size"], spread["per_log_tokens"]),
-        *pairs,
+        blocks,
+        totals,
+        tokens,
         clock,
         content["name"],
     )
@@ -223,7 +233,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Best:
-    """The best real depth, with the predictive 68% interval and that of the evidence's own fits."""
+    """The best depth, with the predictive 68% interval and that of the evidence's own fits."""
 
     depth: float
     low: float
@@ -252,22 +262,30 @@ class Costs:
     best: Best
     shift: float
 
+    def blocks_at(self, depth: float) -> float:
+        """Parameters of the blocks at a depth."""
+        return float(np.exp(np.interp(math.log(depth), DEPTHS, self.log_blocks)))
+
+    @property
+    def blocks(self) -> float:
+        """Parameters of the blocks at the best depth."""
+        return self.blocks_at(self.best.depth)
+
     @property
     def told(self) -> bool:
         """Whether the evidence reaches so far that it can price shapes."""
-        blocks = float(np.exp(np.interp(math.log(self.best.depth), DEPTHS, self.log_blocks)))
-        return self.question.tokens >= LEAST_TOKENS and self.evidence.covers(blocks, self._total)
-
-    @property
-    def _total(self) -> float:
-        if self.question.counting.axis is SizeAxis.TOTAL:
-            return self.question.size
-        log_depth = np.array([math.log(self.best.depth)])
-        return float(np.exp(log_total(np.interp(log_depth, DEPTHS, self.log_blocks), log_depth))[0])
+        total = self.question.size if self.question.counting.axis is SizeAxis.TOTAL else self.blocks
+        return self.question.tokens >= LEAST_TOKENS and self.evidence.covers(self.blocks, total)
 
     @cached_property
     def _means(self) -> Floats:
-        return self._losses(self.log_blocks, DEPTHS, False).mean(axis=0)
+        return np.asarray(self._losses(self.log_blocks, DEPTHS, False).mean(axis=0))
+
+    @cached_property
+    def _least(self) -> float:
+        """The mean loss of the best depth."""
+        log_depth = np.log([self.best.depth])
+        return float(self._losses(np.interp(log_depth, DEPTHS, self.log_blocks), log_depth, False).mean())
 
     @cached_property
     def _moved_least(self) -> Floats:
@@ -280,7 +298,7 @@ class Costs:
     @cached_property
     def curve(self) -> Floats:
         """(201,) costs along `DEPTHS`, in nats."""
-        return np.maximum(self._means - lowest(self._means[None], DEPTHS)[1], 0.0)
+        return np.asarray(np.maximum(self._means - self._least, 0.0))
 
     def at(self, depth: float, blocks: float | None = None) -> Cost:
         """The cost of a depth.
@@ -292,7 +310,7 @@ class Costs:
         log_depth = np.array([math.log(depth)])
         log_blocks = np.interp(log_depth, DEPTHS, self.log_blocks) if blocks is None else np.log([blocks])
         mean = float(self._losses(log_blocks, log_depth, False).mean())
-        value = max(0.0, mean - float(lowest(self._means[None], DEPTHS)[1][0]))
+        value = max(0.0, mean - self._least)
         moved = np.maximum(self._losses(log_blocks, log_depth, True)[:, 0] - self._moved_least, 0.0)
         low, high = (float(one) for one in np.quantile(moved, (LOW, HIGH)))
         return Cost(value, min(low, value), max(high, value), self.worth(value))
@@ -307,7 +325,7 @@ class Costs:
         counting, size = self.question.counting, self.question.size
         scaled = [_log_blocks(size * math.exp(step), counting) for step in SMALLER]
         least = [lowest(self._losses(one, DEPTHS, False).mean(axis=0)[None], DEPTHS)[1][0] for one in scaled]
-        return np.maximum.accumulate(np.array(least) - least[0])
+        return np.asarray(np.maximum.accumulate(np.array(least) - least[0]))
 
     def flat(self) -> tuple[int, int]:
         """The shallowest and the deepest whole depth that cost less than `within`; at least the best one."""
@@ -320,13 +338,13 @@ class Costs:
         left, right = np.flatnonzero(over[:least]), np.flatnonzero(over[least:])
         low = DEPTHS[left[-1] + 1] if len(left) else DEPTHS[0]
         high = DEPTHS[least + right[0] - 1] if len(right) else DEPTHS[-1]
-        whole = max(1, round(self.best.depth))
+        whole = int(self.best.depth)
         return min(math.ceil(math.exp(low) - 1e-9), whole), max(math.floor(math.exp(high) + 1e-9), whole)
 
     def rows(self) -> list[int]:
         """About seven whole depths around the flat part, the best one among them."""
         low, high = self.reach(SHOWN * self.question.within)
-        best = max(1, round(self.best.depth))
+        best = int(self.best.depth)
         spread = np.geomspace(low, max(high, low + 1), ROWS)
         nearest = int(np.abs(np.log(spread / best)).argmin())
         return sorted({*(round(depth) for i, depth in enumerate(spread) if i != nearest), best})
@@ -348,6 +366,12 @@ def ask(evidence: Evidence, question: Question) -> Costs:
     Raises:
         UserError: the vocabulary leaves no room for blocks.
     """
+    counting = question.counting
+    if counting.width_at(question.size, 1.0) < LEAST_WIDTH:
+        raise UserError(
+            f"{big(question.size)} parameters have no room for blocks beside a vocabulary of {counting.vocab_size:,}: "
+            f"one layer would be narrower than {LEAST_WIDTH}. Take a larger size, a smaller vocabulary, or --tied."
+        )
     sizes = np.full_like(DEPTHS, question.size)
     if question.equal_time:
         sizes = _at_equal_time(evidence, question)
@@ -360,9 +384,15 @@ def ask(evidence: Evidence, question: Question) -> Costs:
     moved = evidence.draws.losses(log_blocks, DEPTHS, log_tokens, shift * evidence.normals)
     ends = [np.quantile(lowest(losses, DEPTHS)[0], (LOW, HIGH)) for losses in (moved, own)]
     low, high, own_low, own_high = (math.exp(one) for one in np.concatenate(ends))
-    depth = math.exp(middle)
+    depth = _whole(middle, own.mean(axis=0))
     best = Best(depth, min(low, depth), max(high, depth), min(own_low, depth), max(own_high, depth))
     return Costs(question, evidence, sizes, log_blocks, best, shift)
+
+
+def _whole(log_depth: float, losses: Floats) -> float:
+    """The better of the whole depths beside a real one, at (201,) losses along `DEPTHS`."""
+    depths = [max(1.0, math.floor(math.exp(log_depth))), max(1.0, math.ceil(math.exp(log_depth)))]
+    return min(depths, key=lambda depth: float(np.interp(math.log(depth), DEPTHS, losses)))
 
 
 def _log_times(question: Question, log_blocks: Floats, log_depth: Floats) -> Floats:
@@ -406,6 +436,7 @@ class Transitions:
         depths, sizes: smallest and largest depth of a transition, and parameters of the blocks there.
         count: number of transitions.
         p_value: the chance that transitions on the law scatter so much.
+        own: whether it is the user's.
     """
 
     log_depth: Floats
@@ -416,6 +447,7 @@ class Transitions:
     sizes: tuple[float, float]
     count: int
     p_value: float
+    own: bool = False
 
     def depth(self, costs: Costs) -> tuple[float, float, float]:
         """The best depth of a comparison's sizes and its interval; infinite where no depth is worth so much."""
@@ -435,8 +467,13 @@ def _first(log_depth: Floats, over: Floats) -> float:
     return float(np.exp((1.0 - share) * log_depth[right - 1] + share * log_depth[right]))
 
 
-def transitions_of(content: Mapping[str, Any]) -> Transitions:
-    """A law as a file has it."""
+def transitions_of(content: Mapping[str, Any], own: bool = False) -> Transitions:
+    """A law as a file has it.
+
+    Args:
+        content: of the file.
+        own: whether it is the user's.
+    """
     low, middle, high = (np.array(content["log_blocks"][name]) for name in ("low", "middle", "high"))
     return Transitions(
         np.log(np.array(content["depth"], dtype=np.float64)),
@@ -447,45 +484,5 @@ def transitions_of(content: Mapping[str, Any]) -> Transitions:
         (float(content["block_params"][0]), float(content["block_params"][1])),
         int(content["count"]),
         float(content["p_value"]),
+        own,
     )
-
-
-@dataclass(frozen=True)
-class Shipped:
-    """A model that was shipped."""
-
-    name: str
-    year: int
-    depth: int
-    width: int
-    vocab_size: int
-    tied: bool
-    block_params: float
-    total_params: float
-
-
-def read_shipped(path: Path) -> list[Shipped]:
-    """The models of `models.csv`."""
-    with path.open(encoding="utf-8") as lines:
-        rows = csv.DictReader(line for line in lines if not line.startswith("#"))
-        return [
-            Shipped(
-                row["name"],
-                int(row["year"]),
-                int(row["layers"]),
-                int(row["d_model"]),
-                int(row["vocab"]),
-                row["tied"] == "True",
-                float(row["block_params"]),
-                float(row["total_params"]),
-            )
-            for row in rows
-        ]
-
-
-def nearest(models: Sequence[Shipped], size: Callable[[Shipped], float], asked: float, count: int = 3) -> list[Shipped]:
-    """The models of the nearest sizes, one of each depth and width, the newest."""
-    by_shape: dict[tuple[int, int], Shipped] = {}
-    for model in sorted(models, key=lambda one: one.year):
-        by_shape[model.depth, model.width] = model
-    return sorted(by_shape.values(), key=lambda one: abs(math.log(size(one) / asked)))[:count]

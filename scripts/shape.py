@@ -1,0 +1,309 @@
+"""What each shape of one size costs, the best depth with how sure that is, and what people ship.
+
+  shapelaw shape 1.3B --vocab 32k --tokens 30B
+  shapelaw shape 1.3B --vocab 50257 --tied --depth 24 --width 2048
+  shapelaw shape 350M --size block --block gpt2
+  shapelaw shape 1.3B --size time --speed speed.csv
+  shapelaw shape 6.7e9 --model FOLDER
+  shapelaw shape 2e7 --vocab 257 --fit DIR --json
+
+It rests on fits of public losses (workflow/reference/evidence.json, docs/answer.md) and on the published law of
+transitions (Levine et al. 2020). --fit DIR adds your own: a folder of `shapelaw transitions` or of the study of depth
+against width. --depth and --width are a shape to price, --model one in a folder with a config.json of transformers.
+Numbers are read as people write them: 1.3B, 350M, 32k, 1300000000. Exit codes: 0 answered, 2 unusable input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from shapelaw.errors import UserError, command_line, exit_code
+from shapelaw.fits.shape_answer import Network, ShapeAnswer, answer, read_shipped
+from shapelaw.fits.shape_costs import (
+    LEAST_TOKENS,
+    WITHIN,
+    Clock,
+    Evidence,
+    Question,
+    Transitions,
+    evidence_of,
+    read_clock,
+    transitions_of,
+)
+from shapelaw.report.shape_text import as_json, text_of
+from shapelaw.specs.architectures import Architecture, make_architecture
+from shapelaw.specs.shapes import ShapeError, make_shape
+from shapelaw.specs.shapes_of_size import Counting, head_dim_of
+from shapelaw.specs.sizes import SizeAxis, size_of
+from shapelaw.specs.transformers_config import read_config
+from shapelaw.studies.reference import REFERENCE, published_json
+from shapelaw.theory.rank_bounds import bindings
+
+DEFAULT_VOCAB = 50257
+TOKENS_A_PARAMETER = 20
+PUBLISHED = "published"
+TIME = "time"
+USUAL_CONTEXT = 2048  # tokens a window, for times
+
+
+def main() -> None:
+    """Parse the command line, answer and print."""
+    arguments = _parser().parse_args()
+    content = published_json("evidence")
+    evidence = evidence_of(content)
+    given = _given(arguments)
+    question = _question(arguments, evidence, given)
+    laws = _laws(arguments, content)
+    counting = question.counting
+    network = None if given is None else given.network(counting)
+    shipped = read_shipped(REFERENCE / "models.csv", counting.axis)
+    found = answer(question, evidence, content["block"], laws, shipped, network)
+    notes = bottlenecks(found, given)
+    if arguments.json:
+        print(json.dumps({**as_json(found, notes), **({} if given is None else given.extra)}, indent=2))
+    else:
+        print(text_of(found, notes))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = command_line(__doc__)
+    parser.add_argument("size", nargs="?", metavar="SIZE", help="parameters, such as 1.3B, 350M or 6e7")
+    parser.add_argument("--params", metavar="SIZE", help="the same")
+    parser.add_argument(
+        "--size",
+        dest="means",
+        choices=[*(axis.value for axis in SizeAxis), TIME],
+        default=SizeAxis.TOTAL.value,
+        help="what SIZE counts, and what shapes are compared at: all parameters (total, default), those of the blocks, "
+        "those that are multiplied for every token (flops), or time: shapes as slow as the best one of SIZE parameters",
+    )
+    parser.add_argument("--vocab", help=f"size of the vocabulary (default: {DEFAULT_VOCAB:,}, GPT-2's)")
+    parser.add_argument("--tied", action="store_true", help="the classifier is the embedding's matrix")
+    parser.add_argument(
+        "--block",
+        choices=["llama", "gpt2"],
+        default="llama",
+        help="how parameters are counted, and which witness stands first (default: llama)",
+    )
+    parser.add_argument(
+        "--tokens",
+        help=f"to train on, such as 30B (default: {TOKENS_A_PARAMETER} a parameter, and at least 1B)",
+    )
+    parser.add_argument("--rank", help="rank of a factored token embedding; left out: full")
+    parser.add_argument(
+        "--context",
+        help=f"tokens a window: learned positions of GPT-2's block, and time (default: none and {USUAL_CONTEXT:,})",
+    )
+    parser.add_argument(
+        "--within",
+        type=float,
+        default=WITHIN,
+        metavar="NATS",
+        help=f"a cost that is none (default: {WITHIN})",
+    )
+    parser.add_argument("--depth", type=int, help="layers of a shape to price; needs --width")
+    parser.add_argument("--width", type=int, help="width of a shape to price; needs --depth")
+    parser.add_argument("--heads", type=int, help="heads of the shape to price")
+    parser.add_argument(
+        "--attention-dim", type=int, help="dimension of one of its heads (default: width / heads)"
+    )
+    parser.add_argument(
+        "--model",
+        type=Path,
+        metavar="FOLDER",
+        help="a shape to price: a folder with a config.json of transformers",
+    )
+    parser.add_argument(
+        "--speed",
+        type=Path,
+        metavar="FILE",
+        help="times of your machine, of `shapelaw speed` (default: public ones)",
+    )
+    parser.add_argument(
+        "--fit", default=PUBLISHED, metavar="DIR", help="a folder of transitions of yours, as a witness"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    return parser
+
+
+def _number(option: str, text: str, least: float, whole: bool = False) -> float:
+    try:
+        value = size_of(text)
+    except ValueError:
+        value = -1.0
+    if value < least or (whole and not value.is_integer()):
+        kind = "a whole number" if whole else "a number"
+        raise UserError(
+            f"{option} is {text}; give {kind} of at least {least:,g}, such as 1.3B, 32k or 1,300,000,000 (commas part "
+            "groups of three digits; the decimal sign is a point)."
+        )
+    return value
+
+
+def _question(arguments: argparse.Namespace, evidence: Evidence, given: Given | None) -> Question:
+    texts = [text for text in (arguments.size, arguments.params) if text is not None]
+    if len(texts) != 1:
+        raise UserError("Give one SIZE, such as `shapelaw shape 1.3B`.")
+    size = _number("SIZE", texts[0], 1)
+    known = DEFAULT_VOCAB if given is None or given.vocab_size is None else given.vocab_size
+    vocab = known if arguments.vocab is None else int(_number("--vocab", arguments.vocab, 2, True))
+    rank = None if arguments.rank is None else int(_number("--rank", arguments.rank, 1, True))
+    if rank is not None and arguments.tied:
+        raise UserError(
+            "--rank and --tied exclude each other: a factored embedding is not the classifier's matrix."
+        )
+    context = 0 if arguments.context in (None, "0") else int(_number("--context", arguments.context, 0, True))
+    usual = max(TOKENS_A_PARAMETER * size, LEAST_TOKENS)
+    tokens = usual if arguments.tokens is None else _number("--tokens", arguments.tokens, 1)
+    if not 0 < arguments.within < 1:
+        raise UserError(f"--within is {arguments.within}; give nats between 0 and 1, such as {WITHIN}.")
+    tied = arguments.tied or (given is not None and given.tied)
+    axis = SizeAxis.TOTAL if arguments.means == TIME else SizeAxis(arguments.means)
+    positions = context if arguments.block == "gpt2" else 0
+    counting = Counting(axis, vocab, tied, arguments.block, positions, rank)
+    clock = _clock(arguments, evidence, vocab, context or USUAL_CONTEXT)
+    return Question(
+        size, counting, tokens, clock, context or USUAL_CONTEXT, arguments.means == TIME, arguments.within
+    )
+
+
+def _clock(arguments: argparse.Namespace, evidence: Evidence, vocab: int, context: int) -> Clock:
+    if arguments.speed is None:
+        return evidence.clock
+    return read_clock(arguments.speed, vocab, context, evidence.clock.exponent)
+
+
+def _laws(arguments: argparse.Namespace, content: dict[str, Any]) -> list[Transitions]:
+    laws = [transitions_of(content["law"])]
+    if arguments.fit != PUBLISHED:
+        from shapelaw.studies.laws import own_law  # fits transitions, for a second
+
+        laws.insert(0, transitions_of(own_law(arguments.fit), own=True))
+    return laws
+
+
+@dataclass(frozen=True)
+class Given:
+    """A shape to price.
+
+    Attributes:
+        architecture: for its bottlenecks.
+        depth, width: L and d.
+        block_params, total_params: its parameters; None where the question's rules count them.
+        vocab_size, tied: its vocabulary, where it has one of its own.
+        block: the block's name in `Counting`, of a shape given by numbers.
+        refusal: why the evidence has no price for it, in a sentence.
+        extra: what JSON has of it besides.
+    """
+
+    architecture: Architecture
+    depth: int
+    width: int
+    block_params: float | None = None
+    total_params: float | None = None
+    vocab_size: int | None = None
+    tied: bool = False
+    refusal: str = ""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def network(self, counting: Counting) -> Network | None:
+        """The network to price; None where the evidence doesn't cover its kind.
+
+        Raises:
+            UserError: its numbers make no shape.
+        """
+        if self.refusal:
+            return None
+        one = self.architecture
+        heads = one.heads or self.width // head_dim_of(self.width)
+        try:
+            shape = make_shape(
+                self.depth,
+                self.width,
+                heads,
+                counting.vocab_size,
+                max(1, counting.positions),
+                one.attention_dim,
+                redundant_rank=True,
+                embedding_rank=counting.rank,
+                ff_width=one.ff_width,
+                block=counting.block,
+                tied=counting.tied,
+            )
+        except ShapeError as error:
+            raise UserError(f"Your shape: {error}.") from None
+        in_blocks = SizeAxis.BLOCK
+        blocks = self.block_params or replace(counting, axis=in_blocks).size(shape)
+        total = self.total_params or replace(counting, axis=SizeAxis.TOTAL).size(shape)
+        return Network("Your shape", self.depth, self.width, blocks, total, counting)
+
+
+def _given(arguments: argparse.Namespace) -> Given | None:
+    numbers = {name: getattr(arguments, name) for name in ("depth", "width", "heads", "attention_dim")}
+    if arguments.model is not None:
+        if any(value is not None for value in numbers.values()):
+            raise UserError("--model is a shape to price, and so are --depth and --width; give one of them.")
+        return _given_model(arguments.model)
+    if (arguments.depth is None) != (arguments.width is None):
+        raise UserError("--depth and --width are one shape to price; give both, or neither.")
+    if arguments.depth is None:
+        if arguments.heads is not None or arguments.attention_dim is not None:
+            raise UserError(
+                "--heads and --attention-dim belong to a shape to price; give --depth and --width too."
+            )
+        return None
+    vocab = DEFAULT_VOCAB if arguments.vocab is None else int(_number("--vocab", arguments.vocab, 2, True))
+    rank = None if arguments.rank is None else int(_number("--rank", arguments.rank, 1, True))
+    one = make_architecture("Your shape", vocab_size=vocab, embedding_rank=rank, **numbers)
+    return Given(one, arguments.depth, arguments.width)
+
+
+def _given_model(folder: Path) -> Given:
+    one = read_config(folder)
+    if one.depth is None:
+        raise UserError(f"The config.json of {folder} has no depth; give --depth and --width instead.")
+    return Given(one, one.depth, one.width, vocab_size=one.vocab_size)
+
+
+def bottlenecks(found: ShapeAnswer, given: Given | None) -> list[str]:
+    """A sentence for each bottleneck of the advised and of the given shape.
+
+    What a bottleneck costs is looked up only where one binds; that takes a second.
+    """
+    asked = [] if given is None else [given.architecture]
+    if found.advised is not None:
+        shape, counting = found.advised.shape, found.question.counting
+        advised = make_architecture(
+            "This shape",
+            vocab_size=counting.vocab_size,
+            embedding_rank=counting.rank,
+            width=shape.width,
+            heads=shape.heads,
+            attention_dim=shape.attention_dim,
+            depth=shape.depth,
+        )
+        asked.insert(0, advised)
+    binding = [one for one in asked if bindings(one)]
+    said = []
+    if binding:
+        from shapelaw.report.bottleneck_table import findings_of, sentences  # pandas, and our measurements
+        from shapelaw.studies.measured import known_redundancies
+
+        measured = known_redundancies()
+        said = [sentences(finding) for one in binding for finding in findings_of(one, measured)]
+    free = [one.name for one in asked if one not in binding]
+    if free:
+        said.append(
+            f"{' and '.join(free)}: no bottleneck of the vocabulary, the embedding's rank or the heads binds."
+        )
+    return [*said, *([given.refusal] if given is not None and given.refusal else [])]
+
+
+if __name__ == "__main__":
+    sys.exit(exit_code(main))
