@@ -24,7 +24,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from shapelaw.errors import UserError, exit_code, reason_of
+from shapelaw.errors import UserError, exit_code
 from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.inputs import read_table, refuse, require_columns
 from shapelaw.report.bottleneck_table import (
@@ -37,8 +37,8 @@ from shapelaw.report.bottleneck_table import (
 )
 from shapelaw.report.tables import plain_rows
 from shapelaw.specs.architectures import NUMBERS, Architecture, architecture_of_row, make_architecture
+from shapelaw.specs.pretrained import SAID, Kind, Model, architecture_of, model_json, model_text, read_model
 from shapelaw.specs.sizes import size_of
-from shapelaw.specs.transformers_config import architecture_of_config, local_path, read_config
 from shapelaw.storage.files import replacing
 from shapelaw.studies.measured import known_redundancies
 from shapelaw.studies.reference import REFERENCE
@@ -78,10 +78,19 @@ def main() -> None:
     if given.out is not None and given.out.suffix not in (".csv", ".md"):
         raise UserError(f"--out is {given.out}; its name must end in .csv or .md.")
     series = known_redundancies(SizeAxis(given.size_axis), given.fit)
-    found = [one for architecture in architectures(given) for one in findings_of(architecture, series)]
+    model = None if given.model is None else read_model(given.model)
+    asked = architectures(given, model)
+    found = [one for architecture in asked for one in findings_of(architecture, series)]
     if given.out is not None:
         write(found, given.out)
-    print(json.dumps(plain_rows(full_table(found)), indent=2) if given.json else text_of(found))
+    if given.json:
+        rows = plain_rows(full_table(found))
+        said = {} if model is None else {"model": model_json(model)}
+        print(json.dumps([row | said for row in rows], indent=2))
+    else:
+        print(
+            text_of(found) if model is None else f"{model_text(model)}{elsewhere(model)}\n\n{text_of(found)}"
+        )
 
 
 def parser() -> argparse.ArgumentParser:
@@ -92,8 +101,9 @@ def parser() -> argparse.ArgumentParser:
     add("--table", type=Path, metavar="FILE.csv", help="architectures of your own, one a row")
     add(
         "--model",
-        metavar="FOLDER_OR_NAME",
-        help="a folder with config.json, or a name that transformers can fetch",
+        type=Path,
+        metavar="FOLDER",
+        help="a folder with the config.json of a model of transformers",
     )
     single = found.add_argument_group("one architecture")
     for flag, (_, text) in FLAGS.items():
@@ -135,8 +145,11 @@ def parameters(text: str) -> int:
         raise argparse.ArgumentTypeError(f"{text} is not a positive number, such as 1.3B or 6e7") from None
 
 
-def architectures(given: argparse.Namespace) -> Sequence[Architecture]:
+def architectures(given: argparse.Namespace, model: Model | None) -> Sequence[Architecture]:
     """The architectures that the command line asks for.
+
+    Args:
+        model: that of --model.
 
     Raises:
         UserError: it asks in two ways, or for something unknown or impossible.
@@ -146,10 +159,10 @@ def architectures(given: argparse.Namespace) -> Sequence[Architecture]:
     ways = [bool(given.names), given.table is not None, given.model is not None, bool(numbers)]
     if sum(ways) > 1:
         raise UserError("Give names of the table, or --table, or --model, or numbers, and only one of these.")
+    if model is not None:
+        return [architecture_of(model)]
     if numbers:
         return [make_architecture("yours", **numbers)]
-    if given.model is not None:
-        return [model_of(given.model)]
     if given.table is not None:
         return read_architectures(given.table)
     known = read_architectures(REFERENCE / "architectures.csv")
@@ -204,26 +217,13 @@ def named(name: str, known: Sequence[Architecture]) -> Architecture:
     raise UserError(f"The table has no architecture {name!r}; {hint}.")
 
 
-def model_of(name: str) -> Architecture:
-    """The architecture of a folder's config.json, or of a name that the library transformers knows or can fetch.
-
-    Raises:
-        UserError: there is no such folder, or no library, or no network, or no such model.
-    """
-    if (path := local_path(name)) is not None:
-        return read_config(path)
-    try:
-        from huggingface_hub.utils.logging import set_verbosity_error
-        from transformers import AutoConfig
-
-        set_verbosity_error()  # otherwise every attempt to connect is logged
-        config = AutoConfig.from_pretrained(name)
-    except (ImportError, OSError, ValueError) as error:
-        raise UserError(
-            f"There is no folder {name}, and a model's name needs the package transformers and the network "
-            f"({reason_of(error)}); give a folder with its config.json."
-        ) from error
-    return architecture_of_config(config.to_dict(), name, f"config of {name}")
+def elsewhere(model: Model) -> str:
+    """That redundancies were measured in other networks, where the model is of a kind that nobody measured."""
+    if model.kind not in (Kind.MIXTURE, Kind.STATE_SPACE):
+        return ""
+    return (
+        f" No redundancy was measured in {SAID[model.kind]}: whatever is said below is of dense Transformers."
+    )
 
 
 def write(found: Sequence[Finding], path: Path) -> None:

@@ -39,8 +39,8 @@ from shapelaw.errors import UserError, exit_code, reason_of, say
 from shapelaw.fits.document_loss import DocumentLoss, Losses, Rate, summarise
 from shapelaw.models.decoder import Decoder
 from shapelaw.settings.source_lines import parse_source
+from shapelaw.specs.config_json import config_file, local_path
 from shapelaw.specs.runs import Run
-from shapelaw.specs.transformers_config import config_file, local_path
 from shapelaw.storage.copies import has
 from shapelaw.storage.files import check_writable, replacing
 from shapelaw.storage.records import read_record

@@ -18,8 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +37,17 @@ from shapelaw.fits.shape_costs import (
 )
 from shapelaw.report.shape_text import as_json, text_of
 from shapelaw.specs.architectures import Architecture, make_architecture
-from shapelaw.specs.shapes import ShapeError, make_shape
+from shapelaw.specs.pretrained import (
+    Model,
+    architecture_of,
+    model_json,
+    model_text,
+    read_model,
+    why_not_judged,
+)
+from shapelaw.specs.shapes import Block, ShapeError, make_shape
 from shapelaw.specs.shapes_of_size import Counting, head_dim_of
 from shapelaw.specs.sizes import SizeAxis, size_of
-from shapelaw.specs.transformers_config import read_config
 from shapelaw.studies.reference import REFERENCE, published_json
 from shapelaw.theory.rank_bounds import bindings
 
@@ -55,20 +61,24 @@ USUAL_CONTEXT = 2048  # tokens a window, for times
 def main() -> None:
     """Parse the command line, answer and print."""
     arguments = _parser().parse_args()
+    model = None if arguments.model is None else read_model(arguments.model)
+    said: dict[str, Any] = {} if model is None else {"model": model_json(model)}
+    given = _given(arguments, model)
+    if model is not None and (reason := why_not_judged(model)):
+        said |= {"size": _size(arguments), "given": None, "not_judged": reason}
+        print(json.dumps(said, indent=2) if arguments.json else f"{model_text(model)}\n{reason}")
+        return
     content = published_json("evidence")
     evidence = evidence_of(content)
-    given = _given(arguments)
-    question = _question(arguments, evidence, given)
-    laws = _laws(arguments, content)
-    counting = question.counting
-    network = None if given is None else given.network(counting)
-    shipped = read_shipped(REFERENCE / "models.csv", counting.axis)
-    found = answer(question, evidence, content["block"], laws, shipped, network)
+    question = _question(arguments, evidence, model)
+    network = None if given is None else given.network(question.counting)
+    shipped = read_shipped(REFERENCE / "models.csv", question.counting.axis)
+    found = answer(question, evidence, content["block"], _laws(arguments, content), shipped, network)
     notes = bottlenecks(found, given)
     if arguments.json:
-        print(json.dumps({**as_json(found, notes), **({} if given is None else given.extra)}, indent=2))
+        print(json.dumps(as_json(found, notes) | said, indent=2))
     else:
-        print(text_of(found, notes))
+        print(text_of(found, notes) if model is None else f"{model_text(model)}\n\n{text_of(found, notes)}")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -83,13 +93,14 @@ def _parser() -> argparse.ArgumentParser:
         help="what SIZE counts, and what shapes are compared at: all parameters (total, default), those of the blocks, "
         "those that are multiplied for every token (flops), or time: shapes as slow as the best one of SIZE parameters",
     )
-    parser.add_argument("--vocab", help=f"size of the vocabulary (default: {DEFAULT_VOCAB:,}, GPT-2's)")
+    parser.add_argument(
+        "--vocab", help=f"size of the vocabulary (default: {DEFAULT_VOCAB:,}, GPT-2's, or that of --model)"
+    )
     parser.add_argument("--tied", action="store_true", help="the classifier is the embedding's matrix")
     parser.add_argument(
         "--block",
         choices=["llama", "gpt2"],
-        default="llama",
-        help="how parameters are counted, and which witness stands first (default: llama)",
+        help="how parameters are counted, and which witness stands first (default: llama, or that of --model)",
     )
     parser.add_argument(
         "--tokens",
@@ -98,7 +109,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rank", help="rank of a factored token embedding; left out: full")
     parser.add_argument(
         "--context",
-        help=f"tokens a window: learned positions of GPT-2's block, and time (default: none and {USUAL_CONTEXT:,})",
+        help="tokens a window: learned positions of GPT-2's block, and time (default: those of --model, else none and "
+        f"{USUAL_CONTEXT:,})",
     )
     parser.add_argument(
         "--within",
@@ -146,31 +158,45 @@ def _number(option: str, text: str, least: float, whole: bool = False) -> float:
     return value
 
 
-def _question(arguments: argparse.Namespace, evidence: Evidence, given: Given | None) -> Question:
+def _size(arguments: argparse.Namespace) -> float:
     texts = [text for text in (arguments.size, arguments.params) if text is not None]
     if len(texts) != 1:
         raise UserError("Give one SIZE, such as `shapelaw shape 1.3B`.")
-    size = _number("SIZE", texts[0], 1)
-    known = DEFAULT_VOCAB if given is None or given.vocab_size is None else given.vocab_size
-    vocab = known if arguments.vocab is None else int(_number("--vocab", arguments.vocab, 2, True))
-    rank = None if arguments.rank is None else int(_number("--rank", arguments.rank, 1, True))
+    return _number("SIZE", texts[0], 1)
+
+
+def _question(arguments: argparse.Namespace, evidence: Evidence, model: Model | None) -> Question:
+    """What the options ask, and where they don't say, the model."""
+    size = _size(arguments)
+    vocab = DEFAULT_VOCAB if model is None or model.vocab_size is None else model.vocab_size
+    if arguments.vocab is not None:
+        vocab = int(_number("--vocab", arguments.vocab, 2, True))
+    rank = None if model is None else model.embedding_rank
+    if arguments.rank is not None:
+        rank = int(_number("--rank", arguments.rank, 1, True))
     if rank is not None and arguments.tied:
         raise UserError(
             "--rank and --tied exclude each other: a factored embedding is not the classifier's matrix."
         )
-    context = 0 if arguments.context in (None, "0") else int(_number("--context", arguments.context, 0, True))
+    context = 0 if model is None else model.context
+    if arguments.context is not None:
+        context = 0 if arguments.context == "0" else int(_number("--context", arguments.context, 0, True))
     usual = max(TOKENS_A_PARAMETER * size, LEAST_TOKENS)
     tokens = usual if arguments.tokens is None else _number("--tokens", arguments.tokens, 1)
     if not 0 < arguments.within < 1:
         raise UserError(f"--within is {arguments.within}; give nats between 0 and 1, such as {WITHIN}.")
-    tied = arguments.tied or (given is not None and given.tied)
-    axis = SizeAxis.TOTAL if arguments.means == TIME else SizeAxis(arguments.means)
-    positions = context if arguments.block == "gpt2" else 0
-    counting = Counting(axis, vocab, tied, arguments.block, positions, rank)
-    clock = _clock(arguments, evidence, vocab, context or USUAL_CONTEXT)
-    return Question(
-        size, counting, tokens, clock, context or USUAL_CONTEXT, arguments.means == TIME, arguments.within
+    block: Block = arguments.block or ("gpt2" if model is not None and model.context else "llama")
+    counting = Counting(
+        SizeAxis.TOTAL if arguments.means == TIME else SizeAxis(arguments.means),
+        vocab,
+        arguments.tied or (model is not None and model.tied),
+        block,
+        context if block == "gpt2" else 0,
+        rank,
     )
+    window = context or USUAL_CONTEXT
+    clock = _clock(arguments, evidence, vocab, window)
+    return Question(size, counting, tokens, clock, window, arguments.means == TIME, arguments.within)
 
 
 def _clock(arguments: argparse.Namespace, evidence: Evidence, vocab: int, context: int) -> Clock:
@@ -196,37 +222,30 @@ class Given:
         architecture: for its bottlenecks.
         depth, width: L and d.
         block_params, total_params: its parameters; None where the question's rules count them.
-        vocab_size, tied: its vocabulary, where it has one of its own.
-        block: the block's name in `Counting`, of a shape given by numbers.
-        refusal: why the evidence has no price for it, in a sentence.
-        extra: what JSON has of it besides.
     """
 
     architecture: Architecture
     depth: int
     width: int
-    block_params: float | None = None
-    total_params: float | None = None
-    vocab_size: int | None = None
-    tied: bool = False
-    refusal: str = ""
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    block_params: int | None = None
+    total_params: int | None = None
 
-    def network(self, counting: Counting) -> Network | None:
-        """The network to price; None where the evidence doesn't cover its kind.
+    def network(self, counting: Counting) -> Network:
+        """The network to price, whose embeddings are the question's.
 
         Raises:
             UserError: its numbers make no shape.
         """
-        if self.refusal:
-            return None
         one = self.architecture
-        heads = one.heads or self.width // head_dim_of(self.width)
+        if self.block_params is not None and self.total_params is not None:
+            return Network(
+                "Your shape", self.depth, self.width, self.block_params, self.total_params, counting
+            )
         try:
             shape = make_shape(
                 self.depth,
                 self.width,
-                heads,
+                one.heads or self.width // head_dim_of(self.width),
                 counting.vocab_size,
                 max(1, counting.positions),
                 one.attention_dim,
@@ -238,18 +257,20 @@ class Given:
             )
         except ShapeError as error:
             raise UserError(f"Your shape: {error}.") from None
-        in_blocks = SizeAxis.BLOCK
-        blocks = self.block_params or replace(counting, axis=in_blocks).size(shape)
-        total = self.total_params or replace(counting, axis=SizeAxis.TOTAL).size(shape)
-        return Network("Your shape", self.depth, self.width, blocks, total, counting)
+        total = replace(counting, axis=SizeAxis.TOTAL).size(shape)
+        return Network("Your shape", self.depth, self.width, shape.block_params, total, counting)
 
 
-def _given(arguments: argparse.Namespace) -> Given | None:
+def _given(arguments: argparse.Namespace, model: Model | None) -> Given | None:
     numbers = {name: getattr(arguments, name) for name in ("depth", "width", "heads", "attention_dim")}
-    if arguments.model is not None:
+    if model is not None:
         if any(value is not None for value in numbers.values()):
             raise UserError("--model is a shape to price, and so are --depth and --width; give one of them.")
-        return _given_model(arguments.model)
+        if why_not_judged(model):
+            return None
+        if model.depth is None or model.width is None:
+            raise UserError(f"{model.source} has no depth or no width; give --depth and --width instead.")
+        return Given(architecture_of(model), model.depth, model.width, model.block_params, model.params)
     if (arguments.depth is None) != (arguments.width is None):
         raise UserError("--depth and --width are one shape to price; give both, or neither.")
     if arguments.depth is None:
@@ -262,13 +283,6 @@ def _given(arguments: argparse.Namespace) -> Given | None:
     rank = None if arguments.rank is None else int(_number("--rank", arguments.rank, 1, True))
     one = make_architecture("Your shape", vocab_size=vocab, embedding_rank=rank, **numbers)
     return Given(one, arguments.depth, arguments.width)
-
-
-def _given_model(folder: Path) -> Given:
-    one = read_config(folder)
-    if one.depth is None:
-        raise UserError(f"The config.json of {folder} has no depth; give --depth and --width instead.")
-    return Given(one, one.depth, one.width, vocab_size=one.vocab_size)
 
 
 def bottlenecks(found: ShapeAnswer, given: Given | None) -> list[str]:
@@ -302,7 +316,7 @@ def bottlenecks(found: ShapeAnswer, given: Given | None) -> list[str]:
         said.append(
             f"{' and '.join(free)}: no bottleneck of the vocabulary, the embedding's rank or the heads binds."
         )
-    return [*said, *([given.refusal] if given is not None and given.refusal else [])]
+    return said
 
 
 if __name__ == "__main__":

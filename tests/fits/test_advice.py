@@ -78,6 +78,16 @@ def test_below_the_law_s_first_size_one_layer_is_advised() -> None:
     assert (found.depth, found.depth_low, found.depth_high) == (1.0, 1.0, 1.0)
 
 
+def test_a_factored_embedding_that_is_tied_has_a_map_back() -> None:
+    """OPT-350M: V x 512 for the tokens and the classifier, maps of 512 x 1,024 to and from them, 2,050 positions."""
+    budget = Budget(331_196_416, 50272, 2050, tied=True, rank=512)
+    embedding = budget.fixed + budget.per_width * 1024
+    assert embedding == 50272 * 512 + 2 * 512 * 1024 + 2050 * 1024
+    assert embedding + 12 * 24 * 1024**2 == pytest.approx(331_196_416, rel=0.001)
+    shape = rounded_shape(budget, 24.0)
+    assert params_of(shape, budget) == pytest.approx(331_196_416, rel=0.03)
+
+
 def test_a_tied_classifier_is_not_counted_twice() -> None:
     budget, untied = Budget(1e9, 50257, 1024, tied=True), Budget(1e9, 50257, 1024)
     shape = rounded_shape(budget, 24)

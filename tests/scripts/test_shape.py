@@ -123,21 +123,67 @@ def test_transitions_of_one_s_own_are_a_witness(tmp_path: Path) -> None:
     assert found["best"]["low"] < found["best"]["depth"] < found["best"]["high"]
 
 
-def test_a_model_s_config_is_priced(tmp_path: Path) -> None:
-    config = {
-        "model_type": "llama",
+CONFIGS: dict[str, dict[str, object]] = {
+    "gpt2": {"n_embd": 768, "n_head": 12, "n_layer": 12, "vocab_size": 50257},
+    "llama": {
         "hidden_size": 2048,
-        "vocab_size": 32000,
         "num_attention_heads": 32,
         "num_key_value_heads": 4,
         "num_hidden_layers": 22,
         "intermediate_size": 5632,
-    }
-    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    found = numbers(tmp_path, "1.1B", "--model", tmp_path)
-    assert found["vocab_size"] == 32000
-    assert (found["given"]["depth"], found["given"]["width"]) == (22, 2048)
-    assert 0.0 <= found["given"]["cost"] < 0.02
+        "vocab_size": 32000,
+    },
+    "mixtral": {
+        "hidden_size": 320,
+        "num_attention_heads": 20,
+        "num_hidden_layers": 6,
+        "num_key_value_heads": 20,
+    },
+    "bert": {"hidden_size": 768, "num_attention_heads": 12, "num_hidden_layers": 12},
+    "vit": {"hidden_size": 768, "num_attention_heads": 12, "num_hidden_layers": 12},
+}
+
+
+def folder_of(family: str, place: Path) -> Path:
+    (place / family).mkdir()
+    config = {"model_type": family, **CONFIGS[family]}
+    (place / family / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    return place / family
+
+
+def test_a_model_s_config_is_priced(tmp_path: Path) -> None:
+    """TinyLlama's."""
+    asked = ("1.1B", "--model", folder_of("llama", tmp_path))
+    said = shape(tmp_path, *asked)
+    assert (said.returncode, said.stderr) == (0, "")
+    assert "llama is a dense decoder (llama): 1,100,048,384 parameters" in said.stdout
+    assert "Your shape, 22 layers of width 2,048. It costs" in said.stdout
+    found = numbers(tmp_path, *asked)
+    assert (found["vocab_size"], found["tied"]) == (32000, False)
+    assert found["given"]["size"] == found["model"]["params"] == 1_100_048_384
+    assert 0.0 < found["given"]["cost"] < 0.02
+
+
+def test_a_model_s_ties_and_positions_are_the_question_s(tmp_path: Path) -> None:
+    found = numbers(tmp_path, "124M", "--model", folder_of("gpt2", tmp_path))
+    assert (found["tied"], found["block"]) == (True, "gpt2")
+    assert found["witnesses"][0]["name"].startswith("Levine")
+    model = found["model"]
+    assert (model["kind"], model["params"], model["tied"]) == ("dense-decoder", 124_439_808, True)
+    assert found["given"]["depth"] == 12
+
+
+@pytest.mark.parametrize(
+    ("family", "kind"), [("mixtral", "mixture-of-experts"), ("bert", "encoder"), ("vit", "image")]
+)
+def test_what_is_no_dense_decoder_is_named_and_not_priced(tmp_path: Path, family: str, kind: str) -> None:
+    asked = ("120M", "--model", folder_of(family, tmp_path))
+    found = numbers(tmp_path, *asked)
+    assert (found["model"]["kind"], found["given"]) == (kind, None)
+    said = shape(tmp_path, *asked)
+    assert (said.returncode, said.stderr) == (0, "")
+    assert found["not_judged"] in said.stdout
+    assert "Best depth" not in said.stdout
 
 
 def test_a_bottleneck_is_told(tmp_path: Path) -> None:

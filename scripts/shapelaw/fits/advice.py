@@ -36,7 +36,8 @@ class Budget:
         vocab_size: V.
         context_length: N, entries of a learned positional embedding; 0 where positions have no parameters.
         tied: whether the classifier is the embedding's matrix.
-        rank: r of a token embedding factored as (V x r)(r x d); None is one V x d matrix.
+        rank: r of a token embedding factored as (V x r)(r x d); None is one V x d matrix. Tied, its V x r matrix is the
+            classifier's too, behind a map from d to r (OPT-350M).
     """
 
     params: float
@@ -49,7 +50,8 @@ class Budget:
     def per_width(self) -> float:
         """Parameters of embeddings and classifier for each unit of width."""
         table = self.vocab_size if self.rank is None else self.rank
-        return table + (0 if self.tied and self.rank is None else self.vocab_size) + self.context_length
+        shared = 0 if self.rank is None else self.rank
+        return table + (shared if self.tied else self.vocab_size) + self.context_length
 
     @property
     def fixed(self) -> float:
@@ -161,4 +163,6 @@ def params_of(shape: Shape, budget: Budget) -> int:
     """All parameters of a shape whose embeddings are as the budget has them."""
     classifier = shape.width * shape.vocab_size
     without_positions = shape.total_params - (0 if budget.context_length else shape.width)
-    return without_positions - (classifier if budget.tied and budget.rank is None else 0)
+    if not budget.tied:
+        return without_positions
+    return without_positions - classifier + (0 if budget.rank is None else shape.width * budget.rank)

@@ -243,8 +243,8 @@ def growth(groups: Iterable[Sequence[Miss]]) -> float:
     excess = [np.mean([(one.off**2 - one.own**2) / one.out**2 for one in group]) for group in far if group]
     if not excess:
         raise UserError(
-            "The table has too few sizes or budgets to see how predictions fail outside of them; it takes eight shapes and "
-            "three budgets on either side of 60 million to 1 billion parameters and of 60 to 90 billion tokens."
+            "The table has too few sizes or budgets to see how predictions fail outside of them; it takes eight shapes "
+            "below 500 million parameters and above 60 million, and three budgets below 60 billion tokens and above 90."
         )
     return math.sqrt(max(float(max(excess)), 0.0))
 

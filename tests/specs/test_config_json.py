@@ -1,0 +1,74 @@
+"""A config.json: where it is, and what a folder without one is."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from shapelaw.errors import UserError
+from shapelaw.specs.config_json import config_file, local_path, number_in, read_config
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("adapter_config.json", "it is an adapter's folder; give the folder of the model that it adapts"),
+        ("model_index.json", "it is a pipeline of diffusers"),
+        ("modules.json", "it is a folder of sentence-transformers"),
+        ("tokenizer.json", "it is a tokenizer's folder"),
+        ("params.json", "Meta's or Mistral's own format"),
+        ("llama.Q4_K_M.gguf", "give the folder of the model that transformers reads"),
+    ],
+)
+def test_a_folder_without_a_config_is_named_for_what_it_is(name: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("{}")
+    with pytest.raises(UserError) as caught:
+        config_file(tmp_path)
+    assert f"has {name} and no config.json" in str(caught.value)
+    assert words in str(caught.value)
+
+
+def test_an_empty_folder_and_a_missing_one_are_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"^There is no .*config\.json; --model needs a folder with a config"):
+        read_config(tmp_path)
+    with pytest.raises(
+        UserError, match=r"^There is no /no/where; --model needs a folder with a config\.json\.$"
+    ):
+        config_file(Path("/no/where"))
+
+
+def test_a_config_that_is_a_folder_or_not_text_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "config.json").mkdir()
+    with pytest.raises(UserError, match=r"^There is no .*config\.json; --model needs"):
+        read_config(tmp_path)
+    (tmp_path / "bytes").mkdir()
+    (tmp_path / "bytes" / "config.json").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UserError, match="is not JSON"):
+        read_config(tmp_path / "bytes")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
+def test_a_config_that_may_not_be_read_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "config.json").chmod(0)
+    with pytest.raises(UserError, match=r"can't be read \(Permission denied\)\.$"):
+        read_config(tmp_path)
+
+
+def test_a_path_is_told_from_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "config.json").write_text("{}")
+    assert local_path("mine") == Path("mine")
+    assert local_path("~/mine") == tmp_path / "mine"
+    assert local_path("/no/where") == Path("/no/where")
+    assert local_path("openai-community/gpt2") is None
+    assert config_file(Path("mine")) == config_file(Path("mine/config.json")) == Path("mine/config.json")
+
+
+def test_a_number_has_many_names_and_is_one() -> None:
+    assert number_in({"n_embd": 8}, "width") == 8
+    assert number_in({"num_heads": [4, 4]}, "heads") == 4
+    assert number_in({"num_heads": [4, 8]}, "heads") is None
+    assert number_in({"n_embd": None, "d_model": "8"}, "width") is None
