@@ -23,15 +23,13 @@ from pathlib import Path
 from typing import Any
 
 from shapelaw.errors import UserError, command_line, exit_code
-from shapelaw.fits.shape_answer import Network, ShapeAnswer, answer, read_shipped
+from shapelaw.fits.shape_answer import Network, ShapeAnswer
 from shapelaw.fits.shape_costs import (
     LEAST_TOKENS,
     WITHIN,
     Clock,
-    Evidence,
     Question,
     Transitions,
-    evidence_of,
     read_clock,
     transitions_of,
 )
@@ -48,7 +46,7 @@ from shapelaw.specs.pretrained import (
 from shapelaw.specs.shapes import Block, ShapeError, make_shape
 from shapelaw.specs.shapes_of_size import Counting, head_dim_of
 from shapelaw.specs.sizes import SizeAxis, size_of
-from shapelaw.studies.reference import REFERENCE, published_json
+from shapelaw.studies.public_evidence import public_answer, public_evidence
 from shapelaw.theory.rank_bounds import bindings
 
 DEFAULT_VOCAB = 50257
@@ -68,12 +66,9 @@ def main() -> None:
         said |= {"size": _size(arguments), "given": None, "not_judged": reason}
         print(json.dumps(said, indent=2) if arguments.json else f"{model_text(model)}\n{reason}")
         return
-    content = published_json("evidence")
-    evidence = evidence_of(content)
-    question = _question(arguments, evidence, model)
+    question = _question(arguments, model)
     network = None if given is None else given.network(question.counting)
-    shipped = read_shipped(REFERENCE / "models.csv", question.counting.axis)
-    found = answer(question, evidence, content["block"], _laws(arguments, content), shipped, network)
+    found = public_answer(question, _own_laws(arguments), network)
     notes = bottlenecks(found, given)
     if arguments.json:
         print(json.dumps(as_json(found, notes) | said, indent=2))
@@ -165,7 +160,7 @@ def _size(arguments: argparse.Namespace) -> float:
     return _number("SIZE", texts[0], 1)
 
 
-def _question(arguments: argparse.Namespace, evidence: Evidence, model: Model | None) -> Question:
+def _question(arguments: argparse.Namespace, model: Model | None) -> Question:
     """What the options ask, and where they don't say, the model."""
     size = _size(arguments)
     vocab = DEFAULT_VOCAB if model is None or model.vocab_size is None else model.vocab_size
@@ -195,23 +190,21 @@ def _question(arguments: argparse.Namespace, evidence: Evidence, model: Model | 
         rank,
     )
     window = context or USUAL_CONTEXT
-    clock = _clock(arguments, evidence, vocab, window)
+    clock = _clock(arguments, vocab, window)
     return Question(size, counting, tokens, clock, window, arguments.means == TIME, arguments.within)
 
 
-def _clock(arguments: argparse.Namespace, evidence: Evidence, vocab: int, context: int) -> Clock:
-    if arguments.speed is None:
-        return evidence.clock
-    return read_clock(arguments.speed, vocab, context, evidence.clock.exponent)
+def _clock(arguments: argparse.Namespace, vocab: int, context: int) -> Clock:
+    clock = public_evidence().clock
+    return clock if arguments.speed is None else read_clock(arguments.speed, vocab, context, clock.exponent)
 
 
-def _laws(arguments: argparse.Namespace, content: dict[str, Any]) -> list[Transitions]:
-    laws = [transitions_of(content["law"])]
-    if arguments.fit != PUBLISHED:
-        from shapelaw.studies.laws import own_law  # fits transitions, for a second
+def _own_laws(arguments: argparse.Namespace) -> list[Transitions]:
+    if arguments.fit == PUBLISHED:
+        return []
+    from shapelaw.studies.laws import own_law  # fits transitions, for a second
 
-        laws.insert(0, transitions_of(own_law(arguments.fit), own=True))
-    return laws
+    return [transitions_of(own_law(arguments.fit), own=True)]
 
 
 @dataclass(frozen=True)

@@ -127,8 +127,7 @@ MADE_BY = {
 
 # words that a page quotes of what a command prints
 SAID = {
-    "shapelaw shape 1.3B": "41 layers",
-    "python scripts/advise.py --params 1.3B": "shallower",
+    "shapelaw shape 1.3B": "Best depth: 35 layers",
     "python scripts/bottlenecks.py ESM-1b": "ESM-1b",
     "python scripts/bottlenecks.py --fit": "our fit",
     "python scripts/fit_cost.py": "hours",
@@ -141,6 +140,7 @@ ITSELF = {("python", "scripts/separation_rank.py"), ("shapelaw",)}
 # what writes files of the project
 WRITERS = (
     "python benchmarks/pass_rates.py",
+    "python scripts/answer_page.py",
     "python scripts/bottlenecks.py --out",
     "python scripts/config_reference.py",
     "python scripts/reproduce_page.py",
