@@ -213,7 +213,7 @@ def main() -> None:
     text = page_of((ROOT / PAGE).read_text(encoding="utf-8"))
     with replacing(ROOT / PAGE) as temporary:
         temporary.write_text(text, encoding="utf-8")
-    with replacing(ROOT / FIGURE) as temporary:
+    with style(), replacing(ROOT / FIGURE) as temporary:
         figure().savefig(temporary, format="svg", metadata={"Date": None})
 
 

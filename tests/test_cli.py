@@ -36,7 +36,7 @@ def test_a_first_argument_is_what_the_command_is_about(
 
 def test_a_command_runs_its_script_and_returns_its_code(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["shape", "1.3B"]) == 0
-    assert "Best depth: 37 layers" in capsys.readouterr().out
+    assert "Best depth: 36 layers" in capsys.readouterr().out
     assert main(["shape", "none"]) == 2
     assert "SIZE is none" in capsys.readouterr().err
 
@@ -96,7 +96,7 @@ def test_an_installation_answers_without_the_clone(tmp_path: Path) -> None:
     subprocess.run([*pip, "--target", str(target), str(source)], check=True)
     environment = {**os.environ, "PYTHONPATH": str(target)}
     for asked, said in (
-        (["shape", "1.3B"], "Best depth: 37 layers"),
+        (["shape", "1.3B"], "Best depth: 36 layers"),
         (["bottlenecks", "ESM-1b"], "the vocabulary binds"),
         (["capacity", "--heads", "20", "--context", "32", "--head-dim", "64"], "theorem 1"),
     ):

@@ -116,9 +116,8 @@ def costs_between(fitted: Fitted, known: str, asked: str) -> tuple[list[Miss], f
     """
     predicted, truth = fitted.surface(SETS[known]), fitted.surface(SETS[asked])
     groups = list(fitted.of_series(SETS[asked]))
-    scatter = STUDENT * float(
-        np.mean([group.scale for group, weight, _ in groups for _ in range(round(20 * weight))])
-    )
+    scales = np.average([group.scale for group, _, _ in groups], weights=[weight for _, weight, _ in groups])
+    scatter = STUDENT * float(scales)
     misses, pairs = [], []
     for name in SETS[asked]:
         mine = [(group, weight) for group, weight, _ in groups if group.losses.series == name]

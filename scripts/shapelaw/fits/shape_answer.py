@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from shapelaw.errors import UserError
@@ -185,13 +185,12 @@ def whole(depth: float) -> int:
 
 def _timed(question: Question, costs: Costs) -> Question:
     """The same question at equal time, of all parameters."""
-    counting = question.counting
-    fields = {**counting.__dict__, "axis": SizeAxis.TOTAL}
-    best = shape_of_size(costs.size_at(costs.best.depth), whole(costs.best.depth), counting)
-    size = question.size if counting.axis is SizeAxis.TOTAL else Counting(**fields).size(best.shape)
-    return Question(
-        size, Counting(**fields), question.tokens, question.clock, question.context, True, question.within
-    )
+    counting = replace(question.counting, axis=SizeAxis.TOTAL)
+    size = question.size
+    if question.counting.axis is not SizeAxis.TOTAL:
+        best = shape_of_size(costs.size_at(costs.best.depth), whole(costs.best.depth), question.counting)
+        size = float(counting.size(best.shape))
+    return replace(question, size=size, counting=counting, equal_time=True)
 
 
 def _row(costs: Costs, depth: int) -> Row:
@@ -252,8 +251,8 @@ def _by_own(costs: Costs, laws: Sequence[Transitions]) -> tuple[Best, str]:
 
 def price(network: Network, costs: Costs) -> Priced:
     """The cost of a network against the best of its own size, at the question's tokens."""
-    asked, size = costs.question, network.size()
-    own = Question(size, network.counting, asked.tokens, asked.clock, asked.context, False, asked.within)
+    size = network.size()
+    own = replace(costs.question, size=size, counting=network.counting, equal_time=False)
     try:
         at_size = ask(costs.evidence, own)
     except UserError:  # its vocabulary is larger than what the formula of standard blocks leaves room for

@@ -144,7 +144,7 @@ def shape_of_size(size: float, depth: int, counting: Counting) -> SizedShape:
     """The shape of one depth that has a size.
 
     Of the two widths beside the real one it takes the one with the smaller error of the size after the feed-forward
-    width has made up for it, and among such that fit the nearer one.
+    width has made up for it; among such that fit one whose heads are a multiple of 8, and the nearer one.
 
     Raises:
         UserError: the vocabulary leaves no room for blocks.
@@ -153,9 +153,7 @@ def shape_of_size(size: float, depth: int, counting: Counting) -> SizedShape:
     step = _step(real)
     least = step * max(1, math.floor(real / step))
     found = [_filled(size, depth, width, counting) for width in (least, least + step)]
-    best = min(
-        found, key=lambda one: (not one.fits, 0 if one.fits else abs(one.off), abs(one.shape.width - real))
-    )
+    best = min(found, key=lambda one: _dislike(one, real))
     if real < WIDTH_STEPS[-1][1] and not best.fits:
         raise UserError(
             f"{big(size)} parameters have no room for {depth} layers beside a vocabulary of "
@@ -163,6 +161,16 @@ def shape_of_size(size: float, depth: int, counting: Counting) -> SizedShape:
             "smaller vocabulary, or --tied."
         )
     return best
+
+
+def _dislike(one: SizedShape, real: float) -> tuple[bool, float, bool, float]:
+    """What is wrong with a shape, the worst first: its size, heads that are no multiple of 8, its distance in width."""
+    return (
+        not one.fits,
+        0.0 if one.fits else abs(one.off),
+        one.shape.attention_dim % 8 > 0,
+        abs(one.shape.width - real),
+    )
 
 
 def _filled(size: float, depth: int, width: int, counting: Counting) -> SizedShape:
