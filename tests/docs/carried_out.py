@@ -104,6 +104,7 @@ ELSEWHERE = (
         "a model of a hub",
         "docs/results/assumptions.md",
     ),
+    Elsewhere("shapelaw evidence --table", "losses that are not committed", "tests/scripts/test_evidence.py"),
     Elsewhere("python benchmarks/slurm_scale.py", "a Slurm and 10,000 jobs", "docs/results/faults.md"),
     Elsewhere(
         "python tests/finished.py",

@@ -256,7 +256,8 @@ def paragraph(found: ShapeAnswer) -> list[str]:
             fast = whole(found.equal_time.depth)
             side = "shallower" if fast < shape.depth else "deeper"
             said.append(
-                f"Go {side}, to about {fast} layers, if you compare at equal time, by these times, and let the size grow."
+                f"Go {side}, to about {fast} layers, if you compare at equal time, by these times, and let the size "
+                "grow."
             )
     said.append(
         "Go deeper where parameters are what you count: a large untied vocabulary makes width dear, more so with more "
