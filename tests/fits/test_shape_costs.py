@@ -99,12 +99,24 @@ def test_the_predictive_interval_is_wider_than_the_fits_by_what_sources_differ_b
     assert both == pytest.approx(math.hypot(own, EVIDENCE.spread.sources), rel=0.15)
 
 
+def test_a_factored_embedding_may_leave_room_for_few_smaller_sizes() -> None:
+    found = asked(30e6, 1e9, Counting(vocab_size=50257, rank=512))
+    assert 0.0 < found.worth(0.02) < 0.2
+
+
 @pytest.mark.parametrize(
-    ("size", "told"), [(7.6e6, True), (5.2e9, True), (3e6, False), (7e9, False), (1.3e9, True)]
+    ("size", "told"),
+    [(7.6e6, True), (5.2e9, True), (3e6, False), (5.9e9, False), (7e9, False), (1.3e9, True)],
 )
 def test_costs_are_told_down_to_a_third_and_up_to_three_times(size: float, told: bool) -> None:
     assert asked(size).told is told
     assert not asked(size, 9e8).told
+
+
+def test_a_small_total_is_told_unless_hardly_any_of_it_is_blocks() -> None:
+    assert asked(2e7, 1e9, Counting()).told
+    assert not asked(3e7, 1e9, Counting(rank=512)).told
+    assert not asked(1.5e7, 1e9, Counting()).told
 
 
 def test_the_tokens_of_the_first_look_have_its_best_depths() -> None:

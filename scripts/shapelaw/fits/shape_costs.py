@@ -26,6 +26,7 @@ LOW, HIGH = 0.16, 0.84
 DEEPEST = 512
 DEPTHS = np.linspace(0.0, math.log(DEEPEST), 201)  # logs of the depths that are compared
 OUTSIDE = 3.0  # factor beyond the evidence's sizes within which a cost is told
+MOSTLY_EMBEDDING = 10.0  # the same for blocks, where the total is within OUTSIDE
 LEAST_TOKENS = 1e9
 LEAST_WIDTH = 16
 WITHIN = 0.005  # nats: the cost below which depths count as flat
@@ -156,9 +157,14 @@ class Evidence:
         """(D,) normal scores in an order of their own, by which the ridges of the draws are moved."""
         return np.random.default_rng(0).permutation(_normal_scores(len(self.draws)))
 
-    def covers(self, blocks: float, total: float) -> bool:
-        """Whether costs are told: blocks or total within a factor of three of the evidence's networks."""
-        out = min(outside(blocks, self.blocks), outside(total, self.totals))
+    def covers(self, blocks: float, total: float | None) -> bool:
+        """Whether costs are told: blocks within a factor of three of the evidence's, or the total with blocks of ten.
+
+        Small totals are embedding for the most part, the evidence's own too.
+        """
+        out = outside(blocks, self.blocks)
+        if total is not None and out <= math.log(MOSTLY_EMBEDDING):
+            out = min(out, outside(total, self.totals))
         return out <= math.log(OUTSIDE)
 
 
@@ -274,7 +280,7 @@ class Costs:
     @property
     def told(self) -> bool:
         """Whether the evidence reaches so far that it can price shapes."""
-        total = self.question.size if self.question.counting.axis is SizeAxis.TOTAL else self.blocks
+        total = self.question.size if self.question.counting.axis is SizeAxis.TOTAL else None
         return self.question.tokens >= LEAST_TOKENS and self.evidence.covers(self.blocks, total)
 
     @cached_property
@@ -317,13 +323,13 @@ class Costs:
 
     def worth(self, cost: float) -> float:
         """The share of the size by which the best shape could be smaller and have this cost."""
-        return float(1.0 - np.exp(np.interp(cost, self._smaller, SMALLER)))
+        return float(1.0 - np.exp(np.interp(cost, self._smaller, SMALLER[: len(self._smaller)])))
 
     @cached_property
     def _smaller(self) -> Floats:
-        """The cost of the best shape of each size of `SMALLER`."""
-        counting, size = self.question.counting, self.question.size
-        scaled = [_log_blocks(size * math.exp(step), counting) for step in SMALLER]
+        """The cost of the best shape of each size of `SMALLER` that the vocabulary leaves room for."""
+        counting, sizes = self.question.counting, self.question.size * np.exp(SMALLER)
+        scaled = [_log_blocks(size, counting) for size in sizes if size > counting.fixed]
         least = [lowest(self._losses(one, DEPTHS, False).mean(axis=0)[None], DEPTHS)[1][0] for one in scaled]
         return np.asarray(np.maximum.accumulate(np.array(least) - least[0]))
 
@@ -409,7 +415,8 @@ def _at_equal_time(evidence: Evidence, question: Question) -> Floats:
         wanted = float(np.interp(at, DEPTHS, asked))
         log_blocks = _log_blocks(sizes, question.counting)
         off = wanted - _log_times(question, log_blocks, DEPTHS)
-        sizes = sizes * np.exp(off / question.clock.exponent)
+        # the deepest may have no size that is so quick beside the first factor of their embedding
+        sizes = np.maximum(sizes * np.exp(off / question.clock.exponent), 1.01 * question.counting.fixed)
         log_blocks = _log_blocks(sizes, question.counting)
         losses = evidence.draws.losses(log_blocks, DEPTHS, log_tokens)
         at = float(lowest(losses.mean(axis=0)[None], DEPTHS)[0][0])

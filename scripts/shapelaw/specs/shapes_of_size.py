@@ -72,6 +72,11 @@ class Counting:
         back = d * self.rank if self.rank is not None and self.tied else 0
         return plain.total_params + other_blocks + back - (d if no_positions else 0)
 
+    @property
+    def fixed(self) -> float:
+        """The part of a size that no width changes: the first factor of an embedding in two."""
+        return self._terms()[1]
+
     def width_at(self, size: float, depth: float) -> float:
         """The real width at which standard blocks of 12 L d² reach a size.
 
