@@ -44,7 +44,9 @@ def test_a_command_runs_its_script_and_returns_its_code(capsys: pytest.CaptureFi
 def test_what_is_no_command_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert (main([]), main(["--help"])) == (2, 0)
     assert main(["shapes"]) == 2
-    assert "'shapes' is not a command of shapelaw; it has shape, advisor, fit" in capsys.readouterr().err
+    assert (
+        "'shapes' is not a command of shapelaw; it has shape, advisor, speed, fit" in capsys.readouterr().err
+    )
 
 
 def test_studies_want_a_clone(

@@ -47,6 +47,9 @@ COMMANDS = {
         "advisor_page",
         "the same for every budget, as a page with sliders: shapelaw advisor --out advisor.html",
     ),
+    "speed": Command(
+        "speed", "how long a step of each shape of a size takes here: shapelaw speed 1.3B", "--size"
+    ),
     "fit": Command(
         "fit_surface",
         "best depth and the cost of each shape, of your runs: shapelaw fit runs.csv",

@@ -79,7 +79,7 @@ def test_below_the_law_s_first_size_one_layer_is_advised() -> None:
 
 
 def test_a_factored_embedding_that_is_tied_has_a_map_back() -> None:
-    """OPT-350M: V x 512 for the tokens and the classifier, maps of 512 x 1,024 to and from them, 2,050 positions."""
+    """OPT-350M: V x 512 for the tokens and the classifier, maps of 512 x 1,024 to and from blocks, 2,050 positions."""
     budget = Budget(331_196_416, 50272, 2050, tied=True, rank=512)
     embedding = budget.fixed + budget.per_width * 1024
     assert embedding == 50272 * 512 + 2 * 512 * 1024 + 2050 * 1024

@@ -1,9 +1,11 @@
 """What somebody's model is, by its config.json, against what transformers itself builds."""
 
 import json
+import random
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -202,6 +204,22 @@ def test_layers_that_share_parameters_and_defaults_that_were_taken_are_said(tmp_
     assert read_model(written(tmp_path, {"model_type": "qwen2", **full})).notes == ()
 
 
+def test_ties_that_transformers_makes_against_the_config_are_said(tmp_path: Path) -> None:
+    """T5 v1.1's config says untied, as its weights are; transformers ties every T5."""
+    config = {
+        "model_type": "t5",
+        "d_model": 64,
+        "num_heads": 2,
+        "num_layers": 2,
+        "tie_word_embeddings": False,
+    }
+    found = read_model(written(tmp_path, config))
+    assert found.tied
+    assert found.notes[0].startswith(
+        "Its config.json says that its embeddings are untied; transformers builds"
+    )
+
+
 def test_hybrids_are_no_dense_decoders(tmp_path: Path) -> None:
     config = {"model_type": "bamba", "num_hidden_layers": 4, "attn_layer_indices": [1]}
     found = read_model(written(tmp_path, config))
@@ -291,6 +309,7 @@ BROKEN: list[tuple[dict[str, Any] | str, str]] = [
     ({"model_type": "llama", "vocab_size": 0}, "vocab_size is 0; it must be a whole number of at least 1"),
     ({"model_type": "llama", "hidden_size": 10**13}, "overflowed"),
     ({"model_type": "llama", "num_hidden_layers": 10**9}, "more than 2,048 is not built here"),
+    ({"model_type": "t5", "num_decoder_layers": 10**6}, "num_decoder_layers is 1000000; a network with more"),
     ({"model_type": "llama", "hidden_act": "nothing"}, "makes no model of transformers' family llama"),
     ({"model_type": "llava", "text_config": {"hidden_size": -1}}, "text_config.hidden_size is -1"),
     ({"model_type": "vit", "num_labels": 10**9}, "num_labels is 1000000000; no model has more"),
@@ -358,3 +377,44 @@ def test_importing_the_module_imports_neither_torch_nor_transformers() -> None:
         [sys.executable, "-c", code], cwd=SCRIPTS, capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+ODD = [
+    *(None, 0, -1, 1, 3, 7, "12", "x", "", 1.5, 1e30, True, float("inf"), float("nan")),
+    *([], [1], [64, 64], [None], ["x"], [-1], {}, {"a": 1}, 10**6, 10**9, 10**13, 10**30),
+]
+TYPES = ("gpt2", "llama", "opt", "mixtral", "bert", "t5", "mamba2", "vit", "deepseek_v3", "llava", "whisper")
+
+
+def random_config(rng: random.Random) -> dict[str, Any]:
+    """The defaults of a family with up to six fields odd or missing, at times under an odd name."""
+    import transformers
+
+    found = transformers.CONFIG_MAPPING[rng.choice(TYPES)]().to_dict()
+    if "num_hidden_layers" in found:
+        found["num_hidden_layers"] = 2
+    inner = [value for value in found.values() if isinstance(value, dict)]
+    places = [(part, key) for part in (found, *inner) for key in part]
+    for _ in range(rng.choice([1, 1, 1, 2, 3, 6])):
+        part, key = rng.choice(places)
+        if rng.random() < 0.2:
+            part.pop(key, None)
+        else:
+            part[key] = rng.choice(ODD)
+    if rng.random() < 0.3:
+        found["model_type"] = rng.choice(["mine", "", None, 3, []])
+        found["architectures"] = rng.choice([None, [], 5, "GPT2Model", ["X"], [3], ["PreTrainedModel"]])
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_random_configs_get_a_description_or_a_sentence(seed: int, tmp_path: Path) -> None:
+    rng = random.Random(seed)
+    for _ in range(50):
+        written(tmp_path, json.dumps(random_config(rng), default=str))
+        with suppress(UserError):
+            found = read_model(tmp_path)
+            assert json.loads(json.dumps(model_json(found)))["kind"] == found.kind
+            assert model_text(found)
+            architecture_of(found)

@@ -6,6 +6,7 @@ Light: neither torch nor transformers is imported. `shapelaw.specs.pretrained` h
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,27 @@ from typing import Any
 from shapelaw.errors import UserError
 
 FIELDS = {  # the names that model families give to one number
-    "width": ("hidden_size", "d_model", "n_embd", "n_embed", "dim", "emb_dim"),
+    "width": ("hidden_size", "d_model", "n_embd", "n_embed", "dim", "emb_dim", "model_dim"),
     "vocab_size": ("vocab_size", "padded_vocab_size"),
     "embedding_rank": ("embedding_size", "word_embed_proj_dim", "d_embed"),
-    "heads": ("num_attention_heads", "num_heads", "n_head", "n_heads", "encoder_attention_heads"),
-    "kv_heads": ("num_key_value_heads", "n_head_kv", "num_kv_heads", "n_kv_heads"),
+    "heads": (
+        "num_attention_heads",
+        "num_heads",
+        "n_head",
+        "n_heads",
+        "encoder_attention_heads",
+        "num_query_heads",
+    ),
+    "kv_heads": ("num_key_value_heads", "n_head_kv", "num_kv_heads", "n_kv_heads", "multi_query_group_num"),
     "head_dim": ("v_head_dim", "head_dim", "d_kv", "d_head", "attention_head_size", "kv_channels"),
-    "depth": ("num_hidden_layers", "num_layers", "n_layer", "n_layers", "encoder_layers"),
+    "depth": (
+        "num_hidden_layers",
+        "num_layers",
+        "n_layer",
+        "n_layers",
+        "encoder_layers",
+        "num_transformer_layers",
+    ),
     "ff_width": ("intermediate_size", "d_ff", "ffn_dim", "n_inner", "encoder_ffn_dim", "ffn_hidden_size"),
     "experts": ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts", "num_moe_experts"),
     "experts_per_token": (
@@ -30,8 +45,11 @@ FIELDS = {  # the names that model families give to one number
 TIES = ("tie_word_embeddings", "weight_tying", "share_embedding", "tie_embeddings", "tied_embeddings")
 NESTED = ("text_config", "llm_config", "language_config")  # a decoder inside of a model of several parts
 _AT_LEAST_ONE = ("width", "vocab_size", "heads", "depth")
-_MOST = {"depth": 2048, "experts": 65_536}  # what is built in seconds; no network that is known comes near
+_MOST = {"depth": 2048, "experts": 16_384}  # what is built in seconds; no network that is known comes near
 _MOST_LABELS = 1_000_000
+_COUNTS = re.compile(
+    "(layers?|blocks?|depths?|stages|groups?|group_num)$"
+)  # names of further numbers of modules
 _FOREIGN = {  # a key of a config.json that is not of a model of transformers: whose it is
     "peft_type": "an adapter, not of a model; give the folder of the model that it adapts",
     "_class_name": "diffusers, which has models of other kinds",
@@ -125,6 +143,10 @@ def _problems(config: Mapping[str, Any], place: str = "") -> Iterator[str]:
         for name in names:
             if problem := _problem(field, config.get(name)):
                 yield f"{place}{name} is {_said(config[name])}; {problem}"
+    for name, value in config.items():
+        counts = value if isinstance(value, list) else [value]
+        if _COUNTS.search(name) and any(isinstance(one, int) and one > _MOST["depth"] for one in counts):
+            yield f"{place}{name} is {_said(value)}; a network with more than {_MOST['depth']:,} is not built here"
     labels = config.get("num_labels")
     if isinstance(labels, int) and labels > _MOST_LABELS:
         yield f"{place}num_labels is {labels}; no model has more than {_MOST_LABELS:,}"
@@ -140,7 +162,7 @@ def _problem(field: str, value: Any) -> str | None:
             continue  # a family's own way to say it, which transformers checks
         if not isinstance(one, int) or isinstance(one, bool) or one < least:
             return f"it must be a whole number of at least {least}"
-        if one > _MOST.get(field, one):
+        if field == "experts" and one > _MOST[field]:
             return f"a network with more than {_MOST[field]:,} is not built here"
     return None
 

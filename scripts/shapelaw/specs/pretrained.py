@@ -384,6 +384,12 @@ def _remarks(
         yield "The number of its heads differs from block to block, or it has none."
     if found.kind is Kind.MIXTURE and found.active_params is None:
         yield "How many experts a token takes is not said, so its active parameters are not known."
+    said = config.get("tie_word_embeddings")
+    if isinstance(said, bool) and said != found.tied and found.reads == "tokens":
+        yield (
+            f"Its config.json says that its embeddings are {'tied' if said else 'untied'}; transformers builds them "
+            f"{'tied' if found.tied else 'untied'}, and so they are counted."
+        )
     if missing := _defaults(found, model, config, text):
         yield f"Its config.json does not give {', '.join(missing)}; transformers' defaults for it are taken."
 
