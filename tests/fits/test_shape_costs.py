@@ -177,6 +177,10 @@ def test_a_machine_s_own_times_are_read(tmp_path: Path) -> None:
     times = np.exp(clock.at(work, np.log([12.0, 24.0, 48.0])))
     assert times / times[0] == pytest.approx(np.array([1.0, 1.4, 2.2]), rel=1e-6)
     assert clock.exponent == 0.7
+    # the table's own vocabulary and context, where it has them
+    more = [f"{line},257,128" for line in file.read_text(encoding="utf-8").splitlines()[2:]]
+    file.write_text("\n".join([lines[1] + ",vocab_size,context_length", *more]), encoding="utf-8")
+    assert read_clock(file, 50257, 2048, 0.7).log_time == pytest.approx(clock.log_time)
 
 
 def test_times_of_several_sizes_say_how_time_follows_size(tmp_path: Path) -> None:

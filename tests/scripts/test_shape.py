@@ -100,7 +100,7 @@ def test_wrong_input_is_one_sentence(tmp_path: Path, arguments: tuple[object, ..
 
 
 def test_times_of_one_s_own_machine_take_the_place_of_public_ones(tmp_path: Path) -> None:
-    rows = [f"{depth},{2e8},{depth**1.5}" for depth in (6, 12, 24, 48)]
+    rows = [f"{depth},{2e8},{depth**0.8}" for depth in (2, 4, 8, 16, 48)]
     (tmp_path / "speed.csv").write_text(
         "\n".join(["depth,block_params,seconds_per_token", *rows]), encoding="utf-8"
     )
@@ -108,6 +108,18 @@ def test_times_of_one_s_own_machine_take_the_place_of_public_ones(tmp_path: Path
     own = numbers(tmp_path, "350M", "--size", "time", "--speed", "speed.csv")
     assert own["time_measured_on"] == "speed.csv"
     assert own["best"]["depth"] < public["best"]["depth"]  # where depth is so slow
+
+
+def test_times_of_too_few_depths_are_a_sentence(tmp_path: Path) -> None:
+    """Of a busy machine, on which more layers were quicker."""
+    rows = ["4,2.8e6,0.012", "8,2.9e6,0.019", "16,2.9e6,0.003"]
+    (tmp_path / "speed.csv").write_text(
+        "\n".join(["depth,block_params,seconds_per_token", *rows]), encoding="utf-8"
+    )
+    done = shape(tmp_path, "30M", "--vocab", 257, "--size", "time", "--speed", "speed.csv")
+    assert done.returncode == 2
+    assert "of 4 to 16 layers, the best depth at equal time lies beyond them" in done.stderr
+    assert numbers(tmp_path, "30M", "--vocab", 257, "--speed", "speed.csv")["equal_time_depth"] is None
 
 
 def test_transitions_of_one_s_own_are_a_witness(tmp_path: Path) -> None:

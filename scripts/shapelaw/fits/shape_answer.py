@@ -168,7 +168,7 @@ def answer(
         tuple(witnesses),
         tuple(price(network, costs) for network in _nearest(networks, question)),
         None if given is None else price(given, costs),
-        None if question.equal_time or not costs.told else ask(evidence, _timed(question, costs)).best,
+        None if question.equal_time or not costs.told else _best_at_equal_time(costs),
         None if shape is None else vocabulary_of_law(shape.block_params, shape.width),
     )
 
@@ -181,6 +181,14 @@ def times(factor: float) -> str:
 def whole(depth: float) -> int:
     """The nearest number of layers, at least one."""
     return max(1, round(depth))
+
+
+def _best_at_equal_time(costs: Costs) -> Best | None:
+    """The best depth at equal time, of all parameters; None where it is far from the depths that were timed."""
+    try:
+        return ask(costs.evidence, _timed(costs.question, costs)).best
+    except UserError:
+        return None
 
 
 def _timed(question: Question, costs: Costs) -> Question:

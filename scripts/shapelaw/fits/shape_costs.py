@@ -35,6 +35,7 @@ SHOWN = 4.0  # rows reach to depths that cost so many times `within`
 SMALLER = np.log(
     [1.0, 0.95, 0.9, 0.8, 0.7, 0.55, 0.4, 0.25, 0.1]
 )  # sizes that a cost is worth, over the asked one
+UNTIMED = 1.5  # factor of depth beyond those that were timed up to which times are taken to go on
 SEVERAL_SIZES = 0.3  # log sizes that lie farther apart tell how time follows size
 TURNS = 12  # steps towards the depth of which the size is at equal time
 
@@ -58,7 +59,9 @@ class Spread:
         return math.hypot(self.sources, self.per_log_size * sizes_out, self.per_log_tokens * tokens_out)
 
 
-def log_work(log_blocks: Floats, log_depth: Floats, vocab_size: int, context: int) -> Floats:
+def log_work(
+    log_blocks: Floats, log_depth: Floats, vocab_size: Floats | int, context: Floats | int
+) -> Floats:
     """Logs of the weights that are multiplied for every token, of blocks of 12 L d².
 
     These are the weights of the blocks, of the classifier, and 2 N L d for the scores of attention over N tokens: two
@@ -98,38 +101,38 @@ def read_clock(path: Path, vocab_size: int, context: int, exponent: float) -> Cl
 
     Args:
         path: the file.
-        vocab_size, context: of the networks that were timed.
+        vocab_size, context: of the networks that were timed, where the file has no such columns (`context_length`).
         exponent: of the work, which is taken where the shapes have one size.
 
     Raises:
         UserError: the file is missing, or has fewer than two depths with numbers.
     """
-    columns = ("depth", "block_params", "seconds_per_token")
+    needed = ("depth", "block_params", "seconds_per_token")
+    known = {"vocab_size": vocab_size, "context_length": context}
     try:
         with path.open(encoding="utf-8") as lines:
             rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
-        table = np.array([[float(row[name] or "nan") for name in columns] for row in rows]).reshape(-1, 3)
+        numbers = [[float({**known, **row}[name] or "nan") for name in (*needed, *known)] for row in rows]
     except OSError as error:
         raise UserError(f"--speed {path} can't be read ({error.strerror}).") from None
     except (KeyError, TypeError, ValueError):
         raise UserError(
-            f"--speed {path} is no table of `shapelaw speed`; it needs numbers in {', '.join(columns)}."
+            f"--speed {path} is no table of `shapelaw speed`; it needs numbers in {', '.join(needed)}."
         ) from None
-    usable = np.isfinite(table).all(axis=1) & (table > 0).all(axis=1)
-    logs = np.log(table[usable])
-    depths = np.unique(logs[:, 0])
+    table = np.array(numbers).reshape(-1, len(needed) + len(known))
+    table = table[np.isfinite(table).all(axis=1) & (table > 0).all(axis=1)]
+    depth, blocks, seconds = np.log(table[:, :3]).T
+    depths = np.unique(depth)
     if len(depths) < 2:
         raise UserError(
             f"--speed {path} has times of {len(depths)} depth(s); how time follows depth takes two."
         )
-    work = log_work(logs[:, 1], logs[:, 0], vocab_size, context)
-    if np.ptp(logs[:, 1]) > SEVERAL_SIZES and len(logs) > len(depths):
-        of_depth = (logs[:, :1] == depths).astype(np.float64)
-        exponent = float(np.linalg.lstsq(np.column_stack([work, of_depth]), logs[:, 2], rcond=None)[0][0])
-    left = logs[:, 2] - exponent * work
-    return Clock(
-        exponent, depths, np.array([left[logs[:, 0] == depth].mean() for depth in depths]), str(path)
-    )
+    work = log_work(blocks, depth, table[:, 3], table[:, 4])
+    if np.ptp(blocks) > SEVERAL_SIZES and len(table) > len(depths):
+        of_depth = (depth[:, None] == depths).astype(np.float64)
+        exponent = float(np.linalg.lstsq(np.column_stack([work, of_depth]), seconds, rcond=None)[0][0])
+    left = seconds - exponent * work
+    return Clock(exponent, depths, np.array([left[depth == one].mean() for one in depths]), str(path))
 
 
 @dataclass(frozen=True)
@@ -281,7 +284,8 @@ class Costs:
     def told(self) -> bool:
         """Whether the evidence reaches so far that it can price shapes."""
         total = self.question.size if self.question.counting.axis is SizeAxis.TOTAL else None
-        return self.question.tokens >= LEAST_TOKENS and self.evidence.covers(self.blocks, total)
+        within = self.question.tokens >= LEAST_TOKENS and self.best.depth < DEEPEST
+        return within and self.evidence.covers(self.blocks, total)
 
     @cached_property
     def _means(self) -> Floats:
@@ -370,7 +374,7 @@ def ask(evidence: Evidence, question: Question) -> Costs:
     """The costs of depths, and the best one.
 
     Raises:
-        UserError: the vocabulary leaves no room for blocks.
+        UserError: the vocabulary leaves no room for blocks, or at equal time the best depth is far from those timed.
     """
     counting = question.counting
     if counting.width_at(question.size, 1.0) < LEAST_WIDTH:
@@ -391,8 +395,24 @@ def ask(evidence: Evidence, question: Question) -> Costs:
     ends = [np.quantile(lowest(losses, DEPTHS)[0], (LOW, HIGH)) for losses in (moved, own)]
     low, high, own_low, own_high = (math.exp(one) for one in np.concatenate(ends))
     depth = _whole(middle, own.mean(axis=0))
+    if question.equal_time:
+        _check_timed(question.clock, depth)
     best = Best(depth, min(low, depth), max(high, depth), min(own_low, depth), max(own_high, depth))
     return Costs(question, evidence, sizes, log_blocks, best, shift)
+
+
+def _check_timed(clock: Clock, depth: float) -> None:
+    """Refuse a best depth at equal time that is far from all depths which were timed.
+
+    Raises:
+        UserError: always with one sentence.
+    """
+    first, last = (math.exp(one) for one in clock.log_depth[[0, -1]])
+    if not first / UNTIMED <= depth <= last * UNTIMED:
+        raise UserError(
+            f"By the times of {clock.source}, of {first:.0f} to {last:.0f} layers, the best depth at equal time lies "
+            f"beyond them (about {depth:.0f}), where none were measured; time more depths: shapelaw speed --depths."
+        )
 
 
 def _whole(log_depth: float, losses: Floats) -> float:
