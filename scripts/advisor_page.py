@@ -19,7 +19,7 @@ from shapelaw.report.advisor_page import content_of, page_of
 from shapelaw.report.tables import plain_rows
 from shapelaw.specs.architectures import architecture_of_row
 from shapelaw.storage.files import replacing
-from shapelaw.studies.advice import PUBLISHED, read_law
+from shapelaw.studies.laws import PUBLISHED, read_law
 from shapelaw.studies.reference import REFERENCE, published_json
 
 DECODERS = ("GPT", "Llama", "Gemma", "Qwen", "gpt-oss")  # of text; what the law speaks of

@@ -20,7 +20,7 @@ def test_every_command_is_a_script_and_stands_in_the_help() -> None:
 @pytest.mark.parametrize(
     ("name", "given", "arguments"),
     [
-        ("shape", ["1.3B", "--vocab", "257"], ["--params", "1.3B", "--vocab", "257"]),
+        ("shape", ["1.3B", "--vocab", "257"], ["1.3B", "--vocab", "257"]),
         ("shape", ["--params", "1.3B"], ["--params", "1.3B"]),
         ("fit", ["a/runs.csv"], ["--runs", "a/runs.csv", "--out", "runs_fit"]),
         ("fit", ["runs.csv", "--out", "x"], ["--runs", "runs.csv", "--out", "x"]),
@@ -36,9 +36,9 @@ def test_a_first_argument_is_what_the_command_is_about(
 
 def test_a_command_runs_its_script_and_returns_its_code(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["shape", "1.3B"]) == 0
-    assert "Best depth: 41 layers" in capsys.readouterr().out
+    assert "Best depth: 36 layers" in capsys.readouterr().out
     assert main(["shape", "none"]) == 2
-    assert "--params is none" in capsys.readouterr().err
+    assert "SIZE is none" in capsys.readouterr().err
 
 
 def test_what_is_no_command_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,7 +98,7 @@ def test_an_installation_answers_without_the_clone(tmp_path: Path) -> None:
     subprocess.run([*pip, "--target", str(target), str(source)], check=True)
     environment = {**os.environ, "PYTHONPATH": str(target)}
     for asked, said in (
-        (["shape", "1.3B"], "Best depth: 41 layers"),
+        (["shape", "1.3B"], "Best depth: 36 layers"),
         (["bottlenecks", "ESM-1b"], "the vocabulary binds"),
         (["capacity", "--heads", "20", "--context", "32", "--head-dim", "64"], "theorem 1"),
     ):

@@ -12,7 +12,7 @@ from small import SCRIPTS
 
 from shapelaw.errors import UserError
 from shapelaw.fits.curves import SizeAxis
-from shapelaw.specs.transformers_config import read_config
+from shapelaw.specs.pretrained import read_model
 from shapelaw.studies.given_runs import add_column_options, add_mlflow_option, add_runs_option, given_budgets
 
 CASES = 200
@@ -211,7 +211,7 @@ def test_odd_configs_are_read_or_refused_in_a_sentence(tmp_path):
     for case in range(CASES):
         path.write_text(json.dumps(odd_config(random.Random(case))), encoding="utf-8")
         with suppress(UserError):
-            read_config(path)
+            read_model(path)
             read += 1
     assert read > CASES // 10
 
@@ -237,7 +237,13 @@ def command_lines(rng: random.Random) -> dict[str, list[str]]:
             "--out",
             "out",
         ],
-        "advise.py": ["--params", number(), "--vocab", number(), "--depth", whole(), "--width", whole()],
+        "shape.py": [
+            number(),
+            *("--vocab", number(), "--tokens", number(), "--depth", whole(), "--width", whole()),
+            *("--size", rng.choice(("total", "block", "flops", "time", "x"))),
+        ],
+        "speed.py": [rng.choice(("x", "0", "-1", "nan")), "--depths", number()],
+        "evidence.py": ["--table", "runs.csv"],
         "bottlenecks.py": ["--model", "config.json"],
         "separation_rank.py": [
             "--depth",

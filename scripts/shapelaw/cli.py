@@ -16,7 +16,7 @@ from pathlib import Path
 from shapelaw.errors import UserError, exit_code
 
 PACKAGE = Path(__file__).resolve().parent
-SCRIPTS = PACKAGE.parent if (PACKAGE.parent / "advise.py").is_file() else PACKAGE / "commands"
+SCRIPTS = PACKAGE.parent if (PACKAGE.parent / "shape.py").is_file() else PACKAGE / "commands"
 SNAKEMAKE = "snakemake"
 
 
@@ -40,7 +40,9 @@ class Command:
 
 
 COMMANDS = {
-    "shape": Command("advise", "depth and width for a budget: shapelaw shape 1.3B --vocab 50257", "--params"),
+    "shape": Command(
+        "shape", "what each shape of a size costs, and the best: shapelaw shape 1.3B --vocab 32k"
+    ),
     "advisor": Command(
         "advisor_page",
         "the same for every budget, as a page with sliders: shapelaw advisor --out advisor.html",
@@ -57,6 +59,7 @@ COMMANDS = {
     "transitions": Command(
         "fit_transitions", "where one depth overtakes another, of grids of runs", "--runs", out="_transitions"
     ),
+    "evidence": Command("evidence", "fit public losses anew, which `shape` rests on", "--table"),
     "bottlenecks": Command(
         "bottlenecks", "what binds in an architecture: vocabulary, rank, patch, attention"
     ),

@@ -103,6 +103,7 @@ ELSEWHERE = (
         "a model of a hub",
         "docs/results/assumptions.md",
     ),
+    Elsewhere("shapelaw evidence --table", "losses that are not committed", "tests/scripts/test_evidence.py"),
     Elsewhere("python benchmarks/slurm_scale.py", "a Slurm and 10,000 jobs", "docs/results/faults.md"),
     Elsewhere(
         "python tests/finished.py",
@@ -126,8 +127,7 @@ MADE_BY = {
 
 # words that a page quotes of what a command prints
 SAID = {
-    "shapelaw shape 1.3B": "41 layers",
-    "python scripts/advise.py --params 1.3B": "shallower",
+    "shapelaw shape 1.3B": "Best depth: 35 layers",
     "python scripts/bottlenecks.py ESM-1b": "ESM-1b",
     "python scripts/bottlenecks.py --fit": "our fit",
     "python scripts/fit_cost.py": "hours",
@@ -140,6 +140,7 @@ ITSELF = {("python", "scripts/separation_rank.py"), ("shapelaw",)}
 # what writes files of the project
 WRITERS = (
     "python benchmarks/pass_rates.py",
+    "python scripts/answer_page.py",
     "python scripts/bottlenecks.py --out",
     "python scripts/config_reference.py",
     "python scripts/reproduce_page.py",

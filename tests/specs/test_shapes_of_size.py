@@ -27,12 +27,9 @@ def test_a_shape_has_its_size_to_two_percent_and_is_one_that_hardware_likes(
     log_size: float, log_depth: float, counting: Counting
 ) -> None:
     size, depth = 10**log_size, max(1, round(math.exp(log_depth)))
-    try:
-        found = shape_of_size(size, depth, counting)
-    except UserError as error:
-        if "no room" not in str(error):
-            raise
+    if counting.width_at(size, depth) < 8:
         return
+    found = shape_of_size(size, depth, counting)
     shape = found.shape
     assert found.size == counting.size(shape)
     assert shape.depth == depth
@@ -83,6 +80,10 @@ def test_an_embedding_in_two_factors_takes_its_own_share() -> None:
     full = shapes_of_size(1e8, [6, 12, 24], Counting(vocab_size=50257))
     assert all(one.fits for one in shapes)
     assert all(one.shape.width > other.shape.width for one, other in zip(shapes, full, strict=True))
+    opt = Counting(vocab_size=50272, tied=True, positions=2050, block="gpt2", rank=512)  # OPT-350M's
+    table, fixed, _ = opt._terms()
+    assert fixed + table * 1024 == 50272 * 512 + 2 * 512 * 1024 + 2050 * 1024
+    assert shape_of_size(331_196_416, 24, opt).fits
     with pytest.raises(UserError, match="has 51,463,168 parameters, and the budget is 1,000,000"):
         shape_of_size(1e6, 8, Counting(vocab_size=50257, rank=1024))
 

@@ -150,7 +150,8 @@ def change(path: Path, *statements: str) -> None:
 def test_reading_an_older_store_leaves_every_byte_of_it(older_store: Path) -> None:
     before = files_of(older_store.parent)
     table = read_experiment(f"sqlite:///{older_store}", "shapes")
-    assert table.to_dict("records") == [{"n_layer": 4, "loss": 3.5, "Name": "calm-ox-1"}]
+    run = {"n_layer": 4, "loss": 3.5, "Name": "calm-ox-1", "State": "FINISHED", "_step": 10}
+    assert table.to_dict("records") == [run]
     assert files_of(older_store.parent) == before
 
 

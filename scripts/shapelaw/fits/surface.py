@@ -229,8 +229,18 @@ def _independent(design: Floats) -> Floats:
 
 def _weights(densities: Floats, families: Sequence[str]) -> Floats:
     """(f,) weights of forms from the (f, n) log densities of left-out losses; families start with equal shares."""
+    start = [1.0 / (len(FAMILIES) * families.count(family)) for family in families]
+    return predictive_weights(densities, np.array(start))
+
+
+def predictive_weights(densities: Floats, start: Floats | float = 1.0) -> Floats:
+    """(f,) weights of models from the (f, n) log densities of what was left out, over Bayesian bootstraps of these.
+
+    Args:
+        densities: log predictive densities.
+        start: (f,) weights before the data speak, up to a factor.
+    """
     n = densities.shape[1]
-    start = np.array([1.0 / (len(FAMILIES) * families.count(family)) for family in families])
     shares = np.random.default_rng(0).dirichlet(np.ones(n), BOOTSTRAPS)
     weights: Floats = special.softmax(n * shares @ densities.T + np.log(start), axis=1).mean(axis=0)
     return weights

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from shapelaw.fits.evidence import lowest as lowest
 from shapelaw.fits.line import Floats
 from shapelaw.fits.surface import Surface
 from shapelaw.fits.surface_shapes import Shapes, SurfaceStatus
@@ -135,20 +136,6 @@ def _status(low: float, high: float, grid: Floats, outside: bool, told: bool) ->
     if at_high:
         return SurfaceStatus.DEEPER
     return SurfaceStatus.SHALLOWER if at_low else SurfaceStatus.CONVERGED
-
-
-def lowest(losses: Floats, grid: Floats) -> tuple[Floats, Floats]:
-    """For (d, g) losses on an even grid (g,): the place (d,) of the lowest, by a parabola, and the loss there."""
-    at = losses.argmin(axis=1)
-    middle = np.clip(at, 1, len(grid) - 2)
-    rows = np.arange(len(losses))
-    before, here, after = (losses[rows, middle + k] for k in (-1, 0, 1))
-    bend = before - 2.0 * here + after
-    inside = (at == middle) & (bend > 0)
-    shift = np.where(inside, 0.5 * (before - after) / np.where(inside, bend, 1.0), 0.0)
-    best = grid[at] + shift * (grid[1] - grid[0])
-    loss = np.where(inside, here - 0.25 * (before - after) * shift, losses[rows, at])
-    return np.asarray(best), np.asarray(loss)
 
 
 def penalties(surface: Surface) -> list[Penalty]:

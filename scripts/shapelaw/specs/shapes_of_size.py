@@ -36,7 +36,8 @@ class Counting:
         tied: whether the classifier is the embedding's matrix.
         block: Llama's (RMSNorm, SwiGLU of 8/3 d) or GPT-2's (LayerNorm, GELU of 4 d, biases).
         positions: entries of a learned positional embedding; 0 where positions have no parameters.
-        rank: r of a token embedding factored as (V x r)(r x d); None is one V x d matrix.
+        rank: r of a token embedding factored as (V x r)(r x d); None is one V x d matrix. One that is tied has another
+            map, (d x r), before its classifier.
     """
 
     axis: SizeAxis = SizeAxis.TOTAL
@@ -52,7 +53,8 @@ class Counting:
         if self.axis is SizeAxis.BLOCK:
             return blocks
         if self.axis is SizeAxis.FLOPS:
-            return blocks + d * self.vocab_size + (0 if self.rank is None else d * self.rank)
+            table, fixed, _ = self._terms()
+            return blocks + round(table * d + fixed)
         plain = Shape(
             shape.depth,
             d,
@@ -67,7 +69,13 @@ class Counting:
         )
         other_blocks = blocks - plain.block_params  # fewer heads of keys, or another number of maps
         no_positions = self.block != "llama" and not self.positions
-        return plain.total_params + other_blocks - (d if no_positions else 0)
+        back = d * self.rank if self.rank is not None and self.tied else 0
+        return plain.total_params + other_blocks + back - (d if no_positions else 0)
+
+    @property
+    def fixed(self) -> float:
+        """The part of a size that no width changes: the first factor of an embedding in two."""
+        return self._terms()[1]
 
     def width_at(self, size: float, depth: float) -> float:
         """The real width at which standard blocks of 12 L d² reach a size.
@@ -90,11 +98,13 @@ class Counting:
         """Parameters for each unit of width, those that no width changes, and biases and norms of a layer and width."""
         if self.axis is SizeAxis.BLOCK:
             return 0.0, 0.0, 0.0
+        rank = self.rank or 0
+        # a factored embedding that is the classifier too has a map of rank x width to and one from the blocks
+        classifier = rank if self.tied and rank else self.vocab_size
+        fixed = self.vocab_size * rank
         if self.axis is SizeAxis.FLOPS:
-            return float(self.vocab_size + (self.rank or 0)), 0.0, 0.0
-        embedding = self.vocab_size if self.rank is None else self.rank
-        table = embedding + (0 if self.tied else self.vocab_size) + self.positions
-        fixed = 0 if self.rank is None else self.vocab_size * self.rank
+            return float(classifier + rank), float(fixed if self.tied else 0), 0.0
+        table = (rank or self.vocab_size) + (classifier if rank or not self.tied else 0) + self.positions
         return float(table), float(fixed), 2.0 if self.block == "llama" else 13.0
 
 
@@ -139,7 +149,7 @@ def shape_of_size(size: float, depth: int, counting: Counting) -> SizedShape:
     """The shape of one depth that has a size.
 
     Of the two widths beside the real one it takes the one with the smaller error of the size after the feed-forward
-    width has made up for it, and among such that fit the nearer one.
+    width has made up for it; among such that fit one whose heads are a multiple of 8, and the nearer one.
 
     Raises:
         UserError: the vocabulary leaves no room for blocks.
@@ -148,9 +158,7 @@ def shape_of_size(size: float, depth: int, counting: Counting) -> SizedShape:
     step = _step(real)
     least = step * max(1, math.floor(real / step))
     found = [_filled(size, depth, width, counting) for width in (least, least + step)]
-    best = min(
-        found, key=lambda one: (not one.fits, 0 if one.fits else abs(one.off), abs(one.shape.width - real))
-    )
+    best = min(found, key=lambda one: _dislike(one, real))
     if real < WIDTH_STEPS[-1][1] and not best.fits:
         raise UserError(
             f"{big(size)} parameters have no room for {depth} layers beside a vocabulary of "
@@ -158,6 +166,16 @@ def shape_of_size(size: float, depth: int, counting: Counting) -> SizedShape:
             "smaller vocabulary, or --tied."
         )
     return best
+
+
+def _dislike(one: SizedShape, real: float) -> tuple[bool, float, bool, float]:
+    """What is wrong with a shape, the worst first: its size, heads that are no multiple of 8, its distance in width."""
+    return (
+        not one.fits,
+        0.0 if one.fits else abs(one.off),
+        one.shape.attention_dim % 8 > 0,
+        abs(one.shape.width - real),
+    )
 
 
 def _filled(size: float, depth: int, width: int, counting: Counting) -> SizedShape:

@@ -1,0 +1,221 @@
+"""Write the tables of docs/answer.md anew, between their markers, and its figure.
+
+  python scripts/answer_page.py
+
+They are what `shapelaw shape` says, by the committed fits (workflow/reference/evidence.json) and checks
+(docs/results/evidence_checks.csv). Exit codes: 0 done, 2 a file can't be written, or the page has no such marker.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from shapelaw.errors import UserError, command_line, exit_code
+from shapelaw.fits.shape_answer import Network, ShapeAnswer, price
+from shapelaw.fits.shape_costs import DEPTHS, HIGH, LOW, Question, ask
+from shapelaw.report.plots import ACCENT, INK, MUTED, SECOND, new_figure, style, value_axis
+from shapelaw.report.plots import PAGE as TEXT
+from shapelaw.report.shape_text import cost_text, ends, text_of
+from shapelaw.specs.shapes_of_size import Counting
+from shapelaw.specs.sizes import SizeAxis, big
+from shapelaw.storage.files import replacing
+from shapelaw.studies.public_evidence import public_answer, public_evidence, shipped_models
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE, CHECKS = Path("docs/answer.md"), Path("docs/results/evidence_checks.csv")
+FIGURE = Path("docs/figures/shape_costs.svg")
+TOKENS, VOCAB, SIZE = 3e10, 32000, 1.3e9
+SIZES = (125e6, 350e6, 1.3e9, 2.7e9, 7e9)
+MODELS = ("OLMo-1B", "Llama-3.2-1B", "Qwen2.5-1.5B", "TinyLlama-1.1B", "MobileLLM-125M")
+NEAR = 0.3  # log size within which a shipped model is drawn beside the curve
+MEANINGS: Mapping[str, tuple[SizeAxis, bool, bool]] = {
+    "blocks": (SizeAxis.BLOCK, False, False),
+    "all, tied": (SizeAxis.TOTAL, True, False),
+    "all, untied": (SizeAxis.TOTAL, False, False),
+    "FLOPs": (SizeAxis.FLOPS, False, False),
+    "time": (SizeAxis.TOTAL, False, True),
+}
+
+
+def asked(size: float, counting: Counting, equal_time: bool = False) -> Question:
+    """A question at the page's number of tokens, with public times."""
+    return Question(size, counting, TOKENS, public_evidence().clock, equal_time=equal_time)
+
+
+def tables() -> dict[str, Callable[[], str]]:
+    """The page's generated parts, by the names in their markers."""
+    return {"example": _example, "sizes": _sizes, "meanings": _meanings, "models": _models, "checks": _checks}
+
+
+def page_of(text: str) -> str:
+    """The page with its generated parts made anew.
+
+    Raises:
+        UserError: a part has no markers.
+    """
+    for name, made in tables().items():
+        part = re.compile(rf"(<!-- {name}: [^\n]* -->\n).*?(<!-- end -->)", re.DOTALL)
+        if not part.search(text):
+            raise UserError(f"{PAGE} has no <!-- {name}: ... --> with an <!-- end --> after it.")
+        text = part.sub(rf"\g<1>{made()}\n\g<2>".replace("\\n", "\n"), text)
+    return text
+
+
+def _pipe(rows: list[tuple[str, ...]]) -> str:
+    head, *body = (f"| {' | '.join(row)} |" for row in rows)
+    return "\n".join([head, "|---" * len(rows[0]) + "|", *body])
+
+
+def _depths(found: ShapeAnswer) -> str:
+    low, high = ends(found.best)
+    return f"{found.best.depth:.0f} ({low} to {high})" if found.by else f"can't tell ({low} to {high})"
+
+
+def _example() -> str:
+    text = text_of(public_answer(asked(SIZE, Counting(vocab_size=VOCAB))))
+    return f"```text\n{text}\n```"
+
+
+def _sizes() -> str:
+    rows: list[tuple[str, ...]] = [
+        ("size", "best depth (68%)", "below 0.005 nats", "a shape", "depths at equal time")
+    ]
+    for size in SIZES:
+        found = public_answer(asked(size, Counting(vocab_size=VOCAB)))
+        flat = found.costs.flat()
+        shape = None if found.advised is None else found.advised.shape
+        rows.append(
+            (
+                big(size),
+                _depths(found),
+                f"{flat[0]} to {flat[1]}" if found.by else "–",
+                "–" if shape is None else f"{shape.depth} x {shape.width:,}, {shape.heads} heads",
+                "–" if found.equal_time is None else "{} to {}".format(*ends(found.equal_time)),
+            )
+        )
+    return _pipe(rows)
+
+
+def _meanings() -> str:
+    rows = [("size", *MEANINGS)]
+    for size in SIZES[:-1]:
+        cells = [
+            _depths(public_answer(asked(size, Counting(axis, 50257, tied), equal_time)))
+            for axis, tied, equal_time in MEANINGS.values()
+        ]
+        rows.append((big(size), *cells))
+    return _pipe(rows)
+
+
+def _models() -> str:
+    rows: list[tuple[str, ...]] = [
+        ("model", "its shape", "vocabulary", "cost, nats (68%)", "worth", "best at its size")
+    ]
+    by_name = {one.name: one for one in shipped_models(SizeAxis.TOTAL)}
+    for name in MODELS:
+        one = by_name[name]
+        found = price(one, ask(public_evidence(), asked(one.size(), one.counting)))
+        assert found.cost is not None
+        rows.append(
+            (
+                name,
+                f"{one.depth} x {one.width:,}, {big(one.size())}",
+                f"{one.counting.vocab_size:,}{', tied' if one.counting.tied else ''}",
+                cost_text(found.cost),
+                f"{found.cost.params_worth:.0%}",
+                f"{found.best_depth:.0f}",
+            )
+        )
+    return _pipe(rows)
+
+
+def _checks() -> str:
+    rows: list[tuple[str, ...]] = [
+        (
+            "predicted",
+            "left out",
+            "number",
+            "error",
+            "own 68% interval, ±",
+            "holds",
+            "predictive interval, ±",
+            "holds",
+        )
+    ]
+    for row in pd.read_csv(ROOT / CHECKS).to_dict("records"):
+        has = not np.isnan(row["held_predictive"])
+        rows.append(
+            (
+                row["predicted"],
+                row["left_out"],
+                f"{row['count']:,}",
+                f"{row['error']:.2g}",
+                f"{row['interval']:.2g}",
+                f"{row['held']:.0%}",
+                f"{row['predictive_interval']:.2g}" if has else "–",
+                f"{row['held_predictive']:.0%}" if has else "–",
+            )
+        )
+    return _pipe(rows)
+
+
+def figure() -> Figure:
+    """Cost against depth at one size, with its band; shipped models near it as points, each at its own size."""
+    found = ask(public_evidence(), asked(SIZE, Counting(vocab_size=VOCAB)))
+    depths = np.exp(DEPTHS)
+    shown = (depths >= 7) & (depths <= 130)
+    costs = [found.at(float(depth)) for depth in depths[shown]]
+    with style():
+        drawn, panels = new_figure(width=TEXT, height=3.6)
+        axes = panels[0, 0]
+        low, high = ([getattr(cost, end) for cost in costs] for end in ("low", "high"))
+        axes.fill_between(depths[shown], low, high, color=SECOND, alpha=0.15, linewidth=0, label="68%")
+        axes.plot(
+            depths[shown], [cost.value for cost in costs], color=SECOND, label="cost, loss above the best"
+        )
+        axes.axhline(found.question.within, color=MUTED, linewidth=0.8, linestyle=":")
+        for one, value in _points():
+            axes.plot(one.depth, value, "o", color=ACCENT, markersize=3.5)
+            place = {"xytext": (1, 4), "textcoords": "offset points", "rotation": 60}
+            axes.annotate(one.name, (one.depth, value), fontsize=6, color=INK, **place)
+        axes.set_xscale("log")
+        value_axis(axes, (8, 12, 16, 24, 32, 48, 64, 96, 128))
+        axes.set(xlabel="layers", ylabel="nats a token", ylim=(-0.002, 0.07))
+        axes.legend(loc="upper center", frameon=False)
+    return drawn
+
+
+def _points() -> list[tuple[Network, float]]:
+    """Shipped models near the size, the nearest one of each depth, with what each costs at its own size."""
+    points: dict[int, tuple[Network, float]] = {}
+    for one in sorted(shipped_models(SizeAxis.TOTAL), key=lambda one: abs(np.log(one.size() / SIZE))):
+        if one.depth in points or abs(np.log(one.size() / SIZE)) > NEAR:
+            continue
+        found = price(one, ask(public_evidence(), asked(one.size(), one.counting)))
+        if found.cost is not None:
+            points[one.depth] = one, found.cost.value
+    return list(points.values())
+
+
+assert (LOW, HIGH) == (0.16, 0.84)  # the page's 68%
+
+
+def main() -> None:
+    """Write the page and the figure."""
+    command_line(__doc__).parse_args()
+    text = page_of((ROOT / PAGE).read_text(encoding="utf-8"))
+    with replacing(ROOT / PAGE) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    with style(), replacing(ROOT / FIGURE) as temporary:
+        figure().savefig(temporary, format="svg", metadata={"Date": None})
+
+
+if __name__ == "__main__":
+    sys.exit(exit_code(main))

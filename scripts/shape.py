@@ -1,0 +1,316 @@
+"""What each shape of one size costs, the best depth with how sure that is, and what people ship.
+
+  shapelaw shape 1.3B --vocab 32k --tokens 30B
+  shapelaw shape 1.3B --vocab 50257 --tied --depth 24 --width 2048
+  shapelaw shape 350M --size block --block gpt2
+  shapelaw shape 1.3B --size time --speed speed.csv
+  shapelaw shape 6.7e9 --model FOLDER
+  shapelaw shape 2e7 --vocab 257 --fit DIR --json
+
+It rests on fits of public losses (workflow/reference/evidence.json, docs/answer.md) and on the published law of
+transitions (Levine et al. 2020). --fit DIR adds your own: a folder of `shapelaw transitions` or of the study of depth
+against width. --depth and --width are a shape to price, --model one in a folder with a config.json of transformers.
+Numbers are read as people write them: 1.3B, 350M, 32k, 1300000000. Exit codes: 0 answered, 2 unusable input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from shapelaw.errors import UserError, command_line, exit_code
+from shapelaw.fits.shape_answer import Network, ShapeAnswer
+from shapelaw.fits.shape_costs import (
+    LEAST_TOKENS,
+    WITHIN,
+    Clock,
+    Question,
+    Transitions,
+    read_clock,
+    transitions_of,
+)
+from shapelaw.report.shape_text import as_json, text_of
+from shapelaw.specs.architectures import Architecture, make_architecture
+from shapelaw.specs.pretrained import (
+    Model,
+    architecture_of,
+    model_json,
+    model_text,
+    read_model,
+    why_not_judged,
+)
+from shapelaw.specs.shapes import Block, ShapeError, make_shape
+from shapelaw.specs.shapes_of_size import Counting, head_dim_of
+from shapelaw.specs.sizes import SizeAxis, size_of
+from shapelaw.studies.public_evidence import public_answer, public_evidence
+from shapelaw.theory.rank_bounds import bindings
+
+DEFAULT_VOCAB = 50257
+TOKENS_A_PARAMETER = 20
+PUBLISHED = "published"
+TIME = "time"
+USUAL_CONTEXT = 2048  # tokens a window, for times
+
+
+def main() -> None:
+    """Parse the command line, answer and print."""
+    arguments = _parser().parse_args()
+    model = None if arguments.model is None else read_model(arguments.model)
+    said: dict[str, Any] = {} if model is None else {"model": model_json(model)}
+    given = _given(arguments, model)
+    if model is not None and (reason := why_not_judged(model)):
+        said |= {"size": _size(arguments), "given": None, "not_judged": reason}
+        print(json.dumps(said, indent=2) if arguments.json else f"{model_text(model)}\n{reason}")
+        return
+    question = _question(arguments, model)
+    network = None if given is None else given.network(question.counting)
+    found = public_answer(question, _own_laws(arguments), network)
+    notes = bottlenecks(found, given)
+    if arguments.json:
+        print(json.dumps(as_json(found, notes) | said, indent=2))
+    else:
+        print(text_of(found, notes) if model is None else f"{model_text(model)}\n\n{text_of(found, notes)}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = command_line(__doc__)
+    parser.add_argument("size", nargs="?", metavar="SIZE", help="parameters, such as 1.3B, 350M or 6e7")
+    parser.add_argument("--params", metavar="SIZE", help="the same")
+    parser.add_argument(
+        "--size",
+        dest="means",
+        choices=[*(axis.value for axis in SizeAxis), TIME],
+        default=SizeAxis.TOTAL.value,
+        help="what SIZE counts, and what shapes are compared at: all parameters (total, default), those of the blocks, "
+        "those that are multiplied for every token (flops), or time: shapes as slow as the best one of SIZE parameters",
+    )
+    parser.add_argument(
+        "--vocab", help=f"size of the vocabulary (default: {DEFAULT_VOCAB:,}, GPT-2's, or that of --model)"
+    )
+    parser.add_argument("--tied", action="store_true", help="the classifier is the embedding's matrix")
+    parser.add_argument(
+        "--block",
+        choices=["llama", "gpt2"],
+        help="how parameters are counted, and which witness stands first (default: llama, or that of --model)",
+    )
+    parser.add_argument(
+        "--tokens",
+        help=f"to train on, such as 30B (default: {TOKENS_A_PARAMETER} a parameter, and at least 1B)",
+    )
+    parser.add_argument("--rank", help="rank of a factored token embedding; left out: full")
+    parser.add_argument(
+        "--context",
+        help="tokens a window: learned positions of GPT-2's block, and time (default: those of --model, else none and "
+        f"{USUAL_CONTEXT:,})",
+    )
+    parser.add_argument(
+        "--within",
+        type=float,
+        default=WITHIN,
+        metavar="NATS",
+        help=f"a cost that is none (default: {WITHIN})",
+    )
+    parser.add_argument("--depth", type=int, help="layers of a shape to price; needs --width")
+    parser.add_argument("--width", type=int, help="width of a shape to price; needs --depth")
+    parser.add_argument("--heads", type=int, help="heads of the shape to price")
+    parser.add_argument(
+        "--attention-dim", type=int, help="dimension of one of its heads (default: width / heads)"
+    )
+    parser.add_argument(
+        "--model",
+        type=Path,
+        metavar="FOLDER",
+        help="a shape to price: a folder with a config.json of transformers",
+    )
+    parser.add_argument(
+        "--speed",
+        type=Path,
+        metavar="FILE",
+        help="times of your machine, of `shapelaw speed` (default: public ones)",
+    )
+    parser.add_argument(
+        "--fit", default=PUBLISHED, metavar="DIR", help="a folder of transitions of yours, as a witness"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    return parser
+
+
+def _number(option: str, text: str, least: float, whole: bool = False) -> float:
+    try:
+        value = size_of(text)
+    except ValueError:
+        value = -1.0
+    if value < least or (whole and not value.is_integer()):
+        kind = "a whole number" if whole else "a number"
+        raise UserError(
+            f"{option} is {text}; give {kind} of at least {least:,g}, such as 1.3B, 32k or 1,300,000,000 (commas part "
+            "groups of three digits; the decimal sign is a point)."
+        )
+    return value
+
+
+def _size(arguments: argparse.Namespace) -> float:
+    texts = [text for text in (arguments.size, arguments.params) if text is not None]
+    if len(texts) != 1:
+        raise UserError("Give one SIZE, such as `shapelaw shape 1.3B`.")
+    return _number("SIZE", texts[0], 1)
+
+
+def _question(arguments: argparse.Namespace, model: Model | None) -> Question:
+    """What the options ask, and where they don't say, the model."""
+    size = _size(arguments)
+    vocab = DEFAULT_VOCAB if model is None or model.vocab_size is None else model.vocab_size
+    if arguments.vocab is not None:
+        vocab = int(_number("--vocab", arguments.vocab, 2, True))
+    rank = None if model is None else model.embedding_rank
+    if arguments.rank is not None:
+        rank = int(_number("--rank", arguments.rank, 1, True))
+    if rank is not None and arguments.tied:
+        raise UserError(
+            "--rank and --tied exclude each other: a factored embedding is not the classifier's matrix."
+        )
+    context = 0 if model is None else model.context
+    if arguments.context is not None:
+        context = 0 if arguments.context == "0" else int(_number("--context", arguments.context, 0, True))
+    usual = max(TOKENS_A_PARAMETER * size, LEAST_TOKENS)
+    tokens = usual if arguments.tokens is None else _number("--tokens", arguments.tokens, 1)
+    if not 0 < arguments.within < 1:
+        raise UserError(f"--within is {arguments.within}; give nats between 0 and 1, such as {WITHIN}.")
+    block: Block = arguments.block or ("gpt2" if model is not None and model.context else "llama")
+    counting = Counting(
+        SizeAxis.TOTAL if arguments.means == TIME else SizeAxis(arguments.means),
+        vocab,
+        arguments.tied or (model is not None and model.tied),
+        block,
+        context if block == "gpt2" else 0,
+        rank,
+    )
+    window = context or USUAL_CONTEXT
+    clock = _clock(arguments, vocab, window)
+    return Question(size, counting, tokens, clock, window, arguments.means == TIME, arguments.within)
+
+
+def _clock(arguments: argparse.Namespace, vocab: int, context: int) -> Clock:
+    clock = public_evidence().clock
+    return clock if arguments.speed is None else read_clock(arguments.speed, vocab, context, clock.exponent)
+
+
+def _own_laws(arguments: argparse.Namespace) -> list[Transitions]:
+    if arguments.fit == PUBLISHED:
+        return []
+    from shapelaw.studies.laws import own_law  # fits transitions, for a second
+
+    return [transitions_of(own_law(arguments.fit), own=True)]
+
+
+@dataclass(frozen=True)
+class Given:
+    """A shape to price.
+
+    Attributes:
+        architecture: for its bottlenecks.
+        depth, width: L and d.
+        block_params, total_params: its parameters; None where the question's rules count them.
+    """
+
+    architecture: Architecture
+    depth: int
+    width: int
+    block_params: int | None = None
+    total_params: int | None = None
+
+    def network(self, counting: Counting) -> Network:
+        """The network to price, whose embeddings are the question's.
+
+        Raises:
+            UserError: its numbers make no shape.
+        """
+        one = self.architecture
+        if self.block_params is not None and self.total_params is not None:
+            return Network(
+                "Your shape", self.depth, self.width, self.block_params, self.total_params, counting
+            )
+        try:
+            shape = make_shape(
+                self.depth,
+                self.width,
+                one.heads or self.width // head_dim_of(self.width),
+                counting.vocab_size,
+                max(1, counting.positions),
+                one.attention_dim,
+                redundant_rank=True,
+                embedding_rank=counting.rank,
+                ff_width=one.ff_width,
+                block=counting.block,
+                tied=counting.tied,
+            )
+        except ShapeError as error:
+            raise UserError(f"Your shape: {error}.") from None
+        total = replace(counting, axis=SizeAxis.TOTAL).size(shape)
+        return Network("Your shape", self.depth, self.width, shape.block_params, total, counting)
+
+
+def _given(arguments: argparse.Namespace, model: Model | None) -> Given | None:
+    numbers = {name: getattr(arguments, name) for name in ("depth", "width", "heads", "attention_dim")}
+    if model is not None:
+        if any(value is not None for value in numbers.values()):
+            raise UserError("--model is a shape to price, and so are --depth and --width; give one of them.")
+        if why_not_judged(model):
+            return None
+        if model.depth is None or model.width is None:
+            raise UserError(f"{model.source} has no depth or no width; give --depth and --width instead.")
+        return Given(architecture_of(model), model.depth, model.width, model.block_params, model.params)
+    if (arguments.depth is None) != (arguments.width is None):
+        raise UserError("--depth and --width are one shape to price; give both, or neither.")
+    if arguments.depth is None:
+        if arguments.heads is not None or arguments.attention_dim is not None:
+            raise UserError(
+                "--heads and --attention-dim belong to a shape to price; give --depth and --width too."
+            )
+        return None
+    vocab = DEFAULT_VOCAB if arguments.vocab is None else int(_number("--vocab", arguments.vocab, 2, True))
+    rank = None if arguments.rank is None else int(_number("--rank", arguments.rank, 1, True))
+    one = make_architecture("Your shape", vocab_size=vocab, embedding_rank=rank, **numbers)
+    return Given(one, arguments.depth, arguments.width)
+
+
+def bottlenecks(found: ShapeAnswer, given: Given | None) -> list[str]:
+    """A sentence for each bottleneck of the advised and of the given shape.
+
+    What a bottleneck costs is looked up only where one binds; that takes a second.
+    """
+    asked = [] if given is None else [given.architecture]
+    if found.advised is not None:
+        shape, counting = found.advised.shape, found.question.counting
+        advised = make_architecture(
+            "This shape",
+            vocab_size=counting.vocab_size,
+            embedding_rank=counting.rank,
+            width=shape.width,
+            heads=shape.heads,
+            attention_dim=shape.attention_dim,
+            depth=shape.depth,
+        )
+        asked.insert(0, advised)
+    binding = [one for one in asked if bindings(one)]
+    said = []
+    if binding:
+        from shapelaw.report.bottleneck_table import findings_of, sentences  # pandas, and our measurements
+        from shapelaw.studies.measured import known_redundancies
+
+        measured = known_redundancies()
+        said = [sentences(finding) for one in binding for finding in findings_of(one, measured)]
+    free = [one.name for one in asked if one not in binding]
+    if free:
+        said.append(
+            f"{' and '.join(free)}: no bottleneck of the vocabulary, the embedding's rank or the heads binds."
+        )
+    return said
+
+
+if __name__ == "__main__":
+    sys.exit(exit_code(main))

@@ -1,0 +1,156 @@
+"""The loss of decoders of one lab as a smooth function of blocks, depth and tokens: draws of it, numpy alone.
+
+With x the log size and z the log depth about their middles, a ridge z* = c0 + c1 x + c2 u runs through the best depths
+(u is the log of tokens). Off the ridge, by t = z - z*, a network loses a penalty p(t), either in nats or as if it were
+smaller. The size is that of the blocks, or all parameters of the network of the evidence's own block and vocabulary
+that has these blocks and this depth; where the two disagree nobody knows better, so draws of both are kept.
+
+A draw has a series of losses, a form, and parameters that were fitted to the losses moved by the errors of left-out
+shapes (`evidence_fit.py`). Levels are left out: only differences at one number of tokens have a meaning.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+# the middles of x (parameters), z (layers) and u (tokens)
+MIDDLE_SIZE, MIDDLE_DEPTH, MIDDLE_TOKENS = math.log(4e8), math.log(22.0), math.log(5e10)
+# of the evidence's networks: weights of a block over d^2, and the rows of width d in embedding and classifier
+BLOCK_SHARE, TABLE = 15.0, 2 * 50304
+TURN = 0.08  # log depths over which the two-sided penalty turns from one side's curvature to the other's
+# how a penalty grows with t, and whether it counts in nats or as a smaller size
+PENALTIES = ("square", "skewed", "two-sided")
+SCALES = ("nats", "size")
+SIZES = ("block", "total")
+FORMS = tuple(f"{scale} {penalty}" for scale in SCALES for penalty in PENALTIES)
+# parameters of a draw: the exponent of the size and its change with u; the ridge; the log scale of the penalty and its
+# change with x (nats) or with u (size), that of nats with u; the skew; log of minus the slope in x as a square in u
+COLUMNS = ("alpha", "alpha_u", "c0", "c1", "c2", "p0", "p1", "p2", "k", "s0", "s1", "s2")
+
+
+def penalty(kind: str, t: Floats, skew: Floats | float) -> Floats:
+    """The penalty of a distance t in log depth from the ridge: t² near it, skewed by k or of another curvature a side.
+
+    Args:
+        kind: of `PENALTIES`.
+        t: distances.
+        skew: k, which broadcasts with t; 0 is no skew.
+    """
+    if kind == "square":
+        return np.asarray(t**2)
+    k = np.asarray(skew, dtype=np.float64)
+    if kind == "two-sided":
+        return np.asarray(t**2 * np.exp(k * np.tanh(t / TURN)))
+    k = np.where(np.abs(k) < 1e-4, 1e-4, k)
+    bent = np.clip(k * t, -30.0, 8.0)
+    return np.asarray(2.0 * (np.expm1(bent) - bent) / k**2)
+
+
+def power(alpha: Floats, x: Floats) -> Floats:
+    """(1 - e^(-alpha x)) / alpha: with a constant it spans the power laws of a size, and is x itself at alpha = 0."""
+    alpha = np.where(np.abs(alpha) < 1e-6, 1e-6, alpha)
+    return np.asarray(-np.expm1(np.clip(-alpha * x, -30.0, 30.0)) / alpha)
+
+
+def log_total(log_blocks: Floats, log_depth: Floats) -> Floats:
+    """Log of all parameters of the evidence's network with these blocks and layers (untied, V = 50,304)."""
+    log_width = 0.5 * (log_blocks - log_depth - math.log(BLOCK_SHARE))
+    return np.asarray(np.logaddexp(log_blocks, math.log(TABLE) + log_width))
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Draws of the surface, each as likely as another.
+
+    Attributes:
+        values: (D, 12) parameters, in the order of `COLUMNS`.
+        penalty: (D,) index into `PENALTIES`.
+        in_nats: (D,) whether the penalty counts in nats, else as a smaller size.
+        of_total: (D,) whether x is the log of all parameters, else that of the blocks.
+        series: (D,) name of the series of losses.
+        tokens: the smallest and the largest number of tokens; beyond, the slope goes on along its tangent.
+    """
+
+    values: Floats
+    penalty: npt.NDArray[np.int64]
+    in_nats: npt.NDArray[np.bool_]
+    of_total: npt.NDArray[np.bool_]
+    series: npt.NDArray[np.str_]
+    tokens: tuple[float, float]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def losses(
+        self, log_blocks: Floats, log_depth: Floats, log_tokens: float, shift: Floats | float = 0.0
+    ) -> Floats:
+        """(D, p) losses in nats, up to a constant of each draw.
+
+        Args:
+            log_blocks, log_depth: (p,) logs of the parameters of the blocks and of the layers.
+            log_tokens: log of the number of tokens.
+            shift: (D,) what is added to the ridge's log depth.
+        """
+        u = log_tokens - MIDDLE_TOKENS
+        alpha, alpha_u, c0, c1, c2, p0, p1, p2, skew = (self.values[:, j, None] for j in range(9))
+        x = np.where(self.of_total[:, None], log_total(log_blocks, log_depth), log_blocks) - MIDDLE_SIZE
+        t = log_depth - MIDDLE_DEPTH - (c0 + c1 * x + c2 * u + np.reshape(shift, (-1, 1)))
+        lost = np.empty_like(t)
+        for index, kind in enumerate(PENALTIES):
+            rows = self.penalty == index
+            lost[rows] = penalty(kind, t[rows], skew[rows])
+        nats = self.in_nats[:, None]
+        lost = np.exp(p0 + p1 * np.where(nats, x, u) + np.where(nats, p2 * u, 0.0)) * lost
+        size = np.where(nats, x, x - lost)
+        level = -np.exp(self._log_slope(u))[:, None] * power(alpha + alpha_u * u, size)
+        return np.asarray(level + np.where(nats, lost, 0.0))
+
+    def _log_slope(self, u: float) -> Floats:
+        """(D,) logs of minus the slope of the loss in x at the middle size."""
+        s0, s1, s2 = self.values[:, 9:12].T
+        low, high = (math.log(tokens) - MIDDLE_TOKENS for tokens in self.tokens)
+        inside = min(max(u, low), high)
+        tangent = s1 + 2.0 * s2 * inside
+        return np.asarray(s0 + s1 * inside + s2 * inside**2 + tangent * (u - inside))
+
+
+def draws_of(content: Mapping[str, Any]) -> Draws:
+    """The draws of an evidence file (`gemstones.json`), from its groups of one series, form and size each."""
+    groups = [group for group in content["groups"] if group["draws"]]
+    counts = [len(group["draws"]) for group in groups]
+
+    def each(values: list[Any]) -> npt.NDArray[Any]:
+        return np.repeat(np.array(values), counts)
+
+    forms = [group["form"].split(" ", 1) for group in groups]
+    low, high = content["range"]["tokens"]
+    return Draws(
+        np.concatenate([np.array(group["draws"], dtype=np.float64) for group in groups]),
+        each([PENALTIES.index(kind) for _, kind in forms]),
+        each([scale == "nats" for scale, _ in forms]),
+        each([group["size"] == "total" for group in groups]),
+        each([group["series"] for group in groups]),
+        (float(low), float(high)),
+    )
+
+
+def lowest(losses: Floats, grid: Floats) -> tuple[Floats, Floats]:
+    """For (d, g) losses on an even grid (g,): the place (d,) of the lowest, by a parabola, and the loss there."""
+    at = losses.argmin(axis=1)
+    middle = np.clip(at, 1, len(grid) - 2)
+    rows = np.arange(len(losses))
+    before, here, after = (losses[rows, middle + k] for k in (-1, 0, 1))
+    bend = before - 2.0 * here + after
+    inside = (at == middle) & (bend > 0)
+    shift = np.where(inside, 0.5 * (before - after) / np.where(inside, bend, 1.0), 0.0)
+    best = grid[at] + shift * (grid[1] - grid[0])
+    loss = np.where(inside, here - 0.25 * (before - after) * shift, losses[rows, at])
+    return np.asarray(best), np.asarray(loss)

@@ -1,0 +1,515 @@
+"""What each depth of one size costs by the evidence, and the best depth with a predictive interval; numpy alone.
+
+Costs are losses above the best of the size, of the mean over the evidence's draws. Their intervals, and that of the
+best depth, are over draws whose ridge is moved, besides, by what other sources than the evidence differ by, and by more
+the farther the question lies outside of it. So the interval is for another lab's network, not for the evidence's own.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from shapelaw.errors import UserError
+from shapelaw.fits.evidence import Draws, Floats, draws_of, lowest
+from shapelaw.specs.shapes_of_size import Counting
+from shapelaw.specs.sizes import SizeAxis, big
+
+LOW, HIGH = 0.16, 0.84
+DEEPEST = 512
+DEPTHS = np.linspace(0.0, math.log(DEEPEST), 201)  # logs of the depths that are compared
+OUTSIDE = 3.0  # factor beyond the evidence's sizes within which a cost is told
+MOSTLY_EMBEDDING = 10.0  # the same for blocks, where the total is within OUTSIDE
+LEAST_TOKENS = 1e9
+LEAST_WIDTH = 16
+WITHIN = 0.005  # nats: the cost below which depths count as flat
+ROWS = 7
+SHOWN = 4.0  # rows reach to depths that cost so many times `within`
+SMALLER = np.log(
+    [1.0, 0.95, 0.9, 0.8, 0.7, 0.55, 0.4, 0.25, 0.1]
+)  # sizes that a cost is worth, over the asked one
+UNTIMED = 1.5  # factor of depth beyond those that were timed up to which times are taken to go on
+SEVERAL_SIZES = 0.3  # log sizes that lie farther apart tell how time follows size
+TURNS = 12  # steps towards the depth of which the size is at equal time
+
+
+@dataclass(frozen=True)
+class Spread:
+    """What widens the draws, as standard deviations of log depth.
+
+    Attributes:
+        sources: of one source about the mean of sources, beyond the errors of their fits.
+        per_log_size: for each e-fold of the blocks outside of the evidence's sizes.
+        per_log_tokens: for each e-fold of tokens outside of the evidence's.
+    """
+
+    sources: float
+    per_log_size: float
+    per_log_tokens: float
+
+    def shift(self, sizes_out: float, tokens_out: float) -> float:
+        """The standard deviation by which ridges are moved, at e-folds outside of the evidence."""
+        return math.hypot(self.sources, self.per_log_size * sizes_out, self.per_log_tokens * tokens_out)
+
+
+def log_work(
+    log_blocks: Floats, log_depth: Floats, vocab_size: Floats | int, context: Floats | int
+) -> Floats:
+    """Logs of the weights that are multiplied for every token, of blocks of 12 L d².
+
+    These are the weights of the blocks, of the classifier, and 2 N L d for the scores of attention over N tokens: two
+    FLOPs each in a forward pass.
+    """
+    log_width = 0.5 * (log_blocks - log_depth - math.log(12.0))
+    others = np.log(vocab_size + 2.0 * context * np.exp(log_depth)) + log_width
+    return np.asarray(np.logaddexp(log_blocks, others))
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Seconds a token, up to a factor: a power of the work, times a function of depth.
+
+    Attributes:
+        exponent: of the work (see `log_work`).
+        log_depth, log_time: (k,) logs of depths, rising, and of seconds at one work; linear between and beyond.
+        source: where it was measured.
+    """
+
+    exponent: float
+    log_depth: Floats
+    log_time: Floats
+    source: str
+
+    def at(self, work: Floats, log_depth: Floats) -> Floats:
+        """Logs of seconds a token, at logs of works and depths."""
+        right = np.clip(np.searchsorted(self.log_depth, log_depth), 1, len(self.log_depth) - 1)
+        x0, x1 = self.log_depth[right - 1], self.log_depth[right]
+        y0, y1 = self.log_time[right - 1], self.log_time[right]
+        of_depth = y0 + (y1 - y0) * (log_depth - x0) / (x1 - x0)
+        return np.asarray(self.exponent * work + of_depth)
+
+
+def read_clock(path: Path, vocab_size: int, context: int, exponent: float) -> Clock:
+    """The times of a speed.csv: `depth, block_params, seconds_per_token`, one row a shape.
+
+    Args:
+        path: the file.
+        vocab_size, context: of the networks that were timed, where the file has no such columns (`context_length`).
+        exponent: of the work, which is taken where the shapes have one size.
+
+    Raises:
+        UserError: the file is missing, or has fewer than two depths with numbers.
+    """
+    needed = ("depth", "block_params", "seconds_per_token")
+    known = {"vocab_size": vocab_size, "context_length": context}
+    try:
+        with path.open(encoding="utf-8") as lines:
+            rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
+        numbers = [[float({**known, **row}[name] or "nan") for name in (*needed, *known)] for row in rows]
+    except OSError as error:
+        raise UserError(f"--speed {path} can't be read ({error.strerror}).") from None
+    except (KeyError, TypeError, ValueError):
+        raise UserError(
+            f"--speed {path} is no table of `shapelaw speed`; it needs numbers in {', '.join(needed)}."
+        ) from None
+    table = np.array(numbers).reshape(-1, len(needed) + len(known))
+    table = table[np.isfinite(table).all(axis=1) & (table > 0).all(axis=1)]
+    depth, blocks, seconds = np.log(table[:, :3]).T
+    depths = np.unique(depth)
+    if len(depths) < 2:
+        raise UserError(
+            f"--speed {path} has times of {len(depths)} depth(s); how time follows depth takes two."
+        )
+    work = log_work(blocks, depth, table[:, 3], table[:, 4])
+    if np.ptp(blocks) > SEVERAL_SIZES and len(table) > len(depths):
+        of_depth = (depth[:, None] == depths).astype(np.float64)
+        exponent = float(np.linalg.lstsq(np.column_stack([work, of_depth]), seconds, rcond=None)[0][0])
+    left = seconds - exponent * work
+    return Clock(exponent, depths, np.array([left[depth == one].mean() for one in depths]), str(path))
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The draws with what is known about them.
+
+    Attributes:
+        draws: the draws.
+        spread: what widens them.
+        blocks, totals, tokens: smallest and largest of the evidence's networks and budgets.
+        clock: the public times.
+        name: whose they are.
+    """
+
+    draws: Draws
+    spread: Spread
+    blocks: tuple[float, float]
+    totals: tuple[float, float]
+    tokens: tuple[float, float]
+    clock: Clock
+    name: str
+
+    @cached_property
+    def normals(self) -> Floats:
+        """(D,) normal scores in an order of their own, by which the ridges of the draws are moved."""
+        return np.random.default_rng(0).permutation(_normal_scores(len(self.draws)))
+
+    def covers(self, blocks: float, total: float | None) -> bool:
+        """Whether costs are told: blocks within a factor of three of the evidence's, or the total with blocks of ten.
+
+        Small totals are embedding for the most part, the evidence's own too.
+        """
+        out = outside(blocks, self.blocks)
+        if total is not None and out <= math.log(MOSTLY_EMBEDDING):
+            out = min(out, outside(total, self.totals))
+        return out <= math.log(OUTSIDE)
+
+
+def _normal_scores(count: int) -> Floats:
+    """Scores that have a normal distribution's quantiles, a standard deviation of one and a mean of zero."""
+    many = np.sort(np.random.default_rng(1).standard_normal(200 * count)).reshape(count, -1).mean(axis=1)
+    centred = many - many.mean()
+    return np.asarray(centred / centred.std())
+
+
+def evidence_of(content: Mapping[str, Any]) -> Evidence:
+    """The evidence of a file that `shapelaw evidence` wrote."""
+    ranges, times = content["range"], content["time"]
+    spread = content["spread"]
+    ends = np.log([1.0, float(DEEPEST)])
+    clock = Clock(1.0 - times["work"], ends, -times["depth"] * ends, times["source"])
+    blocks, totals, tokens = (
+        (float(low), float(high))
+        for low, high in (ranges[k] for k in ("block_params", "total_params", "tokens"))
+    )
+    return Evidence(
+        draws_of(content),
+        Spread(spread["sources"], spread["per_log_size"], spread["per_log_tokens"]),
+        blocks,
+        totals,
+        tokens,
+        clock,
+        content["name"],
+    )
+
+
+def outside(value: float, span: tuple[float, float]) -> float:
+    """E-folds by which a value lies outside of a span; 0 inside."""
+    return max(0.0, math.log(span[0] / value), math.log(value / span[1]))
+
+
+@dataclass(frozen=True)
+class Question:
+    """A size to divide into depth and width.
+
+    Attributes:
+        size: as `counting` counts it; with `equal_time` all parameters at the best depth.
+        counting: what size means, and the vocabulary.
+        tokens: to train on.
+        clock: of which machine times are.
+        context: tokens a window, of which times depend.
+        equal_time: compare depths that take the same time, rather than have the same size.
+        within: nats that count as nothing.
+    """
+
+    size: float
+    counting: Counting
+    tokens: float
+    clock: Clock
+    context: int = 2048
+    equal_time: bool = False
+    within: float = WITHIN
+
+
+@dataclass(frozen=True)
+class Cost:
+    """A depth's loss above the best, in nats with its 68% interval, and what it is worth.
+
+    `params_worth` is the share of its size by which the best shape could be smaller and as good.
+    """
+
+    value: float
+    low: float
+    high: float
+    params_worth: float
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best depth, with the predictive 68% interval and that of the evidence's own fits."""
+
+    depth: float
+    low: float
+    high: float
+    own_low: float
+    own_high: float
+
+
+@dataclass(frozen=True)
+class Costs:
+    """The answer to a question.
+
+    Attributes:
+        question: the question.
+        evidence: the evidence.
+        sizes: (201,) sizes along `DEPTHS`, all the same but at equal time.
+        log_blocks: (201,) logs of the parameters of the blocks.
+        best: the best depth.
+        shift: the standard deviation by which ridges were moved.
+    """
+
+    question: Question
+    evidence: Evidence
+    sizes: Floats
+    log_blocks: Floats
+    best: Best
+    shift: float
+
+    def blocks_at(self, depth: float) -> float:
+        """Parameters of the blocks at a depth."""
+        return float(np.exp(np.interp(math.log(depth), DEPTHS, self.log_blocks)))
+
+    @property
+    def blocks(self) -> float:
+        """Parameters of the blocks at the best depth."""
+        return self.blocks_at(self.best.depth)
+
+    @property
+    def told(self) -> bool:
+        """Whether the evidence reaches so far that it can price shapes."""
+        total = self.question.size if self.question.counting.axis is SizeAxis.TOTAL else None
+        within = self.question.tokens >= LEAST_TOKENS and self.best.depth < DEEPEST
+        return within and self.evidence.covers(self.blocks, total)
+
+    @cached_property
+    def _means(self) -> Floats:
+        return np.asarray(self._losses(self.log_blocks, DEPTHS, False).mean(axis=0))
+
+    @cached_property
+    def _least(self) -> float:
+        """The mean loss of the best depth."""
+        log_depth = np.log([self.best.depth])
+        return float(self._losses(np.interp(log_depth, DEPTHS, self.log_blocks), log_depth, False).mean())
+
+    @cached_property
+    def _moved_least(self) -> Floats:
+        return lowest(self._losses(self.log_blocks, DEPTHS, True), DEPTHS)[1]
+
+    def _losses(self, log_blocks: Floats, log_depth: Floats, moved: bool) -> Floats:
+        shift = self.shift * self.evidence.normals if moved else 0.0
+        return self.evidence.draws.losses(log_blocks, log_depth, math.log(self.question.tokens), shift)
+
+    @cached_property
+    def curve(self) -> Floats:
+        """(201,) costs along `DEPTHS`, in nats."""
+        return np.asarray(np.maximum(self._means - self._least, 0.0))
+
+    def at(self, depth: float, blocks: float | None = None) -> Cost:
+        """The cost of a depth.
+
+        Args:
+            depth: layers.
+            blocks: parameters of the blocks, where they are not those that the size leaves to this depth.
+        """
+        log_depth = np.array([math.log(depth)])
+        log_blocks = np.interp(log_depth, DEPTHS, self.log_blocks) if blocks is None else np.log([blocks])
+        mean = float(self._losses(log_blocks, log_depth, False).mean())
+        value = max(0.0, mean - self._least)
+        moved = np.maximum(self._losses(log_blocks, log_depth, True)[:, 0] - self._moved_least, 0.0)
+        low, high = (float(one) for one in np.quantile(moved, (LOW, HIGH)))
+        return Cost(value, min(low, value), max(high, value), self.worth(value))
+
+    def worth(self, cost: float) -> float:
+        """The share of the size by which the best shape could be smaller and have this cost."""
+        return float(1.0 - np.exp(np.interp(cost, self._smaller, SMALLER[: len(self._smaller)])))
+
+    @cached_property
+    def _smaller(self) -> Floats:
+        """The cost of the best shape of each size of `SMALLER` that the vocabulary leaves room for."""
+        counting, sizes = self.question.counting, self.question.size * np.exp(SMALLER)
+        scaled = [_log_blocks(size, counting) for size in sizes if size > counting.fixed]
+        least = [lowest(self._losses(one, DEPTHS, False).mean(axis=0)[None], DEPTHS)[1][0] for one in scaled]
+        return np.asarray(np.maximum.accumulate(np.array(least) - least[0]))
+
+    def flat(self) -> tuple[int, int]:
+        """The shallowest and the deepest whole depth that cost less than `within`; at least the best one."""
+        return self.reach(self.question.within)
+
+    def reach(self, cost: float) -> tuple[int, int]:
+        """The shallowest and the deepest whole depth around the best that cost less than some nats."""
+        least = int(np.argmin(self.curve))
+        over = self.curve > cost
+        left, right = np.flatnonzero(over[:least]), np.flatnonzero(over[least:])
+        low = DEPTHS[left[-1] + 1] if len(left) else DEPTHS[0]
+        high = DEPTHS[least + right[0] - 1] if len(right) else DEPTHS[-1]
+        whole = int(self.best.depth)
+        return min(math.ceil(math.exp(low) - 1e-9), whole), max(math.floor(math.exp(high) + 1e-9), whole)
+
+    def rows(self) -> list[int]:
+        """About seven whole depths around the flat part, the best one among them."""
+        low, high = self.reach(SHOWN * self.question.within)
+        best = int(self.best.depth)
+        spread = np.geomspace(low, max(high, low + 1), ROWS)
+        nearest = int(np.abs(np.log(spread / best)).argmin())
+        return sorted({*(round(depth) for i, depth in enumerate(spread) if i != nearest), best})
+
+    def size_at(self, depth: float) -> float:
+        """The size that a depth has in this comparison."""
+        return float(np.exp(np.interp(math.log(depth), DEPTHS, np.log(self.sizes))))
+
+    def relative_time(self, depth: float) -> float:
+        """Seconds a token over those of the best depth."""
+        logs = np.log([depth, self.best.depth])
+        here, best = _log_times(self.question, np.interp(logs, DEPTHS, self.log_blocks), logs)
+        return float(np.exp(here - best))
+
+
+def ask(evidence: Evidence, question: Question) -> Costs:
+    """The costs of depths, and the best one.
+
+    Raises:
+        UserError: the vocabulary leaves no room for blocks, or at equal time the best depth is far from those timed.
+    """
+    counting = question.counting
+    if counting.width_at(question.size, 1.0) < LEAST_WIDTH:
+        raise UserError(
+            f"{big(question.size)} parameters have no room for blocks beside a vocabulary of {counting.vocab_size:,}: "
+            f"one layer would be narrower than {LEAST_WIDTH}. Take a larger size, a smaller vocabulary, or --tied."
+        )
+    sizes = np.full_like(DEPTHS, question.size)
+    if question.equal_time:
+        sizes = _at_equal_time(evidence, question)
+    log_blocks = _log_blocks(sizes, question.counting)
+    log_tokens = math.log(question.tokens)
+    own = evidence.draws.losses(log_blocks, DEPTHS, log_tokens)
+    middle = float(lowest(own.mean(axis=0)[None], DEPTHS)[0][0])
+    blocks = float(np.exp(np.interp(middle, DEPTHS, log_blocks)))
+    shift = evidence.spread.shift(outside(blocks, evidence.blocks), outside(question.tokens, evidence.tokens))
+    moved = evidence.draws.losses(log_blocks, DEPTHS, log_tokens, shift * evidence.normals)
+    ends = [np.quantile(lowest(losses, DEPTHS)[0], (LOW, HIGH)) for losses in (moved, own)]
+    low, high, own_low, own_high = (math.exp(one) for one in np.concatenate(ends))
+    depth = _whole(middle, own.mean(axis=0))
+    if question.equal_time:
+        _check_timed(question.clock, depth)
+    best = Best(depth, min(low, depth), max(high, depth), min(own_low, depth), max(own_high, depth))
+    return Costs(question, evidence, sizes, log_blocks, best, shift)
+
+
+def _check_timed(clock: Clock, depth: float) -> None:
+    """Refuse a best depth at equal time that is far from all depths which were timed.
+
+    Raises:
+        UserError: always with one sentence.
+    """
+    first, last = (math.exp(one) for one in clock.log_depth[[0, -1]])
+    if not first / UNTIMED <= depth <= last * UNTIMED:
+        raise UserError(
+            f"By the times of {clock.source}, of {first:.0f} to {last:.0f} layers, the best depth at equal time lies "
+            f"beyond them (about {depth:.0f}), where none were measured; time more depths: shapelaw speed --depths."
+        )
+
+
+def _whole(log_depth: float, losses: Floats) -> float:
+    """The better of the whole depths beside a real one, at (201,) losses along `DEPTHS`."""
+    depths = [max(1.0, math.floor(math.exp(log_depth))), max(1.0, math.ceil(math.exp(log_depth)))]
+    return min(depths, key=lambda depth: float(np.interp(math.log(depth), DEPTHS, losses)))
+
+
+def _log_times(question: Question, log_blocks: Floats, log_depth: Floats) -> Floats:
+    work = log_work(log_blocks, log_depth, question.counting.vocab_size, question.context)
+    return question.clock.at(work, log_depth)
+
+
+def _at_equal_time(evidence: Evidence, question: Question) -> Floats:
+    """(201,) sizes that take as long as the asked size takes at the depth that is then best."""
+    log_tokens, at = math.log(question.tokens), math.log(24.0)
+    sizes = np.full_like(DEPTHS, question.size)
+    asked = _log_times(question, _log_blocks(sizes, question.counting), DEPTHS)
+    for _ in range(TURNS):
+        wanted = float(np.interp(at, DEPTHS, asked))
+        log_blocks = _log_blocks(sizes, question.counting)
+        off = wanted - _log_times(question, log_blocks, DEPTHS)
+        # the deepest may have no size that is so quick beside the first factor of their embedding
+        sizes = np.maximum(sizes * np.exp(off / question.clock.exponent), 1.01 * question.counting.fixed)
+        log_blocks = _log_blocks(sizes, question.counting)
+        losses = evidence.draws.losses(log_blocks, DEPTHS, log_tokens)
+        at = float(lowest(losses.mean(axis=0)[None], DEPTHS)[0][0])
+    return sizes
+
+
+def _log_blocks(sizes: Floats | float, counting: Counting) -> Floats:
+    """(201,) logs of 12 L d² along `DEPTHS`."""
+    sizes = np.broadcast_to(np.asarray(sizes, dtype=np.float64), DEPTHS.shape)
+    widths = [counting.width_at(float(size), math.exp(z)) for size, z in zip(sizes, DEPTHS, strict=True)]
+    return np.asarray(math.log(12.0) + DEPTHS + 2.0 * np.log(widths))
+
+
+@dataclass(frozen=True)
+class Transitions:
+    """A law of transitions as a witness: how large a network each depth is worth, with its fit's error.
+
+    Attributes:
+        log_depth: (k,) logs of depths.
+        log_blocks: low, middle and high: (k,) rising logs of the parameters of the blocks from which a deeper network
+            is better; the depth at which `low` first exceeds a size's blocks is the shallow end, and so on.
+        source: where its transitions come from.
+        block: the block that they were measured with.
+        depths, sizes: smallest and largest depth of a transition, and parameters of the blocks there.
+        count: number of transitions.
+        p_value: the chance that transitions on the law scatter so much.
+        own: whether it is the user's.
+    """
+
+    log_depth: Floats
+    log_blocks: tuple[Floats, Floats, Floats]
+    source: str
+    block: str
+    depths: tuple[int, int]
+    sizes: tuple[float, float]
+    count: int
+    p_value: float
+    own: bool = False
+
+    def depth(self, costs: Costs) -> tuple[float, float, float]:
+        """The best depth of a comparison's sizes and its interval; infinite where no depth is worth so much."""
+        blocks = np.interp(self.log_depth, DEPTHS, costs.log_blocks)
+        low, middle, high = (_first(self.log_depth, over - blocks) for over in self.log_blocks)
+        return middle, low, high
+
+
+def _first(log_depth: Floats, over: Floats) -> float:
+    if not (over >= 0).any():
+        return math.inf
+    right = int((over >= 0).argmax())
+    if right == 0:
+        return float(np.exp(log_depth[0]))
+    before, after = over[right - 1], over[right]
+    share = before / (before - after)
+    return float(np.exp((1.0 - share) * log_depth[right - 1] + share * log_depth[right]))
+
+
+def transitions_of(content: Mapping[str, Any], own: bool = False) -> Transitions:
+    """A law as a file has it.
+
+    Args:
+        content: of the file.
+        own: whether it is the user's.
+    """
+    low, middle, high = (np.array(content["log_blocks"][name]) for name in ("low", "middle", "high"))
+    return Transitions(
+        np.log(np.array(content["depth"], dtype=np.float64)),
+        (low, middle, high),
+        content["source"],
+        content["block"],
+        (int(content["depths"][0]), int(content["depths"][1])),
+        (float(content["block_params"][0]), float(content["block_params"][1])),
+        int(content["count"]),
+        float(content["p_value"]),
+        own,
+    )

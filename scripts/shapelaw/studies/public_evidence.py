@@ -1,0 +1,49 @@
+"""The committed fits of public losses, and the answer for a size that they give: what `shape` prints and pages show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from shapelaw.fits.shape_answer import Network, ShapeAnswer, answer, read_shipped
+from shapelaw.fits.shape_costs import Evidence, Question, Transitions, evidence_of, transitions_of
+from shapelaw.specs.sizes import SizeAxis
+from shapelaw.studies.reference import REFERENCE, published_json
+
+MODELS = REFERENCE / "models.csv"  # decoders that were shipped, facts of public configs, each with its source
+
+
+@cache
+def _content() -> dict[str, Any]:
+    return published_json("evidence")
+
+
+@cache
+def public_evidence() -> Evidence:
+    """The fits of Gemstones' losses (workflow/reference/evidence.json, which says whose and by which command)."""
+    return evidence_of(_content())
+
+
+@cache
+def shipped_models(axis: SizeAxis) -> tuple[Network, ...]:
+    """The decoders of models.csv, sized as an axis counts them."""
+    return tuple(read_shipped(MODELS, axis))
+
+
+def public_answer(
+    question: Question, own: Sequence[Transitions] = (), given: Network | None = None
+) -> ShapeAnswer:
+    """The answer by the committed fits and the published law.
+
+    Args:
+        question: size, vocabulary, tokens; its clock may be `public_evidence().clock`.
+        own: laws of the user's own transitions.
+        given: a shape to price.
+
+    Raises:
+        UserError: the vocabulary leaves no room for blocks.
+    """
+    laws = [*own, transitions_of(_content()["law"])]
+    models = shipped_models(question.counting.axis)
+    return answer(question, public_evidence(), _content()["block"], laws, models, given)

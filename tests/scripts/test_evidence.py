@@ -1,0 +1,60 @@
+"""The command that fits public losses anew."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from commands import run_here
+from public_losses import made_table
+from small import SCRIPTS
+
+
+def with_times(table: pd.DataFrame) -> pd.DataFrame:
+    """Times of a machine whose FLOP/s go as work^0.25 and depth^-0.4."""
+    work = table["block_params"] + (50304 + 2 * 2048 * table["depth"]) * table["width"]
+    seconds = work * 4e6 / (8 * work**0.25 * table["depth"] ** -0.4)
+    return table.assign(vocab_size=50304, batch_tokens=4e6, nodes=8, seconds_per_step=seconds)
+
+
+@pytest.mark.slow
+def test_a_table_of_losses_becomes_draws_that_shape_reads(tmp_path: Path) -> None:
+    losses = made_table(0.004, budgets=(1e10, 3e10, 5e10, 1e11, 2e11, 3e11))
+    with_times(losses).to_csv(tmp_path / "losses.csv", index=False)
+    done = run_here(
+        SCRIPTS / "evidence.py",
+        *("--table", "losses.csv", "--out", "made", "--checks", "checks.csv", "--draws", 20),
+        cwd=tmp_path,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    content = json.loads((tmp_path / "made" / "evidence.json").read_text(encoding="utf-8"))
+    assert sum(len(group["draws"]) for group in content["groups"]) == 5 * 20
+    assert content["time"]["work"] == pytest.approx(0.25, abs=1e-3)
+    assert content["time"]["depth"] == pytest.approx(-0.4, abs=1e-3)
+    assert content["command"] == "shapelaw evidence --table losses.csv"
+    checks = pd.read_csv(tmp_path / "checks.csv")
+    assert set(checks["left_out"]) >= {"all runs of the half rate", "Levine et al. 2020, table 4a"}
+    assert checks["held"].between(0, 1).all()
+    text = json.dumps(content)
+    assert "loss" not in content["groups"][0]
+    assert str(losses["loss"][0])[:8] not in text  # fits, not losses
+
+
+@pytest.mark.parametrize(
+    ("table", "sentence"),
+    [
+        (None, "can't be read as a CSV"),
+        (pd.DataFrame({"depth": [1]}), "has no column width, block_params"),
+        (
+            made_table(0.0, budgets=(1e10,)).drop(columns="series").assign(series="mine"),
+            "has no series hot_100b+",
+        ),
+    ],
+)
+def test_a_wrong_table_is_one_sentence(tmp_path: Path, table: pd.DataFrame | None, sentence: str) -> None:
+    if table is not None:
+        table.to_csv(tmp_path / "losses.csv", index=False)
+    done = run_here(SCRIPTS / "evidence.py", "--table", "losses.csv", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert sentence in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1

@@ -1,0 +1,224 @@
+"""The command line of `shapelaw shape`."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from commands import run_here
+from small import SCRIPTS
+
+
+def shape(folder: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
+    return run_here(SCRIPTS / "shape.py", *arguments, cwd=folder)
+
+
+def numbers(folder: Path, *arguments: object) -> dict:  # type: ignore[type-arg]
+    done = shape(folder, *arguments, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    return json.loads(done.stdout)  # type: ignore[no-any-return]
+
+
+def test_a_size_gives_costs_in_words_and_as_json(tmp_path: Path) -> None:
+    asked = ("1.3B", "--vocab", "32k", "--tokens", "30B", "--depth", 24, "--width", 2048)
+    said = shape(tmp_path, *asked)
+    assert (said.returncode, said.stderr) == (0, "")
+    assert "Less than 0.005 nats: " in said.stdout
+    assert "Your shape, 24 layers of width 2,048" in said.stdout
+    found = numbers(tmp_path, *asked)
+    assert (found["vocab_size"], found["tokens"]) == (32000, 3e10)
+    assert found["given"]["cost"] > 0
+    assert found["best"]["low"] < found["best"]["depth"] < found["best"]["high"]
+
+
+def test_numbers_are_read_in_several_ways(tmp_path: Path) -> None:
+    first = numbers(tmp_path, "1.3B", "--tokens", "30B")
+    for size in ("1300000000", "1,300,000,000", "1.3e9", "1300M"):
+        assert numbers(tmp_path, size, "--tokens", "30000000000")["best"] == first["best"]
+    assert numbers(tmp_path, "--params", "1.3e9", "--tokens", "30B")["best"] == first["best"]
+
+
+def test_defaults_are_20_tokens_a_parameter_and_gpt_2_s_vocabulary(tmp_path: Path) -> None:
+    found = numbers(tmp_path, "1.3B")
+    assert (found["tokens"], found["vocab_size"], found["tied"], found["block"]) == (
+        2.6e10,
+        50257,
+        False,
+        "llama",
+    )
+    assert numbers(tmp_path, "30M", "--vocab", 257)["tokens"] == 1e9  # the least that is told
+
+
+def test_what_size_means_moves_the_answer(tmp_path: Path) -> None:
+    depths = {
+        means: numbers(tmp_path, "125M", "--tokens", "30B", "--size", means)["best"]["depth"]
+        for means in ("block", "total", "flops", "time")
+    }
+    assert depths["time"] < depths["block"] < depths["flops"] <= depths["total"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("1,3B",), "SIZE is 1,3B; give a number of at least 1, such as 1.3B"),
+        (("0",), "SIZE is 0"),
+        (("nan",), "SIZE is nan"),
+        (("--params=-1B",), "SIZE is -1B"),
+        ((), "Give one SIZE"),
+        (("1B", "--params", "2B"), "Give one SIZE"),
+        (("1B", "--vocab", 1), "--vocab is 1; give a whole number of at least 2"),
+        (("1B", "--vocab", "32,5k"), "--vocab is 32,5k"),
+        (("1B", "--vocab", "1.5"), "--vocab is 1.5; give a whole number"),
+        (("1B", "--tokens", 0), "--tokens is 0; give a number of at least 1"),
+        (("1B", "--tokens", "many"), "--tokens is many"),
+        (("1B", "--rank", 0), "--rank is 0; give a whole number of at least 1"),
+        (("1B", "--context", "-1"), "--context is -1"),
+        (("1B", "--rank", 8, "--tied"), "--rank and --tied exclude each other"),
+        (("1B", "--within", 0), "--within is 0.0"),
+        (("1B", "--depth", 8), "give both, or neither"),
+        (("1B", "--heads", 8), "--heads and --attention-dim belong to a shape to price"),
+        (("1B", "--depth", 0, "--width", 8), "depth is 0; it must be at least 1"),
+        (("1B", "--depth", 8, "--width", 100, "--heads", 7), "7 heads do not divide a width of 100"),
+        (
+            ("200k", "--vocab", "50k"),
+            "200,000 parameters have no room for blocks beside a vocabulary of 50,000",
+        ),
+        (("1e5", "--rank", 8), "The embedding's first factor"),
+        (("1B", "--fit", "nowhere"), "--fit nowhere has no transitions.csv"),
+        (("1B", "--size", "time", "--speed", "none.csv"), "--speed none.csv can't be read"),
+        (("1B", "--model", "nowhere"), "nowhere"),
+    ],
+)
+def test_wrong_input_is_one_sentence(tmp_path: Path, arguments: tuple[object, ...], sentence: str) -> None:
+    done = shape(tmp_path, *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert sentence in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_times_of_one_s_own_machine_take_the_place_of_public_ones(tmp_path: Path) -> None:
+    rows = [f"{depth},{2e8},{depth**0.8}" for depth in (2, 4, 8, 16, 48)]
+    (tmp_path / "speed.csv").write_text(
+        "\n".join(["depth,block_params,seconds_per_token", *rows]), encoding="utf-8"
+    )
+    public = numbers(tmp_path, "350M", "--size", "time")
+    own = numbers(tmp_path, "350M", "--size", "time", "--speed", "speed.csv")
+    assert own["time_measured_on"] == "speed.csv"
+    assert own["best"]["depth"] < public["best"]["depth"]  # where depth is so slow
+
+
+def test_times_of_too_few_depths_are_a_sentence(tmp_path: Path) -> None:
+    """Of a busy machine, on which more layers were quicker."""
+    rows = ["4,2.8e6,0.012", "8,2.9e6,0.019", "16,2.9e6,0.003"]
+    (tmp_path / "speed.csv").write_text(
+        "\n".join(["depth,block_params,seconds_per_token", *rows]), encoding="utf-8"
+    )
+    done = shape(tmp_path, "30M", "--vocab", 257, "--size", "time", "--speed", "speed.csv")
+    assert done.returncode == 2
+    assert "of 4 to 16 layers, the best depth at equal time lies beyond them" in done.stderr
+    assert numbers(tmp_path, "30M", "--vocab", 257, "--speed", "speed.csv")["equal_time_depth"] is None
+
+
+def test_transitions_of_one_s_own_are_a_witness(tmp_path: Path) -> None:
+    depth = np.array([1, 2, 4])
+    table = pd.DataFrame({"depth": depth, "width": np.exp(4.8 + 0.1 * depth), "width_err": 3.0})
+    table.to_csv(tmp_path / "transitions.csv", index=False)
+    said = shape(tmp_path, "350M", "--fit", ".")
+    assert said.returncode == 0
+    assert "your own" in said.stdout
+    assert "It rests on 3 transitions" in said.stdout
+    found = numbers(tmp_path, "2M", "--vocab", 257, "--fit", ".")
+    assert found["best"]["by"] == "transitions.csv"
+    assert found["best"]["low"] < found["best"]["depth"] < found["best"]["high"]
+
+
+CONFIGS: dict[str, dict[str, object]] = {
+    "gpt2": {"n_embd": 768, "n_head": 12, "n_layer": 12, "vocab_size": 50257},
+    "llama": {
+        "hidden_size": 2048,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 4,
+        "num_hidden_layers": 22,
+        "intermediate_size": 5632,
+        "vocab_size": 32000,
+    },
+    "mixtral": {
+        "hidden_size": 320,
+        "num_attention_heads": 20,
+        "num_hidden_layers": 6,
+        "num_key_value_heads": 20,
+    },
+    "bert": {"hidden_size": 768, "num_attention_heads": 12, "num_hidden_layers": 12},
+    "vit": {"hidden_size": 768, "num_attention_heads": 12, "num_hidden_layers": 12},
+}
+
+
+def folder_of(family: str, place: Path) -> Path:
+    (place / family).mkdir()
+    config = {"model_type": family, **CONFIGS[family]}
+    (place / family / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    return place / family
+
+
+def test_a_model_s_config_is_priced(tmp_path: Path) -> None:
+    """TinyLlama's."""
+    asked = ("1.1B", "--model", folder_of("llama", tmp_path))
+    said = shape(tmp_path, *asked)
+    assert (said.returncode, said.stderr) == (0, "")
+    assert "llama is a dense decoder (llama): 1,100,048,384 parameters" in said.stdout
+    assert "Your shape, 22 layers of width 2,048. It costs" in said.stdout
+    found = numbers(tmp_path, *asked)
+    assert (found["vocab_size"], found["tied"]) == (32000, False)
+    assert found["given"]["size"] == found["model"]["params"] == 1_100_048_384
+    assert 0.0 < found["given"]["cost"] < 0.02
+
+
+def test_a_model_s_ties_and_positions_are_the_question_s(tmp_path: Path) -> None:
+    found = numbers(tmp_path, "124M", "--model", folder_of("gpt2", tmp_path))
+    assert (found["tied"], found["block"]) == (True, "gpt2")
+    assert found["witnesses"][0]["name"].startswith("Levine")
+    model = found["model"]
+    assert (model["kind"], model["params"], model["tied"]) == ("dense-decoder", 124_439_808, True)
+    assert found["given"]["depth"] == 12
+
+
+@pytest.mark.parametrize(
+    ("family", "kind"), [("mixtral", "mixture-of-experts"), ("bert", "encoder"), ("vit", "image")]
+)
+def test_what_is_no_dense_decoder_is_named_and_not_priced(tmp_path: Path, family: str, kind: str) -> None:
+    asked = ("120M", "--model", folder_of(family, tmp_path))
+    found = numbers(tmp_path, *asked)
+    assert (found["model"]["kind"], found["given"]) == (kind, None)
+    said = shape(tmp_path, *asked)
+    assert (said.returncode, said.stderr) == (0, "")
+    assert found["not_judged"] in said.stdout
+    assert "Best depth" not in said.stdout
+
+
+def test_an_embedding_in_two_factors_may_take_most_of_the_size(tmp_path: Path) -> None:
+    assert numbers(tmp_path, "30M", "--rank", 512)["best"]["depth"] is None  # 26 million of it
+    assert numbers(tmp_path, "60M", "--rank", 512)["best"]["depth"] >= 8
+
+
+def test_a_bottleneck_is_told(tmp_path: Path) -> None:
+    said = shape(tmp_path, "100M", "--vocab", 257, "--depth", 12, "--width", 768, "--tokens", "2B")
+    assert "This shape: the vocabulary binds" in said.stdout
+    assert "Your shape: the vocabulary binds. The embedding has a rank of at most 257" in said.stdout
+
+
+def test_an_answer_is_quick_since_nothing_heavy_is_imported(tmp_path: Path) -> None:
+    """Its own CPU time, since others may be working on this machine."""
+    code = (
+        "import runpy, sys, time\n"
+        f"sys.argv = ['shape.py', '1.3B', '--vocab', '32k']; sys.path.insert(0, {str(SCRIPTS)!r})\n"
+        f"runpy.run_path({str(SCRIPTS / 'shape.py')!r}, run_name='shape')['main']()\n"
+        "heavy = {'torch', 'mlflow', 'pandas', 'scipy', 'lmfit', 'matplotlib', 'transformers'} & set(sys.modules)\n"
+        "print('HEAVY', sorted(heavy), time.process_time() < 2.0)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "HEAVY [] True"
