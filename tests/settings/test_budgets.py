@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from shipped import SCALES, problems_of, shipped
 
+from shapelaw.campaign.config import load_config, runs_of
 from shapelaw.specs.runs import Run
-from shapelaw.studies.config import load_config, runs_of
 
 GRID: dict[str, Any] = {"widths": {1: [64, 128], 2: [64]}, "repeated": {}}
 

@@ -7,9 +7,9 @@ import pytest
 from pydantic import ValidationError
 from shipped import SCALES, problems_of, shipped
 
+from shapelaw.campaign.config import load_config
 from shapelaw.settings.fields import Section, section_of
 from shapelaw.specs.checks import KeyDoc
-from shapelaw.studies.config import load_config
 
 
 def test_numbers_inside_a_command_lines_mapping_are_numbers() -> None:

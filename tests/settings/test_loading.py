@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shipped import problems_of
 
+from shapelaw.campaign.config import Config
 from shapelaw.errors import UserError
 from shapelaw.settings.loading import layered, load_settings, merge, read_values
-from shapelaw.studies.config import Config
 from shapelaw.studies.depth_width.study import DepthWidth
 
 NUMBERS = st.dictionaries(st.sampled_from("abc"), st.integers(), max_size=3)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from shipped import SCALES, problems_of, shipped
 
-from shapelaw.studies.config import load_config
+from shapelaw.campaign.config import load_config
 
 SECRET = "hunter2"
 

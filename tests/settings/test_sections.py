@@ -3,7 +3,7 @@
 import pytest
 from shipped import SCALES, problems_of, shipped
 
-from shapelaw.studies.config import load_config, runs_of
+from shapelaw.campaign.config import load_config, runs_of
 from shapelaw.studies.depth_width.study import DepthWidth
 from shapelaw.studies.memorization.study import MemorizationGrid
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from shapelaw.errors import UserError
-from shapelaw.scheduling.cost import Speed
 from shapelaw.scheduling.jobs import (
     LEVELS,
     JobResources,
@@ -26,6 +25,7 @@ from shapelaw.scheduling.jobs import (
     packed_resources,
 )
 from shapelaw.settings.sections import Execution, Perplexity
+from shapelaw.specs.cost import Speed
 from shapelaw.specs.kinds import AnyRun, PackedRun, is_packed
 from shapelaw.specs.runs import Run
 

@@ -12,10 +12,10 @@ from urllib.parse import parse_qsl, urlsplit
 from pydantic import ValidationError
 
 from shapelaw.errors import UserError
-from shapelaw.scheduling.cost import read_cost_model
 from shapelaw.settings.sections import Settings, Texts
 from shapelaw.settings.sentences import did_you_mean, what_is_right
 from shapelaw.settings.source_lines import TEXT_SUFFIXES, Folder, parse_source
+from shapelaw.specs.cost import read_cost_model
 from shapelaw.specs.runs import FALL_PARTS, Training
 
 MOST_OBSERVATIONS = 150  # test losses of a run that are read back, as one text in MLflow

@@ -1,6 +1,6 @@
 """The sections that every config has: each key, its type, its default, its meaning and its unit.
 
-The studies declare sections of their own; `shapelaw.studies.config` puts them all together.
+The studies declare sections of their own; `shapelaw.campaign.config` puts them all together.
 """
 
 from __future__ import annotations

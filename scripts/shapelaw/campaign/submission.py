@@ -14,17 +14,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from shapelaw.campaign.config import Config, runs_of, studies_of
+from shapelaw.campaign.outlook import hopeless
 from shapelaw.errors import UserError
-from shapelaw.scheduling.cost import CostModel, Speed
 from shapelaw.scheduling.plan import speed_of
 from shapelaw.settings.sections import Settings
 from shapelaw.settings.sentences import listed
+from shapelaw.specs.cost import CostModel, Speed
 from shapelaw.specs.digests import digest_of
 from shapelaw.specs.kinds import AnyRun, spec_from_dict, spec_to_dict
 from shapelaw.storage.files import replacing
 from shapelaw.storage.pool import add_asked
-from shapelaw.studies.config import Config, runs_of, studies_of
-from shapelaw.studies.outlook import hopeless
 from shapelaw.studies.registry import STUDIES
 from shapelaw.studies.study import Study
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from shapelaw.campaign.config import studies_of
 from shapelaw.errors import UserError
 from shapelaw.settings.problems import uri_problems
 from shapelaw.settings.sections import Settings
 from shapelaw.settings.sentences import did_you_mean
 from shapelaw.specs.kinds import AnyRun
-from shapelaw.studies.config import studies_of
 from shapelaw.studies.study import FIGURE_ENDINGS, OTHER_FOLDERS, TABLE_COPIES, TABLE_ENDINGS, TABLES, Study
 
 URI_VARIABLE = "MLFLOW_TRACKING_URI"

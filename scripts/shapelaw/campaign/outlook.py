@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from shapelaw.campaign.config import studies_of
 from shapelaw.errors import UserError
 from shapelaw.scheduling.texts import GPT2_VOCAB_SIZE, all_sources, tokenizer_path
 from shapelaw.settings.sections import Corpus, Settings
@@ -25,7 +26,6 @@ from shapelaw.settings.source_lines import (
 from shapelaw.specs.kinds import AnyRun
 from shapelaw.specs.runs import Run
 from shapelaw.storage.pool import read_keys
-from shapelaw.studies.config import studies_of
 
 _MOST_GB = 4000  # of one process: no machine has more
 _STATE_BYTES = 16  # of a parameter: weight, gradient and two moments

@@ -9,12 +9,12 @@ import pytest
 from shipped import SCALE_NAMES, SCALES, shipped
 from small import REPOSITORY
 
+from shapelaw.campaign.config import load_config
+from shapelaw.campaign.submission import Submission, read_submission, submission_of, write_submission
 from shapelaw.errors import UserError
-from shapelaw.scheduling.cost import CostModel
+from shapelaw.specs.cost import CostModel
 from shapelaw.storage.pool import read_asked
-from shapelaw.studies.config import load_config
 from shapelaw.studies.registry import STUDIES
-from shapelaw.studies.submission import Submission, read_submission, submission_of, write_submission
 
 ASKED = [name for name, study in STUDIES.items() if not study.extra]
 MODEL = CostModel(1.0, 0.1, 1e-9, 1e-11, 2.5, 1.2)

@@ -9,12 +9,12 @@ import pytest
 from shipped import SCALES, shipped
 from small import REPOSITORY
 
+from shapelaw.campaign.config import load_config
+from shapelaw.campaign.start import Start, check_start, link_scratch, targets_of, tracker_warnings
+from shapelaw.campaign.submission import submission_of
 from shapelaw.errors import UserError
 from shapelaw.specs.kinds import AnyRun
-from shapelaw.studies.config import load_config
 from shapelaw.studies.registry import STUDIES
-from shapelaw.studies.start import Start, check_start, link_scratch, targets_of, tracker_warnings
-from shapelaw.studies.submission import submission_of
 
 CONFIG = load_config(shipped(), SCALES)
 RUNS = submission_of(CONFIG, REPOSITORY, REPOSITORY).runs

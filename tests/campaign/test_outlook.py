@@ -8,11 +8,11 @@ from gpt2_files import PAIRS, vocabulary_json
 from shipped import SCALE_NAMES, SCALES, shipped
 from small import REPOSITORY
 
+from shapelaw.campaign.config import load_config, runs_of
+from shapelaw.campaign.outlook import missing_tokenizers, warnings
+from shapelaw.campaign.submission import submission_of
 from shapelaw.errors import UserError
-from shapelaw.studies.config import load_config, runs_of
-from shapelaw.studies.outlook import missing_tokenizers, warnings
 from shapelaw.studies.registry import STUDIES
-from shapelaw.studies.submission import submission_of
 
 
 def refused(**changes: Any) -> str:
