@@ -15,7 +15,7 @@ from shapelaw.campaign.findings import findings_page, read_finding
 from shapelaw.campaign.submission import submitted_study
 from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.report.tables import writing_to
-from shapelaw.settings.sentences import did_you_mean
+from shapelaw.settings.problems import did_you_mean
 from shapelaw.studies.registry import STUDIES
 from shapelaw.studies.study import Study
 

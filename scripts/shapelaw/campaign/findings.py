@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from shapelaw.errors import UserError
-from shapelaw.report.pages import data_uri, page
+from shapelaw.report.tables import data_uri, page
 from shapelaw.report.write import ANSWER, FINDINGS, Answer
 from shapelaw.studies.study import Study
 

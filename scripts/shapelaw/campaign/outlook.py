@@ -12,13 +12,14 @@ from typing import Any
 
 from shapelaw.campaign.config import studies_of
 from shapelaw.errors import UserError
-from shapelaw.scheduling.texts import GPT2_VOCAB_SIZE, all_sources, tokenizer_path
-from shapelaw.settings.sections import Corpus, Settings
-from shapelaw.settings.source_lines import (
+from shapelaw.scheduling.workload import GPT2_VOCAB_SIZE, all_sources, tokenizer_path
+from shapelaw.settings.sections import (
     PACKAGED_MB,
     TEXT_SUFFIXES,
+    Corpus,
     Folder,
     Packaged,
+    Settings,
     ending_of,
     not_read,
     parse_source,

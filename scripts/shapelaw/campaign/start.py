@@ -13,9 +13,8 @@ from urllib.parse import urlsplit
 
 from shapelaw.campaign.config import studies_of
 from shapelaw.errors import UserError
-from shapelaw.settings.problems import uri_problems
+from shapelaw.settings.problems import did_you_mean, uri_problems
 from shapelaw.settings.sections import Settings
-from shapelaw.settings.sentences import did_you_mean
 from shapelaw.specs.kinds import AnyRun
 from shapelaw.studies.study import FIGURE_ENDINGS, OTHER_FOLDERS, TABLE_COPIES, TABLE_ENDINGS, TABLES, Study
 

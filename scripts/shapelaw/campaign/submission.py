@@ -18,11 +18,11 @@ from shapelaw.campaign.config import Config, runs_of, studies_of
 from shapelaw.campaign.outlook import hopeless
 from shapelaw.errors import UserError
 from shapelaw.scheduling.plan import speed_of
+from shapelaw.settings.problems import listed
 from shapelaw.settings.sections import Settings
-from shapelaw.settings.sentences import listed
 from shapelaw.specs.cost import CostModel, Speed
-from shapelaw.specs.digests import digest_of
 from shapelaw.specs.kinds import AnyRun, spec_from_dict, spec_to_dict
+from shapelaw.specs.runs import digest_of
 from shapelaw.storage.files import replacing
 from shapelaw.storage.pool import add_asked
 from shapelaw.studies.registry import STUDIES
