@@ -6,13 +6,12 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from scipy.optimize import isotonic_regression
 
 from shapelaw.fits.noise import Noise
-from shapelaw.fits.significance import Monotony, isotonic, mean_of, monotony, paired_mean, rank_correlation
+from shapelaw.fits.significance import Monotony, mean_of, monotony, paired_mean, rank_correlation
 
 numbers = st.floats(-1e3, 1e3)
 
@@ -126,17 +125,6 @@ def test_a_seed_that_diverged_is_left_out() -> None:
 
 
 X = np.array([1.0, 5, 10, 20, 30, 40, 50, 60])
-
-values = st.lists(st.tuples(st.floats(-5, 5), st.floats(0.1, 10)), min_size=1, max_size=12)
-
-
-@given(values)
-@settings(max_examples=60, deadline=None)
-def test_isotonic_is_scipys(points):
-    y, weights = np.array(points).T
-    rows = np.stack([y, -y])
-    expected = [isotonic_regression(row, weights=weights).x for row in rows]
-    assert isotonic(rows, weights) == pytest.approx(np.array(expected), abs=1e-9)
 
 
 def experiment(truth, rng, seeds=3, noise=0.02):

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats  # type: ignore[import-untyped]
+from scipy import optimize, stats  # type: ignore[import-untyped]
 
 from shapelaw.fits.line import FitStatus, Floats
 from shapelaw.fits.noise import Noise
@@ -240,24 +240,9 @@ class MonotonyTest:
         return f"{self.verdict} (p of a fall = {self.falls_p:.2g})"
 
 
-def isotonic(y: npt.ArrayLike, weights: npt.ArrayLike) -> Floats:
-    """The nearest non-decreasing rows to (m, n) `y` in weighted (n,) least squares, by the max-min formula.
-
-    Robertson, Wright, Dykstra 1988, theorem 1.4.4; O(m n^2) memory, meant for the tens of points of a curve.
-    """
-    y_mn, w = np.atleast_2d(np.asarray(y, dtype=np.float64)), np.asarray(weights, dtype=np.float64)
-    n = y_mn.shape[1]
-    total = np.concatenate([np.zeros((len(y_mn), 1)), np.cumsum(y_mn * w, axis=1)], axis=1)
-    mass = np.concatenate([[0.0], np.cumsum(w)])
-    first, last = np.triu_indices(n)
-    average = np.full((len(y_mn), n, n), np.nan)  # [:, s, t] is the mean of points s to t
-    average[:, first, last] = (total[:, last + 1] - total[:, first]) / (mass[last + 1] - mass[first])
-    least = np.empty_like(average)  # [:, s, i]: the least mean of s to t over t >= i
-    running = np.full((len(y_mn), n), np.inf)
-    for i in range(n - 1, -1, -1):
-        running = np.fmin(running, average[:, :, i])
-        least[:, :, i] = running
-    return np.stack([least[:, : i + 1, i].max(axis=1) for i in range(n)], axis=1)
+def isotonic(y: Floats, weights: Floats) -> Floats:
+    """The nearest non-decreasing rows to (m, n) `y` in (n,) weighted least squares."""
+    return np.stack([optimize.isotonic_regression(row, weights=weights).x for row in y])
 
 
 def monotony(
