@@ -15,7 +15,6 @@ from shapelaw.specs.sizes import (
     big,
     head_dim_of,
     shape_of_size,
-    shapes_of_size,
     size_of,
 )
 
@@ -111,8 +110,8 @@ def test_all_parameters_are_those_of_the_shape() -> None:
 
 def test_an_embedding_in_two_factors_takes_its_own_share() -> None:
     counting = Counting(vocab_size=50257, rank=64)
-    shapes = shapes_of_size(1e8, [6, 12, 24], counting)
-    full = shapes_of_size(1e8, [6, 12, 24], Counting(vocab_size=50257))
+    shapes = [shape_of_size(1e8, depth, counting) for depth in (6, 12, 24)]
+    full = [shape_of_size(1e8, depth, Counting(vocab_size=50257)) for depth in (6, 12, 24)]
     assert all(one.fits for one in shapes)
     assert all(one.shape.width > other.shape.width for one, other in zip(shapes, full, strict=True))
     opt = Counting(vocab_size=50272, tied=True, positions=2050, block="gpt2", rank=512)  # OPT-350M's

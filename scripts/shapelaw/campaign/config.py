@@ -104,20 +104,6 @@ def studies_of(config: Settings) -> dict[str, Study]:
     return {name: replace(study, place=config.results) for name, study in {**STUDIES, **grids}.items()}
 
 
-def study_named(name: str, config: Settings | None) -> Study:
-    """A study of the list, or a grid of a config.
-
-    Raises:
-        UserError: there is none of that name.
-    """
-    known = STUDIES if config is None else studies_of(config)
-    if name not in known:
-        raise UserError(
-            f"There is no study {name}{did_you_mean(name, list(known))}; there are {', '.join(known)}."
-        )
-    return known[name]
-
-
 def runs_of(config: Settings, study: str, root: Path) -> dict[str, AnyRun]:
     """The runs of a study by key.
 

@@ -37,8 +37,6 @@ MOST_STEPS, MOST_TOKENS = 10**9, 2**20  # above those of any published run: a sl
 
 Count = Annotated[int, Field(ge=1)]
 Steps = Annotated[int, _whole("steps", most=MOST_STEPS)]
-WarmUp = Annotated[int, _whole("steps", least=0)]
-Sequences = Annotated[int, _whole("sequences")]
 Examples = Annotated[int, _whole("examples")]
 Tokens = Annotated[int, _whole("tokens", most=MOST_TOKENS)]
 Vocabulary = Annotated[int, _whole("tokens", least=257, most=2**24)]

@@ -253,11 +253,6 @@ class Blocks(Section):
     )
     tied: bool = Field(False, description="The classifier is the token embedding, not a matrix of its own.")
 
-    @property
-    def block_options(self) -> dict[str, Any]:
-        """The options of `make_shape` that they are."""
-        return {"block": self.block, "kv_heads": self.kv_heads, "tied": self.tied}
-
 
 class Decoders(DecoderStudy):
     """The decoders of a study of one vocabulary."""

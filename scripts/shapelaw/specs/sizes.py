@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -183,19 +182,6 @@ class SizedShape:
     @property
     def fits(self) -> bool:
         return abs(self.off) <= EQUAL_SHARE
-
-
-def shapes_of_size(size: float, depths: Iterable[int], counting: Counting) -> list[SizedShape]:
-    """The shape of each depth that has a size.
-
-    Args:
-        size: as `counting` counts it.
-        depths: numbers of layers, each at least 1.
-
-    Raises:
-        UserError: the vocabulary leaves no room for blocks.
-    """
-    return [shape_of_size(size, depth, counting) for depth in depths]
 
 
 def shape_of_size(size: float, depth: int, counting: Counting) -> SizedShape:
