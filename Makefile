@@ -42,7 +42,7 @@ $(READY):
 	printf '#!%s\nimport sys\nsys.path.insert(0, "%s")\nfrom shapelaw.cli import main\nsys.exit(main())\n' \
 	  "$(CURDIR)/$(BIN)/python" "$(CURDIR)/scripts" > $(BIN)/shapelaw
 	@# and `snakemake`, which first tells mistakes of the command line that Snakemake answers with a traceback
-	printf '#!%s\nimport sys\nsys.path.append("%s")\nfrom shapelaw.settings.command_line import main\nsys.exit(main())\n' \
+	printf '#!%s\nimport sys\nsys.path.append("%s")\nfrom shapelaw.settings.loading import main\nsys.exit(main())\n' \
 	  "$(CURDIR)/$(BIN)/python" "$(CURDIR)/scripts" > $(BIN)/snakemake
 	chmod +x $(BIN)/shapelaw $(BIN)/snakemake
 	rm -f $(VENV)/installed-*
@@ -54,7 +54,7 @@ ifeq ($(TORCH),cuda)
 	$(BIN)/python -m pip uninstall --quiet --yes torch
 	$(BIN)/python -m pip install --quiet --no-compile --requirement envs/requirements.lock \
 	  $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
-	@PYTHONPATH=scripts $(BIN)/python -m shapelaw.scheduling.builds
+	@PYTHONPATH=scripts $(BIN)/python -m shapelaw.scheduling.asks
 else ifneq ($(TORCH),)
 	@echo "TORCH is $(TORCH); it can be cuda, or left out for the build that pip finds." >&2; exit 2
 endif

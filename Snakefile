@@ -24,10 +24,10 @@ sys.path.insert(0, str(BASE / "scripts"))
 from shapelaw.errors import UserError, say_last
 from shapelaw.scheduling.plan import job_environment
 from shapelaw.settings.loading import layered
-from shapelaw.studies.config import load_config, studies_of
-from shapelaw.studies.outlook import missing_tokenizers, warnings
-from shapelaw.studies.start import Start, check_start, link_scratch, targets_of, tracker_warnings
-from shapelaw.studies.submission import read_submission, submission_of, write_submission
+from shapelaw.campaign.config import load_config, studies_of
+from shapelaw.campaign.outlook import missing_tokenizers, warnings
+from shapelaw.campaign.start import Start, check_start, link_scratch, targets_of, tracker_warnings
+from shapelaw.campaign.submission import read_submission, submission_of, write_submission
 
 # No `configfile:`. Snakemake would merge `--config` into it, whose keys are all texts, so that a width of depth '1' would
 # stand beside that of depth 1. And a job reads what its workflow was submitted with, whatever config.yaml says by then:

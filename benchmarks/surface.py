@@ -22,7 +22,7 @@ import pandas as pd
 from machine import machine
 from scattered_shapes import UNLIKE, Design, Surface, draw_shapes, power_law, symmetric, true_depth
 
-from shapelaw.fits.budgets import budgets_of
+from shapelaw.fits.comparable import budgets_of
 from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.inputs import read_table
 from shapelaw.fits.noise import Noise

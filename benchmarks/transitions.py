@@ -25,10 +25,9 @@ from hostile_surfaces import BY_SIZE, CROSSING, WITHOUT, Surface, draw_runs
 from loss_surfaces import NOISE, grid_of, ladder, loss, simulate
 from machine import machine
 
-from shapelaw.fits.crossing import BOOTSTRAP, bootstrap_crossing
+from shapelaw.fits.crossing import BOOTSTRAP, PAPER_RULE, bootstrap_crossing, paper_rule
 from shapelaw.fits.curves import Transition, TransitionStatus, adjacent_pairs, loss_curves
 from shapelaw.fits.noise import Noise, pooled_noise
-from shapelaw.fits.transitions import PAPER_RULE, paper_rule
 from shapelaw.studies.transitions.analysis import fit_transitions
 from shapelaw.studies.transitions.tables import rank_depths
 

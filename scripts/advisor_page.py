@@ -19,8 +19,8 @@ from shapelaw.report.advisor_page import content_of, page_of
 from shapelaw.report.tables import plain_rows
 from shapelaw.specs.architectures import architecture_of_row
 from shapelaw.storage.files import replacing
-from shapelaw.studies.laws import PUBLISHED, read_law
-from shapelaw.studies.reference import REFERENCE, published_json
+from shapelaw.studies.public_evidence import PUBLISHED, read_law
+from shapelaw.studies.study import REFERENCE, published_json
 
 DECODERS = ("GPT", "Llama", "Gemma", "Qwen", "gpt-oss")  # of text; what the law speaks of
 

@@ -23,8 +23,7 @@ from shapelaw.fits.shape_costs import DEPTHS, HIGH, LOW, Question, ask
 from shapelaw.report.plots import ACCENT, INK, MUTED, SECOND, new_figure, style, value_axis
 from shapelaw.report.plots import PAGE as TEXT
 from shapelaw.report.shape_text import cost_text, ends, text_of
-from shapelaw.specs.shapes_of_size import Counting
-from shapelaw.specs.sizes import SizeAxis, big
+from shapelaw.specs.sizes import Counting, SizeAxis, big
 from shapelaw.storage.files import replacing
 from shapelaw.studies.public_evidence import public_answer, public_evidence, shipped_models
 

@@ -40,8 +40,8 @@ from shapelaw.specs.architectures import NUMBERS, Architecture, architecture_of_
 from shapelaw.specs.pretrained import SAID, Kind, Model, architecture_of, model_json, model_text, read_model
 from shapelaw.specs.sizes import size_of
 from shapelaw.storage.files import replacing
-from shapelaw.studies.measured import known_redundancies
-from shapelaw.studies.reference import REFERENCE
+from shapelaw.studies.redundancies import known_redundancies
+from shapelaw.studies.study import REFERENCE
 
 FLAGS = {  # option: field of an architecture, help
     "vocab": ("vocab_size", "V, tokens of the vocabulary"),

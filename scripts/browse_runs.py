@@ -17,9 +17,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from shapelaw.campaign.config import load_config
 from shapelaw.errors import UserError, command_line, say
 from shapelaw.settings.loading import read_values
-from shapelaw.studies.config import load_config
 from shapelaw.tracking.command import URI_VARIABLE, check_results, exit_code, redact, tracking_uri
 
 SCRIPTS = Path(__file__).resolve().parent

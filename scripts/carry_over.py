@@ -28,8 +28,8 @@ from pathlib import Path
 from typing import Any
 
 from shapelaw.errors import UserError, command_line, exit_code, say
-from shapelaw.specs.digests import digest_of
 from shapelaw.specs.kinds import AnyRun, PackedRun, is_packed, kind_of
+from shapelaw.specs.runs import digest_of
 from shapelaw.storage import records
 from shapelaw.storage.files import FILES, content, fold, has
 from shapelaw.storage.pool import add_asked

@@ -17,9 +17,9 @@ from typing import Any
 
 import yaml
 
+from shapelaw.campaign.config import Config
 from shapelaw.errors import command_line, exit_code
 from shapelaw.storage.files import replacing
-from shapelaw.studies.config import Config
 from shapelaw.studies.grid.settings import FIELDS_OF
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -26,8 +26,8 @@ from shapelaw.fits.evidence import COLUMNS, Floats
 from shapelaw.fits.evidence_checks import Checks, check
 from shapelaw.fits.evidence_fit import SETS, Fitted, Losses, fit_evidence, losses_of
 from shapelaw.storage.files import replacing
-from shapelaw.studies.laws import PUBLISHED, best_depth_at, read_law, transitions_content
-from shapelaw.studies.reference import REFERENCE
+from shapelaw.studies.public_evidence import PUBLISHED, best_depth_at, read_law, transitions_content
+from shapelaw.studies.study import REFERENCE
 
 SOURCE = (
     "fits of the losses of Gemstones (McLeish et al. 2025, mcleish7/gemstone-scaling-laws at 5f42047, MIT licence) by "

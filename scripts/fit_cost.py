@@ -20,7 +20,7 @@ import pandas as pd
 from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.fits.cost import CostFit, fit_cost
 from shapelaw.fits.inputs import read_table
-from shapelaw.scheduling.cost import model_to_dict
+from shapelaw.specs.cost import model_to_dict
 from shapelaw.storage.files import replacing
 
 

@@ -26,7 +26,7 @@ from functools import partial
 from pathlib import Path
 
 from shapelaw.errors import command_line, exit_code
-from shapelaw.fits.budgets import Budget
+from shapelaw.fits.comparable import Budget
 from shapelaw.fits.inputs import check_bootstrap
 from shapelaw.report.write import Results, show_results
 from shapelaw.specs.sizes import LEAST_SIZES

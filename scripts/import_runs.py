@@ -38,9 +38,9 @@ def main() -> int:
 
     def work() -> None:
         results = check_results(arguments.results)
+        from shapelaw.campaign.submission import submitted_study
         from shapelaw.storage.pool import read_asked, read_keys
         from shapelaw.storage.progress import Liveness, find_records
-        from shapelaw.studies.submission import submitted_study
         from shapelaw.tracking.importer import Importer
         from shapelaw.tracking.summary import write_note
         from shapelaw.tracking.table import read_runs, write_runs

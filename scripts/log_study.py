@@ -42,8 +42,8 @@ def main() -> int:
 
     def work() -> None:
         results = check_results(arguments.results)
-        from shapelaw.studies.findings import described
-        from shapelaw.studies.submission import submitted_study
+        from shapelaw.campaign.findings import described
+        from shapelaw.campaign.submission import submitted_study
         from shapelaw.tracking.store import open_store
         from shapelaw.tracking.summary import address, log_summary, pages, write_note
 

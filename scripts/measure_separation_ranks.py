@@ -16,7 +16,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from shapelaw.errors import UserError, command_line, exit_code
-from shapelaw.settings.sentences import sentence
+from shapelaw.settings.problems import sentence
 from shapelaw.studies.separation_rank.grids import RankGrids, asked_of, rank_problems
 from shapelaw.studies.separation_rank.measurements import measure_all, write_measurements
 

@@ -42,11 +42,11 @@ from shapelaw.corpora.tokenizer import (
 )
 from shapelaw.errors import UserError, command_line, exit_code, reason_of, say
 from shapelaw.models.decoder import Decoder
-from shapelaw.settings.source_lines import parse_source
+from shapelaw.settings.sections import parse_source
 from shapelaw.specs.config_json import config_file, local_path
 from shapelaw.specs.runs import Run
 from shapelaw.storage.files import check_writable, has, replacing
-from shapelaw.studies.reference import published_json
+from shapelaw.studies.study import published_json
 from shapelaw.training.checkpoint import newest_of_decoder
 from shapelaw.training.evaluation import (
     DocumentLoss,

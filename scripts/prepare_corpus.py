@@ -33,7 +33,7 @@ from shapelaw.corpora.documents import write_documents
 from shapelaw.corpora.packages.table import PACKAGED
 from shapelaw.corpora.sources import read_source
 from shapelaw.errors import UserError, exit_code
-from shapelaw.settings.source_lines import Folder, HuggingFace, Packaged, Source, parse_source
+from shapelaw.settings.sections import Folder, HuggingFace, Packaged, Source, parse_source
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -12,11 +12,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from shapelaw.campaign.config import load_config, runs_of
 from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.scheduling.plan import device_hours, speed_of
 from shapelaw.settings.sections import Settings
 from shapelaw.storage.files import replacing
-from shapelaw.studies.config import load_config, runs_of
 from shapelaw.studies.registry import STUDIES
 from shapelaw.studies.study import OURS, Study
 

@@ -44,8 +44,7 @@ from shapelaw.specs.pretrained import (
     why_not_judged,
 )
 from shapelaw.specs.shapes import Block, ShapeError, make_shape
-from shapelaw.specs.shapes_of_size import Counting, head_dim_of
-from shapelaw.specs.sizes import SizeAxis, size_of
+from shapelaw.specs.sizes import Counting, SizeAxis, head_dim_of, size_of
 from shapelaw.studies.public_evidence import public_answer, public_evidence
 from shapelaw.theory.rank_bounds import bindings
 
@@ -202,7 +201,7 @@ def _clock(arguments: argparse.Namespace, vocab: int, context: int) -> Clock:
 def _own_laws(arguments: argparse.Namespace) -> list[Transitions]:
     if arguments.fit == PUBLISHED:
         return []
-    from shapelaw.studies.laws import own_law  # fits transitions, for a second
+    from shapelaw.studies.public_evidence import own_law  # fits transitions, for a second
 
     return [transitions_of(own_law(arguments.fit), own=True)]
 
@@ -300,7 +299,7 @@ def bottlenecks(found: ShapeAnswer, given: Given | None) -> list[str]:
     said = []
     if binding:
         from shapelaw.report.bottleneck_table import findings_of, sentences  # pandas, and our measurements
-        from shapelaw.studies.measured import known_redundancies
+        from shapelaw.studies.redundancies import known_redundancies
 
         measured = known_redundancies()
         said = [sentences(finding) for one in binding for finding in findings_of(one, measured)]

@@ -23,8 +23,7 @@ from typing import Any, get_args
 
 from shapelaw.errors import UserError, command_line, exit_code, say
 from shapelaw.specs.shapes import Block
-from shapelaw.specs.shapes_of_size import Counting, SizedShape, shape_of_size
-from shapelaw.specs.sizes import big, size_of
+from shapelaw.specs.sizes import Counting, SizedShape, big, shape_of_size, size_of
 from shapelaw.storage.files import check_writable, replacing
 
 DEPTHS = "12,16,24,32,48"

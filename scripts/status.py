@@ -9,9 +9,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from shapelaw.campaign.submission import read_submission
 from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.storage.progress import Liveness, find_records, lines_of, progress_of
-from shapelaw.studies.submission import read_submission
 
 
 def main() -> int:

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import get_args
 
 from shapelaw.errors import UserError, command_line, say
-from shapelaw.scheduling.bisection import bracket, next_sizes
+from shapelaw.fits.memorized import bracket, next_sizes
 from shapelaw.scheduling.jobs import in_packs
 from shapelaw.specs.memorizers import (
     ContextType,

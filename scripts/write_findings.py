@@ -11,14 +11,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from shapelaw.campaign.findings import findings_page, read_finding
+from shapelaw.campaign.submission import submitted_study
 from shapelaw.errors import UserError, command_line, exit_code
-from shapelaw.report.findings import findings_page
 from shapelaw.report.tables import writing_to
-from shapelaw.settings.sentences import did_you_mean
-from shapelaw.studies.findings import read_finding
+from shapelaw.settings.problems import did_you_mean
 from shapelaw.studies.registry import STUDIES
 from shapelaw.studies.study import Study
-from shapelaw.studies.submission import submitted_study
 
 
 def main() -> None:

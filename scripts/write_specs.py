@@ -19,16 +19,16 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from shapelaw.campaign.config import load_config, runs_of, studies_of
 from shapelaw.errors import UserError, command_line, exit_code
-from shapelaw.scheduling.cost import Speed, run_seconds
 from shapelaw.scheduling.jobs import jobs_of_packs, pack_seconds, packed_speed, packed_step_seconds
 from shapelaw.scheduling.plan import speed_of
 from shapelaw.settings.loading import layered
 from shapelaw.settings.sections import Settings
+from shapelaw.specs.cost import Speed, run_seconds
 from shapelaw.specs.kinds import AnyRun, is_packed, spec_to_dict
 from shapelaw.specs.runs import Run
 from shapelaw.storage.files import replacing
-from shapelaw.studies.config import load_config, runs_of, studies_of
 from shapelaw.studies.study import Study
 
 ROOT = Path(__file__).resolve().parent.parent

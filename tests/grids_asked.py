@@ -6,10 +6,10 @@ import pytest
 from shipped import SCALES
 from small import REPOSITORY
 
+from shapelaw.campaign.config import load_config, runs_of
 from shapelaw.errors import UserError
 from shapelaw.settings.sections import Settings
 from shapelaw.specs.runs import Run
-from shapelaw.studies.config import load_config, runs_of
 
 SMALL: dict[str, Any] = {"depth": [1, 2], "width": [16, 32]}
 

@@ -2,11 +2,10 @@
 
 from hypothesis import strategies as st
 
-from shapelaw.specs.budgets import Budget
 from shapelaw.specs.degrees import DegreeRun, ProductShape
 from shapelaw.specs.kinds import AnyRun
 from shapelaw.specs.memorizers import MemorizationRun, Memorizer
-from shapelaw.specs.runs import Run, Training
+from shapelaw.specs.runs import Budget, Run, Training
 from shapelaw.specs.shapes import make_shape
 
 RATE = 1e13  # FLOP/s

@@ -13,7 +13,7 @@ from job_server import warm_python
 from small import REPOSITORY
 from snakemake_server import run_snakemake
 
-from shapelaw.studies.config import load_config, runs_of
+from shapelaw.campaign.config import load_config, runs_of
 
 CONFIG: dict[str, Any] = {
     "scale": "demo",

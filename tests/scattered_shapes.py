@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from shapelaw.fits.budgets import Budget
+from shapelaw.fits.comparable import Budget
 from shapelaw.fits.inputs import check_runs
 from shapelaw.fits.surface_shapes import Shapes
 

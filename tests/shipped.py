@@ -6,8 +6,8 @@ import pytest
 import yaml
 from small import REPOSITORY
 
+from shapelaw.campaign.config import load_config, runs_of
 from shapelaw.errors import UserError
-from shapelaw.studies.config import load_config, runs_of
 
 SCALES = REPOSITORY / "workflow" / "scales"
 SCALE_NAMES = ["demo", "gpu", "laptop", "paper"]

@@ -14,7 +14,7 @@ from shapelaw.corpora.documents import Document, write_documents
 from shapelaw.corpora.packages.table import PACKAGED
 from shapelaw.corpora.sources import read_source
 from shapelaw.errors import UserError
-from shapelaw.settings.source_lines import PACKAGED_MB, PACKAGED_NAMES, Folder, HuggingFace, Source
+from shapelaw.settings.sections import PACKAGED_MB, PACKAGED_NAMES, Folder, HuggingFace, Source
 
 
 def read(source: Source) -> list[tuple[str, str]]:

@@ -17,7 +17,7 @@ from small import REPOSITORY, small_run
 from shapelaw.corpora.documents import Document, write_documents
 from shapelaw.corpora.token_store import TokenStore
 from shapelaw.corpora.tokenizer import save_tokenizer, train_tokenizer
-from shapelaw.scheduling.cost import CostModel, model_to_dict
+from shapelaw.specs.cost import CostModel, model_to_dict
 from shapelaw.specs.memorizers import MemorizationRun, Memorizer
 from shapelaw.specs.runs import run_to_dict
 from shapelaw.training.loop import train

@@ -8,8 +8,8 @@ import yaml
 from shipped import SCALES, shipped
 from small import REPOSITORY
 
+from shapelaw.campaign.config import load_config, runs_of
 from shapelaw.specs.runs import Run
-from shapelaw.studies.config import load_config, runs_of
 
 PAGE = (REPOSITORY / "docs" / "cluster.md").read_text(encoding="utf-8")
 PROFILE = (REPOSITORY / "slurm" / "config.yaml").read_text(encoding="utf-8")

@@ -7,8 +7,8 @@ import re
 import pytest
 from small import REPOSITORY
 
+from shapelaw.campaign.config import load_config, runs_of
 from shapelaw.scheduling.plan import cost_line, speed_of
-from shapelaw.studies.config import load_config, runs_of
 from shapelaw.studies.registry import STUDIES
 from shapelaw.studies.study import Study
 

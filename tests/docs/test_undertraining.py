@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from small import REPOSITORY
 
-from shapelaw.studies.config import load_config, runs_of
+from shapelaw.campaign.config import load_config, runs_of
 from shapelaw.studies.grid.results import cell_tables
 from shapelaw.studies.transitions.analysis import Options
 from shapelaw.studies.undertraining.results import analyse_cells, named

@@ -13,6 +13,7 @@ import pytest
 from scipy import stats  # type: ignore[import-untyped]
 from small import REPOSITORY
 
+from shapelaw.campaign.config import load_config, runs_of
 from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.inputs import read_table
 from shapelaw.fits.line import FitStatus, fit_line
@@ -20,7 +21,6 @@ from shapelaw.fits.noise import Noise
 from shapelaw.settings.loading import layered
 from shapelaw.specs.kinds import AnyRun
 from shapelaw.specs.runs import Run
-from shapelaw.studies.config import load_config, runs_of
 from shapelaw.studies.grid.results import cell_tables
 from shapelaw.studies.transitions.analysis import Options
 from shapelaw.studies.vocabulary import tables

@@ -11,8 +11,7 @@ from small import REPOSITORY
 
 from shapelaw.errors import UserError
 from shapelaw.fits.advice import Budget, advise, params_of, rounded_shape
-from shapelaw.fits.forms import Form, fit_forms
-from shapelaw.fits.projection import standard_params
+from shapelaw.fits.projection import Form, fit_forms, standard_params
 
 REFERENCE = REPOSITORY / "workflow" / "reference"
 

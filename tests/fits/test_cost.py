@@ -12,7 +12,7 @@ from small import REPOSITORY
 from shapelaw.errors import UserError
 from shapelaw.fits.cost import fit_cost
 from shapelaw.fits.inputs import read_table
-from shapelaw.scheduling.cost import CostModel, run_seconds
+from shapelaw.specs.cost import CostModel, run_seconds
 from shapelaw.specs.runs import Run, Training
 from shapelaw.specs.shapes import make_shape
 

@@ -1,16 +1,29 @@
-"""Our estimator of the transition, and its calibration on surfaces whose transitions are known exactly.
+"""Transitions by our estimator and the paper's rule, calibrated on curves and surfaces whose crossings are known."""
 
-The whole calibration, 30 surfaces in minutes, is `benchmarks/transitions.py`.
-"""
+import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from hostile_surfaces import BY_SIZE, CROSSING, WITHOUT, draw_runs
-from loss_surfaces import NOISE, grid_of, simulate
+from hypothesis import given
+from hypothesis import strategies as st
+from loss_surfaces import NOISE, curve_of, grid_of, simulate
 
-from shapelaw.fits.crossing import bootstrap_crossing
-from shapelaw.fits.curves import Side, TransitionStatus, loss_curves
-from shapelaw.fits.noise import Noise, pooled_noise
+from shapelaw.fits.crossing import (
+    GRID,
+    bootstrap_crossing,
+    draw_crossings,
+    gaps_of,
+    paper_rule,
+    reaches,
+    smooth_loss,
+    unit,
+)
+from shapelaw.fits.curves import Side, TransitionStatus, loss_curves, shared_range
+from shapelaw.fits.noise import Noise, WidthNoise, pooled_noise
+from shapelaw.studies.study import REFERENCE
+from shapelaw.studies.transitions.analysis import published
 
 SURFACES = {surface.name: surface for surface in (*CROSSING, *WITHOUT, *BY_SIZE)}
 
@@ -180,3 +193,256 @@ def test_noise_by_width_narrows_intervals_where_networks_are_quiet():
         ratio[true_width > 420].append(ours.width_err / one.width_err)
     assert np.median(ratio[True]) < 0.9
     assert np.median(ratio[False]) > 1.1 * np.median(ratio[True])
+
+
+WIDTHS = grid_of((6, 12), 1.5e6, 8e7, 10)
+TRUE = np.log(12 * 6 * 360.0**2)
+
+
+def drawn(runs, noise, draws=300):
+    shallow, deep = loss_curves(runs.rename(columns={"test_loss": "loss"}), noise).values()
+    span = shared_range(shallow, deep)
+    return draw_crossings(shallow, deep, noise, span, 8, draws, np.random.default_rng(0))
+
+
+def shifted(by):
+    """Runs of which the deeper network's loss is off by that much."""
+    runs = simulate(WIDTHS, {6: 360.0}, noise=0.0005)
+    runs.loc[runs["depth"] == 12, "test_loss"] += by
+    return runs
+
+
+def test_the_crossing_of_clean_curves_is_the_true_one():
+    found = drawn(simulate(WIDTHS, {6: 360.0}, noise=1e-5), Noise(1e-5, np.inf))
+    assert found.crossing == pytest.approx(TRUE, abs=0.01)
+    assert np.abs(found.crossings - TRUE).max() < 0.05
+    assert (found.share_below, found.share_above, found.outliers) == (0, 0, ())
+    assert found.log_size.shape == found.difference.shape == found.signs.shape == (GRID,)
+    assert (found.low <= found.difference).all()
+    assert (found.difference <= found.high).all()
+    left = found.log_size < TRUE
+    assert (found.difference[left][:-1] > 0).all()  # the deeper one is worse there
+    assert (found.difference[~left][1:] < 0).all()
+    assert found.signs[[0, -1]].tolist() == [1, -1]
+
+
+def test_curves_that_do_not_cross_cross_at_an_end_of_the_range():
+    worse, better = drawn(shifted(0.1), Noise(0.0005, np.inf)), drawn(shifted(-0.1), Noise(0.0005, np.inf))
+    assert (worse.share_above, better.share_below) == (1, 1)
+    assert (worse.crossings == worse.log_size[-1]).all()
+    assert (better.crossings == better.log_size[0]).all()
+    assert (set(worse.signs), set(better.signs)) == ({1}, {-1})
+
+
+def test_twice_the_noise_spreads_the_crossings_twice_as_far():
+    spreads = [
+        np.std(drawn(simulate(WIDTHS, {6: 360.0}, noise=noise, seed=3), Noise(noise, np.inf)).crossings)
+        for noise in (0.0002, 0.0004)
+    ]
+    assert spreads[1] / spreads[0] == pytest.approx(2, rel=0.3)
+
+
+def test_a_shape_far_off_its_curve_is_named_with_its_sign():
+    runs = simulate(WIDTHS, {6: 360.0}, noise=0.0005)
+    width = WIDTHS[12][5]
+    runs.loc[(runs["depth"] == 12) & (runs["width"] == width), "test_loss"] -= 0.01
+    ((depth, named, pull),) = drawn(runs, Noise(0.0005, np.inf)).outliers
+    assert (depth, named) == (12, width)
+    assert pull < -10
+
+
+def test_smoothed_losses_are_closer_to_the_truth_and_know_their_error():
+    widths = grid_of((6,), 1.5e6, 8e7, 12)
+    truth = simulate(widths, {}, noise=0.0, seeds=1)["test_loss"].to_numpy()
+    pulls, raw = [], []
+    for number in range(100):
+        runs = simulate(widths, {}, seed=number, seeds=1).rename(columns={"test_loss": "loss"})
+        curve = loss_curves(runs, Noise(NOISE, np.inf))[6]
+        loss, err = smooth_loss(curve, curve.size, Noise(NOISE, np.inf))
+        pulls.append((loss - truth) / err)
+        raw.append(np.std(loss - truth) / NOISE)
+    assert np.mean(raw) < 0.7
+    assert np.std(pulls) == pytest.approx(1.0, abs=0.15)
+    without = loss_curves(runs, None)[6]
+    assert smooth_loss(without, without.size, None)[0] == pytest.approx(without.loss, abs=1e-12)
+
+
+def sizes(*widths):
+    """Log sizes of networks of depth 6."""
+    return np.log(12 * 6 * np.array(widths, dtype=float) ** 2)
+
+
+def test_a_curve_reaches_its_range_and_a_tenth_beyond_but_not_into_a_gap():
+    # between 150 and 500 sizes grow by a factor of 11
+    curve = curve_of(6, [100, 120, 150, 500, 600], [5, 4, 3, 2, 1])
+    (first,), (last,) = sizes(100), sizes(600)
+    at = np.array([first - 0.11, first - 0.09, *sizes(110, 155, 200, 490, 550), last + 0.09, last + 0.11])
+    assert reaches(curve, at).tolist() == [False, True, True, True, False, True, True, True, False]
+    loss, err = smooth_loss(curve, np.exp(at), Noise(0.001, np.inf))
+    assert (np.isfinite(loss) == reaches(curve, at)).all()
+    assert (np.isfinite(err) == reaches(curve, at)).all()
+
+
+def test_three_sizes_reach_nothing():
+    curve = curve_of(6, [100, 120, 150], [3, 2, 1])
+    assert not reaches(curve, curve.log_size).any()
+    assert np.isnan(smooth_loss(curve, curve.size, Noise(0.001, np.inf))).all()
+
+
+def test_a_polynomial_loses_nothing_by_smoothing():
+    u = unit(sizes(100, 130, 170, 220, 290, 380), sizes(100, 380))
+    curve = curve_of(6, [100, 130, 170, 220, 290, 380], 3 - u + 0.3 * u**2 - 0.1 * u**3)
+    loss, err = smooth_loss(curve, np.exp(sizes(200)), Noise(1e-6, np.inf))
+    at = unit(sizes(200), curve.log_size)
+    assert loss == pytest.approx(3 - at + 0.3 * at**2 - 0.1 * at**3, abs=1e-6)
+    assert 0 < err[0] < 2e-6
+
+
+def test_the_unit_scale_ends_at_the_outer_knots():
+    assert unit([2.0, 3.0, 6.0, 8.0], np.array([6.0, 2.0])).tolist() == [-1.0, -0.5, 1.0, 2.0]
+
+
+ERR = 0.001  # of every loss of curve_of
+OF_CURVES = Noise(ERR, math.inf)
+
+
+def test_networks_of_equal_size_are_compared_as_they_stand() -> None:
+    """100 x 2 layers of width 100 / sqrt 2 and so on: every size of one depth is a size of the other."""
+    widths = np.array([100.0, 200.0, 400.0])
+    gaps = gaps_of(curve_of(6, widths, [4.0, 3.0, 2.0]), curve_of(12, widths / math.sqrt(2), [4.1, 3.0, 1.9]))
+    assert gaps.width.tolist() == [100, 200, 400]
+    assert gaps.deeper_width == pytest.approx(widths / math.sqrt(2))
+    assert gaps.deeper_by == pytest.approx([-0.1, 0.0, 0.1])
+    assert gaps.err == pytest.approx([ERR * math.sqrt(2)] * 3)
+    assert gaps.better(OF_CURVES).tolist() == [-1, 0, 1]
+
+
+def test_sizes_that_the_deeper_depth_does_not_reach_are_left_out() -> None:
+    gaps = gaps_of(curve_of(1, [16, 64, 90, 128], [4.0, 3.0, 2.5, 2.0]), curve_of(2, [46, 90], [3.0, 2.0]))
+    assert gaps.width.tolist() == [64, 90, 128]
+    assert gaps.deeper_width.tolist() == [46, 46, 90]
+    between = math.log(2 * 46**2), math.log(2 * 90**2)  # two points of two layers, and the line through them
+    at = np.array([math.log(width**2) for width in (64, 90, 128)])
+    assert gaps.deeper_loss == pytest.approx(3.0 - (at - between[0]) / (between[1] - between[0]))
+    assert gaps.deeper_loss[-1] < 2.0  # 128 of one layer is 1% larger than 90 of two
+
+
+def test_without_noise_nothing_is_significant() -> None:
+    runs = pd.DataFrame(
+        {"depth": [1, 1, 2, 2], "width": [64, 128, 46, 90], "seed": 0, "loss": [4.0, 3.0, 9.0, 1.0]}
+    )
+    curves = loss_curves(runs, None)
+    gaps = gaps_of(curves[1], curves[2])
+    assert np.isnan(gaps.err).all()
+    assert gaps.better(None).tolist() == [0, 0]
+
+
+@given(st.floats(-0.01, 0.01), st.floats(0.1, 3.0))
+def test_a_power_law_has_the_gap_that_was_put_in(gap: float, slope: float) -> None:
+    """Between sizes the error of a straight line in log size is that of the power law's curvature, no more."""
+    shallow, deep = np.geomspace(32, 256, 13), np.geomspace(22, 184, 13)
+
+    def law(depth: int, width: np.ndarray) -> np.ndarray:
+        return slope * (12 * depth * width**2 / 12_288) ** -0.15
+
+    found = gaps_of(curve_of(1, shallow, law(1, shallow)), curve_of(2, deep, law(2, deep) - gap))
+    step = math.log(deep[1] / deep[0]) * 2
+    curvature = slope * 0.15**2 * step**2 / 8
+    assert found.deeper_by == pytest.approx(np.full(len(found.width), gap), abs=3 * curvature + 1e-12)
+
+
+def test_each_gap_has_the_noise_of_its_widths() -> None:
+    """A loss difference of 3 sigma among wide networks, whose noise is known worse, is not significant."""
+    noise = WidthNoise(0.02, 9.0, -1.0, 0.5, middle=32.0, middle_std=0.01, lowest=16.0, highest=256.0)
+    runs = pd.DataFrame(
+        [(depth, w, 0, 2.0 - 0.1 * depth) for depth in (1, 2) for w in (16, 32, 64, 256)],
+        columns=["depth", "width", "seed", "loss"],
+    )
+    shallow, deep = loss_curves(runs, noise).values()
+    assert shallow.loss_err == pytest.approx([0.02, 0.01, 0.005, 0.00125])
+    gaps = gaps_of(shallow, deep)
+    known = noise.threshold_at(gaps.width, gaps.deeper_width)
+    assert (known >= noise.threshold()).all()
+    assert gaps.better(noise).tolist() == (gaps.z > known).astype(int).tolist()
+    assert gaps.better(noise).tolist() != gaps.better(Noise(noise.std, noise.dof)).tolist()
+
+
+# rows 3 to 10 of table 2 of Levine et al. 2020: (6, d) and (12, d) of nearly the same size
+SIX, TWELVE = [192, 200, 208, 220, 224, 236, 248], [136, 142, 148, 156, 158, 168, 176]
+
+
+def compare_by_rule(differences, noise=OF_CURVES):
+    """Deeper minus shallower at seven sizes, in units of the difference's standard error, on a common power law."""
+    losses = {
+        d: 30.0 * (12 * d * np.array(w, dtype=float) ** 2) ** -0.15 for d, w in ((6, SIX), (12, TWELVE))
+    }
+    shallow = curve_of(6, SIX, losses[6])
+    deep = curve_of(12, TWELVE, losses[12] + np.array(differences) * ERR * np.sqrt(2))
+    return paper_rule(shallow, deep, noise)
+
+
+def test_the_papers_first_transition():
+    found = compare_by_rule([0, 0.5, -1, -3, -4, -4, -5])
+    assert found.status is TransitionStatus.CROSSING
+    assert (found.width, found.width_err) == (214, 6)
+    assert (found.width_low, found.width_high) == (208, 220)
+    assert (found.depth, found.deeper_depth, found.method) == (6, 12, "paper rule")
+
+
+def test_the_bracket_spans_the_sizes_that_are_neither():
+    """Between the last size that can't be told apart and the first significantly worse one lie any number of others."""
+    found = compare_by_rule([2, 0, 0.5, -1.4, -1.6, -4, -5])
+    assert (found.width_low, found.width_high) == (208, 236)
+    assert (
+        compare_by_rule([5, 4, 3, 0.9, -3, -4, -5]).width_low == 220
+    )  # the deeper one is worse there: not told apart
+
+
+@pytest.mark.parametrize(("depth", "seed"), [(6, 19), (12, 21), (18, 90), (24, 153), (30, 5)])
+def test_published_brackets_come_back_over_the_published_grid(depth, seed):
+    """Simulated losses of table 2's shapes with the published seed noise can give each bracket of table 4a.
+
+    Four of the five enclose trained widths, so a rule of two neighbours can't (Levine et al. 2020, tables 2, 3, 4a).
+    """
+    grid = pd.read_csv(REFERENCE / "depth_width_grid.csv")
+    grid = grid[grid["source"].str.endswith("table 2")]  # not the earlier version's
+    table = published("transitions").set_index("depth")
+    widths = {d: sorted(set(rows["width"])) for d, rows in grid.groupby("depth") if d in (*table.index, 36)}
+    true = (0.95 * table["width"]).to_dict()  # significance lags behind the crossing
+    runs = simulate(widths, true, noise=0.001446, seed=seed, seeds=1, gain=0.05)
+    noise = Noise(0.001446, 22.0)
+    curves = loss_curves(runs.rename(columns={"test_loss": "loss"}), noise)
+    found = paper_rule(curves[depth], curves[depth + 6], noise)
+    assert (found.width, found.width_err) == tuple(table.loc[depth, ["width", "width_err"]])
+
+
+@pytest.mark.parametrize(
+    ("differences", "status"),
+    [
+        ([-5, -5, -5, -5, -5, -5, -5], TransitionStatus.DEEPER_BETTER),
+        ([5, 5, 5, 5, 5, 5, 5], TransitionStatus.SHALLOWER_BETTER),
+        ([0, 0, 0, 0, 0, 0, -5], TransitionStatus.AT_EDGE),
+        ([0, -5, -5, -5, -5, -5, -5], TransitionStatus.AT_EDGE),
+        ([5, 5, 5, 5, 0, 0, 0], TransitionStatus.AT_EDGE),
+        ([0, 0.5, -0.5, 0, 0.5, -0.5, 0], TransitionStatus.TOO_NOISY),
+        ([5, 5, -5, 5, -5, -5, -5], TransitionStatus.TOO_NOISY),
+    ],
+)
+def test_what_is_no_transition_has_a_status_and_no_width(differences, status):
+    found = compare_by_rule(differences)
+    assert found.status is status
+    assert np.isnan([found.width, found.width_err, found.width_low, found.width_high]).all()
+
+
+def test_significance_follows_the_degrees_of_freedom():
+    """Three standard errors are significant with a known noise, not with one measured from three runs."""
+    differences = [0, 0, 0, -3, -3, -3, -3]
+    assert compare_by_rule(differences).status is TransitionStatus.CROSSING
+    assert compare_by_rule(differences, Noise(0.001, 2.0)).status is TransitionStatus.TOO_NOISY
+
+
+def test_no_noise_and_too_few_common_sizes():
+    assert compare_by_rule([0, 0, 0, -9, -9, -9, -9], None).status is TransitionStatus.NO_NOISE
+    far = curve_of(12, [w * 4 for w in TWELVE], np.linspace(2, 1, 7))
+    near = curve_of(6, SIX, np.linspace(3, 2, 7))
+    assert paper_rule(near, far, OF_CURVES).status is TransitionStatus.TOO_FEW_SIZES

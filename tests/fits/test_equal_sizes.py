@@ -1,4 +1,4 @@
-"""Differences of two sets of curves at equal size."""
+"""Differences of two sets of curves and the best depth, at equal size, against losses known everywhere."""
 
 import math
 
@@ -8,7 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from loss_surfaces import curve_of
 
-from shapelaw.fits.equal_sizes import difference, holm, quantile, two_sided, weights_at
+from shapelaw.fits.equal_sizes import (
+    Networks,
+    at_own_sizes,
+    at_size,
+    difference,
+    holm,
+    mean_slope,
+    quantile,
+    size_groups,
+    two_sided,
+    weights_at,
+)
 from shapelaw.fits.noise import Noise, WidthNoise
 
 NOISE = Noise(0.01, 10.0)
@@ -83,3 +94,86 @@ def test_holms_correction() -> None:
     assert holm(np.array([0.04, 0.01, 0.03])) == pytest.approx([0.06, 0.03, 0.06])
     assert holm(np.array([0.6, 0.9])) == pytest.approx([1.0, 1.0])
     assert holm(np.array([math.nan, 0.01])) == pytest.approx([math.nan, 0.02], nan_ok=True)
+
+
+SIZES = {6: (1e6, 2e6, 4e6), 12: (1.5e6, 3e6, 6e6), 24: (5e6,)}
+
+
+def line(depth: int, size: float) -> float:
+    """Depth 6 is best up to 2M, depth 12 beyond; depth 24 has the slope of the two others between them."""
+    slope = {6: -0.1, 12: -0.2, 24: -0.15}[depth]
+    return 3.0 + 0.02 * (depth == 24) + slope * math.log(size / 2e6)
+
+
+def networks(seeds: float = 2.0) -> Networks:
+    rows = [(depth, size, line(depth, size)) for depth, sizes in SIZES.items() for size in sizes]
+    depth, size, loss = (np.array(values) for values in zip(*rows, strict=True))
+    return Networks(depth, size, loss, np.full(len(rows), seeds), np.sqrt(size / (12 * depth)))
+
+
+@given(st.floats(1.5e6, 4e6))
+def test_losses_on_a_line_are_interpolated_exactly(size: float) -> None:
+    found = at_size(networks(), size)
+    assert found.depths == (6, 12)
+    assert found.losses == pytest.approx([line(6, size), line(12, size)])
+    assert found.best_depth == (6 if size < 2e6 else 12)
+    assert found.loss == pytest.approx(min(line(6, size), line(12, size)))
+
+
+def test_a_depth_of_one_network_moves_along_the_others_mean_slope() -> None:
+    at = at_size(networks(), 4.6e6)  # 14% beyond depth 6, 8% below depth 24's only one
+    assert at.depths == (12, 24)
+    assert at.losses[1] == pytest.approx(line(24, 5e6) - 0.2 * math.log(4.6 / 5))
+    alone = Networks(np.array([24]), np.array([5e6]), np.array([3.0]), np.ones(1), np.ones(1))
+    assert at_size(alone, 5.1e6) is None
+    moved = at_size(alone, 5.1e6, slope=-0.3)
+    assert moved.loss == pytest.approx(3.0 - 0.3 * math.log(5.1 / 5))
+    assert moved.drawn_losses(np.array([[3.1]]))[0, 0] == pytest.approx(moved.loss + 0.1)
+    exact = at_size(alone, 5e6)
+    assert exact.loss == 3.0
+
+
+def test_a_size_that_no_depth_reaches_has_none() -> None:
+    assert at_size(networks(), 0.89e6) is None
+    assert at_size(networks(), 0.92e6) is not None  # 10% beyond the smallest
+    assert at_size(networks(), 7e6) is None
+
+
+def test_depths_that_noise_hides_are_also_best() -> None:
+    at = at_size(networks(), 2.2e6)  # 0.0095 apart
+    assert at.best_depth == 12
+    assert at.also_best(Noise(0.02, math.inf)) == (6,)
+    assert at.also_best(Noise(0.001, math.inf)) == ()
+    assert at.spread == pytest.approx(line(6, 2.2e6) - line(12, 2.2e6))
+
+
+def test_a_network_s_own_size_has_its_own_seeds() -> None:
+    at = at_size(networks(seeds=3.0), 3e6)
+    assert at.best_depth == 12
+    assert at.runs(None) == pytest.approx(3.0)
+    between = at_size(networks(seeds=3.0), 3e6 * math.sqrt(2))
+    assert between.runs(None) == pytest.approx(6.0)  # half of each of two means
+
+
+def test_draws_have_the_noise_of_the_interpolated_loss() -> None:
+    some, noise = networks(), Noise(0.01, math.inf)
+    at = at_size(some, 3.5e6)
+    drawn = at.drawn_losses(some.drawn(noise, 4000, 0))
+    assert drawn.mean(axis=0) == pytest.approx(at.losses, abs=4 * 0.01 / math.sqrt(4000))
+    assert drawn[:, 1].std() == pytest.approx(noise.std / math.sqrt(at.runs(noise)), rel=0.05)
+    assert not np.allclose(some.drawn(noise, 9, 0), some.drawn(noise, 9, 1))
+    wider = some.drawn(Noise(0.01, 3.0), 4000, 0) - some.loss
+    assert wider.std() > 1.3 * (some.drawn(noise, 4000, 0) - some.loss).std()
+
+
+def test_the_mean_slope_is_that_of_the_least_losses() -> None:
+    deep = Networks(*(values[3:6] for values in vars(networks()).values()))
+    assert mean_slope(at_own_sizes(deep)) == pytest.approx(-0.2)
+    assert mean_slope(at_own_sizes(deep)[:1]) is None
+
+
+@given(st.lists(st.floats(1e5, 1e8), min_size=1, max_size=20))
+def test_groups_hold_sizes_within_a_tenth(sizes: list[float]) -> None:
+    found = list(size_groups(sizes))
+    assert found == sorted(found)
+    assert all(min(abs(math.log(size / one)) for one in found) <= 0.1 + 1e-9 for size in sizes)

@@ -19,7 +19,7 @@ from shapelaw.fits.evidence import (
     penalty,
     power,
 )
-from shapelaw.studies.reference import published_json
+from shapelaw.studies.study import published_json
 
 CONTENT = published_json("evidence")
 DRAWS = draws_of(CONTENT)

@@ -31,7 +31,7 @@ from shapelaw.fits.known_redundancy import (
     fitted_series,
     published_series,
 )
-from shapelaw.studies.reference import published_json
+from shapelaw.studies.study import published_json
 
 PUBLISHED = published_series(published_json("vocabulary_findings"))
 OURS = Series(RANK, TOKENS, Basis.FIT, "ours", (Point(2, 2, 0.10, 0.08, 0.12), Point(8, 8, 0.30, 0.26, 0.36)))

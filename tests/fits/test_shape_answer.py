@@ -15,9 +15,8 @@ from shapelaw.fits.shape_answer import (
     vocabulary_of_law,
 )
 from shapelaw.fits.shape_costs import Question, ask, evidence_of, transitions_of
-from shapelaw.specs.shapes_of_size import Counting
-from shapelaw.specs.sizes import SizeAxis
-from shapelaw.studies.reference import REFERENCE, published_json
+from shapelaw.specs.sizes import Counting, SizeAxis
+from shapelaw.studies.study import REFERENCE, published_json
 
 CONTENT = published_json("evidence")
 EVIDENCE = evidence_of(CONTENT)

@@ -23,10 +23,9 @@ from shapelaw.fits.shape_costs import (
     read_clock,
     transitions_of,
 )
-from shapelaw.specs.shapes_of_size import Counting
-from shapelaw.specs.sizes import SizeAxis
-from shapelaw.studies.laws import PUBLISHED, read_law
-from shapelaw.studies.reference import published_json
+from shapelaw.specs.sizes import Counting, SizeAxis
+from shapelaw.studies.public_evidence import PUBLISHED, read_law
+from shapelaw.studies.study import published_json
 
 CONTENT = published_json("evidence")
 EVIDENCE = evidence_of(CONTENT)

@@ -13,10 +13,10 @@ from commands import run_here
 from small import SCRIPTS
 
 from shapelaw.fits.advice import Budget, advise, rounded_shape
-from shapelaw.fits.forms import fit_forms
+from shapelaw.fits.projection import fit_forms
 from shapelaw.report.advisor_page import DEPTHS, content_of, page_of, quantiles_of
 from shapelaw.specs.architectures import Architecture
-from shapelaw.studies.reference import REFERENCE
+from shapelaw.studies.study import REFERENCE
 
 TABLE = pd.read_csv(REFERENCE / "levine2020_transitions.csv")
 FORMS = fit_forms(TABLE["depth"], np.log(TABLE["width"]), TABLE["width_err"] / TABLE["width"])

@@ -15,8 +15,8 @@ from shapelaw.report.bottleneck_table import (
     sentences,
 )
 from shapelaw.specs.architectures import make_architecture
-from shapelaw.studies.measured import known_redundancies
-from shapelaw.studies.reference import published_json
+from shapelaw.studies.redundancies import known_redundancies
+from shapelaw.studies.study import published_json
 
 PUBLISHED = published_series(published_json("vocabulary_findings"))
 ESM = make_architecture("ESM-1b", width=1280, vocab_size=33, heads=20, depth=33)

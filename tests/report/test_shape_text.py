@@ -7,8 +7,8 @@ import pytest
 from shapelaw.fits.shape_answer import Network, ShapeAnswer, answer, read_shipped
 from shapelaw.fits.shape_costs import Best, Question, evidence_of, transitions_of
 from shapelaw.report.shape_text import as_json, ends, paragraph, text_of
-from shapelaw.specs.shapes_of_size import Counting
-from shapelaw.studies.reference import REFERENCE, published_json
+from shapelaw.specs.sizes import Counting
+from shapelaw.studies.study import REFERENCE, published_json
 
 CONTENT = published_json("evidence")
 EVIDENCE = evidence_of(CONTENT)

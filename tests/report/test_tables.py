@@ -1,5 +1,6 @@
-"""Tables in four formats: two files of each, and two texts."""
+"""Tables in four formats, and pages of HTML that need nothing beside themselves."""
 
+import base64
 import csv
 import math
 import re
@@ -13,10 +14,13 @@ import pytest
 from shapelaw.report.tables import (
     MISSING,
     Columns,
+    data_uri,
     frame_of,
     interval_columns,
     latex_of,
     markdown_of,
+    page,
+    table_page,
     write_table,
     yes_or_no,
 )
@@ -94,3 +98,30 @@ def test_a_column_is_a_path_or_a_function_of_the_row_s_item() -> None:
     assert (row["ratio"], row["low95"], row["high95"]) == (1.0, math.exp(-1), math.e)
     assert frame_of(items, columns, ["rank"])["rank"].dtype == "Int64"
     assert list(frame_of([], columns)) == list(columns)
+
+
+ESCAPED = pd.DataFrame({"a <b>": ["x & y", "z"], "width": [1234.5678, None]})
+SHOWN = pd.DataFrame({"a <b>": ["x & y", "z"], "width": ["1,235", "\u2013"]})
+
+
+def test_a_table_shows_rounded_cells_and_keeps_every_digit() -> None:
+    text = table_page("sizes", "All <sizes>.", SHOWN, ESCAPED, [False, True])
+    assert "All &lt;sizes&gt;. 2 rows" in text
+    assert "<td>x &amp; y</td>" in text
+    assert '<td class="n" data-value="1234.5678">1,235</td>' in text
+    assert '<td class="n" data-value="">\u2013</td>' in text
+    file = re.search(r'download="sizes.csv" href="data:text/csv;base64,([^"]+)"', text)
+    assert file
+    assert base64.b64decode(file[1]).decode() == ESCAPED.to_csv(index=False)
+
+
+def test_a_page_needs_nothing_beside_itself() -> None:
+    text = table_page("sizes", "", SHOWN, ESCAPED, [False, True])
+    assert not re.findall(r'(?:src|href)="(?!data:)', text)
+    assert text.startswith("<!doctype html>")
+
+
+def test_what_is_embedded_comes_back() -> None:
+    kind, content = data_uri(b"<svg/>", "image/svg+xml").removeprefix("data:").split(";base64,")
+    assert (kind, base64.b64decode(content)) == ("image/svg+xml", b"<svg/>")
+    assert "<title>1 &lt; 2</title>" in page("1 < 2", "")

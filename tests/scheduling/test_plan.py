@@ -10,8 +10,8 @@ import pytest
 from made_runs import RATE, a_memorization_run, a_run
 from shipped import SCALES, shipped
 
+from shapelaw.campaign.config import load_config
 from shapelaw.errors import UserError
-from shapelaw.scheduling.cost import CostModel, model_to_dict
 from shapelaw.scheduling.jobs import JobResources
 from shapelaw.scheduling.plan import (
     Ask,
@@ -26,8 +26,8 @@ from shapelaw.scheduling.plan import (
 )
 from shapelaw.scheduling.workload import Workload
 from shapelaw.settings.sections import Execution, Settings
+from shapelaw.specs.cost import CostModel, model_to_dict
 from shapelaw.specs.kinds import AnyRun, is_packed
-from shapelaw.studies.config import load_config
 
 MODEL = CostModel(overhead=1.0, per_layer=0.0, per_number=0.0, per_flop=0.0, extra_seconds=800.0, factor=1.25)
 

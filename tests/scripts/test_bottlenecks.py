@@ -10,7 +10,7 @@ from rank_runs import rank_runs
 from redundancy_results import write_redundancies
 from small import REPOSITORY, SCRIPTS
 
-from shapelaw.studies.reference import REFERENCE
+from shapelaw.studies.study import REFERENCE
 
 ARCHITECTURES = pd.read_csv(REFERENCE / "architectures.csv")
 TABLE = REPOSITORY / "docs" / "results" / "bottlenecks.csv"

@@ -19,9 +19,8 @@ from memorizer_options import varied
 from small import REPOSITORY, SCRIPTS, small_run
 from trained_here import CPU, Stores
 
-from shapelaw.specs.digests import digest_of
 from shapelaw.specs.kinds import AnyRun, spec_to_dict
-from shapelaw.specs.runs import Run
+from shapelaw.specs.runs import Run, digest_of
 from shapelaw.storage import records
 from shapelaw.storage.files import COPY, FILES, content, fold, has
 from shapelaw.storage.pool import read_asked

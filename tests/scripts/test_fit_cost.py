@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from small import PYTHON, REPOSITORY, SCRIPTS
 
-from shapelaw.scheduling.cost import read_cost_model
+from shapelaw.specs.cost import read_cost_model
 
 LAPTOP = REPOSITORY / "docs" / "results" / "laptop_depth_width.parquet"
 

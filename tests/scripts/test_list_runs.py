@@ -7,9 +7,9 @@ from commands import run_here
 from shipped import SCALES, shipped
 from small import REPOSITORY, SCRIPTS
 
+from shapelaw.campaign.config import load_config
+from shapelaw.campaign.submission import submission_of, write_submission
 from shapelaw.storage.pool import read_keys
-from shapelaw.studies.config import load_config
-from shapelaw.studies.submission import submission_of, write_submission
 
 
 def test_each_run_of_a_study_is_listed(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from commands import run_here
 from shipped import SCALES, shipped
 from small import REPOSITORY, SCRIPTS
 
+from shapelaw.campaign.config import load_config
+from shapelaw.campaign.submission import submission_of, write_submission
 from shapelaw.storage import records
-from shapelaw.studies.config import load_config
-from shapelaw.studies.submission import submission_of, write_submission
 
 
 def status(folder: Path, *arguments: object) -> subprocess.CompletedProcess[str]:

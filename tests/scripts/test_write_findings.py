@@ -6,8 +6,8 @@ from commands import run_here
 from shipped import SCALES, shipped
 from small import REPOSITORY, SCRIPTS
 
-from shapelaw.studies.config import load_config
-from shapelaw.studies.submission import submission_of, write_submission
+from shapelaw.campaign.config import load_config
+from shapelaw.campaign.submission import submission_of, write_submission
 
 
 def test_the_page_of_two_studies_in_the_order_of_the_registry(tmp_path):

@@ -1,11 +1,12 @@
-"""Keys that contradict each other, files that are missing, and secrets that would be shown."""
+"""Wrong, contradicting and missing values, each told by its key with what would be right; secrets are never shown."""
 
 from typing import Any
 
 import pytest
 from shipped import SCALES, problems_of, shipped
 
-from shapelaw.studies.config import load_config
+from shapelaw.campaign.config import load_config
+from shapelaw.settings.problems import ordinal
 
 SECRET = "hunter2"
 
@@ -78,3 +79,106 @@ def test_each_contradiction_and_missing_file_is_a_sentence(
 ) -> None:
     said = problems_of(**changes)
     assert all(sentence in said for sentence in sentences), said
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentences"),
+    [
+        ({"traning": {}}, ["traning is not a key (did you mean training?)"]),
+        ({"training": {"step": 3}}, ["training.step is not a key (did you mean steps?)"]),
+        ({"training": {"steps": 0}}, ["training.steps is 0", "it must be at least 1"]),
+        ({"tracking": {"uri": "foo"}}, ["tracking.uri is 'foo'"]),
+        ({"extras": ["rellu"]}, ["extras.1st is 'rellu'", "'laptop_runs', 'relu' or 'assumptions'"]),
+        ({"training": {"steps": "many"}}, ["training.steps is 'many': it must be a whole number"]),
+        ({"training": {"optimizer": "sgd"}}, ["training.optimizer is 'sgd': it must be 'adam' or 'adamw'"]),
+        ({"corpus": {"test_fraction": 1.5}}, ["corpus.test_fraction is 1.5", "it must be below 1"]),
+        ({"corpus": {"name": "x" * 65}}, ["corpus.name is 'xxx", "at most 64 characters"]),
+        ({"studies": []}, ["studies is []: give it at least 1 value"]),
+        ({"training": 5}, ["training is 5: it must be keys with values, such as {steps: ...}"]),
+        (
+            {"depth_width": {"widths": [16]}},
+            ["depth_width.widths is [16]: it must be keys with values in braces"],
+        ),
+        ({"corpus": {"sources": "wiki"}}, ["corpus.sources is 'wiki': it must be a list, such as [a, b]"]),
+        (
+            {"training.steps": 2000},
+            ["training.steps is not a key; write it inside of the section: training: {steps"],
+        ),
+        (
+            {"vocabulary": {"grids": [{"vocab_size": 300, "widths": {1: [8, 0]}}]}},
+            ["vocabulary.grids.1st.widths.1.2nd is 0"],
+        ),
+        ({"studies": ["depth"]}, ["studies.1st is 'depth'"]),
+        ({"studies": ["depth_widht"]}, ["studies.1st is 'depth_widht'", "(did you mean depth_width?)"]),
+        (
+            {"training": {"steps": 10**15}},
+            ["training.steps is 1000000000000000", "it must be at most 1,000,000,000"],
+        ),
+        (
+            {"training": {"batch_size": 10**9}},
+            ["training.batch_size is 1000000000", "it must be at most 1,048,576"],
+        ),
+        ({"depth_width": {"context_length": 10**9}}, ["depth_width.context_length is 1000000000"]),
+        ({"depth_width": {"seeds": 10**6}}, ["depth_width.seeds is 1000000", "it must be at most 1,000"]),
+        ({"execution": {"threads": 9999}}, ["execution.threads is 9999", "it must be at most 1,024"]),
+        ({"execution": {"gpus": -1}}, ["execution.gpus is -1"]),
+        ({"execution": {"threads": 1.5}}, ["execution.threads is 1.5: it must be a whole number"]),
+        ({"training": {"learning_rate": "fast"}}, ["training.learning_rate is 'fast': it must be a number"]),
+        (
+            {"execution": {"submit_analysis": "later"}},
+            ["submit_analysis is 'later': it must be true or false"],
+        ),
+        ({"corpus": {"name": 5}}, ["corpus.name is 5: it must be a text"]),
+        ({"execution": {"models_per_pack": 0}}, ["execution.models_per_pack is 0"]),
+    ],
+)
+def test_each_mistake_is_a_sentence(changes: dict[str, Any], sentences: list[str]) -> None:
+    said = problems_of(**changes)
+    assert all(sentence in said for sentence in sentences), said
+
+
+EMPTY = {1: [], 2: [12, 16]}
+
+
+@pytest.mark.parametrize(
+    ("study", "section"),
+    [
+        ("depth_width", {"widths": EMPTY, "repeated": {}}),
+        ("attention_degree", {"widths": EMPTY}),
+        ("attention_ratio", {"grids": [{"ratio": 1, "widths": EMPTY}]}),
+        ("undertraining", {"grids": [{"steps": 400, "learning_rates": [1e-3], "widths": EMPTY}]}),
+        ("todays_decoder", {"grids": [{"budget": {"steps": 400}, "widths": EMPTY}]}),
+        ("vocabulary", {"grids": [{"vocab_size": 257, "widths": EMPTY}]}),
+    ],
+)
+def test_a_depth_without_widths_is_a_sentence_of_every_study(study: str, section: dict[str, Any]) -> None:
+    said = problems_of(studies=[study], **{study: section})
+    where = f"{study}.grids.1st" if "grids" in section else study
+    assert f"{where}.widths.1 is []: give it at least 1 value" in said
+    assert said.startswith("The config has 1 problem")
+
+
+def test_places_are_counted_as_people_do() -> None:
+    assert [ordinal(place) for place in (0, 1, 2, 3, 10, 11, 12, 20, 110)] == [
+        *("1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "111th")
+    ]
+
+
+@pytest.mark.parametrize(
+    "tracking",
+    [
+        {"uri": f"HTTP://ada:{SECRET}@example.org"},
+        {"uri": f"ada:{SECRET}@example.org"},
+        {"uri": f"http://ada:{SECRET}@[::1"},
+        {"uri": f"http://ada:{SECRET}℀@example.org"},  # a letter that Python refuses with the whole address
+        {"uri": [f"http://ada:{SECRET}@example.org"]},
+        {"uri": {"http": f"//ada:{SECRET}@example.org"}},
+        f"http://ada:{SECRET}@example.org",
+        f"http://example.org?token={SECRET}",
+        {"password": SECRET},
+    ],
+)
+def test_no_other_mistake_shows_a_secret(tracking: object) -> None:
+    said = problems_of(tracking=tracking)
+    assert said.startswith("The config has 1 problem:\n  - tracking")
+    assert SECRET not in said

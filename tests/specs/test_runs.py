@@ -1,4 +1,4 @@
-"""Keys and digests of decoders' runs."""
+"""Keys and digests of runs, budgets by hand, and numbers that can't be trained with."""
 
 from dataclasses import replace
 from typing import Any
@@ -7,7 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapelaw.specs.runs import LATER_OPTIONS, Run, Training, flat_run, run_from_dict, run_to_dict
+from shapelaw.specs.runs import (
+    LATER_OPTIONS,
+    Budget,
+    Run,
+    Training,
+    below_one,
+    digest_of,
+    flat_run,
+    run_from_dict,
+    run_to_dict,
+    schedule_problems,
+)
 from shapelaw.specs.shapes import Shape, make_shape
 
 TRAINING = Training(steps=100, batch_size=4)
@@ -142,3 +153,86 @@ def test_the_exact_gelu_makes_another_run_and_the_usual_one_keeps_its_digest() -
         assert exact.digest != digest
         assert exact.label == run.label.replace("-t800", "-erf-t800")
         assert [run_from_dict(run_to_dict(one)) for one in (run, exact)] == [run, exact]
+
+
+specs = st.dictionaries(st.text(), st.integers() | st.text() | st.none() | st.floats(allow_nan=False))
+
+
+@given(specs)
+def test_it_does_not_depend_on_the_order(spec: dict[str, object]) -> None:
+    assert digest_of(dict(reversed(spec.items()))) == digest_of(spec)
+    assert digest_of({**spec, "one more": 0}) != digest_of(spec)
+
+
+def test_it_is_the_same_for_ever() -> None:
+    """Of sha256('{"seed": 0, "study": "depth_width"}'), the first 16 digits."""
+    assert digest_of({"study": "depth_width", "seed": 0}) == "ef2a19544a589929"
+
+
+def test_every_number_below_one_is_told() -> None:
+    assert below_one({"heads": 1, "steps": 0, "width": -2}) == [
+        "steps is 0; it must be at least 1.",
+        "width is -2; it must be at least 1.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("learning_rate", "warmup", "right"),
+    [(1e-3, 0.0, True), (1e-3, 0.99, True), (0.0, 0.1, False), (1e-3, 1.0, False), (1e-3, -0.1, False)],
+)
+def test_a_rate_is_positive_and_a_warm_up_a_share_of_the_steps(
+    learning_rate: float, warmup: float, right: bool
+) -> None:
+    said = schedule_problems(learning_rate, warmup)
+    assert (said == []) == right
+    assert all(f"learning_rate {learning_rate}" in sentence for sentence in said)
+    assert all(f"warmup {warmup}" in sentence for sentence in said)
+
+
+SHAPE = make_shape(2, 64, 2, 500, 128)
+
+
+def test_the_steps_of_a_budget_follow_from_the_shape() -> None:
+    tokens = 16 * 128
+    assert Budget("steps", 4000).steps(SHAPE, 16) == 4000
+    assert Budget("tokens_per_param", 20).steps(SHAPE, 16) == round(20 * SHAPE.total_params / tokens)
+    assert Budget("flops", 1e13).steps(SHAPE, 16) == round(1e13 / SHAPE.step_flops(16))
+    wide = replace(SHAPE, width=128, attention_dim=64)
+    assert Budget("tokens_per_param", 20).steps(wide, 16) > Budget("tokens_per_param", 20).steps(SHAPE, 16)
+    assert Budget("flops", 1e13).steps(wide, 16) < Budget("flops", 1e13).steps(SHAPE, 16)
+    assert Budget("flops", 1).steps(SHAPE, 16) == 1
+
+
+def test_a_budget_has_a_name_and_a_part_of_the_key() -> None:
+    named = [
+        (one.name, one.tag)
+        for one in (Budget("steps", 4000), Budget("tokens_per_param", 2.5), Budget("flops", 1e15))
+    ]
+    assert named == [
+        ("4,000 steps", ""),
+        ("2.5 tokens per parameter", "2.5tpp"),
+        ("1e+15 FLOPs", "1e15flops"),
+    ]
+
+
+@pytest.mark.parametrize("schedule", ["cosine", "constant"])
+@pytest.mark.parametrize("budget", [None, Budget("flops", 1e15)])
+def test_runs_say_their_budget_and_schedule_where_they_have_one_of_their_own(
+    budget: Budget | None, schedule: str
+) -> None:
+    run = Run("wiki", SHAPE, Training(800, 16, schedule=schedule), 0, budget=budget)  # type: ignore[arg-type]
+    values = run_to_dict(run)
+    assert run_from_dict(values) == run
+    assert ("budget" in values, "schedule" in values["training"]) == (
+        budget is not None,
+        schedule != "cosine",
+    )
+    expected = [
+        *(["constant"] if schedule == "constant" else []),
+        *(["1e15flops"] if budget else []),
+        "t800",
+        "s0",
+    ]
+    assert run.label == "-".join(["wiki-V500-L2-d64-H2", *expected])
+    assert flat_run(run).get("budget") == (None if budget is None else "1e+15 FLOPs")
+    assert flat_run(run).get("schedule") == (None if schedule == "cosine" else schedule)

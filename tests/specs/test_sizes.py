@@ -1,10 +1,22 @@
-"""Sizes as people write them."""
+"""Sizes as people write them, and the shapes of one size: near it, with widths and heads that hardware likes."""
+
+import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shapelaw.specs.sizes import UNITS, size_of
+from shapelaw.errors import UserError
+from shapelaw.specs.shapes import make_shape
+from shapelaw.specs.sizes import (
+    UNITS,
+    Counting,
+    SizeAxis,
+    big,
+    head_dim_of,
+    shape_of_size,
+    size_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -31,3 +43,92 @@ def test_every_unit_multiplies(number: int, unit: str) -> None:
 def test_what_is_no_size_is_refused(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - float's own message, or ours
         size_of(text)
+
+
+countings = st.builds(
+    Counting,
+    st.sampled_from(list(SizeAxis)),
+    st.sampled_from([257, 32_000, 50_257, 151_936]),
+    st.booleans(),
+    st.sampled_from(["llama", "gpt2"]),
+    st.sampled_from([0, 2048]),
+)
+
+
+@given(st.floats(7.0, 11.5), st.floats(0.3, 5.0), countings)
+@settings(max_examples=300, deadline=None)
+def test_a_shape_has_its_size_to_two_percent_and_is_one_that_hardware_likes(
+    log_size: float, log_depth: float, counting: Counting
+) -> None:
+    size, depth = 10**log_size, max(1, round(math.exp(log_depth)))
+    if counting.width_at(size, depth) < 8:
+        return
+    found = shape_of_size(size, depth, counting)
+    shape = found.shape
+    assert found.size == counting.size(shape)
+    assert shape.depth == depth
+    assert shape.width % (64 if shape.width >= 1024 else 16 if shape.width >= 64 else 8) == 0
+    assert shape.width == shape.heads * shape.attention_dim
+    if shape.width >= 128:
+        assert 64 <= shape.attention_dim <= 128
+        # a step of the width is more than the feed-forward width can make up where most of the size is embedding
+        assert found.fits or shape.block_params < 0.4 * size
+    assert found.fits == (abs(found.off) <= 0.02)
+
+
+@pytest.mark.parametrize("width", [*range(128, 1024, 16), *range(1024, 16_384, 64)])
+def test_every_width_has_heads_of_64_to_128(width: int) -> None:
+    dim = head_dim_of(width)
+    assert 64 <= dim <= 128
+    assert width % dim == dim % 2 == 0
+
+
+@given(st.floats(20e6, 3e9), countings)
+@settings(max_examples=60, deadline=None)
+def test_the_real_width_spends_the_size_and_falls_with_depth(size: float, counting: Counting) -> None:
+    widths = [counting.width_at(size, depth) for depth in (4, 8, 16, 32)]
+    assert widths == sorted(widths, reverse=True)
+    table, fixed, small = counting._terms()
+    spent = [
+        fixed + (table + small * depth) * width + 12 * depth * width**2
+        for depth, width in zip((4, 8, 16, 32), widths, strict=True)
+    ]
+    assert spent == pytest.approx([size] * 4)
+
+
+def test_all_parameters_are_those_of_the_shape() -> None:
+    """GPT-2 itself, 12 layers of width 768 with 1,024 positions; Llama's at the same numbers has none of them."""
+    gpt2 = make_shape(12, 768, 12, 50257, 1024, tied=True)
+    counting = Counting(tied=True, block="gpt2", positions=1024)
+    assert counting.size(gpt2) == gpt2.total_params == 124_439_808
+    assert Counting(tied=True, block="gpt2").size(gpt2) == gpt2.total_params - 1024 * 768
+    llama = make_shape(22, 2048, 32, 32000, 2048, block="llama", kv_heads=4, ff_width=5632)
+    assert Counting(vocab_size=32000).size(llama) == llama.total_params == 1_100_048_384  # TinyLlama's
+    assert Counting(SizeAxis.BLOCK).size(llama) == llama.block_params
+    assert Counting(SizeAxis.FLOPS, vocab_size=32000).size(llama) == llama.block_params + 32000 * 2048
+
+
+def test_an_embedding_in_two_factors_takes_its_own_share() -> None:
+    counting = Counting(vocab_size=50257, rank=64)
+    shapes = [shape_of_size(1e8, depth, counting) for depth in (6, 12, 24)]
+    full = [shape_of_size(1e8, depth, Counting(vocab_size=50257)) for depth in (6, 12, 24)]
+    assert all(one.fits for one in shapes)
+    assert all(one.shape.width > other.shape.width for one, other in zip(shapes, full, strict=True))
+    opt = Counting(vocab_size=50272, tied=True, positions=2050, block="gpt2", rank=512)  # OPT-350M's
+    table, fixed, _ = opt._terms()
+    assert fixed + table * 1024 == 50272 * 512 + 2 * 512 * 1024 + 2050 * 1024
+    assert shape_of_size(331_196_416, 24, opt).fits
+    with pytest.raises(UserError, match="has 51,463,168 parameters, and the budget is 1,000,000"):
+        shape_of_size(1e6, 8, Counting(vocab_size=50257, rank=1024))
+
+
+def test_a_vocabulary_without_room_is_a_sentence() -> None:
+    with pytest.raises(
+        UserError, match="200,000 parameters have no room for 8 layers beside a vocabulary of 50,257"
+    ):
+        shape_of_size(2e5, 8, Counting())
+
+
+def test_numbers_are_written_as_people_say_them() -> None:
+    said = [big(number) for number in (1.3e9, 244_445_760, 318_828, 1.17e12)]
+    assert said == ["1.3 billion", "244 million", "319,000", "1.17 trillion"]

@@ -69,7 +69,7 @@ def test_a_study_makes_exactly_what_it_declares(study: Study, finished: Path) ->
 def test_the_list_is_light() -> None:
     """The Snakefile reads it at every start."""
     code = (
-        "import sys; import shapelaw.studies.config; "
+        "import sys; import shapelaw.campaign.config; "
         "print([m for m in ('torch', 'mlflow', 'pandas', 'numpy', 'matplotlib', 'scipy') if m in sys.modules])"
     )
     done = subprocess.run([PYTHON, "-c", code], cwd=SCRIPTS, capture_output=True, text=True, check=True)

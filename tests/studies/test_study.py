@@ -1,11 +1,13 @@
-"""What the house makes of a study's declaration: its files, its target, its headings."""
+"""What the house makes of a study's declaration, and the papers' published numbers."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from made_runs import a_run
 
-from shapelaw.studies.study import Study
+from shapelaw.studies.study import REFERENCE, Study, published_json
 
 ROOM = Path("/rooms/bread")
 STUDY = Study(
@@ -49,3 +51,8 @@ def test_a_study_trains_nothing_unless_it_says_so() -> None:
 def test_first_seeds_tell_most() -> None:
     runs = [a_run(2, 64, seed=seed) for seed in (2, 0, 1)]
     assert [run.seed for run in STUDY.informative_first(runs)] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("path", sorted(REFERENCE.glob("*.json")), ids=lambda path: path.stem)
+def test_a_file_is_read_by_its_name(path) -> None:  # type: ignore[no-untyped-def]
+    assert published_json(path.stem) == json.loads(path.read_text(encoding="utf-8")) != {}

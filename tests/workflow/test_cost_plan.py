@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from project import Project
 
-from shapelaw.scheduling.cost import CostModel, model_to_dict
+from shapelaw.specs.cost import CostModel, model_to_dict
 
 
 @pytest.mark.slow

@@ -4,20 +4,19 @@ import shlex
 
 from shapelaw.cluster.attempts import Attempts
 from shapelaw.cluster.refusals import limit_sentence, lowest_limit, place_problems
-from shapelaw.scheduling.builds import refused_build
+from shapelaw.scheduling.asks import Queue, impossible, queues_of, refusals, refused_build, requests_of
 from shapelaw.scheduling.plan import ask_line, asks_of, cost_line, total_line, train_cpus
-from shapelaw.scheduling.queues import Queue, impossible, queues_of, refusals, requests_of
-from shapelaw.scheduling.texts import (
+from shapelaw.scheduling.workload import (
+    Workload,
     gpt2_options,
     measured_paths,
     perplexity_options,
     source_options,
+    stores_of,
     texts_digest,
     tokenizer_path,
 )
-from shapelaw.scheduling.workload import Workload, stores_of
-from shapelaw.specs.digests import digest_of
-from shapelaw.specs.runs import run_to_dict
+from shapelaw.specs.runs import digest_of, run_to_dict
 from shapelaw.storage.pool import FailedJob, SnakemakeErrors, drop_empty, failures, told_again
 
 EXECUTION = CONFIG.execution

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from shapelaw.corpora.documents import Document
 from shapelaw.corpora.packages.table import PACKAGED
 from shapelaw.errors import UserError, say
-from shapelaw.settings.source_lines import (
+from shapelaw.settings.sections import (
     TEXT_SUFFIXES,
     Folder,
     HuggingFace,

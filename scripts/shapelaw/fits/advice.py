@@ -4,7 +4,7 @@ The law gives for each depth the number of parameters in blocks from which a dee
 `N_transition(L) = 12 L d(L)^2` (Levine et al. 2020, eq. 10). A budget is of all parameters: the deeper the network, the
 narrower, the less its embedding takes and the more is left for blocks. The advised depth is the first at which what is
 left for blocks no longer exceeds `N_transition`. Its interval is over several forms of the law and their coefficients
-(`shapelaw.fits.forms`), so it contains the doubt which form is right.
+(`shapelaw.fits.projection`), so it contains the doubt which form is right.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from shapelaw.errors import UserError
-from shapelaw.fits.forms import INTERVAL, Form, first_depths
 from shapelaw.fits.line import Floats
+from shapelaw.fits.projection import INTERVAL, Form, first_depths
 from shapelaw.specs.shapes import Shape
 
 DRAWS = 4000

@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats  # type: ignore[import-untyped]
 
-from shapelaw.fits.isotonic import isotonic
 from shapelaw.fits.line import FitStatus, Floats, LineFit, fit_line, too_few_points
 from shapelaw.fits.memorized import EQUAL, MEMORIZED, SATURATED, MemorizationCurve, standard_errors
 from shapelaw.fits.noise import Noise, chance_words
+from shapelaw.fits.significance import isotonic
 
 INTERVAL = (0.16, 0.84)
 LEAST_CHANCE = 0.01

@@ -12,7 +12,7 @@ from scipy.optimize import least_squares, nnls  # type: ignore[import-untyped]
 
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import numbers_of, refuse, require_columns
-from shapelaw.scheduling.cost import TERMS, CostModel, step_counts
+from shapelaw.specs.cost import TERMS, CostModel, step_counts
 from shapelaw.specs.shapes import make_shape
 
 Array = npt.NDArray[np.float64]

@@ -1,15 +1,19 @@
-"""A weighted straight line with errors, covariance and a status, fitted with lmfit."""
+"""A weighted straight line, or a proportion up to a level, with errors, covariance and a status, to points and limits.
+
+Leaving out a limit like "above 180" biases a fit.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 
 import lmfit
 import numpy as np
 import numpy.typing as npt
+from scipy import optimize, special, stats  # type: ignore[import-untyped]
 
 from shapelaw.fits.noise import Noise, chance_words
 
@@ -185,3 +189,204 @@ def _unusable(status: FitStatus, n_points: int, message: str) -> LineFit:
         math.nan,
     )
     return LineFit(**nothing, dof=max(n_points - _FREE, 0), n_points=n_points, status=status, message=message)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """At `x` the value is above (`side` 1) or below (-1) a bound with standard error `sigma`."""
+
+    x: float
+    bound: float
+    sigma: float
+    side: int
+
+
+def inverse_mills(z: Floats) -> Floats:
+    """phi(z) / Phi(z), the slope of a limit's log likelihood in units of its error."""
+    ratio: Floats = np.exp(stats.norm.logpdf(z) - special.log_ndtr(z))
+    return ratio
+
+
+def chance_of_limits(values: Sequence[float], limits: Sequence[Limit]) -> float:
+    """The chance of the limit that `values` at the limits' x keep worst; 1 without limits."""
+    z = [
+        limit.side * (value - limit.bound) / limit.sigma for value, limit in zip(values, limits, strict=True)
+    ]
+    return min((float(special.ndtr(one)) for one in z), default=1.0)
+
+
+def fit_line_with_limits(
+    x: npt.ArrayLike, y: npt.ArrayLike, sigma: npt.ArrayLike, limits: Sequence[Limit]
+) -> LineFit:
+    """The most likely `y = a + b x` given points with normal errors and limits (Tobin 1958).
+
+    A limit's likelihood is `Phi(side (a + b x - bound) / sigma)`. The log likelihood is concave, so Newton steps from
+    the line through the points find its only maximum. The covariance is the inverse of the observed information; chi2,
+    its p-value and R² are those of the points. Without limits, or where the points alone give no line, the result is
+    that of `fit_line`.
+    """
+    plain = fit_line(x, y, sigma)
+    if not limits or not plain.usable:
+        return plain
+    x_n, y_n, sigma_n = (np.asarray(values, dtype=np.float64) for values in (x, y, sigma))
+    points = np.stack([np.ones_like(x_n), x_n], axis=1) / sigma_n[:, None]
+    side = np.array([float(limit.side) for limit in limits])
+    scale = side / np.array([limit.sigma for limit in limits])
+    bounds = np.array([[1.0, limit.x] for limit in limits]) * scale[:, None]
+    offset = np.array([limit.bound for limit in limits]) * scale
+
+    def ascent(at: Floats) -> tuple[float, Floats, Floats]:
+        """The log likelihood with its gradient (2,) and minus its Hessian (2, 2)."""
+        residual, z = y_n / sigma_n - points @ at, bounds @ at - offset
+        mills = inverse_mills(z)
+        value = float(special.log_ndtr(z).sum() - 0.5 * (residual**2).sum())
+        gradient = points.T @ residual + bounds.T @ mills
+        return value, gradient, points.T @ points + (bounds.T * (mills * (mills + z))) @ bounds
+
+    at = np.array([plain.a, plain.b])
+    value, gradient, information = ascent(at)
+    for _ in range(100):
+        step = np.linalg.solve(information, gradient)
+        if gradient @ step < 1e-18:
+            break
+        for share in 0.5 ** np.arange(40):
+            trial = ascent(at + share * step)
+            if trial[0] >= value:
+                at, (value, gradient, information) = at + share * step, trial
+                break
+    covariance = np.linalg.inv(information)
+    residual = y_n / sigma_n - points @ at
+    chi2, number = float(residual @ residual), len(limits)
+    total = plain.chi2 / (1.0 - plain.r_squared) if plain.r_squared < 1 else math.nan
+    p_value = float(stats.chi2.sf(chi2, plain.dof))
+    return replace(
+        plain,
+        a=float(at[0]),
+        b=float(at[1]),
+        a_err=math.sqrt(covariance[0, 0]),
+        b_err=math.sqrt(covariance[1, 1]),
+        cov_aa=float(covariance[0, 0]),
+        cov_ab=float(covariance[0, 1]),
+        cov_bb=float(covariance[1, 1]),
+        chi2=chi2,
+        chi2_reduced=chi2 / plain.dof,
+        p_value=p_value,
+        r_squared=1.0 - chi2 / total,
+        message=f"{number} limit{'' if number == 1 else 's'} used; for the points, "
+        + goodness(chi2, plain.dof, p_value),
+    )
+
+
+LEAST_ON_A_PART = 2  # points at different x, so that the part's form is tested too
+LEAST_GAIN = float(stats.chi2.isf(0.05, 1))  # of -2 log L over one part alone, for two parts
+
+
+@dataclass(frozen=True)
+class LevelFit:
+    """`y = min(k + x, level)` in logarithms: in proportion to x for small x, the same for large x.
+
+    Attributes:
+        k, level: the parameters; NaN throughout unless `status` is converged.
+        k_err, level_err: their standard errors, which are independent: each parameter has points of its own.
+        chi2, dof, p_value: of the points, as in `LineFit`.
+        n_points: points, limits not counted.
+        status: "converged"; "not identifiable" where one part alone, or too few points on one, would do as well.
+        message: the goodness of fit, or the reason, in a sentence.
+    """
+
+    k: float
+    k_err: float
+    level: float
+    level_err: float
+    chi2: float
+    dof: int
+    p_value: float
+    n_points: int
+    status: FitStatus
+    message: str
+
+    @property
+    def usable(self) -> bool:
+        return self.status is FitStatus.CONVERGED
+
+
+def fit_level(
+    x: npt.ArrayLike, y: npt.ArrayLike, sigma: npt.ArrayLike, limits: Sequence[Limit] = ()
+) -> LevelFit:
+    """The most likely `y = min(k + x, level)` given points with normal errors and limits.
+
+    A limit's likelihood is that of `fit_line_with_limits`. The likelihood has a kink at each x, so a simplex starts
+    from every split of the points into those below the level and those on it. The errors are those of the part that
+    each parameter has at the maximum; that a point may belong to the other part is not in them.
+
+    Args:
+        x, y, sigma: (n,) logarithms and the standard errors of `y`.
+        limits: bounds on y.
+    """
+    x_n, y_n, sigma_n = (np.asarray(values, dtype=np.float64) for values in (x, y, sigma))
+    if len(x_n) < 2 * LEAST_ON_A_PART:
+        text = too_few_points(len(x_n), "a proportion and a level", 2 * LEAST_ON_A_PART)
+        return _no_level(FitStatus.TOO_FEW_POINTS, len(x_n), text)
+    at_x, bound, scale, side = (
+        np.array([getattr(limit, name) for limit in limits], dtype=np.float64)
+        for name in ("x", "bound", "sigma", "side")
+    )
+
+    def kept(k: float, level: float) -> Floats:
+        """By how many standard errors each limit is kept."""
+        return side * (np.minimum(k + at_x, level) - bound) / scale
+
+    def misfit(k: float, level: float) -> float:
+        """Minus twice the log likelihood."""
+        residual = (y_n - np.minimum(k + x_n, level)) / sigma_n
+        return float(residual @ residual - 2 * special.log_ndtr(kept(k, level)).sum())
+
+    k, level, least = _two_parts(x_n, y_n, sigma_n**-2.0, misfit)
+    rises, limit_rises = k + x_n <= level, k + at_x <= level
+    one_part = min(
+        optimize.minimize_scalar(lambda k: misfit(k, math.inf)).fun,
+        optimize.minimize_scalar(lambda level: misfit(math.inf, level)).fun,
+    )
+    if one_part - least < LEAST_GAIN:
+        text = "the transitions may as well be all in proportion, or all the same"
+        return _no_level(FitStatus.NOT_IDENTIFIABLE, len(x_n), text)
+    if min(np.unique(x_n[part]).size for part in (rises, ~rises)) < LEAST_ON_A_PART:
+        text = f"a proportion and a level need {LEAST_ON_A_PART} points each, and one of them has less"
+        return _no_level(FitStatus.NOT_IDENTIFIABLE, len(x_n), text)
+
+    z = kept(k, level)
+    mills = inverse_mills(z)
+    of_limits = mills * (mills + z) / scale**2  # information: next to none of a limit that is kept by far
+    k_err, level_err = (
+        1 / math.sqrt((sigma_n[part] ** -2.0).sum() + of_limits[limit_part].sum())
+        for part, limit_part in ((rises, limit_rises), (~rises, ~limit_rises))
+    )
+    residual = (y_n - np.minimum(k + x_n, level)) / sigma_n
+    chi2, dof = float(residual @ residual), len(x_n) - 2
+    p_value = float(stats.chi2.sf(chi2, dof))
+    said = goodness(chi2, dof, p_value)
+    return LevelFit(k, k_err, level, level_err, chi2, dof, p_value, len(x_n), FitStatus.CONVERGED, said)
+
+
+def _two_parts(
+    x: Floats, y: Floats, weights: Floats, misfit: Callable[[float, float], float]
+) -> tuple[float, float, float]:
+    """k, the level and the misfit at the least one that the starts lead to."""
+    found = []
+    for cut in np.unique(x)[1:]:
+        low, high = x < cut, x >= cut
+        k = np.average(y[low] - x[low], weights=weights[low])
+        level = np.average(y[high], weights=weights[high])
+        start = np.array([[k, level], [k + 0.1, level], [k, level + 0.1]])
+        options = {"initial_simplex": start, "xatol": 1e-9, "fatol": 1e-9, "maxiter": 4000}
+        found.append(
+            optimize.minimize(lambda at: misfit(*at), start[0], method="Nelder-Mead", options=options)
+        )
+    if not found:
+        return math.inf, math.inf, math.inf
+    best = min(found, key=lambda one: float(one.fun))
+    return float(best.x[0]), float(best.x[1]), float(best.fun)
+
+
+def _no_level(status: FitStatus, n_points: int, message: str) -> LevelFit:
+    return LevelFit(*(math.nan,) * 5, max(n_points - 2, 0), math.nan, n_points, status, message)

@@ -12,11 +12,10 @@ import numpy as np
 import pandas as pd
 
 from shapelaw.errors import UserError
-from shapelaw.fits.budgets import budget_labels
+from shapelaw.fits.comparable import budget_labels
 from shapelaw.fits.exports import LAST
 from shapelaw.fits.inputs import refuse, refuse_all, rows_named
-from shapelaw.fits.projection import standard_params
-from shapelaw.fits.size_rule import size_rule
+from shapelaw.fits.projection import size_rule, standard_params
 from shapelaw.specs.sizes import number_of
 
 # a role, which is also the name that a column gets, and the names under which it is known; in our tables the first

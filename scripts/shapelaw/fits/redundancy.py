@@ -15,9 +15,9 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
-from shapelaw.fits.isotonic import isotonic
 from shapelaw.fits.line import Floats
 from shapelaw.fits.noise import Noise
+from shapelaw.fits.significance import isotonic
 
 INTERVAL = (0.16, 0.84)  # 68%
 DRAWS = 2000

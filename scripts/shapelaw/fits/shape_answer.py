@@ -20,8 +20,7 @@ from shapelaw.fits.shape_costs import (
     ask,
     outside,
 )
-from shapelaw.specs.shapes_of_size import Counting, SizedShape, shape_of_size
-from shapelaw.specs.sizes import SizeAxis
+from shapelaw.specs.sizes import Counting, SizeAxis, SizedShape, shape_of_size
 
 NEAREST = 3
 BADLY = 0.01  # chance of their scatter below which transitions don't lie on their law

@@ -19,8 +19,7 @@ import numpy as np
 
 from shapelaw.errors import UserError
 from shapelaw.fits.evidence import Draws, Floats, draws_of, lowest
-from shapelaw.specs.shapes_of_size import Counting
-from shapelaw.specs.sizes import SizeAxis, big
+from shapelaw.specs.sizes import Counting, SizeAxis, big
 
 LOW, HIGH = 0.16, 0.84
 DEEPEST = 512

@@ -17,8 +17,7 @@ import numpy.typing as npt
 from scipy import special, stats  # type: ignore[import-untyped]
 
 from shapelaw.fits.line import Floats
-from shapelaw.fits.noise import Noise
-from shapelaw.fits.scatter import Scatter, scatter_about
+from shapelaw.fits.noise import Noise, Scatter, scatter_about
 from shapelaw.fits.separable import sensitivities, solve
 from shapelaw.fits.surface_forms import FREE, NARROW, SKEWED, SYMMETRIC, Form, Frame, surface_forms
 from shapelaw.fits.surface_shapes import (

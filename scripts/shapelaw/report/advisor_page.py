@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from shapelaw.fits.advice import FEW_HEADS, HEAD_DIMS, MULTIPLES, WIDE, WIDE_HEADS
-from shapelaw.fits.forms import FARTHEST, INTERVAL, Form, draw_sizes
 from shapelaw.fits.known_redundancy import RANK, Series, estimate, rank_setting
+from shapelaw.fits.projection import FARTHEST, INTERVAL, Form, draw_sizes
 from shapelaw.report.bottleneck_table import redundancy_text
 from shapelaw.specs.architectures import Architecture
 

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import fill
-from typing import Any, TypeVar
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 import numpy.typing as npt
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
-Item = TypeVar("Item")
 # inches; the text width of a two-column and of a one-column page
 COLUMN, PAGE = 3.4, 7.0
 # after Okabe and Ito 2008, who chose colours that the colour-blind tell apart; none of them is a green
@@ -84,49 +82,6 @@ def new_figure(
     """A figure (size in inches) and its (rows, columns) array of axes; `grid` goes to `Figure.subplots`."""
     figure = Figure(figsize=(width, height))
     return figure, figure.subplots(rows, columns, squeeze=False, **grid)
-
-
-def draw_grid(
-    items: Sequence[Item],
-    draw: Callable[[Axes, Item], None],
-    keys: Sequence[Artist] = (),
-    *,
-    height: float,
-    margin: float,
-    key_columns: int = 3,
-    width: float | None = None,
-    outer: tuple[str, str] | None = None,
-    **grid: Any,
-) -> Figure:
-    """A figure with a panel for each of some items, at most three in a row, and one legend below.
-
-    Args:
-        draw: draws an item into its panel.
-        keys: the legend's entries; empty for none.
-        height, margin: inches of a row of panels, and of the rest.
-        key_columns: entries of the legend in a row.
-        width: inches; a column for one panel in a row and else a page, if not given.
-        outer: labels of the x axes that have no panel below them, and of the first y axis of each row.
-        grid: goes to `Figure.subplots`.
-    """
-    columns = min(len(items), MOST_COLUMNS)
-    rows = -(-len(items) // columns)
-    with style():
-        width = width or (COLUMN if columns == 1 else PAGE)
-        figure, axes = new_figure(rows, columns, width=width, height=margin + height * rows, **grid)
-        for place in range(rows * columns):
-            axis: Axes = axes[divmod(place, columns)]
-            if place >= len(items):
-                axis.set_axis_off()
-                continue
-            draw(axis, items[place])
-            if outer and place + columns >= len(items):
-                axis.set_xlabel(outer[0])
-            if outer and place % columns == 0:
-                axis.set_ylabel(outer[1])
-        if keys:
-            figure.legend(handles=list(keys), loc="outside lower center", ncols=key_columns)
-        return figure
 
 
 def key(label: str, color: str = MUTED, line: Any = "-", **look: Any) -> Line2D:
@@ -253,12 +208,6 @@ def value_axis(axes: Axes, values: Collection[float]) -> None:
     if ticks:
         margin = 1.3 * (ticks[-1] / ticks[0]) ** 0.04
         axes.set_xlim(ticks[0] / margin, ticks[-1] * margin)
-
-
-def ratio_axis(axes: Axes, to: str) -> None:
-    """Make the y axis logarithmic in a ratio, with a line at 1 that the legend names: what it is the ratio `to`."""
-    log_axis(axes, "y")
-    axes.axhline(1, color=MUTED, linewidth=0.8, zorder=0, label=to)
 
 
 def _axis(axes: Axes, which: str) -> Axis:

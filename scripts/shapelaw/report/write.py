@@ -28,16 +28,6 @@ class Table:
     formats: Mapping[str, str] = field(default_factory=dict)
 
 
-def captioned(
-    frames: Mapping[str, pd.DataFrame], captions: Mapping[str, str], formats: Mapping[str, str] | None = None
-) -> dict[str, Table]:
-    """Tables by name, with their captions; `formats` are of columns by name, whichever table has them."""
-    return {
-        name: Table(frame, captions[name], _of_its_columns(formats or {}, frame))
-        for name, frame in frames.items()
-    }
-
-
 def _of_its_columns(formats: Mapping[str, str], frame: pd.DataFrame) -> dict[str, str]:
     """The formats of columns that a table has."""
     return {column: spec for column, spec in formats.items() if column in frame}

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from itertools import combinations, count
 from typing import Literal, TypeVar
 
-from shapelaw.scheduling.cost import CostModel, Speed, run_seconds
 from shapelaw.settings.sections import MOST_RUNS, Execution
+from shapelaw.specs.cost import CostModel, Speed, run_seconds
 from shapelaw.specs.kinds import AnyRun, PackedRun, kind_of
 from shapelaw.specs.runs import Run
 

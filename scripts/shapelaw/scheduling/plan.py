@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from shapelaw.scheduling.cost import CostModel, Speed, read_cost_model, run_seconds
 from shapelaw.scheduling.jobs import (
     LEVELS,
     JobResources,
@@ -20,6 +19,7 @@ from shapelaw.scheduling.jobs import (
 )
 from shapelaw.scheduling.workload import Workload
 from shapelaw.settings.sections import Execution, Settings
+from shapelaw.specs.cost import CostModel, Speed, read_cost_model, run_seconds
 from shapelaw.specs.kinds import AnyRun, is_packed
 
 _LINGER_SECONDS = 120  # longer than the grace that clusters give a preempted job

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from shapelaw.errors import UserError
-from shapelaw.specs.checks import below_one
+from shapelaw.specs.runs import below_one
 from shapelaw.specs.sizes import number_of
 
 

@@ -12,8 +12,7 @@ from functools import cached_property
 from typing import Any, Literal, get_args
 
 from shapelaw.errors import UserError
-from shapelaw.specs.checks import below_one, schedule_problems
-from shapelaw.specs.digests import digest_of, key_of
+from shapelaw.specs.runs import below_one, digest_of, key_of, schedule_problems
 
 # raise it when a change of the code changes what a spec trains to
 MEMORIZER_VERSION = 1

@@ -1,20 +1,102 @@
 """A language model's training run: a frozen spec with a readable key. It holds what decides the result, nothing else.
 
 How a run is executed (device, threads, micro-batches, compile) is not part of it. The other kinds of run stand in
-`shapelaw.specs.kinds`.
+`shapelaw.specs.kinds`; digests and checks of numbers are the same for all of them. A network is trained for so many
+steps, tokens in proportion to its parameters, or so many operations (`Budget`).
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
-from shapelaw.specs.budgets import Budget
-from shapelaw.specs.checks import KeyDoc
-from shapelaw.specs.digests import digest_of, key_of
 from shapelaw.specs.shapes import Shape
+
+
+def digest_of(spec: Mapping[str, Any]) -> str:
+    """A hash of plain JSON values that doesn't depend on the order of keys."""
+    return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def key_of(label: str, digest: str) -> str:
+    """A run's key, unique by itself: what a person looks for, and eight digits of its digest."""
+    return f"{label}-{digest[:8]}"
+
+
+def below_one(numbers: Mapping[str, int]) -> list[str]:
+    """A sentence for every number that is below 1."""
+    return [f"{name} is {value}; it must be at least 1." for name, value in numbers.items() if value < 1]
+
+
+def schedule_problems(learning_rate: float, warmup: float) -> list[str]:
+    """A sentence where Adam's peak rate isn't positive or the warm-up isn't a share of the steps in [0, 1)."""
+    if learning_rate > 0 and 0 <= warmup < 1:
+        return []
+    return [f"learning_rate {learning_rate} must be above 0 and warmup {warmup} in [0, 1)."]
+
+
+@dataclass(frozen=True)
+class KeyDoc:
+    """The meaning, unit and bounds of a spec's field, for the section of the config that it is read from.
+
+    Attributes:
+        description: a sentence or two.
+        unit: the unit of a number.
+        ge, gt, lt, le: bounds: at least, above, below, at most.
+    """
+
+    description: str
+    unit: str = ""
+    ge: float | None = None
+    gt: float | None = None
+    lt: float | None = None
+    le: float | None = None
+
+
+BudgetKind = Literal["steps", "tokens_per_param", "flops"]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What is equal for all networks that are compared.
+
+    Attributes:
+        kind: "steps" are those of the papers; "tokens_per_param" counts all parameters (20 is compute-optimal by
+            Hoffmann et al. 2022); "flops" the operations of all steps.
+        amount: steps, tokens per parameter, or operations.
+    """
+
+    kind: BudgetKind
+    amount: float
+
+    def steps(self, shape: Shape, batch_size: int) -> int:
+        """The optimizer steps of a shape, to the nearest whole one."""
+        if self.kind == "steps":
+            return round(self.amount)
+        if self.kind == "tokens_per_param":
+            return max(1, round(self.amount * shape.total_params / (batch_size * shape.context_length)))
+        return max(1, round(self.amount / shape.step_flops(batch_size)))
+
+    @property
+    def tag(self) -> str:
+        """Its part of a run's key: `20tpp`, `1e15flops`; empty for steps, which every key has."""
+        if self.kind == "steps":
+            return ""
+        amount = f"{self.amount:.6g}".replace("+", "")
+        return f"{amount}tpp" if self.kind == "tokens_per_param" else f"{amount}flops"
+
+    @property
+    def name(self) -> str:
+        """`4,000 steps`, `20 tokens per parameter`, `1e+15 FLOPs`."""
+        if self.kind == "steps":
+            return f"{self.amount:,.0f} steps"
+        what = "tokens per parameter" if self.kind == "tokens_per_param" else "FLOPs"
+        return f"{self.amount:.6g} {what}"
+
 
 # raise it when a change of the code changes what a spec trains to: every run is then trained again
 TRAINING_VERSION = 2  # 2: attention by batched products on a CPU

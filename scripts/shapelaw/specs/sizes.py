@@ -1,10 +1,20 @@
-"""Sizes of networks: as people write them (60M, 1.3B, 175e9), and which of them compare."""
+"""Sizes of networks, as people write them (60M, 1.3B, 175e9), and the shapes that one size can have.
+
+For a depth these are the width, heads and feed-forward width that hardware likes. A size is that of all parameters, of
+the blocks, or of what is multiplied for every token (FLOPs). The deeper a network of one size, the narrower it is, and
+the less of it is embedding. Widths are multiples of 16 below 1,024 and of 64 from there on, so the feed-forward width
+makes up what is missing to the size.
+"""
 
 from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass
 from enum import StrEnum
+
+from shapelaw.errors import UserError
+from shapelaw.specs.shapes import EQUAL_SHARE, Block, Shape
 
 # sizes closer than this in log(P), 10%, count as the same size: the paper's rows of equal size differ by up to 6%
 SAME_SIZE = 0.1
@@ -55,3 +65,196 @@ def big(number: float) -> str:
         if number >= unit:
             return f"{number / unit:,.3g} {word}"
     return f"{float(f'{number:.3g}'):,.0f}"
+
+
+# widths from `least` on are multiples of `step`, and so are feed-forward widths of theirs
+WIDTH_STEPS = ((1024, 64), (64, 16), (0, 8))
+# dimensions of a head, by preference: below and from WIDE on
+HEAD_DIMS = (64, 128, 96, 80, 112, 72, 88, 104, 120, *range(66, 128, 2))
+WIDE_HEAD_DIMS = (128, 64, *HEAD_DIMS[2:])
+WIDE = 2048
+FF_RANGE = (0.6, 1.6)  # feed-forward widths that are taken, over the block's usual one
+
+
+@dataclass(frozen=True)
+class Counting:
+    """What a size counts, and the rest of a network that it depends on.
+
+    Attributes:
+        axis: all parameters; the weights of the blocks' matrices; or FLOPs, as the weights that are multiplied for
+            every token (6 FLOPs each in training): those of the blocks and the classifier. Scores of attention, which
+            follow the context, are not among them.
+        vocab_size: V.
+        tied: whether the classifier is the embedding's matrix.
+        block: Llama's (RMSNorm, SwiGLU of 8/3 d) or GPT-2's (LayerNorm, GELU of 4 d, biases).
+        positions: entries of a learned positional embedding; 0 where positions have no parameters.
+        rank: r of a token embedding factored as (V x r)(r x d); None is one V x d matrix. One that is tied has another
+            map, (d x r), before its classifier.
+    """
+
+    axis: SizeAxis = SizeAxis.TOTAL
+    vocab_size: int = 50257
+    tied: bool = False
+    block: Block = "llama"
+    positions: int = 0
+    rank: int | None = None
+
+    def size(self, shape: Shape) -> int:
+        """The size of a shape, whose embeddings are taken as these rules have them."""
+        d, blocks = shape.width, shape.block_params
+        if self.axis is SizeAxis.BLOCK:
+            return blocks
+        if self.axis is SizeAxis.FLOPS:
+            table, fixed, _ = self._terms()
+            return blocks + round(table * d + fixed)
+        plain = Shape(
+            shape.depth,
+            d,
+            shape.heads,
+            self.vocab_size,
+            max(1, self.positions),
+            shape.attention_dim,
+            self.rank,
+            ff_width=shape.hidden_width,
+            block=self.block,
+            tied=self.tied,
+        )
+        other_blocks = blocks - plain.block_params  # fewer heads of keys, or another number of maps
+        no_positions = self.block != "llama" and not self.positions
+        back = d * self.rank if self.rank is not None and self.tied else 0
+        return plain.total_params + other_blocks + back - (d if no_positions else 0)
+
+    @property
+    def fixed(self) -> float:
+        """The part of a size that no width changes: the first factor of an embedding in two."""
+        return self._terms()[1]
+
+    def width_at(self, size: float, depth: float) -> float:
+        """The real width at which standard blocks of 12 L d² reach a size.
+
+        Raises:
+            UserError: the embedding alone takes the size.
+        """
+        table, fixed, small = self._terms()
+        left = size - fixed
+        if left <= 0:
+            assert self.rank is not None
+            raise UserError(
+                f"The embedding's first factor, {self.vocab_size:,} x {self.rank:,}, has {fixed:,.0f} parameters, "
+                f"and the budget is {size:,.0f}; take a lower rank, a smaller vocabulary or a larger budget."
+            )
+        linear = table + small * depth
+        return 2.0 * left / (linear + math.sqrt(linear**2 + 48.0 * depth * left))
+
+    def _terms(self) -> tuple[float, float, float]:
+        """Parameters for each unit of width, those that no width changes, and biases and norms of a layer and width."""
+        if self.axis is SizeAxis.BLOCK:
+            return 0.0, 0.0, 0.0
+        rank = self.rank or 0
+        # a factored embedding that is the classifier too has a map of rank x width to and one from the blocks
+        classifier = rank if self.tied and rank else self.vocab_size
+        fixed = self.vocab_size * rank
+        if self.axis is SizeAxis.FLOPS:
+            return float(classifier + rank), float(fixed if self.tied else 0), 0.0
+        table = (rank or self.vocab_size) + (classifier if rank or not self.tied else 0) + self.positions
+        return float(table), float(fixed), 2.0 if self.block == "llama" else 13.0
+
+
+@dataclass(frozen=True)
+class SizedShape:
+    """A shape for a size.
+
+    Attributes:
+        shape: the shape; its `ff_width` is given.
+        size: its size, as the rules count it.
+        asked: the size that was asked for.
+    """
+
+    shape: Shape
+    size: int
+    asked: float
+
+    @property
+    def off(self) -> float:
+        """What its size differs from the one asked for, as a share of that; within 2% but where no width fits."""
+        return self.size / self.asked - 1.0
+
+    @property
+    def fits(self) -> bool:
+        return abs(self.off) <= EQUAL_SHARE
+
+
+def shape_of_size(size: float, depth: int, counting: Counting) -> SizedShape:
+    """The shape of one depth that has a size.
+
+    Of the two widths beside the real one it takes the one with the smaller error of the size after the feed-forward
+    width has made up for it; among such that fit one whose heads are a multiple of 8, and the nearer one.
+
+    Raises:
+        UserError: the vocabulary leaves no room for blocks.
+    """
+    real = counting.width_at(size, depth)
+    step = _step(real)
+    least = step * max(1, math.floor(real / step))
+    found = [_filled(size, depth, width, counting) for width in (least, least + step)]
+    best = min(found, key=lambda one: _dislike(one, real))
+    if real < WIDTH_STEPS[-1][1] and not best.fits:
+        raise UserError(
+            f"{big(size)} parameters have no room for {depth} layers beside a vocabulary of "
+            f"{counting.vocab_size:,}: less than {WIDTH_STEPS[-1][1]} numbers of width are left. Take a larger size, a "
+            "smaller vocabulary, or --tied."
+        )
+    return best
+
+
+def _dislike(one: SizedShape, real: float) -> tuple[bool, float, bool, float]:
+    """What is wrong with a shape, the worst first: its size, heads that are no multiple of 8, its distance in width."""
+    return (
+        not one.fits,
+        0.0 if one.fits else abs(one.off),
+        one.shape.attention_dim % 8 > 0,
+        abs(one.shape.width - real),
+    )
+
+
+def _filled(size: float, depth: int, width: int, counting: Counting) -> SizedShape:
+    """The shape of a depth and width whose feed-forward width brings it nearest to a size, within `FF_RANGE`."""
+    dim = head_dim_of(width)
+
+    def shape_with(ff_width: int | None) -> Shape:
+        return Shape(
+            depth,
+            width,
+            width // dim,
+            counting.vocab_size,
+            max(1, counting.positions),
+            dim,
+            counting.rank,
+            ff_width=ff_width,
+            block=counting.block,
+            tied=counting.tied,
+        )
+
+    standard = shape_with(None)
+    usual, step = standard.hidden_width, _step(width)
+    per_unit = (counting.size(shape_with(usual + step)) - counting.size(standard)) / step
+    wanted = usual + (size - counting.size(standard)) / per_unit
+    low, high = (share * usual for share in FF_RANGE)
+    hidden = max(step, step * round(min(max(wanted, low), high) / step))
+    shape = shape_with(hidden)
+    return SizedShape(shape, counting.size(shape), size)
+
+
+def head_dim_of(width: int) -> int:
+    """The dimension of a head that divides a width: 64 to 128 (128 first from 2,048 on), or half of a width below 128.
+
+    Every multiple of 16 from 128 on has one.
+    """
+    if width < 2 * HEAD_DIMS[0]:
+        return width // 2 if width % 4 == 0 else width
+    dims = WIDE_HEAD_DIMS if width >= WIDE else HEAD_DIMS
+    return next((dim for dim in dims if width % dim == 0), width)
+
+
+def _step(width: float) -> int:
+    return next(step for least, step in WIDTH_STEPS if width >= least)

@@ -12,9 +12,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from shapelaw.errors import UserError
-from shapelaw.fits.budgets import Budget, budgets_of
+from shapelaw.fits.comparable import Budget, budgets_of, off_neighbours, off_twins
 from shapelaw.fits.curves import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
-from shapelaw.fits.diverged import off_neighbours, off_twins
 from shapelaw.fits.exports import read_runs
 from shapelaw.fits.inputs import check_runs, rows_named
 from shapelaw.fits.noise import Noise, pooled_noise

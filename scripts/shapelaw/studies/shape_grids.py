@@ -8,9 +8,8 @@ from itertools import pairwise
 from typing import Protocol
 
 from shapelaw.settings.sections import Decoders, Settings
-from shapelaw.specs.patches import INPUTS
 from shapelaw.specs.runs import Run, Training
-from shapelaw.specs.shapes import Shape
+from shapelaw.specs.shapes import INPUTS, Shape
 from shapelaw.specs.sizes import LEAST_SIZES, SAME_SIZE
 
 LEAST_TRANSITIONS = 3  # for a line and its error

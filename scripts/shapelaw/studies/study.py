@@ -1,7 +1,11 @@
-"""A study's declaration: all that the rest of the project knows of it. Light: the Snakefile reads it at each start."""
+"""A study's declaration: all that the rest of the project knows of it. Light: the Snakefile reads it at each start.
+
+The papers' published numbers lie in workflow/reference/ of a clone, in shapelaw/reference/ where it is installed.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -152,3 +156,13 @@ class Study:
     def subcategory(self, what: str) -> str:
         """The report's heading of its tables or figures."""
         return f"{self.subtitle}: {what.lower()}" if self.subtitle else what
+
+
+_HERE = Path(__file__).resolve()
+_IN_CLONE = _HERE.parents[3] / "workflow" / "reference"
+REFERENCE = _IN_CLONE if _IN_CLONE.is_dir() else _HERE.parents[1] / "reference"
+
+
+def published_json(name: str) -> dict[str, Any]:
+    """The content of a JSON file, by its name without the ending."""
+    return dict(json.loads((REFERENCE / f"{name}.json").read_text(encoding="utf-8")))

@@ -6,8 +6,8 @@ import pytest
 from shipped import SCALE_NAMES, SCALES, problems_of, shipped
 from small import REPOSITORY
 
+from shapelaw.campaign.config import load_config, runs_of
 from shapelaw.specs.runs import Run, run_from_dict, run_to_dict
-from shapelaw.studies.config import load_config, runs_of
 
 
 @pytest.mark.parametrize("scale", SCALE_NAMES)

@@ -11,8 +11,8 @@ from recipes import with_another, with_recipe
 from shapelaw.errors import UserError
 from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.inputs import RECIPE
-from shapelaw.fits.isotonic import Monotony
 from shapelaw.fits.redundancy import RedundancyStatus
+from shapelaw.fits.significance import Monotony
 from shapelaw.studies.attention_ratio.analysis import (
     ATTENTION,
     WIDTH,

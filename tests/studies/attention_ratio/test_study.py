@@ -9,11 +9,11 @@ from small import REPOSITORY
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
+from shapelaw.campaign.config import load_config, runs_of
 from shapelaw.errors import UserError
 from shapelaw.models.decoder import Decoder
 from shapelaw.settings.sections import Settings
 from shapelaw.specs.runs import Run
-from shapelaw.studies.config import load_config, runs_of
 
 SCALES = REPOSITORY / "workflow" / "scales"
 ONE = {"ratio": 1, "widths": {1: [8, 16]}, "repeated": {1: [8]}}

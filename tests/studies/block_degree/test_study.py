@@ -4,9 +4,9 @@ import pytest
 from shipped import SCALE_NAMES, SCALES, shipped
 from small import REPOSITORY
 
+from shapelaw.campaign.config import load_config, runs_of
 from shapelaw.errors import UserError
 from shapelaw.studies.block_degree.study import DegreeGrid, grid_runs
-from shapelaw.studies.config import load_config, runs_of
 
 
 @pytest.mark.parametrize("scale", SCALE_NAMES)

@@ -12,7 +12,7 @@ from made_runs import a_run
 from shipped import SCALES, problems_of, shipped
 from small import REPOSITORY
 
-from shapelaw.studies.config import load_config, runs_of
+from shapelaw.campaign.config import load_config, runs_of
 from shapelaw.studies.depth_width.study import by_information
 from shapelaw.studies.transitions.analysis import published_fit
 

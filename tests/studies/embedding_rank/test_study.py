@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 from small import REPOSITORY
 
+from shapelaw.campaign.config import load_config, runs_of
 from shapelaw.errors import UserError
 from shapelaw.settings.sections import Settings
-from shapelaw.studies.config import load_config, runs_of
 from shapelaw.studies.embedding_rank.study import warnings
 
 SCALES = REPOSITORY / "workflow" / "scales"

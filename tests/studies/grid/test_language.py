@@ -6,7 +6,7 @@ import pytest
 from grids_asked import SMALL, config_of, refused, runs_at
 from small import REPOSITORY
 
-from shapelaw.studies.config import runs_of, studies_of
+from shapelaw.campaign.config import runs_of, studies_of
 
 
 def test_a_grid_is_every_combination_of_its_axes() -> None:

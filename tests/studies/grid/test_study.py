@@ -11,11 +11,11 @@ from pydantic import Field, create_model
 from shipped import SCALES, shipped
 from small import REPOSITORY
 
+from shapelaw.campaign.config import Config, load_config, runs_of, studies_of
 from shapelaw.errors import UserError
 from shapelaw.settings.loading import load_settings, merge
 from shapelaw.settings.sections import Settings
 from shapelaw.specs.runs import Run
-from shapelaw.studies.config import Config, load_config, runs_of, studies_of
 from shapelaw.studies.grid.study import RESERVED, declared_study
 from shapelaw.studies.registry import STUDIES
 

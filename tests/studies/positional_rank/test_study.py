@@ -4,10 +4,10 @@ import pandas as pd
 import pytest
 from small import REPOSITORY
 
+from shapelaw.campaign.config import load_config, runs_of
 from shapelaw.errors import UserError
 from shapelaw.settings.sections import Settings
 from shapelaw.specs.runs import Run
-from shapelaw.studies.config import load_config, runs_of
 
 SCALES = REPOSITORY / "workflow" / "scales"
 GRID = {

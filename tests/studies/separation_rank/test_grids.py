@@ -4,7 +4,7 @@ import pytest
 from measured_grids import GRIDS
 from shipped import SCALE_NAMES, SCALES, shipped
 
-from shapelaw.studies.config import load_config
+from shapelaw.campaign.config import load_config
 from shapelaw.studies.separation_rank.grids import (
     AttentionSizes,
     DegreeSizes,

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from small import REPOSITORY
 
+from shapelaw.campaign.config import load_config, runs_of
 from shapelaw.errors import UserError
 from shapelaw.settings.sections import Settings
 from shapelaw.specs.kinds import spec_from_dict, spec_to_dict
 from shapelaw.specs.runs import Run
-from shapelaw.studies.config import load_config, runs_of
 from shapelaw.studies.registry import STUDIES
 from shapelaw.studies.todays_decoder.study import GRIDS
 

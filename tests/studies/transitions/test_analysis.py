@@ -5,11 +5,10 @@ import pytest
 from loss_surfaces import grid_of, simulate
 from transition_runs import DEPTHS, TRUE_WIDTHS, A, B, legend_of, runs_of
 
-from shapelaw.fits.crossing import BOOTSTRAP
+from shapelaw.fits.crossing import BOOTSTRAP, PAPER_RULE
 from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.inputs import check_runs, check_transitions
 from shapelaw.fits.line import FitStatus
-from shapelaw.fits.transitions import PAPER_RULE
 from shapelaw.report.write import write_results
 from shapelaw.studies.transitions.analysis import (
     WITHOUT_LIMITS,

@@ -6,10 +6,9 @@ from pathlib import Path
 import pandas as pd
 from loss_surfaces import grid_of, simulate
 
-from shapelaw.fits.crossing import BOOTSTRAP
+from shapelaw.fits.crossing import BOOTSTRAP, PAPER_RULE
 from shapelaw.fits.inputs import check_runs
 from shapelaw.fits.line import FitStatus
-from shapelaw.fits.transitions import PAPER_RULE
 from shapelaw.report.write import write_results
 from shapelaw.studies.transitions.analysis import analyse_runs
 from shapelaw.studies.transitions.figures import figures_of

@@ -3,10 +3,10 @@
 import pytest
 from small import REPOSITORY
 
+from shapelaw.campaign.config import load_config, runs_of
 from shapelaw.errors import UserError
 from shapelaw.settings.sections import Settings
 from shapelaw.specs.runs import run_from_dict, run_to_dict
-from shapelaw.studies.config import load_config, runs_of
 from shapelaw.studies.undertraining.study import GRIDS
 
 SCALES = REPOSITORY / "workflow" / "scales"

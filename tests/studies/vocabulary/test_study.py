@@ -6,12 +6,12 @@ import pandas as pd
 import pytest
 from small import REPOSITORY
 
+from shapelaw.campaign.config import load_config, runs_of, studies_of
 from shapelaw.errors import UserError
 from shapelaw.settings.loading import layered
 from shapelaw.settings.sections import Settings
 from shapelaw.specs.kinds import AnyRun
 from shapelaw.specs.runs import Run
-from shapelaw.studies.config import load_config, runs_of, studies_of
 from shapelaw.studies.vocabulary.study import warnings
 
 SCALES = REPOSITORY / "workflow" / "scales"

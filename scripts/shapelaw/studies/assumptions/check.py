@@ -14,7 +14,7 @@ from shapelaw.corpora.sources import read_source
 from shapelaw.corpora.token_store import open_token_store
 from shapelaw.corpora.tokenizer import END_OF_TEXT, train_tokenizer
 from shapelaw.errors import UserError
-from shapelaw.settings.source_lines import parse_source
+from shapelaw.settings.sections import parse_source
 from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import make_shape
 from shapelaw.studies.assumptions import inputs as given

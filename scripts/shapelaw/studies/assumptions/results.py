@@ -31,7 +31,7 @@ from shapelaw.studies.assumptions.findings import (
     read_rows,
 )
 from shapelaw.studies.assumptions.study import NAME
-from shapelaw.studies.reference import REFERENCE
+from shapelaw.studies.study import REFERENCE
 from shapelaw.theory.memorization import TOLERANCE
 
 ASSUMPTIONS = {

@@ -23,7 +23,7 @@ from pathlib import Path
 import pandas as pd
 
 from shapelaw.fits.inputs import RECIPE, numbers_of, read_table, refuse, refuse_mixed, require_columns
-from shapelaw.fits.paired import Mean, mean_of, paired_mean
+from shapelaw.fits.significance import Mean, mean_of, paired_mean
 from shapelaw.report import plots
 from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
 from shapelaw.report.tables import Columns, frame_of, interval_columns, plain_rows

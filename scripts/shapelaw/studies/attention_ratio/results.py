@@ -17,9 +17,9 @@ import pandas as pd
 
 from shapelaw.fits.curves import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
 from shapelaw.fits.inputs import read_table
-from shapelaw.fits.isotonic import Monotony
 from shapelaw.fits.noise import noise_sentence
 from shapelaw.fits.redundancy import RedundancyStatus
+from shapelaw.fits.significance import Monotony
 from shapelaw.report import plots
 from shapelaw.report.charts import Chart, Panel, Points, Span, looked
 from shapelaw.report.plots import short_number
@@ -36,7 +36,7 @@ from shapelaw.studies.attention_ratio.analysis import (
     check_ratio_runs,
 )
 from shapelaw.studies.attention_ratio.study import NAME
-from shapelaw.studies.reference import published_json
+from shapelaw.studies.study import published_json
 
 PUBLISHED = {4: "ratio 4 needs baseline fraction", 16: "ratio 16 needs baseline fraction"}
 ROUNDING = 0.025  # of the published shares, "about 75%" and "about 55%"

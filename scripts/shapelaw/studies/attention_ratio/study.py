@@ -10,9 +10,8 @@ from typing import Literal
 from pydantic import Field
 
 from shapelaw.settings.fields import Count, Section, Seeds, Widths
-from shapelaw.settings.problems import recipe_problems
+from shapelaw.settings.problems import ordinal, recipe_problems
 from shapelaw.settings.sections import Decoders, Settings
-from shapelaw.settings.sentences import ordinal
 from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import MLP_RATIO, Shape, ShapeError, make_shape

@@ -15,7 +15,7 @@ from shapelaw.errors import UserError
 from shapelaw.fits.equal_sizes import holm
 from shapelaw.fits.inputs import refuse
 from shapelaw.fits.noise import chance_words
-from shapelaw.fits.paired import UNKNOWN, Mean, mean_of, paired_mean
+from shapelaw.fits.significance import UNKNOWN, Mean, mean_of, paired_mean
 from shapelaw.report.tables import Columns, frame_of, interval_columns
 from shapelaw.specs.degrees import HALF
 

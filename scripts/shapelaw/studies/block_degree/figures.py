@@ -14,7 +14,7 @@ from typing import TypeVar
 import numpy as np
 
 from shapelaw.fits.line import Floats
-from shapelaw.fits.paired import Mean, mean_of
+from shapelaw.fits.significance import Mean, mean_of
 from shapelaw.report import plots
 from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
 from shapelaw.specs.degrees import HALF

@@ -26,7 +26,7 @@ import pandas as pd
 
 from shapelaw.fits.inputs import read_table
 from shapelaw.fits.noise import chance_words
-from shapelaw.fits.paired import UNKNOWN, Mean, mean_of, paired_mean
+from shapelaw.fits.significance import UNKNOWN, Mean, mean_of, paired_mean
 from shapelaw.report.tables import Columns, frame_of, interval_columns, plain_rows
 from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
 from shapelaw.studies.block_degree import figures, ranks

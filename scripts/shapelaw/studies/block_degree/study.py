@@ -11,8 +11,8 @@ from pydantic import Field
 
 from shapelaw.errors import UserError
 from shapelaw.settings.fields import Count, Examples, Section, Seeds, Sizes, Steps
+from shapelaw.settings.problems import ordinal
 from shapelaw.settings.sections import Settings
-from shapelaw.settings.sentences import ordinal
 from shapelaw.specs.degrees import (
     DIGITS,
     HALF,

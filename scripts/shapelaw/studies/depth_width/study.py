@@ -12,13 +12,12 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from shapelaw.errors import UserError
-from shapelaw.settings.budgets import Rates, base_problems, rate_problems
-from shapelaw.settings.fields import Widths
+from shapelaw.settings.fields import Rates, Widths, base_problems, rate_problems
 from shapelaw.settings.problems import recipe_problems
 from shapelaw.settings.sections import Blocks, Decoders, Settings
 from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run
-from shapelaw.specs.shape_sentences import depth_scaling_sentence
+from shapelaw.specs.shapes import depth_scaling_sentence
 from shapelaw.studies.grid.expansion import Block, networks_of, reasons, runs_of_networks
 from shapelaw.studies.grid.language import (
     axes_of,
@@ -34,9 +33,8 @@ from shapelaw.studies.grid.study import (
     sections_problems,
     width_lines,
 )
-from shapelaw.studies.reference import published_json
 from shapelaw.studies.shape_grids import absent_shapes
-from shapelaw.studies.study import Key, Study
+from shapelaw.studies.study import Key, Study, published_json
 
 NAME = "depth_width"
 LATER_SEED = 0.7  # in log size: how much less a further seed tells than a first run at the same distance

@@ -26,7 +26,7 @@ from shapelaw.report.tables import frame_of
 from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
 from shapelaw.studies import redundancies as shared
 from shapelaw.studies.embedding_rank.study import NAME
-from shapelaw.studies.reference import published_json
+from shapelaw.studies.study import published_json
 
 FULL, LOW = "full rank", "low rank"
 POSITIONS = {True: "of that rank too", False: "of full rank"}

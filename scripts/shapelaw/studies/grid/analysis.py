@@ -12,10 +12,9 @@ import numpy as np
 import pandas as pd
 
 from shapelaw.errors import UserError
-from shapelaw.fits.best_depth import size_groups
-from shapelaw.fits.budgets import Budget
+from shapelaw.fits.comparable import Budget
 from shapelaw.fits.curves import Curve, loss_curves
-from shapelaw.fits.equal_sizes import Difference, difference, weights_at
+from shapelaw.fits.equal_sizes import Difference, difference, size_groups, weights_at
 from shapelaw.fits.inputs import check_bootstrap, check_runs
 from shapelaw.fits.noise import Noise, group_means, group_noise
 from shapelaw.fits.surface_shapes import LEAST_SHAPES

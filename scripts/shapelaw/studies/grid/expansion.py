@@ -12,12 +12,9 @@ from functools import lru_cache
 from itertools import product
 from typing import Any
 
-from shapelaw.settings.budgets import base_problems, scaled
-from shapelaw.settings.fields import HeadDim
-from shapelaw.specs.budgets import Budget
-from shapelaw.specs.runs import Run, Training
-from shapelaw.specs.shape_sentences import depth_scaling_sentence
-from shapelaw.specs.shapes import EQUAL_SHARE, Shape, ShapeError, make_shape
+from shapelaw.settings.fields import HeadDim, base_problems, scaled
+from shapelaw.specs.runs import Budget, Run, Training
+from shapelaw.specs.shapes import EQUAL_SHARE, Shape, ShapeError, depth_scaling_sentence, make_shape
 from shapelaw.studies.grid.settings import ALL_AXES, RECIPE_AXES
 from shapelaw.studies.shape_grids import Widths
 

@@ -7,9 +7,8 @@ from itertools import islice
 from typing import Any
 
 from shapelaw.settings.fields import MOST_STEPS
-from shapelaw.settings.problems import recipe_problems_at, step_problems
+from shapelaw.settings.problems import did_you_mean, ordinal, recipe_problems_at, step_problems
 from shapelaw.settings.sections import Settings
-from shapelaw.settings.sentences import did_you_mean, ordinal
 from shapelaw.specs.columns import LANGUAGE_PARAMS
 from shapelaw.specs.runs import Training
 from shapelaw.studies.grid.expansion import (

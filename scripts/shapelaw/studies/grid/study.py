@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from shapelaw.settings.fields import HeadDim
-from shapelaw.settings.problems import recipe_problems
+from shapelaw.settings.problems import did_you_mean, ordinal, recipe_problems
 from shapelaw.settings.sections import Settings
-from shapelaw.settings.sentences import did_you_mean, ordinal
 from shapelaw.specs.kinds import LANGUAGE
 from shapelaw.specs.runs import Run
 from shapelaw.specs.shapes import EQUAL_SHARE

@@ -24,7 +24,6 @@ from shapelaw.fits.capacity import (
     line_through,
     linear_part,
 )
-from shapelaw.fits.isotonic import MonotonyTest, monotony
 from shapelaw.fits.line import Floats, fit_line
 from shapelaw.fits.memorized import (
     CLASSIFICATION,
@@ -39,8 +38,9 @@ from shapelaw.fits.memorized import (
     standard_errors,
 )
 from shapelaw.fits.plateau import KneeFit, fit_knee
+from shapelaw.fits.significance import MonotonyTest, monotony
 from shapelaw.studies.memorization.study import ALONG_CONTEXT, ALONG_HEAD_DIM, ALONG_HEADS
-from shapelaw.studies.reference import published_json
+from shapelaw.studies.study import published_json
 from shapelaw.theory.memorization import memorizable_examples
 
 ALONG = {ALONG_HEADS: "heads", ALONG_CONTEXT: "context", ALONG_HEAD_DIM: "head_dim"}

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from shapelaw.errors import UserError
 from shapelaw.fits.inputs import read_table
-from shapelaw.fits.paired import Mean, mean_of
+from shapelaw.fits.significance import Mean, mean_of
 from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Answer, Results, Table
 from shapelaw.studies.memorization.study import RELU

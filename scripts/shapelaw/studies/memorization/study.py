@@ -14,8 +14,8 @@ from pydantic import Field
 
 from shapelaw.errors import UserError
 from shapelaw.settings.fields import Count, ExampleCounts, Examples, Section, Seeds, Sizes, Steps, TokenCounts
+from shapelaw.settings.problems import ordinal
 from shapelaw.settings.sections import Settings
-from shapelaw.settings.sentences import ordinal
 from shapelaw.specs.kinds import MEMORIZATION
 from shapelaw.specs.memorizers import (
     ContextType,

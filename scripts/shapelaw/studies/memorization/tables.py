@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from shapelaw.fits.capacity import BENT, POWER, CapacityStatus, LinearPart
-from shapelaw.fits.isotonic import Monotony
 from shapelaw.fits.line import FitStatus
 from shapelaw.fits.memorized import (
     MEMORIZED,
@@ -20,6 +19,7 @@ from shapelaw.fits.memorized import (
     standard_errors,
 )
 from shapelaw.fits.noise import chance_words
+from shapelaw.fits.significance import Monotony
 from shapelaw.report.tables import OPEN, picked, says
 from shapelaw.report.write import TableOf
 from shapelaw.studies.memorization.analysis import (

@@ -27,7 +27,7 @@ from shapelaw.report.tables import Columns, frame_of, yes_or_no
 from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
 from shapelaw.studies import redundancies as shared
 from shapelaw.studies.positional_rank.study import NAME
-from shapelaw.studies.reference import published_json
+from shapelaw.studies.study import published_json
 
 PLAIN, POSITIONAL, VOCABULARY = "plain", "positional", "vocabulary"
 FACTORED = "factored at full rank"

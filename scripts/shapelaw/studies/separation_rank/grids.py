@@ -11,9 +11,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from shapelaw.settings.fields import Count, Seconds, Section, Sizes, TokenCounts
+from shapelaw.settings.problems import ordinal
 from shapelaw.settings.sections import Settings
-from shapelaw.settings.sentences import ordinal
-from shapelaw.specs.digests import digest_of
+from shapelaw.specs.runs import digest_of
 
 MOST_NETWORKS = 10_000  # of a grid
 _LONGEST_BUDGET = 1000  # for the count of sequences, which is far beyond any bound there

@@ -6,11 +6,11 @@ import math
 from dataclasses import dataclass, replace
 
 from shapelaw.errors import UserError
-from shapelaw.fits.budgets import Budget
+from shapelaw.fits.comparable import Budget
 from shapelaw.fits.curves import SIZE_COLUMNS, SizeAxis
 from shapelaw.fits.inputs import check_bootstrap
 from shapelaw.fits.noise import Noise, pooled_noise
-from shapelaw.fits.size_rule import SizeRule, size_rule
+from shapelaw.fits.projection import SizeRule, size_rule
 from shapelaw.fits.surface import Surface, fit_surface
 from shapelaw.fits.surface_answers import (
     BestDepth,

@@ -14,7 +14,7 @@ from shapelaw.fits.surface_answers import INTERVAL, best_depth, lowest, tried_de
 from shapelaw.fits.surface_shapes import SurfaceStatus
 from shapelaw.report.charts import Across, Band, Chart, Mark, Panel, Points, Span, Words
 from shapelaw.report.plots import COLUMN, INK, MUTED, PAGE, SECOND, THIRD, short_number
-from shapelaw.studies.reference import REFERENCE
+from shapelaw.studies.study import REFERENCE
 from shapelaw.studies.surface.analysis import SurfaceAnalysis
 
 PANELS = 6  # sizes that get a panel

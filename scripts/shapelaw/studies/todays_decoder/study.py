@@ -8,13 +8,11 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from shapelaw.settings.budgets import BudgetKeys, budget_problems
-from shapelaw.settings.fields import Count, Section, Seeds, Steps, Widths
+from shapelaw.settings.fields import BudgetKeys, Count, Section, Seeds, Steps, Widths, budget_problems
 from shapelaw.settings.problems import recipe_problems
 from shapelaw.settings.sections import Decoders, Settings
-from shapelaw.specs.budgets import Budget
 from shapelaw.specs.kinds import LANGUAGE
-from shapelaw.specs.runs import Training
+from shapelaw.specs.runs import Budget, Training
 from shapelaw.specs.shapes import Block as BlockName
 from shapelaw.studies.grid.settings import BlockKeys, OwnAxes
 from shapelaw.studies.grid.study import OwnGrids, own_keys

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from shapelaw.fits.crossing import BOOTSTRAP, bootstrap_crossing
-from shapelaw.fits.crossing_draws import CrossingDraws
+from shapelaw.fits.crossing import BOOTSTRAP, PAPER_RULE, CrossingDraws, bootstrap_crossing, paper_rule
 from shapelaw.fits.curves import (
     SIZE_COLUMNS,
     Curve,
@@ -22,13 +21,10 @@ from shapelaw.fits.curves import (
     adjacent_pairs,
     loss_curves,
 )
-from shapelaw.fits.forms import Form, fit_forms
-from shapelaw.fits.limits import Limit, fit_line_with_limits
-from shapelaw.fits.line import Floats, LineFit
+from shapelaw.fits.line import Floats, Limit, LineFit, fit_line_with_limits
 from shapelaw.fits.noise import Noise, pooled_noise, seed_table
-from shapelaw.fits.projection import why_no_projection
-from shapelaw.fits.transitions import PAPER_RULE, paper_rule
-from shapelaw.studies.reference import REFERENCE, published_json
+from shapelaw.fits.projection import Form, fit_forms, why_no_projection
+from shapelaw.studies.study import REFERENCE, published_json
 
 GIVEN = "as given"
 WITHOUT_LIMITS = ", without limits"

@@ -12,9 +12,9 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from shapelaw.fits.curves import SIZE_LABELS, Side, SizeAxis, Transition, TransitionStatus
-from shapelaw.fits.forms import draw_sizes
 from shapelaw.fits.noise import chance_words
 from shapelaw.fits.projection import (
+    draw_sizes,
     standard_params,
     transition_size,
     transition_width,

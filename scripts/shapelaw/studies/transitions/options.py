@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from shapelaw.fits.crossing import BOOTSTRAP
+from shapelaw.fits.crossing import BOOTSTRAP, PAPER_RULE
 from shapelaw.fits.curves import SizeAxis
-from shapelaw.fits.transitions import PAPER_RULE
 from shapelaw.studies.transitions.analysis import Options
 
 METHODS = {"bootstrap": BOOTSTRAP, "paper": PAPER_RULE}

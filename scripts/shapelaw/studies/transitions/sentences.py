@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from shapelaw.fits.crossing import BOOTSTRAP
+from shapelaw.fits.crossing import BOOTSTRAP, PAPER_RULE
 from shapelaw.fits.curves import (
     SIZE_LABELS,
     Curve,
@@ -21,7 +21,6 @@ from shapelaw.fits.curves import (
 from shapelaw.fits.line import FitStatus
 from shapelaw.fits.noise import noise_sentence
 from shapelaw.fits.projection import SCATTERED, why_no_projection, widened
-from shapelaw.fits.transitions import PAPER_RULE
 from shapelaw.report.plots import short_number
 from shapelaw.report.write import Answer, Table
 from shapelaw.specs.sizes import LEAST_SIZES

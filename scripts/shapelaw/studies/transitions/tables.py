@@ -10,14 +10,24 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from shapelaw.fits.crossing import gaps_of, smooth_loss
 from shapelaw.fits.curves import Curve
-from shapelaw.fits.forms import FORMS, Form, Spread, draw_sizes, log_width_of, spread
-from shapelaw.fits.forms import INTERVAL as FORMS_INTERVAL
-from shapelaw.fits.gaps import gaps_of
 from shapelaw.fits.line import Floats, LineFit
 from shapelaw.fits.noise import Noise, group_means
-from shapelaw.fits.projection import project, standard_params, transition_size, why_no_projection, widened
-from shapelaw.fits.smooth import smooth_loss
+from shapelaw.fits.projection import (
+    FORMS,
+    Form,
+    Spread,
+    draw_sizes,
+    log_width_of,
+    project,
+    spread,
+    standard_params,
+    transition_size,
+    why_no_projection,
+    widened,
+)
+from shapelaw.fits.projection import INTERVAL as FORMS_INTERVAL
 from shapelaw.studies.transitions.analysis import (
     GPT3_VOCABULARY,
     Runs,

@@ -18,9 +18,8 @@ from shapelaw.fits.inputs import (
     require_columns,
     whole_or_empty,
 )
-from shapelaw.fits.limits import LevelFit, chance_of_limits, fit_level, fit_line_with_limits
-from shapelaw.fits.line import LineFit
-from shapelaw.specs.patches import NUMBERS
+from shapelaw.fits.line import LevelFit, LineFit, chance_of_limits, fit_level, fit_line_with_limits
+from shapelaw.specs.shapes import NUMBERS
 from shapelaw.studies.grid.analysis import CellAnalysis, analyse_cells, require_two_depths
 from shapelaw.studies.grid.cells import Cell
 from shapelaw.studies.transitions.analysis import Options, limits_of, points_of

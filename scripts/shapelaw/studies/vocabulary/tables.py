@@ -10,14 +10,13 @@ import pandas as pd
 
 from shapelaw.fits.curves import SIZE_LABELS, Side, TransitionStatus
 from shapelaw.fits.equal_sizes import two_sided
-from shapelaw.fits.limits import LevelFit
-from shapelaw.fits.line import FitStatus, LineFit
+from shapelaw.fits.line import FitStatus, LevelFit, LineFit
 from shapelaw.fits.noise import chance_words
 from shapelaw.report.tables import NO, OPEN, YES
 from shapelaw.studies.grid.analysis import CellAnalysis
 from shapelaw.studies.grid.cells import Value
 from shapelaw.studies.grid.tables import seed_noise_table, stack
-from shapelaw.studies.reference import published_json
+from shapelaw.studies.study import published_json
 from shapelaw.studies.transitions.tables import mean_losses
 from shapelaw.studies.vocabulary.analysis import Series, VocabularyAnalysis, name_of, pool_of
 

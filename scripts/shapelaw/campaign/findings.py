@@ -1,0 +1,205 @@
+"""What the studies found, read from their fit.json, and the report's first page made of it.
+
+Questions come from the rooms, answers from their analyses; beside each stand the published one, a figure and the
+command.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from shapelaw.errors import UserError
+from shapelaw.report.tables import data_uri, page
+from shapelaw.report.write import ANSWER, FINDINGS, Answer
+from shapelaw.studies.study import Study
+
+KINDS = {".svg": "image/svg+xml", ".png": "image/png"}
+# of the page alone and as the first of Snakemake's report, which takes it whole: nothing but .findings is styled
+FINDINGS_STYLE = """
+.findings { max-width: 74rem; margin: 0 auto; padding: .5rem 1rem; color: #1c2733; }
+.findings { font: 15px/1.5 system-ui, sans-serif; }
+.findings section { display: grid; grid-template-columns: minmax(0, 1fr) 21rem; gap: .2rem 1.6rem;
+  border-top: 1px solid #cfd8e1; padding: 1rem 0; }
+.findings h2 { font-size: 1.05rem; margin: 0 0 .4rem; line-height: 1.35; }
+.findings .study { grid-column: 1 / -1; font-size: .8rem; color: #51606f; margin: 0; }
+.findings dl { display: grid; grid-template-columns: 5.4rem minmax(0, 1fr); gap: .25rem .8rem; margin: 0; }
+.findings dt { color: #51606f; font-weight: 400; margin: 0; }
+.findings dd { margin: 0; padding: 0; }
+.findings .undecided { background: #fdf1dc; color: #6b4500; border-radius: .3rem; padding: 0 .4rem; font-weight: 600; }
+.findings .elsewhere { background: #e4edf6; color: #17456d; border-radius: .3rem; padding: 0 .4rem; }
+.findings code { background: #f2f5f8; padding: .1rem .3rem; border-radius: .2rem; font-size: .85rem; font-weight: 400; }
+.findings code::before, .findings code::after { content: ""; }
+.findings figure { margin: 0; }
+.findings figure img { width: 100%; margin: 0; border: 1px solid #e3e8ee; background: #fff; }
+.findings figcaption { font-size: .8rem; color: #51606f; margin: .2rem 0 0; }
+.findings label { cursor: zoom-in; display: block; }
+.findings section:has(input:checked) { grid-template-columns: minmax(0, 1fr); }
+.findings ul { margin: .2rem 0; padding-left: 1.2rem; }
+.findings li { margin: 0; padding: 0; }
+.findings details summary { cursor: pointer; color: #51606f; }
+@media (max-width: 60rem) { .findings section { grid-template-columns: minmax(0, 1fr); } }
+"""
+# in the report: at full width, and the graph of rules below
+REPORT_STYLE = """
+.prose.max-w-lg { max-width: none; }
+div:has(> div > .prose.max-w-lg) { flex-direction: column; }
+div:has(> div > div > .prose.max-w-lg) { align-items: flex-start; }
+"""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A study on the first page.
+
+    Attributes:
+        study: its name.
+        heading: its title.
+        question: what it asks.
+        answer: its answer; None where it was analysed by a version of the project that wrote none.
+        findings: all findings in sentences.
+        figure: file of the figure that shows it (.svg or .png); None where it has none.
+        published_as: where the figure is published.
+        made_elsewhere: whose runs these are, where they are not this workflow's.
+        links: pages of the runs in MLflow, by name.
+    """
+
+    study: str
+    heading: str
+    question: str
+    answer: Answer | None
+    findings: Sequence[str] = ()
+    figure: Path | None = None
+    published_as: str = ""
+    made_elsewhere: str = ""
+    links: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def command(self) -> str:
+        """The command that makes the study's results again."""
+        return f"snakemake --forcerun {self.study} -- results/{self.study}/fit.json"
+
+
+def findings_page(findings: Sequence[Finding]) -> str:
+    """The whole page, which needs nothing beside itself; workflow/report/workflow.rst puts it into the report."""
+    decided = sum(one.answer is not None and one.answer.decided for one in findings)
+    intro = (
+        f"<p>{len(findings)} {'question' if len(findings) == 1 else 'questions'}, {decided} answered by these runs, "
+        f"{len(findings) - decided} undecided. Every number comes from the run records in <code>results/runs</code>. "
+        "Links to runs open while <code>make ui</code> serves them.</p>"
+    )
+    sections = "\n".join(_section(one) for one in findings)
+    body = f'<div class="findings">\n<h1>What was found</h1>\n{intro}\n{sections}\n</div>'
+    return page("What was found", body, style=FINDINGS_STYLE + REPORT_STYLE)
+
+
+def _section(one: Finding) -> str:
+    rows = [("Ours", _ours(one))]
+    published = one.answer.published if one.answer is not None else ""
+    rows.append(("Published", escape(published or "nothing on this question")))
+    rows.append(("Again with", f"<code>{escape(one.command)}</code>"))
+    if one.links:
+        links = ", ".join(
+            f'<a href="{escape(url)}" target="_blank">{escape(name)}</a>' for name, url in one.links.items()
+        )
+        rows.append(("In MLflow", links))
+    listed = "".join(f"<dt>{name}</dt><dd>{said}</dd>" for name, said in rows)
+    elsewhere = f' <span class="elsewhere">{escape(one.made_elsewhere)}</span>' if one.made_elsewhere else ""
+    return (
+        f'<section id="{escape(one.study)}">\n<p class="study">{escape(one.heading)}{elsewhere}</p>\n'
+        f"<div><h2>{escape(one.question)}</h2>\n<dl>{listed}</dl>{_sentences(one)}</div>\n{_figure(one)}</section>"
+    )
+
+
+def _ours(one: Finding) -> str:
+    if one.answer is None:
+        return "analysed by an older version, which wrote no answer: run the command below"
+    said = escape(one.answer.sentence)
+    return (
+        f"<strong>{said}</strong>"
+        if one.answer.decided
+        else f'<span class="undecided">undecided</span> {said}'
+    )
+
+
+def _sentences(one: Finding) -> str:
+    if not one.findings:
+        return ""
+    items = "".join(f"<li>{escape(line)}</li>" for line in one.findings)
+    count = "1 finding" if len(one.findings) == 1 else f"all {len(one.findings)} findings"
+    return f"\n<details><summary>{count}</summary><ul>{items}</ul></details>"
+
+
+def _figure(one: Finding) -> str:
+    if one.figure is None:
+        return ""
+    source = data_uri(one.figure.read_bytes(), KINDS[one.figure.suffix])
+    name = one.figure.stem.replace("_", " ")
+    return (
+        f'<figure><label><img alt="{escape(one.heading)}: {escape(name)}" src="{source}">'
+        f'<figcaption><input type="checkbox"> larger: {escape(name)}, {escape(one.published_as)}</figcaption>'
+        "</label></figure>\n"
+    )
+
+
+NOTHING_DRAWN = "<!-- No figure: "  # written by report/write.py
+
+
+def read_finding(study: Study, results: Path) -> Finding:
+    """A study's finding, from `results/<study>/`.
+
+    Raises:
+        UserError: fit.json is missing or is no JSON object.
+    """
+    folder = results / study.name
+    fit = _read(folder / "fit.json")
+    if fit is None:
+        raise UserError(
+            f"{folder / 'fit.json'} is missing or broken; make it with: snakemake {folder / 'fit.json'}"
+        )
+    figure = next((name for name in study.figures if _is_drawn(folder / f"{name}.svg")), None)
+    return Finding(
+        study.name,
+        study.heading,
+        study.question,
+        Answer(**fit[ANSWER]) if ANSWER in fit else None,
+        tuple(fit.get(FINDINGS, ())),
+        None if figure is None else folder / f"{figure}.svg",
+        "" if figure is None else study.figures[figure],
+        study.made_elsewhere,
+        (_read(folder / "logged") or {}).get("pages", {}),
+    )
+
+
+def described(study: Study, fit: Path) -> str:
+    """A study's question, answer and findings as Markdown, for its experiment in MLflow.
+
+    Args:
+        fit: its fit.json.
+    """
+    said = _read(fit) or {}
+    lines = [study.question]
+    if ANSWER in said:
+        answer = Answer(**said[ANSWER])
+        lines.append(("" if answer.decided else "Undecided: ") + answer.sentence)
+        lines += [f"Published: {answer.published}"] if answer.published else []
+    findings = "\n".join(f"- {line}" for line in said.get(FINDINGS, ()))
+    return "\n\n".join([*lines, *([findings] if findings else [])])
+
+
+def _is_drawn(figure: Path) -> bool:
+    """True for a file with a figure, not with the sentence that there was nothing to draw."""
+    return figure.is_file() and NOTHING_DRAWN not in figure.read_text(encoding="utf-8")
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    """A JSON object; None where the file has none, as `logged` of an older version."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None

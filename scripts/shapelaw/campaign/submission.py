@@ -1,0 +1,157 @@
+"""A submission: the config that a workflow was started with, and the runs and the speed that follow from that.
+
+Jobs wait in a queue for hours, and `config.yaml` is edited meanwhile. So the workflow writes what it was started with
+to `results/submitted/<digest>.json`, once, and every job reads that file in place of `config.yaml`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from shapelaw.campaign.config import Config, runs_of, studies_of
+from shapelaw.campaign.outlook import hopeless
+from shapelaw.errors import UserError
+from shapelaw.scheduling.plan import speed_of
+from shapelaw.settings.problems import listed
+from shapelaw.settings.sections import Settings
+from shapelaw.specs.cost import CostModel, Speed
+from shapelaw.specs.kinds import AnyRun, spec_from_dict, spec_to_dict
+from shapelaw.specs.runs import digest_of
+from shapelaw.storage.files import replacing
+from shapelaw.storage.pool import add_asked
+from shapelaw.studies.registry import STUDIES
+from shapelaw.studies.study import Study
+
+FOLDER = Path("results/submitted")
+_AGAIN = "stop the workflow (Ctrl-C) and start it again"
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A config, with its grid file and cost model resolved.
+
+    Attributes:
+        config: the checked config.
+        runs: the runs of each study that trains, by key.
+        speed: of language models, the rate or the cost model.
+    """
+
+    config: Settings
+    runs: Mapping[str, Mapping[str, AnyRun]]
+    speed: Speed
+
+    @cached_property
+    def content(self) -> str:
+        """The file's content: strict JSON; the same submission gives the same bytes."""
+        speed = asdict(self.speed) if isinstance(self.speed, CostModel) else self.speed
+        runs = {study: {key: spec_to_dict(run) for key, run in of.items()} for study, of in self.runs.items()}
+        config = self.config.model_dump(mode="json")
+        values = {"config": config, "speed": speed, "runs": runs}
+        return json.dumps(values, allow_nan=False) + "\n"
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash of the content."""
+        return hashlib.sha256(self.content.encode()).hexdigest()[:16]
+
+    @property
+    def path(self) -> Path:
+        """The file, from the folder that the workflow was started in."""
+        return FOLDER / f"{self.digest}.json"
+
+
+def submission_of(config: Settings, root: Path, folder: Path) -> Submission:
+    """The submission of a checked config.
+
+    Args:
+        config: a checked config.
+        root: folder that a relative `grid_file` starts from.
+        folder: folder that a relative `execution.cost_model` starts from.
+
+    Raises:
+        UserError: a grid file or the cost model can't be used, or there are runs that no machine can train.
+    """
+    studies = studies_of(config)
+    runs = {study: runs_of(config, study, root) for study in config.studies if studies[study].kind}
+    if problems := hopeless(config, runs, folder):
+        raise UserError(listed(problems))
+    return Submission(config, runs, speed_of(config, folder))
+
+
+def write_submission(submission: Submission, folder: Path) -> None:
+    """Write a submission below the folder that the workflow was started in.
+
+    Also where its file is there: the newest file is what was started last, of which `make status` tells.
+
+    Raises:
+        UserError: the list of the studies' runs is damaged.
+        WriteFailed: the disk is full, read-only or broken.
+    """
+    with replacing(folder / submission.path) as temporary:
+        temporary.write_text(submission.content, encoding="utf-8")
+    add_asked(folder / "results", submission.runs)
+
+
+def read_submission(path: Path) -> Submission:
+    """The inverse of `write_submission`.
+
+    Raises:
+        UserError: the file is missing or damaged, or this code makes other runs of it than those that were submitted.
+    """
+    try:
+        content = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(
+            f"{path}, the config that this job was submitted with, can't be read ({error}); {_AGAIN}."
+        ) from error
+    if hashlib.sha256(content.encode()).hexdigest()[:16] != path.stem:
+        raise UserError(
+            f"{path}, the config that this job was submitted with, was changed since: rm {path}, then {_AGAIN}."
+        )
+    try:
+        return _parsed(json.loads(content))
+    except (KeyError, TypeError, ValueError) as error:  # pydantic's errors are among the last
+        raise UserError(
+            f"{path}, the config that this job was submitted with, is of another version of shapelaw ({error}); "
+            f"{_AGAIN}."
+        ) from error
+
+
+def submitted_study(path: Path | None, name: str) -> Study | None:
+    """A study of the list, or a grid of the config that a workflow was started with; None where there is neither.
+
+    Raises:
+        UserError: the submission is looked at, and it is missing or of another version.
+    """
+    if name in STUDIES or path is None:
+        return STUDIES.get(name)
+    try:
+        config = Config.model_validate(json.loads(path.read_text(encoding="utf-8"))["config"])
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise UserError(
+            f"{path}, the config of the grid {name}, can't be read ({error}); {_AGAIN}."
+        ) from error
+    return studies_of(config).get(name)
+
+
+def _parsed(values: Mapping[str, Any]) -> Submission:
+    """Raises KeyError, TypeError or ValueError where another version wrote the values."""
+    speed = values["speed"]
+    return Submission(
+        Config.model_validate(values["config"]),
+        {study: {key: _run(key, spec) for key, spec in of.items()} for study, of in values["runs"].items()},
+        CostModel(**speed) if isinstance(speed, dict) else speed,
+    )
+
+
+def _run(key: str, spec: Mapping[str, Any]) -> AnyRun:
+    run = spec_from_dict(spec)
+    if run.key != key or run.digest != digest_of(spec):
+        raise ValueError(f"{key} would be trained in another way now")
+    return run

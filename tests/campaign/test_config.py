@@ -1,0 +1,154 @@
+"""The shipped configs, whole, and what no value of a config can do."""
+
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+from pydantic import BaseModel
+from shipped import SCALE_NAMES, SCALES, problems_of, shipped
+from small import PYTHON, REPOSITORY, SCRIPTS
+
+from shapelaw.campaign.config import Config, load_config, runs_of
+from shapelaw.scheduling.plan import cost_of
+from shapelaw.specs.kinds import LANGUAGE
+from shapelaw.specs.runs import Run, run_from_dict, run_to_dict
+from shapelaw.studies.registry import STUDIES
+
+
+@pytest.mark.parametrize("scale", SCALE_NAMES)
+def test_every_scale_is_valid(scale: str) -> None:
+    config = load_config(shipped(scale=scale), SCALES)
+    runs = runs_of(config, "depth_width", REPOSITORY)
+    assert len(runs) > 10
+    assert all(run.key == key for key, run in runs.items())
+    assert all(run_from_dict(run_to_dict(run)) == run for run in runs.values())
+    assert cost_of(runs.values(), 1e14).flops > 0
+
+
+@pytest.mark.parametrize("scale", ["laptop", "gpu"])
+def test_the_test_documents_of_a_scale_make_as_many_windows_as_its_runs_ask_for(scale: str) -> None:
+    """Of a V that was not counted, by the next larger one: a text has no fewer tokens than there."""
+    counts = pd.read_csv(REPOSITORY / "docs/results/token_counts.csv")
+    config = load_config(shipped(scale=scale), SCALES)
+    asked = {
+        (run.corpus, run.shape.vocab_size, run.shape.context_length, run.training.test_sequences)
+        for study in STUDIES
+        for run in runs_of(config, study, REPOSITORY).values()
+        if isinstance(run, Run)
+    }
+    assert len(asked) > 1
+    for corpus, vocab_size, context_length, sequences in asked:
+        larger = counts[(counts["corpus"] == corpus) & (counts["vocab_size"] >= vocab_size)]
+        assert sequences <= larger["test_tokens"].max() // (context_length + 1), f"{corpus}, V = {vocab_size}"
+
+
+def test_there_are_no_other_scales() -> None:
+    assert sorted(path.stem for path in SCALES.glob("*.yaml")) == SCALE_NAMES
+
+
+@pytest.mark.parametrize("study", ["depth_width", "attention_degree"])
+def test_decoders_get_the_activation_of_their_section(study: str) -> None:
+    values = shipped(studies=[study], **{study: {"gelu": "erf"}})
+    exact = runs_of(load_config(values, SCALES), study, REPOSITORY)
+    usual = runs_of(load_config(shipped(studies=[study]), SCALES), study, REPOSITORY)
+    assert {run.shape.gelu for run in exact.values() if isinstance(run, Run)} == {"erf"}
+    assert {run.shape.gelu for run in usual.values() if isinstance(run, Run)} == {"tanh"}
+    assert len(exact) == len(usual)
+    assert not exact.keys() & usual.keys()
+
+
+def test_runs_that_differ_in_what_their_labels_do_not_show_are_two() -> None:
+    both, small, large = (
+        runs_of(load_config(shipped(block_degree=grids), SCALES), "block_degree", REPOSITORY)
+        for grids in ([{"batch_size": 64}, {"batch_size": 256}], [{"batch_size": 64}], [{"batch_size": 256}])
+    )
+    assert both == small | large
+    assert len(both) == len(small) + len(large)
+    assert {run.label for run in small.values()} == {run.label for run in large.values()}
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"scale": "../../x"}, "scale is '../../x'; it must be one of"),
+        ({"scale": "/etc/passwd"}, "scale is '/etc/passwd'; it must be one of"),
+        ({"studies": ["../x"]}, "studies.1st is '../x'"),
+        ({"depth_width": {"widths": None, "repeated": {}, "grid_file": "/etc/shadow"}}, "must be a CSV with"),
+        ({"depth_width": {"widths": None, "repeated": {}, "grid_file": "/nowhere/x.csv"}}, "can't be read"),
+        ({"depth_width": {"widths": None, "repeated": {}, "grid_file": "."}}, "can't be read"),
+    ],
+)
+def test_other_values_that_name_files_are_only_read(changes: dict[str, Any], sentence: str) -> None:
+    said = problems_of(**changes)
+    assert sentence in said
+    assert "root:" not in said  # nothing of the file
+
+
+def test_every_text_of_a_config_is_known_to_be_no_path_that_is_written() -> None:
+    """A new key that holds a text must be looked at: can it lead out of results/? Then it belongs here."""
+
+    def texts(model: type[BaseModel], above: str = "") -> Iterator[str]:
+        for name, field in model.model_fields.items():
+            kind = field.annotation
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                yield from texts(kind, f"{above}{name}.")
+            elif "str" in str(kind):
+                yield above + name
+
+    listed = ("depth_width", "undertraining", "todays_decoder", "vocabulary")
+    assert set(texts(Config)) == {
+        "corpus.name",  # a folder in results/; its pattern has neither dots nor slashes
+        "corpus.sources",  # read, and quoted on command lines
+        "corpora",  # as those of corpus, and its names as corpus.name
+        "grids",  # names with a pattern, as corpus.name; a corpus in it is one of those names
+        "results",  # a folder; its pattern begins with results and has no slashes
+        "studies",  # names that are on the list, or of a grid
+        "corpus.gpt2_files",  # read
+        "perplexity.of",  # names that are studies or grids
+        "perplexity.source",  # compared, and quoted on command lines
+        "depth_width.grid_file",  # read
+        *(f"{name}.axes.corpus" for name in listed),  # names of corpora
+        "execution.cost_model",  # read
+        "execution.scratch",  # where the user wants checkpoints: any folder
+        "assumptions.images",  # read
+        "assumptions.source",  # read, and quoted on command lines
+        # keys of training: an optimizer and a number format, from lists
+        *(f"{name}.recipe" for name, study in STUDIES.items() if study.kind is LANGUAGE),
+        "tracking.uri",  # where the user wants the runs: any server or database
+    }
+
+
+def test_every_key_of_the_shipped_config_is_explained() -> None:
+    """Each top-level key of config.yaml has a comment above it, each key of a section one beside it or above."""
+    lines = (REPOSITORY / "config.yaml").read_text().splitlines()
+    for number, line in enumerate(lines):
+        if line and not line.startswith((" ", "#")):
+            assert lines[number - 1].startswith("#"), line
+    for key in yaml.safe_load("\n".join(lines)):
+        assert key == "scale" or key in Config.model_fields
+
+
+def test_what_the_snakefile_imports_is_light() -> None:
+    heavy = ("torch", "mlflow", "pandas", "numpy")
+    ours = "shapelaw.campaign.config, shapelaw.scheduling.workload, shapelaw.storage.pool"
+    code = f"import sys, {ours}; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([PYTHON, "-c", code], cwd=SCRIPTS, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_what_is_measured_is_a_study_of_decoders() -> None:
+    said = problems_of(perplexity={"of": ["depth_width", "memorization_heads", "figure5"]})
+    assert "perplexity.of.2nd is 'memorization_heads', which is no study or grid of decoders" in said
+    assert "perplexity.of.3rd is 'figure5'" in said
+    assert "perplexity.of.1st" not in said
+    config = load_config(shipped(scale="paper", studies=["table1"]), SCALES)
+    assert config.perplexity.of == ["table1"]
+    shapes = [run.shape for run in runs_of(config, "table1", REPOSITORY).values()]
+    assert [(shape.depth, shape.width, shape.vocab_size) for shape in shapes] == [
+        (12, 768, 50257),
+        (48, 768, 50257),
+    ]
+    assert shapes[1].total_params - 768 * 50257 == pytest.approx(378e6, rel=3e-3)

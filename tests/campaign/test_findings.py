@@ -1,0 +1,99 @@
+"""The report's first page, and what it is read from."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from shapelaw.campaign.findings import Finding, findings_page, read_finding
+from shapelaw.errors import UserError
+from shapelaw.report.write import Answer
+from shapelaw.studies.study import Study
+
+DECIDED = Finding("bread", "Bread", "Does it rise?", Answer("It rises by 2 (1 to 3) cm.", True, "3 cm."))
+
+
+def test_a_study_is_a_question_with_its_answer_beside_the_published_one() -> None:
+    text = findings_page([DECIDED])
+    for said in (
+        "Does it rise?",
+        "It rises by 2 (1 to 3) cm.",
+        "3 cm.",
+        "1 question, 1 answered",
+        "0 undecided",
+    ):
+        assert said in text
+    assert "snakemake --forcerun bread -- results/bread/fit.json" in text
+    assert 'class="undecided">' not in text
+
+
+def test_an_open_question_says_undecided_and_why() -> None:
+    text = findings_page([Finding("bread", "Bread", "Does it rise?", Answer("One loaf only.", False))])
+    assert '<span class="undecided">undecided</span> One loaf only.' in text
+    assert "nothing on this question" in text
+    assert "0 answered by these runs, 1 undecided" in text
+
+
+def test_runs_made_elsewhere_old_results_and_html_are_told() -> None:
+    elsewhere = Finding("bread", "Bread", "a < b?", None, made_elsewhere="Baked last year.")
+    text = findings_page([elsewhere])
+    assert "Baked last year." in text
+    assert "a &lt; b?" in text
+    assert "older version" in text
+
+
+def test_the_figure_is_inside_and_links_are_named(tmp_path: Path) -> None:
+    (tmp_path / "crust.svg").write_text("<svg/>")
+    one = Finding(
+        "bread", "Bread", "Does it rise?", DECIDED.answer, ("One.", "Two."), tmp_path / "crust.svg", "our own",
+        links={"runs": "http://127.0.0.1:5000/#/experiments/1/runs?a=b&c=d"},
+    )  # fmt: skip
+    text = findings_page([one])
+    assert 'src="data:image/svg+xml;base64,' in text
+    assert 'href="http://127.0.0.1:5000/#/experiments/1/runs?a=b&amp;c=d" target="_blank">runs</a>' in text
+    assert "all 2 findings" in text
+
+
+def test_the_report_can_take_the_whole_page() -> None:
+    """It becomes text of a script, so it may not end one, and its style may touch nothing else of the report."""
+    text = findings_page([DECIDED])
+    assert "script" not in text
+    style = text.split("<style>")[1].split("</style>")[0]
+    rules = [line.split("{")[0] for line in style.splitlines() if "{" in line and not line.startswith("@")]
+    assert rules
+    assert all(".findings" in rule or ".prose.max-w-lg" in rule for rule in rules)
+
+
+STUDY = Study(
+    "bread", "Bread", "Bakes.", Path("/rooms/bread"), (), {"crust": "a book", "crumb": "our own"}, "bread.results",
+    "Does it rise?", subtitle="rye", made_elsewhere="Baked last year.",
+)  # fmt: skip
+
+
+def test_question_and_figures_come_from_the_room_answer_and_links_from_files(tmp_path: Path) -> None:
+    folder = tmp_path / "bread"
+    folder.mkdir()
+    fit = {"answer": {"sentence": "Yes.", "decided": True, "published": "No."}, "findings": ["It rose."]}
+    (folder / "fit.json").write_text(json.dumps(fit))
+    (folder / "logged").write_text(json.dumps({"pages": {"runs": "http://h/#/experiments/1"}}))
+    (folder / "crust.svg").write_text("<svg><!-- No figure: no oven --></svg>")
+    (folder / "crumb.svg").write_text("<svg/>")
+    found = read_finding(STUDY, tmp_path)
+    assert (found.question, found.heading) == ("Does it rise?", "Bread: rye")
+    assert (found.answer, found.findings) == (Answer("Yes.", True, "No."), ("It rose.",))
+    assert (found.figure, found.published_as) == (folder / "crumb.svg", "our own")
+    assert (found.made_elsewhere, found.links) == ("Baked last year.", {"runs": "http://h/#/experiments/1"})
+
+
+def test_results_of_an_older_version_have_no_answer_and_no_links(tmp_path: Path) -> None:
+    (tmp_path / "bread").mkdir()
+    (tmp_path / "bread" / "fit.json").write_text('{"status": "converged"}')
+    (tmp_path / "bread" / "logged").write_text("")
+    found = read_finding(replace(STUDY, figures={}), tmp_path)
+    assert (found.answer, found.figure, found.links) == (None, None, {})
+
+
+def test_a_study_without_results_is_named_with_the_command(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"bread/fit.json is missing or broken; make it with: snakemake"):
+        read_finding(STUDY, tmp_path)

@@ -1,0 +1,229 @@
+"""What can't be trained is refused, and what a config's runs won't give is told, before anything is trained."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gpt2_files import PAIRS, vocabulary_json
+from shipped import SCALE_NAMES, SCALES, shipped
+from small import REPOSITORY
+
+from shapelaw.campaign.config import load_config, runs_of
+from shapelaw.campaign.outlook import missing_tokenizers, warnings
+from shapelaw.campaign.submission import submission_of
+from shapelaw.errors import UserError
+from shapelaw.studies.registry import STUDIES
+
+
+def refused(**changes: Any) -> str:
+    """The sentences about runs that no machine can train; empty where it can."""
+    config = load_config(shipped(extras=[], **changes), SCALES)
+    try:
+        submission_of(config, REPOSITORY, REPOSITORY)
+    except UserError as error:
+        return str(error)
+    return ""
+
+
+def warned(cores: int | None = 8, **changes: Any) -> list[str]:
+    """The sentences about a config that can be run."""
+    config = load_config(shipped(extras=[], **changes), SCALES)
+    runs = submission_of(config, REPOSITORY, REPOSITORY).runs
+    return warnings(config, runs, REPOSITORY, cores, changes)
+
+
+def grid(widths: dict[int, list[int]], **keys: Any) -> dict[str, Any]:
+    """A config of these widths alone."""
+    section = {"widths": widths, "repeated": {depth: row[:1] for depth, row in widths.items()}, **keys}
+    return {"studies": ["depth_width"], "depth_width": section}
+
+
+FOUR = {1: [16, 24, 32, 48, 64], 2: [12, 16, 24, 32, 48], 4: [8, 12, 16, 24, 32], 8: [6, 8, 12, 16, 24]}
+
+
+@pytest.mark.parametrize("scale", SCALE_NAMES)
+def test_the_scales_can_be_trained(scale: str) -> None:
+    assert refused(scale=scale) == ""
+    assert not [
+        sentence for sentence in warned(scale=scale) if not sentence.startswith("depth_width.widths can give")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        (
+            grid({1: [200_000]}),
+            " has 480,215,800,000 parameters, and training it takes 7,684 GB in one process",
+        ),
+        (
+            grid({1: [16]}, context_length=2**20, heads=16),
+            "more than any machine has; take a smaller width, depth",
+        ),
+        (
+            grid({1: [16]}, vocab_size=300_000),
+            "vocab_size 300,000 wants more text than corpus.sources have (4.9 MB)",
+        ),
+    ],
+)
+def test_what_no_machine_can_train_is_refused(changes: dict[str, Any], sentence: str) -> None:
+    said = refused(**changes)
+    assert sentence in said
+    assert len(said.splitlines()) == 2
+
+
+@pytest.mark.parametrize("scale", SCALE_NAMES)
+@pytest.mark.parametrize("study", ["undertraining", "todays_decoder"])
+def test_the_scales_grids_give_their_transitions(scale: str, study: str) -> None:
+    said = warned(scale=scale, studies=[study])
+    assert not [sentence for sentence in said if "without seed noise" in sentence]
+
+
+def test_a_grid_that_gives_all_results_is_told_nothing() -> None:
+    assert warned(**grid(FOUR)) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentences"),
+    [
+        (grid({1: [16, 24]}), ["depth_width.widths has one depth, so no transition"]),
+        (
+            grid({1: [16, 32], 2: [12, 24]}),
+            [
+                "depths 1 and 2 both cover, they have 1 and 1 networks; a transition needs 4 of each",
+                "can give no transitions; a line through them and a projection need 3, so 4 depths",
+            ],
+        ),
+        (
+            grid(FOUR, repeated={}),
+            ["every network has one seed, and without seed noise no transition is told"],
+        ),
+        (grid(FOUR, repeated={}, seeds=2), []),
+        (grid({**FOUR, 8: [256]}), ["depths 4 and 8 both cover, they have", "can give 2 transitions"]),
+        (
+            {**grid(FOUR), "training": {"learning_rate": 1000.0}},
+            ["learning_rate is 1000, and Adam moves every weight"],
+        ),
+        (
+            {**grid(FOUR), "training": {"evaluate_every": 1000, "log_every": 500}},
+            [
+                "training.evaluate_every is 1000, above training.steps (400): the only test loss",
+                "log_every is 500",
+            ],
+        ),
+        ({**grid(FOUR), "execution": {"threads": 99}}, ["execution.threads is 99, and there are 8 cores"]),
+        (grid(FOUR, vocab_size=60_000), ["vocab_size 60,000 wants more text than corpus.sources have"]),
+        (grid(FOUR, vocab_size=47_500), ["have (4.9 MB): a vocabulary takes about 105 bytes for each token"]),
+        (grid(FOUR, vocab_size=46_500), []),
+        (grid(FOUR, vocab_size=50_257), []),  # GPT-2's own
+        # wiki gets gensim's articles for it
+        ({**grid(FOUR, vocab_size=50_257), "corpus": {"tokenizer_50257": "trained"}}, []),
+        (
+            {**grid(FOUR), "training": {"schedule": "constant"}},
+            ["depth_width trains at a constant learning rate: without its fall all losses are too high"],
+        ),
+        (
+            {"studies": ["attention_degree"], "attention_degree": {"seeds": 1}},
+            ["has one seed of each network"],
+        ),
+    ],
+)
+def test_what_a_config_will_not_give_is_told(changes: dict[str, Any], sentences: list[str]) -> None:
+    said = warned(**changes)
+    assert len(said) == len(sentences)
+    assert all(sentence in one for sentence, one in zip(sentences, said, strict=True)), said
+
+
+def test_a_recipe_that_a_study_overrules_is_told() -> None:
+    """Scale laptop's vocabulary has steps and a rate of its own, so the user's do nothing there."""
+    own = {"steps": 2000, "learning_rate": 1.0e-3}
+    asked: dict[str, Any] = {"scale": "laptop", "studies": ["vocabulary"], "training": own}
+    assert warned(**asked) == [
+        f"training.{key}, and the runs of vocabulary have {theirs}: what the section vocabulary sets, also in the "
+        "scale's file, wins"
+        for key, theirs in (("steps is 2000", "16000"), ("learning_rate is 0.001", "0.004"))
+    ]
+    assert warned(**asked, vocabulary={"recipe": own}) == []
+
+
+def test_grids_of_other_studies_are_named_by_their_place() -> None:
+    two = {"vocab_size": 300, "widths": {1: [8, 16], 2: [8]}}
+    said = warned(studies=["vocabulary"], vocabulary={"grids": [two]})
+    assert said[0].startswith("vocabulary.grids.1st: every network has one seed")
+    assert said[1].startswith("vocabulary.grids.1st.widths: ")
+
+
+def test_threads_of_a_cluster_are_not_those_of_this_machine() -> None:
+    assert warned(cores=None, **{**grid(FOUR), "execution": {"threads": 99}}) == []
+
+
+def test_a_folder_says_itself_how_much_text_it_has(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("word " * 1000)
+    corpus = {"name": "own", "sources": [f"folder:{tmp_path}"]}
+    assert "(0.0 MB)" in refused(**grid({1: [16]}), corpus=corpus)
+    own = {**corpus, "tokenizer_50257": "trained"}
+    assert "vocab_size 50,257 wants more text" in refused(**grid({1: [16]}, vocab_size=50257), corpus=own)
+    assert refused(**grid({1: [16]}, vocab_size=50257), corpus=corpus) == ""
+    assert refused(**grid({1: [16]}), corpus={**corpus, "sources": ["huggingface:some/name"]}) == ""
+
+
+def test_files_of_gpt2s_tokenizer_that_are_missing_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shapelaw.corpora.tokenizer.cached_gpt2_folder", lambda: None)
+
+    def missing(corpus: dict[str, Any], vocab_size: int = 50257, is_made: bool = True) -> list[str]:
+        config = load_config(
+            shipped(**grid({1: [16]}, vocab_size=vocab_size), corpus=corpus), SCALES, tmp_path
+        )
+        runs = submission_of(config, tmp_path, tmp_path).runs
+        return list(missing_tokenizers(config, runs, tmp_path, lambda path: is_made and "V50257" in path))
+
+    (told,) = missing({})
+    assert told == (
+        "depth_width has a vocabulary of 50,257, which is GPT-2's own, and its files are not here; fetch them: python "
+        "scripts/train_tokenizer.py --fetch-gpt2, or name a folder with its vocab.json and merges.txt: corpus: "
+        "{gpt2_files: FOLDER}, or train one of that size on your text: corpus: {tokenizer_50257: trained}"
+    )
+    assert missing({"tokenizer_50257": "trained"}) == missing({}, 2000) == missing({}, is_made=False) == []
+    folder = tmp_path / "results" / "corpora" / "downloads" / "gpt2"
+    folder.mkdir(parents=True)
+    assert "gpt2 has neither tokenizer.json nor vocab.json" in missing({"gpt2_files": str(folder)})[0]
+    (folder / "vocab.json").write_bytes(vocabulary_json())
+    (folder / "merges.txt").write_bytes(PAIRS)
+    assert missing({}) == missing({"gpt2_files": str(folder)}) == []
+
+
+def test_files_of_a_folder_that_are_not_read_are_told_before_work(tmp_path: Path) -> None:
+    (tmp_path / "more").mkdir()
+    for name in ("a.txt", "more/b.JSONL"):
+        (tmp_path / name).write_text("word " * 20_000)
+    corpus = {"name": "own", "sources": [f"folder:{tmp_path}", "wiki"]}
+    assert warned(**grid(FOUR), corpus=corpus) == []
+    for name in ("more/c.pdf", "d.PDF", "LICENSE"):
+        (tmp_path / name).write_text("A text.")
+    assert warned(**grid(FOUR), corpus=corpus) == [
+        f"the folder {tmp_path} has 3 files that are not read (2 .pdf, 1 without an ending): text is read from .txt, "
+        ".jsonl, .parquet"
+    ]
+
+
+def test_a_study_of_too_many_runs_is_refused(tmp_path: Path) -> None:
+    """A listed grid by its lengths, before anything is expanded, and one of a file where its runs are listed."""
+    widths = list(range(2, 400, 2))
+    with pytest.raises(UserError, match=r"depth_width has 199,000 runs .* and 100,000 are the most"):
+        load_config(shipped(**grid({1: widths}, seeds=1000)), SCALES)
+    file = tmp_path / "grid.csv"
+    file.write_text("depth,width\n" + "".join(f"1,{width}\n" for width in widths))
+    keys = {"widths": None, "repeated": {}, "grid_file": str(file), "seeds": 1000}
+    config = load_config(shipped(depth_width=keys), SCALES)
+    with pytest.raises(
+        UserError, match="depth_width has more than 100,000 runs; take smaller grids or fewer seeds"
+    ):
+        runs_of(config, "depth_width", REPOSITORY)
+
+
+def test_every_study_has_warnings_that_can_be_asked_for() -> None:
+    config = load_config(shipped(scale="laptop"), SCALES)
+    for study in STUDIES.values():
+        assert isinstance(study.warnings(config, REPOSITORY), list)

@@ -1,0 +1,187 @@
+"""The start of a workflow: what can be known to be wrong is told before the first job."""
+
+import shutil
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from shipped import SCALES, shipped
+from small import REPOSITORY
+
+from shapelaw.campaign.config import load_config
+from shapelaw.campaign.start import Start, check_start, link_scratch, targets_of, tracker_warnings
+from shapelaw.campaign.submission import submission_of
+from shapelaw.errors import UserError
+from shapelaw.specs.kinds import AnyRun
+from shapelaw.studies.registry import STUDIES
+
+CONFIG = load_config(shipped(), SCALES)
+RUNS = submission_of(CONFIG, REPOSITORY, REPOSITORY).runs
+KEY, RUN = next(iter(RUNS["depth_width"].items()))
+NUMBER = len({key for runs in RUNS.values() for key in runs})
+
+
+def said(
+    folder: Path,
+    *targets: str,
+    environment: Mapping[str, str] | None = None,
+    cores: int | None = 1,
+    jobs: int | None = None,
+    runs: Mapping[str, Mapping[str, AnyRun]] = RUNS,
+) -> str:
+    """The sentences about such a start; empty where it is right."""
+    try:
+        check_start(Start(targets, folder, folder, environment or {}, cores, jobs), CONFIG, runs)
+    except UserError as error:
+        return str(error)
+    return ""
+
+
+def test_what_there_is_can_be_asked_for(tmp_path: Path) -> None:
+    targets = [f"results/runs/{KEY}/summary.json", "results/corpora/wiki/documents.parquet"]
+    for name in (*CONFIG.studies, "laptop_runs", "assumptions"):
+        study = STUDIES[name]
+        targets += [study.target, study.analysed, *study.artifacts, f"results/{name}/keys.txt"]
+    assert said(tmp_path, *targets) == ""
+
+
+@pytest.mark.parametrize(
+    ("target", "sentence"),
+    [
+        (
+            "results/runs/wiki-V500-L9-d9-H2-t400-s0/summary.json",
+            "The config has no run wiki-V500-L9",
+        ),
+        (f"results/runs/{KEY}9/spec.json", f"it has {NUMBER} runs (did you mean {KEY}?)."),
+        (f"results/runs/{RUN.label}/summary.json", f"it has {NUMBER} runs (did you mean {KEY}?)."),
+        (
+            f"results/runs/{KEY}/spec.json",
+            "comes with its summary.json; ask for that: snakemake results/runs/",
+        ),
+        (
+            "results/block_degree/fit.json",
+            "snakemake results/block_degree/fit.json --config studies='[block_degree]'",
+        ),
+        ("results/depthwidth/fit.json", "There is no study depthwidth (did you mean depth_width?)"),
+        (
+            "results/depth_width/transition.csv",
+            "makes no file transition.csv (did you mean transitions.csv?).",
+        ),
+        (
+            "results/depth_width/transitions.tex",
+            "All tables of depth_width are in results/depth_width/tables.tex, which comes with fit.json; ask for that: "
+            "snakemake results/depth_width/fit.json",
+        ),
+        (
+            "results/depth_width/tables.md",
+            "All tables of depth_width are in results/depth_width/tables.md, which",
+        ),
+        ("results/depth_width/best_depth.png", "comes with best_depth.svg; ask for that: snakemake results/"),
+    ],
+)
+def test_a_target_that_the_config_cannot_make(tmp_path: Path, target: str, sentence: str) -> None:
+    told = said(tmp_path, target)
+    assert sentence in told
+    assert len(told.splitlines()) == 1
+
+
+def test_a_run_where_nothing_is_trained(tmp_path: Path) -> None:
+    told = said(tmp_path, "results/runs/any/summary.json", runs={})
+    assert told == "The config trains nothing, so it has no run any."
+
+
+def test_targets_are_read_off_the_command_line() -> None:
+    line = [
+        "results/a/fit.json",
+        "-n",
+        "results/b/c.csv",
+        "plan",
+        "--report",
+        "results/depth/x.zip",
+        "--cores",
+        "1",
+    ]
+    assert targets_of(line) == {"results/a/fit.json", "results/b/c.csv"}
+
+
+def test_results_that_are_a_file(tmp_path: Path) -> None:
+    (tmp_path / "results").touch()
+    assert (
+        said(tmp_path)
+        == f"{tmp_path}/results is a file, and the results go into a folder of that name; move it away."
+    )
+
+
+def test_results_that_are_read_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "results").mkdir()
+    monkeypatch.setattr(
+        "os.access", lambda path, mode: path != tmp_path / "results"
+    )  # root may write all else
+    assert said(tmp_path).startswith(f"{tmp_path}/results can't be written to; make it writable")
+
+
+@pytest.mark.parametrize("uri", ["banana", "http//host:5000", "http://[::1"])
+def test_a_tracker_of_the_environment_that_is_no_uri(tmp_path: Path, uri: str) -> None:
+    told = said(tmp_path, environment={"MLFLOW_TRACKING_URI": uri})
+    assert told.startswith("MLFLOW_TRACKING_URI is not a URI, such as sqlite:///")
+
+
+def test_a_secret_in_the_environment_is_where_it_belongs(tmp_path: Path) -> None:
+    assert said(tmp_path, environment={"MLFLOW_TRACKING_URI": "http://ada:hunter2@example.org"}) == ""
+
+
+def test_nothing_runs_on_no_core(tmp_path: Path) -> None:
+    assert said(tmp_path, cores=0) == "--cores is 0, with which nothing can run; give 1 or more, or `all`."
+    assert said(tmp_path, cores=None, jobs=0).startswith("--jobs is 0")
+
+
+def test_checkpoints_go_to_the_scratch_disk(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    (project / "results" / "checkpoints").mkdir(parents=True)  # empty, as a start without scratch leaves it
+    for _ in range(2):
+        link_scratch("../scratch", project)
+    link = project / "results" / "checkpoints"
+    assert link.resolve().parent == tmp_path / "scratch"
+    (link / "depth_width").mkdir()
+    assert [path.name for path in (tmp_path / "scratch").glob("project-*/*")] == ["depth_width"]
+    with pytest.raises(UserError, match=r"there are checkpoints in .*scratch.* already; move them: cp -a "):
+        link_scratch("../other", project)
+    shutil.rmtree(tmp_path / "scratch")  # as scratch disks are swept
+    link_scratch("../other", project)
+    assert link.resolve().parent == tmp_path / "other"
+
+
+def test_checkpoints_that_are_there_are_not_left_behind(tmp_path: Path) -> None:
+    link_scratch(None, tmp_path)
+    assert not (tmp_path / "results").exists()
+    (tmp_path / "results" / "checkpoints" / "depth_width").mkdir(parents=True)
+    with pytest.raises(UserError, match="there are checkpoints in"):
+        link_scratch("scratch", tmp_path)
+
+
+def test_a_scratch_disk_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(
+        UserError, match=r"execution\.scratch is file, where .* can't be made \(Not a directory\)"
+    ):
+        link_scratch("file", tmp_path)
+
+
+def test_a_server_that_does_not_answer_is_told_at_the_start() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        uri = f"http://ada:hunter2@127.0.0.1:{server.getsockname()[1]}"
+        assert tracker_warnings(CONFIG, {"MLFLOW_TRACKING_URI": uri}) == []
+    (said,) = tracker_warnings(CONFIG, {"MLFLOW_TRACKING_URI": uri})
+    assert said.startswith(
+        "the tracker http://127.0.0.1 does not answer ([Errno 111] Connection refused); training goes"
+    )
+    assert "hunter2" not in said
+    assert tracker_warnings(CONFIG, {"MLFLOW_TRACKING_URI": "sqlite:///x.db"}) == []
+    assert tracker_warnings(CONFIG, {}) == []
+
+
+def test_a_record_of_before_the_pool_is_told_where_records_lie(tmp_path: Path) -> None:
+    assert "a record lies in results/runs/<key>" in said(
+        tmp_path, f"results/runs/depth_width/{KEY}/summary.json"
+    )

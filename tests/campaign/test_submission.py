@@ -1,0 +1,109 @@
+"""What a workflow was started with goes into a file and comes back as it was, or not at all."""
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from shipped import SCALE_NAMES, SCALES, shipped
+from small import REPOSITORY
+
+from shapelaw.campaign.config import load_config
+from shapelaw.campaign.submission import Submission, read_submission, submission_of, write_submission
+from shapelaw.errors import UserError
+from shapelaw.specs.cost import CostModel
+from shapelaw.storage.pool import read_asked
+from shapelaw.studies.registry import STUDIES
+
+ASKED = [name for name, study in STUDIES.items() if not study.extra]
+MODEL = CostModel(1.0, 0.1, 1e-9, 1e-11, 2.5, 1.2)
+
+
+def submitted(scale: str = "demo") -> Submission:
+    config = load_config(shipped(scale=scale, studies=ASKED), SCALES, REPOSITORY)
+    return submission_of(config, REPOSITORY, REPOSITORY)
+
+
+@pytest.mark.parametrize("scale", SCALE_NAMES)
+def test_what_is_read_back_is_what_was_written(tmp_path: Path, scale: str) -> None:
+    """Every kind of run of every study."""
+    for submission in (submitted(scale), replace(submitted(scale), speed=MODEL)):
+        write_submission(submission, tmp_path)
+        read = read_submission(tmp_path / submission.path)
+        assert read == submission
+        assert [list(runs) for runs in read.runs.values()] == [
+            list(runs) for runs in submission.runs.values()
+        ]
+        assert read.digest == submission.digest == submission.path.stem
+
+
+def test_what_was_started_last_has_the_newest_file(tmp_path: Path) -> None:
+    """Also where an earlier config is started again: `make status` tells of the newest."""
+    submission = submitted()
+    write_submission(submission, tmp_path)
+    path = tmp_path / submission.path
+    content = path.read_bytes()
+    os.utime(path, (1.0, 1.0))
+    write_submission(submission, tmp_path)
+    assert path.stat().st_mtime > 1.0
+    assert path.read_bytes() == content
+    assert [one.name for one in path.parent.iterdir()] == [path.name]
+
+
+def test_the_runs_of_every_study_are_noted_beside_those_of_earlier_starts(tmp_path: Path) -> None:
+    first, second = submitted(), submitted("laptop")
+    write_submission(first, tmp_path)
+    assert read_asked(tmp_path / "results") == {study: sorted(runs) for study, runs in first.runs.items()}
+    write_submission(second, tmp_path)
+    assert read_asked(tmp_path / "results") == {
+        study: sorted({*runs, *second.runs[study]}) for study, runs in first.runs.items()
+    }
+
+
+def test_a_changed_grid_file_makes_another_submission(tmp_path: Path) -> None:
+    """The config says the same: it names a file."""
+    grid = tmp_path / "grid.csv"
+    values = shipped(depth_width={"grid_file": str(grid), "widths": None, "repeated": {}})
+    digests = set()
+    for width in (64, 128):
+        grid.write_text(f"depth,width\n2,{width}\n")
+        digests.add(submission_of(load_config(values, SCALES, REPOSITORY), tmp_path, tmp_path).digest)
+    assert len(digests) == 2
+
+
+def test_a_file_that_is_not_what_was_submitted_is_refused(tmp_path: Path) -> None:
+    submission = submitted()
+    path = tmp_path / submission.path
+    with pytest.raises(
+        UserError, match=r"can't be read .*; stop the workflow \(Ctrl-C\) and start it again\.$"
+    ):
+        read_submission(path)
+    write_submission(submission, tmp_path)
+    path.write_text(path.read_text().replace('"steps"', '"step"', 1))
+    with pytest.raises(UserError, match=f"was changed since: rm {path}, then stop the workflow"):
+        read_submission(path)
+
+
+@pytest.mark.parametrize(
+    "change", ["a key of the config", "how runs are trained", "a field of runs", "no runs"]
+)
+def test_a_file_of_another_version_is_refused(tmp_path: Path, change: str) -> None:
+    """As of a job that was submitted before the code was brought up to date."""
+    values = json.loads(submitted().content)
+    (spec, *_) = values["runs"]["depth_width"].values()
+    match change:
+        case "a key of the config":
+            values["config"]["colour"] = "red"
+        case "how runs are trained":
+            spec["training_version"] -= 1
+        case "a field of runs":
+            spec["training"]["momentum"] = 0.9
+        case _:
+            del values["runs"]
+    content = json.dumps(values)
+    other = submitted()
+    other.__dict__["content"] = content
+    write_submission(other, tmp_path)
+    with pytest.raises(UserError, match="is of another version of shapelaw"):
+        read_submission(tmp_path / other.path)

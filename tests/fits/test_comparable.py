@@ -1,0 +1,116 @@
+"""Token budgets: one, several, in proportion or too mixed; and which runs went wrong, and that noise alone is none."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from shapelaw.errors import UserError
+from shapelaw.fits.comparable import budgets_of, off_neighbours, off_twins
+
+SHAPES = pd.DataFrame({"depth": range(1, 11), "width": 64.0, "seed": 0, "loss": 3.0})
+
+
+def at(*tokens):
+    return pd.concat([SHAPES.assign(tokens=value) for value in tokens], ignore_index=True)
+
+
+def test_no_tokens_and_one_budget():
+    (unknown,) = budgets_of(SHAPES, "runs.csv", least=8)
+    assert "names no tokens" in unknown.rule
+    (one,) = budgets_of(at(1e9).assign(tokens=1e9 + np.arange(10) * 1e6), "runs.csv", least=8)
+    assert one.rule == "every run saw 1e+09 tokens"
+
+
+def test_several_budgets_are_several_tables():
+    parts = budgets_of(at(1e9, 4e9), "runs.csv", least=8)
+    assert [part.tokens for part in parts] == [1e9, 4e9]
+    assert [len(part.runs) for part in parts] == [10, 10]
+    assert [part.folder for part in parts] == ["tokens-1e09", "tokens-4e09"]
+    (chosen,) = budgets_of(at(1e9, 4e9), "runs.csv", least=8, only=4.1e9)
+    assert chosen.tokens == 4e9
+
+
+def test_budgets_close_to_each_other_do_not_run_into_one():
+    """Checkpoints every 10B tokens: neighbours late in training differ by less than 5%."""
+    parts = budgets_of(at(*np.arange(1, 36) * 1e10), "runs.csv", least=8)
+    assert len(parts) == 35
+
+
+def test_a_budget_with_too_few_shapes_is_left_out():
+    table = pd.concat([at(1e9), SHAPES[:3].assign(tokens=5e9)])
+    (part,) = budgets_of(table, "runs.csv", least=8)
+    assert part.tokens == 1e9
+
+
+def test_tokens_that_grow_with_the_size_are_one_budget():
+    table = SHAPES.assign(total_params=1e6 * SHAPES["depth"], tokens=2e7 * SHAPES["depth"])
+    (part,) = budgets_of(table, "runs.csv", least=8)
+    assert part.rule == "tokens grow with the size, 20 for each parameter"
+    assert np.isnan(part.tokens)
+
+
+def test_mixed_budgets_and_wrong_choices():
+    mixed = SHAPES.assign(tokens=np.geomspace(1e9, 1e11, 10)[np.random.default_rng(0).permutation(10)])
+    with pytest.raises(
+        UserError, match=r"mixed token budgets: 10 of them, 1e\+09 to 1e\+11 tokens, with 1 shapes"
+    ):
+        budgets_of(mixed, "runs.csv", least=8)
+    with pytest.raises(UserError, match=r"no run of 2e\+09 tokens; it has 1e\+09, 4e\+09"):
+        budgets_of(at(1e9, 4e9), "runs.csv", least=8, only=2e9)
+    with pytest.raises(UserError, match="no column of tokens"):
+        budgets_of(SHAPES, "runs.csv", least=8, only=2e9)
+
+
+WIDTHS = (32, 64, 128, 256, 512)
+
+
+def runs(seeds, noise=lambda width: 0.01, rng=None):
+    rng = rng or np.random.default_rng(0)
+    rows = [
+        (depth, width, seed, 2.0 + 8.0 * (depth * width**2) ** -0.15 + noise(width) * rng.standard_normal())
+        for depth in (1, 2, 4)
+        for width in WIDTHS
+        for seed in range(seeds)
+    ]
+    return pd.DataFrame(rows, columns=["depth", "width", "seed", "loss"])
+
+
+@pytest.mark.parametrize("seeds", [2, 3, 5])
+@pytest.mark.parametrize("loss", [9.87, 4.5])
+def test_one_of_several_seeds_is_off_by_itself(seeds, loss):
+    table = runs(seeds)
+    table.loc[2 * seeds, "loss"] = loss
+    assert table.index[off_twins(table)].tolist() == [2 * seeds]
+
+
+def test_of_three_seeds_the_two_that_agree_are_right_and_without_agreement_the_lowest():
+    table = runs(3)
+    table.loc[6, "loss"] = 0.5
+    assert table.index[off_twins(table)].tolist() == [6]
+    table.loc[[6, 7], "loss"] = [7.1, 9.4]
+    assert table.index[off_twins(table)].tolist() == [6, 7]
+
+
+def test_noise_that_follows_the_width_is_no_divergence():
+    rng = np.random.default_rng(1)
+    off = [off_twins(runs(3, lambda width: 0.05 * (32 / width) ** 0.75, rng)).sum() for _ in range(40)]
+    assert sum(off) <= 2  # of 1,800 runs
+
+
+def test_above_both_neighbours_at_any_place_of_a_curve_but_the_first():
+    for at in (1, 2, 3, 4, 7, 9):
+        table = runs(1)
+        table.loc[at, "loss"] = 9.87
+        above, _ = off_neighbours(table)
+        assert table.index[above].tolist() == [at]
+
+
+def test_smooth_curves_and_noise_have_nothing_above():
+    rng = np.random.default_rng(2)
+    for noise in (0.0, 0.01, 0.1):
+        found = [off_neighbours(runs(1, lambda _, noise=noise: noise, rng)) for _ in range(20)]
+        assert sum(above.sum() for above, _ in found) <= 1
+        assert sum(out.sum() for _, out in found) <= 6  # of 300 runs
+    few = runs(1).iloc[[0, 1, 5, 6]]
+    assert not off_neighbours(few)[0].any()
+    assert not off_twins(few).any()
