@@ -13,9 +13,10 @@ A table of a page stands between two comments. The first says where its numbers 
     <!-- end -->
 
 `from` is a committed file, such as docs/results/perplexity.csv, or FOLDER/TABLE of a folder that a command of `MADE`
-makes from committed runs. `where` is a query of pandas, `sort` a column. `columns` has for each heading a format of the row's columns,
-or the name of one of `CELLS`. With `rows`, `across` and `cell` in place of `columns` each value of `across` is a column
-of its own, and `rows` the first one, under the heading `corner`.
+makes from committed runs. `where` is a query of pandas, `sort` one column or several, `mean_over` the columns whose
+rows are averaged, each number with its spread as NAME_std. `columns` has for each heading a format of the row's
+columns, or the name of one of `CELLS`. With `rows`, `across` and `cell` in place of `columns` each value of `across`
+is a column of its own, and `rows` the first one, under the heading `corner`.
 
 Exit codes: 0 done, 1 a page is out of date (--check), 2 a table can't be made.
 """
@@ -104,14 +105,12 @@ def table_of(asked: Row, made: Path) -> str:
     """
     rows = read_table(asked["from"], made)
     try:
-        rows = rows.query(asked["where"]) if "where" in asked else rows
-        rows = (rows.sort_values(asked["sort"]) if "sort" in asked else rows).replace(WORDS)
-        lines = _across(rows, asked) if "across" in asked else _down(rows, asked["columns"])
+        rows = _selected(rows, asked)
+        head, *body = _across(rows, asked) if "across" in asked else _down(rows, asked["columns"])
     except (KeyError, ValueError, pd.errors.UndefinedVariableError) as error:
         raise UserError(f"The table of {asked['from']} can't be made: {error}") from error
-    if rows.empty:
+    if not body:
         raise UserError(f"The table of {asked['from']} has no row where {asked.get('where')}.")
-    head, *body = lines
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *body)) + "\n"
 
 
@@ -145,17 +144,35 @@ def make(folder: str, made: Path) -> None:
         raise UserError(f"{' '.join(command)} fails: {done.stderr.strip().splitlines()[-1:]}")
 
 
+def _records(rows: pd.DataFrame) -> list[Row]:
+    """The rows by the names of their columns."""
+    return [{str(name): value for name, value in row.items()} for row in rows.to_dict("records")]
+
+
+def _selected(rows: pd.DataFrame, asked: Row) -> pd.DataFrame:
+    """The rows that are asked for, averaged and sorted, in the words of a page."""
+    rows = rows.query(asked["where"]) if "where" in asked else rows
+    rows = _averaged(rows, asked["mean_over"]) if "mean_over" in asked else rows
+    return (rows.sort_values(asked["sort"]) if "sort" in asked else rows).replace(WORDS)
+
+
+def _averaged(rows: pd.DataFrame, over: list[str]) -> pd.DataFrame:
+    """The means of all numbers over the rows that agree in `over`, and their standard deviations as NAME_std."""
+    groups = rows.groupby(over)
+    return groups.mean(numeric_only=True).join(groups.std(numeric_only=True).add_suffix("_std")).reset_index()
+
+
 def _down(rows: pd.DataFrame, columns: Mapping[str, str]) -> Iterator[list[str]]:
     """A line for each row."""
     yield list(columns)
-    for row in rows.to_dict("records"):
+    for row in _records(rows):
         yield [cell_of(form, row) for form in columns.values()]
 
 
 def _across(rows: pd.DataFrame, asked: Row) -> Iterator[list[str]]:
     """A line for each value of `rows`, and a column for each of `across`."""
     found: dict[str, dict[str, str]] = {}
-    for row in rows.to_dict("records"):
+    for row in _records(rows):
         line = found.setdefault(cell_of(asked["rows"], row), {})
         line[cell_of(asked["across"], row)] = cell_of(asked["cell"], row)
     headings = list(dict.fromkeys(heading for line in found.values() for heading in line))
@@ -176,8 +193,8 @@ def _transition(row: Row) -> str:
     """The width of a crossing with its error, else the status with the bound."""
     if row["status"] == "crossing":
         return f"**{row['width']:.0f} ± {row['width_err']:.0f}**"
-    side = "" if pd.isna(row["side"]) else f"{row['side']} "
-    return row["status"] if pd.isna(row["bound"]) else f"{row['status']}, {side}{row['bound']:.0f}"
+    status = str(row["status"])
+    return status if pd.isna(row["bound"]) else f"{status}, {row['side']} {row['bound']:.0f}"
 
 
 def _gap(row: Row) -> str:
@@ -202,6 +219,12 @@ def _redundancy(row: Row) -> str:
     return f"{row['redundancy']:.0%} ({low} {'and more' if row['high'] == 1 else f'to {high}'})"
 
 
+def _difference(row: Row) -> str:
+    """A ratio of losses with its interval; bold where that leaves out 1."""
+    text = f"{row['ratio']:.2f} ({row['low95']:.2f} to {row['high95']:.2f})"
+    return f"**{text}**" if row["low95"] > 1 or row["high95"] < 1 else text
+
+
 def _cost(row: Row) -> str:
     """What a rank costs in nats."""
     return f"{row['cost']:+.3f} ({row['cost_low']:+.3f} to {row['cost_high']:+.3f})"
@@ -212,6 +235,7 @@ CELLS: dict[str, Callable[[Row], str]] = {
     "gap": _gap,
     "embedding": _embedding,
     "redundancy": _redundancy,
+    "difference": _difference,
     "cost": _cost,
 }
 

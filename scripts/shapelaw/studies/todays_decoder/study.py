@@ -197,6 +197,6 @@ STUDIES = (
         problems=problems,
         warnings=warnings,
         options=options,
-        verdict="results/todays_decoder.md",
+        verdict="results/depth_width.md#more-steps-other-rates-another-block",
     ),
 )

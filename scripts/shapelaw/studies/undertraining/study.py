@@ -109,6 +109,6 @@ STUDIES = (
         problems=problems,
         warnings=warnings,
         options=options,
-        verdict="results/undertraining.md",
+        verdict="results/depth_width.md#more-steps-other-rates-another-block",
     ),
 )
