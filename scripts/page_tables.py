@@ -209,6 +209,11 @@ def _embedding(row: Row) -> str:
     return f"V = {row['vocab_size']:,}, " + ("one matrix" if pd.isna(rank) else f"rank {rank:.0f}")
 
 
+def _values(row: Row) -> str:
+    """The two values of an axis that are compared."""
+    return " to ".join("full" if pd.isna(row[end]) else f"{row[end]}" for end in ("one", "other"))
+
+
 def _redundancy(row: Row) -> str:
     """A redundancy in per cent with its interval, or the bound that it lies above or below."""
     low, high = f"{row['low']:.0%}", f"{row['high']:.0%}"
@@ -234,6 +239,7 @@ CELLS: dict[str, Callable[[Row], str]] = {
     "transition": _transition,
     "gap": _gap,
     "embedding": _embedding,
+    "values": _values,
     "redundancy": _redundancy,
     "difference": _difference,
     "cost": _cost,
