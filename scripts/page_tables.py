@@ -211,7 +211,10 @@ def _embedding(row: Row) -> str:
 
 def _values(row: Row) -> str:
     """The two values of an axis that are compared."""
-    return " to ".join("full" if pd.isna(row[end]) else f"{row[end]}" for end in ("one", "other"))
+    ends = (row[end] for end in ("one", "other"))
+    return " to ".join(
+        "full" if pd.isna(end) else f"{end:g}" if isinstance(end, float) else f"{end}" for end in ends
+    )
 
 
 def _redundancy(row: Row) -> str:
