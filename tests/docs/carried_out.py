@@ -52,7 +52,6 @@ SMALLER = {
     "python benchmarks/same_losses.py --out": SAME,
     "python benchmarks/surface.py": "--draws 1 --only statuses",
     "python benchmarks/transitions.py": "--draws 1",
-    "python benchmarks/wrong_input.py": "17",
     "python scripts/check_assumptions.py --models decoder": f"--examples 64 {TRIALS}",
     "python scripts/check_assumptions.py --out": f"--models decoder --decoder CHECKPOINTS "
     f"--tokens train.json --examples 64 {TRIALS}",
@@ -74,21 +73,12 @@ SMALLER = {
     "python scripts/write_specs.py": "--out written",
 }
 ELSEWHERE = (
+    Elsewhere("python benchmarks/slurm_scale.py", "a Slurm and 10,000 jobs", "docs/cluster.md"),
     Elsewhere("python benchmarks/chaos.py", "hundreds of kills", "tests/test_chaos.py"),
     Elsewhere(
         "python scripts/perplexity.py --model",
         "a model of transformers; a small one there",
         "tests/scripts/test_perplexity.py",
-    ),
-    Elsewhere(
-        "python benchmarks/packed_memorization.py",
-        "its naive peer takes minutes; the paper's public code, or a GPU",
-        "docs/results/memorization.md",
-    ),
-    Elsewhere(
-        "python benchmarks/training_step.py",
-        "minutes beside transformers' models, or a clone of nanoGPT",
-        "docs/results/speed.md",
     ),
     Elsewhere(
         "python scripts/check_assumptions.py --models gpt2", "a model of a hub", "docs/results/assumptions.md"
@@ -104,7 +94,7 @@ ELSEWHERE = (
         "docs/results/assumptions.md",
     ),
     Elsewhere("shapelaw evidence --table", "losses that are not committed", "tests/scripts/test_evidence.py"),
-    Elsewhere("python benchmarks/slurm_scale.py", "a Slurm and 10,000 jobs", "docs/results/faults.md"),
+    Elsewhere("python benchmarks/slurm_scale.py", "a Slurm and 10,000 jobs", "docs/cluster.md"),
     Elsewhere(
         "python tests/finished.py",
         "trains every kind of run: minutes",
