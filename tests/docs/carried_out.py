@@ -62,7 +62,6 @@ SMALLER = {
     "python scripts/perplexity.py --run": "--most 2 --gpt2-files gpt2",
     "python scripts/separation_rank.py --depth 3 --width 3 --tokens 6": "--templates 100",
     "python scripts/train.py --keep-weights": f"--spec @gpu/one.json {STORES} --out gpu/kept --checkpoints gpu/all",
-    "python scripts/train_memorization.py --heads 1,2,3,4,6,8,10 --examples": f"--heads 2 --examples 16 {MEMORIZE}",
     "python scripts/train_memorization.py --heads 4 --examples": f"--heads 2 --examples 20 {MEMORIZE}",
     "python scripts/train_memorization.py --heads 4,8 --examples 300,550": f"--heads 2,3 --examples 13,25 {MEMORIZE}",
     "python scripts/train_memorization.py --heads 4,8 --examples 300,600": f"--heads 2,3 --examples 12,24 {MEMORIZE}",
@@ -94,7 +93,6 @@ ELSEWHERE = (
         "docs/results/assumptions.md",
     ),
     Elsewhere("shapelaw evidence --table", "losses that are not committed", "tests/scripts/test_evidence.py"),
-    Elsewhere("python benchmarks/slurm_scale.py", "a Slurm and 10,000 jobs", "docs/cluster.md"),
     Elsewhere(
         "python tests/finished.py",
         "trains every kind of run: minutes",
