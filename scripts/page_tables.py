@@ -1,6 +1,6 @@
 """Write the tables of README and docs from committed results.
 
-  python scripts/page_tables.py            every table of every page
+  python scripts/page_tables.py            every table of every page, those of docs/answer.md with its figure too
   python scripts/page_tables.py --check    exit with 1 and name the pages whose tables differ; for CI
 
 A table of a page stands between two comments. The first says where its numbers come from, as YAML:
@@ -36,6 +36,7 @@ from typing import Any
 import pandas as pd
 import yaml
 
+import answer_page
 from shapelaw.errors import UserError, exit_code
 from shapelaw.storage.files import replacing
 
@@ -256,15 +257,19 @@ def main() -> None:
     )
     parser.add_argument("--check", action="store_true", help="change nothing, name the pages that differ")
     check = parser.parse_args().check
+    answers = ROOT / answer_page.PAGE  # what `shapelaw shape` says, asked and not read from a table
     late = []
     with tempfile.TemporaryDirectory() as made:
-        for page in pages():
+        for page in [answers, *pages()]:
             text = page.read_text(encoding="utf-8")
-            if (new := written(text, Path(made))) != text:
+            new = answer_page.page_of(text) if page == answers else written(text, Path(made))
+            if new != text:
                 late.append(str(page.relative_to(ROOT)))
                 if not check:
                     with replacing(page) as path:
                         path.write_text(new, encoding="utf-8")
+    if not check:
+        answer_page.write_figure()
     print(f"{'Out of date' if check else 'Changed'}: {', '.join(late) or 'no page'}")
     if check and late:
         sys.exit(1)
