@@ -73,6 +73,7 @@ SMALLER = {
 }
 ELSEWHERE = (
     Elsewhere("python benchmarks/slurm_scale.py", "a Slurm and 10,000 jobs", "docs/cluster.md"),
+    Elsewhere("python benchmarks/packed_memorization.py", "a card", "docs/gpu.md"),
     Elsewhere("python benchmarks/chaos.py", "hundreds of kills", "tests/test_chaos.py"),
     Elsewhere(
         "python scripts/perplexity.py --model",
@@ -115,7 +116,7 @@ MADE_BY = {
 
 # words that a page quotes of what a command prints
 SAID = {
-    "shapelaw shape 1.3B": "Best depth: 35 layers",
+    "shapelaw shape 1.3B --vocab": "Best depth: 35 layers",
     "python scripts/bottlenecks.py ESM-1b": "ESM-1b",
     "python scripts/bottlenecks.py --fit": "our fit",
     "python scripts/fit_cost.py": "hours",
