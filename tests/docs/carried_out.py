@@ -74,6 +74,7 @@ SMALLER = {
 ELSEWHERE = (
     Elsewhere("python benchmarks/slurm_scale.py", "a Slurm and 10,000 jobs", "docs/cluster.md"),
     Elsewhere("python benchmarks/packed_memorization.py", "a card", "docs/gpu.md"),
+    Elsewhere("shapelaw speed", "a card", "tests/scripts/test_speed.py"),
     Elsewhere("python benchmarks/chaos.py", "hundreds of kills", "tests/test_chaos.py"),
     Elsewhere(
         "python scripts/perplexity.py --model",
@@ -132,6 +133,7 @@ WRITERS = (
     "python scripts/answer_page.py",
     "python scripts/bottlenecks.py --out",
     "python scripts/config_reference.py",
+    "python scripts/page_tables.py",
     "python scripts/reproduce_page.py",
 )
 
