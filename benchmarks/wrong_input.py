@@ -1,4 +1,4 @@
-"""Type the mistakes of docs/results/wrong_input.md and print what is last on the terminal, as that page's table.
+"""Type the mistakes that users make and print what is last on the terminal, as a table.
 
     python benchmarks/wrong_input.py [NUMBER ...] [--json FILE]
 

@@ -206,14 +206,19 @@ def _points() -> list[tuple[Network, float]]:
 assert (LOW, HIGH) == (0.16, 0.84)  # the page's 68%
 
 
+def write_figure() -> None:
+    """Draw the page's figure again."""
+    with style(), replacing(ROOT / FIGURE) as temporary:
+        figure().savefig(temporary, format="svg", metadata={"Date": None})
+
+
 def main() -> None:
     """Write the page and the figure."""
     command_line(__doc__).parse_args()
     text = page_of((ROOT / PAGE).read_text(encoding="utf-8"))
     with replacing(ROOT / PAGE) as temporary:
         temporary.write_text(text, encoding="utf-8")
-    with style(), replacing(ROOT / FIGURE) as temporary:
-        figure().savefig(temporary, format="svg", metadata={"Date": None})
+    write_figure()
 
 
 if __name__ == "__main__":

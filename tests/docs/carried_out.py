@@ -52,7 +52,6 @@ SMALLER = {
     "python benchmarks/same_losses.py --out": SAME,
     "python benchmarks/surface.py": "--draws 1 --only statuses",
     "python benchmarks/transitions.py": "--draws 1",
-    "python benchmarks/wrong_input.py": "17",
     "python scripts/check_assumptions.py --models decoder": f"--examples 64 {TRIALS}",
     "python scripts/check_assumptions.py --out": f"--models decoder --decoder CHECKPOINTS "
     f"--tokens train.json --examples 64 {TRIALS}",
@@ -63,7 +62,6 @@ SMALLER = {
     "python scripts/perplexity.py --run": "--most 2 --gpt2-files gpt2",
     "python scripts/separation_rank.py --depth 3 --width 3 --tokens 6": "--templates 100",
     "python scripts/train.py --keep-weights": f"--spec @gpu/one.json {STORES} --out gpu/kept --checkpoints gpu/all",
-    "python scripts/train_memorization.py --heads 1,2,3,4,6,8,10 --examples": f"--heads 2 --examples 16 {MEMORIZE}",
     "python scripts/train_memorization.py --heads 4 --examples": f"--heads 2 --examples 20 {MEMORIZE}",
     "python scripts/train_memorization.py --heads 4,8 --examples 300,550": f"--heads 2,3 --examples 13,25 {MEMORIZE}",
     "python scripts/train_memorization.py --heads 4,8 --examples 300,600": f"--heads 2,3 --examples 12,24 {MEMORIZE}",
@@ -74,21 +72,14 @@ SMALLER = {
     "python scripts/write_specs.py": "--out written",
 }
 ELSEWHERE = (
+    Elsewhere("python benchmarks/slurm_scale.py", "a Slurm and 10,000 jobs", "docs/cluster.md"),
+    Elsewhere("python benchmarks/packed_memorization.py", "a card", "docs/gpu.md"),
+    Elsewhere("shapelaw speed", "a card", "tests/scripts/test_speed.py"),
     Elsewhere("python benchmarks/chaos.py", "hundreds of kills", "tests/test_chaos.py"),
     Elsewhere(
         "python scripts/perplexity.py --model",
         "a model of transformers; a small one there",
         "tests/scripts/test_perplexity.py",
-    ),
-    Elsewhere(
-        "python benchmarks/packed_memorization.py",
-        "its naive peer takes minutes; the paper's public code, or a GPU",
-        "docs/results/memorization.md",
-    ),
-    Elsewhere(
-        "python benchmarks/training_step.py",
-        "minutes beside transformers' models, or a clone of nanoGPT",
-        "docs/results/speed.md",
     ),
     Elsewhere(
         "python scripts/check_assumptions.py --models gpt2", "a model of a hub", "docs/results/assumptions.md"
@@ -104,7 +95,6 @@ ELSEWHERE = (
         "docs/results/assumptions.md",
     ),
     Elsewhere("shapelaw evidence --table", "losses that are not committed", "tests/scripts/test_evidence.py"),
-    Elsewhere("python benchmarks/slurm_scale.py", "a Slurm and 10,000 jobs", "docs/results/faults.md"),
     Elsewhere(
         "python tests/finished.py",
         "trains every kind of run: minutes",
@@ -127,7 +117,7 @@ MADE_BY = {
 
 # words that a page quotes of what a command prints
 SAID = {
-    "shapelaw shape 1.3B": "Best depth: 35 layers",
+    "shapelaw shape 1.3B --vocab": "Best depth: 35 layers",
     "python scripts/bottlenecks.py ESM-1b": "ESM-1b",
     "python scripts/bottlenecks.py --fit": "our fit",
     "python scripts/fit_cost.py": "hours",
@@ -136,13 +126,14 @@ SAID = {
     "python scripts/memorization_capacity.py": "621",
 }
 # words that name a program and run nothing
-ITSELF = {("python", "scripts/separation_rank.py"), ("shapelaw",)}
+ITSELF = {("shapelaw",)}
 # what writes files of the project
 WRITERS = (
     "python benchmarks/pass_rates.py",
     "python scripts/answer_page.py",
     "python scripts/bottlenecks.py --out",
     "python scripts/config_reference.py",
+    "python scripts/page_tables.py",
     "python scripts/reproduce_page.py",
 )
 

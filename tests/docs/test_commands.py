@@ -17,7 +17,6 @@ import pytest
 from carried_out import ELSEWHERE, ITSELF, MADE_BY, SAID, SMALLER, WRITERS, Words, elsewhere, smaller, starts
 from job_server import warm_python
 from page_commands import Shown, shown_commands
-from page_numbers import MADE
 from readers_folder import make_checkout, make_clone
 from small import REPOSITORY
 from snakemake_server import run_snakemake
@@ -61,7 +60,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory, stores: tuple[TokenStore,
 
 
 @pytest.fixture(scope="module")
-def carry_out(checkout: Path, made: Path) -> Callable[[Shown], Done]:
+def carry_out(checkout: Path) -> Callable[[Shown], Done]:
     """Run a command of Python in a reader's folder, after those that make its files; each once."""
     done = dict[Words, Done]()
 
@@ -71,7 +70,7 @@ def carry_out(checkout: Path, made: Path) -> Callable[[Shown], Done]:
             for path, maker in MADE_BY.items():
                 if path in words[3:] and not (checkout / path).exists() and not starts(words, maker):
                     run(next(one for one in DISTINCT if starts(one.words, maker)))
-            done[words] = said_by(made, words) or start(words, shown.environment, checkout)
+            done[words] = start(words, shown.environment, checkout)
         return done[words]
 
     return run
@@ -91,17 +90,6 @@ def start(words: Words, environment: tuple[str, ...], folder: Path) -> Done:
         text=True,
         check=False,
     )
-
-
-def said_by(made: Path, words: Words) -> Done | None:
-    """What a command said by which the tables were made that the pages' numbers are compared with."""
-    for name, (script, *arguments) in MADE.items():
-        relative = [str(one).removeprefix(f"{REPOSITORY}/") for one in arguments]
-        if words[1:] == (f"scripts/{script}", *relative, "--out", "DIR"):
-            return subprocess.CompletedProcess(
-                words, 0, (made / f"{name}.txt").read_text(encoding="utf-8"), ""
-            )
-    return None
 
 
 def shown_output(shown: Shown) -> list[str]:
@@ -213,7 +201,6 @@ def test_make_status_and_a_wrong_port_say_what_their_pages_say(clone: Path) -> N
         done = start(tuple(shlex.split(named.stdout.splitlines()[-1])), (), clone)
         assert done.returncode == code
         assert said in done.stdout + done.stderr
-    assert said in text_of("docs/results/wrong_input.md")
 
 
 @pytest.mark.parametrize("shown", of("pytest"), ids=str)

@@ -177,7 +177,7 @@ STUDIES = (
         },
         "shapelaw.studies.attention_ratio.results",
         question="What does attention wider than the network cost?",
-        verdict="results/attention_ratio.md",
+        verdict="results/ranks.md#attention-wider-than-the-network",
         kind=LANGUAGE,
         sections={NAME: Key(AttentionRatio, "The study of attention wider than the network.")},
         runs=runs,

@@ -243,7 +243,8 @@ STUDIES = (
         options=sized,
         input=str(COMMITTED),
         made_elsewhere="46 runs of scale laptop, trained in three hours of two cores and committed; all with 4,000 "
-        "steps at one learning rate: more steps or other rates move the crossing (docs/results/undertraining.md).",
+        "steps at one learning rate: more steps or other rates move the crossing "
+        "(docs/results/depth_width.md#more-steps-other-rates-another-block).",
         extra=True,
         tables_caption="laptop_runs",
     ),

@@ -110,7 +110,7 @@ STUDIES = (
         {"losses": "figure 2 of the vocabulary paper", "redundancy": OURS},
         "shapelaw.studies.embedding_rank.results",
         question="How much of a network is wasted where the embedding's rank is low?",
-        verdict="results/embedding_rank.md",
+        verdict="results/ranks.md#the-embeddings-rank",
         kind=LANGUAGE,
         sections={NAME: Key(EmbeddingRank, "The study of the rank of the embedding.")},
         runs=runs,

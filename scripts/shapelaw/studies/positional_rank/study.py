@@ -114,7 +114,7 @@ STUDIES = (
         {"losses": "figure 7 of the vocabulary paper", "equivalents": OURS},
         "shapelaw.studies.positional_rank.results",
         question="Which rank does the positional embedding need?",
-        verdict="results/positional_rank.md",
+        verdict="results/ranks.md#the-positions-rank",
         kind=LANGUAGE,
         sections={NAME: Key(PositionalRank, "The study of the rank of the positional embedding.")},
         runs=runs,

@@ -188,6 +188,6 @@ STUDIES = (
             )
         },
         **GRIDS.attributes | {"problems": problems, "options": options},
-        verdict="results/todays_decoder.md",
+        verdict="results/depth_width.md#more-steps-other-rates-another-block",
     ),
 )

@@ -99,6 +99,6 @@ STUDIES = (
             )
         },
         **GRIDS.attributes | {"problems": problems},
-        verdict="results/undertraining.md",
+        verdict="results/depth_width.md#more-steps-other-rates-another-block",
     ),
 )

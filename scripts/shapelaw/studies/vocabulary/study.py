@@ -136,7 +136,7 @@ STUDIES = (
         },
         "shapelaw.studies.vocabulary.results",
         question="Does a small vocabulary, or a low rank, move the width at which depth pays?",
-        verdict="results/vocabulary.md",
+        verdict="results/depth_width.md#vocabulary-and-rank",
         kind=LANGUAGE,
         sections={NAME: Key(VocabularyStudy, "The study of what the vocabulary does to the best depth.")},
         **GRIDS.attributes | {"problems": problems, "warnings": warnings},

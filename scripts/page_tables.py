@@ -1,0 +1,279 @@
+"""Write the tables of README and docs from committed results.
+
+  python scripts/page_tables.py            every table of every page, those of docs/answer.md with its figure too
+  python scripts/page_tables.py --check    exit with 1 and name the pages whose tables differ; for CI
+
+A table of a page stands between two comments. The first says where its numbers come from, as YAML:
+
+    <!-- table
+    from: laptop_undertraining/transitions
+    where: method == 'bootstrap'
+    columns: {steps: "{steps:,}", "crossing, width": transition}
+    -->
+    <!-- end -->
+
+`from` is a committed file, such as docs/results/perplexity.csv, or FOLDER/TABLE of a folder that a command of `MADE`
+makes from committed runs. `where` is a query of pandas, `sort` one column or several, `mean_over` the columns whose
+rows are averaged, each number with its spread as NAME_std. `columns` has for each heading a format of the row's
+columns, or the name of one of `CELLS`. With `rows`, `across` and `cell` in place of `columns` each value of `across`
+is a column of its own, and `rows` the first one, under the heading `corner`.
+
+Exit codes: 0 done, 1 a page is out of date (--check), 2 a table can't be made.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import yaml
+
+import answer_page
+from shapelaw.errors import UserError, exit_code
+from shapelaw.storage.files import replacing
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "docs" / "results"
+REFERENCE = ROOT / "workflow" / "reference"
+
+
+def _analysed(study: str, ending: str = "csv") -> list[str | Path]:
+    return ["analyse.py", study, "--input", RESULTS / f"laptop_{study}.{ending}"]
+
+
+MADE: dict[str, list[str | Path]] = {  # folder of tables: the command that makes it, but for --out FOLDER
+    "laptop_depth_width": ["fit_transitions.py", "--runs", RESULTS / "laptop_depth_width.parquet"],
+    "laptop_surface": ["fit_surface.py", "--runs", RESULTS / "laptop_depth_width.parquet"],
+    "h200_llama": ["fit_transitions.py", "--runs", RESULTS / "h200_llama.csv"],
+    "published": ["fit_transitions.py", "--transitions", REFERENCE / "levine2020_transitions.csv"],
+    "demo_grid": [
+        *("analyse.py", "mine", "--axes", "vocab_size", "embedding_rank", "heads"),
+        *("--input", RESULTS / "demo_grid.parquet"),
+    ],
+    "laptop_same_text": ["analyse.py", "vocabulary", "--input", RESULTS / "laptop_same_text.csv"],
+    "laptop_images": ["analyse.py", "vocabulary", "--input", RESULTS / "laptop_images_8000.csv"],
+    "laptop_undertraining": _analysed("undertraining"),
+    "laptop_todays_decoder": _analysed("todays_decoder"),
+    "laptop_vocabulary": _analysed("vocabulary"),
+    "laptop_embedding_rank": _analysed("embedding_rank"),
+    "laptop_positional_rank": _analysed("positional_rank"),
+    "laptop_attention_ratio": _analysed("attention_ratio"),
+    "laptop_attention_degree": _analysed("attention_degree", "parquet"),
+    "laptop_block_degree": _analysed("block_degree", "parquet"),
+    "laptop_memorization_heads": _analysed("memorization_heads", "parquet"),
+}
+TABLE = re.compile(r"(<!-- table\n(.*?)-->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
+NOTHING = "–"
+WORDS = {  # column: how a page says its values
+    "block": {"gpt2": "GPT-2's block", "llama": "Llama's block"},
+    "size_axis": {"block": "parameters of the blocks", "total": "parameters in all", "flops": "FLOPs"},
+}
+Row = Mapping[str, Any]
+
+
+def pages() -> list[Path]:
+    """README and the pages of docs/ that have tables."""
+    found = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return [page for page in found if TABLE.search(page.read_text(encoding="utf-8"))]
+
+
+def written(text: str, made: Path) -> str:
+    """A page with its tables made again.
+
+    Args:
+        text: the page.
+        made: folder of the tables that commands make; what is missing is made there.
+
+    Raises:
+        UserError: a table's comment can't be read, its query fails, or no row is left.
+    """
+    return TABLE.sub(lambda match: match[1] + table_of(yaml.safe_load(match[2]), made), text)
+
+
+def table_of(asked: Row, made: Path) -> str:
+    """One table in Markdown, from what its comment asks for.
+
+    Raises:
+        UserError: a column is missing, or no row is left.
+    """
+    rows = read_table(asked["from"], made)
+    try:
+        rows = _selected(rows, asked)
+        head, *body = _across(rows, asked) if "across" in asked else _down(rows, asked["columns"])
+    except (KeyError, ValueError, pd.errors.UndefinedVariableError) as error:
+        raise UserError(f"The table of {asked['from']} can't be made: {error}") from error
+    if not body:
+        raise UserError(f"The table of {asked['from']} has no row where {asked.get('where')}.")
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *body)) + "\n"
+
+
+def read_table(name: str, made: Path) -> pd.DataFrame:
+    """A committed table by its path from the project's folder, or FOLDER/TABLE that a command makes.
+
+    Raises:
+        UserError: there is no such file, or the command that makes it fails.
+    """
+    folder = name.split("/")[0]
+    if folder in MADE:
+        make(folder, made)
+    path = made / f"{name}.csv" if folder in MADE else ROOT / name
+    if not path.is_file():
+        raise UserError(f"There is no table {path}.")
+    return pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path, comment="#")
+
+
+def make(folder: str, made: Path) -> None:
+    """Make a folder of tables from committed runs, unless it is there.
+
+    Raises:
+        UserError: the command fails.
+    """
+    if (made / folder).is_dir():
+        return
+    script, *arguments = map(str, MADE[folder])
+    command = [sys.executable, str(ROOT / "scripts" / script), *arguments, "--out", str(made / folder)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise UserError(f"{' '.join(command)} fails: {done.stderr.strip().splitlines()[-1:]}")
+
+
+def _records(rows: pd.DataFrame) -> list[Row]:
+    """The rows by the names of their columns."""
+    return [{str(name): value for name, value in row.items()} for row in rows.to_dict("records")]
+
+
+def _selected(rows: pd.DataFrame, asked: Row) -> pd.DataFrame:
+    """The rows that are asked for, averaged and sorted, in the words of a page."""
+    rows = rows.query(asked["where"]) if "where" in asked else rows
+    rows = _averaged(rows, asked["mean_over"]) if "mean_over" in asked else rows
+    return (rows.sort_values(asked["sort"]) if "sort" in asked else rows).replace(WORDS)
+
+
+def _averaged(rows: pd.DataFrame, over: list[str]) -> pd.DataFrame:
+    """The means of all numbers over the rows that agree in `over`, and their standard deviations as NAME_std."""
+    groups = rows.groupby(over)
+    return groups.mean(numeric_only=True).join(groups.std(numeric_only=True).add_suffix("_std")).reset_index()
+
+
+def _down(rows: pd.DataFrame, columns: Mapping[str, str]) -> Iterator[list[str]]:
+    """A line for each row."""
+    yield list(columns)
+    for row in _records(rows):
+        yield [cell_of(form, row) for form in columns.values()]
+
+
+def _across(rows: pd.DataFrame, asked: Row) -> Iterator[list[str]]:
+    """A line for each value of `rows`, and a column for each of `across`."""
+    found: dict[str, dict[str, str]] = {}
+    for row in _records(rows):
+        line = found.setdefault(cell_of(asked["rows"], row), {})
+        line[cell_of(asked["across"], row)] = cell_of(asked["cell"], row)
+    headings = list(dict.fromkeys(heading for line in found.values() for heading in line))
+    yield [asked.get("corner", ""), *headings]
+    for first, line in found.items():
+        yield [first, *(line.get(heading, NOTHING) for heading in headings)]
+
+
+def cell_of(form: str, row: Row) -> str:
+    """A cell: a format of the row's columns, or one of `CELLS`; a dash where a value is missing."""
+    if form in CELLS:
+        return CELLS[form](row)
+    used = [name for name in row if re.search(rf"\{{{name}\W", form)]
+    return NOTHING if any(pd.isna(row[name]) for name in used) else form.format_map(dict(row))
+
+
+def _transition(row: Row) -> str:
+    """The width of a crossing with its error, else the status with the bound."""
+    if row["status"] == "crossing":
+        return f"**{row['width']:.0f} ± {row['width_err']:.0f}**"
+    status = str(row["status"])
+    return status if pd.isna(row["bound"]) else f"{status}, {row['side']} {row['bound']:.0f}"
+
+
+def _gap(row: Row) -> str:
+    """By how much the deeper network is better; bold where one of them is significantly better."""
+    text = f"{row['deeper_by']:+.3f} ± {row['deeper_by_err']:.3f}"
+    return text if pd.isna(row["better"]) or row["better"] == "neither" else f"**{text}**"
+
+
+def _embedding(row: Row) -> str:
+    """The vocabulary and the rank of its embedding."""
+    rank = row["embedding_rank"]
+    return f"V = {row['vocab_size']:,}, " + ("one matrix" if pd.isna(rank) else f"rank {rank:.0f}")
+
+
+def _values(row: Row) -> str:
+    """The two values of an axis that are compared."""
+    ends = (row[end] for end in ("one", "other"))
+    return " to ".join(
+        "full" if pd.isna(end) else f"{end:g}" if isinstance(end, float) else f"{end}" for end in ends
+    )
+
+
+def _redundancy(row: Row) -> str:
+    """A redundancy in per cent with its interval, or the bound that it lies above or below."""
+    low, high = f"{row['low']:.0%}", f"{row['high']:.0%}"
+    if row["status"] in ("at least", "at most"):
+        return f"{row['status']} {low if row['status'] == 'at least' else high}"
+    if math.isinf(row["low"]):
+        return f"{row['redundancy']:.0%} (at most {high})"
+    return f"{row['redundancy']:.0%} ({low} {'and more' if row['high'] == 1 else f'to {high}'})"
+
+
+def _difference(row: Row) -> str:
+    """A ratio of losses with its interval; bold where that leaves out 1."""
+    text = f"{row['ratio']:.2f} ({row['low95']:.2f} to {row['high95']:.2f})"
+    return f"**{text}**" if row["low95"] > 1 or row["high95"] < 1 else text
+
+
+def _cost(row: Row) -> str:
+    """What a rank costs in nats."""
+    return f"{row['cost']:+.3f} ({row['cost_low']:+.3f} to {row['cost_high']:+.3f})"
+
+
+CELLS: dict[str, Callable[[Row], str]] = {
+    "transition": _transition,
+    "gap": _gap,
+    "embedding": _embedding,
+    "values": _values,
+    "redundancy": _redundancy,
+    "difference": _difference,
+    "cost": _cost,
+}
+
+
+def main() -> None:
+    """Write the tables, or check them."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--check", action="store_true", help="change nothing, name the pages that differ")
+    check = parser.parse_args().check
+    answers = ROOT / answer_page.PAGE  # what `shapelaw shape` says, asked and not read from a table
+    late = []
+    with tempfile.TemporaryDirectory() as made:
+        for page in [answers, *pages()]:
+            text = page.read_text(encoding="utf-8")
+            new = answer_page.page_of(text) if page == answers else written(text, Path(made))
+            if new != text:
+                late.append(str(page.relative_to(ROOT)))
+                if not check:
+                    with replacing(page) as path:
+                        path.write_text(new, encoding="utf-8")
+    if not check:
+        answer_page.write_figure()
+    print(f"{'Out of date' if check else 'Changed'}: {', '.join(late) or 'no page'}")
+    if check and late:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    sys.exit(exit_code(main))
