@@ -28,6 +28,7 @@ DEPTHS = np.linspace(0.0, math.log(DEEPEST), 201)  # logs of the depths that are
 OUTSIDE = 3.0  # factor beyond the evidence's sizes within which a cost is told
 MOSTLY_EMBEDDING = 10.0  # the same for blocks, where the total is within OUTSIDE
 LEAST_TOKENS = 1e9
+TOKENS_A_PARAMETER = 20  # of a question that doesn't say
 LEAST_WIDTH = 16
 WITHIN = 0.005  # nats: the cost below which depths count as flat
 ROWS = 7

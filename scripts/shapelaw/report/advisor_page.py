@@ -14,7 +14,7 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -26,7 +26,19 @@ import numpy.typing as npt
 from shapelaw.fits.evidence import Floats
 from shapelaw.fits.known_redundancy import RANK, Series, estimate, rank_setting
 from shapelaw.fits.shape_answer import Network, at_own_size
-from shapelaw.fits.shape_costs import DEEPEST, Costs, Evidence, Question, Transitions, ask, log_work
+from shapelaw.fits.shape_costs import (
+    DEEPEST,
+    LEAST_TOKENS,
+    OUTSIDE,
+    SHOWN,
+    TOKENS_A_PARAMETER,
+    Costs,
+    Evidence,
+    Question,
+    Transitions,
+    ask,
+    log_work,
+)
 from shapelaw.report.bottleneck_table import redundancy_text
 from shapelaw.specs.shapes_of_size import Counting
 from shapelaw.specs.sizes import SizeAxis
@@ -34,16 +46,26 @@ from shapelaw.specs.sizes import SizeAxis
 TEMPLATE = Path(__file__).with_suffix(".html")
 PLACE = "/* the answers go here */ null"  # of the template
 SIZES = np.geomspace(5e6, 2e10, 13)
-ROWS = np.array([0.0, 0.5, 1.5, 4.0, 9.0, 18.0, 36.0, 80.0])  # of embedding and classifier, over the root of the size
+# rows of embedding and classifier, over the root of the size
+ROWS = np.array([0.0, 0.4, 1.0, 2.0, 3.5, 6.0, 10.0, 16.0, 26.0, 45.0, 80.0])
 # log depths from the best one at which a cost is kept
 OFFSETS = np.array([-4.0, -2.8, -2.0, -1.4, -1.0, -0.7, -0.4, -0.2, 0.0, 0.2, 0.4, 0.7, 1.0, 1.4, 2.0, 2.8])
 LARGEST_COST = 4.0  # nats that the page tells apart
 LAYERS = np.geomspace(1, DEEPEST, 13)
 WIDTHS = np.geomspace(16, 65536, 13)
 VOCABULARIES = np.geomspace(16, 1e6, 9)
-FARTHEST = math.log(1000.0)  # log depth of a law that no depth satisfies
+FARTHEST = 1000.0  # layers of a law that no depth satisfies
 STRENGTHS = np.geomspace(1.02, 100.0, 48)  # d / rank; between them the page takes the nearest
-AXES = (SizeAxis.TOTAL, SizeAxis.BLOCK)  # what a size means on the page
+MODEL_TOKENS = [0, 2, 5]  # of the grid's tokens, those at which shipped models are priced
+NEAR = 0.3  # log size within which a shipped model is shown
+EXAMPLES = {
+    "size": "1.3B",
+    "vocab": "32k",
+    "tokens": "30B",
+    "depth": "24",
+    "rank": "128",
+    "positions": "1024",
+}
 
 
 def packed(axes: Sequence[Floats], values: npt.ArrayLike) -> dict[str, Any]:
@@ -69,7 +91,7 @@ def packed(axes: Sequence[Floats], values: npt.ArrayLike) -> dict[str, Any]:
 def tokens_of(evidence: Evidence) -> Floats:
     """Tokens of the grid: intervals widen from the evidence's first and last ones on, so these are among them."""
     first, last = evidence.tokens
-    return np.array([1e9, first, math.sqrt(first * last), last, 2e13])
+    return np.array([LEAST_TOKENS, first, math.sqrt(first * last), last, 2.6e12, 2e13])
 
 
 def answers(question: Question, evidence: Evidence, laws: Sequence[Transitions]) -> dict[str, Any]:
@@ -86,7 +108,7 @@ def answers(question: Question, evidence: Evidence, laws: Sequence[Transitions])
         counting = Counting(vocab_size=round(rows * math.sqrt(size)), tied=True)
         widths.append([math.log(counting.width_at(size, depth)) for depth in LAYERS])
         cells = [ask(evidence, replace(question, size=size, counting=counting, tokens=one)) for one in tokens]
-        witnesses.append([_logs(law.depth(cells[0])) for law in laws])
+        witnesses.append([np.minimum(law.depth(cells[0]), FARTHEST) for law in laws])
         best += [_best(cell) for cell in cells]
         costs += [_roots(cell) for cell in cells]
     places = [np.log(SIZES), np.log1p(ROWS)]
@@ -115,10 +137,6 @@ def _roots(cell: Costs) -> Floats:
     return np.asarray(np.sqrt(np.minimum(band, LARGEST_COST))).ravel()
 
 
-def _logs(depths: Iterable[float]) -> list[float]:
-    return [min(math.log(one), FARTHEST) for one in depths]
-
-
 def times(question: Question) -> dict[str, Any]:
     """Logs of seconds a token over vocabulary, width and layers, up to a constant."""
     vocab, width, depth = np.meshgrid(VOCABULARIES, np.log(WIDTHS), np.log(LAYERS), indexing="ij")
@@ -127,28 +145,82 @@ def times(question: Question) -> dict[str, Any]:
     return packed(axes, question.clock.at(work, depth))
 
 
-def models_of(
-    networks: Iterable[Network], question: Question, evidence: Evidence
+def content_of(
+    question: Question,
+    evidence: Evidence,
+    laws: Sequence[Transitions],
+    models: Mapping[SizeAxis, Sequence[Network]],
+    series: Iterable[Series],
+) -> dict[str, Any]:
+    """The numbers that the page needs.
+
+    Args:
+        question: its clock, context and `within` hold for the page.
+        evidence: the fits.
+        laws: witnesses beside the evidence.
+        models: that were shipped, the same ones for each meaning of a size.
+        series: measured redundancies, the preferred ones first.
+    """
+    return {
+        **answers(question, evidence, laws),
+        "time": times(question),
+        "witnesses": [
+            {"name": evidence.name, "blocks": evidence.blocks},
+            *({"name": law.source, "blocks": law.sizes} for law in laws),
+        ],
+        "models": list(_models(question, evidence, models)),
+        "modelTokens": np.log(tokens_of(evidence)[MODEL_TOKENS]).tolist(),
+        "near": NEAR,
+        "redundancies": redundancies_of(series),
+        "sizes": [float(SIZES[0]), float(SIZES[-1])],
+        "tokens": [float(one) for one in tokens_of(evidence)[[0, -1]]],
+        "rows": float(ROWS[-1]),
+        "blocks": evidence.blocks,
+        "clock": question.clock.source,
+        "within": question.within,
+        "shown": SHOWN * question.within,
+        "outside": OUTSIDE,
+        "farthest": FARTHEST,
+        "tokensAParameter": TOKENS_A_PARAMETER,
+        "examples": EXAMPLES,
+    }
+
+
+def _models(
+    question: Question, evidence: Evidence, models: Mapping[SizeAxis, Sequence[Network]]
 ) -> Iterator[dict[str, Any]]:
-    """The networks that the evidence can price, with their costs along the grid's tokens; one of each depth and width."""
-    tokens = tokens_of(evidence)
-    newest = {(one.depth, one.width): one for one in sorted(networks, key=lambda one: one.year)}
-    for one in newest.values():
-        found = [at_own_size(one, replace(question, tokens=number), evidence) for number in tokens]
-        cells = [cell for cell in found if cell is not None and cell.told]
-        if len(cells) < len(tokens):
-            continue
-        place = np.log([one.depth]), np.log([one.block_params])
-        costs = [cell.band(*place)[0, 0] for cell in cells]
-        yield {
-            "name": f"{one.name} ({one.year})",
-            "depth": one.depth,
-            "width": one.width,
-            "vocab": one.counting.vocab_size,
-            "tied": one.counting.tied,
-            "size": one.size(),
-            "costs": [round(float(cost), 4) for cost in costs],
+    """Networks with their sizes and their costs along some of the grid's tokens, where the evidence can price them."""
+    for networks in zip(*models.values(), strict=True):
+        costs = {
+            axis.value: _prices(one, question, evidence) for axis, one in zip(models, networks, strict=True)
         }
+        one = networks[0]
+        if any(costs.values()):
+            yield {
+                "name": f"{one.name} ({one.year})",
+                "depth": one.depth,
+                "width": one.width,
+                "vocab": one.counting.vocab_size,
+                "tied": one.counting.tied,
+                "size": {
+                    axis.value: n.size()
+                    for axis, n in zip(models, networks, strict=True)
+                    if costs[axis.value]
+                },
+                "costs": costs,
+            }
+
+
+def _prices(one: Network, question: Question, evidence: Evidence) -> list[float]:
+    """Costs against the best of a network's own size, along `MODEL_TOKENS`; none where the evidence can't tell them."""
+    place = np.log([one.depth]), np.log([one.block_params])
+    costs = []
+    for tokens in tokens_of(evidence)[MODEL_TOKENS]:
+        own = at_own_size(one, replace(question, tokens=float(tokens)), evidence)
+        if own is None or not own.told:
+            return []
+        costs.append(round(float(own.band(*place)[0, 0]), 4))
+    return costs
 
 
 def redundancies_of(series: Iterable[Series]) -> list[tuple[float, str]]:
