@@ -1,9 +1,9 @@
 """What `shapelaw shape` answers, for every size, as one HTML page that needs nothing else.
 
 The rule stands in `shapelaw.fits.shape_costs`. The page carries its answers on a grid, and its script interpolates them
-linearly and draws. A grid over vocabularies would have cells without room for blocks. But what the embeddings leave
-depends on the number of their rows (V, or 2 V untied) over the root of the size alone, since a width d with
-12 L d² + rows d = P is sqrt(P) times a function of L and rows / sqrt(P). So that is an axis, and all its cells have room.
+linearly and draws. A grid over vocabularies would have cells without room for blocks. But what embeddings leave depends
+on the number R of their rows (V, or 2 V untied) over the root of the size alone, since a width d with
+12 L d² + R d = P is sqrt(P) times a function of L and R / sqrt(P). So that is an axis, and all its cells have room.
 
 Costs are kept as roots, at distances in log depth from the best one: there a U is nearly straight on either side, and
 changes slowly with size and tokens.
@@ -197,7 +197,8 @@ def _models(
         one = networks[0]
         if any(costs.values()):
             yield {
-                "name": f"{one.name} ({one.year})",
+                "name": one.name,
+                "year": one.year,
                 "depth": one.depth,
                 "width": one.width,
                 "vocab": one.counting.vocab_size,

@@ -1,4 +1,4 @@
-"""The law of transitions, the published one or a fit of one's own, as the advisor and `shapelaw shape` take it."""
+"""The law of transitions, the published one or a fit of one's own, as `shapelaw shape` and its page take it."""
 
 from __future__ import annotations
 
