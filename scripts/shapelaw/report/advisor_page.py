@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from shapelaw.fits.evidence import Floats
+from shapelaw.fits.forms import FARTHEST
 from shapelaw.fits.known_redundancy import RANK, Series, estimate, rank_setting
 from shapelaw.fits.shape_answer import Network, at_own_size
 from shapelaw.fits.shape_costs import (
@@ -54,7 +55,6 @@ LARGEST_COST = 4.0  # nats that the page tells apart
 LAYERS = np.geomspace(1, DEEPEST, 13)
 WIDTHS = np.geomspace(16, 65536, 13)
 VOCABULARIES = np.geomspace(16, 1e6, 9)
-FARTHEST = 1000.0  # layers of a law that no depth satisfies
 STRENGTHS = np.geomspace(1.02, 100.0, 48)  # d / rank; between them the page takes the nearest
 MODEL_TOKENS = [0, 2, 5]  # of the grid's tokens, those at which shipped models are priced
 NEAR = 0.3  # log size within which a shipped model is shown
