@@ -1,10 +1,11 @@
-"""Write the advice for every budget as one page: sliders for parameters, vocabulary and rank; opened in any browser.
+"""Write what `shapelaw shape` answers for every size as one page with sliders, opened in any browser.
 
   python scripts/advisor_page.py --out advisor.html
   python scripts/advisor_page.py --fit DIR --out advisor.html
 
-The page needs no server and no network. The law is the published one (Levine et al. 2020), or that of DIR, a folder of
-fit_transitions.py. Exit codes: 0 written, 2 unusable input.
+The page needs no server and no network. It shows what depths cost by the fits of public losses, the best depth, the
+published law and, of DIR, a folder of fit_transitions.py, your own as witnesses, shipped models, and times.
+Exit codes: 0 written, 2 unusable input.
 """
 
 from __future__ import annotations
@@ -13,41 +14,35 @@ import sys
 from pathlib import Path
 
 from shapelaw.errors import command_line, exit_code
-from shapelaw.fits.inputs import read_table
 from shapelaw.fits.known_redundancy import published_series
+from shapelaw.fits.shape_costs import Question, transitions_of
 from shapelaw.report.advisor_page import content_of, page_of
-from shapelaw.report.tables import plain_rows
-from shapelaw.specs.architectures import architecture_of_row
+from shapelaw.specs.sizes import Counting, SizeAxis
 from shapelaw.storage.files import replacing
-from shapelaw.studies.public_evidence import PUBLISHED, read_law
-from shapelaw.studies.study import REFERENCE, published_json
-
-DECODERS = ("GPT", "Llama", "Gemma", "Qwen", "gpt-oss")  # of text; what the law speaks of
+from shapelaw.studies.public_evidence import (
+    PUBLISHED,
+    own_law,
+    public_evidence,
+    published_law,
+    shipped_models,
+)
+from shapelaw.studies.study import published_json
 
 
 def main() -> None:
     """Parse the command line and write the page."""
     parser = command_line(__doc__)
     parser.add_argument(
-        "--fit",
-        default=PUBLISHED,
-        metavar="DIR",
-        help=f"the law: `{PUBLISHED}` (default), or a folder of results",
+        "--fit", default=PUBLISHED, metavar="DIR", help="a folder of transitions of yours, as a witness"
     )
     parser.add_argument("--out", required=True, type=Path, metavar="FILE", help="the page to write")
     arguments = parser.parse_args()
-    law = read_law(arguments.fit)
-    table = read_table(REFERENCE / "architectures.csv")
-    decoders = table[table["name"].str.startswith(DECODERS)]
-    models = [architecture_of_row(row) for row in plain_rows(decoders)]
-    content = content_of(
-        law.forms,
-        source=law.source,
-        depths=law.depths,
-        sizes=law.sizes,
-        series=published_series(published_json("vocabulary_findings")),
-        models=models,
-    )
+    own = [] if arguments.fit == PUBLISHED else [transitions_of(own_law(arguments.fit), own=True)]
+    evidence = public_evidence()
+    any_size = Question(1e9, Counting(), 1e10, evidence.clock)
+    models = {axis: shipped_models(axis) for axis in (SizeAxis.TOTAL, SizeAxis.BLOCK)}
+    series = published_series(published_json("vocabulary_findings"))
+    content = content_of(any_size, evidence, [*own, published_law()], models, series)
     with replacing(arguments.out) as temporary:
         temporary.write_text(page_of(content), encoding="utf-8")
 

@@ -170,15 +170,12 @@ def figure() -> Figure:
     found = ask(public_evidence(), asked(SIZE, Counting(vocab_size=VOCAB)))
     depths = np.exp(DEPTHS)
     shown = (depths >= 7) & (depths <= 130)
-    costs = [found.at(float(depth)) for depth in depths[shown]]
+    value, low, high = found.band(DEPTHS[shown], found.log_blocks[shown])
     with style():
         drawn, panels = new_figure(width=TEXT, height=3.6)
         axes = panels[0, 0]
-        low, high = ([getattr(cost, end) for cost in costs] for end in ("low", "high"))
         axes.fill_between(depths[shown], low, high, color=SECOND, alpha=0.15, linewidth=0, label="68%")
-        axes.plot(
-            depths[shown], [cost.value for cost in costs], color=SECOND, label="cost, loss above the best"
-        )
+        axes.plot(depths[shown], value, color=SECOND, label="cost, loss above the best")
         axes.axhline(found.question.within, color=MUTED, linewidth=0.8, linestyle=":")
         for one, value in _points():
             axes.plot(one.depth, value, "o", color=ACCENT, markersize=3.5)

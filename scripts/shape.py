@@ -26,6 +26,7 @@ from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.fits.shape_answer import Network, ShapeAnswer
 from shapelaw.fits.shape_costs import (
     LEAST_TOKENS,
+    TOKENS_A_PARAMETER,
     WITHIN,
     Clock,
     Question,
@@ -49,7 +50,6 @@ from shapelaw.studies.public_evidence import public_answer, public_evidence
 from shapelaw.theory.rank_bounds import bindings
 
 DEFAULT_VOCAB = 50257
-TOKENS_A_PARAMETER = 20
 PUBLISHED = "published"
 TIME = "time"
 USUAL_CONTEXT = 2048  # tokens a window, for times

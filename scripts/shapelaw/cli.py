@@ -45,7 +45,7 @@ COMMANDS = {
     ),
     "advisor": Command(
         "advisor_page",
-        "the same for every budget, as a page with sliders: shapelaw advisor --out advisor.html",
+        "the same for every size, as a page with sliders: shapelaw advisor --out advisor.html",
     ),
     "speed": Command(
         "speed", "how long a step of each shape of a size takes here: shapelaw speed 1.3B", "--size"

@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shapelaw.errors import UserError
-from shapelaw.fits.advice import Budget, advise
+from shapelaw.fits.capacity import INTERVAL
+from shapelaw.fits.line import Floats
+from shapelaw.fits.projection import first_depths
 from shapelaw.fits.shape_costs import (
     DEPTHS,
     Clock,
@@ -26,6 +28,7 @@ from shapelaw.fits.shape_costs import (
 from shapelaw.specs.sizes import Counting, SizeAxis
 from shapelaw.studies.public_evidence import PUBLISHED, read_law
 from shapelaw.studies.study import published_json
+from shapelaw.studies.transitions.analysis import published
 
 CONTENT = published_json("evidence")
 EVIDENCE = evidence_of(CONTENT)
@@ -228,12 +231,25 @@ def test_outside_counts_e_folds() -> None:
 @pytest.mark.parametrize("tied", [True, False])
 def test_the_published_law_says_as_a_witness_what_it_says_by_itself(size: float, tied: bool) -> None:
     law = transitions_of(CONTENT["law"])
-    found = asked(size, 3e10, Counting(vocab_size=50257, tied=tied, block="gpt2"))
-    depth, low, high = law.depth(found)
-    direct = advise(read_law(PUBLISHED).forms, Budget(size, 50257, tied=tied))
-    assert depth == pytest.approx(direct.depth, rel=0.03)
-    assert low <= direct.depth_low * 1.02
-    assert high >= direct.depth_high * 0.98
+    counting = Counting(vocab_size=50257, tied=tied, block="gpt2")
+    depth, low, high = law.depth(asked(size, 3e10, counting))
+
+    def blocks(depths: Floats) -> Floats:
+        return np.array([12.0 * one * counting.width_at(size, one) ** 2 for one in depths])
+
+    firsts = first_depths(read_law(PUBLISHED).forms, blocks)
+    own_low, own, own_high = np.quantile(firsts, (INTERVAL[0], 0.5, INTERVAL[1]))
+    assert depth == pytest.approx(own, rel=0.03)
+    assert low <= own_low * 1.02
+    assert high >= own_high * 0.98
+
+
+def test_the_published_law_gives_gpt_3_s_sizes_the_depths_of_its_table_1() -> None:
+    """Of Levine et al. 2020, who take the embedding of the trained width off the size, where we take the advised."""
+    law = transitions_of(CONTENT["law"])
+    for row in published("projection").itertuples():
+        found = asked(row.params, 3e11, Counting(tied=True, block="gpt2"))
+        assert law.depth(found)[0] == pytest.approx(row.optimal_depth, abs=1.0)
 
 
 def test_a_law_that_no_depth_satisfies_says_so() -> None:

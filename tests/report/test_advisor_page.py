@@ -1,84 +1,174 @@
-"""The page of advice: in a real browser it says what the command says."""
+"""The page of answers: its tables and, in a real browser, its words are what the command says."""
 
+import base64
+import json
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from browsers import needs_browser, started
 from commands import run_here
+from scipy.interpolate import RegularGridInterpolator
 from small import SCRIPTS
 
-from shapelaw.fits.advice import Budget, advise, rounded_shape
-from shapelaw.fits.projection import fit_forms
-from shapelaw.report.advisor_page import DEPTHS, content_of, page_of, quantiles_of
-from shapelaw.specs.architectures import Architecture
-from shapelaw.studies.study import REFERENCE
+from shapelaw.fits.shape_answer import price
+from shapelaw.fits.shape_costs import DEPTHS, Costs, Question, ask
+from shapelaw.report.advisor_page import PLACE, TEMPLATE, packed, page_of
+from shapelaw.report.shape_text import ends
+from shapelaw.specs.sizes import Counting, SizeAxis
+from shapelaw.studies.public_evidence import public_evidence, published_law, shipped_models
 
-TABLE = pd.read_csv(REFERENCE / "levine2020_transitions.csv")
-FORMS = fit_forms(TABLE["depth"], np.log(TABLE["width"]), TABLE["width_err"] / TABLE["width"])
-BUDGETS = [
-    Budget(1.3e9, 50257),
-    Budget(1.25e8, 50257, 2048, tied=True),
-    Budget(1.75e11, 50257, 2048, tied=True),
-    Budget(6.52e8, 33),
-    Budget(2e7, 257, 128),
-    Budget(2.35e8, 30000, 512, rank=128),
-    Budget(3e6, 2000),
-]
-
-
-@pytest.mark.parametrize("budget", BUDGETS, ids=lambda budget: f"{budget.params:.3g}-V{budget.vocab_size}")
-def test_where_a_quantile_first_exceeds_the_blocks_is_the_advice(budget: Budget) -> None:
-    found, quantiles, blocks = advise(FORMS, budget), quantiles_of(FORMS), np.log(budget.block_params(DEPTHS))
-    for name, depth in (("low", found.depth_low), ("middle", found.depth), ("high", found.depth_high)):
-        first = DEPTHS[(np.array(quantiles[name]) >= blocks).argmax()]
-        assert first == pytest.approx(depth, rel=0.025)
+EVIDENCE = public_evidence()
+LARGEST_FILE = 300_000  # bytes
+# how far the page may lie from the command
+DEPTH, INTERVAL, WIDTH, TIME = 0.05, 0.1, 0.02, 0.03  # as shares
+COST, HIGH_COST, MODEL = (
+    0.0025,
+    0.006,
+    0.006,
+)  # nats, of depths that cost less than CHEAP, and of shipped models
+CHEAP = 0.03
 
 
-def test_the_page_is_whole_and_ends_no_script_early() -> None:
-    model = Architecture("</script><b>", 8, depth=2, params=1000)
-    page = page_of(
-        content_of(FORMS, source="here", depths=(6, 30), sizes=(1e6, 1e8), series=[], models=[model])
-    )
-    assert page.count("</script>") == 1
-    assert not re.search(r'(src|href)="|https?://(?!www\.w3\.org/2000/svg)', page)  # nothing is fetched
-
-
-def test_the_command_writes_it_and_refuses_a_folder_without_a_law(tmp_path: Path) -> None:
-    done = run_here(SCRIPTS / "advisor_page.py", "--out", "advisor.html", cwd=tmp_path)
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("page")
+    done = run_here(SCRIPTS / "advisor_page.py", "--out", "advisor.html", cwd=folder)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "Levine et al. 2020" in (tmp_path / "advisor.html").read_text(encoding="utf-8")
+    return folder / "advisor.html"
+
+
+@pytest.fixture(scope="module")
+def content(page: Path) -> dict[str, Any]:
+    before, _, after = TEMPLATE.read_text(encoding="utf-8").partition(PLACE)
+    text = page.read_text(encoding="utf-8")
+    found: dict[str, Any] = json.loads(text.removeprefix(before).removesuffix(after))
+    return found
+
+
+def interpolated(table: dict[str, Any]) -> Any:
+    """A table of the page as scipy interpolates it."""
+    values = np.frombuffer(base64.b64decode(table["data"]), "<u2").reshape(*map(len, table["axes"]), -1)
+    return RegularGridInterpolator(table["axes"], values * np.array(table["step"]) + np.array(table["least"]))
+
+
+def questions(count: int, seed: int = 0) -> Iterator[Costs]:
+    """Comparisons that the evidence can price, at random sizes, vocabularies and tokens."""
+    rng = np.random.default_rng(seed)
+    while count:
+        size, vocab, tokens = np.exp(rng.uniform(np.log([1e7, 257, 1e9]), np.log([5e9, 262_144, 1e13])))
+        axis = SizeAxis.BLOCK if rng.random() < 0.2 else SizeAxis.TOTAL
+        counting = Counting(axis, int(vocab), bool(rng.integers(2)))
+        if counting.width_at(size, 1.0) > 64:
+            found = ask(EVIDENCE, Question(float(size), counting, float(tokens), EVIDENCE.clock))
+            if found.told:
+                count -= 1
+                yield found
+
+
+def place_of(found: Costs) -> list[float]:
+    counting, size = found.question.counting, found.question.size
+    rows = 0 if counting.axis is SizeAxis.BLOCK else counting.vocab_size * (1 if counting.tied else 2)
+    return [math.log(size), math.log1p(rows / math.sqrt(size))]
+
+
+def test_between_the_nodes_the_tables_are_the_command_s_answers(content: dict[str, Any]) -> None:
+    best, cost, width, time = (interpolated(content[name]) for name in ("best", "cost", "width", "time"))
+    for found in questions(60):
+        place, tokens = place_of(found), math.log(found.question.tokens)
+        log_best, low, high, own_low, own_high, *beyond = best([*place, tokens])[0]
+        assert log_best == pytest.approx(found.log_best, abs=DEPTH)
+        of_costs = (found.best.low, found.best.high, found.best.own_low, found.best.own_high)
+        assert [low, high, own_low, own_high] == pytest.approx(np.log(of_costs), abs=INTERVAL)
+        total = found.question.counting.axis is SizeAxis.TOTAL
+        assert beyond[0 if total else 1] == pytest.approx(found.beyond, abs=0.2)
+
+        log_depth = np.log([4, 8, 12, 16, 24, 32, 48, 64, 96])
+        true = found.band(log_depth, np.interp(log_depth, DEPTHS, found.log_blocks))
+        roots = cost([*place, tokens])[0].reshape(3, -1)
+        read = np.array([np.interp(log_depth - log_best, content["offsets"], one) ** 2 for one in roots])
+        cheap = true[0] < CHEAP
+        assert np.abs(read - true)[:2, cheap].max() < COST
+        assert np.abs(read - true)[2, cheap].max() < HIGH_COST
+
+        widths = [float(width([*place, one])[0, 0]) for one in log_depth]
+        counting = found.question.counting
+        real = [math.log(counting.width_at(found.question.size, math.exp(one))) for one in log_depth]
+        assert widths == pytest.approx(real, abs=WIDTH)
+        vocab = math.log(counting.vocab_size)
+        logs = [float(time([vocab, widths[i], log_depth[i]])[0, 0]) for i in (3, 6)]
+        assert math.exp(logs[1] - logs[0]) == pytest.approx(
+            found.relative_time(48) / found.relative_time(16), rel=TIME
+        )
+
+
+def test_the_law_and_shipped_models_are_the_command_s(content: dict[str, Any]) -> None:
+    law = interpolated(content["law"])
+    for found in questions(20, seed=1):
+        assert law(place_of(found))[0] == pytest.approx(published_law().depth(found), rel=DEPTH, abs=1.0)
+    tokens, checked = 3e10, 0
+    by_name = {(one["name"], one["depth"]): one for one in content["models"]}
+    for network in shipped_models(SizeAxis.TOTAL)[::4]:
+        if (network.name, network.depth) not in by_name:
+            continue
+        costs = by_name[network.name, network.depth]["costs"]["total"]
+        own = price(network, ask(EVIDENCE, Question(1.3e9, Counting(), tokens, EVIDENCE.clock)))
+        assert own.cost is not None
+        read = np.interp(math.log(tokens), content["modelTokens"], costs)
+        assert read == pytest.approx(own.cost.value, abs=MODEL)
+        checked += 1
+    assert checked > 10
+
+
+def test_the_page_is_whole_small_and_ends_no_script_early(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert len(text.encode()) < LARGEST_FILE
+    assert not re.search(r'(src|href)="|https?://(?!www\.w3\.org/2000/svg)', text)  # nothing is fetched
+    assert page_of({"name": "</script><b>"}).count("</script>") == 1
+
+
+def test_a_packed_table_is_what_it_was_and_a_constant_column_stays() -> None:
+    values = np.stack([np.linspace(-3, 5, 12).reshape(3, 4), np.full((3, 4), 7.0)], axis=-1)
+    back = interpolated(packed([np.arange(3.0), np.arange(4.0)], values))
+    assert back([1.0, 2.0])[0] == pytest.approx(values[1, 2], abs=1e-4)
+
+
+def test_a_folder_without_a_law_is_refused(tmp_path: Path) -> None:
     refused = run_here(SCRIPTS / "advisor_page.py", "--fit", "nowhere", "--out", "other.html", cwd=tmp_path)
     assert refused.returncode == 2
     assert "--fit nowhere has no transitions.csv" in refused.stderr
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    folder = tmp_path_factory.mktemp("page")
-    run_here(SCRIPTS / "advisor_page.py", "--out", "advisor.html", cwd=folder)
-    with started(folder / "profile") as driver:
-        driver.get((folder / "advisor.html").as_uri())
+def browser(page: Path) -> Iterator[Any]:
+    with started(page.parent / "profile") as driver:
+        driver.get(page.as_uri())
         yield driver
         assert [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"] == []
 
 
 def give(browser: Any, **values: object) -> None:
-    """Write into the page's fields as a person does."""
+    """Write into the page's fields as a person does; those that are not named are as the page begins."""
+    begins = {"size": "1.3B", "vocab": "50257", "means": "total", "tied": False}
+    begins |= dict.fromkeys(("tokens", "depth", "rank", "positions"), "")
     browser.execute_script(
         "for (const [id, value] of Object.entries(arguments[0])) { const field = document.getElementById(id);"
-        " if (field.type === 'checkbox') { field.checked = value; field.dispatchEvent(new Event('change')); }"
-        " else { field.value = value; field.dispatchEvent(new Event('input', {bubbles: true})); } }",
-        values,
+        " if (field.type === 'checkbox') field.checked = value; else field.value = value;"
+        " for (const name of ['input', 'change']) field.dispatchEvent(new Event(name, {bubbles: true})); }",
+        begins | values,
     )
 
 
 def text_of(browser: Any, name: str) -> str:
     return str(browser.find_element("id", name).text)
+
+
+def numbers_of(text: str) -> list[float]:
+    return [float(number.replace(",", "")) for number in re.findall(r"\d[\d,]*\.?\d*", text)]
 
 
 def in_browser(test: Any) -> Any:
@@ -89,51 +179,105 @@ def in_browser(test: Any) -> Any:
 
 @in_browser
 def test_it_says_what_the_command_says(browser: Any) -> None:
-    for budget in BUDGETS:
-        give(browser, params=budget.params, vocab=budget.vocab_size, context=budget.context_length)
-        give(browser, rank=budget.rank or "", tied=budget.tied)
-        found = advise(FORMS, budget)
-        said = re.match(
-            r"Best depth: ([\d.,]+) layers? \(68%: ([\d.,]+) to ([\d.,]+)\), width ([\d,]+)",
-            text_of(browser, "answer"),
+    for found in questions(12, seed=2):
+        question, counting = found.question, found.question.counting
+        asked = {"size": question.size, "vocab": counting.vocab_size, "tied": counting.tied}
+        give(browser, **asked, means=counting.axis.value, tokens=question.tokens, depth=24)
+        depth, _, low, high, width, *_ = numbers_of(text_of(browser, "answer"))
+        assert depth == pytest.approx(found.best.depth, rel=DEPTH, abs=1.0)
+        assert [low, high] == pytest.approx(ends(found.best), rel=INTERVAL, abs=1.0)
+        real = counting.width_at(question.size, found.best.depth)
+        assert width == pytest.approx(real, rel=DEPTH, abs=9)  # the narrower the deeper
+        said = re.search(r"wide: ([\d.]+) \(([\d.]+) to ([\d.]+)\)", text_of(browser, "given"))
+        assert said is not None
+        cost = found.at(24.0)
+        near = max(HIGH_COST, 0.05 * cost.high)
+        assert [float(one) for one in said.groups()] == pytest.approx(
+            [cost.value, cost.low, cost.high], abs=near
         )
-        assert said is not None, text_of(browser, "problem")
-        numbers = [float(number.replace(",", "")) for number in said.groups()]
-        expected = [found.depth, found.depth_low, found.depth_high, found.width]
-        assert numbers == pytest.approx(expected, rel=0.02, abs=0.5)
-        shape = rounded_shape(budget, found.depth)
-        assert f"width {shape.width:,}, {shape.heads} heads of {shape.attention_dim}" in text_of(
-            browser, "shape"
-        )
+        assert len(browser.find_elements("css selector", "#costs tr")) in range(5, 11)
+        assert len(browser.find_elements("css selector", "#figure path.curve, #figure path.time")) == 2
 
 
 @in_browser
-def test_wrong_input_is_a_sentence_and_a_small_vocabulary_binds(browser: Any) -> None:
-    give(browser, params="plenty", vocab=50257, rank="", tied=False, context=0)
-    assert "The number of parameters is plenty; give one such as 1.3B" in text_of(browser, "problem")
-    assert text_of(browser, "answer") == ""  # hidden
-    give(browser, params="650M", vocab=33, depth=33)
+def test_a_factored_embedding_and_learned_positions_are_counted(browser: Any) -> None:
+    counting = Counting(vocab_size=30000, block="gpt2", positions=512, rank=128)
+    found = ask(EVIDENCE, Question(2.35e8, counting, 3e10, EVIDENCE.clock))
+    give(browser, size="235M", vocab="30k", rank="128", positions="512", tokens="30B")
+    assert numbers_of(text_of(browser, "answer"))[0] == pytest.approx(found.best.depth, rel=DEPTH, abs=1.0)
+    assert "The rank binds" in text_of(browser, "bottleneck")
+    command = text_of(browser, "command")
+    assert command == "shapelaw shape 235M --vocab 30000 --tokens 30B --rank 128 --block gpt2 --context 512"
+
+
+@in_browser
+def test_models_and_witnesses_have_names(browser: Any) -> None:
+    give(browser, vocab="32k", tokens="30B")
+    drawn = text_of(browser, "figure")
+    assert all(
+        name in drawn for name in ("Your network", "Gemstones", "Levine et al. 2020", "TinyLlama-1.1B")
+    )
+    assert "Llama-3.2-1B (2024) 16 2,048 128k tied 1.24B" in text_of(browser, "shipped")
+    assert len(browser.find_elements("css selector", "#figure circle.model")) >= 8
+
+
+@in_browser
+def test_wrong_input_is_a_sentence_and_what_can_t_be_told_is_said(browser: Any) -> None:
+    for field, value, sentence in (
+        ("size", "plenty", "The number of parameters is plenty; give a number from 5M to 20B, such as 1.3B"),
+        ("size", "1,3B", "commas part groups of three digits; the decimal sign is a point"),
+        ("size", "", "The number of parameters is empty"),
+        ("size", "30M", "30M parameters have no room for blocks beside a vocabulary of 300,000"),
+        ("tokens", "0", "The number of tokens is 0; give a number from 1B to 20T"),
+        ("depth", "2.5", "The number of layers is 2.5; give a whole number from 1 to 512"),
+        ("rank", "128", "A factored embedding is not the classifier's matrix"),
+    ):
+        give(
+            browser,
+            **{field: value, "tied": field == "rank"},
+            **({"vocab": "300k"} if value == "30M" else {}),
+        )
+        assert sentence in text_of(browser, "problem")
+        assert text_of(browser, "answer") == text_of(browser, "costs") == ""
+    give(browser, size="7B")
     assert text_of(browser, "problem") == ""
+    assert text_of(browser, "answer").startswith("Best depth: can't tell")
+    assert browser.find_elements("css selector", "#figure path.curve") == []
+    give(browser, size="650M", vocab="33")
     assert "The vocabulary binds" in text_of(browser, "bottleneck")
-    assert "shallower than advised" in text_of(browser, "verdict")
-    assert text_of(browser, "command").startswith("shapelaw shape 650M --vocab 33 --depth 33 --width")
 
 
 @in_browser
-def test_the_keyboard_moves_a_slider_and_nothing_is_cut_off_at_two_widths(browser: Any) -> None:
+def test_the_keyboard_alone_asks_and_nothing_is_cut_off_at_two_widths_by_day_and_night(browser: Any) -> None:
     from selenium.webdriver.common.keys import Keys
 
-    give(browser, params="1B", vocab=50257, rank="", tied=False, depth="")
-    slider = browser.find_element("id", "params-slider")
+    give(browser, size="1B")
+    slider = browser.find_element("id", "size-slider")
     slider.send_keys(Keys.ARROW_RIGHT)
-    assert browser.find_element("id", "params").get_attribute("value") == "1.02B"
+    assert browser.find_element("id", "size").get_attribute("value") == "1.02B"
     slider.send_keys(Keys.TAB)
-    assert browser.switch_to.active_element.get_attribute("id") == "params"
-    drawn = []
-    for width in (1280, 500):  # the least width of a window
-        browser.set_window_size(width, 900)
-        shown = browser.execute_script("return [document.documentElement.scrollWidth, window.innerWidth]")
-        assert shown[0] <= shown[1]
-        drawn.append(browser.find_element("id", "figure").get_dom_attribute("viewBox"))
-        assert len(browser.find_elements("css selector", "#figure circle.model")) > 10
-    assert drawn[0] != drawn[1]  # drawn for the width, so that its letters can be read
+    order = []
+    for _ in range(9):
+        order.append(browser.switch_to.active_element.get_attribute("id"))
+        browser.switch_to.active_element.send_keys(Keys.TAB)
+    assert order[:4] == ["size", "means", "vocab-slider", "vocab"]
+    assert {"tied", "tokens", "depth", "rank"} <= set(order)
+    papers, drawn = set(), set()
+    for scheme in ("light", "dark"):
+        features = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", features)
+        papers.add(browser.execute_script("return getComputedStyle(document.body).backgroundColor"))
+        for width in (400, 1280):
+            size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+            browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+            shown = browser.execute_script("return [document.documentElement.scrollWidth, window.innerWidth]")
+            assert shown[0] <= shown[1] == width
+            over = browser.execute_script(
+                "return [...document.querySelectorAll('#figure text')].filter((one) => {"
+                " const box = one.getBoundingClientRect();"
+                " return box.left < 0 || box.right > window.innerWidth; }).map((one) => one.textContent)"
+            )
+            assert over == []
+            drawn.add(browser.find_element("id", "figure").get_dom_attribute("viewBox"))
+    assert len(papers) == 2
+    assert len(drawn) == 2  # drawn for the width, so that its letters can be read

@@ -1,4 +1,4 @@
-# The advice for every budget as one page, by the published law: sliders, no server.
+# What each depth of every size costs, as one page: sliders, no server.
 localrules:
     advisor,
 
@@ -16,6 +16,6 @@ rule advisor:
     conda:
         "../../envs/shapelaw.yaml"
     message:
-        "writing the advice for every budget"
+        "writing what each depth of every size costs"
     shell:
         'python "$SCRIPTS/advisor_page.py" --out {output} > {log} 2>&1'

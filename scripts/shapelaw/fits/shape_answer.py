@@ -259,13 +259,20 @@ def _by_own(costs: Costs, laws: Sequence[Transitions]) -> tuple[Best, str]:
 def price(network: Network, costs: Costs) -> Priced:
     """The cost of a network against the best of its own size, at the question's tokens."""
     size = network.size()
-    own = replace(costs.question, size=size, counting=network.counting, equal_time=False)
-    try:
-        at_size = ask(costs.evidence, own)
-    except UserError:  # its vocabulary is larger than what the formula of standard blocks leaves room for
+    own = at_own_size(network, costs.question, costs.evidence)
+    if own is None:
         return Priced(network, size, math.nan, None)
-    cost = at_size.at(network.depth, network.block_params) if at_size.told else None
-    return Priced(network, size, at_size.best.depth, cost)
+    cost = own.at(network.depth, network.block_params) if own.told else None
+    return Priced(network, size, own.best.depth, cost)
+
+
+def at_own_size(network: Network, question: Question, evidence: Evidence) -> Costs | None:
+    """The costs of depths at a network's own size and vocabulary; None where the vocabulary leaves no room."""
+    own = replace(question, size=network.size(), counting=network.counting, equal_time=False)
+    try:
+        return ask(evidence, own)
+    except UserError:  # the vocabulary is larger than what the formula of standard blocks leaves room for
+        return None
 
 
 def _nearest(networks: Iterable[Network], question: Question) -> list[Network]:

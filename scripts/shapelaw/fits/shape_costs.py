@@ -27,6 +27,7 @@ DEPTHS = np.linspace(0.0, math.log(DEEPEST), 201)  # logs of the depths that are
 OUTSIDE = 3.0  # factor beyond the evidence's sizes within which a cost is told
 MOSTLY_EMBEDDING = 10.0  # the same for blocks, where the total is within OUTSIDE
 LEAST_TOKENS = 1e9
+TOKENS_A_PARAMETER = 20  # of a question that doesn't say
 LEAST_WIDTH = 16
 WITHIN = 0.005  # nats: the cost below which depths count as flat
 ROWS = 7
@@ -159,15 +160,16 @@ class Evidence:
         """(D,) normal scores in an order of their own, by which the ridges of the draws are moved."""
         return np.random.default_rng(0).permutation(_normal_scores(len(self.draws)))
 
-    def covers(self, blocks: float, total: float | None) -> bool:
-        """Whether costs are told: blocks within a factor of three of the evidence's, or the total with blocks of ten.
+    def beyond(self, blocks: float, total: float | None) -> float:
+        """E-folds beyond the sizes at which costs are told; at most 0 where they are.
 
-        Small totals are embedding for the most part, the evidence's own too.
+        They are told for blocks within a factor of three of the evidence's, or for such a total with blocks of ten:
+        small totals are embedding for the most part, the evidence's own too.
         """
         out = outside(blocks, self.blocks)
         if total is not None and out <= math.log(MOSTLY_EMBEDDING):
             out = min(out, outside(total, self.totals))
-        return out <= math.log(OUTSIDE)
+        return out - math.log(OUTSIDE)
 
 
 def _normal_scores(count: int) -> Floats:
@@ -259,16 +261,22 @@ class Costs:
         evidence: the evidence.
         sizes: (201,) sizes along `DEPTHS`, all the same but at equal time.
         log_blocks: (201,) logs of the parameters of the blocks.
+        log_best: log of the best depth, before it was made a whole one.
         best: the best depth.
         shift: the standard deviation by which ridges were moved.
+        means: (201,) mean losses along `DEPTHS`, up to a constant.
+        moved_least: (D,) the least loss of each draw whose ridge was moved.
     """
 
     question: Question
     evidence: Evidence
     sizes: Floats
     log_blocks: Floats
+    log_best: float
     best: Best
     shift: float
+    means: Floats
+    moved_least: Floats
 
     def blocks_at(self, depth: float) -> float:
         """Parameters of the blocks at a depth."""
@@ -282,23 +290,19 @@ class Costs:
     @property
     def told(self) -> bool:
         """Whether the evidence reaches so far that it can price shapes."""
-        total = self.question.size if self.question.counting.axis is SizeAxis.TOTAL else None
-        within = self.question.tokens >= LEAST_TOKENS and self.best.depth < DEEPEST
-        return within and self.evidence.covers(self.blocks, total)
+        return self.question.tokens >= LEAST_TOKENS and self.best.depth < DEEPEST and self.beyond <= 0.0
 
-    @cached_property
-    def _means(self) -> Floats:
-        return np.asarray(self._losses(self.log_blocks, DEPTHS, False).mean(axis=0))
+    @property
+    def beyond(self) -> float:
+        """E-folds beyond the sizes at which costs are told; at most 0 where they are."""
+        total = self.question.size if self.question.counting.axis is SizeAxis.TOTAL else None
+        return self.evidence.beyond(self.blocks, total)
 
     @cached_property
     def _least(self) -> float:
         """The mean loss of the best depth."""
         log_depth = np.log([self.best.depth])
         return float(self._losses(np.interp(log_depth, DEPTHS, self.log_blocks), log_depth, False).mean())
-
-    @cached_property
-    def _moved_least(self) -> Floats:
-        return lowest(self._losses(self.log_blocks, DEPTHS, True), DEPTHS)[1]
 
     def _losses(self, log_blocks: Floats, log_depth: Floats, moved: bool) -> Floats:
         shift = self.shift * self.evidence.normals if moved else 0.0
@@ -307,7 +311,7 @@ class Costs:
     @cached_property
     def curve(self) -> Floats:
         """(201,) costs along `DEPTHS`, in nats."""
-        return np.asarray(np.maximum(self._means - self._least, 0.0))
+        return np.asarray(np.maximum(self.means - self._least, 0.0))
 
     def at(self, depth: float, blocks: float | None = None) -> Cost:
         """The cost of a depth.
@@ -318,11 +322,15 @@ class Costs:
         """
         log_depth = np.array([math.log(depth)])
         log_blocks = np.interp(log_depth, DEPTHS, self.log_blocks) if blocks is None else np.log([blocks])
-        mean = float(self._losses(log_blocks, log_depth, False).mean())
-        value = max(0.0, mean - self._least)
-        moved = np.maximum(self._losses(log_blocks, log_depth, True)[:, 0] - self._moved_least, 0.0)
-        low, high = (float(one) for one in np.quantile(moved, (LOW, HIGH)))
-        return Cost(value, min(low, value), max(high, value), self.worth(value))
+        value, low, high = (float(one) for one in self.band(log_depth, log_blocks)[:, 0])
+        return Cost(value, low, high, self.worth(value))
+
+    def band(self, log_depth: Floats, log_blocks: Floats) -> Floats:
+        """(3, p) costs in nats with the ends of their 68% intervals, at (p,) logs of depths and blocks."""
+        value = np.maximum(self._losses(log_blocks, log_depth, False).mean(axis=0) - self._least, 0.0)
+        moved = self._losses(log_blocks, log_depth, True) - self.moved_least[:, None]
+        low, high = np.quantile(np.maximum(moved, 0.0), (LOW, HIGH), axis=0)
+        return np.stack([value, np.minimum(low, value), np.maximum(high, value)])
 
     def worth(self, cost: float) -> float:
         """The share of the size by which the best shape could be smaller and have this cost."""
@@ -387,17 +395,19 @@ def ask(evidence: Evidence, question: Question) -> Costs:
     log_blocks = _log_blocks(sizes, question.counting)
     log_tokens = math.log(question.tokens)
     own = evidence.draws.losses(log_blocks, DEPTHS, log_tokens)
-    middle = float(lowest(own.mean(axis=0)[None], DEPTHS)[0][0])
+    means = np.asarray(own.mean(axis=0))
+    middle = float(lowest(means[None], DEPTHS)[0][0])
     blocks = float(np.exp(np.interp(middle, DEPTHS, log_blocks)))
     shift = evidence.spread.shift(outside(blocks, evidence.blocks), outside(question.tokens, evidence.tokens))
     moved = evidence.draws.losses(log_blocks, DEPTHS, log_tokens, shift * evidence.normals)
-    ends = [np.quantile(lowest(losses, DEPTHS)[0], (LOW, HIGH)) for losses in (moved, own)]
+    moved_best, moved_least = lowest(moved, DEPTHS)
+    ends = [np.quantile(bests, (LOW, HIGH)) for bests in (moved_best, lowest(own, DEPTHS)[0])]
     low, high, own_low, own_high = (math.exp(one) for one in np.concatenate(ends))
-    depth = _whole(middle, own.mean(axis=0))
+    depth = _whole(middle, means)
     if question.equal_time:
         _check_timed(question.clock, depth)
     best = Best(depth, min(low, depth), max(high, depth), min(own_low, depth), max(own_high, depth))
-    return Costs(question, evidence, sizes, log_blocks, best, shift)
+    return Costs(question, evidence, sizes, log_blocks, middle, best, shift, means, moved_least)
 
 
 def _check_timed(clock: Clock, depth: float) -> None:

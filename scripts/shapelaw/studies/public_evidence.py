@@ -51,6 +51,12 @@ def public_evidence() -> Evidence:
 
 
 @cache
+def published_law() -> Transitions:
+    """The law of transitions that stands beside the fits as a witness (Levine et al. 2020)."""
+    return transitions_of(_content()["law"])
+
+
+@cache
 def shipped_models(axis: SizeAxis) -> tuple[Network, ...]:
     """The decoders of models.csv, sized as an axis counts them."""
     return tuple(read_shipped(MODELS, axis))
@@ -69,8 +75,7 @@ def public_answer(
     Raises:
         UserError: the vocabulary leaves no room for blocks.
     """
-    laws = [*own, transitions_of(_content()["law"])]
-    models = shipped_models(question.counting.axis)
+    laws, models = [*own, published_law()], shipped_models(question.counting.axis)
     return answer(question, public_evidence(), _content()["block"], laws, models, given)
 
 
