@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shapelaw.errors import UserError
-from shapelaw.fits.capacity import INTERVAL
 from shapelaw.fits.line import Floats
-from shapelaw.fits.projection import first_depths
+from shapelaw.fits.projection import INTERVAL, first_depths
 from shapelaw.fits.shape_costs import (
     DEPTHS,
     Clock,
