@@ -57,6 +57,7 @@ def make_executor(attempts: Attempts, monkeypatch: pytest.MonkeyPatch) -> tuple[
     )
     made.logger = logging.getLogger("executor")
     made._later, made._accounts, made._local = {}, {}, SimpleNamespace()
+    made._said_lost = set()
     return made, failed
 
 
@@ -99,6 +100,31 @@ def test_a_failed_attempt_is_a_line_and_counts_when_it_got_nowhere(
     if left:
         advanced = bool(ended.get("advanced"))
         assert job.attempt + 1 == (attempt if advanced else attempt + 1)  # as Snakemake counts
+
+
+class NewerJob(Job):
+    """A job of a Snakemake that counts attempts elsewhere."""
+
+    attempt = 1
+
+
+def test_what_a_newer_release_lacks_is_told_once_and_jobs_go_on(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    made, failed = make_executor(Told(advanced=True), monkeypatch)
+    made.workflow.executor_settings = SimpleNamespace(requeue=False)
+    made._since = {}
+    job = NewerJob(1, 5)
+    del job._attempt
+    for number in ("45", "46"):
+        assert made._has_ended(SimpleNamespace(job=job, external_jobid=number, aux={}), "NODE_FAIL")
+    assert failed == [job, job]
+    monkeypatch.setattr(NewerJob, "is_group", lambda self: True)
+    monkeypatch.setattr(NewerJob, "jobs", [Job(1, 5)], raising=False)
+    made._begin(job)
+    lost = [message for message in caplog.messages if message.startswith("This release of Snakemake")]
+    assert [message.split(" has no ")[1].split(",")[0] for message in lost] == list(executor._INNER)[::-1]
+    assert not set(executor._INNER) & set(vars(job))
 
 
 def test_a_job_is_named_and_waits_for_an_earlier_one_that_does_something_else(

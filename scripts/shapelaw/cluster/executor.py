@@ -32,6 +32,12 @@ _REFUSED_ARRAY = "SLURM sbatch failed for array job submission"  # the plugin's
 _EFFICIENCY = "JobID,JobName,State,Elapsed,Timelimit,NCPUS,TotalCPU,MaxRSS,ReqMem,AllocTRES"
 _JOBS_A_CALL = 1000
 _QUEUE_SECONDS = 30.0  # for which a look at the queue holds, while jobs are submitted
+# What is used here that Snakemake and its plugin don't document, with what is lost where another release lacks it.
+_INNER = {
+    "_resources": "a group of jobs asks for what its jobs would use side by side",
+    "_attempt": "an attempt that advanced its run counts like any other, and what can't succeed is tried again",
+    "_failed_nodes": "later jobs may be sent to a node that failed",
+}
 
 
 def use_for_slurm(attempts: Attempts) -> None:
@@ -65,10 +71,22 @@ class SlurmExecutor(Executor):  # type: ignore[misc] # the plugin has no types
         self._held: list[Any] = []  # jobs that it did not take
         self._asking: set[Any] = set()  # of those, the ones that are submitted again
         self._said_refusals: set[str] = set()
+        self._said_lost: set[str] = set()  # of _INNER
         self.attempts.watched = True
         logging.getLogger(logger.name).addFilter(_without_restarts)
         logging.getLogger(logger.name).addFilter(self._hear_refusal)
         super().__init__(workflow, logger)
+
+    def _has(self, owner: Any, name: str) -> bool:
+        """Whether an object has an attribute of `_INNER`; where it lacks it, what is lost is said once."""
+        has = hasattr(owner, name)
+        if not has and name not in self._said_lost:
+            self._said_lost.add(name)
+            self.logger.warning(
+                f"This release of Snakemake or of its Slurm plugin has no {name}, so {_INNER[name]}. Nothing else is "
+                "lost; envs/requirements.lock names the releases that were tried."
+            )
+        return has
 
     # --- submission ---
 
@@ -126,7 +144,7 @@ class SlurmExecutor(Executor):  # type: ignore[misc] # the plugin has no types
     def _begin(self, job: Any) -> None:
         for one in _members(job):
             self.attempts.begin(_wildcards(one))
-        if job.is_group():
+        if job.is_group() and self._has(job, "_resources"):
             members = [dict(one.resources.items()) for one in job.jobs]
             job._resources = in_turn(dict(job.resources.items()), members)
 
@@ -145,16 +163,19 @@ class SlurmExecutor(Executor):  # type: ignore[misc] # the plugin has no types
             folder /= "_".join(_wildcards(job))
         log = folder / f"{orphan.number}.log"
         info = SubmittedJobInfo(job, external_jobid=orphan.number, aux={"slurm_logfile": log})
-        self._report_job_submission_threadsafe(info)
+        self.report_job_submission(info)
 
-    def _report_job_error_threadsafe(self, job_info: SubmittedJobInfo, msg: str) -> None:
-        """Keep a job that Slurm did not take: it is submitted again where that may help, and has not failed."""
+    def report_job_error(self, job_info: SubmittedJobInfo, msg: str | None = None, **kwargs: Any) -> None:
+        """Keep a job that Slurm did not take: it is submitted again where that may help, and has not failed.
+
+        Of jobs that it took, `_report_failure` tells.
+        """
         job: Any = job_info.job
-        refusal = refusal_of(getattr(self._local, "refused", "") or msg)
+        refusal = refusal_of(getattr(self._local, "refused", "") or msg or "")
         if not refusal.passes:
             self.logger.error(f"{_name(job)}: Slurm does not take it ({refusal.reason}).")
             self._tell(job, f"Slurm did not take it ({refusal.reason}); it has not run.")
-            job._attempt = job.restart_times + 1  # another attempt would be refused likewise
+            self._count(job, job.restart_times + 1)  # another attempt would be refused likewise
             self.workflow.scheduler.error_callback(job)
             return
         with self._lock:
@@ -176,14 +197,14 @@ class SlurmExecutor(Executor):  # type: ignore[misc] # the plugin has no types
             self._local.refused = record.getMessage()
         return not is_refusal
 
-    def _submit_held(self, ended: int) -> None:
+    async def _submit_held(self, ended: int) -> None:
         """Submit jobs again that Slurm did not take: as many as have ended, else one."""
         with self._lock:
             room = max(1, ended) if self._full else len(self._held)
             again, self._held = self._held[:room], self._held[room:]
             self._asking.update(again)
         for job in again:
-            self._job_submission_executor.submit(self.run_job, job)
+            await asyncio.to_thread(self.run_job, job)
 
     def _tell(self, job: Any, reason: str) -> None:
         for one in _members(job):
@@ -216,7 +237,7 @@ class SlurmExecutor(Executor):  # type: ignore[misc] # the plugin has no types
                 ended -= 1
                 yield info
         if self._held:
-            self._submit_held(ended)
+            await self._submit_held(ended)
 
     def _say_silence(self, silent: bool) -> None:
         if silent != self._silent:
@@ -231,7 +252,7 @@ class SlurmExecutor(Executor):  # type: ignore[misc] # the plugin has no types
         before, since = self._since.get(number, ("", now))
         if before != state:
             since = now
-            if state == "NODE_FAIL":
+            if state == "NODE_FAIL" and self._has(self, "_failed_nodes"):
                 self._failed_nodes.update(states.nodes_of(number))  # which later jobs avoid
         self._since[number] = state, since
         settings = self.workflow.executor_settings
@@ -259,9 +280,7 @@ class SlurmExecutor(Executor):  # type: ignore[misc] # the plugin has no types
             then = "another attempt would end the same"
         elif ended.advanced and last > 1:
             then, again = "it advanced, so it doesn't count", True
-        # Snakemake tries again while attempts are left, and adds one. Not by `attempt`, which would make it free what
-        # the next attempt asks for, in place of what this one took.
-        job._attempt = last if not again else number - 1 if ended.advanced else number
+        self._count(job, last if not again else number - 1 if ended.advanced else number)
         more = " with more memory" if state == states.OUT_OF_MEMORY else ""
         then += f"; trying again{more}" if again else ""
         at = f" at step {ended.step[0]} of {ended.step[1]}" if ended.step else ""
@@ -269,6 +288,14 @@ class SlurmExecutor(Executor):  # type: ignore[misc] # the plugin has no types
         log = "" if again or not job.log else f" Its log: {job.log[0]}"
         self.logger.error(f"{_name(job)}: job {info.external_jobid} ended {state}{at}; {then}.{log}")
         self.workflow.scheduler.error_callback(job)
+
+    def _count(self, job: Any, attempts: int) -> None:
+        """Let so many attempts at a job count: Snakemake tries again while some are left, and adds one.
+
+        Not by `attempt`, which would make it free what the next attempt asks for, in place of what this one took.
+        """
+        if self._has(job, "_attempt"):
+            job._attempt = attempts
 
     def printjob(self, job: Any) -> None:
         """Tell what a job is at its first attempt."""
