@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from shapelaw.fits.shape_answer import Network, ShapeAnswer, answer, read_shipped
+from shapelaw.fits.shape_answer import Network, Own, ShapeAnswer, answer, read_shipped
 from shapelaw.fits.shape_costs import Evidence, Question, Transitions, evidence_of, transitions_of
 from shapelaw.specs.sizes import SizeAxis
 from shapelaw.studies.reference import REFERENCE, published_json
@@ -32,7 +32,10 @@ def shipped_models(axis: SizeAxis) -> tuple[Network, ...]:
 
 
 def public_answer(
-    question: Question, own: Sequence[Transitions] = (), given: Network | None = None
+    question: Question,
+    own: Sequence[Transitions] = (),
+    given: Network | None = None,
+    surfaces: Sequence[Own] = (),
 ) -> ShapeAnswer:
     """The answer by the committed fits and the published law.
 
@@ -40,10 +43,11 @@ def public_answer(
         question: size, vocabulary, tokens; its clock may be `public_evidence().clock`.
         own: laws of the user's own transitions.
         given: a shape to price.
+        surfaces: of the user's own shapes.
 
     Raises:
         UserError: the vocabulary leaves no room for blocks.
     """
     laws = [*own, transitions_of(_content()["law"])]
     models = shipped_models(question.counting.axis)
-    return answer(question, public_evidence(), _content()["block"], laws, models, given)
+    return answer(question, public_evidence(), _content()["block"], laws, models, given, surfaces)
