@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from scattered_shapes import Design, draw_shapes, middle_depth, power_law, symmetric
+from scattered_shapes import Design, draw_shapes, flat_valley, middle_depth, symmetric
 
 from shapelaw.fits.shape_costs import Clock, Question
 from shapelaw.fits.size_rule import size_rule
@@ -52,10 +52,6 @@ def test_no_costs_where_no_best_depth_is_told_or_three_times_beyond(surface: Sur
     assert costs_of_size(deep, best_depth(deep, 3e8)) is None
 
 
-def flat_valley(x: np.ndarray, z: np.ndarray) -> np.ndarray:
-    return power_law(x - 0.4 * np.maximum(np.abs(z - middle_depth(x)) - 0.5, 0.0) ** 2)
-
-
 def test_shapes_in_a_flat_valley_may_cost_nothing() -> None:
     """A draw's own least is too low by chance: 12 to 31% of intervals above it held the nothing that they cost."""
     held = []
@@ -96,7 +92,7 @@ def test_a_surface_is_a_witness_within_three_times_its_range(surface: Surface) -
     assert said.depth == pytest.approx(16, abs=1)
     assert said.low <= said.depth <= said.high
     assert said.beyond == 1.0
-    assert said.remarks == ("Its runs saw 1B tokens, these 10B.",)
+    assert said.remarks == ("Its runs saw 1 billion tokens, these 10 billion.",)
     beyond = own(surface).witness(asked(2.0 * surface.shapes.size.max(), block))
     assert beyond.beyond == pytest.approx(2.0, rel=0.01)
     assert math.log(beyond.high / beyond.low) > math.log(said.high / said.low)
