@@ -3,7 +3,8 @@
   PYTHONPATH=scripts:tests python benchmarks/surface.py --draws 40 --out DIR [--runs FILE --tokens N]
 
 Writes held.csv (the share of 68% intervals that hold the truth, by surface and design), statuses.csv (designs that
-can't tell the best depth), rolled_out.csv (best depths of sizes four times beyond the shapes) and unseen.csv (errors of
+can't tell the best depth), penalties.csv (the share of 68% intervals that hold what a shape costs and the loss of one
+more run), rolled_out.csv (best depths of sizes four times beyond the shapes) and unseen.csv (errors of
 left-out shapes, and of larger shapes from smaller ones, on the committed laptop runs and on FILE) to DIR and prints
 them. The same seeds, the same numbers. The answers that held.csv counts are kept in answers.csv draw by draw, so that a
 call that was stopped goes on where it was.
@@ -20,7 +21,18 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from machine import machine
-from scattered_shapes import UNLIKE, Design, Surface, draw_shapes, power_law, symmetric, true_depth
+from scattered_shapes import (
+    NOISE,
+    UNLIKE,
+    Design,
+    Surface,
+    draw_shapes,
+    flat_valley,
+    middle_depth,
+    power_law,
+    symmetric,
+    true_depth,
+)
 
 from shapelaw.fits.comparable import budgets_of
 from shapelaw.fits.curves import SizeAxis
@@ -28,7 +40,8 @@ from shapelaw.fits.inputs import read_table
 from shapelaw.fits.noise import Noise
 from shapelaw.fits.own_runs import own_runs
 from shapelaw.fits.surface import fit_surface
-from shapelaw.fits.surface_answers import best_depth
+from shapelaw.fits.surface_answers import best_depth, penalties
+from shapelaw.fits.surface_costs import new_run
 from shapelaw.fits.surface_shapes import LEAST_SHAPES, Shapes, SurfaceStatus, shapes_of
 
 LAPTOP = Path(__file__).resolve().parents[1] / "docs" / "results" / "laptop_depth_width.parquet"
@@ -43,6 +56,8 @@ DESIGNS = {
 }
 FORM = "symmetric (a form)"
 SURFACES: Mapping[str, Surface] = {**UNLIKE, FORM: symmetric}
+VALLEY = "flat valley"
+PRICED: Mapping[str, Surface] = {**SURFACES, VALLEY: flat_valley}
 
 
 def no_depth(x, z):
@@ -135,6 +150,41 @@ def _shares(some: pd.DataFrame) -> dict[str, float]:
     }
 
 
+def costs_held(draws: int) -> pd.DataFrame:
+    """A row a surface and number of shapes: how often 68% intervals hold costs and new runs; one over all but the last.
+
+    Only shapes of sizes whose best depth is told count.
+    """
+    rows = []
+    for count in (12, 22, 40):
+        parts = {name: _costs_held_of(truth, Design(count), draws) for name, truth in PRICED.items()}
+        rows += [{"shapes": count, "surface": name} | part.mean().to_dict() for name, part in parts.items()]
+        together = pd.concat([part for name, part in parts.items() if name != VALLEY])
+        rows.append({"shapes": count, "surface": f"all but the {VALLEY}"} | together.mean().to_dict())
+    return pd.DataFrame(rows)
+
+
+def _costs_held_of(truth: Surface, design: Design, draws: int) -> pd.DataFrame:
+    """A row a shape: whether the intervals of its penalty (NaN where none is told) and of a new run's loss held."""
+    rows = []
+    for seed in range(draws):
+        shapes, _ = draw_shapes(truth, design, seed)
+        surface = fit_surface(shapes, None, draws=BOOTSTRAP_DRAWS, seed=seed)
+        if not surface.told:
+            continue
+        rng = np.random.default_rng([seed, 1])
+        for x, z, cost in zip(shapes.x, shapes.z, penalties(surface), strict=True):
+            own, best = truth(np.array([x]), np.array([z]))[0], np.log(true_depth(truth, x))
+            true = own - truth(np.array([x]), np.array([best]))[0]
+            told = cost.status is SurfaceStatus.CONVERGED
+            at = middle_depth(x) + rng.uniform(-0.8, 0.8)
+            loss = truth(np.array([x]), np.array([at]))[0] + NOISE * rng.standard_normal()
+            _, low, high = new_run(surface, float(np.exp(x)), float(np.exp(at)))
+            held = float(cost.low <= true + 1e-6 and true <= cost.high) if told else np.nan
+            rows.append({"told": told, "penalty held": held, "new run held": low <= loss <= high})
+    return pd.DataFrame(rows, columns=["told", "penalty held", "new run held"]).astype(float)
+
+
 def statuses(draws: int) -> pd.DataFrame:
     """A row a design that can't tell the best depth: the share of each status."""
     rows = []
@@ -213,7 +263,9 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=40, help="of each surface and design (default: 40)")
     parser.add_argument("--runs", type=Path, metavar="FILE", help="runs of your own, for unseen.csv")
     parser.add_argument("--tokens", type=float, help="their token budget")
-    parser.add_argument("--only", choices=("held", "statuses", "rolled_out", "unseen"), help="one table")
+    parser.add_argument(
+        "--only", choices=("held", "statuses", "penalties", "rolled_out", "unseen"), help="one table"
+    )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
@@ -221,6 +273,7 @@ def main() -> None:
     tables = {
         "unseen": lambda: pd.DataFrame([row for path in _paths(arguments) for row in unseen(*path)]),
         "statuses": lambda: statuses(arguments.draws),
+        "penalties": lambda: costs_held(arguments.draws),
         "rolled_out": lambda: rolled_out(arguments.draws),
         "held": lambda: held(answers(arguments.draws, arguments.out / "answers.csv")),
     }

@@ -7,9 +7,10 @@ Runs are rows of `depth, width, seed, test_loss`, or of columns by their usual n
 CSV, Parquet, JSON lines, a folder of W&B exports, or an MLflow experiment (docs/own_runs.md). Depths and widths need
 form no grid; eight shapes are the least, and they must differ in depth at one size.
 
-Written to DIR: penalty (the main table: what each shape gives away against the best one of its size), best_depth,
-forms and overtaking as .csv, .md and .tex, fit.json, and the figures penalty and best_depth as .svg and .png; with
-several token budgets one folder for each. Networks that differ in more than depth, width and seed (heads, vocabulary,
+Written to DIR: costs (the main table: what about seven depths of each size cost), penalty (what each shape gives away
+against the best one of its size), best_depth, forms and overtaking as .csv, .md and .tex, fit.json, and the figures
+penalty and best_depth as .svg and .png; with several token budgets one folder for each. A folder is a witness of
+`shapelaw shape --fit DIR`. Networks that differ in more than depth, width and seed (heads, vocabulary,
 block, ...) are kinds of their own: what tells them apart is a further column of each table.
 Exit codes: 0 done, also where no surface is possible (fit.json's status and the output say so), 2 unusable input.
 """
@@ -54,6 +55,13 @@ def _arguments() -> argparse.Namespace:
         "parameters (total_params) or FLOPs of a step (step_flops); the best depth depends on it",
     )
     parser.add_argument(
+        "--within",
+        type=float,
+        default=Options.within,
+        metavar="NATS",
+        help=f"a cost that is none (default: {Options.within:g})",
+    )
+    parser.add_argument(
         "--loss", metavar="COLUMN", help="the column to compare (default: the loss, by its usual names)"
     )
     parser.add_argument(
@@ -72,7 +80,7 @@ def main() -> None:
     arguments = _arguments()
     sizes = () if arguments.sizes is None else sizes_of(arguments.sizes)
     axis = SizeAxis(arguments.size_axis)
-    options = Options(axis, sizes, arguments.noise, arguments.draws, arguments.seed)
+    options = Options(axis, sizes, arguments.noise, arguments.draws, arguments.seed, arguments.within)
     check_options(options)
     budgets, notes = given_budgets(arguments, axis, least=LEAST_SHAPES, loss=arguments.loss)
     for note in notes:

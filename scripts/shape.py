@@ -8,9 +8,10 @@
   shapelaw shape 2e7 --vocab 257 --fit DIR --json
 
 It rests on fits of public losses (workflow/reference/evidence.json, docs/answer.md) and on the published law of
-transitions (Levine et al. 2020). --fit DIR adds your own: a folder of `shapelaw transitions` or of the study of depth
-against width. --depth and --width are a shape to price, --model one in a folder with a config.json of transformers.
-Numbers are read as people write them: 1.3B, 350M, 32k, 1300000000. Exit codes: 0 answered, 2 unusable input.
+transitions (Levine et al. 2020). --fit DIR adds your own: a folder of `shapelaw fit`, of `shapelaw transitions`
+or of the study of depth against width. --depth and --width are a shape to price, --model one in a folder with a
+config.json of transformers. Numbers are read as people write them: 1.3B, 350M, 32k, 1300000000.
+Exit codes: 0 answered, 2 unusable input.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from shapelaw.errors import UserError, command_line, exit_code
-from shapelaw.fits.shape_answer import Network, ShapeAnswer
+from shapelaw.fits.shape_answer import Network, Own, ShapeAnswer
 from shapelaw.fits.shape_costs import (
     LEAST_TOKENS,
     TOKENS_A_PARAMETER,
@@ -67,7 +68,8 @@ def main() -> None:
         return
     question = _question(arguments, model)
     network = None if given is None else given.network(question.counting)
-    found = public_answer(question, _own_laws(arguments), network)
+    laws, surfaces = _own(arguments.fit)
+    found = public_answer(question, laws, network, surfaces)
     notes = bottlenecks(found, given)
     if arguments.json:
         print(json.dumps(as_json(found, notes) | said, indent=2))
@@ -132,7 +134,10 @@ def _parser() -> argparse.ArgumentParser:
         help="times of your machine, of `shapelaw speed` (default: public ones)",
     )
     parser.add_argument(
-        "--fit", default=PUBLISHED, metavar="DIR", help="a folder of transitions of yours, as a witness"
+        "--fit",
+        default=PUBLISHED,
+        metavar="DIR",
+        help="a folder of `shapelaw fit` or `shapelaw transitions`, as a witness",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     return parser
@@ -198,12 +203,15 @@ def _clock(arguments: argparse.Namespace, vocab: int, context: int) -> Clock:
     return clock if arguments.speed is None else read_clock(arguments.speed, vocab, context, clock.exponent)
 
 
-def _own_laws(arguments: argparse.Namespace) -> list[Transitions]:
-    if arguments.fit == PUBLISHED:
-        return []
-    from shapelaw.studies.public_evidence import own_law  # fits transitions, for a second
+def _own(folder: str) -> tuple[list[Transitions], list[Own]]:
+    """The law of transitions or the surface of a folder."""
+    if folder == PUBLISHED:
+        return [], []
+    from shapelaw.studies.public_evidence import has_surface, own_law, own_surface
 
-    return [transitions_of(own_law(arguments.fit), own=True)]
+    if has_surface(folder):
+        return [], [own_surface(folder)]
+    return [transitions_of(own_law(folder), own=True)], []
 
 
 @dataclass(frozen=True)

@@ -88,6 +88,11 @@ def ripple(x, z):
     )
 
 
+def flat_valley(x, z):
+    """Depths within a factor of 1.65 of the middle one cost nothing."""
+    return power_law(x - 0.4 * np.maximum(np.abs(z - middle_depth(x)) - 0.5, 0.0) ** 2)
+
+
 UNLIKE: dict[str, Surface] = {
     "three power laws": three_powers,
     "penalty in nats": in_nats,

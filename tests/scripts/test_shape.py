@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from commands import run_here
+from scattered_shapes import Design, draw_shapes, symmetric
 from small import SCRIPTS
 
 
@@ -133,6 +134,23 @@ def test_transitions_of_one_s_own_are_a_witness(tmp_path: Path) -> None:
     found = numbers(tmp_path, "2M", "--vocab", 257, "--fit", ".")
     assert found["best"]["by"] == "transitions.csv"
     assert found["best"]["low"] < found["best"]["depth"] < found["best"]["high"]
+
+
+def test_a_surface_of_one_s_own_is_a_witness(tmp_path: Path) -> None:
+    shapes, _ = draw_shapes(symmetric, Design(24), 0)
+    runs = pd.DataFrame({"depth": shapes.depth, "width": shapes.width, "test_loss": shapes.loss})
+    runs.to_csv(tmp_path / "runs.csv", index=False)
+    fitting = ("--runs", "runs.csv", "--out", "mine", "--draws", "200")
+    fitted = run_here(SCRIPTS / "fit_surface.py", *fitting, cwd=tmp_path)
+    assert fitted.returncode == 0, fitted.stderr
+    found = numbers(tmp_path, "3e8", "--size", "block", "--fit", "mine")
+    (own,) = (one for one in found["witnesses"] if one["name"] == "mine")
+    assert 13 <= own["low"] <= own["depth"] <= own["high"] <= 20
+    assert own["times_outside"] == 1.0
+    (tmp_path / "mine" / "fit.json").write_text(json.dumps({"cells": [{"cell": {"heads": 2}}]}))
+    said = shape(tmp_path, "3e8", "--fit", "mine")
+    assert said.returncode == 2
+    assert "networks of several kinds (heads)" in said.stderr
 
 
 CONFIGS: dict[str, dict[str, object]] = {

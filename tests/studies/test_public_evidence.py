@@ -88,7 +88,7 @@ def test_what_gives_no_law_is_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"has no transitions\.csv; give `published`"):
         read_law(str(tmp_path))
     (tmp_path / "best_depth.csv").touch()
-    with pytest.raises(UserError, match=r"has a surface of fit_surface\.py"):
+    with pytest.raises(UserError, match="has a surface of `shapelaw fit`, which is no law"):
         read_law(str(tmp_path))
     falling = pd.DataFrame({"depth": [1, 2, 4], "width": [300, 200, 100], "width_err": [1, 1, 1]})
     falling.to_csv(tmp_path / "transitions.csv", index=False)

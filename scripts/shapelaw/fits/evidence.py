@@ -113,6 +113,10 @@ class Draws:
         level = -np.exp(self._log_slope(u))[:, None] * power(alpha + alpha_u * u, size)
         return np.asarray(level + np.where(nats, lost, 0.0))
 
+    def middle(self, log_blocks: Floats, log_depth: Floats, log_tokens: float) -> Floats:
+        """(p,) losses in nats, up to a constant: the mean of the draws."""
+        return np.asarray(self.losses(log_blocks, log_depth, log_tokens).mean(axis=0))
+
     def _log_slope(self, u: float) -> Floats:
         """(D,) logs of minus the slope of the loss in x at the middle size."""
         s0, s1, s2 = self.values[:, 9:12].T

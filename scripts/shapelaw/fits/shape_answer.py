@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 from shapelaw.errors import UserError
 from shapelaw.fits.shape_costs import (
@@ -85,6 +86,7 @@ class Witness:
         sizes: parameters of the blocks that it was measured at.
         beyond: the factor by which the asked size lies outside of them; 1 inside.
         remarks: what weakens it, in sentences.
+        said: in place of a depth: a bound, or that it can't be told.
     """
 
     name: str
@@ -95,6 +97,13 @@ class Witness:
     sizes: tuple[float, float]
     beyond: float
     remarks: tuple[str, ...] = ()
+    said: str = ""
+
+
+class Own(Protocol):
+    """A witness of the user's own that answers a question itself, such as a surface of `shapelaw fit`."""
+
+    def witness(self, question: Question) -> Witness: ...
 
 
 @dataclass(frozen=True)
@@ -135,6 +144,7 @@ def answer(
     laws: Sequence[Transitions],
     networks: Iterable[Network],
     given: Network | None = None,
+    own: Sequence[Own] = (),
 ) -> ShapeAnswer:
     """The answer to a question.
 
@@ -145,12 +155,14 @@ def answer(
         laws: laws of transitions, the user's own first where there is one.
         networks: that were shipped.
         given: a shape to price.
+        own: other witnesses of the user's.
 
     Raises:
         UserError: the vocabulary leaves no room for blocks.
     """
     costs = ask(evidence, question)
-    witnesses = [_of_evidence(costs, evidence_block), *(_of_law(law, costs) for law in laws)]
+    of_own = (one.witness(question) for one in own)
+    witnesses = [_of_evidence(costs, evidence_block), *of_own, *(_of_law(law, costs) for law in laws)]
     if question.counting.block == "gpt2":
         witnesses.sort(key=lambda one: one.block == evidence_block)
     best, by = (costs.best, evidence.name) if costs.told else _by_own(costs, laws)

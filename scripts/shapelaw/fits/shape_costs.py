@@ -10,15 +10,15 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from shapelaw.errors import UserError
-from shapelaw.fits.evidence import Draws, Floats, draws_of, lowest
+from shapelaw.fits.evidence import Floats, draws_of, lowest
 from shapelaw.specs.sizes import Counting, SizeAxis, big
 
 LOW, HIGH = 0.16, 0.84
@@ -27,8 +27,8 @@ DEPTHS = np.linspace(0.0, math.log(DEEPEST), 201)  # logs of the depths that are
 OUTSIDE = 3.0  # factor beyond the evidence's sizes within which a cost is told
 MOSTLY_EMBEDDING = 10.0  # the same for blocks, where the total is within OUTSIDE
 LEAST_TOKENS = 1e9
-TOKENS_A_PARAMETER = 20  # of a question that doesn't say
 LEAST_WIDTH = 16
+TOKENS_A_PARAMETER = 20  # of a question that doesn't say
 WITHIN = 0.005  # nats: the cost below which depths count as flat
 ROWS = 7
 SHOWN = 4.0  # rows reach to depths that cost so many times `within`
@@ -135,6 +135,22 @@ def read_clock(path: Path, vocab_size: int, context: int, exponent: float) -> Cl
     return Clock(exponent, depths, np.array([left[depth == one].mean() for one in depths]), str(path))
 
 
+class Drawn(Protocol):
+    """Draws of a loss surface: those of public losses (`evidence.Draws`), or of a surface of one's own."""
+
+    def __len__(self) -> int: ...
+
+    def losses(
+        self, log_blocks: Floats, log_depth: Floats, log_tokens: float, shift: Floats | float = 0.0
+    ) -> Floats:
+        """(D, p) losses in nats at (p,) points, with ridges moved by (D,) `shift` in log depth."""
+        ...
+
+    def middle(self, log_blocks: Floats, log_depth: Floats, log_tokens: float) -> Floats:
+        """(p,) losses in nats by all draws together."""
+        ...
+
+
 @dataclass(frozen=True)
 class Evidence:
     """The draws with what is known about them.
@@ -145,15 +161,23 @@ class Evidence:
         blocks, totals, tokens: smallest and largest of the evidence's networks and budgets.
         clock: the public times.
         name: whose they are.
+        grid: (201,) logs of the depths that are compared.
+        least_tokens: below which nothing follows from them.
+        least_size: the smallest size, as the question counts it, whose best loss is known.
+        few_shapes: whether intervals of costs are those of few shapes (`interval_of_few`).
     """
 
-    draws: Draws
+    draws: Drawn
     spread: Spread
     blocks: tuple[float, float]
     totals: tuple[float, float]
     tokens: tuple[float, float]
     clock: Clock
     name: str
+    grid: Floats = field(default_factory=DEPTHS.copy)
+    least_tokens: float = LEAST_TOKENS
+    least_size: float = 0.0
+    few_shapes: bool = False
 
     @cached_property
     def normals(self) -> Floats:
@@ -259,13 +283,11 @@ class Costs:
     Attributes:
         question: the question.
         evidence: the evidence.
-        sizes: (201,) sizes along `DEPTHS`, all the same but at equal time.
+        sizes: (201,) sizes along the evidence's `grid`, all the same but at equal time.
         log_blocks: (201,) logs of the parameters of the blocks.
         log_best: log of the best depth, before it was made a whole one.
         best: the best depth.
         shift: the standard deviation by which ridges were moved.
-        means: (201,) mean losses along `DEPTHS`, up to a constant.
-        moved_least: (D,) the least loss of each draw whose ridge was moved.
     """
 
     question: Question
@@ -275,12 +297,15 @@ class Costs:
     log_best: float
     best: Best
     shift: float
-    means: Floats
-    moved_least: Floats
 
     def blocks_at(self, depth: float) -> float:
         """Parameters of the blocks at a depth."""
-        return float(np.exp(np.interp(math.log(depth), DEPTHS, self.log_blocks)))
+        return float(np.exp(np.interp(math.log(depth), self.grid, self.log_blocks)))
+
+    @property
+    def grid(self) -> Floats:
+        """(201,) logs of the depths that are compared."""
+        return self.evidence.grid
 
     @property
     def blocks(self) -> float:
@@ -290,7 +315,8 @@ class Costs:
     @property
     def told(self) -> bool:
         """Whether the evidence reaches so far that it can price shapes."""
-        return self.question.tokens >= LEAST_TOKENS and self.best.depth < DEEPEST and self.beyond <= 0.0
+        within = self.question.tokens >= self.evidence.least_tokens and self.best.depth < DEEPEST
+        return within and self.beyond <= 0.0
 
     @property
     def beyond(self) -> float:
@@ -299,19 +325,38 @@ class Costs:
         return self.evidence.beyond(self.blocks, total)
 
     @cached_property
+    def _means(self) -> Floats:
+        return self._middle(self.log_blocks, self.grid)
+
+    @cached_property
     def _least(self) -> float:
         """The mean loss of the best depth."""
         log_depth = np.log([self.best.depth])
-        return float(self._losses(np.interp(log_depth, DEPTHS, self.log_blocks), log_depth, False).mean())
+        return float(self._middle(np.interp(log_depth, self.grid, self.log_blocks), log_depth)[0])
 
-    def _losses(self, log_blocks: Floats, log_depth: Floats, moved: bool) -> Floats:
-        shift = self.shift * self.evidence.normals if moved else 0.0
+    @cached_property
+    def _moved_least(self) -> Floats:
+        return lowest(self._moved(self.log_blocks, self.grid), self.grid)[1]
+
+    @cached_property
+    def _moved_best(self) -> Floats:
+        """(D,) losses of the best depth."""
+        log_depth = np.log([self.best.depth])
+        return self._moved(np.interp(log_depth, self.grid, self.log_blocks), log_depth)[:, 0]
+
+    def _moved(self, log_blocks: Floats, log_depth: Floats) -> Floats:
+        """(D, p) losses by the draws, with their ridges moved."""
+        shift = self.shift * self.evidence.normals
         return self.evidence.draws.losses(log_blocks, log_depth, math.log(self.question.tokens), shift)
+
+    def _middle(self, log_blocks: Floats, log_depth: Floats) -> Floats:
+        """(p,) losses by all draws together."""
+        return self.evidence.draws.middle(log_blocks, log_depth, math.log(self.question.tokens))
 
     @cached_property
     def curve(self) -> Floats:
-        """(201,) costs along `DEPTHS`, in nats."""
-        return np.asarray(np.maximum(self.means - self._least, 0.0))
+        """(201,) costs along the evidence's `grid`, in nats."""
+        return np.asarray(np.maximum(self._means - self._least, 0.0))
 
     def at(self, depth: float, blocks: float | None = None) -> Cost:
         """The cost of a depth.
@@ -321,27 +366,46 @@ class Costs:
             blocks: parameters of the blocks, where they are not those that the size leaves to this depth.
         """
         log_depth = np.array([math.log(depth)])
-        log_blocks = np.interp(log_depth, DEPTHS, self.log_blocks) if blocks is None else np.log([blocks])
+        log_blocks = np.interp(log_depth, self.grid, self.log_blocks) if blocks is None else np.log([blocks])
         value, low, high = (float(one) for one in self.band(log_depth, log_blocks)[:, 0])
         return Cost(value, low, high, self.worth(value))
 
     def band(self, log_depth: Floats, log_blocks: Floats) -> Floats:
         """(3, p) costs in nats with the ends of their 68% intervals, at (p,) logs of depths and blocks."""
-        value = np.maximum(self._losses(log_blocks, log_depth, False).mean(axis=0) - self._least, 0.0)
-        moved = self._losses(log_blocks, log_depth, True) - self.moved_least[:, None]
-        low, high = np.quantile(np.maximum(moved, 0.0), (LOW, HIGH), axis=0)
+        value = np.maximum(self._middle(log_blocks, log_depth) - self._least, 0.0)
+        moved, least = self._moved(log_blocks, log_depth), self._moved_least
+        if self.evidence.few_shapes:
+            ends = [
+                interval_of_few(moved[:, place], least, self._moved_best, float(one))
+                for place, one in enumerate(value)
+            ]
+            low, high = np.array(ends).T
+        else:
+            low, high = np.quantile(np.maximum(moved - least[:, None], 0.0), (LOW, HIGH), axis=0)
         return np.stack([value, np.minimum(low, value), np.maximum(high, value)])
 
     def worth(self, cost: float) -> float:
-        """The share of the size by which the best shape could be smaller and have this cost."""
+        """The share of the size by which the best shape could be smaller and have this cost.
+
+        It is a bound where `worth_more` says so.
+        """
         return float(1.0 - np.exp(np.interp(cost, self._smaller, SMALLER[: len(self._smaller)])))
+
+    def worth_more(self, cost: float) -> bool:
+        """Whether `worth` is a bound: the best shape would be smaller than all whose best loss is known."""
+        return bool(cost > self._smaller[-1])
 
     @cached_property
     def _smaller(self) -> Floats:
         """The cost of the best shape of each size of `SMALLER` that the vocabulary leaves room for."""
         counting, sizes = self.question.counting, self.question.size * np.exp(SMALLER)
-        scaled = [_log_blocks(size, counting) for size in sizes if size > counting.fixed]
-        least = [lowest(self._losses(one, DEPTHS, False).mean(axis=0)[None], DEPTHS)[1][0] for one in scaled]
+        least_size = min(self.evidence.least_size, self.question.size)
+        scaled = [
+            _log_blocks(size, counting, self.grid)
+            for size in sizes
+            if size > counting.fixed and size >= least_size
+        ]
+        least = [lowest(self._middle(one, self.grid)[None], self.grid)[1][0] for one in scaled]
         return np.asarray(np.maximum.accumulate(np.array(least) - least[0]))
 
     def flat(self) -> tuple[int, int]:
@@ -353,8 +417,8 @@ class Costs:
         least = int(np.argmin(self.curve))
         over = self.curve > cost
         left, right = np.flatnonzero(over[:least]), np.flatnonzero(over[least:])
-        low = DEPTHS[left[-1] + 1] if len(left) else DEPTHS[0]
-        high = DEPTHS[least + right[0] - 1] if len(right) else DEPTHS[-1]
+        low = self.grid[left[-1] + 1] if len(left) else self.grid[0]
+        high = self.grid[least + right[0] - 1] if len(right) else self.grid[-1]
         whole = int(self.best.depth)
         return min(math.ceil(math.exp(low) - 1e-9), whole), max(math.floor(math.exp(high) + 1e-9), whole)
 
@@ -362,19 +426,44 @@ class Costs:
         """About seven whole depths around the flat part, the best one among them."""
         low, high = self.reach(SHOWN * self.question.within)
         best = int(self.best.depth)
+        first, last = math.ceil(math.exp(self.grid[0]) - 1e-9), math.floor(math.exp(self.grid[-1]) + 1e-9)
+        low, high = min(low, max(best - 1, first)), max(high, min(best + 1, last))
         spread = np.geomspace(low, max(high, low + 1), ROWS)
         nearest = int(np.abs(np.log(spread / best)).argmin())
         return sorted({*(round(depth) for i, depth in enumerate(spread) if i != nearest), best})
 
     def size_at(self, depth: float) -> float:
         """The size that a depth has in this comparison."""
-        return float(np.exp(np.interp(math.log(depth), DEPTHS, np.log(self.sizes))))
+        return float(np.exp(np.interp(math.log(depth), self.grid, np.log(self.sizes))))
 
     def relative_time(self, depth: float) -> float:
         """Seconds a token over those of the best depth."""
         logs = np.log([depth, self.best.depth])
-        here, best = _log_times(self.question, np.interp(logs, DEPTHS, self.log_blocks), logs)
+        here, best = _log_times(self.question, np.interp(logs, self.grid, self.log_blocks), logs)
         return float(np.exp(here - best))
+
+
+def _low_and_high(values: Floats) -> tuple[float, float]:
+    low, high = np.quantile(values, (LOW, HIGH))
+    return float(low), float(high)
+
+
+def interval_of_few(losses: Floats, least: Floats, best: Floats, value: float) -> tuple[float, float]:
+    """The 68% interval of a cost by a surface of few shapes, on which some depth has the least loss by chance.
+
+    So a draw's own least is too low, and costs above it are never nothing: of shapes that cost nothing 12 to 31% of
+    the draws' 68% intervals held that. The lower end is the lowest of the draws' against the fitted best depth and of
+    the upper one, reflected about the cost (the basic bootstrap, Davison and Hinkley 1997, 5.2.1).
+
+    Args:
+        losses: (D,) of the shape, a draw each.
+        least: (D,) of the draw's own best depth.
+        best: (D,) of the depth that all draws together have as best.
+        value: the cost, in nats.
+    """
+    high = _low_and_high(np.maximum(losses - least, 0.0))[1]
+    low = min(_low_and_high(losses - best)[0], 2.0 * value - high, value)
+    return max(0.0, low), max(high, value)
 
 
 def ask(evidence: Evidence, question: Question) -> Costs:
@@ -383,31 +472,30 @@ def ask(evidence: Evidence, question: Question) -> Costs:
     Raises:
         UserError: the vocabulary leaves no room for blocks, or at equal time the best depth is far from those timed.
     """
-    counting = question.counting
+    counting, grid = question.counting, evidence.grid
     if counting.width_at(question.size, 1.0) < LEAST_WIDTH:
         raise UserError(
             f"{big(question.size)} parameters have no room for blocks beside a vocabulary of {counting.vocab_size:,}: "
             f"one layer would be narrower than {LEAST_WIDTH}. Take a larger size, a smaller vocabulary, or --tied."
         )
-    sizes = np.full_like(DEPTHS, question.size)
+    sizes = np.full_like(grid, question.size)
     if question.equal_time:
         sizes = _at_equal_time(evidence, question)
-    log_blocks = _log_blocks(sizes, question.counting)
+    log_blocks = _log_blocks(sizes, question.counting, grid)
     log_tokens = math.log(question.tokens)
-    own = evidence.draws.losses(log_blocks, DEPTHS, log_tokens)
-    means = np.asarray(own.mean(axis=0))
-    middle = float(lowest(means[None], DEPTHS)[0][0])
-    blocks = float(np.exp(np.interp(middle, DEPTHS, log_blocks)))
+    own = evidence.draws.losses(log_blocks, grid, log_tokens)
+    together = evidence.draws.middle(log_blocks, grid, log_tokens)
+    middle = float(lowest(together[None], grid)[0][0])
+    blocks = float(np.exp(np.interp(middle, grid, log_blocks)))
     shift = evidence.spread.shift(outside(blocks, evidence.blocks), outside(question.tokens, evidence.tokens))
-    moved = evidence.draws.losses(log_blocks, DEPTHS, log_tokens, shift * evidence.normals)
-    moved_best, moved_least = lowest(moved, DEPTHS)
-    ends = [np.quantile(bests, (LOW, HIGH)) for bests in (moved_best, lowest(own, DEPTHS)[0])]
+    moved = evidence.draws.losses(log_blocks, grid, log_tokens, shift * evidence.normals)
+    ends = [np.quantile(lowest(losses, grid)[0], (LOW, HIGH)) for losses in (moved, own)]
     low, high, own_low, own_high = (math.exp(one) for one in np.concatenate(ends))
-    depth = _whole(middle, means)
+    depth = _whole(middle, together, grid)
     if question.equal_time:
         _check_timed(question.clock, depth)
     best = Best(depth, min(low, depth), max(high, depth), min(own_low, depth), max(own_high, depth))
-    return Costs(question, evidence, sizes, log_blocks, middle, best, shift, means, moved_least)
+    return Costs(question, evidence, sizes, log_blocks, middle, best, shift)
 
 
 def _check_timed(clock: Clock, depth: float) -> None:
@@ -424,10 +512,10 @@ def _check_timed(clock: Clock, depth: float) -> None:
         )
 
 
-def _whole(log_depth: float, losses: Floats) -> float:
-    """The better of the whole depths beside a real one, at (201,) losses along `DEPTHS`."""
+def _whole(log_depth: float, losses: Floats, grid: Floats) -> float:
+    """The better of the whole depths beside a real one, at (201,) losses along the grid."""
     depths = [max(1.0, math.floor(math.exp(log_depth))), max(1.0, math.ceil(math.exp(log_depth)))]
-    return min(depths, key=lambda depth: float(np.interp(math.log(depth), DEPTHS, losses)))
+    return min(depths, key=lambda depth: float(np.interp(math.log(depth), grid, losses)))
 
 
 def _log_times(question: Question, log_blocks: Floats, log_depth: Floats) -> Floats:
@@ -437,26 +525,25 @@ def _log_times(question: Question, log_blocks: Floats, log_depth: Floats) -> Flo
 
 def _at_equal_time(evidence: Evidence, question: Question) -> Floats:
     """(201,) sizes that take as long as the asked size takes at the depth that is then best."""
-    log_tokens, at = math.log(question.tokens), math.log(24.0)
-    sizes = np.full_like(DEPTHS, question.size)
-    asked = _log_times(question, _log_blocks(sizes, question.counting), DEPTHS)
+    log_tokens, at, grid = math.log(question.tokens), math.log(24.0), evidence.grid
+    sizes = np.full_like(grid, question.size)
+    asked = _log_times(question, _log_blocks(sizes, question.counting, grid), grid)
     for _ in range(TURNS):
-        wanted = float(np.interp(at, DEPTHS, asked))
-        log_blocks = _log_blocks(sizes, question.counting)
-        off = wanted - _log_times(question, log_blocks, DEPTHS)
+        wanted = float(np.interp(at, grid, asked))
+        log_blocks = _log_blocks(sizes, question.counting, grid)
+        off = wanted - _log_times(question, log_blocks, grid)
         # the deepest may have no size that is so quick beside the first factor of their embedding
         sizes = np.maximum(sizes * np.exp(off / question.clock.exponent), 1.01 * question.counting.fixed)
-        log_blocks = _log_blocks(sizes, question.counting)
-        losses = evidence.draws.losses(log_blocks, DEPTHS, log_tokens)
-        at = float(lowest(losses.mean(axis=0)[None], DEPTHS)[0][0])
+        log_blocks = _log_blocks(sizes, question.counting, grid)
+        at = float(lowest(evidence.draws.middle(log_blocks, grid, log_tokens)[None], grid)[0][0])
     return sizes
 
 
-def _log_blocks(sizes: Floats | float, counting: Counting) -> Floats:
-    """(201,) logs of 12 L d² along `DEPTHS`."""
-    sizes = np.broadcast_to(np.asarray(sizes, dtype=np.float64), DEPTHS.shape)
-    widths = [counting.width_at(float(size), math.exp(z)) for size, z in zip(sizes, DEPTHS, strict=True)]
-    return np.asarray(math.log(12.0) + DEPTHS + 2.0 * np.log(widths))
+def _log_blocks(sizes: Floats | float, counting: Counting, grid: Floats) -> Floats:
+    """(201,) logs of 12 L d² along the grid."""
+    sizes = np.broadcast_to(np.asarray(sizes, dtype=np.float64), grid.shape)
+    widths = [counting.width_at(float(size), math.exp(z)) for size, z in zip(sizes, grid, strict=True)]
+    return np.asarray(math.log(12.0) + grid + 2.0 * np.log(widths))
 
 
 @dataclass(frozen=True)
@@ -487,7 +574,7 @@ class Transitions:
 
     def depth(self, costs: Costs) -> tuple[float, float, float]:
         """The best depth of a comparison's sizes and its interval; infinite where no depth is worth so much."""
-        blocks = np.interp(self.log_depth, DEPTHS, costs.log_blocks)
+        blocks = np.interp(self.log_depth, costs.grid, costs.log_blocks)
         low, middle, high = (_first(self.log_depth, over - blocks) for over in self.log_blocks)
         return middle, low, high
 

@@ -18,7 +18,9 @@ from shapelaw.fits.line import Floats
 from shapelaw.fits.separable import Separable
 
 # families: forms that share an assumption about the penalty share its weight before the data speak
-SYMMETRIC, SKEWED, FREE = "symmetric", "skewed", "free"
+SYMMETRIC, SKEWED, FLAT, FREE = "symmetric", "skewed", "flat", "free"
+# half of a flat valley's width in log depth, at k = 0: within it the penalty grows with the fourth power
+VALLEY = 0.4
 # distances in log depth over which the two-sided penalty turns from one side's curvature to the other's
 TURN = 0.08
 NARROW = float(np.log(1.25))  # sizes that span less count as one size
@@ -67,6 +69,7 @@ def surface_forms(frame: Frame) -> tuple[Form, ...]:
         _effective(frame, "skewed", power + "2 (e^(k t) - k t - 1) / k²" + line, SKEWED, _linex),
         _effective(frame, "two-sided", power + "t² e^(k sign t)" + line, SKEWED, _two_sided),
         _effective(frame, "law", power + "t², N = 12 L* exp(2 a + 2 b L*)", SYMMETRIC, _square, law=True),
+        _effective(frame, "flat", power + "t⁴ / (t² + w²), w = 0.4 e^k" + line, FLAT, _flat),
         quadratic(frame),
     )
 
@@ -92,20 +95,20 @@ Penalty = Callable[[Floats, Floats], Floats]
 def _effective(
     frame: Frame, name: str, formula: str, family: str, penalty: Penalty, law: bool = False
 ) -> Form:
-    skewed = family == SKEWED
+    bent = family in (SKEWED, FLAT)
     # alpha, log q, then z* at the middle size and its slope (or, of the law, log(b L*) there), then k
-    mean = np.array([0.2, np.log(0.3), frame.z, 0.0 if law else 0.3, *([0.0] if skewed else [])])
-    std = np.array([0.25, 1.5, 1.5 * frame.z_span, 1.0 if law else 0.5, *([1.0] if skewed else [])])
+    mean = np.array([0.2, np.log(0.3), frame.z, 0.0 if law else 0.3, *([0.0] if bent else [])])
+    std = np.array([0.25, 1.5, 1.5 * frame.z_span, 1.0 if law else 0.5, *([1.0] if bent else [])])
     starts = [mean]
     for depth in (-0.6, 0.0, 0.6):
         for sharp in (-1.0, 1.0):
-            for skew in (-0.7, 0.7) if skewed else (0.0,):
-                move = np.array([0.0, sharp, depth * frame.z_span, 0.0, *([skew] if skewed else [])])
+            for skew in (-0.7, 0.7) if bent else (0.0,):
+                move = np.array([0.0, sharp, depth * frame.z_span, 0.0, *([skew] if bent else [])])
                 starts.append(mean + move)
     best = _law_depth if law else _line_depth
     columns = partial(_effective_columns, frame, best, penalty)
     fourth = "log(b L*)" if law else "c1"
-    names = ("alpha", "log q", "log L*", fourth, *(("k",) if skewed else ()))
+    names = ("alpha", "log q", "log L*", fourth, *(("k",) if bent else ()))
     return Form(name, formula, family, Separable(columns, mean, std), np.array(starts), names, 2)
 
 
@@ -158,6 +161,11 @@ def _linex(t: Floats, skew: Floats) -> Floats:
 
 def _two_sided(t: Floats, skew: Floats) -> Floats:
     return t**2 * np.exp(skew * np.tanh(t / TURN))
+
+
+def _flat(t: Floats, bend: Floats) -> Floats:
+    wide = VALLEY * np.exp(np.clip(bend, -5.0, 5.0))
+    return t**4 / (t**2 + wide**2)
 
 
 def _powers(frame: Frame, theta: Floats, x: Floats, z: Floats) -> Floats:

@@ -71,7 +71,7 @@ def _costs(found: ShapeAnswer) -> str:
         "size" if timed else "time",
     )
     rows = [head, *(_cells(row, timed) for row in found.rows)]
-    lines = [_aligned(rows)]
+    lines = [aligned(rows)]
     lines += [
         f"{row.sized.shape.depth} layers have no width that makes {big(row.sized.asked)}: this shape has "
         f"{big(row.sized.size)}."
@@ -105,7 +105,8 @@ def cost_text(cost: Cost) -> str:
     return f"{cost.value:.3f} ({cost.low:.3f} to {cost.high:.3f})"
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> str:
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of cells as lines, with columns two spaces apart."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
@@ -177,10 +178,14 @@ def _short(number: float) -> str:
 
 
 def _by_witness(one: Witness) -> str:
+    if one.said:
+        return one.said
     if not math.isfinite(one.depth):
         return "no depth is worth so much"
-    high = f"{one.high:,.0f}" if math.isfinite(one.high) else "no limit"
-    return f"{one.depth:,.0f} ({one.low:,.0f} to {high})"
+    if not math.isfinite(one.high):
+        return f"{one.depth:,.0f} ({one.low:,.0f} to no limit)"
+    digits = 0 if round(one.high) > round(one.low) else 1
+    return f"{one.depth:,.{digits}f} ({one.low:,.{digits}f} to {one.high:,.{digits}f})"
 
 
 def _given(priced: Priced, found: ShapeAnswer) -> str:
@@ -211,7 +216,7 @@ def _shipped(shipped: Sequence[Priced]) -> str:
                 "can't tell" if one.cost is None else cost_text(one.cost),
             )
         )
-    return _aligned(rows)
+    return aligned(rows)
 
 
 def _vocabulary(found: ShapeAnswer) -> list[str]:
@@ -298,6 +303,7 @@ def as_json(found: ShapeAnswer, notes: Sequence[str] = ()) -> dict[str, Any]:
                 "high": finite(one.high),
                 "block_params": list(one.sizes),
                 "times_outside": one.beyond,
+                "said": one.said or None,
                 "remarks": list(one.remarks),
             }
             for one in found.witnesses

@@ -5,6 +5,8 @@ A law of transitions is the published one or a fit of one's own.
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -15,18 +17,24 @@ import numpy as np
 from scipy import stats  # type: ignore[import-untyped]
 
 from shapelaw.errors import UserError
+from shapelaw.fits.curves import SIZE_COLUMNS
 from shapelaw.fits.inputs import check_transitions, read_table
+from shapelaw.fits.noise import Noise
 from shapelaw.fits.projection import (
     FARTHEST,
     INTERVAL,
     Form,
     draw_sizes,
     first_depths,
+    size_rule,
     standard_params,
     why_no_projection,
 )
-from shapelaw.fits.shape_answer import Network, ShapeAnswer, answer, read_shipped
+from shapelaw.fits.shape_answer import Network, Own, ShapeAnswer, answer, read_shipped
 from shapelaw.fits.shape_costs import Evidence, Question, Transitions, evidence_of, transitions_of
+from shapelaw.fits.surface import fit_surface
+from shapelaw.fits.surface_costs import OwnSurface
+from shapelaw.fits.surface_shapes import Shapes
 from shapelaw.specs.sizes import SizeAxis
 from shapelaw.studies.study import REFERENCE, published_json
 from shapelaw.studies.transitions.analysis import (
@@ -63,7 +71,10 @@ def shipped_models(axis: SizeAxis) -> tuple[Network, ...]:
 
 
 def public_answer(
-    question: Question, own: Sequence[Transitions] = (), given: Network | None = None
+    question: Question,
+    own: Sequence[Transitions] = (),
+    given: Network | None = None,
+    surfaces: Sequence[Own] = (),
 ) -> ShapeAnswer:
     """The answer by the committed fits and the published law.
 
@@ -71,12 +82,13 @@ def public_answer(
         question: size, vocabulary, tokens; its clock may be `public_evidence().clock`.
         own: laws of the user's own transitions.
         given: a shape to price.
+        surfaces: of the user's own shapes.
 
     Raises:
         UserError: the vocabulary leaves no room for blocks.
     """
     laws, models = [*own, published_law()], shipped_models(question.counting.axis)
-    return answer(question, public_evidence(), _content()["block"], laws, models, given)
+    return answer(question, public_evidence(), _content()["block"], laws, models, given, surfaces)
 
 
 PUBLISHED = "published"
@@ -119,10 +131,9 @@ def read_law(fit: str) -> Law:
             analyse_transitions(check_transitions(published("transitions"), PUBLISHED)), PUBLISHED_SOURCE
         )
     path = Path(fit) / "transitions.csv"
-    if not path.is_file() and (Path(fit) / "best_depth.csv").is_file():
+    if not path.is_file() and has_surface(fit):
         raise UserError(
-            f"--fit {fit} has a surface of fit_surface.py, which answers for its own range of sizes; ask it for yours: "
-            "fit_surface.py --sizes SIZE."
+            f"--fit {fit} has a surface of `shapelaw fit`, which is no law; `shapelaw shape SIZE --fit {fit}` takes it."
         )
     if not path.is_file():
         raise UserError(
@@ -189,6 +200,44 @@ def transitions_content(law: Law, block: str) -> dict[str, Any]:
         "depth": [round(float(depth), 4) for depth in DEPTHS],
         "log_blocks": {name: [round(float(one), 4) for one in curve] for name, curve in curves.items()},
     }
+
+
+def has_surface(folder: str) -> bool:
+    """Whether `shapelaw fit` wrote a folder."""
+    return (Path(folder) / "best_depth.csv").is_file() and not (Path(folder) / "transitions.csv").is_file()
+
+
+def own_surface(folder: str) -> OwnSurface:
+    """The surface of a folder of `shapelaw fit`, fitted again to the losses in its penalty.csv.
+
+    Raises:
+        UserError: its files can't be read, its networks are of several kinds, or no surface goes through its shapes.
+    """
+    table = read_table(Path(folder) / "penalty.csv")
+    try:
+        fit = json.loads((Path(folder) / "fit.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise UserError(
+            f"--fit {folder} has no fit.json that can be read; run `shapelaw fit` again."
+        ) from None
+    if "cells" in fit:
+        raise UserError(
+            f"--fit {folder} has networks of several kinds ({', '.join(fit['cells'][0]['cell'])}); fit one kind alone: "
+            "`shapelaw fit --only COLUMN=VALUE`."
+        )
+    axis = SizeAxis(fit["size_axis"])
+    columns = ("depth", "width", SIZE_COLUMNS[axis], "loss", "seeds")
+    if missing := [name for name in columns if name not in table]:
+        raise UserError(f"--fit {folder}: penalty.csv has no column {missing[0]}; run `shapelaw fit` again.")
+    shapes = Shapes(*(table[name].to_numpy(dtype=np.float64) for name in columns))
+    std, dof = fit["seed_noise"], fit.get("seed_noise_dof")
+    noise = None if std is None else Noise(std, math.inf if dof is None else dof)
+    surface = fit_surface(shapes, noise)
+    if not surface.usable:
+        raise UserError(f"--fit {folder} has no surface: {surface.message}.")
+    rule = size_rule(shapes.depth, shapes.width, shapes.size)
+    tokens = math.nan if fit["tokens"] is None else float(fit["tokens"])
+    return OwnSurface(surface, axis, rule, tokens, folder)
 
 
 def own_law(folder: str) -> dict[str, Any]:

@@ -32,7 +32,22 @@ def test_tables_have_their_columns_and_the_shapes(analysis, tmp_path):
     assert len(penalty) == 24
     assert penalty["block_params"].is_monotonic_increasing
     assert (penalty["penalty"] >= 0).all()
-    assert (penalty["needed"] <= penalty["block_params"] * 1.0001).all()
+    known = penalty.dropna(subset="needed")
+    assert len(known) > 12
+    assert (known["needed"] <= known["block_params"] * 1.0001).all()
+    less = penalty[penalty["needed"].isna()]  # smaller than all shapes
+    assert (less["needed_high"] >= penalty["block_params"].min()).all()
+    costs = pd.read_csv(tmp_path / "costs.csv")
+    assert set(costs["block_params"]) == {3e8}  # 1e10 is more than three times beyond
+    assert (12 * costs["depth"] * costs["width"] ** 2).to_numpy() == pytest.approx(3e8)
+    assert (costs["cost_low"] <= costs["cost"]).all()
+    assert (costs["cost"] <= costs["cost_high"]).all()
+    (best,) = costs[costs["is"] == "best"].to_dict("records")
+    assert best["cost"] == 0.0
+    assert abs(best["depth"] - 16) <= 3
+    assert costs["cost"].max() > 0.005
+    assert (costs[costs["is"] == "flat"]["cost"] <= 0.005).all()
+    assert (costs["loss_high"] - costs["loss_low"] > 1.5 * 0.004).all()  # the scatter of a run is in it
     assert (penalty["penalty_low"] <= penalty["penalty"] + 1e-12).all()
     best = pd.read_csv(tmp_path / "best_depth.csv")
     assert list(best.columns) == [
@@ -48,8 +63,10 @@ def test_tables_have_their_columns_and_the_shapes(analysis, tmp_path):
     assert average.loc[3e8, "status"] == "converged"
     assert 12 * average.loc[3e8, "depth"] * average.loc[3e8, "width"] ** 2 == pytest.approx(3e8)
     assert average.loc[1e10, "status"] == "extrapolated"
-    assert set(best["model"]) >= {"average", "symmetric"}
     fit = json.loads((tmp_path / "fit.json").read_text())
+    alone = set(best["model"]) - {"average"}
+    assert alone
+    assert alone <= {form["name"] for form in fit["forms"]}
     assert fit["status"] == "converged"
     assert fit["size_axis"] == "block"
     assert fit["token_rule"] == "every run saw 1e+10 tokens"
@@ -66,8 +83,18 @@ def test_what_equal_size_means_is_said_first(analysis):
         "Equal size means the same number of parameters in the blocks; every run saw 1e+10 tokens."
     )
     assert "the residuals" in lines[1]
-    assert any(line.startswith("Size 300M: best depth 1") and "68%" in line for line in lines)
-    assert any(line.startswith("Size 10B: best depth") and line.endswith("extrapolated.") for line in lines)
+    (head,) = (at for at, line in enumerate(lines) if "best depth (68%)" in line)
+    assert lines[head + 1].split()[0] == "300M"
+    assert lines[head + 1].endswith("converged")
+    assert lines[head + 2].split()[0] == "10B"
+    assert lines[head + 2].endswith("extrapolated")
+
+
+def test_left_out_shapes_that_are_missed_far_are_said(analysis):
+    assert not any("times as far" in line for line in present_surface(analysis).summary.splitlines())
+    forms = tuple(replace(one, left_out=3.6 * one.scatter) for one in analysis.surface.forms)
+    mixed = replace(analysis, surface=replace(analysis.surface, forms=forms))
+    assert "Left-out shapes are missed 3.6 times as far" in present_surface(mixed).summary
 
 
 def test_shapes_that_allow_no_surface_still_have_tables_with_their_status():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from shapelaw.errors import UserError
 from shapelaw.fits.comparable import Budget
@@ -11,6 +12,7 @@ from shapelaw.fits.curves import SIZE_COLUMNS, SizeAxis
 from shapelaw.fits.inputs import check_bootstrap
 from shapelaw.fits.noise import Noise, pooled_noise
 from shapelaw.fits.projection import SizeRule, size_rule
+from shapelaw.fits.shape_costs import WITHIN
 from shapelaw.fits.surface import Surface, fit_surface
 from shapelaw.fits.surface_answers import (
     BestDepth,
@@ -21,6 +23,7 @@ from shapelaw.fits.surface_answers import (
     overtakings,
     penalties,
 )
+from shapelaw.fits.surface_costs import SizeCosts, costs_of_size
 from shapelaw.fits.surface_shapes import shapes_of
 from shapelaw.specs.sizes import number_of
 
@@ -33,6 +36,7 @@ class Options:
     """`size`: the size that compared shapes share. `sizes`: sizes to answer for; none: five of the shapes' own.
 
     `noise`: a run's loss std over seeds, in place of the pooled one. `draws`, `seed`: of the bootstrap.
+    `within`: nats that count as nothing.
     """
 
     size: SizeAxis = SizeAxis.BLOCK
@@ -40,6 +44,7 @@ class Options:
     noise: float | None = None
     draws: int = 2000
     seed: int = 0
+    within: float = WITHIN
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,14 @@ class SurfaceAnalysis:
     best: tuple[tuple[str, BestDepth], ...]
     penalties: tuple[Penalty, ...]
     overtakings: tuple[Overtaking, ...]
+    within: float = WITHIN
+
+    @cached_property
+    def costs(self) -> tuple[SizeCosts, ...]:
+        """What depths cost at each of `sizes`, where the surface can tell a best one."""
+        best = (one for model, one in self.best if model == AVERAGE)
+        found = (costs_of_size(self.surface, one, self.within) for one in best)
+        return tuple(one for one in found if one is not None)
 
     @property
     def size_column(self) -> str:
@@ -61,7 +74,7 @@ class SurfaceAnalysis:
 
 
 def check_options(options: Options) -> None:
-    """Refuse sizes, a noise or a number of draws that nothing can be done with.
+    """Refuse sizes, nats, a noise or a number of draws that nothing can be done with.
 
     Raises:
         UserError: one of them is not above zero, or there are too few draws.
@@ -69,6 +82,8 @@ def check_options(options: Options) -> None:
     for size in options.sizes:
         if not 0 < size < math.inf:
             raise UserError(f"--sizes has {size:g}; a size is a number above zero, such as 3e8.")
+    if not 0 < options.within < 1:
+        raise UserError(f"--within is {options.within:g}; give nats between 0 and 1, such as {WITHIN:g}.")
     check_bootstrap(options.noise, options.draws)
 
 
@@ -105,4 +120,6 @@ def analyse_surface(budget: Budget, options: Options) -> SurfaceAnalysis:
             best += [(one.form.name, best_depth(alone, size)) for size in sizes]
     costs = tuple(penalties(surface))
     over = tuple(overtakings(surface))
-    return SurfaceAnalysis(surface, options.size, budget, rule, sizes, tuple(best), costs, over)
+    return SurfaceAnalysis(
+        surface, options.size, budget, rule, sizes, tuple(best), costs, over, options.within
+    )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -16,14 +16,17 @@ import pandas as pd
 from shapelaw.fits.curves import SIZE_COLUMNS, SizeAxis
 from shapelaw.fits.noise import chance_words
 from shapelaw.fits.surface import FittedForm, Surface
-from shapelaw.fits.surface_answers import BestDepth, unknown_penalty
+from shapelaw.fits.surface_answers import BestDepth, Penalty, unknown_penalty
+from shapelaw.fits.surface_costs import SizeCosts, new_run
 from shapelaw.fits.surface_shapes import SurfaceStatus
 from shapelaw.report.plots import short_number
+from shapelaw.report.shape_text import aligned
 from shapelaw.report.write import Results, Table
 from shapelaw.studies.surface.analysis import AVERAGE, SurfaceAnalysis
 from shapelaw.studies.surface.figures import best_depth_figure, penalty_figure
 
 NO_DEPTH = "Depth makes no difference beyond the noise, so no best depth and no cost of one can be told"
+MISSED = 2.0  # times the fit's own residuals, from which those of left-out shapes are said
 COSTLY = 3  # shapes that the sentences name
 SAME = {
     SizeAxis.BLOCK: "the same number of parameters in the blocks",
@@ -45,8 +48,15 @@ def present_surface(analysis: SurfaceAnalysis) -> Results:
         "penalty": Table(
             penalty_table(analysis),
             "What the depth of each shape costs: loss above the best shape of its size, and the size that the best "
-            "shape needs for the same loss.",
+            "shape needs for the same loss; empty where that is smaller than all shapes, and less than needed_high.",
             _LOSSES | _NEEDED | {analysis.size_column: ".3g"},
+        ),
+        "costs": Table(
+            costs_table(analysis),
+            "What depths of a size cost: loss above the best in nats, the share of the size by which the best could be "
+            "smaller and as good, and the loss of one more run with its scatter.",
+            {analysis.size_column: ".3g", "width": ".0f", "params_worth": ".0%"}
+            | dict.fromkeys(("cost", "cost_low", "cost_high", "loss", "loss_low", "loss_high"), ".4f"),
         ),
         "best_depth": Table(
             best_depth_table(analysis),
@@ -105,6 +115,38 @@ def penalty_table(analysis: SurfaceAnalysis) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def costs_table(analysis: SurfaceAnalysis) -> pd.DataFrame:
+    """About seven depths a size: `block_params, depth, width, cost, ..., params_worth, worth_more, loss, ..., is`.
+
+    `worth_more`: `params_worth` is a bound, since the best would be smaller than all shapes. `is`: `best`, `flat` where
+    the cost is below `within`, or empty. No rows for a size whose best depth can't be told.
+    """
+    rows = []
+    for one in analysis.costs:
+        costs = one.costs
+        size, (low, high) = costs.question.size, costs.flat()
+        for depth in costs.rows():
+            cost, best = costs.at(depth), depth == int(costs.best.depth)
+            loss, loss_low, loss_high = new_run(analysis.surface, size, depth)
+            row = {
+                analysis.size_column: size,
+                "depth": depth,
+                "width": float(analysis.rule.width(depth, size)),
+                "cost": cost.value,
+                "cost_low": cost.low,
+                "cost_high": cost.high,
+                "params_worth": cost.params_worth,
+                "worth_more": costs.worth_more(cost.value),
+                "loss": loss,
+                "loss_low": loss_low,
+                "loss_high": loss_high,
+                "is": "best" if best else "flat" if low <= depth <= high else "",
+            }
+            rows.append(row)
+    columns = [analysis.size_column, *("depth", "width", "cost", "cost_low", "cost_high", "params_worth")]
+    return pd.DataFrame(rows, columns=[*columns, "worth_more", "loss", "loss_low", "loss_high", "is"])
+
+
 def best_depth_table(analysis: SurfaceAnalysis) -> pd.DataFrame:
     """One row a size and model: `block_params, depth, depth_low, depth_high, width, status, model`."""
     nan, status = math.nan, analysis.surface.status
@@ -157,6 +199,9 @@ def fit_json(analysis: SurfaceAnalysis) -> dict[str, Any]:
         "shapes": len(surface.shapes),
         "size_rule": asdict(analysis.rule) | {"exact": analysis.rule.exact},
         "seed_noise": None if surface.noise is None else surface.noise.std,
+        "seed_noise_dof": None
+        if surface.noise is None or math.isinf(surface.noise.dof)
+        else surface.noise.dof,
         "scatter": None if math.isnan(surface.scatter) else surface.scatter,
         "left_out": None if math.isnan(surface.left_out) else surface.left_out,
         "draws": surface.draws,
@@ -190,6 +235,12 @@ def surface_summary(analysis: SurfaceAnalysis) -> str:
         f"{len(shapes)} shapes from {low} to {high}: left-out shapes are predicted to {surface.left_out:.4f} nats; "
         + _noise_sentence(surface)
     )
+    if (ratio := surface.left_out / surface.scatter) > MISSED:
+        lines.append(
+            f"Left-out shapes are missed {ratio:.1f} times as far as the fitted ones ({surface.scatter:.4f} nats): "
+            "the shapes differ in more than depth and width, such as batch or rate, or are too few; trust costs below "
+            f"{surface.left_out:.4f} nats as little."
+        )
     lines += (
         _answer_sentences(analysis) if surface.told else [f"{NO_DEPTH} ({chance_words(surface.chance)})."]
     )
@@ -199,8 +250,7 @@ def surface_summary(analysis: SurfaceAnalysis) -> str:
 
 
 def _answer_sentences(analysis: SurfaceAnalysis) -> list[str]:
-    lines = _cost_sentences(analysis)
-    lines += [_best_sentence(analysis, one) for model, one in analysis.best if model == AVERAGE]
+    lines = [*_cost_sentences(analysis), *_costs_lines(analysis), *_best_lines(analysis)]
     for row in overtaking_table(analysis).to_dict("records"):
         if not math.isnan(row["width"]):
             lines.append(
@@ -220,29 +270,76 @@ def _noise_sentence(surface: Surface) -> str:
 
 def _cost_sentences(analysis: SurfaceAnalysis) -> list[str]:
     shapes = analysis.surface.shapes
-    order: Sequence[int] = sorted(range(len(shapes)), key=lambda i: -analysis.penalties[i].loss)[:COSTLY]
+    known: Sequence[int] = [i for i in range(len(shapes)) if not math.isnan(analysis.penalties[i].loss)]
     lines = []
-    for index in order:
+    for index in sorted(known, key=lambda i: -analysis.penalties[i].loss)[:COSTLY]:
         cost = analysis.penalties[index]
         least = "at least " if cost.status in (SurfaceStatus.DEEPER, SurfaceStatus.SHALLOWER) else ""
         lines.append(
             f"L{shapes.depth[index]:.0f}-d{shapes.width[index]:.0f} costs {least}{cost.loss:.4f} nats "
-            f"({cost.low:.4f} to {cost.high:.4f}): "
-            f"the best shape needs {cost.needed / shapes.size[index]:.0%} of its size."
+            f"({cost.low:.4f} to {cost.high:.4f}): the best shape needs {_needed_words(cost, shapes.size[index])}."
         )
-    free = sum(cost.low <= 0.001 for cost in analysis.penalties)
-    return [*lines, f"{free} of {len(shapes)} shapes may be within 0.001 nats of the best of their size."]
+    free = sum(analysis.penalties[index].low <= 0.001 for index in known)
+    unknown = len(shapes) - len(known)
+    lines.append(f"{free} of {len(shapes)} shapes may be within 0.001 nats of the best of their size.")
+    if unknown:
+        lines.append(
+            f"At the sizes of {unknown} shapes no best depth can be told, so what they cost neither."
+        )
+    return lines
 
 
-def _best_sentence(analysis: SurfaceAnalysis, one: BestDepth) -> str:
-    size = short_number(one.size)
+def _needed_words(cost: Penalty, size: float) -> str:
+    if not math.isnan(cost.needed):
+        return f"{cost.needed / size:.0%} of its size"
+    if cost.needed_high > 0.995 * size:
+        return "less, and these shapes are too large to tell how much less"
+    return f"less than {cost.needed_high / size:.0%} of its size"
+
+
+def _costs_lines(analysis: SurfaceAnalysis) -> list[str]:
+    """The table of costs of the middle one of the sizes that can be told."""
+    if not analysis.costs:
+        return []
+    shown = analysis.costs[len(analysis.costs) // 2]
+    table = costs_table(replace(analysis, sizes=(shown.costs.question.size,), best=_of_size(analysis, shown)))
+    rows = [("depth", "width", "cost, nats (68%)", "worth", "loss of one more run (68%)", "")]
+    for row in table.to_dict("records"):
+        more = "> " if row["worth_more"] else ""
+        width = "" if math.isnan(row["width"]) else f"{row['width']:,.0f}"
+        cost = f"{row['cost']:.4f} ({row['cost_low']:.4f} to {row['cost_high']:.4f})"
+        loss = f"{row['loss']:.4f} ({row['loss_low']:.4f} to {row['loss_high']:.4f})"
+        rows.append((f"{row['depth']}", width, cost, f"{more}{row['params_worth']:.0%}", loss, row["is"]))
+    others = "" if len(analysis.costs) == 1 else " (the other sizes: costs.csv)"
+    return [
+        f"What depths cost at size {short_number(shown.costs.question.size)}{others}:",
+        *aligned(rows).splitlines(),
+    ]
+
+
+def _of_size(analysis: SurfaceAnalysis, shown: SizeCosts) -> tuple[tuple[str, BestDepth], ...]:
+    size = shown.costs.question.size
+    return tuple(pair for pair in analysis.best if pair[0] == AVERAGE and pair[1].size == size)
+
+
+def _best_lines(analysis: SurfaceAnalysis) -> list[str]:
+    """A row a size: its best depth or bound with the interval, and the depths that cost less than `within`."""
+    costs = {one.costs.question.size: one.costs for one in analysis.costs}
+    rows = [("size", "best depth (68%)", "width", f"below {analysis.within:g} nats", "")]
+    for model, one in analysis.best:
+        if model == AVERAGE:
+            flat = " to ".join(map(str, dict.fromkeys(costs[one.size].flat()))) if one.size in costs else ""
+            width = float(analysis.rule.width(one.depth, one.size))
+            wide = "" if math.isnan(width) else f"{width:,.0f}"
+            rows.append((short_number(one.size), _best_words(one), wide, flat, one.status.value))
+    return aligned(rows).splitlines()
+
+
+def _best_words(one: BestDepth) -> str:
     if one.status is SurfaceStatus.DEEPER:
-        return f"Size {size}: best depth above {one.low:.1f} ({one.status})."
+        return f"above {one.low:.1f}"
     if one.status is SurfaceStatus.SHALLOWER:
-        return f"Size {size}: best depth below {one.high:.1f} ({one.status})."
+        return f"below {one.high:.1f}"
     if math.isnan(one.depth):
-        return f"Size {size}: {one.status}, these shapes can't tell the best depth."
-    width = float(analysis.rule.width(one.depth, one.size))
-    wide = "" if math.isnan(width) else f", width {width:.0f}"
-    beyond = ", extrapolated" if one.status is SurfaceStatus.EXTRAPOLATED else ""
-    return f"Size {size}: best depth {one.depth:.1f} (68%: {one.low:.1f} to {one.high:.1f}){wide}{beyond}."
+        return "can't tell"
+    return f"{one.depth:.1f} ({one.low:.1f} to {one.high:.1f})"
