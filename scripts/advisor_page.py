@@ -19,13 +19,8 @@ from shapelaw.fits.shape_costs import Question, transitions_of
 from shapelaw.report.advisor_page import content_of, page_of
 from shapelaw.specs.sizes import Counting, SizeAxis
 from shapelaw.storage.files import replacing
-from shapelaw.studies.public_evidence import (
-    PUBLISHED,
-    own_law,
-    public_evidence,
-    published_law,
-    shipped_models,
-)
+from shapelaw.studies.laws import PUBLISHED, own_law
+from shapelaw.studies.public_evidence import public_evidence, published_law, shipped_models
 from shapelaw.studies.study import published_json
 
 

@@ -26,7 +26,7 @@ from shapelaw.fits.evidence import COLUMNS, Floats
 from shapelaw.fits.evidence_checks import Checks, check
 from shapelaw.fits.evidence_fit import SETS, Fitted, Losses, fit_evidence, losses_of
 from shapelaw.storage.files import replacing
-from shapelaw.studies.public_evidence import PUBLISHED, best_depth_at, read_law, transitions_content
+from shapelaw.studies.laws import PUBLISHED, best_depth_at, read_law, transitions_content
 from shapelaw.studies.study import REFERENCE
 
 SOURCE = (

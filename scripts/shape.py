@@ -207,7 +207,7 @@ def _own(folder: str) -> tuple[list[Transitions], list[Own]]:
     """The law of transitions or the surface of a folder."""
     if folder == PUBLISHED:
         return [], []
-    from shapelaw.studies.public_evidence import has_surface, own_law, own_surface
+    from shapelaw.studies.laws import has_surface, own_law, own_surface
 
     if has_surface(folder):
         return [], [own_surface(folder)]

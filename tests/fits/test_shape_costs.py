@@ -25,7 +25,7 @@ from shapelaw.fits.shape_costs import (
     transitions_of,
 )
 from shapelaw.specs.sizes import Counting, SizeAxis
-from shapelaw.studies.public_evidence import PUBLISHED, read_law
+from shapelaw.studies.laws import PUBLISHED, read_law
 from shapelaw.studies.study import published_json
 from shapelaw.studies.transitions.analysis import published
 

@@ -11,19 +11,16 @@ from shapelaw.errors import UserError
 from shapelaw.fits.projection import first_depths, fit_forms
 from shapelaw.fits.shape_costs import Question
 from shapelaw.specs.sizes import Counting, SizeAxis
-from shapelaw.studies.public_evidence import (
-    MODELS,
+from shapelaw.studies.laws import (
     PUBLISHED,
     Law,
     best_depth_at,
     few_points,
     own_law,
-    public_answer,
-    public_evidence,
     read_law,
-    shipped_models,
     transitions_content,
 )
+from shapelaw.studies.public_evidence import MODELS, public_answer, public_evidence, shipped_models
 
 
 def test_what_was_shipped_says_where_each_row_comes_from() -> None:
