@@ -79,13 +79,13 @@ def test_an_exponent_that_does_not_fit_decides_nothing():
     assert level.decided
     assert level.sentence == (
         "The width where depth pays is 1.10 ± 0.10 of min(V, r) up to width 700 ± 30, and the same beyond; no power of "
-        "min(V, r) fits (p = 3e-32)."
+        "min(V, r) fits (p < 0.001)."
     )
     for change in ({"status": "curved"}, {"status": "not identifiable"}, {"chi2": 140.0}):
         neither = told(level=change, **CURVED)
         assert not neither.decided
         assert neither.sentence == (
-            "The width where depth pays follows no power of min(V, r) (p = 3e-32); a level beyond some width does not "
+            "The width where depth pays follows no power of min(V, r) (p < 0.001); a level beyond some width does not "
             "explain it either."
         )
 

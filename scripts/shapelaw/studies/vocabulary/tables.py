@@ -15,7 +15,7 @@ from shapelaw.fits.noise import chance_words
 from shapelaw.report.tables import NO, OPEN, YES
 from shapelaw.studies.grid.analysis import CellAnalysis
 from shapelaw.studies.grid.cells import Value
-from shapelaw.studies.grid.tables import seed_noise_table, stack
+from shapelaw.studies.grid.tables import least_dof, seed_noise_table, stack
 from shapelaw.studies.study import published_json
 from shapelaw.studies.transitions.tables import mean_losses
 from shapelaw.studies.vocabulary.analysis import Series, VocabularyAnalysis, name_of, pool_of
@@ -39,17 +39,18 @@ def named(one: CellAnalysis) -> dict[str, Value]:
 def relation_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
     """Two models of the transitions of all series, of one matrix and of two factors, with m = min(V, r).
 
-    - `power`: width ~ m^b, with the chance of a b as far from 1 (`p_proportional`) and from 0 (`p_none`);
+    - `power`: width ~ m^b, with the chance of a b as far from 1 (`p_proportional`) and from 0 (`p_none`), by Student's t
+      with the least degrees of freedom of the noises that the transitions' errors come from;
     - `level`: width = min(ratio m, flat_width).
 
     `p_fit` is the chance of points, or of a limit, as far from the model as the worst of these. Below 1% the model is
     wrong (`curved`), and so are its errors.
     """
-    rows = []
+    rows, dof = [], least_dof(*(one.losses[1] for one in analysis.series))
     for one in analysis.relations:
         power, level, nan = one.power, one.level, math.nan
         b, err = (power.b, power.b_err) if power.usable and power.b_err > 0 else (nan, nan)
-        chances = {"p_proportional": two_sided(b - 1, err, power.dof), "p_none": two_sided(b, err, power.dof)}
+        chances = {"p_proportional": two_sided(b - 1, err, dof), "p_none": two_sided(b, err, dof)}
         ratio, flat = math.exp(level.k), math.exp(level.level)
         levels = {"ratio": ratio, "ratio_err": ratio * level.k_err}
         levels |= {"flat_width": flat, "flat_width_err": flat * level.level_err}
