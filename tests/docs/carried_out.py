@@ -100,6 +100,9 @@ ELSEWHERE = (
         "trains every kind of run: minutes",
         "tests/workflow/test_finished_results.py",
     ),
+    Elsewhere(
+        "python scripts/page_tables.py", "makes every table of the pages", "tests/docs/test_page_tables.py"
+    ),
     Elsewhere("python tests/promises.py", "plans whole scales", "tests/workflow/test_planned_jobs.py"),
 )
 # a file of the reader's that a command shown before makes
@@ -133,7 +136,6 @@ WRITERS = (
     "python scripts/answer_page.py",
     "python scripts/bottlenecks.py --out",
     "python scripts/config_reference.py",
-    "python scripts/page_tables.py",
     "python scripts/reproduce_page.py",
 )
 
