@@ -39,8 +39,8 @@ def named(one: CellAnalysis) -> dict[str, Value]:
 def relation_table(analysis: VocabularyAnalysis) -> pd.DataFrame:
     """Two models of the transitions of all series, of one matrix and of two factors, with m = min(V, r).
 
-    - `power`: width ~ m^b, with the chance of a b as far from 1 (`p_proportional`) and from 0 (`p_none`), by Student's t
-      with the least degrees of freedom of the noises that the transitions' errors come from;
+    - `power`: width ~ m^b, with the chance of a b as far from 1 (`p_proportional`) and from 0 (`p_none`), by
+      Student's t with the least degrees of freedom of the noises that the transitions' errors come from;
     - `level`: width = min(ratio m, flat_width).
 
     `p_fit` is the chance of points, or of a limit, as far from the model as the worst of these. Below 1% the model is
