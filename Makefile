@@ -42,7 +42,7 @@ $(READY):
 	printf '#!%s\nimport sys\nsys.path.insert(0, "%s")\nfrom shapelaw.cli import main\nsys.exit(main())\n' \
 	  "$(CURDIR)/$(BIN)/python" "$(CURDIR)/scripts" > $(BIN)/shapelaw
 	@# and `snakemake`, which first tells mistakes of the command line that Snakemake answers with a traceback
-	printf '#!%s\nimport sys\nsys.path.append("%s")\nfrom shapelaw.settings.loading import main\nsys.exit(main())\n' \
+	printf '#!%s\nimport sys\nsys.path.append("%s")\nfrom shapelaw.settings.command_line import main\nsys.exit(main())\n' \
 	  "$(CURDIR)/$(BIN)/python" "$(CURDIR)/scripts" > $(BIN)/snakemake
 	chmod +x $(BIN)/shapelaw $(BIN)/snakemake
 	rm -f $(VENV)/installed-*

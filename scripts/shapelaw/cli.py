@@ -114,7 +114,7 @@ def run(command: Command, given: Sequence[str]) -> int:
             raise UserError(
                 f"There is no Snakefile in {Path.cwd()}; studies run in a clone of the project: cd to it and try again."
             )
-        from shapelaw.settings.loading import command_line_problems  # imports YAML
+        from shapelaw.settings.command_line import command_line_problems  # imports YAML
 
         if problems := command_line_problems(arguments):
             raise UserError("\n".join(problems))

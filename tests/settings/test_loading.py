@@ -1,7 +1,5 @@
-"""A scale and own keys become one config; all problems are told at once, and those of the command line."""
+"""A scale and the config's own keys become one config; all problems are told at once."""
 
-import os
-import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,14 +8,11 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from project import copy_code
 from shipped import problems_of
-from small import PYTHON, REPOSITORY, SCRIPTS
-from snakemake_server import run_snakemake
 
 from shapelaw.campaign.config import Config
 from shapelaw.errors import UserError
-from shapelaw.settings.loading import command_line_problems, layered, load_settings, merge, read_values
+from shapelaw.settings.loading import layered, load_settings, merge, read_values
 from shapelaw.studies.depth_width.study import DepthWidth
 
 NUMBERS = st.dictionaries(st.sampled_from("abc"), st.integers(), max_size=3)
@@ -165,85 +160,3 @@ def test_a_config_that_cannot_be_read(tmp_path: Path, content: bytes | None, sai
         read_values(path)
     assert str(error.value).startswith(f"The config {path}")
     assert said in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("line", "sentence"),
-    [
-        (
-            "--config depth_width={widths: {1: [16]}} --cores 1",
-            "--config has spaces; put quotes around them: --config depth_width='{widths: {1: [16]}}'",
-        ),
-        ("--config scale", "--config has scale, which is not KEY=VALUE"),
-        ("--config scale=", "--config has scale= without a value: --config scale=VALUE"),
-        ("--config=scale=", "--config has scale= without a value"),
-        (
-            "-C training.steps=2000",
-            "a key inside of a section goes into braces: --config training='{steps: 2000}'",
-        ),
-        ("--config a.b.c=2", "--config a='{b: {c: 2}}'"),
-        ("--config sc-ale=demo", "a key is a name such as scale"),
-        ("--config s=demo", "a key is a name such as scale"),
-        (
-            "--config scale=demo results/depth_width/fit.json",
-            "a target goes before --config: snakemake results/",
-        ),
-        ("--config training={steps:5", "which is not YAML (expected ',' or '}', but got '<stream end>')"),
-        ("--config scale=demo scale=gpu", "--config has scale twice; leave one out."),
-        (
-            "--configfile nowhere.yaml -n",
-            "The config nowhere.yaml can't be read (No such file or directory).",
-        ),
-    ],
-)
-def test_a_mistake_is_one_sentence(line: str, sentence: str) -> None:
-    (told,) = command_line_problems(line.split(" "))
-    assert sentence in told
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        ["--config", "scale=demo", "training={steps: 5, optimizer: adam}", "--cores", "2", "plan"],
-        ["results/depth_width/fit.json", "-n", "--configfile", str(REPOSITORY / "config.yaml")],
-        ["--config", "studies=[depth_width]", "tracking={uri: sqlite:///x.db}"],
-        ["--set-resources", "train_large:runtime=5", "--quiet", "rules"],
-    ],
-)
-def test_what_is_right_is_left_to_snakemake(line: list[str]) -> None:
-    assert command_line_problems(line) == []
-
-
-def test_another_file_with_the_config_that_is_not_text(tmp_path: Path) -> None:
-    path = tmp_path / "more.yaml"
-    path.write_bytes("scale: demo".encode("utf-16"))
-    assert command_line_problems(["--configfile", str(path)])[0].startswith(
-        f"The config {path} is not text in UTF-8"
-    )
-
-
-def test_the_command_says_so_and_starts_nothing(tmp_path: Path) -> None:
-    code = "import sys; from shapelaw.settings.loading import main; sys.exit(main())"
-    command = [PYTHON, "-c", code, "--config", "training.steps=2000"]
-    done = subprocess.run(command, cwd=SCRIPTS, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
-    done = subprocess.run(
-        [PYTHON, "-c", code, "--version"], cwd=SCRIPTS, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout[0].isdecimal()
-
-
-@pytest.mark.parametrize(
-    "line",
-    ["--config training.steps=2000", "--config scale", "--config s=3", "--configfile nowhere.yaml"],
-)
-def test_snakemake_says_so_too_where_it_is_not_started_by_our_command(tmp_path: Path, line: str) -> None:
-    """profiles/default asks before Snakemake reads the options."""
-    copy_code(tmp_path)
-    done = run_snakemake(("-n", *line.split(" ")), tmp_path, os.environ)
-    assert done.returncode == 2
-    assert "Traceback" not in done.stderr
-    said = done.stderr.splitlines()
-    (problem,) = command_line_problems(line.split(" "))
-    assert said[-1] == problem

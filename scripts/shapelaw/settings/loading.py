@@ -1,25 +1,20 @@
-"""A config from its files and Snakemake's command line: merged, checked, frozen.
+"""A config from its files: merged, checked, frozen.
 
 `config.yaml` names a scale; `workflow/scales/<scale>.yaml` holds that scale's values; what `config.yaml` sets
 itself goes on top. All problems are collected and reported at once, each with its key's path.
-
-Mistakes of the command line are sentences, where Snakemake itself answers with a traceback. `make env` starts Snakemake
-through `main`; where it is started otherwise, profiles/default calls `check`. Everything else in the config is checked
-once Snakemake reads the Snakefile.
 """
 
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
 from pydantic import ValidationError
 
-from shapelaw.errors import UserError, exit_code
+from shapelaw.errors import UserError
 from shapelaw.settings.problems import did_you_mean, listed, nearest, sentence
 from shapelaw.settings.sections import Settings
 
@@ -122,7 +117,7 @@ def load_settings(
             f"scale is {scale!r}; it must be one of {', '.join(names)}{did_you_mean(scale, names)}"
         )
         scale = nearest(scale, names) or names[0]  # so that the other problems are told too
-    base = _without_replaced(_scale_values(scales, scale), own)
+    base = _without_replaced(_values_of(scales, scale), own)
     merged = merge(base, own)
     found: list[str] = []
     try:
@@ -190,7 +185,7 @@ def _has(values: Any, key: str) -> bool:
     return True
 
 
-def _scale_values(scales: Path, scale: str) -> dict[str, Any]:
+def _values_of(scales: Path, scale: str) -> dict[str, Any]:
     """The values of a scale's file, on top of those that it shares with other scales (`include`)."""
     own = _read_scale(scales / f"{scale}.yaml")
     values: dict[str, Any] = {}
@@ -220,102 +215,3 @@ def merge(base: Mapping[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
         else:
             merged[key] = {**below, **value} if key == "grids" else merge(below, value)
     return merged
-
-
-_CONFIG = ("--config", "-C")
-_FILES = ("--configfile", "--configfiles")
-
-
-def command_line_problems(arguments: Sequence[str]) -> list[str]:
-    """A sentence for each mistake in the arguments of `--config` and `--configfile`."""
-    pairs = list(_values_of(arguments, _CONFIG))
-    unquoted = " ".join(pairs)
-    key, equals, value = unquoted.partition("=")
-    if (
-        len(pairs) > 1
-        and equals
-        and "=" not in value
-        and value.startswith(("{", "["))
-        and not _yaml_problem(value)
-    ):
-        return [f"--config has spaces; put quotes around them: --config {key}='{value}'"]
-    problems = [problem for pair in pairs for problem in _pair_problems(pair)]
-    keys = [pair.partition("=")[0] for pair in pairs]
-    problems += [f"--config has {key} twice; leave one out." for key in _repeated(keys)]
-    for name in _values_of(arguments, _FILES):
-        try:
-            read_values(Path(name))
-        except UserError as error:
-            problems.append(str(error))
-    return problems
-
-
-def check(arguments: Sequence[str]) -> None:
-    """Check the command line; where it has mistakes, say them and exit with code 2."""
-    if code := exit_code(lambda: _refuse(arguments)):
-        sys.exit(code)
-
-
-def _refuse(arguments: Sequence[str]) -> None:
-    if problems := command_line_problems(arguments):
-        raise UserError("\n".join(problems))
-
-
-def main() -> int:
-    """Check the command line, then do what Snakemake's own command does."""
-    check(sys.argv[1:])
-    from snakemake.cli import main as snakemake  # type: ignore[import-untyped]
-
-    snakemake()
-    return 0
-
-
-def _values_of(arguments: Sequence[str], names: Sequence[str]) -> Iterator[str]:
-    """What follows an option, up to the next one."""
-    inside = False
-    for argument in arguments:
-        name, equals, value = argument.partition("=")
-        if argument.startswith("-"):
-            inside = name in names
-            if inside and equals:
-                yield value
-        elif inside:
-            yield argument
-
-
-def _repeated(names: Sequence[str]) -> list[str]:
-    return sorted({name for place, name in enumerate(names) if name in names[:place]})
-
-
-def _pair_problems(pair: str) -> Iterator[str]:
-    """What is wrong with one KEY=VALUE of `--config`."""
-    key, equals, value = pair.partition("=")
-    if not equals:
-        if "/" in pair or Path(pair).suffix:
-            yield f"--config has {pair}, which is not KEY=VALUE; a target goes before --config: snakemake {pair} ..."
-        else:
-            yield (
-                f"--config has {pair}, which is not KEY=VALUE; a value with spaces goes into quotes: "
-                "--config training='{steps: 2000}'"
-            )
-    elif "." in key:
-        *sections, last = key.split(".")
-        inner = f"{last}: {value}"
-        for section in reversed(sections[1:]):
-            inner = f"{section}: {{{inner}}}"
-        yield f"--config has {pair}; a key inside of a section goes into braces: --config {sections[0]}='{{{inner}}}'"
-    elif len(key) < 2 or not key.isidentifier():
-        yield f"--config has {pair}; a key is a name such as scale: --config scale=demo"
-    elif not value.strip("'\" "):
-        yield f"--config has {pair} without a value: --config {key}=VALUE"
-    elif value.startswith(("{", "[")) and (reason := _yaml_problem(value)):
-        yield f"--config has {pair}, which is not YAML ({reason}); put quotes around it: --config {key}='{{...}}'"
-
-
-def _yaml_problem(text: str) -> str:
-    """Why a text is no YAML; empty where it is."""
-    try:
-        yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        return str(getattr(error, "problem", None) or "it does not end")
-    return ""
