@@ -15,7 +15,7 @@ A table of a page stands between two comments. The first says where its numbers 
 `from` is a committed file, such as docs/results/perplexity.csv, or FOLDER/TABLE of a folder that a command of `MADE`
 makes from committed runs. `where` is a query of pandas, `sort` one column or several, `mean_over` the columns whose
 rows are averaged, each number with its spread as NAME_std. `columns` has for each heading a format of the row's
-columns, or the name of one of `CELLS`. With `rows`, `across` and `cell` in place of `columns` each value of `across`
+columns, or the name of one of `CELLS`, which may stand in a format too. With `rows`, `across` and `cell` in place of `columns` each value of `across`
 is a column of its own, and `rows` the first one, under the heading `corner`.
 
 Exit codes: 0 done, 1 a page is out of date (--check), 2 a table can't be made.
@@ -49,15 +49,20 @@ def _analysed(study: str, ending: str = "csv") -> list[str | Path]:
     return ["analyse.py", study, "--input", RESULTS / f"laptop_{study}.{ending}"]
 
 
+def _grid(table: str, *axes: str, ending: str = "csv") -> list[str | Path]:
+    return ["analyse.py", table, "--axes", *axes, "--input", RESULTS / f"{table}.{ending}"]
+
+
 MADE: dict[str, list[str | Path]] = {  # folder of tables: the command that makes it, but for --out FOLDER
     "laptop_depth_width": ["fit_transitions.py", "--runs", RESULTS / "laptop_depth_width.parquet"],
     "laptop_surface": ["fit_surface.py", "--runs", RESULTS / "laptop_depth_width.parquet"],
     "h200_llama": ["fit_transitions.py", "--runs", RESULTS / "h200_llama.csv"],
+    "h200_axes": _grid("h200_axes", "vocab_size", "embedding_rank", "heads"),
+    "h200_heads": _grid("h200_heads", "heads"),
+    "h200_heads_gpt2": _grid("h200_heads_gpt2", "heads"),
+    "h200_parametrization": _grid("h200_parametrization", "parametrization", "learning_rate"),
     "published": ["fit_transitions.py", "--transitions", REFERENCE / "levine2020_transitions.csv"],
-    "demo_grid": [
-        *("analyse.py", "mine", "--axes", "vocab_size", "embedding_rank", "heads"),
-        *("--input", RESULTS / "demo_grid.parquet"),
-    ],
+    "demo_grid": _grid("demo_grid", "vocab_size", "embedding_rank", "heads", ending="parquet"),
     "laptop_same_text": ["analyse.py", "vocabulary", "--input", RESULTS / "laptop_same_text.csv"],
     "laptop_images": ["analyse.py", "vocabulary", "--input", RESULTS / "laptop_images_8000.csv"],
     "laptop_undertraining": _analysed("undertraining"),
@@ -187,7 +192,10 @@ def cell_of(form: str, row: Row) -> str:
     if form in CELLS:
         return CELLS[form](row)
     used = [name for name in row if re.search(rf"\{{{name}\W", form)]
-    return NOTHING if any(pd.isna(row[name]) for name in used) else form.format_map(dict(row))
+    if any(pd.isna(row[name]) for name in used):
+        return NOTHING
+    cells = {name: cell(row) for name, cell in CELLS.items() if f"{{{name}}}" in form}
+    return form.format_map({**row, **cells})
 
 
 def _transition(row: Row) -> str:
