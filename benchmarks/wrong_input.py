@@ -401,7 +401,7 @@ runs.to_csv("runs.csv", index=False)'""",
     Mistake(
         "the perplexity of an encoder",
         "1.09 a token",
-        "python scripts/perplexity.py --model m --documents documents.parquet",
+        "python scripts/perplexity.py --model m --documents documents.parquet --start '[UNK]'",
         TEXTS + ENCODER,
     ),
     # --- odd places
@@ -448,10 +448,9 @@ runs.to_csv("runs.csv", index=False)'""",
     ),
     # --- the scheduler
     Mistake(
-        "a limit of Slurm's on jobs",
+        "a refusal of Slurm's",
         "six attempts in a second, the run is lost",
-        "PATH=$PWD/bin:$PATH timeout 60 snakemake --profile slurm --quiet all "
-        f"--config {MINE} {SMALL} | grep -m 1 MaxJobCount",
+        f"PATH=$PWD/bin:$PATH timeout 60 snakemake --profile slurm --quiet all --config {MINE} {SMALL}",
         TEXTS + SLURM,
     ),
     # --- wording, again
