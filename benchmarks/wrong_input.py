@@ -29,6 +29,44 @@ SMALL = (
 BY_HAND = (
     "python scripts/train_memorization.py --heads 1 --context 4 --head-dim 4 --width 8 --examples 8 --out out"
 )
+OLDER = """python - <<'END'
+import mlflow, sqlalchemy
+from alembic import command, config
+from mlflow.store.tracking.dbmodels.initial_models import Base
+engine, alembic = sqlalchemy.create_engine("sqlite:///theirs.db"), config.Config()
+Base.metadata.create_all(engine)
+alembic.set_main_option("script_location", mlflow.__path__[0] + "/store/db_migrations")
+with engine.begin() as connection:
+    alembic.attributes["connection"] = connection
+    command.upgrade(alembic, "acf3f17fdcc7")
+    connection.exec_driver_sql("INSERT INTO experiments VALUES (1, 'shapes', '/tmp', 'active', 1, 1)")
+END
+"""
+# the number of tables of theirs.db
+TABLES = (
+    """python -c "import sqlalchemy as s; engine = s.create_engine('sqlite:///theirs.db'); """
+    """print(len(s.inspect(engine).get_table_names()), 'tables')\""""
+)
+ENCODER = """mkdir m; python - <<'END'
+import json, tokenizers, transformers
+config = transformers.BertConfig(
+    vocab_size=257, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32
+)
+config.architectures = ["BertLMHeadModel"]
+transformers.BertLMHeadModel(config).save_pretrained("m")
+letters = tokenizers.pre_tokenizers.ByteLevel.alphabet()
+vocabulary = {letter: number for number, letter in enumerate(sorted(letters))} | {"[UNK]": 256}
+tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(vocabulary, "[UNK]"))
+tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Sequence(
+    [tokenizers.pre_tokenizers.ByteLevel(False), tokenizers.pre_tokenizers.Split("", "isolated")]
+)
+transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="[UNK]").save_pretrained("m")
+END
+python scripts/prepare_corpus.py --kind folder --path texts --out documents.parquet
+"""
+# commands of Slurm that answer as a cluster with a limit of one job does
+SLURM = """mkdir bin; printf '#!/bin/sh\necho "MaxJobCount = 1"\n' > bin/scontrol; printf '#!/bin/sh\n' > bin/squeue
+cp bin/squeue bin/sacctmgr; chmod +x bin/*; """
 TEXTS = "mkdir texts; for i in $(seq 40); do head -c 4000 docs/log.md | tail -c $((90 * i)) > texts/$i.txt; done; "
 
 
@@ -57,6 +95,26 @@ def _fit(given: str, shown: str = "") -> str:
     """The command that fits a table of tests/faults, of whose output the last line with some words is shown."""
     show = f" | grep '{shown}' | tail -1" if shown else ""
     return f"python scripts/fit_surface.py --runs tests/faults/{given} --draws 300 --out out{show}"
+
+
+def _model(config: str, command: str = "shape.py 124M") -> dict[str, str]:
+    """A model's config, and the command that is asked about it."""
+    made = f"mkdir m; echo '{config}' > m/config.json"
+    return {"command": f"python scripts/{command} --model m | head -1", "made": made}
+
+
+def _corpus(lines: str, shown: str = "") -> dict[str, str]:
+    """A folder of 40 texts with something beside them, and the command that collects them."""
+    command = "python scripts/prepare_corpus.py --kind folder --path texts --out documents.parquet"
+    return {"command": command + shown, "made": TEXTS + lines}
+
+
+def _store(uri: str, made: str = ":") -> dict[str, str]:
+    """A store of MLflow's, and the command that fits what is in it."""
+    return {
+        "command": f"python scripts/fit_surface.py --mlflow '{uri}' --experiment shapes --out out",
+        "made": made,
+    }
 
 
 MISTAKES = (
@@ -251,6 +309,150 @@ MISTAKES = (
         "python scripts/fit_surface.py --runs runs.csv --out out",
         "printf 'depth,width,loss\\n1,64,4\\n2,wide,3\\n0,64,2\\n4,32.5,3\\n' > runs.csv",
     ),
+    Mistake(
+        "a study's own runs, some of them unusable",
+        "refused, or the noise is 1.3",
+        "python scripts/analyse.py depth_width --input runs.csv --out out --draws 100 | grep -c 'left out'",
+        """python -c '
+import pandas as pd
+runs = pd.read_parquet("docs/results/laptop_depth_width.parquet")
+runs.loc[3, "test_loss"], runs.loc[5, "status"], runs.loc[7, "test_loss"] = None, "RUNNING", 9.87
+runs.to_csv("runs.csv", index=False)'""",
+    ),
+    # --- models' configs
+    Mistake("gpt2", '"untied", 22 x 522', **_model('{"model_type": "gpt2"}')),
+    Mistake(
+        "OPT, whose `word_embed_proj_dim` is its width",
+        "a factored embedding of rank 768",
+        **_model('{"model_type": "opt", "hidden_size": 768, "word_embed_proj_dim": 768}'),
+    ),
+    Mistake(
+        "ALBERT-xxlarge", "11.7 times its size", **_model('{"model_type": "albert", "hidden_size": 4096}')
+    ),
+    Mistake(
+        "an image model",
+        "less two vocabularies of 50,257",
+        **_model('{"model_type": "vit"}'),
+    ),
+    Mistake(
+        "image and text",
+        "blocks of one part, a width of the other",
+        **_model('{"model_type": "clip", "text_config": {"hidden_size": 512}, "vision_config": {}}'),
+    ),
+    Mistake(
+        "latent attention",
+        "0.04 of its size, H d_a = 7,168",
+        **_model('{"model_type": "deepseek_v3"}', "bottlenecks.py"),
+    ),
+    Mistake(
+        "a nested config without a head dimension",
+        "3,584, nothing binds",
+        **_model(
+            '{"model_type": "vlm", "text_config": {"model_type": "gemma2", "hidden_size": 3584, '
+            '"num_attention_heads": 16, "num_hidden_layers": 42}}',
+            "bottlenecks.py",
+        ),
+    ),
+    Mistake("a mixture of experts", "a dense decoder", **_model('{"model_type": "mixtral"}')),
+    Mistake("Mamba", "a dense decoder", **_model('{"model_type": "mamba"}')),
+    Mistake("T5", "a dense decoder", **_model('{"model_type": "t5"}')),
+    Mistake(
+        "a family that nobody knows",
+        "its blocks are guessed",
+        **_model(
+            '{"model_type": "mine", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}'
+        ),
+    ),
+    Mistake(
+        "sizes that are texts",
+        "traceback",
+        **_model('{"model_type": "llama", "hidden_size": "2048", "num_hidden_layers": "16"}'),
+    ),
+    # --- data
+    Mistake(
+        "an older MLflow's store is read",
+        "16 tables become 65",
+        _store("sqlite:///theirs.db")["command"] + f"; {TABLES}",
+        OLDER,
+    ),
+    Mistake(
+        "an older MLflow's store is imported into",
+        "16 tables become 65",
+        "python scripts/import_runs.py --results results --study depth_width --out runs.parquet "
+        "--uri sqlite:///theirs.db",
+        OLDER + "tar -xJf tests/golden/finished.tar.xz results",
+    ),
+    Mistake('`--mlflow ""`', "traceback", **_store("")),
+    Mistake("an empty store", "traceback", **_store("sqlite:///theirs.db", ": > theirs.db")),
+    Mistake("a plain path", "traceback", **_store("theirs.db", OLDER)),
+    Mistake("`./mlruns`", "traceback", **_store("./mlruns", "mkdir mlruns")),
+    Mistake("`file://`", "traceback", **_store("file://$PWD/mlruns", "mkdir mlruns")),
+    Mistake(
+        "texts that differ in line ends alone",
+        "each test text has a copy in train",
+        **_corpus("for f in texts/*; do sed 's/$/\\r/' $f > ${f%.txt}-dos.txt; done"),
+    ),
+    Mistake(
+        "a null text",
+        "refused",
+        **_corpus("""printf '{"text": null}\n{"text": "one"}\n' > texts/a.jsonl"""),
+    ),
+    Mistake("an empty .jsonl", "silent", **_corpus("rm texts/*; : > texts/a.jsonl")),
+    Mistake(
+        "the perplexity of an encoder",
+        "1.09 a token",
+        "python scripts/perplexity.py --model m --documents documents.parquet --start '[UNK]'",
+        TEXTS + ENCODER,
+    ),
+    # --- odd places
+    Mistake(
+        "a folder of texts with a comma",
+        "can't be named",
+        "snakemake results/corpora/mine/documents.parquet --cores 1 --quiet all --config "
+        "corpus='{name: mine, sources: [\"folder:letters, poems\"]}' && ls results/corpora/mine/documents.parquet",
+        TEXTS + "mv texts 'letters, poems'",
+    ),
+    Mistake(
+        "a file's name that is not UTF-8",
+        "traceback",
+        **_corpus("echo one > $'texts/\\xe9.txt'"),
+    ),
+    Mistake(
+        "a checkout with blanks and quotes in its path",
+        "fails in every job",
+        'cd "it\'s mine" && snakemake results/corpora/mine/documents.parquet --cores 1 --quiet all '
+        f"--config {MINE} && ls results/corpora/mine/documents.parquet",
+        TEXTS
+        + 'mkdir "it\'s mine"; cp -r Snakefile config.yaml scripts workflow profiles envs texts "it\'s mine"',
+    ),
+    Mistake(
+        "a checkout with braces in its path",
+        "fails in every job",
+        "cd 'br{a}ces' && snakemake -n",
+        "mkdir 'br{a}ces'; cp -r Snakefile config.yaml scripts workflow profiles envs 'br{a}ces'",
+    ),
+    Mistake(
+        "a full temporary folder",
+        "Snakemake's traceback",
+        "unshare --mount sh -c 'mount -t tmpfs -o size=64k none full && (cat /dev/zero > full/all 2> /dev/null; "
+        "TMPDIR=$PWD/full snakemake results/corpora/mine/documents.parquet --cores 1 --quiet all "
+        f'--config "$0") && ls results/corpora/mine/documents.parquet\' {MINE}',
+        TEXTS + "mkdir full",
+    ),
+    Mistake(
+        "a group's checkout, umask 002",
+        "mlflow.db is 644: others wait 600 s",
+        "umask 002; python scripts/import_runs.py --results results --study depth_width --out runs.parquet; "
+        "stat -c '%n is %a' results/mlflow.db",
+        "tar -xJf tests/golden/finished.tar.xz results; chmod 2775 results",
+    ),
+    # --- the scheduler
+    Mistake(
+        "a refusal of Slurm's",
+        "six attempts in a second, the run is lost",
+        f"PATH=$PWD/bin:$PATH timeout 60 snakemake --profile slurm --quiet all --config {MINE} {SMALL}",
+        TEXTS + SLURM,
+    ),
     # --- wording, again
     Mistake(
         "a wrong scale and a wrong key", "the key is not told", _in_config("scale=dmeo training='{stps: 5}'")
@@ -281,6 +483,7 @@ def try_out(mistake: Mistake) -> dict[str, object]:
             "scripts",
             "workflow",
             "profiles",
+            "slurm",
             "envs",
             "docs",
             "tests/golden",

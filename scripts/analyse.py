@@ -5,7 +5,8 @@
   python scripts/analyse.py STUDY --help
 
 FILE is the study's results/STUDY/runs.parquet, any .csv or .parquet with the same columns, or what the study measured
-without training. GRID is any name; the runs of its table differ in depth, width and the columns that --axes names.
+without training. Runs that did not finish, have no finite loss or diverged are left out by name. GRID is any name; the
+runs of its table differ in depth, width and the columns that --axes names.
 Written to DIR: tables as .csv, .md and .tex, figures as .svg and .png, and fit.json. Exit codes: 0 done, also where no
 fit is possible (fit.json's status and the output say so), 2 unusable input.
 """
@@ -58,6 +59,11 @@ def main() -> None:
     known = [*STUDIES, *([study.name] if study else [])]
     parser.add_argument("study", choices=known, metavar="STUDY", help=", ".join(STUDIES))
     parser.add_argument("--input", type=Path, metavar="FILE", help="the table or folder to analyse")
+    parser.add_argument(
+        "--keep",
+        action="store_true",
+        help="keep runs that did not finish, or lie far off their twins or neighbours in size",
+    )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for all results")
     if study is None or room is None:
         parser.parse_args()  # prints what is wrong, or the help

@@ -55,3 +55,21 @@ def test_folders_that_cannot_be_used(tmp_path, files, words):
         table.to_csv(tmp_path / name, index=False)
     with pytest.raises(UserError, match=words):
         read_exports(tmp_path)
+
+
+def test_the_last_point_of_a_curve_is_that_of_its_largest_step(tmp_path):
+    RUNS.to_csv(tmp_path / "runs.csv", index=False)
+    CHART.iloc[[1, 2, 0]].to_csv(tmp_path / "chart.csv", index=False)
+    early = pd.DataFrame({"Step": [50], "a - val/loss": [3.9], "c - val/loss": [3.8]})
+    early.to_csv(tmp_path / "other.csv", index=False)
+    table = read_exports(tmp_path)
+    assert table["val/loss"].tolist() == [3.5, 3.3, 3.8]
+    assert table["val/loss (last step)"].tolist() == [100, 200, 50]
+
+
+def test_a_chart_over_time_has_no_last_step(tmp_path):
+    RUNS.to_csv(tmp_path / "runs.csv", index=False)
+    CHART.rename(columns={"Step": "Relative Time (Process)"}).to_csv(tmp_path / "chart.csv", index=False)
+    table = read_exports(tmp_path)
+    assert table["val/loss"].tolist()[:2] == [3.5, 3.3]
+    assert "val/loss (last step)" not in table

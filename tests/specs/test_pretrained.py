@@ -134,6 +134,11 @@ PUBLISHED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         {"hidden_size": 768, "num_attention_heads": 12, "num_hidden_layers": 12, "num_labels": 1000},
         {"kind": IMAGE, "params": 86_567_656, "vocab_size": None, "patch": 16, "channels": 3, "image": 224},
     ),
+    (
+        "clip",  # the part that sees is what classifies, and the text's width is no width of its blocks
+        {"text_config": {"hidden_size": 512}, "vision_config": {"hidden_size": 768, "patch_size": 32}},
+        {"kind": IMAGE, "width": 768, "heads": 12, "head_dim": 64, "patch": 32, "image": 224},
+    ),
 ]
 
 

@@ -11,7 +11,14 @@ from mlflow.tracking import MlflowClient
 from shapelaw.errors import UserError
 from shapelaw.fits.curves import SizeAxis
 from shapelaw.report.write import Results, Table
-from shapelaw.studies.given_runs import add_column_options, add_mlflow_option, add_runs_option, given_budgets
+from shapelaw.studies.given_runs import (
+    add_column_options,
+    add_mlflow_option,
+    add_runs_option,
+    given_budgets,
+    measured_runs,
+    study_runs,
+)
 
 FAULTS = Path(__file__).parents[1] / "faults"
 RUNS = simulate(grid_of((2, 4, 8), 1e5, 1e7, 4), {2: 60.0, 4: 120.0}, seeds=1)
@@ -211,6 +218,11 @@ def test_a_sweep_is_refused_and_its_best_runs_are_those_of_the_best_table():
         ("weight_decay", (0.0, 0.1), "weight_decay"),
         ("optimizer", ("adam", "lion"), r"optimizer \(adam, lion\)"),
         ("augmentation", ("none", "flips"), r"augmentation \(flips, none\).*--column seed=augmentation"),
+        ("optim.lr", (1e-3, 2e-3), r"optim.lr \(0.001, 0.002\)"),
+        ("warm_up_steps", (0, 100), "warm_up_steps"),
+        ("per_device_train_batch_size", (8, 16), "per_device_train_batch_size"),
+        ("num_steps", (500, 1000), r"steps \(500, 1000\).*--column step=COLUMN"),
+        ("ckpt_step", (500, 1000), "ckpt_step"),
     ],
 )
 def test_whatever_no_seed_explains_is_named_with_the_options_that_settle_it(tmp_path, column, values, words):
@@ -225,6 +237,16 @@ def test_whatever_no_seed_explains_is_named_with_the_options_that_settle_it(tmp_
     for option in (("--only", f"{column}={values[0]}"), ("--best-of", column)):
         (one,), _ = given("--runs", path, *option)
         assert runs_of(one)["loss"].tolist() == pytest.approx(sorted_losses(runs))
+
+
+def test_random_rates_of_no_known_name_are_no_seeds(tmp_path):
+    runs = pd.concat([RUNS, RUNS.assign(test_loss=RUNS["test_loss"] + 0.05)], ignore_index=True)
+    runs["adam_lr"] = [0.001 * 1.1**number for number in range(len(runs))]
+    with pytest.raises(UserError, match=r"several values of adam_lr \(0.001, .*--best-of adam_lr"):
+        given("--runs", written(tmp_path, runs.drop(columns="seed")))
+    outcomes = runs.drop(columns=["seed", "adam_lr"]).assign(best_step=[100, 200] * 12, epoch=[1, 2] * 12)
+    (one,), _ = given("--runs", written(tmp_path, outcomes), "--keep")
+    assert len(runs_of(one)) == len(runs)
 
 
 def sorted_losses(runs):
@@ -298,6 +320,8 @@ def test_runs_that_end_in_nan_or_did_not_finish_are_left_out_by_name(tmp_path):
     assert any("2 runs that did not finish are left out: lines 12 to 13" in note for note in notes)
     (kept,), _ = given("--runs", written(tmp_path, table), "--keep")
     assert len(runs_of(kept)) == 12
+    (told,), _ = given("--runs", written(tmp_path, RUNS.assign(finished=[True] * 10 + [False] * 2)))
+    assert len(runs_of(told)) == 10
 
 
 def curves(folder, ends):
@@ -311,6 +335,15 @@ def curves(folder, ends):
         chart[f"{name} - val/loss"] = [loss + 1 / (step + 1) if step <= end else None for step in steps]
     pd.DataFrame(chart).to_csv(folder / "chart.csv", index=False)
     return folder
+
+
+def test_a_name_beside_an_id_and_several_columns_of_steps_are_no_question(tmp_path):
+    curves(tmp_path, [4000] * len(RUNS))
+    table = pd.read_csv(tmp_path / "runs.csv")
+    ids = [f"1a{number}" for number in range(len(table))]
+    written(tmp_path, table.assign(ID=ids, _step=4000, epoch=range(len(table))))
+    (one,), _ = given("--runs", tmp_path)
+    assert len(runs_of(one)) == len(RUNS)
 
 
 def test_one_common_last_step_is_required(tmp_path):
@@ -432,3 +465,59 @@ def test_all_unusable_rows_are_named_at_once(tmp_path):
 def test_constant_losses_are_a_sentence():
     with pytest.raises(UserError, match="the losses don't vary"):
         given("--runs", FAULTS / "curvefit" / "constant.csv")
+
+
+def trained():
+    """The runs of a study as its runs.parquet has them, two seeds a shape."""
+    runs = many(2)
+    keys = [f"wiki-L{run.depth}-d{run.width}-s{run.seed}" for run in runs.itertuples()]
+    return runs.assign(key=keys, status="FINISHED", corpus="wiki")
+
+
+def test_a_studys_own_runs_that_cannot_be_used_are_left_out_by_name(tmp_path):
+    runs = trained()
+    runs.loc[3, "test_loss"] = float("nan")
+    runs.loc[[6, 10], "status"] = ["RUNNING", "FAILED"]
+    runs.loc[13, "test_loss"] = float("inf")
+    runs.loc[15, "test_loss"] = 9.87
+    runs.to_parquet(tmp_path / "runs.parquet")
+    found = study_runs(tmp_path / "runs.parquet")
+    keys = runs["key"]
+    assert [note.removeprefix(f"Read from {tmp_path}/runs.parquet: ") for note in found.notes] == [
+        f"2 runs that did not finish are left out: {keys[6]}, {keys[10]}.",
+        f"1 run without a loss is left out: {keys[3]}.",
+        f"1 run with a loss that is not finite is left out: {keys[13]}.",
+        f"1 run more than 6 robust deviations off other seeds of their shape is left out: {keys[15]} "
+        "(--keep keeps them).",
+    ]
+    assert found.table["key"].tolist() == [key for key in keys if key not in set(keys[[3, 6, 10, 13, 15]])]
+    kept = study_runs(tmp_path / "runs.parquet", keep=True)
+    assert set(keys[[6, 10, 15]]) < set(kept.table["key"])
+
+
+def test_a_rate_at_which_a_run_diverges_is_held_against_its_own_cell(tmp_path):
+    slow = trained().assign(learning_rate=0.001, embedding_rank=None)
+    fast = slow.assign(learning_rate=0.004, test_loss=slow["test_loss"] + 1.0)
+    both = pd.concat([slow, fast], ignore_index=True).drop(columns="key")
+    both.loc[40, "test_loss"] = 9.87
+    found = study_runs(written(tmp_path, both))
+    assert len(found.notes) == 1
+    assert found.notes[0].endswith("is left out: line 42 (--keep keeps them).")
+    assert len(study_runs(written(tmp_path, both.drop(index=40))).notes) == 0
+
+
+def test_a_studys_columns_may_have_other_usual_names(tmp_path):
+    runs = trained().rename(columns={"depth": "n_layer", "width": "d_model", "test_loss": "val/loss"})
+    found = study_runs(written(tmp_path, runs.assign(lr=0.1)))
+    assert {"depth", "width", "test_loss", "learning_rate"} < set(found.table.columns)
+
+
+def test_runs_that_measure_something_else_need_that(tmp_path):
+    runs = pd.DataFrame(
+        {"status": "FINISHED", "loss": [0.1, None, None], "diverged_at_step": [None, 30.0, None]}
+    )
+    found = measured_runs(written(tmp_path, runs), False, ("loss", "diverged_at_step"))
+    assert found.table.index.tolist() == ["line 2", "line 3"]
+    assert found.notes[0].endswith("1 run without a loss is left out: line 4.")
+    with pytest.raises(UserError, match="has no run that can be used: 3 runs that did not finish"):
+        measured_runs(written(tmp_path, runs.assign(status="RUNNING")), False, ("loss",))

@@ -24,6 +24,7 @@ NOT_FINITE = ("nan", "-nan", "inf", "-inf", "infinity", "-infinity", "+inf")
 NAMES = ("Name", "ID", "name", "id", "run_id", "Run ID", "run")
 AXES = ("step", "global_step", "trainer/global_step", "train/global_step", "wall time", "epoch")
 RELATIVE = "relative time"
+TIMES = ("wall time", "timestamp", "runtime")  # axes on which two runs never end at the same place
 BANDS = ("__MIN", "__MAX")  # a chart's smoothing has these beside each curve
 BETWEEN = " - "  # of a run's name and its metric, in a chart's header
 LAST = " (last step)"  # after a metric: the step of its last value
@@ -106,14 +107,22 @@ def _cells(path: Path) -> tuple[list[str], list[list[str]]]:
 
 def _is_chart(header: Sequence[str]) -> bool:
     """True of a table whose columns are curves over its first one."""
-    axis = header[0].strip().lower().lstrip("_") if header else ""
+    axis = _axis(header)
     curves = len(header) > 1 and all(BETWEEN in name for name in header[1:])
     return curves or axis in AXES or axis.startswith(RELATIVE)
+
+
+def _axis(header: Sequence[str]) -> str:
+    return header[0].strip().lower().lstrip("_") if header else ""
 
 
 def _with_last_values(
     runs: pd.DataFrame, header: Sequence[str], rows: Sequence[Sequence[str]], path: Path
 ) -> pd.DataFrame:
+    """The runs with the value and the step of the last point of each curve; of several charts of a metric the later."""
+    axis = _axis(header)
+    timed = axis in TIMES or axis.startswith(RELATIVE)
+    rows = sorted(rows, key=lambda row: _number(row[0])) if all(_is_number(row[0]) for row in rows) else rows
     last: dict[str, list[tuple[str, float, float]]] = {}
     for at, column in enumerate(header[1:], start=1):
         run, found, metric = column.rpartition(BETWEEN)
@@ -125,10 +134,20 @@ def _with_last_values(
     names = _names_of(runs, curves, path)
     for metric, lasts in last.items():
         _refuse_repeated([run for run, _, _ in lasts], names, path)
-        for column, of in ((metric, 1), (metric + LAST, 2)):
-            values = names.map({one[0]: one[of] for one in lasts}).astype("float64")
-            runs[column] = values.where(values.notna(), runs[column]) if column in runs else values
+        ends = pd.DataFrame(lasts, columns=["run", "value", "step"]).set_index("run")
+        ends = ends.reindex(names).set_axis(runs.index)
+        if metric in runs:
+            known = runs.get(metric + LAST, pd.Series(math.nan, index=runs.index))
+            stays = ends["value"].isna() | (ends["step"] < known)
+            ends = ends.mask(stays, pd.DataFrame({"value": runs[metric], "step": known}))
+        runs[metric] = ends["value"]
+        if not timed:
+            runs[metric + LAST] = ends["step"]
     return runs
+
+
+def _is_number(cell: str) -> bool:
+    return not math.isnan(_number(cell))
 
 
 def _names_of(runs: pd.DataFrame, curves: AbstractSet[str], path: Path) -> pd.Series:

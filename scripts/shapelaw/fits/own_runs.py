@@ -61,7 +61,7 @@ ROLES: Mapping[str, tuple[str, ...]] = {
         ),
         *("iteration", "iter", "num_updates", "updates", "epoch"),
     ),
-    "state": ("state", "run_state", "status"),
+    "state": ("state", "run_state", "status", "finished", "completed"),
     "run": ("run_id", "id", "run", "run_name", "name"),
 }
 BUDGET = "budget of tokens"
@@ -88,7 +88,7 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     "schedule": ("schedule", "lr_schedule"),
     "batch_size": ("batch_size", "global_batch_size"),
     "budget": ("budget",),
-    "steps": ("steps", "train_steps", "max_steps"),
+    "steps": ("steps", "train_steps", "max_steps", "num_steps", "n_steps", "total_steps", "max_iters"),
     "learning_rate": ("learning_rate", "lr", "peak_lr", "max_lr"),
     "test_sequences": ("test_sequences",),
     "warmup_steps": (
@@ -128,7 +128,8 @@ TEXTS = (
 PREFIXES = frozenset(
     ("config", "summary", "params", "metrics", "model", "args", "hparams", "hyperparameters", "final", "test")
 )
-FINISHED = ("finished", "completed", "complete", "done", "success", "succeeded", "ok")
+FINISHED = ("finished", "completed", "complete", "done", "success", "succeeded", "ok", "true")
+NO_LOSS, NOT_FINITE = "without a loss", "with a loss that is not finite"
 SIZED = 3.0  # blocks have 8 to 15 L d² parameters: within this factor of 12
 LARGEST = {"depth": 10_000, "width": 1_000_000, "loss": 1_000}
 FEWEST_TOKENS = 1_000
@@ -136,7 +137,7 @@ SHOWN = 8  # values in a sentence
 FEW_VALUES = 12  # a column with more is no setting
 UNFINISHED = (
     *("running", "crashed", "failed", "killed", "pending", "preempted", "cancelled", "canceled", "error"),
-    "timeout",
+    *("timeout", "false"),
 )
 FOLLOWED = ("tokens", "block_params", "total_params", "params", "steps")
 WHOLE = 0.01  # a width that is closer to a whole number
@@ -197,9 +198,11 @@ OUTCOMES = frozenset(
             "duration",
             "job",
         ),
-        *("step", "steps", "epoch", "idx", "index", "unnamed", "name", "id", "state", "status"),
+        *("best", "idx", "index", "unnamed", "name", "id", "state", "status"),
     )
 )
+# and words in the names of what a trainer is told, which no number of values makes a measurement
+TOLD = frozenset(("lr", "batch", "warmup", "warm", "decay", "dropout", "momentum", "epsilon", "eps"))
 LEAST_STEPS = 4  # rows of a shape that can show that they are steps
 HISTORY = -0.8  # a rank correlation of losses with the order of rows, below which these are steps of a run
 EMBEDDED = 0.02  # of a size: a greater share in embeddings means that it counts them
@@ -241,6 +244,8 @@ def find_columns(table: pd.DataFrame, source: str, given: Mapping[str, str]) -> 
             continue
         candidates = [name for name in names if name not in given.values() and _plain(name) in known]
         first = [name for name in candidates if _plain(name) == known[0]]
+        if role in HELPERS:
+            first = sorted(candidates, key=lambda name: known.index(_plain(name)))
         if len(candidates) > 1 and first:
             candidates = first[:1]
         if len(candidates) > 1 and not table[candidates].nunique(axis=1, dropna=False).gt(1).any():
@@ -439,26 +444,75 @@ def _usable(
         UserError: there is none.
     """
     notes: list[str] = []
-
-    def without(rows: pd.Series[bool], reason: str) -> None:
-        nonlocal table
-        if rows.any():
-            notes.append(left_out(table.index[rows], reason))
-        table = table[~rows]
-
     if "state" in table and not keep:
-        states = table["state"].astype(str).str.strip().str.lower()
-        if states.isin(FINISHED).any() or states.isin(UNFINISHED).any():
-            without(table["state"].notna() & ~states.isin(FINISHED), "that did not finish")
-    absent = {name: table[name].isna() | (table[name].astype(str).str.strip() == "") for name in NEEDED}
-    without(absent["depth"] | absent["width"], "without depth or width")
-    without(absent["loss"].reindex(table.index), "without a loss")
+        table = _without(table, _unfinished(table["state"]), "that did not finish", notes)
+    table = _without(table, _empty(table["depth"]) | _empty(table["width"]), "without depth or width", notes)
+    table = _without(table, _empty(table["loss"]), NO_LOSS, notes)
     table, note = _last_steps(table, settings)
     notes += note
-    without(pd.to_numeric(table["loss"], errors="coerce").abs() == math.inf, "with a loss that is not finite")
+    table = _without(table, _infinite(table["loss"]), NOT_FINITE, notes)
+    return _some(table, source, notes), notes
+
+
+def finished(
+    table: pd.DataFrame, measures: Sequence[str], source: str, keep: bool = False
+) -> tuple[pd.DataFrame, list[str]]:
+    """The rows of a study's table that finished with a finite measure, and sentences that name the others.
+
+    Args:
+        measures: columns of which a run has one at least.
+        keep: runs that did not finish count too.
+
+    Raises:
+        UserError: there is none.
+    """
+    notes: list[str] = []
+    if "status" in table and not keep:
+        table = _without(table, _unfinished(table["status"]), "that did not finish", notes)
+    for wrong, reason in ((_empty, NO_LOSS), (_infinite, NOT_FINITE)):
+        there = [wrong(table[name]) for name in measures if name in table]
+        if there:
+            table = _without(table, pd.concat(there, axis=1).all(axis=1), reason, notes)
+    return _some(table, source, notes), notes
+
+
+def _unfinished(states: pd.Series) -> pd.Series[bool]:
+    """True where a run did not finish, of a column that says such things."""
+    words = states.astype(str).str.strip().str.lower()
+    told = bool(words.isin((*FINISHED, *UNFINISHED)).any())
+    return states.notna() & ~words.isin(FINISHED) & told
+
+
+def _empty(column: pd.Series) -> pd.Series[bool]:
+    return column.isna() | (column.astype(str).str.strip() == "")
+
+
+def _infinite(column: pd.Series) -> pd.Series[bool]:
+    return pd.to_numeric(column, errors="coerce").abs() == math.inf
+
+
+def _without(table: pd.DataFrame, rows: pd.Series[bool], reason: str, notes: list[str]) -> pd.DataFrame:
+    """The table without some rows, which a further note names."""
+    if rows.any():
+        notes.append(left_out(table.index[rows], reason))
+    return table[~rows]
+
+
+def _some(table: pd.DataFrame, source: str, notes: Sequence[str]) -> pd.DataFrame:
     if table.empty:
         raise UserError(f"{source} has no run that can be used: {'; '.join(notes)}.")
-    return table, notes
+    return table
+
+
+def named_as_ours(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with the columns that it lacks by our names, where one other has a usual name of them."""
+    ours = {**{known[0]: known for role, known in ROLES.items() if role not in HELPERS}, **SETTINGS}
+    found = {}
+    for name, known in ours.items():
+        others = [column for column in map(str, table.columns) if _plain(column) in known]
+        if name not in table and len(others) == 1:
+            found[others[0]] = name
+    return table.rename(columns=found)
 
 
 def _last_steps(table: pd.DataFrame, settings: Sequence[str]) -> tuple[pd.DataFrame, list[str]]:
@@ -546,18 +600,21 @@ def _check_sizes(runs: pd.DataFrame, columns: Mapping[str, str], source: str) ->
 def _unexplained(
     table: pd.DataFrame, known: Sequence[str], runs: pd.DataFrame, shape: Sequence[str]
 ) -> list[str]:
-    """Other columns whose few values come back at several shapes and differ within one that has no seed for each."""
+    """Other columns that differ within a shape that has no seed for each: recipes, or few values of several shapes."""
     by = [name for name in (*shape, "seed") if name in runs]
     if not runs.duplicated(by).any():
         return []
     groups = runs.groupby(by, dropna=False).ngroup()
     found = []
     for name in table.columns:
-        if name in known or OUTCOMES & set(_plain(str(name)).split("_")):
+        plain = _plain(str(name))
+        words = set(plain.split("_"))
+        if name in known or plain in ROLES["step"] or (OUTCOMES & words and not TOLD & words):
             continue
         values = table[name].astype(str)
         shapes = groups.groupby(values).nunique()
-        if 1 < len(shapes) <= FEW_VALUES and shapes.min() > 1 and values.groupby(groups).nunique().max() > 1:
+        few = 1 < len(shapes) <= FEW_VALUES and shapes.min() > 1
+        if (few or TOLD & words) and values.groupby(groups).nunique().max() > 1:
             found.append(name)
     return found
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +93,10 @@ class Results:
         """The content of fit.json as it is written: the fit, with the answer and the findings for the report."""
         answered = {} if self.answer is None else {ANSWER: asdict(self.answer)}
         return {**self.fit, **answered, FINDINGS: self.summary.splitlines()}
+
+    def after(self, notes: Sequence[str]) -> Results:
+        """The same results, with sentences before the findings."""
+        return replace(self, summary="\n".join([*notes, self.summary])) if notes else self
 
 
 class UndeclaredResults(Exception):

@@ -266,9 +266,10 @@ def _described(
     known: Any, model: Any, config: Mapping[str, Any], name: str, source: str, notes: list[str]
 ) -> Model:
     """The numbers of a model that was built."""
-    text = text_config(model.config)
     tokens = token_embedding(model)
     reads = _reads(model, tokens)
+    seen = field_of(model.config, "vision_config") if reads == "images" and tokens is None else None
+    text = seen or text_config(model.config)
     depth, width = whole(text, "num_hidden_layers"), whole(text, "hidden_size")
     lists = block_lists(model, depth, reads)
     blocks = [block for one in lists for block in one]
@@ -304,7 +305,7 @@ def _described(
     )
     if reads == "images":
         patch, channels, image = (
-            whole(model.config, key) for key in ("patch_size", "num_channels", "image_size")
+            whole(seen or model.config, key) for key in ("patch_size", "num_channels", "image_size")
         )
         found = replace(found, patch=patch, channels=channels, image=image)
     notes += _remarks(found, model, config, text, other, layers)

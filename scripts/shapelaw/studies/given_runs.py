@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 from matplotlib.figure import Figure
+from pandas.api.types import is_numeric_dtype
 
 from shapelaw.errors import UserError
 from shapelaw.fits.comparable import Budget, budgets_of, off_neighbours, off_twins
@@ -17,11 +18,19 @@ from shapelaw.fits.curves import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
 from shapelaw.fits.exports import read_runs
 from shapelaw.fits.inputs import check_runs, rows_named
 from shapelaw.fits.noise import Noise, pooled_noise
-from shapelaw.fits.own_runs import ROLES, SETTINGS, left_out, own_runs, setting_named
+from shapelaw.fits.own_runs import (
+    ROLES,
+    SETTINGS,
+    finished,
+    left_out,
+    named_as_ours,
+    own_runs,
+    setting_named,
+)
 from shapelaw.fits.surface_shapes import losses_constant
 from shapelaw.report.charts import Chart
 from shapelaw.report.write import Results, Table
-from shapelaw.studies.grid.cells import SHOWN, Cell, cells_of, frame_of, order_of
+from shapelaw.studies.grid.cells import SHAPE, SHOWN, Cell, cells_of, frame_of, order_of
 
 
 def add_runs_option(group: argparse._ActionsContainer) -> None:
@@ -149,7 +158,7 @@ def _told(made: Sequence[tuple[Cell, Results]]) -> Iterator[str]:
 
 def given_budgets(
     arguments: argparse.Namespace, size: SizeAxis, *, least: int, loss: str | None = None
-) -> tuple[list[GivenRuns], list[str]]:
+) -> tuple[list[GivenRuns], tuple[str, ...]]:
     """The checked runs of each token budget, cell by cell, and the sentences that say how the table was read.
 
     Args:
@@ -185,7 +194,60 @@ def given_budgets(
     left = len(runs.table) - sum(len(part.runs) for part in parts)
     if left and arguments.tokens is None:
         notes.append(f"{left} runs are left out: their token budgets have too few shapes")
-    return checked, [f"Read from {source}: {note}." for note in notes]
+    return checked, _sentences(source, notes)
+
+
+def _sentences(source: str, notes: Sequence[str]) -> tuple[str, ...]:
+    return tuple(f"Read from {source}: {note}." for note in notes)
+
+
+@dataclass(frozen=True)
+class StudyRuns:
+    """The table of a study's runs that can be used, its name, and sentences that name the runs that were left out."""
+
+    table: pd.DataFrame
+    source: str
+    notes: tuple[str, ...]
+
+
+def study_runs(path: Path, keep: bool = False, loss: str = "test_loss") -> StudyRuns:
+    """A study's table of shapes, without the runs that did not finish, have no finite loss, or diverged.
+
+    A run diverged if it lies far off other seeds of its shape, or far above its neighbours in size, in its cell
+    (`fits/comparable.py`). Columns have our names where the table has other usual ones.
+
+    Args:
+        keep: runs that did not finish or diverged count too, where they have a finite loss.
+        loss: the column to compare.
+
+    Raises:
+        UserError: the table can't be read, no run can be used, or it can't be told what differs between the runs.
+    """
+    table, notes = finished(named_as_ours(_read(path)), [loss], str(path), keep)
+    numbers = [name for name in (*SHAPE, loss) if name in table and is_numeric_dtype(table[name])]
+    if len(numbers) > len(SHAPE) and table[["depth", "width", loss]].gt(0).all(axis=None):
+        cells = cells_of(table, (), source=str(path), loss=loss).cells
+        kept = [_without_diverged(cell, notes, keep, loss).runs.index for cell in cells]
+        table = table[table.index.isin([name for index in kept for name in index])]
+    return StudyRuns(table, str(path), _sentences(str(path), notes))
+
+
+def measured_runs(path: Path, keep: bool, measures: Sequence[str]) -> StudyRuns:
+    """A study's table of other runs, without those that did not finish or have none of the measures.
+
+    Raises:
+        UserError: the table can't be read, or no run can be used.
+    """
+    table, notes = finished(_read(path), measures, str(path), keep)
+    return StudyRuns(table, str(path), _sentences(str(path), notes))
+
+
+def _read(path: Path) -> pd.DataFrame:
+    """A table of runs whose rows are named by their keys, or by their lines."""
+    table = read_runs(path)
+    if "key" in table and table["key"].notna().all() and table["key"].is_unique:
+        table.index = pd.Index(table["key"].astype(str), name=None)
+    return table
 
 
 def _one_recipe(
@@ -224,7 +286,7 @@ def _one_recipe(
 
 def _at_edges(runs: pd.DataFrame, best: pd.DataFrame, names: Sequence[str]) -> Iterator[str]:
     for name in names:
-        if pd.api.types.is_numeric_dtype(runs[name]) and runs[name].nunique() > 2:
+        if is_numeric_dtype(runs[name]) and runs[name].nunique() > 2:
             edge = best[name].isin([runs[name].min(), runs[name].max()])
             if edge.any():
                 yield f"the best {name} of {int(edge.sum())} of {len(best)} shapes is the least or the greatest tried"
@@ -242,7 +304,7 @@ def _mixed(runs: pd.DataFrame, names: Sequence[str], source: str) -> str:
     first = names[0]
     value = parts[0].removeprefix(f"{first} (").split(",")[0].rstrip(")")
     seed = "" if first in SETTINGS else f" If it only counts repeats, say --column seed={first}."
-    seed += " If they are steps of one run, say --column step=steps." if first == "steps" else ""
+    seed += " If they are steps of one run, say --column step=COLUMN." if first == "steps" else ""
     return (
         f"{source} has runs of one depth and width with several values of {' and of '.join(parts)}, which no seed "
         f"explains; take the best of each shape with {' '.join(f'--best-of {name}' for name in names)}, or one value "
@@ -250,9 +312,9 @@ def _mixed(runs: pd.DataFrame, names: Sequence[str], source: str) -> str:
     )
 
 
-def _without_diverged(cell: Cell, notes: list[str], keep: bool) -> Cell:
+def _without_diverged(cell: Cell, notes: list[str], keep: bool, loss: str = "loss") -> Cell:
     """The cell without the runs that diverged, which are named; with `keep` they are named alone."""
-    runs = cell.runs
+    runs = cell.runs.assign(loss=cell.runs[loss])
     twins = off_twins(runs)
     above, _ = off_neighbours(runs[~twins])
     _, out = off_neighbours(runs[~twins][~above])
@@ -268,7 +330,7 @@ def _without_diverged(cell: Cell, notes: list[str], keep: bool) -> Cell:
     if out.any():
         notes.append(f"off the curve of their depth, and kept: {rows_named(out.index[out])}")
     left = runs.index[twins].union(above.index[above])
-    return cell if keep else replace(cell, runs=runs.drop(index=left))
+    return cell if keep else replace(cell, runs=cell.runs.drop(index=left))
 
 
 def _enough(

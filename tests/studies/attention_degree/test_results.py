@@ -14,6 +14,7 @@ from shapelaw.errors import UserError
 from shapelaw.fits.inputs import RECIPE
 from shapelaw.report.write import Table, write_results
 from shapelaw.studies.attention_degree.results import analyse, answer, present, read_decoders, summary
+from shapelaw.studies.given_runs import study_runs
 
 TRUE_LOSS = {None: 2.0, 2: 2.3, 3: 2.1, 4: 2.1}
 
@@ -45,7 +46,7 @@ def test_the_truth_is_found_through_what_seeds_share(tmp_path: Path, ending: str
     runs = table()
     runs["attention_degree"] = runs["attention_degree"].astype("Int64")
     runs.to_csv(path, index=False) if ending == "csv" else runs.to_parquet(path)
-    found = analyse(path)
+    found = analyse(study_runs(path))
     write_results(present(found), tmp_path / "out", "study")
     verdicts = {
         (one.decoders.width, one.decoders.attention, one.against): one.verdict for one in found.differences
@@ -72,7 +73,7 @@ def test_the_truth_is_found_through_what_seeds_share(tmp_path: Path, ending: str
 
 def test_one_seed_is_no_comparison(tmp_path: Path) -> None:
     table(seeds=1).to_csv(tmp_path / "runs.csv", index=False)
-    found = analyse(tmp_path / "runs.csv")
+    found = analyse(study_runs(tmp_path / "runs.csv"))
     write_results(present(found), tmp_path / "out", "study")
     assert {one.verdict for one in found.differences} == {"one seed: no comparison"}
     fit = json.loads((tmp_path / "out" / "fit.json").read_text())
@@ -82,7 +83,7 @@ def test_one_seed_is_no_comparison(tmp_path: Path) -> None:
 def test_without_a_reference_nothing_is_compared(tmp_path: Path) -> None:
     runs = table()
     runs[runs["attention_degree"] == 4].to_csv(tmp_path / "runs.csv", index=False)
-    found = analyse(tmp_path / "runs.csv")
+    found = analyse(study_runs(tmp_path / "runs.csv"))
     write_results(present(found), tmp_path / "out", "study")
     assert found.differences == []
     assert "Nothing can be compared" in summary(found)

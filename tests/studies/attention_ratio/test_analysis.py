@@ -20,6 +20,7 @@ from shapelaw.studies.attention_ratio.analysis import (
     check_ratio_runs,
 )
 from shapelaw.studies.attention_ratio.results import analyse
+from shapelaw.studies.given_runs import study_runs
 
 
 def test_best_depths_and_redundancies_are_found() -> None:
@@ -120,7 +121,7 @@ def test_without_repeated_seeds_nothing_has_an_interval() -> None:
 def test_unusable_runs_are_a_sentence(tmp_path: Path, change, sentence: str) -> None:  # type: ignore[no-untyped-def]
     change(ratio_runs(seeds=1)).to_csv(tmp_path / "runs.csv", index=False)
     with pytest.raises(UserError, match=sentence):
-        analyse(tmp_path / "runs.csv")
+        analyse(study_runs(tmp_path / "runs.csv"))
 
 
 @pytest.mark.parametrize("name", RECIPE)

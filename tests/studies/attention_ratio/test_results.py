@@ -20,6 +20,7 @@ from shapelaw.studies.attention_ratio.results import (
     spread_table,
     summary,
 )
+from shapelaw.studies.given_runs import study_runs
 from shapelaw.studies.registry import STUDIES
 
 
@@ -97,7 +98,7 @@ def test_nothing_to_compare_is_undecided():
 @pytest.mark.parametrize("seeds", [1, 3])
 def test_all_that_is_declared_is_made(tmp_path: Path, seeds: int) -> None:
     ratio_runs(seeds=seeds, variant=True).to_csv(tmp_path / "runs.csv", index=False)
-    analysis = analyse(tmp_path / "runs.csv", SizeAxis.TOTAL)
+    analysis = analyse(study_runs(tmp_path / "runs.csv"), SizeAxis.TOTAL)
     found, study = present(analysis), STUDIES["attention_ratio"]
     check_declared(found, study.tables, study.figures)
     write_results(found, tmp_path / "out", study.name)

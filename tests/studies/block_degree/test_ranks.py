@@ -14,6 +14,7 @@ from shapelaw.report.write import write_results
 from shapelaw.studies.block_degree.analysis import check_runs, tune
 from shapelaw.studies.block_degree.ranks import EXACT, FLOOR, polynomial, rank_networks
 from shapelaw.studies.block_degree.results import analyse, present, summary
+from shapelaw.studies.given_runs import measured_runs
 from shapelaw.training.degree_pack import draw_separable, least_errors
 
 
@@ -48,7 +49,7 @@ def ranked_table(follow: bool) -> pd.DataFrame:
 @pytest.mark.slow
 def test_losses_at_the_floor_of_their_rank_correlate_with_it(tmp_path: Path) -> None:
     ranked_table(follow=True).to_csv(tmp_path / "runs.csv", index=False)
-    found = analyse(tmp_path / "runs.csv")
+    found = analyse(measured_runs(tmp_path / "runs.csv", False, ("loss", "diverged_at_step")))
     write_results(present(found), tmp_path / "out", "study")
     losses = pd.read_csv(tmp_path / "out" / "rank_losses.csv")
     assert dict(zip(losses["network"], losses["rank"], strict=True)) == {
@@ -73,7 +74,11 @@ def test_losses_at_the_floor_of_their_rank_correlate_with_it(tmp_path: Path) -> 
 @pytest.mark.slow
 def test_losses_that_ignore_the_rank_do_not_correlate(tmp_path: Path) -> None:
     ranked_table(follow=False).to_csv(tmp_path / "runs.csv", index=False)
-    write_results(present(analyse(tmp_path / "runs.csv")), tmp_path / "out", "study")
+    write_results(
+        present(analyse(measured_runs(tmp_path / "runs.csv", False, ("loss", "diverged_at_step")))),
+        tmp_path / "out",
+        "study",
+    )
     table = pd.read_csv(tmp_path / "out" / "rank_correlation.csv")
     assert set(table["verdict"]) == {"no significant correlation"}
     losses = pd.read_csv(tmp_path / "out" / "rank_losses.csv").set_index(["target_rank", "network"])

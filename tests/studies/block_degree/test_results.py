@@ -21,12 +21,13 @@ from shapelaw.studies.block_degree.results import (
     speed_table,
     summary,
 )
+from shapelaw.studies.given_runs import measured_runs
 
 
 @pytest.mark.slow
 def test_every_degree_gets_its_best_rate_and_the_truth_is_found(tmp_path: Path) -> None:
     table().to_csv(tmp_path / "runs.csv", index=False)
-    found = analyse(tmp_path / "runs.csv")
+    found = analyse(measured_runs(tmp_path / "runs.csv", False, ("loss", "diverged_at_step")))
     write_results(present(found), tmp_path / "out", "study")
     verdicts = {(one.tuned.task.target_rank, one.tuned.name): one.verdict for one in found.differences}
     for rank in (2, 8):
@@ -57,9 +58,9 @@ def test_every_degree_gets_its_best_rate_and_the_truth_is_found(tmp_path: Path) 
 
 def test_a_network_that_diverges_at_every_rate_is_in_the_tables(tmp_path: Path) -> None:
     runs = table()
-    runs.loc[runs["degrees"] == "2.2.2.2.2.2", "loss"] = None
+    runs.loc[runs["degrees"] == "2.2.2.2.2.2", ["loss", "diverged_at_step"]] = [None, 30.0]
     runs.to_csv(tmp_path / "runs.csv", index=False)
-    analysis = analyse(tmp_path / "runs.csv")
+    analysis = analyse(measured_runs(tmp_path / "runs.csv", False, ("loss", "diverged_at_step")))
     write_results(present(analysis), tmp_path / "out", "study")
     losses = pd.read_csv(tmp_path / "out" / "losses.csv").set_index(["target_rank", "network"])
     assert losses.loc[(2, "degree 2"), "diverged"] == runs["seed"].nunique()
@@ -70,7 +71,11 @@ def test_a_network_that_diverges_at_every_rate_is_in_the_tables(tmp_path: Path) 
 @pytest.mark.slow
 def test_a_mixture_is_compared_with_e(tmp_path: Path) -> None:
     with_mixtures().to_csv(tmp_path / "runs.csv", index=False)
-    write_results(present(analyse(tmp_path / "runs.csv")), tmp_path / "out", "study")
+    write_results(
+        present(analyse(measured_runs(tmp_path / "runs.csv", False, ("loss", "diverged_at_step")))),
+        tmp_path / "out",
+        "study",
+    )
     mixtures = pd.read_csv(tmp_path / "out" / "mixtures.csv").set_index(["target_rank", "network"])
     half, begun = mixtures.loc[(2, "mixture of 2 and 3")], mixtures.loc[(2, "mixture of 2 and 3, from 2.9")]
     assert [half["begins_at"], begun["begins_at"]] == [2.5, 2.9]

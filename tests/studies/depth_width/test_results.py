@@ -26,7 +26,9 @@ def mixed(tmp_path):
 def made_from(table, *options):
     parser = argparse.ArgumentParser()
     add_options(parser)
-    return results(argparse.Namespace(input=table, **vars(parser.parse_args(["--draws", "100", *options]))))
+    return results(
+        argparse.Namespace(input=table, keep=False, **vars(parser.parse_args(["--draws", "100", *options])))
+    )
 
 
 def test_cells_have_rows_under_a_column_of_what_tells_them_apart(mixed):
@@ -62,6 +64,6 @@ def test_a_table_of_runs_makes_all_that_is_declared(tmp_path):
     parser = argparse.ArgumentParser()
     add_options(parser)
     arguments = parser.parse_args(["--draws", "300", "--method", "paper", "--seed", "2"])
-    found = results(argparse.Namespace(input=table, **vars(arguments)))
+    found = results(argparse.Namespace(input=table, keep=False, **vars(arguments)))
     check_declared(found, TABLES, FIGURES)
     assert found.fit == present(analyse_runs(runs, Options(draws=300, method="paper rule", seed=2))).fit

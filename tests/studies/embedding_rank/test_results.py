@@ -23,6 +23,7 @@ from shapelaw.studies.embedding_rank.results import (
     present,
     summary,
 )
+from shapelaw.studies.given_runs import study_runs
 from shapelaw.studies.registry import STUDIES
 
 
@@ -57,7 +58,7 @@ def test_the_redundancy_of_each_rank_is_found() -> None:
 def test_unusable_runs_are_a_sentence(tmp_path: Path, change, sentence: str) -> None:  # type: ignore[no-untyped-def]
     change(rank_runs()).to_csv(tmp_path / "runs.csv", index=False)
     with pytest.raises(UserError, match=sentence):
-        analyse(tmp_path / "runs.csv")
+        analyse(study_runs(tmp_path / "runs.csv"))
 
 
 @pytest.mark.parametrize("name", ["depth", *RECIPE])
@@ -108,7 +109,7 @@ def test_nothing_to_compare_is_undecided():
 
 def test_all_that_is_declared_is_made(tmp_path: Path) -> None:
     rank_runs().to_csv(tmp_path / "runs.csv", index=False)
-    analysis = analyse(tmp_path / "runs.csv")
+    analysis = analyse(study_runs(tmp_path / "runs.csv"))
     found, study = present(analysis), STUDIES["embedding_rank"]
     check_declared(found, study.tables, study.figures)
     write_results(found, tmp_path / "out", study.name)
@@ -123,7 +124,7 @@ def test_all_that_is_declared_is_made(tmp_path: Path) -> None:
 
 def test_without_repeated_seeds_there_are_no_intervals(tmp_path: Path) -> None:
     rank_runs(seeds=1).to_csv(tmp_path / "runs.csv", index=False)
-    analysis = analyse(tmp_path / "runs.csv")
+    analysis = analyse(study_runs(tmp_path / "runs.csv"))
     assert {one.redundancy.status for one in analysis.found} == {RedundancyStatus.NO_NOISE}
     assert all(math.isnan(one.redundancy.low) for one in analysis.found)
     assert analysis.needed == {}

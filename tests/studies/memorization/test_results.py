@@ -99,7 +99,7 @@ def test_unusable_input_is_one_sentence_and_exit_code_2(tmp_path, arguments, sai
 
 def test_unknown_studies_and_the_reference(tmp_path):
     with pytest.raises(UserError, match="The study 'heads' is unknown; give one of memorization_heads"):
-        analyse(tmp_path, "heads")
+        analyse(None, "heads")
     assert len(STUDIES) == 4
     assert published()["saturation"]["max_T"] == {"H=4": 550, "H=8": 1300}
     assert published()["source"].startswith("Mahdavi")
@@ -141,7 +141,7 @@ def row(**values: Any) -> dict[str, Any]:
 
 def results_of(table: pd.DataFrame, path: Path) -> Any:
     table.to_csv(path, index=False)
-    return results(argparse.Namespace(input=path))
+    return results(argparse.Namespace(input=path, keep=False))
 
 
 def test_networks_stand_by_size_and_their_means_by_task(tmp_path: Path) -> None:

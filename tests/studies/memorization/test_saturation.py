@@ -11,6 +11,7 @@ from matplotlib.collections import QuadMesh
 from shapelaw.errors import UserError
 from shapelaw.fits.memorized import check_memorization_runs
 from shapelaw.report.write import write_results
+from shapelaw.studies.given_runs import measured_runs
 from shapelaw.studies.memorization.results import analyse, present, summary
 from shapelaw.studies.memorization.saturation import (
     analyse_saturation,
@@ -71,7 +72,11 @@ def test_all_is_written_and_said(tmp_path):
     save(tmp_path / "a", "one", weights(40, 8))
     raw = pd.DataFrame({"heads": [4, 4], "examples": [550, 600], "seed": 0, "accuracy": [1.0, 0.9]})
     raw.assign(context=32, head_dim=64).to_csv(tmp_path / "runs.csv", index=False)
-    found = analyse(tmp_path / "runs.csv", "memorization_saturation", attention=tmp_path / "a")
+    found = analyse(
+        measured_runs(tmp_path / "runs.csv", False, ("accuracy", "loss")),
+        "memorization_saturation",
+        attention=tmp_path / "a",
+    )
     write_results(present(found), tmp_path / "out", "memorization_saturation")
     files = {path.name for path in (tmp_path / "out").iterdir()}
     tables = {f"{name}{end}" for name in ("saturation", "perfect", "comparison") for end in (".csv", ".html")}
@@ -90,7 +95,11 @@ def test_attention_of_another_grid_in_the_same_folder_is_left_out(tmp_path):
         save(tmp_path / "a", name, weights(40, 8))
     raw = pd.DataFrame({"key": ["mine"], "heads": 8, "examples": 40, "seed": 0, "accuracy": 1.0})
     raw.assign(context=32, head_dim=64).to_csv(tmp_path / "runs.csv", index=False)
-    found = analyse(tmp_path / "runs.csv", "memorization_saturation", attention=tmp_path / "a")
+    found = analyse(
+        measured_runs(tmp_path / "runs.csv", False, ("accuracy", "loss")),
+        "memorization_saturation",
+        attention=tmp_path / "a",
+    )
     assert [one.name for one in found.attention] == ["mine"]
 
 

@@ -12,6 +12,7 @@ from shapelaw.errors import UserError
 from shapelaw.fits.inputs import RECIPE
 from shapelaw.fits.redundancy import Needed
 from shapelaw.report.write import Table, check_declared, write_results
+from shapelaw.studies.given_runs import study_runs
 from shapelaw.studies.positional_rank.results import (
     FACTORED,
     PLAIN,
@@ -130,7 +131,7 @@ def test_without_a_vocabulary_series_there_are_no_equivalents() -> None:
 def test_unusable_runs_are_a_sentence(tmp_path: Path, change, sentence: str) -> None:  # type: ignore[no-untyped-def]
     change(positional_runs()).to_csv(tmp_path / "runs.csv", index=False)
     with pytest.raises(UserError, match=sentence):
-        analyse(tmp_path / "runs.csv")
+        analyse(study_runs(tmp_path / "runs.csv"))
 
 
 @pytest.mark.parametrize("name", ["depth", "width", *RECIPE])
@@ -204,7 +205,7 @@ def test_one_sided_and_no_answers():
 @pytest.mark.parametrize("seeds", [1, 3])
 def test_all_that_is_declared_is_made(tmp_path: Path, seeds: int) -> None:
     positional_runs(seeds=seeds).to_csv(tmp_path / "runs.csv", index=False)
-    analysis = analyse(tmp_path / "runs.csv")
+    analysis = analyse(study_runs(tmp_path / "runs.csv"))
     found, study = present(analysis), STUDIES["positional_rank"]
     check_declared(found, study.tables, study.figures)
     write_results(found, tmp_path / "out", study.name)

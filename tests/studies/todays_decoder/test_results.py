@@ -32,6 +32,7 @@ def test_all_that_is_declared_is_made(tmp_path: Path) -> None:
     todays_runs().to_csv(tmp_path / "runs.csv", index=False)
     parser = argparse.ArgumentParser()
     parser.add_argument("input", type=Path)
+    parser.add_argument("--keep", action="store_true")
     add_options(parser)
     made = results(parser.parse_args([str(tmp_path / "runs.csv"), "--draws", "100"]))
     study = STUDIES["todays_decoder"]

@@ -18,17 +18,17 @@ import argparse
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import pandas as pd
 
-from shapelaw.fits.inputs import RECIPE, numbers_of, read_table, refuse, refuse_mixed, require_columns
+from shapelaw.fits.inputs import RECIPE, numbers_of, refuse, refuse_mixed, require_columns
 from shapelaw.fits.significance import Mean, mean_of, paired_mean
 from shapelaw.report import plots
 from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
 from shapelaw.report.tables import Columns, frame_of, interval_columns, plain_rows
 from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
 from shapelaw.studies.attention_degree.study import NAME
+from shapelaw.studies.given_runs import StudyRuns, measured_runs
 
 SOFTMAX, REFERENCE = "softmax", "degree 3"
 PUBLISHED = "degree 3 is the best integer by theory (Navon 2021)."
@@ -98,20 +98,22 @@ def results(arguments: argparse.Namespace) -> Results:
     Raises:
         UserError: the table can't be used.
     """
-    return present(analyse(arguments.input))
+    # some seeds learn late, which is no divergence
+    given = measured_runs(arguments.input, arguments.keep, ["test_loss"])
+    return present(analyse(given)).after(given.notes)
 
 
-def analyse(runs: Path) -> AttentionDegreeAnalysis:
-    """Read a table of runs (.csv or .parquet) and analyse it.
+def analyse(given: StudyRuns) -> AttentionDegreeAnalysis:
+    """The analysis of a table of runs.
 
     Args:
-        runs: one row a run: `depth, width, attention_degree, seed, test_loss`, maybe `attention_dim` and
+        given: one row a run: `depth, width, attention_degree, seed, test_loss`, maybe `attention_dim` and
             `total_params`. An empty attention_degree means softmax.
 
     Raises:
         UserError: the input can't be used.
     """
-    decoders = read_decoders(read_table(runs), str(runs))
+    decoders = read_decoders(given.table, given.source)
     return AttentionDegreeAnalysis(decoders, differences(decoders))
 
 

@@ -11,12 +11,10 @@ import argparse
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
 
 import pandas as pd
 
 from shapelaw.fits.curves import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
-from shapelaw.fits.inputs import read_table
 from shapelaw.fits.noise import noise_sentence
 from shapelaw.fits.redundancy import RedundancyStatus
 from shapelaw.fits.significance import Monotony
@@ -36,6 +34,7 @@ from shapelaw.studies.attention_ratio.analysis import (
     check_ratio_runs,
 )
 from shapelaw.studies.attention_ratio.study import NAME
+from shapelaw.studies.given_runs import StudyRuns, study_runs
 from shapelaw.studies.study import published_json
 
 PUBLISHED = {4: "ratio 4 needs baseline fraction", 16: "ratio 16 needs baseline fraction"}
@@ -80,16 +79,17 @@ def results(arguments: argparse.Namespace) -> Results:
     Raises:
         UserError: the table can't be used.
     """
-    return present(analyse(arguments.input, SizeAxis(arguments.size)))
+    given = study_runs(arguments.input, arguments.keep)
+    return present(analyse(given, SizeAxis(arguments.size))).after(given.notes)
 
 
-def analyse(runs: Path, axis: SizeAxis = SizeAxis.BLOCK) -> RatioAnalysis:
-    """Read a table of runs (.csv or .parquet) and analyse it.
+def analyse(given: StudyRuns, axis: SizeAxis = SizeAxis.BLOCK) -> RatioAnalysis:
+    """The analysis of a table of runs.
 
     Raises:
         UserError: the table can't be used.
     """
-    return analyse_runs(check_ratio_runs(read_table(runs), str(runs)), axis)
+    return analyse_runs(check_ratio_runs(given.table, given.source), axis)
 
 
 def present(analysis: RatioAnalysis) -> Results:

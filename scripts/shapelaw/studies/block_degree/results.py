@@ -19,12 +19,10 @@ import argparse
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from shapelaw.fits.inputs import read_table
 from shapelaw.fits.noise import chance_words
 from shapelaw.fits.significance import UNKNOWN, Mean, mean_of, paired_mean
 from shapelaw.report.tables import Columns, frame_of, interval_columns, plain_rows
@@ -32,6 +30,7 @@ from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
 from shapelaw.studies.block_degree import figures, ranks
 from shapelaw.studies.block_degree.analysis import (
     ALL_SEEDS,
+    DIVERGED,
     Difference,
     Pooled,
     Tuned,
@@ -45,6 +44,7 @@ from shapelaw.studies.block_degree.analysis import (
     tune,
 )
 from shapelaw.studies.block_degree.study import NAME
+from shapelaw.studies.given_runs import StudyRuns, measured_runs
 
 PUBLISHED = "3 is the best integer, by theory (Navon 2021)."
 
@@ -78,20 +78,21 @@ def results(arguments: argparse.Namespace) -> Results:
     Raises:
         UserError: the table is missing or wrong.
     """
-    return present(analyse(arguments.input, arguments.rank_seconds))
+    given = measured_runs(arguments.input, arguments.keep, ("loss", DIVERGED))
+    return present(analyse(given, arguments.rank_seconds)).after(given.notes)
 
 
-def analyse(runs: Path, rank_seconds: float = ranks.SECONDS) -> DegreeAnalysis:
-    """Read a table of runs (.csv or .parquet) and analyse it.
+def analyse(given: StudyRuns, rank_seconds: float = ranks.SECONDS) -> DegreeAnalysis:
+    """The analysis of a table of runs.
 
     Args:
-        runs: one row per run; columns as in `analysis.COLUMNS`.
+        given: one row per run; columns as in `analysis.COLUMNS`.
         rank_seconds: seconds of one core for the exact separation rank of a network.
 
     Raises:
         UserError: the table is missing or wrong.
     """
-    checked = check_runs(read_table(runs), str(runs))
+    checked = check_runs(given.table, given.source)
     tuned = tune(checked)
     ranked = ranks.rank_networks(tuned, rank_seconds)
     return DegreeAnalysis(pooled(checked), tuned, differences(tuned), ranked, ranks.correlations(ranked))

@@ -22,8 +22,8 @@ from __future__ import annotations
 
 import argparse
 
-from shapelaw.fits.inputs import read_table
 from shapelaw.report.write import Results
+from shapelaw.studies.given_runs import study_runs
 from shapelaw.studies.grid.analysis import analyse_grid
 from shapelaw.studies.transitions import options
 from shapelaw.studies.transitions.options import add_axes_option
@@ -42,6 +42,7 @@ def results(arguments: argparse.Namespace) -> Results:
     Raises:
         UserError: the table can't be used.
     """
-    table, asked = read_table(arguments.input), options.options_of(arguments)
-    found = analyse_grid(table, str(arguments.input), asked, arguments.axes, surfaces=False)
-    return present_cells([(one.values, one.transitions) for one in found.analyses])
+    asked = options.options_of(arguments)
+    given = study_runs(arguments.input, arguments.keep, asked.loss)
+    found = analyse_grid(given.table, given.source, asked, arguments.axes, surfaces=False)
+    return present_cells([(one.values, one.transitions) for one in found.analyses]).after(given.notes)

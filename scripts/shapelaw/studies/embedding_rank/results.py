@@ -10,14 +10,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from shapelaw.errors import UserError
 from shapelaw.fits.curves import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
-from shapelaw.fits.inputs import read_table, refuse
+from shapelaw.fits.inputs import refuse
 from shapelaw.fits.noise import Noise, group_means, group_noise, noise_sentence
 from shapelaw.fits.redundancy import Needed, Redundancy, needed_words
 from shapelaw.report import plots
@@ -26,6 +25,7 @@ from shapelaw.report.tables import frame_of
 from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
 from shapelaw.studies import redundancies as shared
 from shapelaw.studies.embedding_rank.study import NAME
+from shapelaw.studies.given_runs import StudyRuns, study_runs
 from shapelaw.studies.study import published_json
 
 FULL, LOW = "full rank", "low rank"
@@ -93,16 +93,17 @@ def results(arguments: argparse.Namespace) -> Results:
     Raises:
         UserError: the table can't be used.
     """
-    return present(analyse(arguments.input))
+    given = study_runs(arguments.input, arguments.keep)
+    return present(analyse(given)).after(given.notes)
 
 
-def analyse(runs: Path) -> EmbeddingAnalysis:
-    """Read a table of runs (.csv or .parquet) and analyse it.
+def analyse(given: StudyRuns) -> EmbeddingAnalysis:
+    """The analysis of a table of runs.
 
     Raises:
         UserError: the table can't be used.
     """
-    return analyse_runs(check_rank_runs(read_table(runs), str(runs)))
+    return analyse_runs(check_rank_runs(given.table, given.source))
 
 
 def check_rank_runs(table: pd.DataFrame, source: str) -> pd.DataFrame:

@@ -14,11 +14,11 @@ from typing import Any
 import pandas as pd
 
 from shapelaw.fits.curves import SizeAxis
-from shapelaw.fits.inputs import read_table
 from shapelaw.fits.line import overall_status
 from shapelaw.report.charts import Chart
 from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Results, Table
+from shapelaw.studies.given_runs import study_runs
 from shapelaw.studies.grid import figures, tables
 from shapelaw.studies.grid.analysis import BITS, CellAnalysis, GridAnalysis, analyse_grid
 from shapelaw.studies.grid.answer import answer, summary
@@ -45,7 +45,8 @@ def results(arguments: argparse.Namespace) -> Results:
         UserError: the table can't be used.
     """
     options = Options(size=SizeAxis(arguments.size), draws=arguments.draws)
-    return present(analyse_grid(read_table(arguments.input), str(arguments.input), options, arguments.axes))
+    given = study_runs(arguments.input, arguments.keep)
+    return present(analyse_grid(given.table, given.source, options, arguments.axes)).after(given.notes)
 
 
 def present(analysis: GridAnalysis) -> Results:

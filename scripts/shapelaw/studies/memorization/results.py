@@ -25,12 +25,12 @@ import pandas as pd
 
 from shapelaw.errors import UserError
 from shapelaw.fits.capacity import CapacityStatus
-from shapelaw.fits.inputs import read_table
 from shapelaw.fits.line import FitStatus, overall_status
 from shapelaw.fits.memorized import MEMORIZED, SATURATED, check_memorization_runs
 from shapelaw.report.tables import NO, OPEN, YES, plain_rows
 from shapelaw.report.write import Answer, Results, Table, tables_of
 from shapelaw.specs.memorizers import beyond_theorem
+from shapelaw.studies.given_runs import StudyRuns, measured_runs
 from shapelaw.studies.memorization import figures, saturation
 from shapelaw.studies.memorization import tables as tabled
 from shapelaw.studies.memorization.analysis import ALONG, MemorizationAnalysis, analyse_runs
@@ -94,19 +94,22 @@ def results(arguments: argparse.Namespace) -> Results:
     Raises:
         UserError: the table or the weights are missing or wrong.
     """
-    return present(analyse(arguments.input, arguments.study, attention=arguments.attention))
+    path = arguments.input
+    given = None if path is None else measured_runs(path, arguments.keep, ("accuracy", "loss"))
+    found = present(analyse(given, arguments.study, attention=arguments.attention))
+    return found if given is None else found.after(given.notes)
 
 
 def analyse(
-    runs: Path | None, study: str, *, attention: Path | None = None
+    given: StudyRuns | None, study: str, *, attention: Path | None = None
 ) -> MemorizationAnalysis | Saturation:
-    """Read one table of runs (.csv or .parquet) and analyse it.
+    """The analysis of a table of runs.
 
     Args:
-        runs: one row per run; see `check_memorization_runs`.
+        given: one row per run; see `check_memorization_runs`.
         study: one of `STUDIES`.
-        attention: only for the saturation study, which needs it or `runs`: a folder of .npz files, one per run, with
-            `largest_weight` (T, H) float, `heads` and `examples`. If `runs` has a column `key`, only the files of its
+        attention: only for the saturation study, which needs it or `given`: a folder of .npz files, one per run, with
+            `largest_weight` (T, H) float, `heads` and `examples`. If `given` has a column `key`, only the files of its
             runs count.
 
     Raises:
@@ -114,12 +117,12 @@ def analyse(
     """
     if study not in STUDIES:
         raise UserError(f"The study {study!r} is unknown; give one of {', '.join(STUDIES)}.")
-    if study != SATURATION and (runs is None or attention is not None):
+    if study != SATURATION and (given is None or attention is not None):
         raise UserError(
             f"{study} takes a table of runs but no attention weights; only {SATURATION} takes those."
         )
-    table = None if runs is None else read_table(runs)
-    checked = None if table is None else check_memorization_runs(table, str(runs))
+    table = None if given is None else given.table
+    checked = None if given is None else check_memorization_runs(given.table, given.source)
     if study == SATURATION or checked is None:
         keys = None if table is None or "key" not in table else frozenset(table["key"])
         return analyse_saturation(checked, attention, keys)

@@ -12,13 +12,12 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from shapelaw.errors import UserError
-from shapelaw.fits.inputs import read_table, refuse
+from shapelaw.fits.inputs import refuse
 from shapelaw.fits.noise import Noise, group_means, group_noise, noise_sentence
 from shapelaw.fits.redundancy import Baseline, Needed, RedundancyStatus, needed_words
 from shapelaw.report import plots
@@ -26,6 +25,7 @@ from shapelaw.report.charts import Across, Chart, Mark, Panel, Points, Span
 from shapelaw.report.tables import Columns, frame_of, yes_or_no
 from shapelaw.report.write import Answer, Results, Table, TableOf, tables_of
 from shapelaw.studies import redundancies as shared
+from shapelaw.studies.given_runs import StudyRuns, study_runs
 from shapelaw.studies.positional_rank.study import NAME
 from shapelaw.studies.study import published_json
 
@@ -202,16 +202,17 @@ def results(arguments: argparse.Namespace) -> Results:
     Raises:
         UserError: the table can't be used.
     """
-    return present(analyse(arguments.input))
+    given = study_runs(arguments.input, arguments.keep)
+    return present(analyse(given)).after(given.notes)
 
 
-def analyse(runs: Path) -> PositionalAnalysis:
-    """Read a table of runs (.csv or .parquet) and analyse it.
+def analyse(given: StudyRuns) -> PositionalAnalysis:
+    """The analysis of a table of runs.
 
     Raises:
         UserError: the table can't be used.
     """
-    return analyse_runs(check_positional_runs(read_table(runs), str(runs)))
+    return analyse_runs(check_positional_runs(given.table, given.source))
 
 
 def present(analysis: PositionalAnalysis) -> Results:

@@ -14,12 +14,12 @@ from itertools import combinations
 import pandas as pd
 
 from shapelaw.fits.curves import SizeAxis, TransitionStatus
-from shapelaw.fits.inputs import read_table
 from shapelaw.fits.noise import chance_words, noise_sentence
 from shapelaw.report.charts import Chart
 from shapelaw.report.plots import PAGE
 from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Answer, Results, Table
+from shapelaw.studies.given_runs import study_runs
 from shapelaw.studies.grid.analysis import CellAnalysis
 from shapelaw.studies.grid.figures import rates_figure, widths_panel
 from shapelaw.studies.grid.rates import OWN_LOSS, RATE, RatesAnalysis, edge_sentence, is_best, moves
@@ -74,8 +74,10 @@ def results(arguments: argparse.Namespace) -> Results:
         UserError: the table can't be used.
     """
     options = Options(size=SizeAxis(arguments.size), draws=arguments.draws)
-    table = read_table(arguments.input)
-    return present(analyse_cells(table, str(arguments.input), options, arguments.observed_steps))
+    given = study_runs(arguments.input, arguments.keep)
+    return present(analyse_cells(given.table, given.source, options, arguments.observed_steps)).after(
+        given.notes
+    )
 
 
 def present(analysis: RatesAnalysis) -> Results:

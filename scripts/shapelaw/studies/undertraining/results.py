@@ -14,11 +14,12 @@ from typing import Any
 import pandas as pd
 
 from shapelaw.fits.curves import SizeAxis
-from shapelaw.fits.inputs import TEXT_AND_BLOCK, read_table, refuse_mixed
+from shapelaw.fits.inputs import TEXT_AND_BLOCK, refuse_mixed
 from shapelaw.fits.noise import chance_words
 from shapelaw.report.charts import Chart
 from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Answer, Results, Table
+from shapelaw.studies.given_runs import study_runs
 from shapelaw.studies.grid.analysis import CellAnalysis
 from shapelaw.studies.grid.cells import Best, Value, cells_of
 from shapelaw.studies.grid.figures import rates_figure, widths_panel
@@ -51,7 +52,8 @@ def results(arguments: argparse.Namespace) -> Results:
         UserError: the table can't be used.
     """
     options = Options(size=SizeAxis(arguments.size), draws=arguments.draws)
-    return present(analyse_cells(read_table(arguments.input), str(arguments.input), options))
+    given = study_runs(arguments.input, arguments.keep)
+    return present(analyse_cells(given.table, given.source, options)).after(given.notes)
 
 
 def analyse_cells(table: pd.DataFrame, source: str, options: Options) -> RatesAnalysis:

@@ -14,12 +14,12 @@ from typing import Any
 import pandas as pd
 
 from shapelaw.fits.curves import SizeAxis
-from shapelaw.fits.inputs import read_table
 from shapelaw.fits.line import FitStatus
 from shapelaw.fits.noise import chance_words
 from shapelaw.report.charts import Chart
 from shapelaw.report.tables import plain_rows
 from shapelaw.report.write import Answer, Results, Table
+from shapelaw.studies.given_runs import study_runs
 from shapelaw.studies.grid.results import cell_tables
 from shapelaw.studies.transitions.analysis import Options
 from shapelaw.studies.transitions.options import add_size_options as add_options
@@ -42,7 +42,8 @@ def results(arguments: argparse.Namespace) -> Results:
         UserError: the table can't be used.
     """
     options = Options(size=SizeAxis(arguments.size), draws=arguments.draws)
-    return present(analyse_series(read_table(arguments.input), str(arguments.input), options))
+    given = study_runs(arguments.input, arguments.keep)
+    return present(analyse_series(given.table, given.source, options)).after(given.notes)
 
 
 def present(analysis: VocabularyAnalysis) -> Results:
