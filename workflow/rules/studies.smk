@@ -17,8 +17,8 @@ for study in STUDIES.values():
                 report(
                     f"{study.folder}/{table}.html",
                     caption=study.table_caption,
-                    category=study.title,
-                    subcategory=study.subcategory("Tables"),
+                    category=heading_of(study, RUNS.get(study.name, {}).values()),
+                    subcategory="Tables",
                     labels={"table": table.replace("_", " ")},
                 )
                 for table in study.tables
@@ -27,8 +27,8 @@ for study in STUDIES.values():
                 report(
                     f"{study.folder}/{figure}.svg",
                     caption=study.figure_caption(figure),
-                    category=study.title,
-                    subcategory=study.subcategory("Figures"),
+                    category=heading_of(study, RUNS.get(study.name, {}).values()),
+                    subcategory="Figures",
                     labels={"figure": figure.replace("_", " "), "published as": source},
                 )
                 for figure, source in study.figures.items()
@@ -46,7 +46,7 @@ for study in STUDIES.values():
             study.message
         shell:
             'python "$SCRIPTS/analyse.py" {params.study} --input {input} {params.options}'
-            " --out {params.folder} 2>&1 | tee {log}"
+            " --out {params.folder} > {log} 2>&1"
 
 
 rule findings:
@@ -69,4 +69,4 @@ rule findings:
         "the questions and what was found"
     shell:
         'python "$SCRIPTS/write_findings.py" --results {params.place} --studies {params.studies} --submitted $SUBMITTED --out {output}'
-        " 2>&1 | tee {log}"
+        " > {log} 2>&1"

@@ -34,7 +34,9 @@ def test_all_that_is_declared_is_made(tmp_path: Path) -> None:
     check_declared(results, study.tables, study.figures)
     write_results(results, tmp_path / "out", study.name)
     assert "4,000 steps, rate 0.001: depth 4 against 8: width 2" in results.summary
-    assert "From 1,000 to 4,000 steps the transition from depth 4 moves by a factor of " in results.summary
+    assert (
+        "Yes: from 1,000 to 4,000 steps the transition from depth 4 moves by a factor of " in results.summary
+    )
     assert "36 of 36 best rates are the lowest or the highest that was tried" in results.summary
 
 

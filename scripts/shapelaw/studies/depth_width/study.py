@@ -232,7 +232,7 @@ STUDIES = (
     ),
     Study(
         "laptop_runs",
-        "Depth and width, 46 laptop runs trained before",
+        "Depth and width of runs trained before (wiki, GPT-2's block, 4,000 steps, 46 runs)",
         "analysing the committed runs of scale laptop",
         ROOM,
         TABLES,
