@@ -34,7 +34,7 @@ def runs() -> dict[str, dict[str, AnyRun]]:
     return {name: runs_of(config, name, Path()) for name in ("depth_width", "memorization_heads")}
 
 
-def test_three_questions_decided_ones_of_different_titles_first(
+def test_three_questions_of_different_titles_decided_ones_first_and_others_runs_last(
     tmp_path: Path, runs: dict[str, dict[str, AnyRun]]
 ) -> None:
     studies = [
@@ -43,6 +43,8 @@ def test_three_questions_decided_ones_of_different_titles_first(
         study_of(tmp_path, "spelt", "Bread", of("No.")),
         study_of(tmp_path, "carrot", "Cake", of("Yes.")),
         study_of(tmp_path, "old", "Cake", None),
+        study_of(tmp_path, "soup", "Soup", of("Unsure.", False)),
+        replace(study_of(tmp_path, "theirs", "Pie", of("Yes.")), made_elsewhere="Baked last year."),
     ]
     lines = ending(studies, runs, "results/findings.html", 4.26)
     decoders, memorizers = (len(of) for of in runs.values())
@@ -53,10 +55,10 @@ def test_three_questions_decided_ones_of_different_titles_first(
     assert lines[1:7] == [
         *("Does wheat rise?", "  Yes: by 2 cm."),
         *("Does carrot rise?", "  Yes."),
-        *("Does spelt rise?", "  No."),
+        *("Does soup rise?", "  Undecided: Unsure."),
     ]
     assert lines[7].endswith(
-        " results/findings.html has 1 more questions; the runs: make ui. It took 4.3 CPU-minutes."
+        " results/findings.html (questions left: 3); the runs: make ui. It took 4.3 CPU-minutes."
     )
     assert len(lines) == 8
 

@@ -95,6 +95,12 @@ def costs(wildcards):
     return "\n".join(lines)
 
 
+def subcategory_of(study, what):
+    """The report's heading of a study's tables or figures, without a colon, which ends the name of Snakemake's link."""
+    heading = heading_of(study, RUNS.get(study.name, {}).values())
+    return f"{heading}, {what}".replace(": ", ", ")
+
+
 def say_ending():
     """Say what was trained and found and where to look: of a run that ended well, and of a report that was written."""
     reported = REPORT and Path(REPORT).exists() and Path(REPORT).stat().st_mtime >= STARTED

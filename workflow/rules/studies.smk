@@ -17,8 +17,8 @@ for study in STUDIES.values():
                 report(
                     f"{study.folder}/{table}.html",
                     caption=study.table_caption,
-                    category=heading_of(study, RUNS.get(study.name, {}).values()),
-                    subcategory="Tables",
+                    category=study.title,
+                    subcategory=subcategory_of(study, "tables"),
                     labels={"table": table.replace("_", " ")},
                 )
                 for table in study.tables
@@ -27,8 +27,8 @@ for study in STUDIES.values():
                 report(
                     f"{study.folder}/{figure}.svg",
                     caption=study.figure_caption(figure),
-                    category=heading_of(study, RUNS.get(study.name, {}).values()),
-                    subcategory="Figures",
+                    category=study.title,
+                    subcategory=subcategory_of(study, "figures"),
                     labels={"figure": figure.replace("_", " "), "published as": source},
                 )
                 for figure, source in study.figures.items()

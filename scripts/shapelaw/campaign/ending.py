@@ -44,7 +44,8 @@ def heading_of(study: Study, runs: Collection[AnyRun]) -> str:
 def ending(studies: Sequence[Study], runs: Runs, page: str, minutes: float | None = None) -> list[str]:
     """The last lines of a workflow, at most eight: what was trained, three questions with answers, where to look.
 
-    Decided questions come first, and one of each title before a second one of the same.
+    One question of each title comes before a second one, decided ones first, and those of runs trained elsewhere last:
+    their answers are not about what was trained here.
 
     Args:
         studies: those whose results there are, in the order of the config.
@@ -54,11 +55,14 @@ def ending(studies: Sequence[Study], runs: Runs, page: str, minutes: float | Non
     """
     known = sorted(filter(None, map(_told, studies)), key=lambda one: not one.decided)
     first = {one.study.title: one for one in reversed(known)}
-    told = sorted(known, key=lambda one: (not one.decided, one is not first[one.study.title]))
+    told = sorted(
+        known,
+        key=lambda one: (bool(one.study.made_elsewhere), one is not first[one.study.title], not one.decided),
+    )
     lines = [_trained(runs)]
     for one in told[:SHOWN]:
         lines += [one.study.question, f"  {'' if one.decided else 'Undecided: '}{one.sentence}"]
-    more = f" has {len(told) - SHOWN} more questions" if len(told) > SHOWN else ""
+    more = f" (questions left: {len(told) - SHOWN})" if len(told) > SHOWN else ""
     took = "" if minutes is None else f" It took {minutes:.1f} CPU-minutes."
     return [*lines, f"Look: {OPEN} {page}{more}; the runs: make ui.{took}"]
 

@@ -97,5 +97,8 @@ def test_without_a_crossing_one_better_depth_is_an_answer_and_all_else_undecided
     found = answer(tables([row]))
     assert found.decided is decided
     assert found.sentence.startswith("Not at these sizes; ")
+    beside = answer(tables([(2, 4, NAN, NAN, NAN, "at the edge", "above", 45.0), row]))
+    assert beside.decided is decided
+    assert not decided or beside.sentence == found.sentence
     assert found.sentence.endswith(said)
     assert not answer(tables([])).decided

@@ -185,7 +185,7 @@ def answer(tables: Mapping[str, Table]) -> Answer:
 def overtaken(transitions: pd.DataFrame) -> Answer:
     """The widths at which depths are overtaken by deeper ones, of all methods that of the bootstrap where it is there.
 
-    Where none is, what is known: depths of which one is better throughout are an answer, all else is undecided.
+    Where none is: of two depths one of which is better throughout that is the answer, else it is undecided.
 
     Args:
         transitions: the study's table, of one method or of all.
@@ -194,7 +194,8 @@ def overtaken(transitions: pd.DataFrame) -> Answer:
     mine = mine if len(mine) else transitions
     found = mine[mine["status"] == TransitionStatus.CROSSING].to_dict("records")
     if not found:
-        return Answer(_why_none(mine), not mine.empty and set(mine["status"]) <= set(NO_ONE_BETTER))
+        clear = mine[mine["status"].isin(NO_ONE_BETTER)]
+        return Answer(_why_none(mine if clear.empty else clear), not clear.empty)
     more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     return Answer(f"{'; '.join(map(_overtaken, found[:SHOWN]))}{more}.", True)
 
