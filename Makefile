@@ -6,6 +6,7 @@
 # make test-slow    the tests marked `slow`: kills in storms, compilers, variants of the workflow
 # make test-all     both
 # make test-slurm   the tests on a real Slurm, which they start as root (tests/slurm/slurm-node.sh install, once)
+# make report results/report.html of what was submitted last, with all figures and tables
 # make ui     the MLflow UI over the store of config.yaml (results/mlflow.db by default), live while jobs run
 # make status how far the runs are: done, running, stopped, failed, waiting, and the time left; also while they run
 # make queue  your jobs in Slurm's queue, by rule and run
@@ -17,6 +18,7 @@ TORCH_INDEX ?=
 CORES ?= $(shell nproc)
 PORT ?= 5000
 SCALE ?= demo
+QUIETLY := --quiet rules reason host --show-failed-logs
 WORKERS ?= $(shell [ $(CORES) -lt 6 ] && expr $(CORES) + 2 || echo 8)
 VENV := .venv
 BIN := $(VENV)/bin
@@ -60,16 +62,14 @@ else ifneq ($(TORCH),)
 endif
 
 demo: $(READY)
-	@$(BIN)/python scripts/measure_cpu.py $(MAKE) --no-print-directory workflow report SCALE=demo
-	@cat results/logs/laptop_runs.log
-	@echo "Above: what the committed laptop runs show. The demo's own networks: results/logs/<study>.log"
-	@echo "Done: open results/report.html; browse the runs with: make ui"
+	$(BIN)/snakemake --cores $(CORES) --config scale=demo $(QUIETLY) --report results/report.html --report-after-run
 
 workflow: $(READY)
-	$(BIN)/snakemake --cores $(CORES) --config scale=$(SCALE) --quiet rules reason host --show-failed-logs
+	$(BIN)/snakemake --cores $(CORES) --config scale=$(SCALE) $(QUIETLY)
 
+# of what was submitted last
 report: $(READY)
-	$(BIN)/snakemake --cores 1 --config scale=$(SCALE) --quiet all --report results/report.html
+	$(BIN)/snakemake --cores 1 --quiet all --report results/report.html
 
 # the store that the workflow imports into: tracking.uri of config.yaml, MLFLOW_TRACKING_URI, or results/mlflow.db
 ui: $(READY)

@@ -8,6 +8,7 @@
 #   snakemake perplexity                                 of the decoders that perplexity.of names, on held-out documents
 #
 # This file is read again at the start of every job: it imports nothing heavy (no torch, no mlflow, no pandas).
+import atexit
 import os
 import sys
 from pathlib import Path
@@ -26,8 +27,21 @@ from shapelaw.scheduling.plan import job_environment
 from shapelaw.settings.loading import layered
 from shapelaw.campaign.config import load_config, studies_of
 from shapelaw.campaign.outlook import missing_tokenizers, warnings
-from shapelaw.campaign.start import Start, check_start, link_scratch, targets_of, tracker_warnings
-from shapelaw.campaign.submission import read_submission, submission_of, write_submission
+from shapelaw.campaign.start import (
+    Start,
+    check_start,
+    link_scratch,
+    report_of,
+    reports_alone,
+    targets_of,
+    tracker_warnings,
+)
+from shapelaw.campaign.submission import (
+    last_submission,
+    read_submission,
+    submission_of,
+    write_submission,
+)
 
 # No `configfile:`. Snakemake would merge `--config` into it, whose keys are all texts, so that a width of depth '1' would
 # stand beside that of depth 1. And a job reads what its workflow was submitted with, whatever config.yaml says by then:
@@ -36,10 +50,16 @@ try:
     if workflow.is_main_process:
         given = workflow.config_settings
         workflow.configfiles[:0] = [] if given.replace_workflow_config else [str(BASE / "config.yaml")]
-        values = layered(map(Path, workflow.configfiles), given.config)
-        CONFIG = load_config(values, BASE / "workflow" / "scales", Path.cwd())
-        SUBMITTED = submission_of(CONFIG, BASE, Path.cwd())
-        SUBMITTED_FILE = SUBMITTED.path
+        values = {}
+        # a report without a config of its own is of what was submitted last
+        last = last_submission(Path("results")) if reports_alone(sys.argv[1:]) else None
+        if last is None:
+            values = layered(map(Path, workflow.configfiles), given.config)
+            config_given = load_config(values, BASE / "workflow" / "scales", Path.cwd())
+            SUBMITTED = submission_of(config_given, BASE, Path.cwd())
+        else:
+            SUBMITTED = read_submission(last)
+        CONFIG, SUBMITTED_FILE = SUBMITTED.config, SUBMITTED.path
         asked = workflow.resource_settings
         start = Start(targets_of(sys.argv[1:]), Path.cwd(), BASE, os.environ, asked.cores, asked.nodes)
         check_start(start, CONFIG, SUBMITTED.runs)
@@ -112,6 +132,8 @@ include: "workflow/rules/plan.smk"
 # a dry run starts nothing, so its onstart is not called; what it lists may be long
 if workflow.is_main_process and workflow.output_settings.dryrun:
     say_last(*warned())
+elif workflow.is_main_process:
+    atexit.register(say_ending)
 
 
 onstart:
@@ -120,7 +142,8 @@ onstart:
     for sentence in [*warned(), *limited()]:
         print(sentence, file=sys.stderr)
     try:
-        write_submission(SUBMITTED, Path.cwd())
+        if {job.rule.name for job in workflow.dag.needrun_jobs()} != {"plan"}:
+            write_submission(SUBMITTED, Path.cwd())
         link_scratch(CONFIG.execution.scratch, Path.cwd())
     except UserError as error:
         raise WorkflowError(str(error)) from error
@@ -128,6 +151,7 @@ onstart:
 
 onsuccess:
     drop_empty(Path("results/logs"))
+    ENDED.append(True)
 
 
 onerror:

@@ -38,6 +38,7 @@ import yaml
 
 import answer_page
 from shapelaw.errors import UserError, exit_code
+from shapelaw.specs.shapes import BLOCKS
 from shapelaw.storage.files import replacing
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -78,7 +79,7 @@ MADE: dict[str, list[str | Path]] = {  # folder of tables: the command that make
 TABLE = re.compile(r"(<!-- table\n(.*?)-->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
 NOTHING = "–"
 WORDS = {  # column: how a page says its values
-    "block": {"gpt2": "GPT-2's block", "llama": "Llama's block"},
+    "block": BLOCKS,
     "size_axis": {"block": "parameters of the blocks", "total": "parameters in all", "flops": "FLOPs"},
 }
 Row = Mapping[str, Any]

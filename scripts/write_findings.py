@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from shapelaw.campaign.findings import findings_page, read_finding
-from shapelaw.campaign.submission import submitted_study
+from shapelaw.campaign.submission import read_submission, submitted_study
 from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.report.tables import writing_to
 from shapelaw.settings.problems import did_you_mean
@@ -32,7 +32,9 @@ def main() -> None:
     asked = list(dict.fromkeys(arguments.studies))
     ordered = [name for name in STUDIES if name in asked] + [name for name in asked if name not in STUDIES]
     studies = [_study(name, arguments.submitted) for name in ordered]
-    page = findings_page([read_finding(study, arguments.results) for study in studies])
+    runs = {} if arguments.submitted is None else read_submission(arguments.submitted).runs
+    found = [read_finding(study, arguments.results, runs.get(study.name, {}).values()) for study in studies]
+    page = findings_page(found)
     with writing_to(arguments.out.parent):
         arguments.out.write_text(page, encoding="utf-8")
 

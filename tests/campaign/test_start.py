@@ -10,7 +10,15 @@ from shipped import SCALES, shipped
 from small import REPOSITORY
 
 from shapelaw.campaign.config import load_config
-from shapelaw.campaign.start import Start, check_start, link_scratch, targets_of, tracker_warnings
+from shapelaw.campaign.start import (
+    Start,
+    check_start,
+    link_scratch,
+    report_of,
+    reports_alone,
+    targets_of,
+    tracker_warnings,
+)
 from shapelaw.campaign.submission import submission_of
 from shapelaw.errors import UserError
 from shapelaw.specs.kinds import AnyRun
@@ -103,6 +111,24 @@ def test_targets_are_read_off_the_command_line() -> None:
         "1",
     ]
     assert targets_of(line) == {"results/a/fit.json", "results/b/c.csv"}
+
+
+@pytest.mark.parametrize(
+    ("line", "file", "alone"),
+    [
+        ("--report results/report.html", "results/report.html", True),
+        ("--cores 1 --report", "report.html", True),
+        ("--report --quiet all", "report.html", True),
+        ("--report=a.zip", "a.zip", True),
+        ("--report a.html --config scale=laptop", "a.html", False),
+        ("--configfile=own.yaml --report a.html", "a.html", False),
+        ("--report a.html --report-after-run", "a.html", False),
+        ("results/a/fit.json", None, False),
+    ],
+)
+def test_a_report_without_a_config_is_of_what_was_submitted(line: str, file: str | None, alone: bool) -> None:
+    assert report_of(line.split()) == file
+    assert reports_alone(line.split()) == alone
 
 
 def test_results_that_are_a_file(tmp_path: Path) -> None:

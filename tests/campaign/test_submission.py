@@ -10,7 +10,13 @@ from shipped import SCALE_NAMES, SCALES, shipped
 from small import REPOSITORY
 
 from shapelaw.campaign.config import load_config
-from shapelaw.campaign.submission import Submission, read_submission, submission_of, write_submission
+from shapelaw.campaign.submission import (
+    Submission,
+    last_submission,
+    read_submission,
+    submission_of,
+    write_submission,
+)
 from shapelaw.errors import UserError
 from shapelaw.specs.cost import CostModel
 from shapelaw.storage.pool import read_asked
@@ -49,6 +55,11 @@ def test_what_was_started_last_has_the_newest_file(tmp_path: Path) -> None:
     assert path.stat().st_mtime > 1.0
     assert path.read_bytes() == content
     assert [one.name for one in path.parent.iterdir()] == [path.name]
+    older = path.with_name("0123456789abcdef.json")
+    older.touch()
+    os.utime(older, (1.0, 1.0))
+    assert last_submission(tmp_path / "results") == path
+    assert last_submission(tmp_path) is None
 
 
 def test_the_runs_of_every_study_are_noted_beside_those_of_earlier_starts(tmp_path: Path) -> None:

@@ -39,11 +39,6 @@ def test_an_extra_is_not_logged() -> None:
     assert replace(STUDY, extra=True).target == "results/bread/fit.json"
 
 
-def test_studies_of_one_part_share_a_heading() -> None:
-    assert STUDY.subcategory("Tables") == "Tables"
-    assert replace(STUDY, subtitle="Rye").subcategory("Tables") == "Rye: tables"
-
-
 def test_a_study_trains_nothing_unless_it_says_so() -> None:
     assert (list(STUDY.runs(None, ROOM)), STUDY.problems(None, ROOM), STUDY.costs(None)) == ([], [], [])  # type: ignore[arg-type]
 

@@ -17,8 +17,21 @@ from small import PYTHON, REPOSITORY
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """After a whole run, whose jobs start as a user's do."""
     project = ColdProject(tmp_path_factory.mktemp("project"))
-    project.snakemake("--quiet", "rules")
+    done = project.snakemake("--quiet", "rules")
+    (project.folder / "said.txt").write_text(done.stdout)
     return project
+
+
+def test_a_whole_run_ends_in_a_question_its_answer_and_the_page(project: Project) -> None:
+    trained, question, answer, look = (project.folder / "said.txt").read_text().splitlines()[-4:]
+    assert trained == "Trained: 6 decoders (prose, GPT-2's block, 30 steps)."
+    assert question.endswith("from which width on does a deeper network win?")
+    assert answer.startswith("  Undecided: Not at these sizes; depth 1 against 2: ")
+    assert re.fullmatch(
+        r"Look: \S+ results/findings.html; the runs: make ui. It took \d+\.\d CPU-minutes.", look
+    )
+    page = (project.folder / "results" / "findings.html").read_text()
+    assert "Depth and width (prose, GPT-2&#x27;s block, 30 steps, 6 runs)" in page
 
 
 def test_a_whole_run_ends_in_tables_figures_and_mlflow(project: Project) -> None:
@@ -38,7 +51,10 @@ def test_a_whole_run_ends_in_tables_figures_and_mlflow(project: Project) -> None
 
 @pytest.mark.slow
 def test_the_report_opens_with_what_was_found_and_its_panels_have_something_to_show(project: Project) -> None:
-    project.snakemake("--report", "results/report.html")
+    said = project.snakemake("plan", "--quiet", "rules", "--config", "studies=[memorization_heads]")
+    assert "Trained: " not in said.stdout  # and what was submitted last is the run before
+    said = project.snakemake("--report", "results/report.html")
+    assert said.stdout.rstrip().endswith(" results/report.html; the runs: make ui.")
     text = (project.folder / "results" / "report.html").read_text(encoding="utf-8")
     (first,) = re.findall(r"^\s*var workflow_desc = (.*);$", text, re.MULTILINE)
     page = json.loads(first)

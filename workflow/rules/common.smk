@@ -1,7 +1,9 @@
 # What the rules ask: the config as jobs, and functions of wildcards.
 import json
 import shlex
+import time
 
+from shapelaw.campaign.ending import cpu_minutes, ending, heading_of
 from shapelaw.cluster.attempts import Attempts
 from shapelaw.cluster.refusals import limit_sentence, lowest_limit, place_problems
 from shapelaw.scheduling.asks import Queue, impossible, queues_of, refusals, refused_build, requests_of
@@ -34,6 +36,9 @@ if workflow.is_main_process:
     logger.addHandler(ERRORS)
 TRAIN_CPUS = train_cpus(EXECUTION)
 FOUND = [*CONFIG.studies, *CONFIG.extras]
+STARTED = time.time()
+ENDED = []  # has an entry once all jobs ended well
+REPORT = report_of(sys.argv[1:])
 TRACKING = f"--uri {shlex.quote(CONFIG.tracking.uri)}" if CONFIG.tracking.uri else ""
 
 
@@ -88,6 +93,27 @@ def costs(wildcards):
     asks = asks_of(WORK)
     lines += [*map(ask_line, asks), total_line(WORK.trained, asks, EXECUTION, SPEED)]
     return "\n".join(lines)
+
+
+def subcategory_of(study, what):
+    """The report's heading of a study's tables or figures, without a colon, which ends the name of Snakemake's link."""
+    heading = heading_of(study, RUNS.get(study.name, {}).values())
+    return f"{heading}, {what}".replace(": ", ", ")
+
+
+def say_ending():
+    """Say what was trained and found and where to look: of a run that ended well, and of a report that was written."""
+    reported = REPORT and Path(REPORT).exists() and Path(REPORT).stat().st_mtime >= STARTED
+    if not ENDED and not reported:
+        return
+    rules = {job.rule.name for job in workflow.dag.jobs}
+    if not (found := [STUDIES[name] for name in FOUND if name in rules]):
+        return
+    of_all = f"{CONFIG.results}/findings.html" if "findings" in rules else f"{found[0].folder}/tables.md"
+    runs = {name: runs for name, runs in RUNS.items() if name in rules}
+    minutes = cpu_minutes() if ENDED and workflow.resource_settings.nodes is None else None
+    for line in ending(found, runs, REPORT if reported else of_all, minutes):
+        print(line)
 
 
 def said_failures():

@@ -18,7 +18,7 @@ for study in STUDIES.values():
                     f"{study.folder}/{table}.html",
                     caption=study.table_caption,
                     category=study.title,
-                    subcategory=study.subcategory("Tables"),
+                    subcategory=subcategory_of(study, "tables"),
                     labels={"table": table.replace("_", " ")},
                 )
                 for table in study.tables
@@ -28,7 +28,7 @@ for study in STUDIES.values():
                     f"{study.folder}/{figure}.svg",
                     caption=study.figure_caption(figure),
                     category=study.title,
-                    subcategory=study.subcategory("Figures"),
+                    subcategory=subcategory_of(study, "figures"),
                     labels={"figure": figure.replace("_", " "), "published as": source},
                 )
                 for figure, source in study.figures.items()
@@ -46,7 +46,7 @@ for study in STUDIES.values():
             study.message
         shell:
             'python "$SCRIPTS/analyse.py" {params.study} --input {input} {params.options}'
-            " --out {params.folder} 2>&1 | tee {log}"
+            " --out {params.folder} > {log} 2>&1"
 
 
 rule findings:
@@ -69,4 +69,4 @@ rule findings:
         "the questions and what was found"
     shell:
         'python "$SCRIPTS/write_findings.py" --results {params.place} --studies {params.studies} --submitted $SUBMITTED --out {output}'
-        " 2>&1 | tee {log}"
+        " > {log} 2>&1"

@@ -6,16 +6,16 @@ command.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
-from typing import Any
 
+from shapelaw.campaign.ending import heading_of, read_json
 from shapelaw.errors import UserError
 from shapelaw.report.tables import data_uri, page
 from shapelaw.report.write import ANSWER, FINDINGS, Answer
+from shapelaw.specs.kinds import AnyRun
 from shapelaw.studies.study import Study
 
 KINDS = {".svg": "image/svg+xml", ".png": "image/png"}
@@ -58,7 +58,7 @@ class Finding:
 
     Attributes:
         study: its name.
-        heading: its title.
+        heading: its title, and what was trained for it: text, block, steps, number of runs.
         question: what it asks.
         answer: its answer; None where it was analysed by a version of the project that wrote none.
         findings: all findings in sentences.
@@ -118,12 +118,10 @@ def _section(one: Finding) -> str:
 def _ours(one: Finding) -> str:
     if one.answer is None:
         return "analysed by an older version, which wrote no answer: run the command below"
-    said = escape(one.answer.sentence)
-    return (
-        f"<strong>{said}</strong>"
-        if one.answer.decided
-        else f'<span class="undecided">undecided</span> {said}'
-    )
+    said, more = escape(one.answer.sentence), escape(f" {one.answer.more}" if one.answer.more else "")
+    if one.answer.decided:
+        return f"<strong>{said}</strong>{more}"
+    return f'<span class="undecided">undecided</span> {said}{more}'
 
 
 def _sentences(one: Finding) -> str:
@@ -149,14 +147,17 @@ def _figure(one: Finding) -> str:
 NOTHING_DRAWN = "<!-- No figure: "  # written by report/write.py
 
 
-def read_finding(study: Study, results: Path) -> Finding:
+def read_finding(study: Study, results: Path, runs: Collection[AnyRun] = ()) -> Finding:
     """A study's finding, from `results/<study>/`.
+
+    Args:
+        runs: its runs, which its heading names; none where they are not known.
 
     Raises:
         UserError: fit.json is missing or is no JSON object.
     """
     folder = results / study.name
-    fit = _read(folder / "fit.json")
+    fit = read_json(folder / "fit.json")
     if fit is None:
         raise UserError(
             f"{folder / 'fit.json'} is missing or broken; make it with: snakemake {folder / 'fit.json'}"
@@ -164,14 +165,14 @@ def read_finding(study: Study, results: Path) -> Finding:
     figure = next((name for name in study.figures if _is_drawn(folder / f"{name}.svg")), None)
     return Finding(
         study.name,
-        study.heading,
+        heading_of(study, runs),
         study.question,
         Answer(**fit[ANSWER]) if ANSWER in fit else None,
         tuple(fit.get(FINDINGS, ())),
         None if figure is None else folder / f"{figure}.svg",
         "" if figure is None else study.figures[figure],
         study.made_elsewhere,
-        (_read(folder / "logged") or {}).get("pages", {}),
+        (read_json(folder / "logged") or {}).get("pages", {}),
     )
 
 
@@ -181,11 +182,11 @@ def described(study: Study, fit: Path) -> str:
     Args:
         fit: its fit.json.
     """
-    said = _read(fit) or {}
+    said = read_json(fit) or {}
     lines = [study.question]
     if ANSWER in said:
         answer = Answer(**said[ANSWER])
-        lines.append(("" if answer.decided else "Undecided: ") + answer.sentence)
+        lines.append(("" if answer.decided else "Undecided: ") + f"{answer.sentence} {answer.more}".strip())
         lines += [f"Published: {answer.published}"] if answer.published else []
     findings = "\n".join(f"- {line}" for line in said.get(FINDINGS, ()))
     return "\n\n".join([*lines, *([findings] if findings else [])])
@@ -194,12 +195,3 @@ def described(study: Study, fit: Path) -> str:
 def _is_drawn(figure: Path) -> bool:
     """True for a file with a figure, not with the sentence that there was nothing to draw."""
     return figure.is_file() and NOTHING_DRAWN not in figure.read_text(encoding="utf-8")
-
-
-def _read(path: Path) -> dict[str, Any] | None:
-    """A JSON object; None where the file has none, as `logged` of an older version."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) else None

@@ -23,10 +23,10 @@ _PATIENCE = 3.0  # seconds
 _RECORD = re.compile(r"results/runs/([^/]+)/[^/]+")
 _OLD_RECORD = re.compile(r"results/runs/[^/]+/[^/]+/[^/]+")  # of before the pool
 _RESULT = r"/([^/]+)/(.+)"  # behind the folder of results
+CONFIG_OPTIONS = ("--config", "-C", "--configfile", "--configfiles")
 _OPTIONS = (
     "--report",
-    "--configfile",
-    "--configfiles",
+    *CONFIG_OPTIONS[2:],
     "--directory",
     "-d",
 )  # that a path of another kind follows
@@ -57,6 +57,21 @@ def targets_of(arguments: Sequence[str]) -> set[str]:
     """The files of results/ that Snakemake's command line asks for: it knows its targets only after the Snakefile."""
     pairs = zip(["", *arguments], arguments, strict=False)
     return {one for before, one in pairs if one.startswith("results/") and before not in _OPTIONS}
+
+
+def report_of(arguments: Sequence[str]) -> str | None:
+    """The file of Snakemake's option --report; None where the command line has none."""
+    for argument, following in zip(arguments, [*arguments[1:], "-"], strict=True):
+        name, equals, value = argument.partition("=")
+        if name == "--report":
+            return value if equals else "report.html" if following.startswith("-") else following
+    return None
+
+
+def reports_alone(arguments: Sequence[str]) -> bool:
+    """True for a command line that asks for a report of what there is, and names no config."""
+    names = {argument.partition("=")[0] for argument in arguments}
+    return "--report" in names and not names & {"--report-after-run", *CONFIG_OPTIONS}
 
 
 def check_start(start: Start, config: Settings, runs: Mapping[str, Mapping[str, AnyRun]]) -> None:

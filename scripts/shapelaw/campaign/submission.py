@@ -123,6 +123,12 @@ def read_submission(path: Path) -> Submission:
         ) from error
 
 
+def last_submission(results: Path) -> Path | None:
+    """The file of what was started last; None where nothing was."""
+    files = (results / FOLDER.name).glob("*.json")
+    return max(files, key=lambda path: path.stat().st_mtime, default=None)
+
+
 def submitted_study(path: Path | None, name: str) -> Study | None:
     """A study of the list, or a grid of the config that a workflow was started with; None where there is neither.
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from shapelaw.fits.shape_answer import Network, Priced, Row, ShapeAnswer, Witness, times, whole
 from shapelaw.fits.shape_costs import LEAST_TOKENS, OUTSIDE, Best, Cost
+from shapelaw.specs.shapes import BLOCKS
 from shapelaw.specs.sizes import SizeAxis, big
 
 SIZES = {
@@ -16,7 +17,6 @@ SIZES = {
     SizeAxis.BLOCK: "parameters in blocks",
     SizeAxis.FLOPS: "parameters that are multiplied for every token (blocks and classifier)",
 }
-BLOCKS = {"llama": "Llama's block", "gpt2": "GPT-2's block"}
 COLUMNS = 110  # of a line of text
 SAME = 0.02  # share by which sizes differ without a word
 

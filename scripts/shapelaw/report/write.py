@@ -57,14 +57,17 @@ class Answer:
     """A study's answer to its question, one line of the report's first page.
 
     Attributes:
-        sentence: the answer with its interval; where the runs don't decide, why they don't.
+        sentence: the answer, short: yes, no, not at these sizes, or what was asked for, with one number and its
+            interval; where the runs don't decide, why they don't.
         decided: the runs answer the question, with yes or with no.
         published: the answer that was published, in the same words; empty where there is none.
+        more: what belongs to the answer beyond that, in sentences; a workflow's last lines leave it out.
     """
 
     sentence: str
     decided: bool
     published: str = ""
+    more: str = ""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
@@ -11,6 +11,7 @@ from shapelaw.specs.columns import Column
 from shapelaw.specs.degrees import DegreeRun, degree_run_from_dict
 from shapelaw.specs.memorizers import MemorizationRun, memorization_run_from_dict
 from shapelaw.specs.runs import Run, flat_run, run_from_dict, run_to_dict
+from shapelaw.specs.shapes import BLOCKS
 
 PackedRun = MemorizationRun | DegreeRun  # runs of these kinds are trained in packs, many as one computation
 AnyRun = Run | PackedRun
@@ -30,6 +31,8 @@ class Kind:
         history: columns of a run's history.
         params, metrics, texts: columns of its table of runs, from MLflow's parameters, metrics and tags.
         name_begins: the letters of the key's parts with which a run's name in MLflow begins.
+        plural: what its networks are called.
+        material: what a run was trained on, and `network`: as what; for headings.
         shown: its columns, of params and metrics, in MLflow's list of runs; the first metric orders it.
         filled_up: turns the runs of a pack into those trained there, with models of one shape.
     """
@@ -44,6 +47,9 @@ class Kind:
     params: tuple[Column, ...]
     metrics: tuple[Column, ...]
     name_begins: str
+    plural: str
+    material: Callable[[Any], str]
+    network: Callable[[Any], str]
     shown: tuple[str, ...]
     filled_up: Callable[[Sequence[Any]], list[Any]] = list
     texts: tuple[Column, ...] = ()
@@ -61,6 +67,9 @@ LANGUAGE = Kind(
     metrics=columns.LANGUAGE_METRICS,
     texts=columns.LANGUAGE_TEXTS,
     name_begins="Lds",
+    plural="decoders",
+    material=lambda run: run.corpus,
+    network=lambda run: BLOCKS[run.shape.block],
     shown=("depth", "width", "seed", "test_loss", "bits_per_byte", "tokens_per_second"),
 )
 MEMORIZATION = Kind(
@@ -74,6 +83,9 @@ MEMORIZATION = Kind(
     params=columns.MEMORIZATION_PARAMS,
     metrics=columns.MEMORIZATION_METRICS,
     name_begins="HTnhs",
+    plural="memorizers",
+    material=lambda _run: "random examples",
+    network=lambda _run: "one layer of attention",
     shown=("heads", "context", "head_dim", "examples", "seed", "accuracy", "loss", "model_steps_per_second"),
     filled_up=memorizers.of_one_shape,
 )
@@ -88,6 +100,9 @@ DEGREE = Kind(
     params=columns.DEGREE_PARAMS,
     metrics=columns.DEGREE_METRICS,
     name_begins="kRds",
+    plural="product networks",
+    material=lambda run: "digits" if run.target == "digits" else "sums of products",
+    network=lambda _run: "layers of degrees",
     shown=(
         "degrees",
         "target",
@@ -111,6 +126,18 @@ def kind_of(run: AnyRun) -> Kind:
 def is_packed(run: AnyRun) -> TypeGuard[PackedRun]:
     """True for a run of a kind that is trained in packs."""
     return kind_of(run).packed
+
+
+def in_words(runs: Collection[AnyRun]) -> str:
+    """What runs were trained on, as what, and for how long: `wiki, Llama's block, 1,000 steps`.
+
+    Several texts or blocks stand beside each other; of several numbers of steps the least and the most.
+    """
+    materials = dict.fromkeys(kind_of(run).material(run) for run in runs)
+    networks = dict.fromkeys(kind_of(run).network(run) for run in runs)
+    steps = sorted({run.steps for run in runs})
+    many = f"{steps[0]:,} to {steps[-1]:,} steps" if len(steps) > 1 else f"{steps[0]:,} steps"
+    return ", ".join([" and ".join(materials), " and ".join(networks), many])
 
 
 def spec_to_dict(run: AnyRun) -> dict[str, Any]:

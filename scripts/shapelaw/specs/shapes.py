@@ -328,7 +328,7 @@ _SIZES = (
 )
 _OF_GPT2 = {"positional_rank": "rotary positions", "attention_degree": "softmax attention", "gelu": "SwiGLU"}
 _NOT_PRINTED = {"attention_degree": "softmax attention", "gelu": "ReLU"}
-BLOCKS = ("gpt2", "llama", "printed")
+BLOCKS = {"gpt2": "GPT-2's block", "llama": "Llama's block", "printed": "the printed block"}
 
 
 def shape_sentences(shape: Shape, divided: bool, redundant_rank: bool) -> list[str]:
@@ -398,7 +398,8 @@ def _ranks(shape: Shape, redundant_rank: bool) -> list[str]:
 def _of_one_head_each(shape: Shape) -> list[str]:
     """What keeps a shape from being one of GPT-2's or of printed blocks, where each head has keys of its own."""
     if shape.block not in BLOCKS:
-        return [f"block is {shape.block!r}; there are {', '.join(BLOCKS[:-1])} and {BLOCKS[-1]}"]
+        *most, last = BLOCKS
+        return [f"block is {shape.block!r}; there are {', '.join(most)} and {last}"]
     problems = _excluded(shape, _NOT_PRINTED) if shape.block == "printed" else []
     if shape.kv_heads is not None:
         problems.append(

@@ -153,10 +153,6 @@ class Study:
         """The report's text for a figure."""
         return self.room / "captions" / f"{name}.rst"
 
-    def subcategory(self, what: str) -> str:
-        """The report's heading of its tables or figures."""
-        return f"{self.subtitle}: {what.lower()}" if self.subtitle else what
-
 
 _HERE = Path(__file__).resolve()
 _IN_CLONE = _HERE.parents[3] / "workflow" / "reference"

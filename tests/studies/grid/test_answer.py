@@ -38,9 +38,7 @@ def test_without_noise_nothing_is_decided_and_that_is_said() -> None:
 
 def test_one_cell_has_no_effects() -> None:
     found = presented(heads=(1,), ranks=(8,), vocab_sizes=(257,))
-    assert found.answer.sentence.startswith(
-        "There is one cell, so no axis has an effect to tell; 0 of 2 transitions"
-    )
+    assert found.answer.sentence.startswith("Not at these sizes; depth 1 against 2: no noise estimate")
     assert not found.answer.decided
 
 

@@ -18,8 +18,18 @@ from shapelaw.fits.plateau import KneeStatus
 from shapelaw.report.write import Table, write_results
 from shapelaw.studies.memorization.analysis import ALONG_CONTEXT, published
 from shapelaw.studies.memorization.relu import COLUMNS, results
-from shapelaw.studies.memorization.results import FITS, QUANTITIES, STUDIES, analyse, answer, present
-from shapelaw.studies.memorization.study import ALONG_HEAD_DIM, ALONG_HEADS
+from shapelaw.studies.memorization.results import (
+    FITS,
+    NUMBERS,
+    QUANTITIES,
+    STUDIES,
+    analyse,
+    answer,
+    present,
+)
+from shapelaw.studies.memorization.study import ALONG_HEAD_DIM, ALONG_HEADS, SATURATION
+
+NAN = float("nan")
 
 
 def test_the_test_along_the_context_has_the_status_of_a_fit(tmp_path):
@@ -106,32 +116,48 @@ def test_unknown_studies_and_the_reference(tmp_path):
     assert (REPOSITORY / "workflow" / "reference" / "memorization_findings.json").is_file()
 
 
+POINTS = pd.DataFrame({"examples": [300, 300, 150], "context": [16, 2, 2], "share": [0.9, 0.4, 0.5]})
+ONE_NUMBER = {
+    ALONG_HEADS: ": 35 examples a head where 99% are memorized (T = 9)",
+    ALONG_CONTEXT: ": from 40% of T = 300 at n = 2 to 90% at n = 16",
+    ALONG_HEAD_DIM: ": the knee is at d_h = 35.1, published n = 32 (T = 9)",
+    SATURATION: ": 3510% of them (T = 9)",
+}
+
+
 def told(study, *agrees, fit=None):
     rows = [(QUANTITIES[study], f"T = {number}", says, "no noise") for number, says in enumerate(agrees)]
-    frames = {"comparison": pd.DataFrame(rows, columns=["quantity", "setting", "agrees", "note"])}
+    compared = pd.DataFrame(rows, columns=["quantity", "setting", "agrees", "note"]).assign(
+        ours=NAN, published=""
+    )
+    if study in NUMBERS and len(rows) > 1:
+        number = (NUMBERS[study][0], "H = 4, T = 9", "", "", 35.1, "n = 32")
+        compared.loc[len(compared)] = number
+    frames = {"comparison": compared, "points": POINTS}
     if study in FITS:
         frames[FITS[study]] = pd.DataFrame([fit or {"status": "too few points"}])
     return answer(study, {name: Table(frame, "") for name, frame in frames.items()})
 
 
 @pytest.mark.parametrize("study", QUANTITIES)
-def test_settings_are_counted(study):
+def test_settings_are_counted_and_yes_or_no_has_one_number(study):
     found = told(study, "yes", "no", "open")
     assert found.decided
-    assert found.sentence.endswith("in 1 of 2 settings that can tell; 1 are open.")
+    assert found.sentence == f"In 1 of 2 settings{ONE_NUMBER[study]}."
+    assert found.more.endswith("in 1 of 2 settings that can tell; 1 are open.")
+    assert told(study, "yes", "open").sentence == f"Yes{ONE_NUMBER[study]}."
+    assert told(study, "no", "open").sentence == f"No{ONE_NUMBER[study]}."
     assert found.published
     unclear = told(study, "open")
-    assert (unclear.decided, unclear.sentence) == (False, "No setting decides it: T = 0: no noise.")
+    assert (unclear.decided, unclear.sentence) == (False, "Not at these sizes: T = 0: no noise.")
     assert not told(study).decided
 
 
 def test_the_clearest_fit_follows_with_its_interval():
     line = {"status": "converged", "n_points": 5, "examples": 2000, "slope": 0.05, "slope_err": 0.002}
-    assert told(ALONG_HEADS, "yes", fit=line).sentence.endswith("Share of T = 2,000 per head: 0.050 ± 0.002.")
+    assert told(ALONG_HEADS, "yes", fit=line).more.endswith("Share of T = 2,000 per head: 0.050 ± 0.002.")
     knee = {"status": "converged", "n_points": 5, "knee": 31.0, "low68": 29.0, "high68": 33.0, "context": 32}
-    assert told(ALONG_HEAD_DIM, "yes", fit=knee).sentence.endswith(
-        "Knee at d_h = 31.0 (29.0 to 33.0), n = 32."
-    )
+    assert told(ALONG_HEAD_DIM, "yes", fit=knee).more.endswith("Knee at d_h = 31.0 (29.0 to 33.0), n = 32.")
 
 
 def row(**values: Any) -> dict[str, Any]:

@@ -83,7 +83,8 @@ def test_all_is_written_and_said(tmp_path):
     assert files == tables | {"tables.md", "tables.tex", "fit.json", "saturation.svg", "saturation.png"}
     fit = json.loads((tmp_path / "out" / "fit.json").read_text())
     assert fit["perfect"][0]["largest_any"] == 550
-    assert "in 0 of 1 settings that can tell" in fit["answer"]["sentence"]
+    assert fit["answer"]["sentence"] == "No: 47% of them (T = 40 (1 run))."
+    assert "in 0 of 1 settings that can tell" in fit["answer"]["more"]
     assert fit["status"] == fit["perfect"][0]["status"] == "converged"
     assert fit["saturation"][0]["heads"] == 8
     assert "H = 4, n = 32, d_h = 64: T = 550 memorized perfectly." in summary(found)

@@ -36,7 +36,7 @@ def told(holds, violated, unclear):
 
 
 def test_bounds_that_hold_and_that_do_not():
-    assert told(7, 0, 0).sentence == "No bound is violated: 7 hold, for 2 exact ranks out of 3 networks."
-    assert told(7, 1, 2).sentence.startswith("1 bounds are violated: 7 hold")
-    assert "2 are open" in told(7, 1, 2).sentence
+    assert told(7, 0, 0).sentence == "Yes: all 7 that can be told."
+    assert told(7, 1, 2).sentence == "No: 1 are violated, and 7 hold."
+    assert told(7, 1, 2).more.startswith("2 of 3 networks have exact ranks. 2 are open")
     assert not told(0, 0, 3).decided

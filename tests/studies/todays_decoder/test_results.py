@@ -148,7 +148,7 @@ def test_ratios_the_clearest_first():
     )
     assert found.decided
     assert found.sentence.startswith(
-        "The transition moves significantly in 1 of 2 comparisons: from gpt2 to llama (best rates) by 1.50 "
+        "No: the transition moves significantly in 1 of 2 comparisons: from gpt2 to llama (best rates) by 1.50 "
     )
     assert not told(("gpt2", "llama", "rate 0.001", 1.1, 0.9, 1.3, 0.5)).decided
 

@@ -155,8 +155,8 @@ def test_the_best_rates_decide():
     found = answer(tables(one, best))
     assert found.decided
     assert found.sentence == (
-        "From 1,000 to 4,000 steps, at the best rates, the width where depth 2 overtakes 1 moves by a factor of 0.80 "
-        "(0.70 to 0.90)."
+        "Yes: from 1,000 to 4,000 steps, at the best rates, the width where depth 2 overtakes 1 moves by a factor of "
+        "0.80 (0.70 to 0.90)."
     )
 
 

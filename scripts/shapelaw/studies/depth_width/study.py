@@ -232,7 +232,7 @@ STUDIES = (
     ),
     Study(
         "laptop_runs",
-        "Depth and width, 46 laptop runs trained before",
+        "Depth and width",
         "analysing the committed runs of scale laptop",
         ROOM,
         TABLES,
@@ -245,6 +245,7 @@ STUDIES = (
         made_elsewhere="46 runs of scale laptop, trained in three hours of two cores and committed; all with 4,000 "
         "steps at one learning rate: more steps or other rates move the crossing "
         "(docs/results/depth_width.md#more-steps-other-rates-another-block).",
+        subtitle="runs trained before (wiki, GPT-2's block, 4,000 steps, 46 runs)",
         extra=True,
         tables_caption="laptop_runs",
     ),

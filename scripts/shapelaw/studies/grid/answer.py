@@ -15,7 +15,7 @@ from shapelaw.report.write import Answer, Table
 from shapelaw.studies.grid.analysis import BITS, CellAnalysis, GridAnalysis
 from shapelaw.studies.grid.cells import Cell, Cells, plain, said
 from shapelaw.studies.grid.tables import DIFFERENCE, MEASURED, RATIO
-from shapelaw.studies.transitions.sentences import transition_sentences
+from shapelaw.studies.transitions.sentences import overtaken, transition_sentences
 
 SIGNIFICANT = 0.05
 SHOWN_SIZES = 5
@@ -32,15 +32,9 @@ def answer(tables: Mapping[str, Table]) -> Answer:
     effects = tables["effects"].frame
     found = effects[(effects["quantity"] == DIFFERENCE) & effects["value"].notna()]
     if found.empty:
-        transitions = tables["transitions"].frame
-        crossings = int((transitions["status"] == "crossing").sum())
-        return Answer(
-            "There is one cell, so no axis has an effect to tell; "
-            f"{crossings} of {len(transitions)} transitions are crossings."
-            if effects.empty
-            else "No two cells that differ in one thing have sizes in common.",
-            crossings > 0,
-        )
+        if effects.empty:  # one cell: no axis has an effect, and which depth wins is what can be asked
+            return overtaken(tables["transitions"].frame)
+        return Answer("No two cells that differ in one thing have sizes in common.", False)
     said_of = [_of_axis(axis, rows) for axis, rows in found.groupby("axis", sort=False)]
     return Answer("; ".join(said_of) + ".", bool(found["p"].notna().any()))
 

@@ -69,6 +69,14 @@ CLAIMS = {
     ALONG_HEAD_DIM: "no gain beyond d_h = n is significant",
     SATURATION: "the majority of heads is saturated",
 }
+NUMBERS = {  # the one number of an answer: a row of `comparison`, and its words
+    ALONG_HEADS: (
+        "examples per head where 99% are memorized",
+        "{ours:.0f} examples a head where 99% are memorized",
+    ),
+    ALONG_HEAD_DIM: ("knee in d_h", "the knee is at d_h = {ours:.1f}, published {published}"),
+    SATURATION: (QUANTITIES[SATURATION], "{ours:.0%} of them"),
+}
 FITS = {ALONG_HEADS: "linear_part", ALONG_HEAD_DIM: "knee"}
 PUBLISHED = {
     ALONG_HEADS: "a line below saturation, R\u00b2 of 0.98 and more (Mahdavi et al. 2024).",
@@ -208,10 +216,41 @@ def answer(study: str, tables: Mapping[str, Table]) -> Answer:
     counted = {says: int((mine["agrees"] == says).sum()) for says in (YES, NO, OPEN)}
     decided = counted[YES] + counted[NO]
     if not decided:
-        return Answer(f"No setting decides it: {_reason(mine)}.", False, PUBLISHED[study])
+        return Answer(f"Not at these sizes: {_reason(mine)}.", False, PUBLISHED[study])
     still_open = f"; {counted[OPEN]} are open" if counted[OPEN] else ""
-    said = f"{CLAIMS[study].capitalize()} in {counted[YES]} of {decided} settings that can tell{still_open}."
-    return Answer(said + _best_fit(study, tables), True, PUBLISHED[study])
+    claimed = (
+        f"{CLAIMS[study].capitalize()} in {counted[YES]} of {decided} settings that can tell{still_open}."
+    )
+    yes_or_no = (
+        "No" if not counted[YES] else "Yes" if not counted[NO] else f"In {counted[YES]} of {decided} settings"
+    )
+    number = _growth(tables["points"].frame) if study == ALONG_CONTEXT else _number(study, rows)
+    return Answer(f"{yes_or_no}{number}.", True, PUBLISHED[study], claimed + _best_fit(study, tables))
+
+
+def _number(study: str, rows: pd.DataFrame) -> str:
+    """The number that goes with a yes or a no, of the last setting that has one: of most examples."""
+    quantity, words = NUMBERS[study]
+    known = rows[(rows["quantity"] == quantity) & rows["ours"].notna()]
+    if known.empty:
+        return ""
+    row = known.iloc[-1]
+    return f": {words.format(ours=row['ours'], published=row['published'])} ({_last_size(row['setting'])})"
+
+
+def _last_size(setting: object) -> str:
+    """`T = 600` of `classification, shared context, n = 12, T = 600`: settings list the examples last."""
+    return str(setting).rpartition(", ")[2]
+
+
+def _growth(points: pd.DataFrame) -> str:
+    """The share at the shortest and at the longest context, of the setting with the most examples."""
+    mine = points[points["examples"] == points["examples"].max()].sort_values("context", kind="stable")
+    first, last = mine.to_dict("records")[0], mine.to_dict("records")[-1]
+    return (
+        f": from {first['share']:.0%} of T = {last['examples']:,} at n = {first['context']} "
+        f"to {last['share']:.0%} at n = {last['context']}"
+    )
 
 
 def _reason(rows: pd.DataFrame) -> str:

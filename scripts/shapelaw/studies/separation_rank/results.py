@@ -178,9 +178,14 @@ def answer(tables: Mapping[str, Table]) -> Answer:
     holds, violated, unclear = (int(theorems[name].sum()) for name in ("holds", "violated", "open"))
     exact = int((ranks["status"] == "exact").sum())
     beyond = f" {unclear} are open, where a rank could not be computed or the bound is out of reach."
-    said = "No bound is violated" if not violated else f"{violated} bounds are violated"
+    said = (
+        f"No: {violated:,} are violated, and {holds:,} hold."
+        if violated
+        else f"Yes: all {holds:,} that can be told."
+    )
     return Answer(
-        f"{said}: {holds} hold, for {exact} exact ranks out of {len(ranks)} networks.{beyond if unclear else ''}",
+        said,
         bool(violated or holds),
         "the theorems of Levine et al. 2020 and Wies et al. 2021.",
+        f"{exact} of {len(ranks)} networks have exact ranks.{beyond if unclear else ''}",
     )

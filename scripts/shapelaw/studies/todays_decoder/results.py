@@ -233,5 +233,7 @@ def answer(tables: Mapping[str, Table]) -> Answer:
     )
     moved = int((measured["p_equal"] < SIGNIFICANT).sum())
     return Answer(
-        f"The transition moves significantly in {moved} of {len(measured)} comparisons: {said}.", bool(moved)
+        f"{'No' if moved else 'Yes, within their noise'}: the transition moves significantly in {moved} of "
+        f"{len(measured)} comparisons: {said}.",
+        bool(moved),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -170,25 +171,39 @@ def answer(tables: Mapping[str, Table]) -> Answer:
     """
     fit, transitions = tables["fit"].frame.iloc[0], tables["transitions"].frame
     mine = transitions[transitions["method"] == fit["method"]]
-    if mine.empty:
-        mine = transitions[transitions["method"] == BOOTSTRAP]
-    found = mine[mine["status"] == TransitionStatus.CROSSING].to_dict("records")
+    said = overtaken(mine if len(mine) else transitions)
     law = ""
     if fit["status"] == FitStatus.CONVERGED:
         values = [f"{name} = {fit[name]:.4g} \u00b1 {fit[f'{name}_err']:.2g}" for name in ("a", "b")]
-        law = f" Law: log d = a + b L, {', '.join(values)}."
+        law = f"Law: log d = a + b L, {', '.join(values)}."
     comparison = tables["comparison"].frame
-    published = _published_law(comparison)
-    if found:
-        sentence = "; ".join(_overtaken(row) for row in found[:SHOWN])
-        more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-        lines = _published_widths(comparison, found[:SHOWN])
-        return Answer(f"{sentence}{more}.{law}", True, f"{lines}{published}")
-    return Answer(_why_none(mine), False, published)
+    found = mine[mine["status"] == TransitionStatus.CROSSING].to_dict("records")
+    published = _published_widths(comparison, found[:SHOWN]) + _published_law(comparison)
+    return replace(said, published=published, more=law)
+
+
+def overtaken(transitions: pd.DataFrame) -> Answer:
+    """The widths at which depths are overtaken by deeper ones, of all methods that of the bootstrap where it is there.
+
+    Where none is: of two depths one of which is better throughout that is the answer, else it is undecided.
+
+    Args:
+        transitions: the study's table, of one method or of all.
+    """
+    mine = transitions[transitions["method"] == BOOTSTRAP]
+    mine = mine if len(mine) else transitions
+    found = mine[mine["status"] == TransitionStatus.CROSSING].to_dict("records")
+    if not found:
+        clear = mine[mine["status"].isin(NO_ONE_BETTER)]
+        return Answer(_why_none(mine if clear.empty else clear), not clear.empty)
+    more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    return Answer(f"{'; '.join(map(_overtaken, found[:SHOWN]))}{more}.", True)
 
 
 def _overtaken(row: Mapping[Hashable, Any]) -> str:
-    interval = "" if pd.isna(row["width_low"]) else f" ({row['width_low']:.0f} to {row['width_high']:.0f})"
+    interval = (
+        "" if pd.isna(row["width_low"]) else f" (68%: {row['width_low']:.0f} to {row['width_high']:.0f})"
+    )
     deeper = "a deeper one" if pd.isna(row["deeper_depth"]) else f"depth {row['deeper_depth']:.0f}"
     return f"{deeper} overtakes depth {row['depth']:.0f} at width {row['width']:.0f}{interval}".capitalize()
 
@@ -223,4 +238,4 @@ def _why_none(mine: pd.DataFrame) -> str:
     )
     status = str(row["status"])
     why = NO_ONE_BETTER.get(TransitionStatus(status), status) if status in set(TransitionStatus) else status
-    return f"No depth overtakes another among these sizes; {pair}: {why}{limit}."
+    return f"Not at these sizes; {pair}: {why}{limit}."

@@ -187,7 +187,7 @@ def answer(tables: Mapping[str, Table]) -> Answer:
     moved = row["p_equal"] < SIGNIFICANT
     said = moves(row) if moved else moves(row).replace("moves", "does not move significantly:", 1)
     return Answer(
-        f"From {row['few_steps']:,} to {row['many_steps']:,} steps, at {_rate(row)}, the width where depth "
-        f"{row['deeper_depth']} overtakes {row['depth']} {said}.",
+        f"{'Yes' if moved else 'Not at these sizes'}: from {row['few_steps']:,} to {row['many_steps']:,} steps, at "
+        f"{_rate(row)}, the width where depth {row['deeper_depth']} overtakes {row['depth']} {said}.",
         bool(moved),
     )
