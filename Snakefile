@@ -117,7 +117,7 @@ if workflow.is_main_process and workflow.output_settings.dryrun:
 onstart:
     if sentences := refused():
         raise WorkflowError("\n".join(sentences))
-    for sentence in [*warned(), *limited()]:
+    for sentence in [*warned(), *limited(), *left_to_train()]:
         print(sentence, file=sys.stderr)
     try:
         write_submission(SUBMITTED, Path.cwd())

@@ -99,8 +99,16 @@ def _browse(uri: str, results: Path, port: int) -> int:
 
 def _arguments() -> argparse.Namespace:
     parser = command_line(__doc__)
-    parser.add_argument("--results", required=True, type=Path, help="results folder: runs/, checkpoints/")
-    parser.add_argument("--config", type=Path, help="a config.yaml: the store is its tracking.uri")
+    parser.add_argument(
+        "--results",
+        type=Path,
+        default=Path("results"),
+        metavar="DIR",
+        help="folder of runs/ and checkpoints/ (default: results)",
+    )
+    parser.add_argument(
+        "--config", type=Path, metavar="FILE", help="a config.yaml: the store is its tracking.uri"
+    )
     parser.add_argument(
         "--uri",
         help="tracking URI, before --config's (default: MLFLOW_TRACKING_URI, else SQLite at <results>/mlflow.db)",

@@ -11,7 +11,7 @@ from mlflow.tracking import MlflowClient
 from shapelaw.errors import UserError
 from shapelaw.fits.curves import SizeAxis
 from shapelaw.report.write import Results, Table
-from shapelaw.studies.given_runs import add_column_options, add_mlflow_option, add_runs_option, given_budgets
+from shapelaw.studies.given_runs import add_column_options, add_runs, given_budgets
 
 FAULTS = Path(__file__).parents[1] / "faults"
 RUNS = simulate(grid_of((2, 4, 8), 1e5, 1e7, 4), {2: 60.0, 4: 120.0}, seeds=1)
@@ -19,8 +19,7 @@ RUNS = simulate(grid_of((2, 4, 8), 1e5, 1e7, 4), {2: 60.0, 4: 120.0}, seeds=1)
 
 def given(*words, size=SizeAxis.BLOCK, loss=None):
     parser = argparse.ArgumentParser()
-    add_runs_option(parser)
-    add_mlflow_option(parser)
+    add_runs(parser)
     add_column_options(parser)
     return given_budgets(parser.parse_args([str(word) for word in words]), size, least=8, loss=loss)
 
