@@ -38,6 +38,7 @@ import yaml
 
 import answer_page
 from shapelaw.errors import UserError, exit_code
+from shapelaw.fits.noise import LEAST_CHANCE, LESS
 from shapelaw.storage.files import replacing
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -187,7 +188,17 @@ def cell_of(form: str, row: Row) -> str:
     if form in CELLS:
         return CELLS[form](row)
     used = [name for name in row if re.search(rf"\{{{name}\W", form)]
-    return NOTHING if any(pd.isna(row[name]) for name in used) else form.format_map(dict(row))
+    if any(pd.isna(row[name]) for name in used):
+        return NOTHING
+    return form.format_map({name: _Chance(row[name]) if name.startswith("p_") else row[name] for name in row})
+
+
+class _Chance(float):
+    """A p value: `0.03`, or `< 0.001`; with a format that begins with =, `= 0.03`."""
+
+    def __format__(self, form: str) -> str:
+        sign = "= " if form.startswith("=") else ""
+        return LESS if self < LEAST_CHANCE else sign + super().__format__(form.removeprefix("="))
 
 
 def _transition(row: Row) -> str:
