@@ -7,6 +7,7 @@ command.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -16,7 +17,7 @@ from typing import Any
 from shapelaw.errors import UserError
 from shapelaw.report.tables import data_uri, page
 from shapelaw.report.write import ANSWER, FINDINGS, Answer
-from shapelaw.studies.study import Study
+from shapelaw.studies.study import TABLES, Study
 
 KINDS = {".svg": "image/svg+xml", ".png": "image/png"}
 # of the page alone and as the first of Snakemake's report, which takes it whole: nothing but .findings is styled
@@ -189,6 +190,26 @@ def described(study: Study, fit: Path) -> str:
         lines += [f"Published: {answer.published}"] if answer.published else []
     findings = "\n".join(f"- {line}" for line in said.get(FINDINGS, ()))
     return "\n\n".join([*lines, *([findings] if findings else [])])
+
+
+def with_tables(said: str, fit: Path, most: int) -> str:
+    """A description, and below it those of a study's tables for which there is room.
+
+    Args:
+        said: the description, in Markdown.
+        fit: the study's fit.json, beside which its tables.md lies.
+        most: characters of both.
+    """
+    path = fit.with_name(f"{TABLES}.md")
+    tables = (
+        re.split(r"^(?=## )", path.read_text(encoding="utf-8"), flags=re.MULTILINE) if path.is_file() else []
+    )
+    rest = "\n\nThe other tables and the figures: Artifacts."
+    for table in filter(str.strip, tables):
+        narrow = re.sub("-{3,}", "---", re.sub(" {2,}", " ", table.strip()))
+        if len(said) + len(narrow) + len(rest) + 2 <= most:
+            said += f"\n\n{narrow}"
+    return said + rest if tables else said
 
 
 def _is_drawn(figure: Path) -> bool:

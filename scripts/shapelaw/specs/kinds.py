@@ -30,7 +30,7 @@ class Kind:
         history: columns of a run's history.
         params, metrics, texts: columns of its table of runs, from MLflow's parameters, metrics and tags.
         name_begins: the letters of the key's parts with which a run's name in MLflow begins.
-        shown: its columns, of params and metrics, in MLflow's list of runs; the first metric orders it.
+        shown: its columns, of params and metrics, in MLflow's list of runs, in this order; the first metric orders it.
         filled_up: turns the runs of a pack into those trained there, with models of one shape.
     """
 
@@ -61,7 +61,20 @@ LANGUAGE = Kind(
     metrics=columns.LANGUAGE_METRICS,
     texts=columns.LANGUAGE_TEXTS,
     name_begins="Lds",
-    shown=("depth", "width", "seed", "test_loss", "bits_per_byte", "tokens_per_second"),
+    shown=(
+        *(
+            "corpus",
+            "vocab_size",
+            "block",
+            "depth",
+            "width",
+            "heads",
+            "embedding_rank",
+            "learning_rate",
+            "steps",
+        ),
+        *("seed", "test_loss", "bits_per_byte", "tokens_per_second"),
+    ),
 )
 MEMORIZATION = Kind(
     memorizers.KIND,
