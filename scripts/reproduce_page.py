@@ -125,7 +125,7 @@ TABLES = (  # of the papers: published as, ours, published numbers, study
     ),
     (
         "table 1 of the vocabulary paper: perplexity",
-        "[ours](results/perplexity.csv), `snakemake perplexity`",
+        "[ours](results/perplexity.csv), [how](results/depth_width.md)",
         f"[numbers]({_REFERENCE}/vocabulary_findings.json)",
         "perplexity",
     ),

@@ -45,7 +45,8 @@ FINDINGS_STYLE = """
 REPORT_STYLE = """
 @media (max-width: 48rem) {
   .flex.flex-row.w-screen:has(.findings) { flex-direction: column; }
-  .flex.flex-row.w-screen:has(.findings) > nav { width: 100%; min-width: 0; height: auto; max-height: 9rem; flex-shrink: 0; }
+  .flex.flex-row.w-screen:has(.findings) > nav { width: 100%; min-width: 0; height: auto; max-height: 9rem; }
+  .flex.flex-row.w-screen:has(.findings) > nav { flex-shrink: 0; }
   .flex.flex-row.w-screen:has(.findings) > nav.w-0 { display: none; }
 }
 .prose.max-w-lg { max-width: none; }
