@@ -37,7 +37,7 @@ from shapelaw.campaign.start import (
     tracker_warnings,
 )
 from shapelaw.campaign.submission import (
-    last_submission,
+    latest_submission,
     read_submission,
     submission_of,
     write_submission,
@@ -52,7 +52,7 @@ try:
         workflow.configfiles[:0] = [] if given.replace_workflow_config else [str(BASE / "config.yaml")]
         values = {}
         # a report without a config of its own is of what was submitted last
-        last = last_submission(Path("results")) if reports_alone(sys.argv[1:]) else None
+        last = latest_submission(Path("results")) if reports_alone(sys.argv[1:]) else None
         if last is None:
             values = layered(map(Path, workflow.configfiles), given.config)
             config_given = load_config(values, BASE / "workflow" / "scales", Path.cwd())
@@ -139,7 +139,7 @@ elif workflow.is_main_process:
 onstart:
     if sentences := refused():
         raise WorkflowError("\n".join(sentences))
-    for sentence in [*warned(), *limited()]:
+    for sentence in [*warned(), *limited(), *left_to_train()]:
         print(sentence, file=sys.stderr)
     try:
         if {job.rule.name for job in workflow.dag.needrun_jobs()} != {"plan"}:

@@ -1,7 +1,7 @@
 """Write what `shapelaw shape` answers for every size as one page with sliders, opened in any browser.
 
-  python scripts/advisor_page.py --out advisor.html
-  python scripts/advisor_page.py --fit DIR --out advisor.html
+  shapelaw advisor --out advisor.html
+  shapelaw advisor --fit DIR --out advisor.html
 
 The page needs no server and no network. It shows what depths cost by the fits of public losses, the best depth, the
 published law and, of DIR, a folder of fit_transitions.py, your own as witnesses, shipped models, and times.
@@ -30,7 +30,13 @@ def main() -> None:
     parser.add_argument(
         "--fit", default=PUBLISHED, metavar="DIR", help="a folder of transitions of yours, as a witness"
     )
-    parser.add_argument("--out", required=True, type=Path, metavar="FILE", help="the page to write")
+    parser.add_argument(
+        "--out",
+        default=Path("advisor.html"),
+        type=Path,
+        metavar="FILE",
+        help="the page (default: advisor.html)",
+    )
     arguments = parser.parse_args()
     own = [] if arguments.fit == PUBLISHED else [transitions_of(own_law(arguments.fit), own=True)]
     evidence = public_evidence()

@@ -1,11 +1,11 @@
 """Print which bottleneck binds in an architecture, and how many of its parameters that wastes.
 
-  python scripts/bottlenecks.py                                     # the table of well-known architectures
-  python scripts/bottlenecks.py ALBERT-xxlarge T5-11B
-  python scripts/bottlenecks.py --vocab 257 --width 768 --heads 12 --depth 12
-  python scripts/bottlenecks.py --patch 14 --channels 3 --image 224 --width 1280 --heads 16
-  python scripts/bottlenecks.py --table mine.csv --fit results/embedding_rank --out bottlenecks.csv
-  python scripts/bottlenecks.py --model FOLDER                      # with a config.json of transformers
+  shapelaw bottlenecks                                     # the table of well-known architectures
+  shapelaw bottlenecks ALBERT-xxlarge T5-11B
+  shapelaw bottlenecks --vocab 257 --width 768 --heads 12 --depth 12
+  shapelaw bottlenecks --patch 14 --channels 3 --image 224 --width 1280 --heads 16
+  shapelaw bottlenecks --table mine.csv --fit results/embedding_rank --out bottlenecks.csv
+  shapelaw bottlenecks --model FOLDER                      # with a config.json of transformers
 
 Wies et al. 2021: the rank r of the input embedding, at most min(V, d), caps what the width d adds, and the width caps
 what the attention's inner width H d_a adds. Redundancy is the share of parameters that a network without the
@@ -24,7 +24,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from shapelaw.errors import UserError, command_line, exit_code
+from shapelaw.errors import UserError, add_choice, command_line, exit_code
 from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.inputs import read_table, refuse, require_columns
 from shapelaw.report.bottleneck_table import (
@@ -95,7 +95,7 @@ def main() -> None:
 
 def parser() -> argparse.ArgumentParser:
     """The parser of the command line."""
-    found = command_line(__doc__)
+    found = command_line(__doc__, "[NAME ...] [OPTIONS]")
     add = found.add_argument
     add("names", nargs="*", metavar="NAME", help="architectures of the table (default: all)")
     add("--table", type=Path, metavar="FILE.csv", help="architectures of your own, one a row")
@@ -108,7 +108,8 @@ def parser() -> argparse.ArgumentParser:
     single = found.add_argument_group("one architecture")
     for flag, (_, text) in FLAGS.items():
         single.add_argument(f"--{flag}", type=parameters if flag == "params" else int, help=text)
-    add = found.add_argument_group("redundancy and output").add_argument
+    output = found.add_argument_group("redundancy and output")
+    add = output.add_argument
     add(
         "--fit",
         type=Path,
@@ -117,11 +118,13 @@ def parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="results of the studies embedding_rank and attention_ratio of your own, before ours and the paper's",
     )
-    add(
+    add_choice(
+        output,
+        "--size",
         "--size-axis",
-        choices=[axis.value for axis in SizeAxis],
-        default=SizeAxis.TOTAL.value,
-        help="size in which a fit's redundancy is meant (default: total, all parameters, as published)",
+        [axis.value for axis in SizeAxis],
+        SizeAxis.TOTAL.value,
+        "size in which a fit's redundancy is meant (default: total, all parameters, as published)",
     )
     add("--json", action="store_true", help="print a JSON list instead of a table")
     add(

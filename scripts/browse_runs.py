@@ -1,7 +1,8 @@
 """Show the runs in MLflow's UI, live while jobs run, until interrupted (Ctrl-C).
 
-A database (SQLite, PostgreSQL, ...) is served on this machine's loopback interface. A tracking server has a UI already:
-its address is printed. In both cases the records of all studies are followed into the store meanwhile.
+A database (SQLite, PostgreSQL, ...) is served on this machine's loopback interface; a tracking server has a UI already.
+The records of all studies are imported first, and followed into the store meanwhile. The last line is the link to the
+runs of what was submitted last; what the server and the importer say goes to <results>/logs/mlflow.log.
 """
 
 from __future__ import annotations
@@ -12,19 +13,23 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 from urllib.parse import urlsplit
 
 from shapelaw.campaign.config import load_config
 from shapelaw.errors import UserError, command_line, say
 from shapelaw.settings.loading import read_values
-from shapelaw.tracking.command import URI_VARIABLE, check_results, exit_code, redact, tracking_uri
+from shapelaw.tracking.command import URI_VARIABLE, address, check_results, exit_code, tracking_uri
 
 SCRIPTS = Path(__file__).resolve().parent
 HOST = "127.0.0.1"
 PAGE = "#/experiments?workflowType=machine_learning"  # of all studies
+LOG = Path("logs") / "mlflow.log"  # in the results
+PATIENCE = 120  # seconds that the server may take to start
 
 
 def _configured_uri(config: Path) -> str | None:
@@ -39,9 +44,11 @@ def _configured_uri(config: Path) -> str | None:
 
 
 @contextmanager
-def _started(command: Sequence[str], environment: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a process and stop it at the end."""
-    process = subprocess.Popen(command, env=environment)
+def _started(
+    command: Sequence[str], environment: Mapping[str, str], log: IO[bytes]
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a process that says what it says to a log, and stop it at the end."""
+    process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
     try:
         yield process
     finally:
@@ -67,40 +74,76 @@ def _check_free(port: int) -> None:
 
 
 def _browse(uri: str, results: Path, port: int) -> int:
-    """Follow and, where the store is a database, serve; return the exit code of the process that ended.
+    """Import, follow and, where the store is a database, serve; return the exit code of the process that ended.
 
     Raises:
-        UserError: the port can't be used.
+        UserError: the port can't be used, or the log can't be written.
     """
     # through the environment: other users see command lines, and the URI may hold a password
     environment = {**os.environ, URI_VARIABLE: uri, "MLFLOW_BACKEND_STORE_URI": uri}
     environment["MLFLOW_SERVER_ENABLE_JOB_EXECUTION"] = (
         "false"  # eight helper processes that nothing here needs
     )
+    remote = urlsplit(uri).scheme in ("http", "https")
+    if not remote:
+        _check_free(port)
+    at = address(uri) if remote else f"http://{HOST}:{port}"
     follow = [sys.executable, str(SCRIPTS / "follow_runs.py"), "--results", str(results)]
-    if urlsplit(uri).scheme in ("http", "https"):
-        address = redact(uri, uri).replace("***@", "").partition("?")[0].rstrip("/")
-        say(f"Open {address}/{PAGE}: the runs are tracked by that server, so none is started here.")
-        with _started([*follow, "--address", address], environment) as follower:
-            return follower.wait()
-    _check_free(port)
     # one process prepares the store first; then the importer follows while the server shows it
-    address = f"http://{HOST}:{port}"
-    if code := subprocess.run(
-        [*follow, "--once", "--address", address], env=environment, check=False
-    ).returncode:
-        return code
-    serve = [sys.executable, "-m", "mlflow", "server", "--host", HOST, "--port", str(port), "--workers", "1"]
-    serve += ["--artifacts-destination", str(results / "mlartifacts")]
-    say(f"Open {address}/{PAGE} (Ctrl-C ends it).")
-    with _started(follow, environment), _started(serve, environment) as server:
-        return server.wait()
+    once = [*follow, "--once", "--address", at, *(["--patience", "inf"] if remote else [])]
+    done = subprocess.run(once, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        return done.returncode
+    link = done.stdout.strip() or f"{at}/{PAGE}"
+    with _log_of(results) as log, _started(follow, environment, log) as follower:
+        say(f"What {'the importer says' if remote else 'the server says'}: {results / LOG}. Ctrl-C ends it.")
+        if remote:
+            say(f"Open {link}")
+            return follower.wait()
+        serve = [sys.executable, "-m", "mlflow", "server", "--host", HOST, "--port", str(port)]
+        serve += ["--workers", "1", "--artifacts-destination", str(results / "mlartifacts")]
+        with _started(serve, environment, log) as server:
+            if not _answers(port, server):
+                raise UserError(f"MLflow's server did not start; why is in {results / LOG}.")
+            say(f"Open {link}")
+            return server.wait()
+
+
+def _log_of(results: Path) -> IO[bytes]:
+    """The log of this start, opened.
+
+    Raises:
+        UserError: it can't be written.
+    """
+    try:
+        (results / LOG).parent.mkdir(parents=True, exist_ok=True)
+        return (results / LOG).open("wb")
+    except OSError as error:
+        raise UserError(f"{results / LOG} can't be written ({error.strerror}).") from error
+
+
+def _answers(port: int, server: subprocess.Popen[bytes]) -> bool:
+    """Wait until something listens on the port; False where the server ended or took too long."""
+    last = time.monotonic() + PATIENCE
+    while server.poll() is None and time.monotonic() < last:
+        with suppress(OSError), socket.create_connection((HOST, port), timeout=1):
+            return True
+        time.sleep(0.1)
+    return False
 
 
 def _arguments() -> argparse.Namespace:
     parser = command_line(__doc__)
-    parser.add_argument("--results", required=True, type=Path, help="results folder: runs/, checkpoints/")
-    parser.add_argument("--config", type=Path, help="a config.yaml: the store is its tracking.uri")
+    parser.add_argument(
+        "--results",
+        type=Path,
+        default=Path("results"),
+        metavar="DIR",
+        help="folder of runs/ and checkpoints/ (default: results)",
+    )
+    parser.add_argument(
+        "--config", type=Path, metavar="FILE", help="a config.yaml: the store is its tracking.uri"
+    )
     parser.add_argument(
         "--uri",
         help="tracking URI, before --config's (default: MLFLOW_TRACKING_URI, else SQLite at <results>/mlflow.db)",

@@ -1,6 +1,6 @@
 """Fit the public evidence on shapes, and check what it predicts of what is left out.
 
-  python scripts/evidence.py --table gemstones.csv
+  shapelaw evidence gemstones.csv
 
 The table has the losses of Gemstones (McLeish et al. 2025, mcleish7/gemstone-scaling-laws, MIT): depth, width,
 block_params, total_params, tokens, loss, series, batch_tokens, nodes, seconds_per_step. They are not ours and are not
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from shapelaw.errors import UserError, command_line, exit_code, reason_of
+from shapelaw.errors import UserError, add_subject, command_line, exit_code, reason_of
 from shapelaw.fits.evidence import COLUMNS, Floats
 from shapelaw.fits.evidence_checks import Checks, check
 from shapelaw.fits.evidence_fit import SETS, Fitted, Losses, fit_evidence, losses_of
@@ -41,14 +41,10 @@ DIGITS = 5
 
 def main() -> None:
     """Parse the command line, fit, check, and write."""
-    parser = command_line(__doc__)
-    parser.add_argument(
-        "--table",
-        type=Path,
-        required=True,
-        metavar="FILE",
-        help="the losses, a CSV; lines that begin with # are none",
-    )
+    parser = command_line(__doc__, "TABLE [OPTIONS]")
+    one = parser.add_mutually_exclusive_group(required=True)
+    about = "the losses, a CSV; lines that begin with # are none"
+    add_subject(one, "table", "--table", "TABLE", about, Path)
     parser.add_argument(
         "--out", type=Path, default=REFERENCE, metavar="DIR", help=f"default: {REFERENCE.name}"
     )

@@ -1,7 +1,7 @@
 """Fit one smooth loss surface through shapes that lie anywhere: the best depth of a size, and what each shape costs.
 
-  python scripts/fit_surface.py --runs runs.csv --out DIR
-  python scripts/fit_surface.py --runs runs.csv --sizes 60M,300M,1.3B --size-axis total --out DIR
+  shapelaw fit runs.csv
+  shapelaw fit runs.csv --sizes 60M,300M,1.3B --size total --out DIR
 
 Runs are rows of `depth, width, seed, test_loss`, or of columns by their usual names (n_layer, d_model, val_loss, ...):
 CSV, Parquet, JSON lines, a folder of W&B exports, or an MLflow experiment (docs/own_runs.md). Depths and widths need
@@ -19,13 +19,18 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
-from shapelaw.errors import command_line, exit_code
+from shapelaw.errors import add_choice, command_line, exit_code
 from shapelaw.fits.curves import SizeAxis
 from shapelaw.fits.surface_shapes import LEAST_SHAPES
 from shapelaw.report.write import show_results
-from shapelaw.studies.given_runs import add_column_options, add_mlflow_option, add_runs_option, given_budgets
+from shapelaw.studies.given_runs import (
+    add_column_options,
+    add_out_option,
+    add_runs,
+    given_budgets,
+    out_folder,
+)
 from shapelaw.studies.surface.analysis import (
     Options,
     analyse_surface,
@@ -34,24 +39,26 @@ from shapelaw.studies.surface.analysis import (
 )
 from shapelaw.studies.surface.results import present_surface
 
+ENDING = "_fit"  # of the folder of results, behind the runs' name
+
 
 def _arguments() -> argparse.Namespace:
-    parser = command_line(__doc__)
-    where = parser.add_mutually_exclusive_group(required=True)
-    add_runs_option(where)
-    add_mlflow_option(where)
+    parser = command_line(__doc__, "RUNS [OPTIONS]")
+    add_runs(parser.add_mutually_exclusive_group(required=True))
+    add_out_option(parser, ENDING)
     add_column_options(parser)
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for all results")
     parser.add_argument(
         "--sizes",
         metavar="LIST",
         help="sizes to answer for, such as 60M,300M,1.3B (default: five of the shapes')",
     )
-    parser.add_argument(
+    add_choice(
+        parser,
+        "--size",
         "--size-axis",
-        choices=[axis.value for axis in SizeAxis],
-        default=SizeAxis.BLOCK.value,
-        help="the size that compared shapes share: parameters of the blocks (block_params or 12 L d^2, default), all "
+        [axis.value for axis in SizeAxis],
+        SizeAxis.BLOCK.value,
+        "the size that compared shapes share: parameters of the blocks (block_params or 12 L d^2, default), all "
         "parameters (total_params) or FLOPs of a step (step_flops); the best depth depends on it",
     )
     parser.add_argument(
@@ -85,10 +92,11 @@ def main() -> None:
     budgets, notes = given_budgets(arguments, axis, least=LEAST_SHAPES, loss=arguments.loss)
     for note in notes:
         print(note)
+    out = out_folder(arguments, ENDING)
     if len(budgets) > 1:
         print(f"{len(budgets)} token budgets, one surface each.")
     for given in budgets:
-        folder = arguments.out / given.budget.folder if len(budgets) > 1 else arguments.out
+        folder = out / given.budget.folder if len(budgets) > 1 else out
         found = given.results(lambda budget: present_surface(analyse_surface(budget, options)))
         show_results(found, folder, "surface")
 

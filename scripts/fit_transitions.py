@@ -1,7 +1,7 @@
 """Fit the widths at which deeper networks become the better ones, from runs or from known transitions.
 
-  python scripts/fit_transitions.py --runs runs.csv --out DIR
-  python scripts/fit_transitions.py --transitions transitions.csv --out DIR
+  shapelaw transitions runs.csv
+  shapelaw transitions --transitions transitions.csv --out DIR
 
 Runs are rows of `depth, width, seed, test_loss`, or of columns by their usual names (n_layer, d_model, val_loss, ...):
 CSV, Parquet, JSON lines, a folder of W&B exports, or an MLflow experiment (docs/own_runs.md). For each pair of adjacent
@@ -33,44 +33,45 @@ from shapelaw.specs.sizes import LEAST_SIZES
 from shapelaw.studies.given_runs import (
     GivenRuns,
     add_column_options,
-    add_mlflow_option,
-    add_runs_option,
+    add_out_option,
+    add_runs,
     given_budgets,
+    out_folder,
 )
 from shapelaw.studies.transitions.analysis import Options, analyse_runs
 from shapelaw.studies.transitions.options import add_options, options_of
 from shapelaw.studies.transitions.results import analyse, present
 
 LABELS = "depth-width"  # with which the LaTeX labels of the tables begin
+ENDING = "_transitions"  # of the folder of results, behind the runs' name
 
 
 def main() -> None:
     """Parse the command line, analyse, write the results and print the findings."""
-    parser = command_line(__doc__)
+    parser = command_line(__doc__, "RUNS [OPTIONS]")
     table = parser.add_mutually_exclusive_group(required=True)
-    add_runs_option(table)
-    add_mlflow_option(table)
+    add_runs(table)
     table.add_argument(
         "--transitions",
         type=Path,
         metavar="FILE",
         help="one row a transition: depth, width, width_err; of rows with a status only 'crossing' counts",
     )
+    add_out_option(parser, ENDING)
     add_column_options(parser)
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for all results")
     add_options(parser)
     arguments = parser.parse_args()
-    options = options_of(arguments)
+    options, out = options_of(arguments), out_folder(arguments, ENDING)
     if arguments.transitions is not None:
         found = analyse(transitions=arguments.transitions, options=options)
-        show_results(present(found), arguments.out, LABELS)
+        show_results(present(found), out, LABELS)
         return
     check_bootstrap(options.noise, options.draws)
-    for folder, results in _results(arguments, options):
+    for folder, results in _results(arguments, options, out):
         show_results(results, folder, LABELS)
 
 
-def _results(arguments: argparse.Namespace, options: Options) -> Iterator[tuple[Path, Results]]:
+def _results(arguments: argparse.Namespace, options: Options, out: Path) -> Iterator[tuple[Path, Results]]:
     """The results of each token budget with its folder; how the table was read is printed."""
     budgets, notes = given_budgets(arguments, options.size, least=2 * LEAST_SIZES, loss=arguments.loss)
     for note in notes:
@@ -78,7 +79,7 @@ def _results(arguments: argparse.Namespace, options: Options) -> Iterator[tuple[
     for given in budgets:
         if len(budgets) > 1:
             print(f"\n{given.budget.rule.capitalize()}:")
-        folder = arguments.out / given.budget.folder if len(budgets) > 1 else arguments.out
+        folder = out / given.budget.folder if len(budgets) > 1 else out
         yield folder, given.results(partial(_present, options, given))
 
 

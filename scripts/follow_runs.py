@@ -28,7 +28,9 @@ def main() -> int:
     parser = tracking_parser(__doc__)
     parser.add_argument("--every", type=float, default=5.0, help="seconds between two looks (default 5)")
     parser.add_argument(
-        "--address", metavar="URL", help="of the UI: with --once, print a link to each study's runs"
+        "--address",
+        metavar="URL",
+        help="of the UI: after the first look, print a link to the runs submitted last",
     )
     parser.add_argument("--once", action="store_true", help="look once, then end")
     add_silence_option(parser)
@@ -39,11 +41,12 @@ def main() -> int:
 
     def work() -> None:
         results = check_results(arguments.results)
+        from shapelaw.campaign.submission import latest_studies
         from shapelaw.storage.pool import read_asked
         from shapelaw.storage.progress import Liveness
         from shapelaw.tracking.importer import Importer
         from shapelaw.tracking.store import open_store
-        from shapelaw.tracking.summary import pages
+        from shapelaw.tracking.summary import RUNS, pages
 
         uri = tracking_uri(arguments, results)
         patience = arguments.patience
@@ -53,15 +56,16 @@ def main() -> int:
             say(f"Following {results} into {redact(uri, uri)}; Ctrl-C ends it.")
         liveness = Liveness(silence=60 * arguments.silence)
 
-        def links() -> None:
-            store = open_store(uri, results)
-            for study in read_asked(results):
-                for name, link in pages(store, study, arguments.address).items():
-                    say(f"{study}, {name}: {link}")
+        def link() -> None:
+            store, asked = open_store(uri, results), list(read_asked(results))
+            for study in [*latest_studies(results), *asked]:
+                if found := pages(store, study, arguments.address):
+                    print(found[RUNS])
+                    return
 
         progress = ImportProgress(say, arguments.notice)
         importer = Importer(results, uri, progress, patience, liveness, stop)
-        importer.follow(None if arguments.once else arguments.every, links if arguments.address else None)
+        importer.follow(None if arguments.once else arguments.every, link if arguments.address else None)
 
     return exit_code(work, arguments.uri)
 

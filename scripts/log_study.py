@@ -1,7 +1,8 @@
 """Log a study's figures and tables as artifacts of its one summary run in MLflow, its fits as metrics.
 
 Logging equal files again changes nothing; other files replace the summary run. The study's question and answer become
-the description of its experiment, and --out gets the addresses of its pages in MLflow.
+the description of its experiment, with its tables that of the summary run, and --out gets the addresses of its pages in
+MLflow.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from shapelaw.errors import say
 from shapelaw.tracking.command import (
     PATIENCE,
     ImportProgress,
+    address,
     check_results,
     exit_code,
     one_writer,
@@ -42,10 +44,12 @@ def main() -> int:
 
     def work() -> None:
         results = check_results(arguments.results)
-        from shapelaw.campaign.findings import described
+        from mlflow.utils.validation import MAX_TAG_VAL_LENGTH
+
+        from shapelaw.campaign.findings import described, with_tables
         from shapelaw.campaign.submission import submitted_study
         from shapelaw.tracking.store import open_store
-        from shapelaw.tracking.summary import address, log_summary, pages, write_note
+        from shapelaw.tracking.summary import log_summary, pages, write_note
 
         uri = tracking_uri(arguments, results)
         patience = PATIENCE if arguments.patience is None else arguments.patience
@@ -53,12 +57,13 @@ def main() -> int:
 
         study = submitted_study(arguments.submitted, arguments.study)
         note = "" if study is None or arguments.metrics is None else described(study, arguments.metrics)
+        read = with_tables(note, arguments.metrics, MAX_TAG_VAL_LENGTH) if note else ""
 
         def once() -> tuple[str, dict[str, str]]:
             with one_writer(results, say):
                 progress.at(f"logging the results of {arguments.study} in {redact(uri, uri)}")
                 store = open_store(uri, results)
-                run_id = log_summary(store, arguments.study, arguments.artifacts, arguments.metrics, note)
+                run_id = log_summary(store, arguments.study, arguments.artifacts, arguments.metrics, read)
                 if note:
                     write_note(store, arguments.study, note)
                 return run_id, pages(store, arguments.study, address(uri))

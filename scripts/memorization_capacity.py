@@ -1,7 +1,7 @@
 """Print how many examples a layer of attention heads can memorize, by the bounds of Mahdavi et al. 2024.
 
-  python scripts/memorization_capacity.py --heads 20 --context 32 --head-dim 64
-  python scripts/memorization_capacity.py --heads 20 --context 32 --head-dim 64 --kruskal-rank 24 --json
+  shapelaw capacity --heads 20 --context 32 --head-dim 64
+  shapelaw capacity --heads 20 --context 32 --head-dim 64 --kruskal-rank 24 --json
 
 Beside them stands the most that a two-layer ReLU network memorizes, with as many hidden units as the attention's
 parameters pay for, or with --relu-units. Parameters are counted as in theorem 1, 2 H d d_h + H d d_v + d d_out with
@@ -33,7 +33,7 @@ SIZES = ("heads", "context", "head_dim", "width", "kruskal_rank", "outputs")
 
 def main() -> None:
     """Parse the command line, compute, and print."""
-    parser = command_line(__doc__)
+    parser = command_line(__doc__, "--heads H --context N --head-dim D [OPTIONS]")
     parser.add_argument("--heads", type=int, required=True, help="H")
     parser.add_argument("--context", type=int, required=True, help="n, tokens of context of an example")
     parser.add_argument("--head-dim", type=int, required=True, help="d_h, of keys and queries")

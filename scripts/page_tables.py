@@ -38,6 +38,7 @@ import yaml
 
 import answer_page
 from shapelaw.errors import UserError, exit_code
+from shapelaw.fits.noise import LEAST_CHANCE, LESS
 from shapelaw.specs.shapes import BLOCKS
 from shapelaw.storage.files import replacing
 
@@ -195,8 +196,17 @@ def cell_of(form: str, row: Row) -> str:
     used = [name for name in row if re.search(rf"\{{{name}\W", form)]
     if any(pd.isna(row[name]) for name in used):
         return NOTHING
+    values = {name: _Chance(row[name]) if name.startswith("p_") else row[name] for name in row}
     cells = {name: cell(row) for name, cell in CELLS.items() if f"{{{name}}}" in form}
-    return form.format_map({**row, **cells})
+    return form.format_map(values | cells)
+
+
+class _Chance(float):
+    """A p value: `0.03`, or `< 0.001`; with a format that begins with =, `= 0.03`."""
+
+    def __format__(self, form: str) -> str:
+        sign = "= " if form.startswith("=") else ""
+        return LESS if self < LEAST_CHANCE else sign + super().__format__(form.removeprefix("="))
 
 
 def _transition(row: Row) -> str:

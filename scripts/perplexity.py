@@ -1,8 +1,8 @@
 """Print the perplexity of a decoder on held-out documents with stride 1, and its bits per byte.
 
-  python scripts/perplexity.py --run results/checkpoints/KEY --tokenizer results/corpora/wiki/V257/tokenizer.json
+  shapelaw perplexity --run results/checkpoints/KEY --tokenizer results/corpora/wiki/V257/tokenizer.json
       --documents results/corpora/wiki/documents.parquet --most 100
-  python scripts/perplexity.py --model FOLDER_OR_NAME --documents folder:texts
+  shapelaw perplexity --model FOLDER_OR_NAME --documents folder:texts
 
 Every token is predicted from as many tokens before it as the model takes, of its own document only, behind an
 end-of-text token (Wies et al. 2021, table 1). Perplexity is per token of the model's vocabulary and, so that models of
@@ -110,7 +110,7 @@ def main() -> None:
 
 def parser() -> argparse.ArgumentParser:
     """The parser of the command line."""
-    found = command_line(__doc__)
+    found = command_line(__doc__, "(--run DIR | --model FOLDER_OR_NAME) --documents FILE_OR_SOURCE [OPTIONS]")
     models = found.add_mutually_exclusive_group(required=True)
     models.add_argument("--run", type=Path, metavar="DIR", help="a run of ours: spec.json and a checkpoint")
     models.add_argument("--model", metavar="FOLDER_OR_NAME", help="a causal language model of transformers")

@@ -1,8 +1,8 @@
 """Measure the separation rank of a polynomial network exactly, over two finite fields.
 
-  python scripts/separation_rank.py --depth 2 --width 3 --tokens 4
-  python scripts/separation_rank.py --depth 2 --width 6 --tokens 4 --embedding-rank 2 --json
-  python scripts/separation_rank.py --product --degree 3 --depth 2 --width 2 --tokens 2
+  shapelaw rank --depth 2 --width 3 --tokens 4
+  shapelaw rank --depth 2 --width 6 --tokens 4 --embedding-rank 2 --json
+  shapelaw rank --product --degree 3 --depth 2 --width 2 --tokens 2
 
 Linearized attention (Levine et al. 2020, Wies et al. 2021), with --product a network of element-wise products of k
 linear maps, or with --mixer an MLP-Mixer with squares for activations. The rank is that of almost all weights. Beside
@@ -71,7 +71,7 @@ def main() -> None:
 
 def parser() -> argparse.ArgumentParser:
     """The parser of the command line."""
-    found = command_line(__doc__)
+    found = command_line(__doc__, "--depth L --width D [OPTIONS]")
     add = found.add_argument
     add("--depth", type=int, required=True, help="L, layers")
     add("--width", type=int, required=True, help="d")

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from shapelaw.errors import UserError, command_line, exit_code
+from shapelaw.errors import UserError, add_subject, command_line, exit_code
 from shapelaw.fits.shape_answer import Network, Own, ShapeAnswer
 from shapelaw.fits.shape_costs import (
     LEAST_TOKENS,
@@ -78,9 +78,9 @@ def main() -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = command_line(__doc__)
-    parser.add_argument("size", nargs="?", metavar="SIZE", help="parameters, such as 1.3B, 350M or 6e7")
-    parser.add_argument("--params", metavar="SIZE", help="the same")
+    parser = command_line(__doc__, "SIZE [OPTIONS]")
+    one = parser.add_mutually_exclusive_group()
+    add_subject(one, "size", "--params", "SIZE", "parameters, such as 1.3B, 350M or 6e7")
     parser.add_argument(
         "--size",
         dest="means",
@@ -158,10 +158,9 @@ def _number(option: str, text: str, least: float, whole: bool = False) -> float:
 
 
 def _size(arguments: argparse.Namespace) -> float:
-    texts = [text for text in (arguments.size, arguments.params) if text is not None]
-    if len(texts) != 1:
+    if arguments.size is None:
         raise UserError("Give one SIZE, such as `shapelaw shape 1.3B`.")
-    return _number("SIZE", texts[0], 1)
+    return _number("SIZE", arguments.size, 1)
 
 
 def _question(arguments: argparse.Namespace, model: Model | None) -> Question:

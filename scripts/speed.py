@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-from shapelaw.errors import UserError, command_line, exit_code, say
+from shapelaw.errors import UserError, add_subject, command_line, exit_code, say
 from shapelaw.specs.shapes import Block
 from shapelaw.specs.sizes import Counting, SizedShape, big, shape_of_size, size_of
 from shapelaw.storage.files import check_writable, replacing
@@ -51,9 +51,10 @@ def main() -> None:
 
 def parser() -> argparse.ArgumentParser:
     """The parser of the command line."""
-    found = command_line(__doc__)
+    found = command_line(__doc__, "SIZE [OPTIONS]")
     add = found.add_argument
-    add("--size", required=True, metavar="SIZE", help="all parameters of each shape, such as 1.3B or 20M")
+    one = found.add_mutually_exclusive_group(required=True)
+    add_subject(one, "size", "--size", "SIZE", "all parameters of each shape, such as 1.3B or 20M")
     add("--depths", default=DEPTHS, metavar="L,L,...", help=f"numbers of layers (default: {DEPTHS})")
     add("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: a GPU where there is one)")
     add("--vocab", default="50257", metavar="V", help="size of the vocabulary (default: 50,257, GPT-2's)")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from shapelaw.campaign.submission import last_submission, read_submission
+from shapelaw.campaign.submission import latest_submission, read_submission
 from shapelaw.errors import UserError, command_line, exit_code
 from shapelaw.storage.progress import Liveness, find_records, lines_of, progress_of
 
@@ -46,14 +46,13 @@ def main() -> int:
 
 
 def _latest(results: Path) -> Path:
-    """Raises UserError: nothing was started."""
-    found = last_submission(results)
-    if found is None:
+    latest = latest_submission(results)
+    if latest is None:
         raise UserError(
             f"No workflow was started here: {results / 'submitted'} has no file; start one with snakemake, or name the "
             "folder of results with --results."
         )
-    return found
+    return latest
 
 
 if __name__ == "__main__":

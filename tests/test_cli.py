@@ -1,6 +1,7 @@
 """The command `shapelaw`: its names, its arguments, and an installation without the clone."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 from small import PYTHON, REPOSITORY, SCRIPTS
 
-from shapelaw.cli import COMMANDS, SNAKEMAKE, arguments_of, help_text, main
+from shapelaw.cli import COMMANDS, SNAKEMAKE, help_text, main
 
 
 def test_every_command_is_a_script_and_stands_in_the_help() -> None:
@@ -17,21 +18,36 @@ def test_every_command_is_a_script_and_stands_in_the_help() -> None:
         assert f"  {name} " in help_text()
 
 
-@pytest.mark.parametrize(
-    ("name", "given", "arguments"),
-    [
-        ("shape", ["1.3B", "--vocab", "257"], ["1.3B", "--vocab", "257"]),
-        ("shape", ["--params", "1.3B"], ["--params", "1.3B"]),
-        ("fit", ["a/runs.csv"], ["--runs", "a/runs.csv", "--out", "runs_fit"]),
-        ("fit", ["runs.csv", "--out", "x"], ["--runs", "runs.csv", "--out", "x"]),
-        ("plan", ["--config", "scale=gpu"], ["plan", "--config", "scale=gpu"]),
-        ("rank", ["--depth", "2"], ["--depth", "2"]),
-    ],
-)
-def test_a_first_argument_is_what_the_command_is_about(
-    name: str, given: list[str], arguments: list[str]
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_s_help_shows_the_command_and_no_script(
+    name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert arguments_of(COMMANDS[name], given) == arguments
+    assert main([name, "--help"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"usage: shapelaw {name}")
+    assert f"python scripts/{COMMANDS[name].script}.py" not in said
+    assert " " + " ".join(("--params", "--size-axis", "--runs")) not in said
+    shown = re.findall(r"shapelaw ([a-z]+)\b", said)
+    assert set(shown) <= set(COMMANDS)
+
+
+TABLE = REPOSITORY / "docs" / "results" / "laptop_depth_width.parquet"
+
+
+@pytest.mark.parametrize("given", [(TABLE,), ("--runs", TABLE)])
+def test_the_first_argument_is_what_a_command_is_about(
+    given: tuple[object, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["transitions", *map(str, given), "--draws", "100"]
+    assert main([*words, "--size", "total"]) == 0
+    assert (tmp_path / "laptop_depth_width_transitions" / "fit.json").is_file()
+
+
+@pytest.mark.parametrize("option", ["--size", "--size-axis"])
+def test_a_size_is_chosen_by_one_name_and_the_older_one_is_read(option: str) -> None:
+    assert main(["bottlenecks", "GPT-2 117M", option, "block"]) == 0
+    assert main(["fit", str(TABLE), option, "none"]) == 2
 
 
 def test_a_command_runs_its_script_and_returns_its_code(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ from small import SCRIPTS
 from shapelaw.errors import UserError
 from shapelaw.fits.curves import SizeAxis
 from shapelaw.specs.pretrained import read_model
-from shapelaw.studies.given_runs import add_column_options, add_mlflow_option, add_runs_option, given_budgets
+from shapelaw.studies.given_runs import add_column_options, add_runs, given_budgets
 
 CASES = 200
 NAMES = {
@@ -162,8 +162,7 @@ def odd_config(rng: random.Random) -> object:
 
 def read_table_of(words: list[str]) -> None:
     parser = argparse.ArgumentParser()
-    add_runs_option(parser)
-    add_mlflow_option(parser)
+    add_runs(parser)
     add_column_options(parser)
     given_budgets(parser.parse_args(words), SizeAxis.BLOCK, least=8)
 

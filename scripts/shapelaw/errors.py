@@ -6,8 +6,10 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+
+COMMAND_VARIABLE = "SHAPELAW_COMMAND"  # in which `shapelaw` tells a script by which name it was called
 
 
 class UserError(Exception):
@@ -35,11 +37,61 @@ def say_last(*sentences: str) -> None:
         atexit.register(say, sentence)
 
 
-def command_line(description: str | None) -> argparse.ArgumentParser:
-    """A parser of a command line whose help has the description as it is written."""
+def command_line(description: str | None, usage: str | None = None) -> argparse.ArgumentParser:
+    """A parser of a command line whose help has the description as it is written.
+
+    Args:
+        usage: what stands behind the command's name, such as `RUNS [OPTIONS]`; None lists every option.
+    """
+    command = os.environ.pop(COMMAND_VARIABLE, None)
     return argparse.ArgumentParser(
-        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog=command and f"shapelaw {command}",
+        usage=None if usage is None else f"%(prog)s {usage}",
+        description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+
+
+class _Given(argparse.Action):
+    """Keeps what is given; where nothing is, what an option of another name said stays."""
+
+    def __call__(
+        self, parser: object, namespace: argparse.Namespace, values: object, option_string: str | None = None
+    ) -> None:
+        if values is not None:
+            setattr(namespace, self.dest, values)
+
+
+def add_subject(
+    group: argparse._ActionsContainer,
+    name: str,
+    older: str,
+    shown: str,
+    about: str,
+    kind: Callable[[str], object] = str,
+) -> None:
+    """Add what a command is about to a group whose options exclude each other: its first argument.
+
+    Args:
+        older: the option that it also is, which help doesn't show.
+        shown: its name in the help.
+    """
+    group.add_argument(name, nargs="?", action=_Given, metavar=shown, type=kind, help=about)
+    group.add_argument(older, dest=name, type=kind, help=argparse.SUPPRESS)
+
+
+def add_choice(
+    group: argparse._ActionsContainer,
+    name: str,
+    older: str,
+    choices: Sequence[str],
+    default: str,
+    about: str,
+) -> None:
+    """Add an option with a choice that is read by an older name too, which help doesn't show."""
+    dest = older.lstrip("-").replace("-", "_")
+    group.add_argument(name, dest=dest, choices=choices, default=default, help=about)
+    group.add_argument(older, choices=choices, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
 
 
 def exit_code(work: Callable[[], int | None]) -> int:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shapelaw.campaign.findings import Finding, findings_page, read_finding
+from shapelaw.campaign.findings import Finding, findings_page, read_finding, with_tables
 from shapelaw.errors import UserError
 from shapelaw.report.write import Answer
 from shapelaw.studies.study import Study
@@ -53,6 +53,23 @@ def test_the_figure_is_inside_and_links_are_named(tmp_path: Path) -> None:
     assert 'src="data:image/svg+xml;base64,' in text
     assert 'href="http://127.0.0.1:5000/#/experiments/1/runs?a=b&amp;c=d" target="_blank">runs</a>' in text
     assert "all 2 findings" in text
+    assert '<details class="figure" open><summary>figure: crust, our own</summary>' in text
+    assert '<details class="figure"><summary>' in findings_page([replace(one, answer=Answer("No.", False))])
+    assert "checkbox" not in text
+
+
+def test_a_summary_is_the_answer_with_the_tables_that_there_is_room_for(tmp_path: Path) -> None:
+    fit = tmp_path / "fit.json"
+    assert with_tables("It rises.", fit, 100) == "It rises."
+    large = f"## large\n\n{'x' * 200}"
+    (tmp_path / "tables.md").write_text(f"## small\n\n|   a |\n|----:|\n|   1 |\n\n{large}\n\n## last\n\nc\n")
+    said = with_tables("It rises.", fit, 150)
+    assert said.startswith(
+        "It rises.\n\n## small\n\n| a |\n|---:|\n| 1 |\n\n## last\n\nc\n\nThe other tables"
+    )
+    assert "xx" not in said
+    assert len(said) <= 150
+    assert large in with_tables("It rises.", fit, 1000)
 
 
 def test_the_report_can_take_the_whole_page() -> None:

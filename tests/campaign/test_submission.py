@@ -12,7 +12,7 @@ from small import REPOSITORY
 from shapelaw.campaign.config import load_config
 from shapelaw.campaign.submission import (
     Submission,
-    last_submission,
+    latest_submission,
     read_submission,
     submission_of,
     write_submission,
@@ -58,8 +58,8 @@ def test_what_was_started_last_has_the_newest_file(tmp_path: Path) -> None:
     older = path.with_name("0123456789abcdef.json")
     older.touch()
     os.utime(older, (1.0, 1.0))
-    assert last_submission(tmp_path / "results") == path
-    assert last_submission(tmp_path) is None
+    assert latest_submission(tmp_path / "results") == path
+    assert latest_submission(tmp_path) is None
 
 
 def test_the_runs_of_every_study_are_noted_beside_those_of_earlier_starts(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from shapelaw.scheduling.plan import (
     asks_of,
     cost_line,
     cost_of,
+    device_hours,
     job_environment,
     speed_of,
     total_line,
@@ -28,6 +29,7 @@ from shapelaw.scheduling.workload import Workload
 from shapelaw.settings.sections import Execution, Settings
 from shapelaw.specs.cost import CostModel, model_to_dict
 from shapelaw.specs.kinds import AnyRun, is_packed
+from shapelaw.storage.progress import duration
 
 MODEL = CostModel(overhead=1.0, per_layer=0.0, per_number=0.0, per_flop=0.0, extra_seconds=800.0, factor=1.25)
 
@@ -51,7 +53,7 @@ def test_a_cost_model_tells_hours_and_its_error() -> None:
     runs = [a_run(2, 64, steps=1000, seed=seed) for seed in range(4)]
     said = cost_line("depth_width", runs, Execution(cost_model="cost.json"), MODEL)
     assert said.startswith("depth_width: 4 runs, networks up to ")
-    assert "about 2 hours of one device by cost.json (a run within a factor of 1.25, typically)" in said
+    assert "about 2.0 hours of one device by cost.json (a run within a factor of 1.25, typically)" in said
 
 
 @pytest.mark.parametrize("gpus", [0, 1])
@@ -63,7 +65,7 @@ def test_runs_of_packs_cost_what_their_packs_do(gpus: int) -> None:
     assert f"{flops:.2e} FLOPs ({flops:.2e} in 3 packs)" in said
     assert ("1.3 ms a step of a pack" in said) == bool(gpus)
     if gpus:  # steps are so small that their launches decide
-        assert f"{3 * 50_000 * 1.3e-3 / 3600:.3g} hours" in said
+        assert f"about {duration(3 * 50_000 * 1.3e-3)} of one device" in said
 
 
 def test_the_speed_is_the_rate_or_the_model_of_the_config(tmp_path: Path) -> None:
@@ -161,12 +163,17 @@ def test_the_last_line_is_the_sum() -> None:
     line = total_line([DECODERS, MEMORIZERS, []], asks, execution, RATE)
     disk = cost_of(DECODERS, RATE).disk_bytes + cost_of(MEMORIZERS, RATE).disk_bytes
     assert line.startswith(f"Together: 10 runs in {sum(ask.jobs for ask in asks)} jobs, about ")
-    assert f"at most {disk / 2**30:.3g} GiB on disk in about {sum(ask.files for ask in asks)} files" in line
-    hours = [
-        float(one.split("about ")[1].split()[0])
-        for one in (line, total_line([DECODERS], asks, execution, RATE))
-    ]
-    assert hours[0] > hours[1] > 0
+    assert f"at most {disk / 2**20:,.0f} MiB on disk in about {sum(ask.files for ask in asks)} files" in line
+    hours = sum(device_hours(runs, execution, RATE) for runs in (DECODERS, MEMORIZERS))
+    assert f"about {duration(3600 * hours)} of one device, " in line
+
+
+def test_a_long_time_is_told_in_hours_too_and_a_large_disk_in_gib() -> None:
+    runs = [a_run(2, 64, steps=10**7, seed=seed) for seed in range(400)]
+    slow = cost_of(runs, 1.0).hours / 1000  # FLOP/s by which all take 1,000 hours
+    line = total_line([runs], [], Execution(), slow)
+    assert "about 41.7 days (1,000 hours) of one device, at most " in line
+    assert f"{cost_of(runs, slow).disk_bytes / 2**30:,.1f} GiB on disk" in line
 
 
 def test_ten_thousand_runs_of_seconds_are_not_ten_thousand_jobs() -> None:

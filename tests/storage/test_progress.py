@@ -70,7 +70,7 @@ def test_nothing_begun_has_no_time_left(tmp_path: Path) -> None:
 def test_the_words_name_what_runs_and_what_failed(results: Path) -> None:
     first, *rest = lines_of(progress(results))
     assert first == (
-        f"{STUDY}: 2 of 7 runs done, 1 running, 1 stopped, 1 failed, 2 waiting; 33% of the work, about 7 min left, "
+        f"{STUDY}: 2 of 7 runs done, 1 running, 1 stopped, 1 failed, 2 waiting; 33% of the work, about 7 minutes left, "
         "1 at a time."
     )
     assert rest[0].startswith(f"  running: {KEYS[2]} at step 20 of 60, 3")
@@ -88,7 +88,15 @@ def test_a_damaged_record_is_named(results: Path) -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "said"),
-    [(40, "40 s"), (720, "12 min"), (18720, "5.2 h"), (100000, "27.8 h"), (267840, "3.1 days")],
+    [
+        (1.2, "1 second"),
+        (40, "40 seconds"),
+        (62, "1 minute"),
+        (720, "12 minutes"),
+        (18720, "5.2 hours"),
+        (100000, "27.8 hours"),
+        (267840, "3.1 days"),
+    ],
 )
 def test_durations_are_said_in_their_unit(seconds: float, said: str) -> None:
     assert duration(seconds) == said

@@ -14,7 +14,7 @@ from shapelaw.report.write import Results, Table
 from shapelaw.studies.given_runs import (
     add_column_options,
     add_mlflow_option,
-    add_runs_option,
+    add_runs,
     given_budgets,
     measured_runs,
     study_runs,
@@ -26,8 +26,7 @@ RUNS = simulate(grid_of((2, 4, 8), 1e5, 1e7, 4), {2: 60.0, 4: 120.0}, seeds=1)
 
 def given(*words, size=SizeAxis.BLOCK, loss=None):
     parser = argparse.ArgumentParser()
-    add_runs_option(parser)
-    add_mlflow_option(parser)
+    add_runs(parser)
     add_column_options(parser)
     return given_budgets(parser.parse_args([str(word) for word in words]), size, least=8, loss=loss)
 

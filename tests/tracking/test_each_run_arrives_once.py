@@ -78,6 +78,7 @@ def test_a_finished_record_arrives_whole(any_place: Place) -> None:
     numbers = {f"result/{name}": value for name, value in numbers.items()}
     numbers |= {"system/tokens_per_second": 170.5, "system/peak_memory_bytes": 123456789.0}
     numbers |= {"system/wall_seconds": 90.0}
+    numbers |= {"rounded/test_loss": round(last_row[4], 4), "rounded/bits_per_byte": 1.75}
     curves_of = ("loss/train", "schedule/learning_rate", "schedule/gradient_norm", "loss/test")
     curve_ends = dict(zip(curves_of, last_row[1:], strict=True))
     assert found.data.metrics == numbers | curve_ends

@@ -81,7 +81,7 @@ def test_a_user_finds_the_study_its_runs_and_a_loss_curve(place: Place, browser:
         browser.get(pages(place.store(), place.study, uri)[RUNS])
         find("//*[contains(., 'viewing a shared view')]")
         heads = "//*[@role='columnheader']//span[text()='{}']"
-        for column in ("depth", "width", "seed", "result/test_loss", "result/bits_per_byte"):
+        for column in ("corpus", "seed", "rounded/test_loss", "rounded/bits_per_byte"):
             find(heads.format(column))
         screenshot(browser, tmp_path / "view.png")
 

@@ -31,16 +31,16 @@ from shapelaw.specs.degrees import DegreeRun, ProductShape
 from shapelaw.specs.kinds import KINDS, LANGUAGE
 from shapelaw.specs.memorizers import MemorizationRun, Memorizer
 from shapelaw.specs.runs import Run
+from shapelaw.tracking.command import LOCAL, address
 from shapelaw.tracking.entities import CURVES, plain_metrics, result_name, run_name, shape_name, stored_result
 from shapelaw.tracking.store import default_uri, find_experiment
 from shapelaw.tracking.summary import (
-    LOCAL,
     RUNS,
     SEEDS,
     SUMMARY,
-    address,
     log_summary,
     pages,
+    varied_columns,
     view,
     write_note,
 )
@@ -116,22 +116,51 @@ def test_no_result_has_the_name_of_a_curve() -> None:
 
 
 def test_the_columns_are_those_that_answer() -> None:
-    state = view(LANGUAGE, averaged=False)
-    assert state["selectedColumns"] == [
-        *("params.`depth`", "params.`width`", "params.`seed`"),
-        *(
-            "metrics.`result/test_loss`",
-            "metrics.`result/bits_per_byte`",
-            "metrics.`system/tokens_per_second`",
-        ),
+    runs = [params_of(make_run(seed, depth)) for seed in range(2) for depth in (1, 2)]
+    state = view(LANGUAGE, averaged=False, runs=runs)
+    results = [
+        *("metrics.`rounded/test_loss`", "metrics.`rounded/bits_per_byte`"),
+        "metrics.`system/tokens_per_second`",
     ]
-    assert (state["orderByKey"], state["orderByAsc"]) == ("metrics.`result/test_loss`", True)
+    assert state["selectedColumns"] == ["params.`corpus`", "params.`depth`", "params.`seed`", *results]
+    assert (state["orderByKey"], state["orderByAsc"]) == ("metrics.`rounded/test_loss`", True)
+    # the mean of the seeds' numbers says nothing
+    averaged = view(LANGUAGE, averaged=True, runs=runs)
+    assert averaged["selectedColumns"] == ["params.`corpus`", "params.`depth`", *results]
     assert view(LANGUAGE, averaged=True)["groupBy"]["groupByKeys"] == [
         {"mode": "tag", "groupByData": "shape"}
     ]
     for kind in KINDS.values():
         known = {column.name for column in (*kind.params, *kind.metrics)}
         assert set(kind.shown) <= known
+
+
+def params_of(run: Run) -> dict[str, str]:
+    return {name: str(value) for name, value in LANGUAGE.flat(run).items() if value is not None}
+
+
+def test_a_column_that_follows_from_others_is_none_and_one_that_does_not_is() -> None:
+    """Sizes follow from depth and width; two rates of one shape don't, nor does what the list never names."""
+    first, wider = params_of(make_run()), params_of(make_run()) | {"width": "32", "block_params": "24576"}
+    assert varied_columns(LANGUAGE, [first, wider]) == ["corpus", "width"]
+    faster = first | {"learning_rate": "0.006"}
+    other = first | {"weight_decay": "0.5", "seed": "1"}
+    assert varied_columns(LANGUAGE, [first, wider, faster]) == ["corpus", "width", "learning_rate"]
+    again = first | {"seed": "1"}
+    assert varied_columns(LANGUAGE, [first, again, other]) == ["corpus", "weight_decay", "seed"]
+    assert varied_columns(LANGUAGE, [first]) == varied_columns(LANGUAGE, [])
+
+
+def test_the_list_shows_rounded_results_and_tables_every_digit(place: Place) -> None:
+    write_finished(place.results, make_run())
+    place.import_all()
+    (run,) = active_runs(place.store(), place.study).values()
+    metrics = run.data.metrics
+    assert (
+        metrics["rounded/test_loss"] == round(metrics["result/test_loss"], 4) != metrics["result/test_loss"]
+    )
+    assert "rounded/test_loss" not in plain_metrics(metrics)
+    assert plain_metrics(metrics)["test_loss"] == metrics["result/test_loss"]
 
 
 def test_an_imported_study_opens_as_model_training_with_its_views(any_place: Place) -> None:
@@ -142,7 +171,9 @@ def test_an_imported_study_opens_as_model_training_with_its_views(any_place: Pla
     experiment = find_experiment(store, any_place.study)
     assert experiment
     assert experiment.tags["mlflow.experimentKind"] == "custom_model_development"
-    assert experiment.tags["mlflow.note.content"] == "**Deep or wide?**"
+    assert experiment.tags["mlflow.note.content"].startswith(
+        "**Deep or wide?**\n\nPages: [runs](#/experiments/"
+    )
     kept = experiment.tags["mlflow.sharedViewState.runs"].removeprefix("deflate;")
     assert json.loads(zlib.decompress(base64.b64decode(kept))) == view(LANGUAGE, averaged=False)
     links = pages(store, any_place.study, LOCAL)
@@ -153,7 +184,7 @@ def test_an_imported_study_opens_as_model_training_with_its_views(any_place: Pla
     run_id = log_summary(store, any_place.study, [], None)
     assert (
         pages(store, any_place.study, LOCAL)[SUMMARY]
-        == f"{start}/{run_id}/artifacts?workflowType=machine_learning"
+        == f"{start}/{run_id}?workflowType=machine_learning"  # its description is what to read
     )
     write_note(store, "nothing", "no such study")
     assert pages(store, "nothing", LOCAL) == {}
@@ -334,8 +365,10 @@ def test_the_store_of_the_config_is_served(tmp_path: Path) -> None:
     config = write_config(tmp_path, uri)
     with browsing("--results", results, "--config", config, "--port", port) as process:
         link = f"http://127.0.0.1:{port}/#/experiments/1/runs?workflowType=machine_learning&viewStateShareKey=runs"
-        assert told(process, "depth_width, runs: ") == f"depth_width, runs: {link}\n"
-        assert told(process).startswith(f"Open http://127.0.0.1:{port}/#/experiments")
+        assert told(process, "What the server says: ").startswith(
+            f"What the server says: {results}/logs/mlflow.log."
+        )
+        assert told(process) == f"Open {link}\n"
         wait_for(lambda: shown(f"http://127.0.0.1:{port}", "depth_width", run))
         family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
         opened = [c for each in family for c in each.net_connections() if c.status == psutil.CONN_LISTEN]
@@ -359,12 +392,7 @@ def test_of_a_tracking_server_the_address_is_said(tmp_path: Path, server: str) -
     config = write_config(tmp_path, None)
     secret = server.replace("://", f"://me:{PASSWORD}@")
     with browsing("--results", results, "--config", config, MLFLOW_TRACKING_URI=secret) as process:
-        sentence = told(process)
-        assert sentence == (
-            f"Open {server}/#/experiments?workflowType=machine_learning: the runs are tracked by that server, "
-            "so none is started here.\n"
-        )
-        assert told(process, "browsed, runs: ").startswith(f"browsed, runs: {server}/#/experiments/")
+        assert told(process).startswith(f"Open {server}/#/experiments/")
         wait_for(lambda: shown(server, "browsed", run))
         family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
         assert not [c for each in family for c in each.net_connections() if c.status == psutil.CONN_LISTEN]

@@ -21,7 +21,7 @@ def test_plan_tells_the_hours_of_the_model_and_what_is_wrong_with_its_file(tmp_p
     said = project.snakemake("plan", "--quiet", "rules")
     assert "6 runs" in said.stdout
     assert (
-        "about 1 hours of one device by cost.json (a run within a factor of 1.25, typically)" in said.stdout
+        "about 1.0 hours of one device by cost.json (a run within a factor of 1.25, typically)" in said.stdout
     )
     # ten minutes of training each: no job may be given less
     assert project.planned().count("train_small") == 6

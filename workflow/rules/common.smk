@@ -160,6 +160,16 @@ def limited():
     return [f"Warning: {sentence}."] if sentence else []
 
 
+def left_to_train():
+    """How many runs the workflow trains, which its number of steps doesn't tell."""
+    made = [str(file) for job in workflow.dag.needrun_jobs() for file in job.output]
+    runs = sum(file.startswith("results/runs/") and file.endswith("/summary.json") for file in made)
+    if not runs:
+        return []
+    others = "the other steps prepare texts, import runs, and analyse"
+    return [f"{runs:,} of {len(WORK.pool):,} runs {'is' if runs == 1 else 'are'} left to train; {others}."]
+
+
 def raw_values(parsed):
     """Resources as they were written."""
     return {name: one.raw for name, one in parsed.items()}

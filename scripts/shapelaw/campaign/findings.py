@@ -6,6 +6,8 @@ command.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -16,17 +18,16 @@ from shapelaw.errors import UserError
 from shapelaw.report.tables import data_uri, page
 from shapelaw.report.write import ANSWER, FINDINGS, Answer
 from shapelaw.specs.kinds import AnyRun
-from shapelaw.studies.study import Study
+from shapelaw.studies.study import TABLES, Study
 
 KINDS = {".svg": "image/svg+xml", ".png": "image/png"}
 # of the page alone and as the first of Snakemake's report, which takes it whole: nothing but .findings is styled
 FINDINGS_STYLE = """
 .findings { max-width: 74rem; margin: 0 auto; padding: .5rem 1rem; color: #1c2733; }
 .findings { font: 15px/1.5 system-ui, sans-serif; }
-.findings section { display: grid; grid-template-columns: minmax(0, 1fr) 21rem; gap: .2rem 1.6rem;
-  border-top: 1px solid #cfd8e1; padding: 1rem 0; }
+.findings section { border-top: 1px solid #cfd8e1; padding: 1rem 0; }
 .findings h2 { font-size: 1.05rem; margin: 0 0 .4rem; line-height: 1.35; }
-.findings .study { grid-column: 1 / -1; font-size: .8rem; color: #51606f; margin: 0; }
+.findings .study { font-size: .8rem; color: #51606f; margin: 0; }
 .findings dl { display: grid; grid-template-columns: 5.4rem minmax(0, 1fr); gap: .25rem .8rem; margin: 0; }
 .findings dt { color: #51606f; font-weight: 400; margin: 0; }
 .findings dd { margin: 0; padding: 0; }
@@ -34,18 +35,21 @@ FINDINGS_STYLE = """
 .findings .elsewhere { background: #e4edf6; color: #17456d; border-radius: .3rem; padding: 0 .4rem; }
 .findings code { background: #f2f5f8; padding: .1rem .3rem; border-radius: .2rem; font-size: .85rem; font-weight: 400; }
 .findings code::before, .findings code::after { content: ""; }
-.findings figure { margin: 0; }
-.findings figure img { width: 100%; margin: 0; border: 1px solid #e3e8ee; background: #fff; }
-.findings figcaption { font-size: .8rem; color: #51606f; margin: .2rem 0 0; }
-.findings label { cursor: zoom-in; display: block; }
-.findings section:has(input:checked) { grid-template-columns: minmax(0, 1fr); }
+.findings details.figure { margin: .6rem 0 0; }
+.findings img { width: 100%; max-width: 60rem; margin: .3rem 0 0; border: 1px solid #e3e8ee; background: #fff; }
 .findings ul { margin: .2rem 0; padding-left: 1.2rem; }
 .findings li { margin: 0; padding: 0; }
 .findings details summary { cursor: pointer; color: #51606f; }
-@media (max-width: 60rem) { .findings section { grid-template-columns: minmax(0, 1fr); } }
+@media (max-width: 40rem) { .findings dl { grid-template-columns: minmax(0, 1fr); } }
 """
-# in the report: at full width, and the graph of rules below
+# in the report: at full width, the graph of rules below, and on a narrow screen the report's menu above, not over it
 REPORT_STYLE = """
+@media (max-width: 48rem) {
+  .flex.flex-row.w-screen:has(.findings) { flex-direction: column; }
+  .flex.flex-row.w-screen:has(.findings) > nav { width: 100%; min-width: 0; height: auto; max-height: 9rem; }
+  .flex.flex-row.w-screen:has(.findings) > nav { flex-shrink: 0; }
+  .flex.flex-row.w-screen:has(.findings) > nav.w-0 { display: none; }
+}
 .prose.max-w-lg { max-width: none; }
 div:has(> div > .prose.max-w-lg) { flex-direction: column; }
 div:has(> div > div > .prose.max-w-lg) { align-items: flex-start; }
@@ -136,11 +140,11 @@ def _figure(one: Finding) -> str:
     if one.figure is None:
         return ""
     source = data_uri(one.figure.read_bytes(), KINDS[one.figure.suffix])
-    name = one.figure.stem.replace("_", " ")
+    name = escape(one.figure.stem.replace("_", " "))
+    shown = " open" if one.answer is not None and one.answer.decided else ""
     return (
-        f'<figure><label><img alt="{escape(one.heading)}: {escape(name)}" src="{source}">'
-        f'<figcaption><input type="checkbox"> larger: {escape(name)}, {escape(one.published_as)}</figcaption>'
-        "</label></figure>\n"
+        f'<details class="figure"{shown}><summary>figure: {name}, {escape(one.published_as)}</summary>'
+        f'<img alt="{escape(one.heading)}: {name}" src="{source}"></details>\n'
     )
 
 
@@ -190,6 +194,26 @@ def described(study: Study, fit: Path) -> str:
         lines += [f"Published: {answer.published}"] if answer.published else []
     findings = "\n".join(f"- {line}" for line in said.get(FINDINGS, ()))
     return "\n\n".join([*lines, *([findings] if findings else [])])
+
+
+def with_tables(said: str, fit: Path, most: int) -> str:
+    """A description, and below it those of a study's tables for which there is room.
+
+    Args:
+        said: the description, in Markdown.
+        fit: the study's fit.json, beside which its tables.md lies.
+        most: characters of both.
+    """
+    path = fit.with_name(f"{TABLES}.md")
+    tables = (
+        re.split(r"^(?=## )", path.read_text(encoding="utf-8"), flags=re.MULTILINE) if path.is_file() else []
+    )
+    rest = "\n\nThe other tables and the figures: Artifacts."
+    for table in filter(str.strip, tables):
+        narrow = re.sub("-{3,}", "---", re.sub(" {2,}", " ", table.strip()))
+        if len(said) + len(narrow) + len(rest) + 2 <= most:
+            said += f"\n\n{narrow}"
+    return said + rest if tables else said
 
 
 def _is_drawn(figure: Path) -> bool:

@@ -123,10 +123,19 @@ def read_submission(path: Path) -> Submission:
         ) from error
 
 
-def last_submission(results: Path) -> Path | None:
+def latest_submission(results: Path) -> Path | None:
     """The file of what was started last; None where nothing was."""
     files = (results / FOLDER.name).glob("*.json")
     return max(files, key=lambda path: path.stat().st_mtime, default=None)
+
+
+def latest_studies(results: Path) -> list[str]:
+    """The studies that train in what was started last; none where nothing was, or another version wrote it."""
+    path = latest_submission(results)
+    try:
+        return [] if path is None else list(json.loads(path.read_text(encoding="utf-8"))["runs"])
+    except (OSError, KeyError, TypeError, ValueError):
+        return []
 
 
 def submitted_study(path: Path | None, name: str) -> Study | None:

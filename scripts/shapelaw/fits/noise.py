@@ -34,6 +34,7 @@ OTHER_SIGN = 0.025
 # fewer degrees of freedom have one number: intervals with a slope were checked by simulation from here on
 LEAST_DOF = 8
 LEAST_CHANCE = 0.001  # a smaller one is told as smaller
+LESS = f"< {LEAST_CHANCE:g}"
 
 
 @dataclass(frozen=True)
@@ -183,7 +184,7 @@ def width_noise(width: Floats, std: Floats, dof: Floats) -> WidthNoise | None:
 
 def chance_words(p: float) -> str:
     """A chance in words: `p = 0.047`, or `p < 0.001`, below which the tails of the noise are nobody's knowledge."""
-    return "p < 0.001" if p < LEAST_CHANCE else f"p = {p:.2g}"
+    return f"p {LESS}" if p < LEAST_CHANCE else f"p = {p:.2g}"
 
 
 def noise_sentence(noise: Noise | None) -> str:

@@ -237,9 +237,11 @@ def _of_law(law: Transitions, costs: Costs) -> Witness:
     blocks = costs.blocks if not math.isfinite(depth) else costs.blocks_at(depth)
     remarks = []
     if law.p_value < BADLY:
+        from shapelaw.fits.noise import chance_words  # imports pandas, a second that no other answer needs
+
         remarks.append(
-            f"Its {law.count} transitions don't lie on it (p = {law.p_value:.1g}), so the interval is widened by their "
-            "scatter and the law is a poor guide."
+            f"Its {law.count} transitions don't lie on it ({chance_words(law.p_value)}), so the interval is widened by "
+            "their scatter and the law is a poor guide."
         )
     if law.count < FEW:
         remarks.append(f"It rests on {law.count} transitions, so the interval is widened as Student's.")

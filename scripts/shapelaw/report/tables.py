@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import Enum
@@ -15,6 +16,7 @@ from typing import Any
 import pandas as pd
 
 from shapelaw.errors import UserError
+from shapelaw.fits.noise import LEAST_CHANCE, LESS
 
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #1c2733; background: #fff; margin: 1.5rem; }
@@ -106,6 +108,7 @@ def data_uri(content: bytes, kind: str) -> str:
 
 
 MISSING = "–"
+_CHANCE = re.compile(r"(^|_)p(_|$)")  # of a column of p values
 YES, NO, OPEN = "yes", "no", "open"  # of a claim, in a table
 
 
@@ -264,12 +267,18 @@ def as_text(table: pd.DataFrame, formats: Mapping[str, str]) -> pd.DataFrame:
     Raises:
         ValueError: `formats` names a column that isn't in the table.
     """
+
+    def cell(name: str, value: Any, spec: str) -> str:
+        if pd.isna(value):
+            return MISSING
+        return LESS if _CHANCE.search(name) and value < LEAST_CHANCE else format(value, spec)
+
     if unknown := set(formats) - {str(name) for name in table.columns}:
         raise ValueError(f"formats for columns that are not in the table: {sorted(unknown)}")
     shown = {}
     for name, column in table.items():
         spec = formats.get(str(name), ".4g" if pd.api.types.is_float_dtype(column.dtype) else "")
-        shown[str(name)] = [MISSING if pd.isna(value) else format(value, spec) for value in column]
+        shown[str(name)] = [cell(str(name), value, spec) for value in column]
     return pd.DataFrame(shown, index=table.index)
 
 

@@ -21,6 +21,7 @@ from shapelaw.scheduling.workload import Workload
 from shapelaw.settings.sections import Execution, Settings
 from shapelaw.specs.cost import CostModel, Speed, read_cost_model, run_seconds
 from shapelaw.specs.kinds import AnyRun, is_packed
+from shapelaw.storage.progress import duration
 
 _LINGER_SECONDS = 120  # longer than the grace that clusters give a preempted job
 
@@ -136,7 +137,7 @@ def cost_line(study: str, runs: Sequence[AnyRun], execution: Execution, speed: S
             by += f" or {1000 * least:g} ms a step of a pack" if least else ""
     return (
         f"{study}: {cost.runs} runs, networks up to {cost.largest_total_params:,} parameters, {flops}, about "
-        f"{hours:.3g} hours of one device {by}, at most {cost.disk_bytes / 2**20:,.0f} MiB on disk"
+        f"{_time(hours)} of one device {by}, at most {_disk(cost.disk_bytes)} on disk"
     )
 
 
@@ -207,16 +208,27 @@ def ask_line(ask: Ask) -> str:
 def total_line(
     studies: Iterable[Sequence[AnyRun]], asks: Iterable[Ask], execution: Execution, speed: Speed
 ) -> str:
-    """The last line of `snakemake plan`: all training, in hours, GiB, jobs and files."""
+    """The last line of `snakemake plan`: all training, in time, disk, jobs and files."""
     lists, asked = [runs for runs in studies if runs], list(asks)
     hours = sum(device_hours(runs, execution, speed) for runs in lists)
     disk = sum(cost_of(runs, speed_of_runs(runs, execution, speed)).disk_bytes for runs in lists)
     runs, jobs = sum(map(len, lists)), sum(ask.jobs for ask in asked)
     return (
-        f"Together: {_counted(runs, 'run')} in {_counted(jobs, 'job')}, about {hours:.3g} hours of one device, "
-        f"at most {disk / 2**30:.3g} GiB on disk in about "
+        f"Together: {_counted(runs, 'run')} in {_counted(jobs, 'job')}, about {_time(hours)} of one device, "
+        f"at most {_disk(disk)} on disk in about "
         f"{sum(ask.files for ask in asked):,} files"
     )
+
+
+def _time(hours: float) -> str:
+    """A time by its size; where it is told in days, also the hours, in which GPUs are paid for."""
+    told = duration(3600 * hours)
+    return f"{told} ({hours:,.0f} hours)" if told.endswith("days") else told
+
+
+def _disk(size: float) -> str:
+    """A number of bytes in MiB or GiB."""
+    return f"{size / 2**30:,.1f} GiB" if size >= 2**30 else f"{size / 2**20:,.0f} MiB"
 
 
 def _counted(number: int, what: str) -> str:

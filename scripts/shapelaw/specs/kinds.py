@@ -33,7 +33,7 @@ class Kind:
         name_begins: the letters of the key's parts with which a run's name in MLflow begins.
         plural: what its networks are called.
         material: what a run was trained on, and `network`: as what; for headings.
-        shown: its columns, of params and metrics, in MLflow's list of runs; the first metric orders it.
+        shown: its columns, of params and metrics, in MLflow's list of runs, in this order; the first metric orders it.
         filled_up: turns the runs of a pack into those trained there, with models of one shape.
     """
 
@@ -70,7 +70,20 @@ LANGUAGE = Kind(
     plural="decoders",
     material=lambda run: run.corpus,
     network=lambda run: BLOCKS[run.shape.block],
-    shown=("depth", "width", "seed", "test_loss", "bits_per_byte", "tokens_per_second"),
+    shown=(
+        *(
+            "corpus",
+            "vocab_size",
+            "block",
+            "depth",
+            "width",
+            "heads",
+            "embedding_rank",
+            "learning_rate",
+            "steps",
+        ),
+        *("seed", "test_loss", "bits_per_byte", "tokens_per_second"),
+    ),
 )
 MEMORIZATION = Kind(
     memorizers.KIND,

@@ -227,8 +227,9 @@ def _more(keys: tuple[str, ...]) -> str:
 
 
 def duration(seconds: float) -> str:
-    """`40 s`, `12 min`, `5.2 h`, `3.1 days`."""
-    for unit, name, form in ((86400, "days", ".1f"), (3600, "h", ".1f"), (60, "min", ".0f")):
-        if seconds >= unit * (2 if unit == 86400 else 1):
-            return f"{seconds / unit:{form}} {name}"
-    return f"{seconds:.0f} s"
+    """`40 seconds`, `12 minutes`, `5.2 hours`, `3.1 days`."""
+    for unit, name in ((86400, "days"), (3600, "hours")):
+        if seconds >= unit * (2 if name == "days" else 1):
+            return f"{seconds / unit:,.1f} {name}"
+    number, name = (seconds / 60, "minutes") if seconds >= 60 else (seconds, "seconds")
+    return f"{number:.0f} {name}" if round(number) != 1 else f"1 {name[:-1]}"

@@ -12,7 +12,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from pandas.api.types import is_numeric_dtype
 
-from shapelaw.errors import UserError
+from shapelaw.errors import UserError, add_subject
 from shapelaw.fits.comparable import Budget, budgets_of, off_neighbours, off_twins
 from shapelaw.fits.curves import SIZE_COLUMNS, SIZE_LABELS, SizeAxis
 from shapelaw.fits.exports import read_runs
@@ -33,24 +33,34 @@ from shapelaw.report.write import Results, Table
 from shapelaw.studies.grid.cells import SHAPE, SHOWN, Cell, cells_of, frame_of, order_of
 
 
-def add_runs_option(group: argparse._ActionsContainer) -> None:
-    """Add --runs to a parser or a group."""
-    group.add_argument(
-        "--runs",
-        type=Path,
-        metavar="FILE",
-        help="one row a run: CSV (comma, semicolon or tab), Parquet or JSON lines; or a folder of CSV exports of W&B",
-    )
-
-
-def add_mlflow_option(group: argparse._ActionsContainer) -> None:
-    """Add --mlflow to a parser or a group."""
+def add_runs(group: argparse._ActionsContainer) -> None:
+    """Add where runs come from, a table or MLflow, to a group whose options exclude each other."""
+    about = "one row a run: CSV (comma, semicolon or tab), Parquet or JSON lines; or a folder of CSV exports of W&B"
+    add_subject(group, "runs", "--runs", "RUNS", about, Path)
     group.add_argument(
         "--mlflow",
         metavar="URI",
         help="the finished runs of an MLflow store (sqlite:///PATH.db, http(s)://HOST:PORT), with --experiment; "
         "set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD rather than write a password here",
     )
+
+
+def add_out_option(parser: argparse.ArgumentParser, ending: str) -> None:
+    """Add the folder of the results; without it, one of the runs' name with an ending."""
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help=f"folder for all results (default: {ending[1:]} of runs.csv go to runs{ending})",
+    )
+
+
+def out_folder(arguments: argparse.Namespace, ending: str) -> Path:
+    """The folder that results go to."""
+    given = (
+        arguments.runs or getattr(arguments, "transitions", None) or Path(arguments.experiment or "mlflow")
+    )
+    return arguments.out or Path(f"{given.stem}{ending}")
 
 
 def add_column_options(parser: argparse.ArgumentParser) -> None:

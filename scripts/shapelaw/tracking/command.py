@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
 from typing import NoReturn, TypeVar
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 from filelock import FileLock, Timeout
 from tenacity import RetryCallState, Retrying, retry_if_exception_type
@@ -28,6 +28,7 @@ from shapelaw.storage.files import follow_folder
 T = TypeVar("T")
 Say = Callable[[str], None]
 PATIENCE = 600.0  # seconds
+LOCAL = "http://127.0.0.1:5000"  # where `make ui` serves
 LOCK_NAME = "mlflow.lock"
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0  # seconds between two attempts at a tracker that is down
 NOTICE, REPEAT = 10.0, 60.0  # seconds at one step until it is reported, and between two reports
@@ -116,6 +117,13 @@ def check_results(results: Path) -> Path:
     if not results.is_dir():
         raise UserError(f"There is no results folder {results}; train first, or correct --results.")
     return results
+
+
+def address(uri: str) -> str:
+    """The UI's address for a tracking URI, without a password: the server's, or that of `make ui`."""
+    if urlsplit(uri).scheme not in ("http", "https"):
+        return LOCAL
+    return redact(uri, uri).replace("***@", "").partition("?")[0].rstrip("/")
 
 
 def redact(text: str, uri: str = "") -> str:

@@ -31,6 +31,10 @@ CURVES = {  # columns of histories
 }
 CONSTANTS = ("tokens_trained", "test_sequences", "test_tokens", "test_bytes")  # the same for every seed
 _RESULT, _SYSTEM = "result/", "system/"
+_ROUNDED = (
+    "rounded/"  # results to read in MLflow's list, which shows every digit; nothing is computed from them
+)
+_DECIMALS = 4
 _SYSTEM_ENDINGS = (
     "_seconds",
     "_bytes",
@@ -61,6 +65,12 @@ def result_name(name: str) -> str:
     return group + name.removeprefix("final_")
 
 
+def shown_name(name: str) -> str:
+    """The metric that MLflow's list of runs shows for a number of a run's summary: rounded, where it is a result."""
+    stored = result_name(name)
+    return _ROUNDED + stored.removeprefix(_RESULT) if stored.startswith(_RESULT) else stored
+
+
 def stored_result(name: str, params: Mapping[str, str], metrics: Mapping[str, float]) -> str | float | None:
     """A number of a run's summary as MLflow has it, in a store of this version or an older one; None where it has none.
 
@@ -79,7 +89,7 @@ def plain_metrics(metrics: Mapping[str, float]) -> dict[str, float]:
     """A run's metrics without groups, for a table: its results and what it cost, not the last points of its curves."""
     plain = {}
     for name, value in metrics.items():
-        if name not in CURVES.values():
+        if name not in CURVES.values() and not name.startswith(_ROUNDED):
             plain[name.removeprefix(_RESULT).removeprefix(_SYSTEM)] = value
     return plain
 
@@ -173,6 +183,12 @@ def summary_metrics(record: Record, ended: datetime) -> list[Metric]:
         and name not in _TAGS_THOUGH_NUMBERS
         and name not in CONSTANTS
         and is_number(value)
+    }
+    noted = {name: record.summary[name] for name in _NOTED if is_number(record.summary.get(name))}
+    numbers |= {
+        shown_name(name): round(float(value), _DECIMALS)
+        for name, value in noted.items()
+        if shown_name(name) not in numbers
     }
     time = milliseconds(ended)
     return [Metric(valid_name(name), value, time, 0) for name, value in numbers.items()]

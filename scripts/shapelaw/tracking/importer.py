@@ -43,7 +43,7 @@ from shapelaw.tracking.store import (
 )
 from shapelaw.tracking.summary import show_as_training
 
-IMPORT_FORMAT = 2  # part of every fingerprint: raise it when the importer writes something new
+IMPORT_FORMAT = 3  # part of every fingerprint: raise it when the importer writes something new
 FEW = 30  # up to this many keys are looked up one by one, instead of listing the experiment
 BATCH = 800  # metrics of a request; MLflow takes 1000 metrics, params and tags together
 
@@ -252,7 +252,7 @@ def import_records(
             for key in known.keys() - set(on_disk):
                 _bury(store, known[key])
         if job.kinds:
-            show_as_training(store, job.experiment, job.kinds[0])
+            show_as_training(store, job.experiment, job.kinds[0], touched is None)
     outcome.unchanged = len(found.keys() - outcome.problems.keys() - set(outcome.written))
 
 

@@ -17,7 +17,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-from urllib.parse import urlsplit
 
 from mlflow.entities import Metric, Param, Run, RunTag, SourceType
 from mlflow.utils.mlflow_tags import (
@@ -31,17 +30,17 @@ from PIL import Image
 from shapelaw.errors import UserError
 from shapelaw.specs.kinds import Kind
 from shapelaw.storage.records import FINISHED
-from shapelaw.tracking.command import redact
 from shapelaw.tracking.entities import (
     SHAPE,
     TEXT_LIMIT,
     is_number,
     milliseconds,
-    result_name,
+    shown_name,
     valid_name,
 )
 from shapelaw.tracking.store import (
     FINGERPRINT,
+    KEY,
     SERVED,
     STUDY,
     SUMMARY_OF,
@@ -57,8 +56,9 @@ SAID = ("answer", "findings")  # of fit.json: sentences, which are the summary r
 FOLDERS = {".svg": "figures", ".png": "figures"} | dict.fromkeys((".html", ".csv", ".md", ".tex"), "tables")
 IMAGES = "images"  # MLflow's folder for images that its charts show
 PREVIEW = 1000  # pixels of a preview's longer side
-LOCAL = "http://127.0.0.1:5000"  # where `make ui` serves
 RUNS, SEEDS, SUMMARY = "runs", "seeds averaged", "summary"  # pages of a study
+CORPUS, SEED = "corpus", "seed"  # params
+_LETTER, _MARGIN = 7, 34  # pixels of a heading's letter, and beside it
 _EXPERIMENT_KIND = "mlflow.experimentKind"
 _TRAINING = "custom_model_development"  # else a click on the experiment opens GenAI's traces
 _VIEW = "mlflow.sharedViewState."
@@ -209,19 +209,46 @@ def _write_image(file: Path, folder: Path) -> None:
         image.save(folder / f"{name}+compressed.webp")
 
 
-def view(kind: Kind, averaged: bool) -> dict[str, Any]:
-    """The state of the run list: the columns that matter for a kind of run, best first.
+def varied_columns(kind: Kind, runs: Sequence[Mapping[str, str]]) -> list[str]:
+    """The params that tell runs of a kind apart, as MLflow names them; the corpus is always one.
+
+    Of the kind's own columns those that vary, then any other that differs between runs that are equal in all before it:
+    a size that follows from the shape is none.
 
     Args:
-        averaged: runs that differ by their seed alone are one row, with the means of their metrics.
+        runs: the params of the runs; fewer than two don't vary, and all of the kind's columns are taken.
     """
-    columns = [f"params.`{column.logged_as}`" for column in kind.params if column.name in kind.shown]
-    results = [result_name(column.logged_as) for column in kind.metrics if column.name in kind.shown]
+    names = {column.name: column.logged_as for column in kind.params}
+    shown = [names[name] for name in kind.shown if name in names]
+    if len(runs) < 2:
+        return shown
+    found = [name for name in shown if name == CORPUS or len({run.get(name) for run in runs}) > 1]
+    for name in names.values():
+        before = {tuple(run.get(one) for one in found) for run in runs}
+        with_it = {tuple(run.get(one) for one in (*found, name)) for run in runs}
+        if len(with_it) > len(before):
+            found.insert(-1 if found[-1:] == [SEED] else len(found), name)
+    return found
+
+
+def view(kind: Kind, averaged: bool, runs: Sequence[Mapping[str, str]] = ()) -> dict[str, Any]:
+    """The state of the run list: the columns that tell these runs apart and their results, best first.
+
+    Args:
+        averaged: runs that differ by their seed alone are one row, with the means of their metrics, and without a
+            column of the seed, whose mean says nothing.
+        runs: the params of the runs.
+    """
+    params = [name for name in varied_columns(kind, runs) if not (averaged and name == SEED)]
+    named = {column.name: column.logged_as for column in kind.metrics}
+    results = [shown_name(named[name]) for name in kind.shown if name in named]
+    columns = [f"params.`{name}`" for name in params]
     numbers = [f"metrics.`{name}`" for name in results]
+    widths = [_LETTER * len(name) + _MARGIN for name in (*params, *results)]
     return {
         "selectedColumns": [*columns, *numbers],
         "columnOrder": [*columns, *numbers],
-        "columnWidths": dict.fromkeys(columns, 80) | dict.fromkeys(numbers, 165),
+        "columnWidths": dict(zip([*columns, *numbers], widths, strict=True)),
         "runsHiddenMode": "FIRST_20_RUNS",
         "groupBy": _BY_SHAPE if averaged else None,
         "useGroupedValuesInCharts": averaged,
@@ -230,15 +257,24 @@ def view(kind: Kind, averaged: bool) -> dict[str, Any]:
     }
 
 
-def show_as_training(store: Store, experiment_id: str, kind: Kind) -> None:
-    """Make an experiment open as model training, and give it its shared views; what is there already is not written."""
+def show_as_training(store: Store, experiment_id: str, kind: Kind, whole: bool) -> None:
+    """Make an experiment open as model training, and give it its shared views; what is there already is not written.
+
+    Args:
+        whole: all runs of the experiment were looked at. Else views that are there stay: they take all to make.
+    """
+    views = {page: _VIEW + key for page, key in _KEYS.items()}
+    tags = store.client.get_experiment(experiment_id).tags
+    if not whole and all(tag in tags for tag in views.values()):
+        return
+    runs = [run.data.params for run in search_runs(store.client, experiment_id) if KEY in run.data.tags]
     wanted = {_EXPERIMENT_KIND: _TRAINING}
-    wanted |= {_VIEW + key: _packed(view(kind, page == SEEDS)) for page, key in _KEYS.items()}
+    wanted |= {tag: _packed(view(kind, page == SEEDS, runs)) for page, tag in views.items()}
     _set_tags(store, experiment_id, wanted)
 
 
 def write_note(store: Store, study: str, text: str) -> None:
-    """Write the description of a study's experiment, where there is one.
+    """Write the description of a study's experiment, where there is one, with links to its pages.
 
     Raises:
         TrackerDown: the tracker failed.
@@ -246,7 +282,12 @@ def write_note(store: Store, study: str, text: str) -> None:
     with tracker_errors(store.uri):
         experiment = find_experiment(store, study)
         if experiment is not None:
-            _set_tags(store, str(experiment.experiment_id), {MLFLOW_RUN_NOTE: text})
+            links = [f"[{name}]({link.lstrip('/')})" for name, link in pages(store, study, "").items()]
+            _set_tags(
+                store,
+                str(experiment.experiment_id),
+                {MLFLOW_RUN_NOTE: f"{text}\n\nPages: {', '.join(links)}."},
+            )
 
 
 def _set_tags(store: Store, experiment_id: str, wanted: Mapping[str, str]) -> None:
@@ -259,13 +300,6 @@ def _set_tags(store: Store, experiment_id: str, wanted: Mapping[str, str]) -> No
 def _packed(state: Mapping[str, Any]) -> str:
     """A page's state as MLflow's UI keeps it."""
     return "deflate;" + base64.b64encode(zlib.compress(json.dumps(state).encode())).decode()
-
-
-def address(uri: str) -> str:
-    """The UI's address for a tracking URI, without a password: the server's, or that of `make ui`."""
-    if urlsplit(uri).scheme not in ("http", "https"):
-        return LOCAL
-    return redact(uri, uri).replace("***@", "").partition("?")[0].rstrip("/")
 
 
 def pages(store: Store, study: str, at: str) -> dict[str, str]:
@@ -288,5 +322,5 @@ def pages(store: Store, study: str, at: str) -> dict[str, str]:
             if _VIEW + key in experiment.tags
         } or {RUNS: f"{place}?workflowType=machine_learning"}
         for run in search_runs(store.client, experiment.experiment_id, f"tags.`{SUMMARY_OF}` = '{study}'"):
-            found[SUMMARY] = f"{place}/{run.info.run_id}/artifacts?workflowType=machine_learning"
+            found[SUMMARY] = f"{place}/{run.info.run_id}?workflowType=machine_learning"
         return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from shapelaw.settings.sections import Settings
+from shapelaw.storage.progress import duration
 from shapelaw.studies.separation_rank.grids import RankGrids, asked_of, rank_grids, rank_problems
 from shapelaw.studies.study import OURS, Key, Study
 
@@ -31,7 +32,7 @@ def costs(config: Settings) -> list[str]:
     asked = asked_of(rank_grids(config))
     return [
         f"{NAME}: {len(asked)} separation ranks, nothing trained, at most"
-        f" {measuring_seconds(config) / 3600:.2g} hours of one core"
+        f" {duration(measuring_seconds(config))} of one core"
     ]
 
 
